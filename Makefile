@@ -1,0 +1,71 @@
+# Needs python3 with its venv module; `make help` says what there is.
+
+# The system's own first: every user may run it, which one below somebody's home can't promise.
+PYTHON ?= $(or $(shell for python in /usr/bin/python3 python3; do \
+	$$python -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && \
+	echo $$python && break; done),$(error no python3 >= 3.11 with venv here: apt-get install python3-venv))
+VENV := .venv
+BIN := $(VENV)/bin
+# compat: a path in a .pth file; the default is an import hook that every start would pay for.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	--config-settings editable_mode=compat
+# Most of a test's time is waiting for a process.
+WORKERS ?= 3
+STAMP := $(VENV)/.set-up
+BINARY_STAMP := $(VENV)/.set-up-binary
+SOURCES := $(shell find sigwrap policies -name '*.py' -o -name '*.yaml')
+
+.PHONY: help setup demo test lint binary zipapp bench clean
+
+help:
+	@echo 'make setup    .venv, with sigwrap in .venv/bin'
+	@echo 'make demo     a small job under sigwrap, and what its log says'
+	@echo 'make test     every test that needs no built binary'
+	@echo 'make lint     ruff and mypy'
+	@echo 'make binary   dist/sigwrap: one file, no Python needed (tests: .ci/run)'
+	@echo 'make zipapp   dist/sigwrap.pyz: one file for a machine with python3'
+	@echo 'make bench    what sigwrap costs here, and what is in dist; writes bench.json'
+	@echo 'make clean    remove what the above made'
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(INSTALL) -e '.[dev]'
+	@touch $@
+
+$(BINARY_STAMP): $(STAMP)
+	$(INSTALL) -e '.[dev,binary]'
+	@touch $@
+
+demo: $(STAMP)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" sh demo/demo.sh
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -n $(WORKERS) -m 'not binary' $(ARGS)
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+binary: dist/sigwrap
+
+dist/sigwrap: $(BINARY_STAMP) build/sigwrap.spec $(SOURCES)
+	$(BIN)/pyinstaller --noconfirm --log-level WARN \
+		--workpath .work/pyinstaller --distpath dist build/sigwrap.spec
+	ln -sf sigwrap dist/sigwrap-forward
+	ln -sf sigwrap dist/sigwrap-stub
+
+zipapp: dist/sigwrap.pyz
+
+dist/sigwrap.pyz: $(STAMP) build/zipapp.py $(SOURCES)
+	$(BIN)/python build/zipapp.py $@
+
+bench: $(STAMP)
+	$(BIN)/python tests/bench/bench.py $(ARGS)
+
+clean:
+	rm -rf $(VENV) dist .work bench.json .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf sigwrap.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,100 @@
+"""Writes the zipapp: sigwrap and what it needs, for a machine's own Python. make zipapp
+
+Sources and bytecode are both inside: the bytecode makes the start twice as quick on the Python
+minor version of the build, any other takes the sources. Extension modules are carried for this
+version only, in a folder named after its ABI; build/zipapp_main.py loads them from there.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import py_compile
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PURE = ("sigwrap", "typer", "annotated_doc", "shellingham", "typing_extensions", "yaml")
+NATIVE_PACKAGES = ("re2",)
+NATIVE_MODULES = ("re2._re2", "yaml._yaml")
+ABI = EXTENSION_SUFFIXES[0].split(".")[1]
+SHEBANG = b"#!/usr/bin/env python3\n"
+
+Files = Iterator[tuple[str, bytes]]
+
+
+def main(target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = target.with_suffix(".unfinished")
+    with unfinished.open("wb") as file:
+        file.write(SHEBANG)
+        with zipfile.ZipFile(file, "w") as archive:  # stored: inflating would cost start-up time
+            for name, data in contents():
+                archive.writestr(zipfile.ZipInfo(name), data)
+    unfinished.chmod(0o755)
+    unfinished.replace(target)
+
+
+def contents() -> Files:
+    yield from python_file("__main__.py", ROOT / "build" / "zipapp_main.py")
+    for name in PURE:
+        yield from package(name, prefix="")
+    for name in NATIVE_PACKAGES:
+        yield from package(name, prefix=f"{ABI}/")
+    for name in NATIVE_MODULES:
+        yield f"{ABI}/{name}.so", stripped(found(name))
+
+
+def package(name: str, prefix: str) -> Files:
+    origin = found(name)
+    if origin.name != "__init__.py":
+        yield from python_file(prefix + origin.name, origin)
+        return
+    folder = origin.parent
+    for parent, _, files in sorted(os.walk(folder, followlinks=True)):  # policies is a link
+        for file in sorted(Path(parent, file) for file in files):
+            inside = prefix + str(file.relative_to(folder.parent))
+            if file.suffix == ".py":
+                yield from python_file(inside, file)
+            elif file.suffix in (".yaml", ".typed"):
+                yield inside, file.read_bytes()
+
+
+def python_file(inside: str, source: Path) -> Files:
+    yield inside, source.read_bytes()
+    with tempfile.NamedTemporaryFile(suffix=".pyc") as compiled:
+        py_compile.compile(
+            str(source),
+            compiled.name,
+            dfile=inside,
+            doraise=True,
+            # Times inside a zip are of no use to tell a stale file.
+            invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+        )
+        yield f"{inside}c", Path(compiled.name).read_bytes()
+
+
+def found(name: str) -> Path:
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        raise SystemExit(f"{name} isn't installed: make setup")
+    return Path(spec.origin)
+
+
+def stripped(library: Path) -> bytes:
+    strip = shutil.which("strip")
+    if strip is None:
+        return library.read_bytes()
+    with tempfile.NamedTemporaryFile() as smaller:
+        subprocess.run([strip, "-o", smaller.name, library], check=True)
+        return Path(smaller.name).read_bytes()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,52 @@
+"""The zipapp's __main__: finds the extension modules inside, and starts sigwrap."""
+
+import os
+import sys
+
+if sys.version_info < (3, 11):
+    found = ".".join(map(str, sys.version_info[:2]))
+    sys.stderr.write("sigwrap: this Python is " + found + "; it takes 3.11 or newer\n")
+    sys.exit(125)
+
+from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec
+
+ARCHIVE = os.path.dirname(__file__)
+CARRIED = os.path.join(ARCHIVE, EXTENSION_SUFFIXES[0].split(".")[1])
+
+
+class CarriedModules:
+    """The dynamic linker can't read a zip, but a file in memory: nothing is unpacked to a disk,
+    so there is no folder that others could write to or that could be noexec."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == "re2":
+            raise missing_patterns()
+        if "._" not in name:
+            return None
+        try:
+            data = __loader__.get_data(os.path.join(CARRIED, name + ".so"))
+        except OSError:
+            return None
+        fd = os.memfd_create(name)  # stays open: the linker knows a library by its path
+        with open(fd, "wb", closefd=False) as file:
+            file.write(data)
+        file_name = f"/proc/self/fd/{fd}"
+        return ModuleSpec(name, ExtensionFileLoader(name, file_name), origin=file_name)
+
+
+def missing_patterns():
+    from sigwrap.errors import PolicyError
+
+    return PolicyError(
+        "the policy has patterns, and this zipapp carries their engine for another Python",
+        f"install google-re2 for {sys.executable}, or use the binary",
+    )
+
+
+sys.path.append(CARRIED)
+sys.meta_path.append(CarriedModules)
+
+from sigwrap.__main__ import main
+
+main()

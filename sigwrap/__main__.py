@@ -1,0 +1,61 @@
+"""argv[0] → role, nothing else."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+from sigwrap.errors import SigwrapError
+from sigwrap.status import REFUSED
+
+_START_MAKES_NO_GARBAGE = 50_000
+
+
+def main() -> NoReturn:
+    gc.set_threshold(_START_MAKES_NO_GARBAGE)
+    program, words = os.path.basename(sys.argv[0]), sys.argv[1:]
+    if words[:1] == ["--as"] and len(words) > 1:
+        program, words = f"sigwrap-{words[1]}", words[2:]
+    try:
+        status = _role(program)(words)
+    except SigwrapError as failure:
+        _note(str(failure), program)
+        status = failure.status
+    except OSError as failure:  # a limit of the machine: processes, descriptors, memory
+        _note(f"the system refused: {failure}", program)
+        status = REFUSED
+    _leave(status)
+
+
+def _leave(status: int) -> NoReturn:
+    """Without taking the interpreter apart: the caller would wait 7 ms for it."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        pass  # nobody reads any more
+    os._exit(status)
+
+
+def _note(text: str, program: str) -> None:
+    from sigwrap.cli.output import note
+
+    note(text, program)
+
+
+def _role(program: str) -> Callable[[list[str]], int]:
+    match program:
+        case "sigwrap-forward":
+            from sigwrap.cli.forward import main as role
+        case "sigwrap-stub":
+            from sigwrap.cli.stub import main as role
+        case _:
+            from sigwrap.cli.run import main as role
+    return role
+
+
+if __name__ == "__main__":
+    main()

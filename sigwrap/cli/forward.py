@@ -1,0 +1,44 @@
+"""`sigwrap-forward [--grace SECONDS] -- COMMAND [ARGS…]`: an init for one command."""
+
+from __future__ import annotations
+
+from sigwrap.cli.output import out
+from sigwrap.errors import UsageError
+from sigwrap.forward import run_alone
+
+_USAGE = """sigwrap-forward [--grace SECONDS] -- COMMAND [ARGS...]
+
+Runs COMMAND, passes every signal on to it, reaps orphans, and exits with its status
+(128+N where it died of signal N). Meant as a container's first process.
+
+--grace SECONDS   after a SIGTERM, SIGINT or SIGQUIT, kill what is left when they are over;
+                  without it, COMMAND takes the time it needs"""
+
+
+def main(words: list[str]) -> int:
+    grace_s: float | None = None
+    words = list(words)
+    while words and words[0].startswith("-"):
+        word = words.pop(0)
+        if word == "--":
+            break
+        if word in ("-h", "--help"):
+            out(_USAGE)
+            return 0
+        option, equals, value = word.partition("=")
+        if option != "--grace":
+            raise UsageError(f"unknown option {word}", "see sigwrap-forward --help")
+        grace_s = _seconds(value if equals else words.pop(0) if words else "")
+    if not words:
+        raise UsageError("no command given", "sigwrap-forward -- COMMAND")
+    return run_alone(tuple(words), grace_s)
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1e9:
+        raise UsageError(f"--grace {text}: not a number of seconds")
+    return value

@@ -1,0 +1,24 @@
+"""The one place that prints."""
+
+from __future__ import annotations
+
+import os
+
+
+def out(text: str) -> None:
+    _write(1, text + "\n")
+
+
+def note(text: str, program: str = "sigwrap") -> None:
+    for line in text.splitlines():
+        try:
+            _write(2, f"{program}: {line}\n")
+        except OSError:
+            return  # nobody listens any more
+
+
+def _write(fd: int, text: str) -> None:
+    # Unbuffered: sigwrap forks, and a buffer would be written once by each copy.
+    data = text.encode("utf-8", "backslashreplace")
+    while data:
+        data = data[os.write(fd, data) :]

@@ -1,0 +1,195 @@
+"""sigwrap policy check, show, explain, test, generate. Parse, call, print."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sigwrap.cli.output import note, out
+from sigwrap.errors import PolicyError, UsageError
+from sigwrap.policy.cases import command_request, run_cases
+from sigwrap.policy.engine import Engine
+from sigwrap.policy.explain import explain_command, explain_signal, explanation_text
+from sigwrap.policy.generate import generate_policy
+from sigwrap.policy.lint import lint
+from sigwrap.policy.problems import InvalidPolicy, Place, Problem
+from sigwrap.policy.request import SignalRequest, TargetType, with_implied
+from sigwrap.policy.rules import Policy
+from sigwrap.policy.show import policy_text
+from sigwrap.policy.signals import signal_number
+from sigwrap.policy.sources import SHIPPED, host_variables, load_policy
+from sigwrap.status import REFUSED
+from sigwrap.store.catalog import open_session
+from sigwrap.store.location import default_store
+
+app = typer.Typer(
+    help="Policies: check, show, explain, test, generate.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+JsonOption = Annotated[bool, typer.Option("--json", help="For programs.")]
+RootOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--root",
+        metavar="DIR",
+        help="What ${PROJECT_ROOT} stands for; the current folder if left out.",
+        show_default=False,
+    ),
+]
+PolicyArgument = Annotated[
+    str, typer.Argument(metavar="NAME|FILE", help=f"Shipped: {', '.join(SHIPPED)}.")
+]
+
+
+@app.command()
+def check(
+    files: Annotated[list[str], typer.Argument(metavar="NAME|FILE...")],
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say everything that is wrong or doubtful about policies."""
+    findings: list[Problem] = []
+    failures: list[str] = []
+    for file in files:
+        try:
+            policy = _load(file, root)
+            found = [*policy.warnings, *lint(policy)]
+        except InvalidPolicy as error:
+            failures.append(file)
+            found = list(error.problems)
+        except PolicyError as error:
+            failures.append(file)
+            found = []
+            note(str(error))
+        findings += found
+        if not as_json:
+            for problem in found:
+                out(str(problem))
+            if file not in failures:
+                out(f"{file}: {'loads, with warnings' if found else 'fine'}")
+    if as_json:
+        out(json.dumps([_plain(each) for each in findings], indent=2))
+    if failures:
+        raise typer.Exit(REFUSED)
+
+
+@app.command()
+def show(policy: PolicyArgument, root: RootOption = None, as_json: JsonOption = False) -> None:
+    """Print a policy as it takes effect: bases merged, variables filled in."""
+    loaded = _load(policy, root)
+    out(json.dumps(_plain(loaded), indent=2) if as_json else policy_text(loaded))
+
+
+@app.command()
+def explain(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="-- COMMAND...", help="The command line to be judged."),
+    ] = None,
+    policy: Annotated[str, typer.Option("--policy", "-p", metavar="NAME|FILE")] = "agent-default",
+    signal: Annotated[
+        str | None, typer.Option("--signal", metavar="SIGNAL", help="Instead of a command.")
+    ] = None,
+    target: Annotated[
+        list[TargetType] | None,
+        typer.Option("--target", help="Who the signal is for; several if it is several."),
+    ] = None,
+    target_command: Annotated[str, typer.Option("--target-command", metavar="NAME")] = "",
+    target_pid: Annotated[int, typer.Option("--target-pid", metavar="PID")] = 0,
+    depth: Annotated[int, typer.Option("--depth", help="How far below COMMAND it runs.")] = 1,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say which rule decides, why, and which ones were passed."""
+    engine = Engine(_load(policy, root))
+    if bool(command) == (signal is not None):
+        raise UsageError("explain what? give either -- COMMAND... or --signal SIGNAL")
+    if command:
+        words = _command_words(command)
+        request = command_request(words, folder=os.getcwd(), depth=depth)
+        explanation = explain_command(engine, request)
+    else:
+        number = signal_number(signal or "")
+        if number is None:
+            raise UsageError(f"unknown signal: {signal}")
+        signal_request = SignalRequest(
+            signal=number,
+            target_types=with_implied(target or [TargetType.EXTERNAL]),
+            target_command=target_command,
+            target_pid=target_pid,
+        )
+        explanation = explain_signal(engine, signal_request)
+    out(json.dumps(_plain(explanation), indent=2) if as_json else explanation_text(explanation))
+
+
+@app.command()
+def test(policy: PolicyArgument, root: RootOption = None, as_json: JsonOption = False) -> None:
+    """Run the cases that a policy keeps under `tests:`."""
+    results = list(run_cases(Engine(_load(policy, root))))
+    failed = [each for each in results if not each.passed]
+    if as_json:
+        out(json.dumps([{**_plain(each), "passed": each.passed} for each in results], indent=2))
+    else:
+        for each in failed:
+            out(str(each))
+        out(f"{policy}: {len(results) - len(failed)} of {len(results)} cases pass")
+    if failed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def generate(
+    sessions: Annotated[
+        list[str], typer.Argument(metavar="SESSION...", help="An id, a unique prefix, or a --name.")
+    ],
+    name: Annotated[str, typer.Option("--name", help="The policy's name.")] = "generated",
+    store: Annotated[
+        Path | None,
+        typer.Option("--store", metavar="DIR", help="Where the logs lie.", show_default=False),
+    ] = None,
+) -> None:
+    """Print a policy that allows what these sessions did, and nothing else."""
+    folder = str(store) if store else default_store(os.environ)
+    events = chain.from_iterable(open_session(folder, each).events() for each in sessions)
+    out(generate_policy(events, name=name).rstrip())
+
+
+def _load(selector: str, root: Path | None) -> Policy:
+    return load_policy(selector, variables=host_variables(str(root or Path.cwd())))
+
+
+def _command_words(command: list[str]) -> list[str]:
+    """One argument with spaces is a command line in quotes."""
+    if len(command) == 1 and " " in command[0]:
+        try:
+            command = shlex.split(command[0])
+        except ValueError as error:
+            raise UsageError(f"not a command line: {error}") from error
+    return command
+
+
+def _plain(value: Any) -> Any:
+    """A result as JSON has it."""
+    if isinstance(value, Place):
+        return {"file": value.file, "line": value.line, "column": value.column}
+    if isinstance(value, Enum):
+        return value.value
+    if is_dataclass(value):
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+    if hasattr(value, "_asdict"):
+        return {name: _plain(each) for name, each in value._asdict().items()}
+    if isinstance(value, frozenset):
+        return sorted(map(_plain, value))
+    if isinstance(value, tuple | list):
+        return [_plain(each) for each in value]
+    return value

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from sigwrap.cli.output import out
+from sigwrap.cli.reading import JsonOption, SessionArgument, StoreOption
+from sigwrap.errors import SessionError
+from sigwrap.report.why import Why, WhyFold
+from sigwrap.store.catalog import open_session
+from sigwrap.store.location import default_store
+from sigwrap.store.reader import Session
+
+WHY_SCHEMA = "sigwrap.why/1"
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(why)
+
+
+def why(
+    session: SessionArgument = "",
+    pid: Annotated[
+        int | None,
+        typer.Argument(
+            metavar="[PID]",
+            help="A process of it; COMMAND if left out.",
+            show_default=False,
+            min=1,
+        ),
+    ] = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say who ended a process, in one sentence."""
+    folder = default_store(os.environ) if store is None else str(store)
+    found, opened = _find(folder, session, pid)
+    if found is None:
+        if pid is None:
+            raise SessionError(f"nothing is recorded of the command of session {opened.id}")
+        raise SessionError(f"no process {pid} was seen in session {opened.id}")
+    out(_document(found, opened) if as_json else found.sentence)
+
+
+def _find(folder: str, session: str, pid: int | None) -> tuple[Why | None, Session]:
+    if pid is None and session.isdigit():  # a pid of the latest session, or the start of an id
+        latest = open_session(folder, "")
+        fold = _folded(latest)
+        if fold.knows(int(session)):
+            return fold.of(int(session)), latest
+    opened = open_session(folder, session)
+    return _folded(opened).of(pid or 0), opened
+
+
+def _folded(session: Session) -> WhyFold:
+    fold = WhyFold()
+    for event in session.events():
+        fold.add(event)
+    return fold
+
+
+def _document(why: Why, session: Session) -> str:
+    content = {"schema": WHY_SCHEMA, "session_id": session.id, "sentence": why.sentence}
+    return json.dumps({**content, **asdict(why), "cause": why.cause.value}, indent=2)

@@ -1,0 +1,61 @@
+"""Everything sigwrap raises on purpose.
+
+SigwrapError            one line for the user: what, where, what to do next
+├── UsageError          the command line is wrong
+├── PolicyError         a policy does not load (carries every problem found)
+├── StoreError          the event log can't be written or read
+├── KernelError         the kernel refused something (carries errno)
+│   └── NoInterception  the seccomp listener can't be had
+├── SessionError        a session can't be found or can't be started
+└── InternalError       a bug of ours
+"""
+
+from __future__ import annotations
+
+from sigwrap.status import REFUSED
+
+
+class SigwrapError(Exception):
+    """Show `message` (and `hint`, where there is one) and exit with `status`."""
+
+    status = REFUSED
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
+
+class UsageError(SigwrapError):
+    """Show it with a pointer to --help."""
+
+
+class PolicyError(SigwrapError):
+    """Nothing may run under this policy; show all of `problems`."""
+
+
+class StoreError(SigwrapError):
+    """Turn the decision into a denial; at start-up, refuse to run."""
+
+
+class KernelError(SigwrapError):
+    """Look at `errno`; the call named in the message failed with it."""
+
+    def __init__(self, message: str, errno: int, hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.errno = errno
+
+
+class NoInterception(KernelError):
+    """Refuse to run, unless the user asked for --best-effort."""
+
+
+class SessionError(SigwrapError):
+    """Show it; the user named a session that can't be used."""
+
+
+class InternalError(SigwrapError):
+    """Show it and ask for a report."""

@@ -1,0 +1,45 @@
+"""Text from a hostile process, made fit for a terminal.
+
+Names, arguments and paths may hold escape sequences, newlines that fake a line of ours, and
+bidirectional overrides. str.isprintable() is false for all of them (categories Cc, Cf, Cs, Co, Cn,
+Zl, Zp, and every space but the plain one).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_SAFE_WORD = re.compile(r"[A-Za-z0-9_@%+=:,./~^-]+")
+_NAMED_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\x1b": "\\e"}
+
+
+def printable(text: str) -> str:
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else _escape(char) for char in text)
+
+
+def shell_words(argv: Iterable[str]) -> str:
+    """Could be pasted into bash."""
+    return " ".join(map(_shell_word, argv))
+
+
+def _shell_word(word: str) -> str:
+    if _SAFE_WORD.fullmatch(word):
+        return word
+    if word.isprintable():
+        return "'" + word.replace("'", "'\\''") + "'"
+    quoted = word.replace("\\", "\\\\").replace("'", "\\'")
+    return f"$'{printable(quoted)}'"
+
+
+def _escape(char: str) -> str:
+    code = ord(char)
+    if char in _NAMED_ESCAPES:
+        return _NAMED_ESCAPES[char]
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that was no UTF-8
+        return f"\\x{code - 0xDC00:02x}"
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

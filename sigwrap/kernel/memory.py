@@ -1,0 +1,97 @@
+"""What another process's pointers point at.
+
+/proc/TID/mem rather than process_vm_readv: a read that runs into an unmapped page comes back
+short, where process_vm_readv's answer depends on how the request was cut up.
+"""
+
+from __future__ import annotations
+
+import os
+
+PATH_MAX = 4096
+_CHUNK = 256
+
+
+class Unreadable(Exception):
+    """The pointer leads nowhere, or the process may not be read."""
+
+
+class Memory:
+    """The memory of one thread, read only; it goes with the thread's next exec."""
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, tid: int) -> None:
+        try:
+            self._fd = os.open(f"/proc/{tid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as refusal:
+            raise Unreadable from refusal
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        os.close(self._fd)
+
+    def string(self, address: int, limit: int = PATH_MAX) -> tuple[bytes, bool]:
+        """The bytes before the NUL, and whether the limit cut them short."""
+        found = b""
+        while len(found) < limit:
+            chunk = self._read(address + len(found), min(_CHUNK, limit - len(found)))
+            end = chunk.find(b"\0")
+            if end >= 0:
+                return found + chunk[:end], False
+            found += chunk
+        return found, True
+
+    def strings(self, address: int, word_size: int, limit: int) -> tuple[list[bytes], bool]:
+        """A NULL-terminated array of strings, `limit` bytes of them in all."""
+        if address == 0:
+            return [], False  # Linux takes a NULL argv for an empty one
+        found: list[bytes] = []
+        room = limit
+        for pointer in self._pointers(address, word_size, limit):
+            if pointer == 0:
+                return found, False
+            if room <= 0:
+                break
+            text, cut = self.string(pointer, room)
+            found.append(text)
+            room -= len(text) + 1
+            if cut:
+                break
+        return found, True
+
+    def int32s(self, address: int, count: int) -> list[int]:
+        return memoryview(self.block(address, 4 * count)).cast("i").tolist()
+
+    def block(self, address: int, size: int) -> bytes:
+        data = self._read(address, size)
+        if len(data) < size:
+            raise Unreadable
+        return data
+
+    def _pointers(self, address: int, word_size: int, limit: int) -> list[int]:
+        """Up to and including the first NULL."""
+        size = 32 * word_size
+        data = b""
+        while len(data) < limit:
+            chunk = self._read(address + len(data), size)
+            chunk = chunk[: len(chunk) - len(chunk) % word_size]
+            if not chunk:
+                raise Unreadable
+            data += chunk
+            words = memoryview(data).cast("Q" if word_size == 8 else "I").tolist()
+            if 0 in words:
+                return words[: words.index(0) + 1]
+            size *= 2
+        return words
+
+    def _read(self, address: int, size: int) -> bytes:
+        try:
+            data = os.pread(self._fd, size, address)
+        except (OSError, OverflowError) as refusal:
+            raise Unreadable from refusal
+        if not data:
+            raise Unreadable
+        return data

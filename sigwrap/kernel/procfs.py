@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+_KERNEL_THREAD = 0x00200000
+_CAP_KILL = 1 << 5
+
+
+class Stat(NamedTuple):
+    pid: int
+    comm: str
+    state: str
+    ppid: int
+    pgrp: int
+    session: int
+    is_kernel_thread: bool
+    threads: int
+    start_time: int
+    exit_status: int  # as wait(2) has it; of a zombie only, and 0 where it may not be read
+
+    @property
+    def has_ended(self) -> bool:
+        """A leader that left its threads behind looks like a zombie, but its process lives."""
+        return self.state in "ZX" and self.threads <= 1
+
+
+def stat(pid: int) -> Stat | None:
+    """None where there is no such process."""
+    data = _read(f"/proc/{pid}/stat")
+    if data is None:
+        return None
+    left = data.index(b"(")
+    right = data.rindex(b")")  # the name may hold parentheses itself
+    fields = data[right + 2 :].split()
+    return Stat(
+        pid=int(data[:left]),
+        comm=data[left + 1 : right].decode("utf-8", "surrogateescape"),
+        state=chr(fields[0][0]),
+        ppid=int(fields[1]),
+        pgrp=int(fields[2]),
+        session=int(fields[3]),
+        is_kernel_thread=bool(int(fields[6]) & _KERNEL_THREAD),
+        threads=int(fields[17]),
+        start_time=int(fields[19]),
+        exit_status=int(fields[49]),
+    )
+
+
+def tgid(tid: int) -> int | None:
+    status = _read(f"/proc/{tid}/status")
+    return None if status is None else int(_status_field(status, b"Tgid"))
+
+
+def pidfd_target(pidfd: int) -> int | None:
+    info = _read(f"/proc/self/fdinfo/{pidfd}")
+    if info is None or b"\nPid:" not in info:
+        return None
+    return int(_status_field(info, b"Pid"))
+
+
+def comm(pid: int) -> str:
+    data = _read(f"/proc/{pid}/comm")
+    return "" if data is None else data.rstrip(b"\n").decode("utf-8", "surrogateescape")
+
+
+def command_line(pid: int) -> str:
+    data = _read(f"/proc/{pid}/cmdline") or b""
+    return data.rstrip(b"\0").replace(b"\0", b" ").decode("utf-8", "surrogateescape")
+
+
+def environment(pid: int | str = "self") -> dict[bytes, bytes]:
+    """As exec handed it over: Python itself may have added to os.environ (LC_CTYPE)."""
+    block = _read(f"/proc/{pid}/environ") or b""
+    pairs = (entry.partition(b"=") for entry in block.split(b"\0"))
+    return {name: value for name, equals, value in pairs if name and equals}
+
+
+def ignored_signals(pid: int) -> frozenset[int]:
+    return _signal_set(pid, b"SigIgn")
+
+
+def caught_signals(pid: int) -> frozenset[int]:
+    return _signal_set(pid, b"SigCgt")
+
+
+def numbers(pid: int, field: str) -> list[int]:
+    """NSpid or NSpgid: its number in our namespace first, in its own last; empty where it ended."""
+    status = _read(f"/proc/{pid}/status")
+    return [] if status is None else [int(n) for n in _status_field(status, field.encode()).split()]
+
+
+def threads(pid: int) -> list[int]:
+    try:
+        return [int(tid) for tid in os.listdir(f"/proc/{pid}/task")]
+    except OSError:
+        return []
+
+
+def children(path: str) -> list[int]:
+    """`path`: a task's `children` file; empty where the kernel was built without it."""
+    return [int(pid) for pid in (_read(path) or b"").split()]
+
+
+class Credentials(NamedTuple):
+    real_uid: int
+    effective_uid: int
+    saved_uid: int
+    can_kill_anybody: bool
+
+
+def credentials(pid: int) -> Credentials | None:
+    status = _read(f"/proc/{pid}/status")
+    if status is None:
+        return None
+    real, effective, saved, _filesystem = _status_field(status, b"Uid").split()
+    capabilities = int(_status_field(status, b"CapEff"), 16)
+    return Credentials(int(real), int(effective), int(saved), bool(capabilities & _CAP_KILL))
+
+
+def all_pids() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def _signal_set(pid: int, name: bytes) -> frozenset[int]:
+    status = _read(f"/proc/{pid}/status")
+    if status is None:
+        return frozenset()
+    bits = int(_status_field(status, name), 16)
+    return frozenset(number for number in range(1, 65) if bits & 1 << number - 1)
+
+
+def _status_field(status: bytes, name: bytes) -> bytes:
+    start = status.index(b"\n" + name + b":") + len(name) + 2
+    return status[start : status.index(b"\n", start)].strip()
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        data = os.read(fd, 4096)
+        if len(data) < 4096:
+            return data
+        parts = [data]
+        while data := os.read(fd, 1 << 16):
+            parts.append(data)
+        return b"".join(parts)
+    except OSError:  # ESRCH: it ended between the open and the read
+        return None
+    finally:
+        os.close(fd)

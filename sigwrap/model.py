@@ -1,0 +1,207 @@
+"""What the log is made of: the events, and the one registry of their types.
+
+Docs and tests are generated from EVENT_TYPES; a type that isn't here can't be written.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+Payload = dict[str, Any]
+
+
+class Event(NamedTuple):
+    seq: int
+    time_ns: int
+    type: str
+    pid: int
+    payload: Payload
+    hash: str
+
+
+class EventType(NamedTuple):
+    name: str
+    version: int
+    meaning: str
+    fields: tuple[str, ...]
+
+
+_SIGNAL_FIELDS = (
+    "signal",
+    "signal_name",
+    "source_pid",
+    "source_cmd",
+    "target_pid",
+    "target_cmd",
+    "target_type",
+    "target_types",
+    "decision",
+    "rule_name",
+    "fallback",
+    "original_signal",
+    "platform",
+    "syscall",
+    "evaluation_us",
+    "count",  # of a process that signals itself over and over: how often within a second
+    "correlation",  # the same for every member of a group
+)
+_EXEC_FIELDS = (
+    "path",
+    "argv",
+    "cwd",
+    "comm",
+    "ppid",
+    "depth",
+    "decision",
+    "rule_name",
+    "reason",
+    "syscall",
+    "truncated",
+    "traced",
+    "verified",
+    "evaluation_us",
+    "programs",  # all that would run, links resolved; absent where `path` says it all
+)
+_APPROVAL_FIELDS = ("kind", "what", "rule_name", "message")
+_APPROVAL_ANSWER_FIELDS = (
+    "request_id",
+    *_APPROVAL_FIELDS,
+    "reason",
+    "by",
+    "always",
+    "answer",
+    "waited_ms",
+)
+
+
+def _types() -> tuple[EventType, ...]:
+    def event(name: str, meaning: str, *fields: str) -> EventType:
+        return EventType(name=name, version=1, meaning=meaning, fields=fields)
+
+    return (
+        event(
+            "session_started",
+            "a run began; always the first event",
+            "session_id",
+            "name",
+            "command",
+            "command_pid",
+            "cwd",
+            "user",
+            "uid",
+            "host",
+            "sigwrap",
+            "kernel",
+            "machine",
+            "policy",
+            "policy_sources",
+            "policy_variables",
+            "policy_digest",
+            "grace_s",
+            "capabilities",
+            "missing",
+            "keyed",
+        ),
+        event("exec_allowed", "an exec was let through", *_EXEC_FIELDS),
+        event("exec_audited", "an exec was let through and marked", *_EXEC_FIELDS),
+        event("exec_denied", "an exec was refused: EACCES", *_EXEC_FIELDS),
+        event(
+            "exec_redirected",
+            "another command took the place of an exec",
+            *_EXEC_FIELDS,
+            "replacement",
+            "replacement_argv",
+            "replacement_env",
+            "via",
+        ),
+        event(
+            "exec_verification_failed",
+            "what the kernel loaded was not what had been judged; it was killed unrun",
+            "path",
+            "reason",
+            "loaded_path",
+            "loaded_argv",
+            "rule_name",
+        ),
+        event("signal_sent", "a signal was let through", *_SIGNAL_FIELDS),
+        event("signal_blocked", "a signal was denied: EPERM", *_SIGNAL_FIELDS),
+        event("signal_redirected", "another signal was sent in its place", *_SIGNAL_FIELDS),
+        event("signal_absorbed", "success was reported, and nothing sent", *_SIGNAL_FIELDS),
+        event("signal_approved", "somebody said yes to a signal", *_SIGNAL_FIELDS),
+        event(
+            "signal_would_deny",
+            "a signal that was denied by policy where it could not be stopped",
+            *_SIGNAL_FIELDS,
+        ),
+        event(
+            "approval_requested",
+            "an exec or a signal waits for somebody's answer",
+            "request_id",
+            *_APPROVAL_FIELDS,
+            "comm",
+            "depth",
+            "timeout_s",
+            "asked",
+        ),
+        event("approval_granted", "somebody said yes", *_APPROVAL_ANSWER_FIELDS),
+        event(
+            "approval_denied",
+            "somebody said no, nobody could be asked, or the asker died",
+            *_APPROVAL_ANSWER_FIELDS,
+        ),
+        event("approval_expired", "nobody answered in time: denied", *_APPROVAL_ANSWER_FIELDS),
+        event(
+            "control_refused",
+            "a peer of the control socket was sent away",
+            "reason",
+            "peer_pid",
+            "peer_uid",
+            "peer_cmd",
+            "inside_session",
+        ),
+        event(
+            "abi_refused",
+            "a system call by an ABI that sigwrap refuses (x32) got ENOSYS",
+            "syscall_number",
+            "comm",
+        ),
+        event(
+            "interrupt_received",
+            "an interrupt reached sigwrap",
+            "signal",
+            "signal_name",
+            "origin",
+            "sender_pid",
+            "sender_cmd",
+        ),
+        event("interrupt_forwarded", "a signal was passed on to COMMAND", "signal", "signal_name"),
+        event(
+            "interrupt_escalated",
+            "the whole tree was killed: second interrupt, or the grace ran out",
+            "reason",
+            "processes",
+        ),
+        event(
+            "process_exited",
+            "a process of the tree ended",
+            "ppid",
+            "comm",
+            "depth",
+            "exit_code",
+            "signal",
+            "signal_name",
+        ),
+        event(
+            "session_ended",
+            "the run is over; always the last event of a clean session",
+            "exit_status",
+            "reason",
+            "duration_ns",
+            "counts",
+            "head",
+            "unrecorded",
+        ),
+    )
+
+
+EVENT_TYPES: dict[str, EventType] = {kind.name: kind for kind in _types()}

@@ -1,0 +1,36 @@
+"""What PyInstaller's one-file packaging changes around us, and what must not reach COMMAND.
+
+The file is two processes: a bootloader that unpacks and waits, and its child, which is this
+program. Where sigwrap isn't packaged so, everything here is neutral.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+_LIBRARY_PATH = b"LD_LIBRARY_PATH"
+_ORIGINAL_LIBRARY_PATH = b"LD_LIBRARY_PATH_ORIG"
+
+
+def unpacked_folder() -> str:
+    """Empty where there is none."""
+    return getattr(sys, "_MEIPASS", "")
+
+
+def bootloader_pid() -> int:
+    """0 where there is none; call it early, while the parent is still the one that started us."""
+    return os.getppid() if unpacked_folder() else 0
+
+
+def original_environment(environment: dict[bytes, bytes]) -> dict[bytes, bytes]:
+    if not unpacked_folder():
+        return environment
+    restored = {
+        name: value
+        for name, value in environment.items()
+        if not name.startswith(b"_PYI_") and name not in (_LIBRARY_PATH, _ORIGINAL_LIBRARY_PATH)
+    }
+    if _ORIGINAL_LIBRARY_PATH in environment:
+        restored[_LIBRARY_PATH] = environment[_ORIGINAL_LIBRARY_PATH]
+    return restored

@@ -1,0 +1,156 @@
+"""Regexes and globs, linear in time over bounded input.
+
+RE2, not `re`: patterns come from people and arguments from the wrapped program, and neither may
+stall the supervisor. It is imported when a policy first has a pattern, for it costs start-up time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+MAX_MATCHED_BYTES = 64 * 1024
+MAX_MATCHED_ARGUMENTS = 4096  # one search each; what is beyond is searched in the joined text only
+MAX_PATTERN_CHARACTERS = 1000
+MAX_PROGRAM_SIZE = 4000  # RE2 instructions: bounds the cost per byte where its DFA gives up
+
+
+class BadPattern(Exception):
+    """Report the message at the pattern's place in the policy."""
+
+
+class Regex:
+    """Several patterns, of which one must be found; BadPattern if they are too much together."""
+
+    __slots__ = ("_search",)
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self._search = _compiled("|".join(f"(?:{each})" for each in patterns)).search
+
+    def found_in(self, text: bytes) -> bool:
+        return self._search(text) is not None
+
+
+class Glob:
+    """`*` and `?` stop at a slash, `**` does not; `[a-z]` is one of a set."""
+
+    __slots__ = ("_search", "prefix")
+
+    def __init__(self, pattern: str) -> None:
+        self.prefix = _literal_prefix(pattern)
+        self._search = _compiled(_translated(pattern)).search
+
+    def matches(self, text: str) -> bool:
+        # The prefix answers for nearly all of them, at a tenth of the price.
+        return text.startswith(self.prefix) and self._search(to_bytes(text)) is not None
+
+
+class Arguments:
+    """The texts that args_patterns are searched in, bounded."""
+
+    __slots__ = ("cut", "texts")
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        joined = to_bytes(" ".join(argv[1:]))
+        self.cut = len(joined) > MAX_MATCHED_BYTES or len(argv) > MAX_MATCHED_ARGUMENTS
+        self.texts = [joined[:MAX_MATCHED_BYTES]]
+        if len(argv) > 2:
+            budget = MAX_MATCHED_BYTES
+            for argument in argv[1 : MAX_MATCHED_ARGUMENTS + 1]:
+                text = to_bytes(argument)[:budget]
+                self.texts.append(text)
+                budget -= len(text) + 1
+                if budget <= 0:
+                    break
+
+    def match(self, regex: Regex) -> bool:
+        return any(map(regex.found_in, self.texts))
+
+
+def is_glob(text: str) -> bool:
+    return "*" in text or "?" in text or ("[" in text and "]" in text[text.index("[") :])
+
+
+def check_regex(pattern: str) -> None:
+    _check_length(pattern)
+    _compiled(pattern)
+
+
+def check_glob(pattern: str) -> None:
+    _check_length(pattern)
+    if is_glob(pattern):
+        _compiled(_translated(pattern))
+
+
+def escape_regex(text: str) -> str:
+    return re.escape(text)
+
+
+def escape_glob(text: str) -> str:
+    return re.sub(r"([*?[])", r"[\1]", text)
+
+
+def to_bytes(text: str) -> bytes:
+    """UTF-8, with U+FFFD for bytes that weren't: else `.` would not match them, and one stray byte
+    between two words would hide a command from the rule that denies it."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+
+
+def _check_length(pattern: str) -> None:
+    if len(pattern) > MAX_PATTERN_CHARACTERS:
+        raise BadPattern(f"longer than {MAX_PATTERN_CHARACTERS} characters")
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> Any:
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    options.never_capture = True
+    options.dot_nl = True
+    try:
+        compiled = re2.compile(pattern, options)
+    except UnicodeEncodeError as error:
+        raise BadPattern("it holds lone surrogates") from error
+    except re2.error as error:
+        reason = error.args[0]
+        text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+        raise BadPattern(text) from error
+    if compiled.programsize > MAX_PROGRAM_SIZE:
+        raise BadPattern("it is too large once its repetitions are written out")
+    return compiled
+
+
+def _literal_prefix(pattern: str) -> str:
+    found = re.search(r"[*?[]", pattern)
+    return pattern[: found.start()] if found else pattern
+
+
+def _translated(pattern: str) -> str:
+    parts = [
+        _translated_part(part)
+        for part in re.findall(r"\*\*/|\*\*|\*|\?|\[!?\]?[^]]*\]|.", pattern, re.DOTALL)
+    ]
+    return "^" + "".join(parts) + "$"
+
+
+def _translated_part(part: str) -> str:
+    match part:
+        case "**/":
+            return "(?:.*/)?"
+        case "**":
+            return ".*"
+        case "*":
+            return "[^/]*"
+        case "?":
+            return "[^/]"
+    if len(part) > 1:
+        negated, members = part[1] == "!", part[1:-1].removeprefix("!")
+        return ("[^" if negated else "[") + re.sub(r"([\\\[\]^])", r"\\\1", members) + "]"
+    return re.escape(part)

@@ -1,0 +1,68 @@
+"""Where a policy is wrong, and what the nearest right word would be."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from enum import Enum
+from typing import NamedTuple
+
+from sigwrap.errors import PolicyError
+
+
+class Place(NamedTuple):
+    file: str
+    line: int  # from 1
+    column: int  # from 1
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+class Severity(Enum):
+    ERROR = "error"
+    WARNING = "warning"
+
+
+class Problem(NamedTuple):
+    place: Place
+    message: str
+    offending: str = ""
+    nearest: str = ""
+    severity: Severity = Severity.ERROR
+
+    def __str__(self) -> str:
+        offending = f": {_quoted(self.offending)}" if self.offending else ""
+        nearest = f" (did you mean {_quoted(self.nearest)}?)" if self.nearest else ""
+        return f"{self.place}: {self.severity.value}: {self.message}{offending}{nearest}"
+
+
+class InvalidPolicy(PolicyError):
+    """Nothing may run under this policy; show the message, which lists all of `problems`."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(sorted(problems, key=_position))
+        count = len(self.problems)
+        headline = f"{'a problem' if count == 1 else f'{count} problems'} in the policy"
+        super().__init__("\n  ".join([f"{headline}:", *map(str, self.problems)]))
+
+
+def nearest_word(word: str, words: Iterable[str]) -> str:
+    by_lowercase = {each.lower(): each for each in words}
+    # difflib is quadratic in the word: nothing that long is a typing error.
+    close = difflib.get_close_matches(word[:64].lower(), by_lowercase, n=1, cutoff=0.6)
+    return by_lowercase[close[0]] if close else ""
+
+
+def _position(problem: Problem) -> tuple[str, int, int]:
+    return (problem.place.file, problem.place.line, problem.place.column)
+
+
+def _quoted(text: str) -> str:
+    # Offending text may be anything, and ends up on a terminal.
+    shown = text if len(text) <= 80 else text[:77] + "…"
+    return (
+        '"'
+        + "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
+        + '"'
+    )

@@ -1,0 +1,119 @@
+"""What is asked of a policy, and what it answers.
+
+Named tuples, not dataclasses: one is made for every exec and signal, at a third of the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import NamedTuple
+
+DEFAULT_RULE = "builtin:default"
+PROBE_RULE = "builtin:probe"
+
+
+class Action(Enum):
+    """From the most lenient to the strictest: of several answers, the later one holds.
+
+    `redirect` is stricter than `approve`, for after it the original command never runs.
+    """
+
+    ALLOW = "allow"
+    AUDIT = "audit"
+    APPROVE = "approve"
+    REDIRECT = "redirect"
+    ABSORB = "absorb"
+    DENY = "deny"
+
+
+STRICTNESS: dict[Action, int] = {action: rank for rank, action in enumerate(Action)}
+
+
+class TargetType(Enum):
+    """From the most specific to the least: an event names the first one that holds."""
+
+    SELF = "self"
+    PARENT = "parent"
+    ROOT = "root"
+    CHILDREN = "children"
+    ANCESTORS = "ancestors"
+    DESCENDANTS = "descendants"
+    SIBLINGS = "siblings"
+    SESSION = "session"
+    SYSTEM = "system"
+    USER = "user"
+    EXTERNAL = "external"
+
+
+IMPLIED_TYPES: dict[TargetType, frozenset[TargetType]] = {
+    TargetType.SELF: frozenset({TargetType.SESSION}),
+    TargetType.PARENT: frozenset(),
+    TargetType.ROOT: frozenset({TargetType.SESSION}),
+    TargetType.CHILDREN: frozenset({TargetType.DESCENDANTS, TargetType.SESSION}),
+    TargetType.ANCESTORS: frozenset({TargetType.SESSION}),
+    TargetType.DESCENDANTS: frozenset({TargetType.SESSION}),
+    TargetType.SIBLINGS: frozenset({TargetType.SESSION}),
+    TargetType.SESSION: frozenset(),
+    TargetType.SYSTEM: frozenset({TargetType.EXTERNAL}),
+    TargetType.USER: frozenset({TargetType.EXTERNAL}),
+    TargetType.EXTERNAL: frozenset(),
+}
+
+
+def with_implied(types: Iterable[TargetType]) -> frozenset[TargetType]:
+    stated = frozenset(types)
+    return stated.union(*(IMPLIED_TYPES[each] for each in stated))
+
+
+def most_specific(types: frozenset[TargetType]) -> TargetType:
+    return next(each for each in TargetType if each in types)
+
+
+class Program(NamedTuple):
+    """One of the things an exec would run: the file, an interpreter, what a wrapper wraps."""
+
+    path: str  # absolute, symbolic links resolved
+    name: str  # the last part of the path as the caller gave it, links not resolved
+    argv: tuple[str, ...]  # undecodable bytes as surrogates
+    sha256: Callable[[], str] | None = None  # asked only where a rule names digests
+
+
+class CommandRequest(NamedTuple):
+    programs: tuple[Program, ...]  # the file itself first; never empty
+    depth: int = 0
+    truncated: bool = False  # argv was longer than what was read
+    traced: bool = False  # the caller is being traced, so the exec can't be verified
+
+
+class SignalRequest(NamedTuple):
+    signal: int
+    target_types: frozenset[TargetType]
+    target_command: str = ""
+    target_pid: int = 0
+
+
+class Via(Enum):
+    EXEC = "exec"
+    STUB = "stub"
+
+
+class CommandRedirect(NamedTuple):
+    command: str
+    args: tuple[str, ...] = ()
+    append_args: bool = False
+    env: tuple[tuple[str, str], ...] = ()  # a value may hold ${SIGWRAP_HOST:NAME}
+    via: Via = Via.EXEC
+    record: bool = False
+
+
+class Decision(NamedTuple):
+    action: Action
+    rule: str
+    reason: str
+    message: str = ""
+    escalate: str = ""  # the agent signal to raise, or nothing
+    redirect_to: CommandRedirect | None = None  # commands, with Action.REDIRECT
+    redirect_signal: int = 0  # signals, with Action.REDIRECT
+    fallback: Action | None = None  # signals: what to do where this can't be enforced
+    log: bool = True  # False: noise, signals only

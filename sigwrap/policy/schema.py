@@ -1,0 +1,457 @@
+"""Every key of a policy, once.
+
+The parser's checks, the reference in docs/policy.md and docs/policy.schema.json all come from
+POLICY below, so none of them can say something the others don't.
+
+Named tuples, not dataclasses: these are made whenever sigwrap starts, at an eighth of the time.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+# What this version carries out. A policy that uses one of the others loads with a warning, or,
+# under `unenforced: error`, not at all.
+ENFORCED: frozenset[str] = frozenset({"command_rules", "signal_rules"})
+NOT_ENFORCED_YET: frozenset[str] = (
+    frozenset(
+        {
+            "command_rules",
+            "signal_rules",
+            "file_rules",
+            "network_rules",
+            "env_policy",
+            "limits",
+            "watch",
+            "trust",
+            "escalate",
+        }
+    )
+    - ENFORCED
+)
+
+COMMAND_DECISIONS = ("allow", "deny", "audit", "approve", "redirect")
+SIGNAL_DECISIONS = ("allow", "deny", "audit", "approve", "redirect", "absorb")
+PLAIN_DECISIONS = ("allow", "deny", "audit", "approve")
+REACTIONS = ("log", "stop", "kill")
+TARGET_WORDS = (
+    "self",
+    "children",
+    "descendants",
+    "siblings",
+    "session",
+    "parent",
+    "external",
+    "system",
+    "user",
+    "root",
+    "ancestors",
+)
+
+
+class Form(Enum):
+    """What a text must look like, and how variables are put into it."""
+
+    PLAIN = "any text, taken as it is"
+    TEMPLATE = "text, with variables"
+    HOST_TEMPLATE = "text, with variables and ${SIGWRAP_HOST:NAME}"
+    NAME = "letters, digits, `.`, `_` and `-`"
+    VARIABLE = "letters, digits and `_`"
+    GLOB = "a glob, with variables"
+    REGEX = "an RE2 regular expression, with variables"
+    DIGEST = "a SHA-256 in 64 hexadecimal digits"
+    SIGNAL = "a signal's name or number"
+    SIGNALS = "a signal's name or number, or a group"
+    BASE = "the name of a shipped policy, or a file beside this one"
+
+
+class Text(NamedTuple):
+    form: Form = Form.PLAIN
+
+
+class Word(NamedTuple):
+    words: tuple[str, ...]
+
+
+class Number(NamedTuple):
+    minimum: int = 0
+    maximum: int = 2**31 - 1
+
+
+class Flag(NamedTuple):
+    pass
+
+
+class Duration(NamedTuple):
+    """Seconds, or a number with s, m or h."""
+
+
+class Size(NamedTuple):
+    """Bytes, or a number with K, M or G."""
+
+
+class ListOf(NamedTuple):
+    item: Shape
+    minimum: int = 0
+
+
+class MapOf(NamedTuple):
+    key: Text
+    value: Shape
+
+
+class Group(NamedTuple):
+    title: str
+    keys: tuple[Key, ...]
+
+
+class OneOf(NamedTuple):
+    """At most one option per YAML kind (scalar, list, mapping): the kind picks the option."""
+
+    options: tuple[Shape, ...]
+
+
+Shape = Text | Word | Number | Flag | Duration | Size | ListOf | MapOf | Group | OneOf
+
+
+class Key(NamedTuple):
+    name: str
+    shape: Shape
+    meaning: str
+    required: bool = False
+
+
+def _key(name: str, shape: Shape, meaning: str, *, required: bool = False) -> Key:
+    return Key(name=name, shape=shape, meaning=meaning, required=required)
+
+
+_NAME = _key("name", Text(form=Form.NAME), "shown in events, messages and `explain`", required=True)
+_DESCRIPTION = _key("description", Text(), "for the reader")
+_MESSAGE = _key(
+    "message",
+    Text(form=Form.TEMPLATE),
+    "written on the caller's stderr with a denial or a question",
+)
+_ESCALATE = _key(
+    "escalate", Word(words=("SIGPOLICY",)), "the agent signal to raise when the rule matches"
+)
+
+_REDIRECT = Group(
+    title="redirect_to",
+    keys=(
+        _key(
+            "command",
+            Text(form=Form.TEMPLATE),
+            "the program to run instead; also its argv[0]",
+            required=True,
+        ),
+        _key("args", ListOf(item=Text(form=Form.TEMPLATE)), "its arguments"),
+        _key("append_args", Flag(), "keep the original arguments behind `args`; default false"),
+        _key(
+            "env",
+            MapOf(key=Text(form=Form.VARIABLE), value=Text(form=Form.HOST_TEMPLATE)),
+            "variables added for it; `${SIGWRAP_HOST:NAME}` is sigwrap's own value of NAME",
+        ),
+        _key(
+            "via",
+            Word(words=("exec", "stub")),
+            "`exec` (default): in place of the caller's process; `stub`: run by the supervisor",
+        ),
+        _key("record", Flag(), "with `via: stub`: keep what it reads and writes; default false"),
+    ),
+)
+
+_DEPTH = Group(
+    title="depth",
+    keys=(
+        _key("min", Number(), "at least this deep; COMMAND is 0, its children 1"),
+        _key("max", Number(), "at most this deep"),
+    ),
+)
+
+_COMMAND_RULE = Group(
+    title="command_rules",
+    keys=(
+        _NAME,
+        _DESCRIPTION,
+        _key(
+            "commands",
+            ListOf(item=Text(form=Form.GLOB), minimum=1),
+            "what would run. Without a slash: its name, as called or with links resolved. With a "
+            'slash: its full path, links resolved. `"*"`: everything. In globs, `*` and `?` stop '
+            "at a slash, `**` doesn't",
+            required=True,
+        ),
+        _key(
+            "args_patterns",
+            ListOf(item=Text(form=Form.REGEX), minimum=1),
+            "one of these is found in a single argument, or in all of them joined by one space "
+            "(argv[0] left out). `.` matches a line's end too; `^` and `$` are the text's ends",
+        ),
+        _key(
+            "subcommands",
+            ListOf(item=Text(), minimum=1),
+            'the first argument that is no option is one of these; `""`: there is none',
+        ),
+        _key("depth", _DEPTH, "how far below COMMAND the caller is"),
+        _key(
+            "sha256",
+            ListOf(item=Text(form=Form.DIGEST), minimum=1),
+            "the file's digest is one of these",
+        ),
+        _key("truncated", Flag(), "the arguments were (not) too long to be judged whole"),
+        _key("traced", Flag(), "the caller is (not) being traced, so the exec can't be verified"),
+        _key("decision", Word(words=COMMAND_DECISIONS), "what happens", required=True),
+        _MESSAGE,
+        _key("redirect_to", _REDIRECT, "with `decision: redirect`: what runs instead"),
+        _ESCALATE,
+    ),
+)
+
+_TARGET_MAPPING = Group(
+    title="target",
+    keys=(
+        _key(
+            "type",
+            Word(words=(*TARGET_WORDS, "process", "pid_range")),
+            "which processes",
+            required=True,
+        ),
+        _key(
+            "pattern", Text(form=Form.GLOB), "with `process`: a glob on the target's command name"
+        ),
+        _key("min", Number(minimum=1), "with `pid_range`: the first pid"),
+        _key("max", Number(minimum=1), "with `pid_range`: the last pid"),
+    ),
+)
+_TARGET_ITEM = OneOf(options=(Word(words=TARGET_WORDS), _TARGET_MAPPING))
+
+_SIGNAL_RULE = Group(
+    title="signal_rules",
+    keys=(
+        _NAME,
+        _DESCRIPTION,
+        _key(
+            "signals",
+            ListOf(item=Text(form=Form.SIGNALS), minimum=1),
+            "names, numbers, `SIGRTMIN+n`, or the groups `@fatal @job @reload @ignore @all`",
+            required=True,
+        ),
+        _key(
+            "target",
+            OneOf(
+                options=(
+                    Word(words=TARGET_WORDS),
+                    ListOf(item=_TARGET_ITEM, minimum=1),
+                    _TARGET_MAPPING,
+                )
+            ),
+            "a word, a mapping with `type`, or a list of these, of which one must hold. A target "
+            "is several things at once: a child is also a descendant and in the session. Left "
+            "out: every target",
+        ),
+        _key("decision", Word(words=SIGNAL_DECISIONS), "what happens", required=True),
+        _MESSAGE,
+        _key(
+            "redirect_to",
+            Text(form=Form.SIGNAL),
+            "with `decision: redirect`: the signal sent instead",
+        ),
+        _key("fallback", Word(words=("allow", "audit")), "what happens where it can't be enforced"),
+        _key("log", Flag(), "with `decision: allow`: false leaves it out of the log"),
+        _ESCALATE,
+    ),
+)
+
+_FILE_RULE = Group(
+    title="file_rules",
+    keys=(
+        _NAME,
+        _DESCRIPTION,
+        _key("paths", ListOf(item=Text(form=Form.GLOB), minimum=1), "globs", required=True),
+        _key(
+            "operations",
+            ListOf(item=Word(words=("read", "write", "create", "delete")), minimum=1),
+            "which accesses",
+            required=True,
+        ),
+        _key("decision", Word(words=PLAIN_DECISIONS), "what happens", required=True),
+        _MESSAGE,
+    ),
+)
+
+_NETWORK_RULE = Group(
+    title="network_rules",
+    keys=(
+        _NAME,
+        _DESCRIPTION,
+        _key(
+            "destinations",
+            ListOf(item=Text(form=Form.TEMPLATE), minimum=1),
+            "host names, globs on them, or addresses",
+            required=True,
+        ),
+        _key(
+            "ports",
+            ListOf(item=Number(minimum=1, maximum=65535), minimum=1),
+            "left out: every port",
+        ),
+        _key("decision", Word(words=PLAIN_DECISIONS), "what happens", required=True),
+        _MESSAGE,
+    ),
+)
+
+_TEST_CASE = Group(
+    title="tests",
+    keys=(
+        _key(
+            "command",
+            OneOf(options=(Text(), ListOf(item=Text(), minimum=1))),
+            "a command line, split at spaces and quotes as a shell would, or a list of words",
+        ),
+        _key("depth", Number(), "how deep the caller is; default 1"),
+        _key("truncated", Flag(), "default false"),
+        _key("traced", Flag(), "default false"),
+        _key("signal", Text(form=Form.SIGNAL), "a signal, instead of a command"),
+        _key(
+            "target",
+            OneOf(options=(Word(words=TARGET_WORDS), ListOf(item=Word(words=TARGET_WORDS)))),
+            "who it is sent to",
+        ),
+        _key("target_command", Text(), "the target's command name"),
+        _key("target_pid", Number(minimum=1), "the target's pid"),
+        _key("decision", Word(words=SIGNAL_DECISIONS), "what must come out", required=True),
+        _key("rule", Text(), "the rule that must decide it"),
+    ),
+)
+
+POLICY = Group(
+    title="policy",
+    keys=(
+        _key("version", Number(minimum=1, maximum=1), "of the language: 1", required=True),
+        _NAME,
+        _DESCRIPTION,
+        _key(
+            "extends",
+            Text(form=Form.BASE),
+            "a base: this file's rules go before the base's, its other keys replace the base's",
+        ),
+        _key(
+            "unenforced",
+            Word(words=("warn", "error")),
+            "what a section that this version can't enforce is: a warning (default) or an error",
+        ),
+        _key(
+            "defaults",
+            Group(
+                title="defaults",
+                keys=(
+                    _key(
+                        "command",
+                        Word(words=PLAIN_DECISIONS),
+                        "when no command rule matches; absent: deny",
+                    ),
+                    _key(
+                        "signal",
+                        Word(words=(*PLAIN_DECISIONS, "absorb")),
+                        "when no signal rule matches; absent: deny",
+                    ),
+                ),
+            ),
+            "the answer when no rule matches",
+        ),
+        _key(
+            "vars",
+            MapOf(key=Text(form=Form.VARIABLE), value=Text(form=Form.PLAIN)),
+            "variables for the other texts; one may use the built-in ones and those above it",
+        ),
+        _key("command_rules", ListOf(item=_COMMAND_RULE), "who may run what; first match wins"),
+        _key("signal_rules", ListOf(item=_SIGNAL_RULE), "who may signal whom; first match wins"),
+        _key("file_rules", ListOf(item=_FILE_RULE), "which files may be touched"),
+        _key("network_rules", ListOf(item=_NETWORK_RULE), "which hosts may be reached"),
+        _key(
+            "env_policy",
+            Group(
+                title="env_policy",
+                keys=(
+                    _key(
+                        "remove",
+                        ListOf(item=Text()),
+                        "globs: variables taken out of COMMAND's environment",
+                    ),
+                    _key("keep", ListOf(item=Text()), "globs: variables that stay all the same"),
+                ),
+            ),
+            "what COMMAND gets to see of the environment",
+        ),
+        _key(
+            "limits",
+            Group(
+                title="limits",
+                keys=(
+                    _key("max_depth", Number(), "how deep the tree may get"),
+                    _key("max_children", Number(), "children of one process, at a time"),
+                    _key("max_processes", Number(), "processes of the session, at a time"),
+                    _key("max_execs", Number(), "programs started over the whole run"),
+                    _key("wall_time", Duration(), "how long the run may take"),
+                    _key("cpu_time", Duration(), "processor time of the whole tree"),
+                    _key("memory", Size(), "memory of the whole tree"),
+                ),
+            ),
+            "what a run may use; 0 or left out: no limit",
+        ),
+        _key(
+            "watch",
+            Group(
+                title="watch",
+                keys=(
+                    _key(
+                        "loop",
+                        Group(
+                            title="watch.loop",
+                            keys=(
+                                _key(
+                                    "same_exec",
+                                    Number(minimum=2),
+                                    "so many times the same file, arguments and folder",
+                                    required=True,
+                                ),
+                                _key("within", Duration(), "in so short a time", required=True),
+                                _key("action", Word(words=REACTIONS), "what then; default log"),
+                            ),
+                        ),
+                        "raises SIGLOOP",
+                    ),
+                    _key(
+                        "drift",
+                        Word(words=REACTIONS),
+                        "what SIGDRIFT does: an exec outside the learned profile; default log",
+                    ),
+                ),
+            ),
+            "what is watched for over time",
+        ),
+        _key(
+            "trust",
+            Group(
+                title="trust",
+                keys=(
+                    _key(
+                        "path_shadow",
+                        Word(words=("audit", "deny")),
+                        "a program found in a folder that the tree can write, named like one of "
+                        "the system's; default audit",
+                    ),
+                    _key(
+                        "boundary",
+                        Word(words=REACTIONS),
+                        "what SIGTRUST does: an attempt on sigwrap itself; default log",
+                    ),
+                ),
+            ),
+            "trust boundaries",
+        ),
+        _key("tests", ListOf(item=_TEST_CASE), "cases for `policy test`"),
+    ),
+)

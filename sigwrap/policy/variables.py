@@ -1,0 +1,54 @@
+"""${NAME} and ${NAME:-default} in a policy's text.
+
+The values are handed in: what PROJECT_ROOT and HOME are is for the caller to know.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+BUILT_IN = ("PROJECT_ROOT", "HOME", "USER", "TMPDIR")
+
+# ${SIGWRAP_HOST:NAME} stays as it is: a policy is shown and logged, the host's secrets are not.
+_HOST = re.compile(r"\$\{SIGWRAP_HOST:[A-Za-z_][A-Za-z0-9_]*\}")
+_REFERENCE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^{}]*))?\}")
+_ANY = re.compile(r"\$\{[^}]*\}?")
+
+
+class UnknownVariable(Exception):
+    """Report `reference` at its place in the policy."""
+
+    def __init__(self, reference: str) -> None:
+        super().__init__(reference)
+        self.reference = reference
+
+    @property
+    def name(self) -> str:
+        return self.reference.removeprefix("${").removesuffix("}").partition(":")[0]
+
+
+def substitute(
+    text: str,
+    values: Mapping[str, str],
+    *,
+    escape: Callable[[str], str] = str,
+    host_allowed: bool = False,
+) -> str:
+    """`escape` protects a value that lands in a regex or a glob; defaults are taken as written."""
+
+    def replacement(found: re.Match[str]) -> str:
+        reference = found.group()
+        if host_allowed and _HOST.fullmatch(reference):
+            return reference
+        parts = _REFERENCE.fullmatch(reference)
+        if parts is None:
+            raise UnknownVariable(reference)
+        value = values.get(parts["name"])
+        if parts["default"] is not None and not value:
+            return parts["default"]
+        if value is None:
+            raise UnknownVariable(reference)
+        return escape(value)
+
+    return _ANY.sub(replacement, text) if "${" in text else text

@@ -1,0 +1,147 @@
+"""What a transparent wrapper is about to run, read off its arguments.
+
+Mostly this is early notice: when `env` or `xargs` execs its program, that exec is intercepted and
+judged too. It matters where no exec follows: busybox runs its applets inside itself, and ld.so maps
+the program it is given. So the tables hold the options that take a value, and an option
+they don't know counts as a flag. `sh -c` strings are not looked into: their execs are judged.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+MAX_WRAPPERS = 8
+
+
+class Wrapped(NamedTuple):
+    argv: tuple[str, ...]
+    same_file: bool = False  # an applet: the program is the wrapper's own file
+
+
+class _Wrapper(NamedTuple):
+    options_with_value: frozenset[str] = frozenset()
+    operands: int = 0  # positional arguments before the command
+    skips_assignments: bool = False  # NAME=value before the command
+
+
+def _wrapper(options: str = "", *, operands: int = 0, skips_assignments: bool = False) -> _Wrapper:
+    return _Wrapper(
+        options_with_value=frozenset(options.split()),
+        operands=operands,
+        skips_assignments=skips_assignments,
+    )
+
+
+_WRAPPERS: dict[str, _Wrapper] = {
+    "env": _wrapper("-u --unset -C --chdir -a --argv0", skips_assignments=True),
+    "nice": _wrapper("-n --adjustment"),
+    "nohup": _wrapper(),
+    "timeout": _wrapper("-k --kill-after -s --signal", operands=1),
+    "stdbuf": _wrapper("-i --input -o --output -e --error"),
+    "setsid": _wrapper(),
+    "ionice": _wrapper("-c --class -n --classdata"),
+    "chrt": _wrapper("-T --sched-runtime -P --sched-period -D --sched-deadline", operands=1),
+    "taskset": _wrapper(operands=1),
+    "time": _wrapper("-f --format -o --output"),
+    "xargs": _wrapper(
+        "-a --arg-file -d --delimiter -E -I -L --max-lines -n --max-args -P --max-procs -s "
+        "--max-chars --process-slot-var"
+    ),
+    "sudo": _wrapper(
+        "-C --close-from -D --chdir -g --group -h --host -p --prompt -R --chroot -r --role "
+        "-T --command-timeout -t --type -U --other-user -u --user",
+        skips_assignments=True,
+    ),
+    "doas": _wrapper("-C -u"),
+    "chroot": _wrapper(operands=1),
+}
+_LOADER = _wrapper(
+    "--library-path --inhibit-rpath --audit --preload --argv0 --glibc-hwcaps-prepend "
+    "--glibc-hwcaps-mask"
+)
+_LOADER_NAMES = ("ld-", "ld.so", "ld64.so")
+_MULTICALL = frozenset({"busybox", "toybox", "coreutils"})
+
+
+def unwrap(name: str, argv: Sequence[str]) -> tuple[Wrapped, ...]:
+    """From the outermost to the innermost; empty where `name` wraps nothing."""
+    return tuple(_unwrapped(name, tuple(argv)))
+
+
+def _unwrapped(name: str, argv: tuple[str, ...]) -> Iterator[Wrapped]:
+    for _ in range(MAX_WRAPPERS):
+        wrapped = _inner(name, argv)
+        if wrapped is None:
+            return
+        yield wrapped
+        argv = wrapped.argv
+        name = _basename(argv[0])
+
+
+def _inner(name: str, argv: tuple[str, ...]) -> Wrapped | None:
+    if name in _MULTICALL:
+        return _applet(argv)
+    if name == "env":
+        argv = _split_string_expanded(argv)
+    is_loader = name.startswith(_LOADER_NAMES) and ".so" in name
+    wrapper = _LOADER if is_loader else _WRAPPERS.get(name)
+    if wrapper is None:
+        return None
+    inner = argv[_command_position(wrapper, argv) :]
+    return Wrapped(argv=inner) if inner and inner[0] else None
+
+
+def _applet(argv: tuple[str, ...]) -> Wrapped | None:
+    if not argv:
+        return None
+    # `rm` linked to busybox is told apart by argv[0] alone, whatever the file is called.
+    applet = argv if _basename(argv[0]) not in _MULTICALL else argv[1:]
+    if not applet or not applet[0] or applet[0].startswith("-"):
+        return None
+    return Wrapped(argv=applet, same_file=True)
+
+
+def _command_position(wrapper: _Wrapper, argv: tuple[str, ...]) -> int:
+    position, operands = 1, wrapper.operands
+    options_over = False
+    while position < len(argv):
+        argument = argv[position]
+        if not options_over and argument == "--":
+            options_over = True
+        elif not options_over and argument in wrapper.options_with_value:
+            position += 1
+        elif not options_over and argument.startswith("-"):
+            pass
+        elif wrapper.skips_assignments and "=" in argument:
+            options_over = True
+        elif operands:
+            operands -= 1
+        else:
+            return position
+        position += 1
+    return position
+
+
+def _split_string_expanded(argv: tuple[str, ...]) -> tuple[str, ...]:
+    for position, argument in enumerate(argv):
+        if argument in ("-S", "--split-string") and position + 1 < len(argv):
+            text, rest = argv[position + 1], argv[position + 2 :]
+        elif argument.startswith(("-S", "--split-string=")):
+            text = argument.removeprefix("--split-string=").removeprefix("-S")
+            rest = argv[position + 1 :]
+        elif position and not argument.startswith("-") and "=" not in argument:
+            return argv
+        else:
+            continue
+        try:
+            words = shlex.split(text)
+        except ValueError:
+            return argv[:1]  # env refuses it too
+        return (*argv[:position], *words, *rest)
+    return argv
+
+
+def _basename(path: str) -> str:
+    return path.rpartition("/")[2]

@@ -1,0 +1,49 @@
+"""docs/events.md from the registry: python -m sigwrap.report.reference > docs/events.md"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from sigwrap.model import EVENT_TYPES
+
+_INTRODUCTION = """\
+# Events
+
+Generated from `sigwrap/model.py` by `python -m sigwrap.report.reference > docs/events.md`;
+a test holds it equal.
+
+A session's log is one SQLite file, `<store>/sessions/<session id>.db`, with one append-only table,
+`events`:
+
+    seq INTEGER PRIMARY KEY, time_ns INTEGER, type TEXT, pid INTEGER, payload TEXT, hash TEXT
+
+`payload` is JSON; its member `v` is the version of the type. Text that was no UTF-8 holds its bytes
+as `\\udc80` to `\\udcff`. While a session runs, and after a crash, the newest events are in
+`<session id>.journal` beside it, one line an event: the columns, separated by tabs. sigwrap's own
+commands read both.
+
+`hash` is BLAKE2b with 32 bytes, in hex, of the previous row's hash (32 bytes) followed by
+`seq TAB time_ns TAB type TAB pid TAB payload`. The first row follows the BLAKE2b of the session id.
+With `$SIGWRAP_KEY` set, each of these is keyed (a MAC as RFC 7693 defines it; a key longer than 64
+bytes is first hashed to 64). The head, the last row's hash, is printed at the end of a run:
+`sigwrap verify --head HEAD` proves that nothing was cut off or written anew since. Without a key
+and without the head, a log that was rewritten as a whole can't be told from a true one.
+"""
+
+
+def reference() -> str:
+    return "\n".join(_lines()) + "\n"
+
+
+def _lines() -> Iterator[str]:
+    yield _INTRODUCTION
+    yield "| type | version | meaning | payload |"
+    yield "| --- | --- | --- | --- |"
+    for kind in EVENT_TYPES.values():
+        fields = ", ".join(f"`{name}`" for name in kind.fields)
+        yield f"| `{kind.name}` | {kind.version} | {kind.meaning} | {fields} |"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(reference())

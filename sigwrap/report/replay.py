@@ -1,0 +1,34 @@
+"""A session as it unrolled: one line an event, in its own rhythm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from sigwrap.model import Event
+from sigwrap.report.detail import detail
+from sigwrap.report.summary import Ending, Summary, SummaryFold
+
+
+def in_rhythm(
+    events: Iterable[Event], speed: float, sleep: Callable[[float], None]
+) -> Iterator[Event]:
+    previous_ns: int | None = None
+    for event in events:
+        if previous_ns is not None and event.time_ns > previous_ns:
+            sleep((event.time_ns - previous_ns) / 1e9 / speed)
+        previous_ns = event.time_ns
+        yield event
+
+
+def state_after(events: Iterable[Event], seq: int) -> Summary:
+    fold = SummaryFold()
+    for event in events:
+        if event.seq > seq:
+            break
+        fold.add(event)
+    return fold.result(Ending.MOMENT)
+
+
+def timeline_line(event: Event, started_ns: int) -> str:
+    offset_s = (event.time_ns - started_ns) / 1e9
+    return f"{event.seq:>6} {offset_s:>+11.6f} s  {event.type:<20} {event.pid:>7}  {detail(event)}"

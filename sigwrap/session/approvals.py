@@ -1,0 +1,155 @@
+"""Requests for approval as they are asked, answered and forgotten. Pure: the clock and the ids are
+handed in. Named tuples, not dataclasses: every run pays for making the classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import NamedTuple
+
+_SETTLED_KEPT = 1_000
+
+US = "sigwrap"
+
+
+class Question(NamedTuple):
+    kind: str  # "exec" or "signal"
+    pid: int
+    process: str
+    depth: int
+    what: str  # a command line or "SIGTERM to 4711 (node)"; masked, but not fit for a terminal
+    rule: str
+    message: str
+    key: tuple[str, ...]  # equal keys are covered by "always for this session"
+
+
+class Answer(NamedTuple):
+    granted: bool
+    by: str
+    message: str
+    reason: str  # granted, denied, expired, nobody, withdrawn
+
+
+class Verdict(Enum):
+    ONCE = "once"
+    ALWAYS = "always"
+    NO = "no"
+
+
+class Open(NamedTuple):
+    """Waits for somebody."""
+
+    id: str
+    question: Question
+    asked_at_s: float
+    deadline_s: float
+
+
+class Settled(NamedTuple):
+    id: str
+    question: Question
+    answer: Answer
+    always: bool
+    waited_s: float
+
+
+class TooLate(NamedTuple):
+    """It was settled before; `how` says by what."""
+
+    how: str
+
+
+class Unknown(NamedTuple):
+    """There was no such request."""
+
+
+class Desk:
+    """One session's requests."""
+
+    def __init__(self, *, timeout_s: float, new_id: Callable[[], str]) -> None:
+        self._timeout_s = timeout_s
+        self._new_id = new_id
+        self._open: dict[str, Open] = {}
+        self._settled: dict[str, str] = {}
+        self._always: dict[tuple[str, ...], str] = {}
+
+    @property
+    def open(self) -> tuple[Open, ...]:
+        """The oldest first."""
+        return tuple(self._open.values())
+
+    def ask(self, question: Question, now_s: float) -> Open:
+        request_id = self._new_id()
+        while request_id in self._open or request_id in self._settled:
+            request_id = self._new_id()
+        request = Open(
+            id=request_id,
+            question=question,
+            asked_at_s=now_s,
+            deadline_s=now_s + self._timeout_s,
+        )
+        self._open[request_id] = request
+        return request
+
+    def settle_from_memory(self, request_id: str, now_s: float) -> Settled | None:
+        """Where the same was granted for the whole session."""
+        request = self._open[request_id]
+        by = self._always.get(request.question.key)
+        return None if by is None else self._grant(request, by, always=True, now_s=now_s)
+
+    def settle_unasked(self, request_id: str, why: str, now_s: float) -> Settled:
+        return self._refuse(self._open[request_id], US, why, "nobody", now_s)
+
+    def answer(
+        self, request_id: str, verdict: Verdict, *, by: str, message: str, now_s: float
+    ) -> tuple[Settled, ...] | TooLate | Unknown:
+        """`always` also settles what waits with the same key."""
+        request = self._open.get(request_id)
+        if request is None:
+            how = self._settled.get(request_id)
+            return Unknown() if how is None else TooLate(how=how)
+        match verdict:
+            case Verdict.NO:
+                return (self._refuse(request, by, message, "denied", now_s),)
+            case Verdict.ONCE:
+                return (self._grant(request, by, always=False, now_s=now_s),)
+            case Verdict.ALWAYS:
+                key = request.question.key
+                self._always[key] = by
+                same = [each for each in self.open if each.question.key == key]
+                same.sort(key=lambda each: each is not request)  # the one that was named, first
+                return tuple(self._grant(each, by, always=True, now_s=now_s) for each in same)
+
+    def forget_always(self, question: Question) -> None:
+        self._always.pop(question.key, None)
+
+    def withdraw(self, request_id: str, why: str, now_s: float) -> Settled | None:
+        """None where it was settled before."""
+        request = self._open.get(request_id)
+        return None if request is None else self._refuse(request, US, why, "withdrawn", now_s)
+
+    def expire(self, now_s: float) -> tuple[Settled, ...]:
+        due = [request for request in self.open if request.deadline_s <= now_s]
+        why = f"nobody answered within {self._timeout_s:g} s"
+        return tuple(self._refuse(request, US, why, "expired", now_s) for request in due)
+
+    def _grant(self, request: Open, by: str, *, always: bool, now_s: float) -> Settled:
+        answer = Answer(granted=True, by=by, message="", reason="granted")
+        return self._settle(request, answer, always=always, now_s=now_s)
+
+    def _refuse(self, request: Open, by: str, message: str, reason: str, now_s: float) -> Settled:
+        answer = Answer(granted=False, by=by, message=message, reason=reason)
+        return self._settle(request, answer, always=False, now_s=now_s)
+
+    def _settle(self, request: Open, answer: Answer, *, always: bool, now_s: float) -> Settled:
+        del self._open[request.id]
+        self._settled[request.id] = f"{answer.reason} by {answer.by}"
+        if len(self._settled) > _SETTLED_KEPT:
+            del self._settled[next(iter(self._settled))]
+        return Settled(
+            id=request.id,
+            question=request.question,
+            answer=answer,
+            always=always,
+            waited_s=now_s - request.asked_at_s,
+        )

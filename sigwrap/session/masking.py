@@ -1,0 +1,113 @@
+"""Secrets in arguments, before anything is written.
+
+By what announces a secret (an option's or a variable's name, a header, a URL with a password) and
+by the shape of well-known tokens. Linear in the length of the text: every pattern starts at a
+literal and repeats without backtracking, for the wrapped program chooses what is searched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+MASK = "***"
+
+_SECRET_WORD = (
+    r"(?:token|passw(?:or)?d|passphrase|passwd|secret|api[-_]?key|access[-_]?key|private[-_]?key"
+    r"|auth[-_]?key|signing[-_]?key|encryption[-_]?key|credentials?)"
+)
+# Without one of these, in lower case, no pattern below can match: a search for each of them is
+# several times cheaper than one for any.
+_HINTS = [
+    "token",
+    "passw",
+    "passphrase",
+    "secret",
+    "key",
+    "credential",
+    "bearer",
+    "authorization",
+    "cookie",
+    "://",
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "ghr_",
+    "github_pat_",
+    "glpat-",
+    "npm_",
+    "pypi-",
+    "hf_",
+    "sk-",
+    "sk_live",
+    "rk_live",
+    "xox",
+    "akia",
+    "asia",
+    "aiza",
+    "eyj",
+]
+_OPTION = re.compile(rf"(?i)--?(?:[a-z0-9]++[-_.]){{0,6}}{_SECRET_WORD}(?:[-_](?:value|string))?\Z")
+_ASSIGNED = re.compile(
+    rf"(?i)({_SECRET_WORD}(?:_[a-z0-9_]{{1,20}}+)?[\"']?\s{{0,4}}[=:]\s{{0,4}})"
+    r"(\"[^\"]++|'[^']++|[^\s\"'&;,]++)"
+)
+_HEADER = re.compile(
+    r"(?i)((?:authorization|cookie|x-[a-z]{1,16}-(?:token|key)|private-token)\s{0,4}:\s{0,4}"
+    r"(?:[a-z]{1,12}\s{1,4})?)([^\"'\r\n]++)"
+)
+_BEARER = re.compile(r"(?i)(\bbearer[\s=:]{1,4})([\w.~+/=-]{6,}+)")
+_URL = re.compile(r"(://[^\s/@:\"']{0,256}+:)([^\s/@\"']++)@")
+_URL_TOKEN = re.compile(r"(://)([\w.~-]{20,}+)@")
+_KEY_BLOCK = re.compile(r"(-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----)[^-]*+")
+_KNOWN = re.compile(
+    r"(?:gh[pousr]_|github_pat_|glpat-|npm_|pypi-|hf_|sk-|sk_live_|rk_live_|xox[a-z]-)[\w-]{12,}+"
+    r"|\b(?:AKIA|ASIA)[A-Z0-9]{16}|AIza[\w-]{30,}+|(?<![\w-])eyJ[\w-]{8,}+\.[\w-]{4,}+\.[\w-]*+"
+)
+
+# Options too short to be told by their name: program -> (separate value, attached value).
+_BY_PROGRAM: dict[str, tuple[frozenset[str], tuple[str, ...]]] = {
+    "curl": (frozenset({"-u", "--user", "-U", "--proxy-user"}), ("-u", "--user=")),
+    "sshpass": (frozenset({"-p"}), ("-p",)),
+    "mysql": (frozenset(), ("-p",)),
+    "mysqldump": (frozenset(), ("-p",)),
+    "mysqladmin": (frozenset(), ("-p",)),
+    "mariadb": (frozenset(), ("-p",)),
+    "redis-cli": (frozenset({"-a"}), ()),
+}
+
+
+def masked(argv: Sequence[str]) -> tuple[str, ...]:
+    """The same words, their secrets replaced by `***`."""
+    known = _BY_PROGRAM.get(argv[0].rpartition("/")[2]) if argv else None
+    if known is None and not _hints_at_any("\n".join(argv)):
+        return tuple(argv)
+    separate, attached = known or (frozenset(), ())
+    result: list[str] = []
+    value_follows = False
+    for position, word in enumerate(argv):
+        if value_follows and position:
+            result.append(MASK)
+            value_follows = False
+            continue
+        value_follows = word in separate or (word[:1] == "-" and _OPTION.match(word) is not None)
+        prefix = next((each for each in attached if word.startswith(each) and word != each), "")
+        result.append(prefix + MASK if prefix and position else masked_text(word))
+    return tuple(result)
+
+
+def masked_text(text: str) -> str:
+    if not _hints_at_any(text):
+        return text
+    for pattern in (_HEADER, _ASSIGNED, _BEARER):
+        text = pattern.sub(rf"\1{MASK}", text)
+    text = _URL.sub(rf"\1{MASK}@", text)
+    text = _URL_TOKEN.sub(rf"\1{MASK}@", text)
+    text = _KEY_BLOCK.sub(rf"\1{MASK}", text)
+    return _KNOWN.sub(MASK, text)
+
+
+def _hints_at_any(text: str) -> bool:
+    lowered = text.lower()
+    return any(map(lowered.__contains__, _HINTS))

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+DEFAULT_POLICY = "agent-default"
+DEFAULT_GRACE_S = 10.0
+DEFAULT_APPROVAL_TIMEOUT_S = 300.0
+
+
+class Nested(Enum):
+    REFUSE = "refuse"
+    JOIN = "join"
+
+
+class Approvals(Enum):
+    """Who may answer a request for approval."""
+
+    AUTO = "auto"  # the terminal where there is one, and the control socket
+    TTY = "tty"
+    CONTROL = "control"
+    DENY = "deny"
+
+
+class Report(Enum):
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+class RunSettings(NamedTuple):
+    command: tuple[str, ...]
+    policy: str = DEFAULT_POLICY
+    root: str = "."
+    approvals: Approvals = Approvals.AUTO
+    approval_timeout_s: float = DEFAULT_APPROVAL_TIMEOUT_S
+    name: str = ""
+    store: str = ""
+    grace_s: float = DEFAULT_GRACE_S
+    report: Report = Report.AUTO
+    best_effort: bool = False
+    nested: Nested = Nested.REFUSE
+    durable: bool = False

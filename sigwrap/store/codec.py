@@ -1,0 +1,107 @@
+"""How an event becomes a row and back.
+
+The canonical row, which the chain hashes, is one line of ASCII:
+
+    seq TAB time_ns TAB type TAB pid TAB payload
+
+The payload is compact JSON whose first member "v" is the version of its type. ASCII-only JSON
+escapes tabs and newlines, and carries bytes that are no UTF-8 as \\udcXX, as Python reads them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from sigwrap.errors import InternalError, StoreError
+from sigwrap.model import EVENT_TYPES, Event, Payload
+
+VERSION_KEY = "v"
+
+Upcaster = Callable[[Payload], Payload]
+
+# (type, version) -> the step to version + 1. Rows on disk are never rewritten.
+UPCASTERS: dict[tuple[str, int], Upcaster] = {}
+
+
+class Row(NamedTuple):
+    """An event as it is stored; a tuple, because a million of them pass through a report."""
+
+    seq: int
+    time_ns: int
+    type: str
+    pid: int
+    payload: str
+    hash: str
+
+
+_VERSION_MEMBER = {kind.name: f'{{"{VERSION_KEY}":{kind.version}' for kind in EVENT_TYPES.values()}
+_encode_json = json.JSONEncoder(check_circular=False, allow_nan=False, separators=(",", ":")).encode
+_decode_json = json.JSONDecoder().raw_decode
+
+
+def encode_payload(type_name: str, payload: Payload) -> str:
+    start = _VERSION_MEMBER.get(type_name)
+    if start is None:
+        raise InternalError(f"there is no event type {type_name!r}", "add it to EVENT_TYPES")
+    members = _encode_json(payload)
+    return f"{start},{members[1:]}" if payload else start + "}"
+
+
+def canonical_row(seq: int, time_ns: int, type_name: str, pid: int, payload: str) -> bytes:
+    return f"{seq}\t{time_ns}\t{type_name}\t{pid}\t{payload}".encode()
+
+
+def journal_line(canonical: bytes, hash_hex: str) -> bytes:
+    return canonical + b"\t" + hash_hex.encode() + b"\n"
+
+
+def parse_journal_line(line: bytes) -> Row:
+    """ValueError where it is none."""
+    seq, time_ns, type_name, pid, payload, hash_hex = line[:-1].decode("ascii").split("\t")
+    return Row(int(seq), int(time_ns), type_name, int(pid), payload, hash_hex)
+
+
+def decode_row(
+    row: Row,
+    upcasters: Mapping[tuple[str, int], Upcaster] = UPCASTERS,
+    current_versions: Mapping[str, int] | None = None,
+) -> Event:
+    seq, time_ns, type_name, pid, text, hash_hex = row
+    try:
+        payload, end = _decode_json(text)
+        version = payload.pop(VERSION_KEY)
+        if end != len(text):
+            raise ValueError("something follows the JSON")
+        if not type(time_ns) is type(pid) is int:
+            raise TypeError("SQLite keeps any type in any column")
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise StoreError(f"row {seq} can't be read", "run sigwrap verify") from error
+    current = _CURRENT_VERSION if current_versions is None else current_versions
+    # A type that isn't known was written by a newer sigwrap: readers show it by its name.
+    if version != current.get(type_name, version):
+        payload = _upcast(seq, type_name, payload, version, current[type_name], upcasters)
+    return Event(seq=seq, time_ns=time_ns, type=type_name, pid=pid, payload=payload, hash=hash_hex)
+
+
+_CURRENT_VERSION = {kind.name: kind.version for kind in EVENT_TYPES.values()}
+
+
+def _upcast(
+    seq: int,
+    type_name: str,
+    payload: Payload,
+    version: int,
+    current: int,
+    upcasters: Mapping[tuple[str, int], Upcaster],
+) -> Payload:
+    while version < current:
+        payload = upcasters[type_name, version](payload)
+        version += 1
+    if version > current:
+        raise StoreError(
+            f"row {seq}: {type_name} has version {version}, this sigwrap knows {current}",
+            "read it with the sigwrap that wrote it, or a newer one",
+        )
+    return payload

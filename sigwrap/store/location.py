@@ -1,0 +1,33 @@
+"""Where the store lies, and which files belong to a session."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+SESSIONS_FOLDER = "sessions"
+DATABASE_SUFFIX = ".db"
+JOURNAL_SUFFIX = ".journal"
+
+
+def default_store(env: Mapping[str, str]) -> str:
+    if env.get("SIGWRAP_STORE"):
+        return env["SIGWRAP_STORE"]
+    state_home = env.get("XDG_STATE_HOME", "")
+    # The XDG specification tells programs to ignore a relative path there.
+    if not os.path.isabs(state_home):
+        home = env.get("HOME") or os.path.expanduser("~")
+        state_home = os.path.join(home, ".local", "state")
+    return os.path.join(state_home, "sigwrap")
+
+
+def sessions_folder(store: str) -> str:
+    return os.path.join(store, SESSIONS_FOLDER)
+
+
+def database_path(store: str, session_id: str) -> str:
+    return os.path.join(sessions_folder(store), session_id + DATABASE_SUFFIX)
+
+
+def journal_path(database: str) -> str:
+    return database.removesuffix(DATABASE_SUFFIX) + JOURNAL_SUFFIX

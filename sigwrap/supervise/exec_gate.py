@@ -1,0 +1,466 @@
+"""An exec, from the caller's request to what becomes of it.
+
+Read and resolved (exec_target), decided by the policy, recorded, and then: let go on and verified
+(exec_verify), replaced in place (exec_redirect), refused, or held until somebody has answered.
+Whatever goes wrong on the way is a denial with an event.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+
+from sigwrap.errors import KernelError
+from sigwrap.kernel.memory import Unreadable
+from sigwrap.kernel.paths import place_of
+from sigwrap.kernel.ptrace import Gone, NotTraceable
+from sigwrap.kernel.seccomp import Listener, Request
+from sigwrap.kernel.syscalls import NAMES
+from sigwrap.model import Payload
+from sigwrap.policy.engine import Engine
+from sigwrap.policy.request import (
+    Action,
+    CommandRedirect,
+    CommandRequest,
+    Decision,
+    Program,
+    Via,
+)
+from sigwrap.session.execs import exec_payload, replacement_argv
+from sigwrap.session.lineage import Process
+from sigwrap.session.masking import masked
+from sigwrap.supervise import caller_stderr
+from sigwrap.supervise.approvals import Answer, Approvals, Question
+from sigwrap.supervise.exec_environment import NoHostValue, variables_for
+from sigwrap.supervise.exec_limits import exceeded_limit
+from sigwrap.supervise.exec_redirect import Redirection
+from sigwrap.supervise.exec_target import (
+    Asked,
+    Target,
+    WouldFail,
+    resolve,
+    resolve_replacement,
+)
+from sigwrap.supervise.exec_verify import Held, Verifier
+from sigwrap.supervise.loop import Loop
+from sigwrap.supervise.processes import Processes
+from sigwrap.supervise.recorder import Recorder
+
+_OUR_SHORTAGE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+_LOOK_AFTER_ASKERS_S = 1.0
+_SHOWN_CHARACTERS = 1000
+# What `env` or `xargs` is going to exec can be denied early. But it is asked about or replaced when
+# it is its turn: else somebody would be asked twice, or the wrapper's own doing be lost.
+_ONCE_ONLY = frozenset({Action.APPROVE, Action.REDIRECT})
+
+
+class ExecGate:
+    def __init__(
+        self,
+        *,
+        listener: Listener,
+        recorder: Recorder,
+        engine: Engine,
+        processes: Processes,
+        approvals: Approvals,
+        loop: Loop,
+        waits_through_signals: bool,
+    ) -> None:
+        self._listener = listener
+        self._recorder = recorder
+        self._engine = engine
+        self._processes = processes
+        self._approvals = approvals
+        self._loop = loop
+        self._verifier = Verifier(
+            listener, recorder, self.answer, waits_through_signals=waits_through_signals
+        )
+        self.on_stop = self._verifier.on_stop
+        self.on_end = self._verifier.on_end
+        self._our_root = place_of(b"/")
+        self._last_told: tuple[Process, str] | None = None
+        # Refused at /usr/bin/X, a shell asks at /bin/X at once: the answer is still the same.
+        self.last_refusal: tuple[Process, tuple[str, ...], str] | None = None
+        self._askers: dict[int, str] = {}  # notification -> the approval it waits for
+        caller_stderr.allow_writing_to_terminals()
+
+    def answer(self, request: Request, process: Process) -> None:
+        held = self._verifier.held(request.tid)
+        if held is not None:
+            if held.redirection is not None:
+                self._answer_redirected(request, held)
+                return
+            self._verifier.forget(held)  # another thread of its process took its id
+        if self._verifier.put_off(request, process):
+            return
+        started_ns = time.perf_counter_ns()
+        try:
+            asked = Asked(request)
+            target = resolve(request.tid, process.pid, asked, self._our_root)
+        except Unreadable as unreadable:
+            # What a pointer that leads nowhere gets from the kernel; else we may not look.
+            error = errno.EACCES if _is_forbidden(unreadable) else errno.EFAULT
+            self._deny_unseen(request, process, "the caller's memory can't be read", error)
+        except (WouldFail, OSError) as failure:
+            # The kernel's own errno, from here: it would look the path up anew, and by then the
+            # caller could have put another in its place.
+            error = failure.errno or errno.EACCES
+            if error in _OUR_SHORTAGE:
+                reason = f"sigwrap: {os.strerror(error)}"
+                self._deny_unseen(request, process, reason, errno.EACCES)
+            else:
+                self._listener.fail(request.id, error)
+        else:
+            if self._listener.is_waiting(request.id):
+                _Exec(self, request, process, asked, target).decide(started_ns)
+            else:
+                target.close()  # what was read may be of another process by now
+
+    def _answer_redirected(self, request: Request, held: Held) -> None:
+        if held.redirection is not None and held.redirection.is_intact(request):
+            self._verifier.go_on(held, request)
+        else:
+            self._verifier.refuse(held, request, errno.EACCES)
+
+    def _deny_unseen(self, request: Request, process: Process, reason: str, error: int) -> None:
+        if not self._listener.is_waiting(request.id):
+            return
+        unseen = CommandRequest(
+            programs=(Program(path="", name="", argv=()),), depth=process.depth, truncated=True
+        )
+        decision = Decision(action=Action.DENY, rule="builtin:unreadable", reason=reason)
+        payload = exec_payload(
+            unseen,
+            decision,
+            asked_path="",
+            syscall=NAMES[request.arch][request.number],
+            cwd="",
+            comm=process.comm,
+            ppid=process.ppid,
+            verified=False,
+        )
+        self._recorder.record("exec_denied", process.pid, payload)
+        self._listener.fail(request.id, error)
+
+    def tell(self, process: Process, text: str) -> None:
+        """A shell that is refused looks further along PATH, and is refused again at /bin/X what
+        it was at /usr/bin/X: it is told once."""
+        if self._last_told != (process, text):
+            self._last_told = (process, text)
+            caller_stderr.tell(process.pid, text)
+
+    # Askers
+
+    def wait_for_answer(self, request_id: int, approval_id: str) -> None:
+        if not self._askers:
+            self._look_after_askers_later()
+        self._askers[request_id] = approval_id
+
+    def stop_waiting(self, request_id: int) -> None:
+        self._askers.pop(request_id, None)
+
+    def _look_after_askers_later(self) -> None:
+        self._loop.call_at(time.monotonic() + _LOOK_AFTER_ASKERS_S, self._look_after_askers)
+
+    def _look_after_askers(self) -> None:
+        """Nothing tells of a caller that died while it waited, if it never was ours to wait for."""
+        for request_id, approval_id in tuple(self._askers.items()):
+            if not self._still_waits(request_id):
+                self._approvals.withdraw(approval_id)
+        if self._askers:
+            self._look_after_askers_later()
+
+    def _still_waits(self, request_id: int) -> bool:
+        try:
+            return self._listener.is_waiting(request_id)
+        except KernelError:  # with its last caller, the listener went too
+            return False
+
+
+class _Exec:
+    """One request, read and resolved; it owns `target` until that is handed on or closed."""
+
+    __slots__ = (
+        "_asked",
+        "_evaluation_us",
+        "_gate",
+        "_process",
+        "_request",
+        "_subject",
+        "_target",
+    )
+
+    def __init__(
+        self, gate: ExecGate, request: Request, process: Process, asked: Asked, target: Target
+    ) -> None:
+        self._gate = gate
+        self._request = request
+        self._process = process
+        self._asked = asked
+        self._target = target
+        self._evaluation_us = 0
+        self._subject = CommandRequest(
+            programs=target.programs,
+            depth=process.depth,
+            truncated=asked.truncated,
+            traced=not target.readable,
+        )
+
+    def decide(self, started_ns: int) -> None:
+        gate = self._gate
+        decision = gate._engine.decide_command(self._subject)
+        if decision.action in _ONCE_ONLY and len(self._target.here) < len(self._target.programs):
+            own = self._subject._replace(programs=self._target.here)
+            decision = gate._engine.decide_command(own)
+        limit = exceeded_limit(gate._engine.policy.limits, self._process, gate._processes)
+        if limit is not None:
+            decision = limit
+        self._evaluation_us = (time.perf_counter_ns() - started_ns) // 1000
+        try:
+            self._carry_out(decision)
+        except BaseException:
+            self._target.close()
+            raise
+
+    def _carry_out(self, decision: Decision) -> None:
+        match decision.action:
+            case Action.ALLOW:
+                self._let_go_on(decision, "exec_allowed")
+            case Action.AUDIT:
+                self._let_go_on(decision, "exec_audited")
+            case Action.REDIRECT:
+                self._redirect(decision)
+            case Action.APPROVE:
+                self._ask(decision)
+            case Action.DENY | Action.ABSORB:
+                self._deny(decision)
+
+    # Going on
+
+    def _let_go_on(self, decision: Decision, event: str) -> None:
+        if not self._target.readable:
+            self._let_go_on_unverified(decision, event)
+            return
+        held = Held(self._request.tid, self._process, self._target, decision.rule)
+        verifier = self._gate._verifier
+        try:
+            verifier.hold(held)
+        except Gone:
+            self._target.close()
+        except NotTraceable:
+            self._decide_as_traced()
+        else:
+            if self._record(event, decision, verified=True):
+                self._process.comm_is_current = False
+                verifier.go_on(held, self._request)
+            else:
+                verifier.refuse(held, self._request, errno.EACCES)
+
+    def _decide_as_traced(self) -> None:
+        self._subject = self._subject._replace(traced=True)
+        decision = self._gate._engine.decide_command(self._subject)
+        match decision.action:
+            case Action.ALLOW:
+                self._let_go_on_unverified(decision, "exec_allowed")
+            case Action.AUDIT:
+                self._let_go_on_unverified(decision, "exec_audited")
+            case _:
+                self._deny(decision)
+
+    def _let_go_on_unverified(self, decision: Decision, event: str) -> None:
+        self._target.close()
+        if self._record(event, decision, verified=False):
+            self._process.comm_is_current = False
+            self._gate._verifier.note_unheld(self._process, self._request.tid)
+            self._gate._listener.resume(self._request.id)
+        else:
+            self._fail()
+
+    # Refusing
+
+    def _deny(self, decision: Decision, why: str = "") -> None:
+        """`why`: what the caller is told where the rule has no message of its own."""
+        self._target.close()
+        self._record("exec_denied", decision, verified=False)
+        text = decision.message or why
+        if text:
+            name = self._subject.programs[0].name
+            self._gate.tell(self._process, f"sigwrap: {name}: {text}")
+        self._fail()
+
+    def _deny_because(self, decision: Decision, reason: str) -> None:
+        self._deny(decision._replace(action=Action.DENY, reason=reason), reason)
+
+    def _fail(self) -> None:
+        self._gate._listener.fail(self._request.id, errno.EACCES)
+
+    # Replacing
+
+    def _redirect(self, decision: Decision) -> None:
+        redirect = decision.redirect_to
+        if redirect is None:
+            self._deny_because(decision, "the rule names no replacement")
+        elif redirect.record:
+            self._deny_because(decision, "`record: true` is not supported yet")
+        elif self._asked.truncated and redirect.append_args:
+            self._deny_because(decision, "too many arguments to be passed on")
+        else:
+            self._redirect_in_place(decision, redirect)
+
+    def _redirect_in_place(self, decision: Decision, redirect: CommandRedirect) -> None:
+        gate, request, process = self._gate, self._request, self._process
+        try:
+            variables = variables_for(redirect, self._session())
+        except NoHostValue as missing:
+            self._deny_because(decision, f"sigwrap has no {missing.name} in its environment")
+            return
+        argv = replacement_argv(redirect, self._matched(decision).argv)
+        try:
+            path, replacement = resolve_replacement(
+                request.tid, process.pid, redirect.command, argv, gate._our_root
+            )
+        except (OSError, WouldFail, Unreadable):
+            self._deny_because(decision, f"its replacement can't be run: {redirect.command}")
+            return
+        # The environment of `via: stub` is set at the exec stop, all of it.
+        environment: list[bytes] | None = [] if redirect.via is Via.STUB else None
+        redirection = Redirection(request, path, argv, environment, self._asked.environment_at)
+        held = Held(request.tid, process, replacement, decision.rule, redirection, variables)
+        try:
+            gate._verifier.hold(held)
+        except (Gone, NotTraceable):
+            replacement.close()
+            self._deny_because(decision, "the caller is traced, so it can't be redirected")
+            return
+        self._target.close()
+        more = {
+            "replacement": replacement.programs[0].path,
+            "replacement_argv": masked([os.fsdecode(word) for word in argv]),
+            "replacement_env": [name for name, _ in redirect.env],
+            "via": redirect.via.value,
+        }
+        if self._record("exec_redirected", decision, verified=True, more=more):
+            self._process.comm_is_current = False
+            if decision.message:
+                name = self._subject.programs[0].name
+                gate.tell(process, f"sigwrap: {name}: {decision.message}")
+            gate._verifier.restart(held, request)
+        else:
+            held.redirection = None
+            gate._verifier.refuse(held, request, errno.EACCES)
+
+    def _matched(self, decision: Decision) -> Program:
+        """The program that the decision is about: the file, its interpreter, an applet."""
+        for program in self._target.here:
+            if self._gate._engine.decide_program(program, self._subject) == decision:
+                return program
+        return self._target.here[0]
+
+    def _session(self) -> bytes:
+        for entry in self._asked.environment(self._request.tid) or ():
+            if entry.startswith(b"SIGWRAP_SESSION="):
+                return entry.partition(b"=")[2]
+        return b""
+
+    # Asking
+
+    def _ask(self, decision: Decision) -> None:
+        """The caller waits in its call meanwhile; everything else goes on."""
+        gate = self._gate
+        main = self._subject.programs[0]
+        argv = masked(main.argv)
+        answers: list[Answer] = []
+        waiting = False
+
+        def answered(answer: Answer) -> None:
+            if waiting:
+                gate.stop_waiting(self._request.id)
+                self._after_answer(decision, answer)
+            else:
+                answers.append(answer)
+
+        key = ("exec", decision.rule, main.path, *main.argv)
+        if gate.last_refusal is not None and gate.last_refusal[:2] == (self._process, key):
+            self._deny_because(decision, gate.last_refusal[2])
+            return
+        question = Question(
+            kind="exec",
+            pid=self._process.pid,
+            process=self._process.comm,
+            depth=self._process.depth,
+            what=" ".join(argv)[:_SHOWN_CHARACTERS],
+            rule=decision.rule,
+            message=decision.message,
+            key=key,
+        )
+        approval_id = gate._approvals.ask(question, answered)
+        if answers:
+            self._after_answer(decision, answers[0])
+            return
+        waiting = True
+        gate.wait_for_answer(self._request.id, approval_id)
+        how = f"sigwrap approve {approval_id}"
+        text = f"sigwrap: {main.name}: waits for approval (rule {decision.rule}); {how}"
+        gate.tell(self._process, text)
+
+    def _after_answer(self, decision: Decision, answer: Answer) -> None:
+        """What was asked about is what was read then: a caller that has changed its arguments
+        meanwhile loads something else and is killed."""
+        is_gone = answer.reason == "withdrawn"  # maybe the listener as well
+        if is_gone or not self._gate._listener.is_waiting(self._request.id):
+            self._target.close()
+        elif not answer.granted:
+            reason = _refusal(answer)
+            main = self._subject.programs[0]
+            key = ("exec", decision.rule, main.path, *main.argv)
+            self._gate.last_refusal = (self._process, key, reason)
+            self._deny_because(decision._replace(message=""), reason)
+        elif self._gate._verifier.put_off(self._request, self._process):
+            self._target.close()  # it will be asked again, and by then may be answered from memory
+        else:
+            self._let_go_on(decision._replace(reason=f"approved by {answer.by}"), "exec_allowed")
+
+    def _record(
+        self, event: str, decision: Decision, *, verified: bool, more: Payload | None = None
+    ) -> bool:
+        payload = exec_payload(
+            self._subject,
+            decision,
+            asked_path=os.fsdecode(self._asked.path) or self._subject.programs[0].path,
+            syscall=self._asked.syscall,
+            cwd=_cwd(self._request.tid),
+            comm=self._process.comm,
+            ppid=self._process.ppid,
+            verified=verified,
+        )
+        payload["evaluation_us"] = self._evaluation_us
+        if event != "exec_denied":
+            self._process.argv = payload["argv"]
+        if more:
+            payload |= more
+        return self._gate._recorder.record(event, self._process.pid, payload)
+
+
+def _refusal(answer: Answer) -> str:
+    match answer.reason:
+        case "denied":
+            text = "not approved"
+        case "expired":
+            text = "not approved in time"
+        case "nobody":
+            text = "needs approval, and nobody can be asked"
+        case _:
+            text = f"needs approval: {answer.reason}"
+    return f"{text}: {answer.message}" if answer.message else text
+
+
+def _is_forbidden(unreadable: Unreadable) -> bool:
+    return isinstance(unreadable.__cause__, PermissionError)
+
+
+def _cwd(tid: int) -> str:
+    try:
+        return os.readlink(f"/proc/{tid}/cwd")
+    except OSError:
+        return ""

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import heapq
+import itertools
+import select
+import time
+from collections.abc import Callable
+
+_MAX_EVENTS = 4096
+
+Handler = Callable[[int], None]
+
+
+class Loop:
+    """Descriptors and deadlines of one thread. A handler gets the epoll event mask.
+
+    Handlers of a turn run in the order in which their descriptors became ready, but for the one
+    that was declared last: by then, every end that was known when its request came is dealt with.
+    """
+
+    def __init__(self) -> None:
+        self.poll = select.epoll()
+        self._handlers: dict[int, Handler] = {}
+        self._last_fd = -1
+        self._deadlines: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+
+    def watch(
+        self, fd: int, handler: Handler, events: int = select.EPOLLIN, *, last: bool = False
+    ) -> None:
+        self._handlers[fd] = handler
+        self.poll.register(fd, events)
+        if last:
+            self._last_fd = fd
+
+    def unwatch(self, fd: int) -> None:
+        """Before `fd` is closed: its number may be another descriptor's in the same turn."""
+        del self._handlers[fd]
+        self.poll.unregister(fd)
+        if fd == self._last_fd:
+            self._last_fd = -1
+
+    def call_at(self, deadline_s: float, call: Callable[[], None]) -> None:
+        """`deadline_s` on the monotonic clock."""
+        heapq.heappush(self._deadlines, (deadline_s, next(self._order), call))
+
+    def turn(self, idle_s: float | None) -> bool:
+        """False where nothing happened for `idle_s`."""
+        events = self.poll.poll(self._timeout_s(idle_s), _MAX_EVENTS)
+        last = 0
+        for fd, happened in events:
+            if fd == self._last_fd:
+                last = happened
+            elif fd in self._handlers:
+                self._handlers[fd](happened)
+        if last and self._last_fd >= 0:
+            self._handlers[self._last_fd](last)
+        if self._deadlines:
+            self._call_what_is_due()
+        return bool(events)
+
+    def _timeout_s(self, idle_s: float | None) -> float | None:
+        if not self._deadlines:
+            return idle_s
+        wait_s = max(0.0, self._deadlines[0][0] - time.monotonic())
+        return wait_s if idle_s is None else min(idle_s, wait_s)
+
+    def _call_what_is_due(self) -> None:
+        now = time.monotonic()
+        while self._deadlines and self._deadlines[0][0] <= now:
+            heapq.heappop(self._deadlines)[2]()

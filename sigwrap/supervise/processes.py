@@ -1,0 +1,131 @@
+"""The processes of the tree, as far as they made themselves known by an exec or a signal.
+
+Each is held by a pidfd in the loop's epoll set: its end is seen before its pid can be given away,
+so an entry under a pid is that process, and the table shrinks as the tree does. Where descriptors
+run out, an entry is checked by its start time instead, and its end goes unseen.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+from collections.abc import Callable
+
+from sigwrap.kernel import procfs
+from sigwrap.kernel.process import exit_status_by_pidfd
+from sigwrap.session.lineage import Process
+from sigwrap.supervise.loop import Loop
+
+_NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+_EDGE = select.EPOLLIN | select.EPOLLET
+
+
+class Processes:
+    def __init__(self, loop: Loop, on_end: Callable[[Process, int | None], None]) -> None:
+        """`on_end` gets a process that has ended and its wait(2) status, where it is known."""
+        self._loop = loop
+        self._on_end = on_end
+        self._supervisor = os.getpid()
+        self._by_pid: dict[int, Process] = {}
+        self._unwatched: set[int] = set()
+        self._reaped: dict[int, int] = {}
+        self.command: Process | None = None
+
+    def adopt_command(self, pid: int) -> Process:
+        process = self._adopt(pid)
+        if process is None:
+            raise ProcessLookupError(pid)
+        process.depth = 0
+        self.command = process
+        return process
+
+    def of_thread(self, tid: int) -> Process | None:
+        """None where it has ended, or isn't of this tree."""
+        process = self.of_pid(tid)
+        if process is None:
+            pid = procfs.tgid(tid)
+            if pid is not None and pid != tid:
+                process = self.of_pid(pid)
+        return process
+
+    def of_pid(self, pid: int) -> Process | None:
+        process = self._by_pid.get(pid)
+        if process is None:
+            return self._adopt(pid)
+        if pid in self._unwatched:
+            found = procfs.stat(pid)
+            if found is None or found.start_time != process.start_time:
+                self._forget(process)
+                return self._adopt(pid)
+        return process
+
+    def target(self, number: int) -> Process | None:
+        """Like of_thread, but what has ended and waits to be reaped is still whose child it was."""
+        process = self.of_thread(number)
+        return process if process is not None else self._place(number, ended_too=True)
+
+    def reaped(self, pid: int, status: int) -> None:
+        """Our own child's status, kept for when its pidfd speaks."""
+        if pid in self._by_pid and pid not in self._unwatched:
+            self._reaped[pid] = status
+
+    def all(self) -> list[Process]:
+        return list(self._by_pid.values())
+
+    def _adopt(self, pid: int) -> Process | None:
+        try:
+            pidfd = os.pidfd_open(pid)
+        except OSError as refusal:
+            if refusal.errno not in _NO_DESCRIPTORS:
+                return None  # it has ended, or is a thread that leads no process
+            pidfd = -1
+        process = self._place(pid)  # after the pidfd, so this is the process that it holds
+        if process is None:
+            if pidfd >= 0:
+                os.close(pidfd)
+            return None
+        if pidfd >= 0:
+            self._loop.watch(pidfd, lambda _: self._ended(pidfd, process), _EDGE)
+        else:
+            self._unwatched.add(pid)
+        self._by_pid[pid] = process
+        return process
+
+    def _place(self, pid: int, *, ended_too: bool = False) -> Process | None:
+        found = procfs.stat(pid)
+        while found is not None and (ended_too or not found.has_ended) and found.ppid > 1:
+            orphan = found.ppid == self._supervisor
+            parent = None if orphan else self.of_pid(found.ppid)
+            if orphan or parent is not None:
+                return Process(
+                    pid=pid,
+                    start_time=found.start_time,
+                    parent=parent,
+                    ppid=found.ppid,
+                    depth=parent.depth + 1 if parent is not None else 1,
+                    comm=found.comm,
+                )
+            again = procfs.stat(pid)  # did its parent just end, or is it none of ours?
+            if again is not None and again.ppid == found.ppid:
+                return None
+            found = again
+        return None
+
+    def _ended(self, pidfd: int, process: Process) -> None:
+        status = self._reaped.pop(process.pid, None)
+        if status is None:
+            status = exit_status_by_pidfd(pidfd)
+        if status is None:
+            found = procfs.stat(process.pid)
+            if found is not None and found.start_time == process.start_time:
+                status = found.exit_status
+        self._loop.unwatch(pidfd)
+        os.close(pidfd)
+        self._forget(process)
+        self._on_end(process, status)
+
+    def _forget(self, process: Process) -> None:
+        if self._by_pid.get(process.pid) is process:
+            del self._by_pid[process.pid]
+        self._unwatched.discard(process.pid)

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "process"))
+pytest.register_assert_rewrite("harness")
+
+from harness import PATIENCE_S, UNDER_TEST, Reader, Sigwrap, Terminal  # noqa: E402
+
+from sigwrap.model import Event  # noqa: E402
+from sigwrap.store.catalog import open_session  # noqa: E402
+
+SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
+
+
+class Asking:
+    """A supervisor that asks on demand, and whoever answers it."""
+
+    def __init__(
+        self, subject: Sigwrap, session_id: str, mode: str, timeout_s: float, store: Path
+    ) -> None:
+        self.subject = subject
+        self.session_id = session_id
+        self.store = store
+        self._pipes = subject.folder / f"pipes-{session_id}"
+        self._pipes.mkdir()
+        os.mkfifo(self._pipes / "orders")
+        os.mkfifo(self._pipes / "answers")
+        self._orders = os.open(self._pipes / "orders", os.O_RDWR)
+        self._answers_fd = os.open(self._pipes / "answers", os.O_RDWR)
+        self._answers = Reader(self._answers_fd)
+        self.line = [
+            sys.executable,
+            SUPERVISOR,
+            f"--store={store}",
+            f"--session={session_id}",
+            f"--mode={mode}",
+            f"--timeout={timeout_s}",
+            f"--pipes={self._pipes}",
+            "--",
+        ]
+        self.pid = 0
+        self.terminal: Terminal | None = None
+
+    def start(self, *command: str) -> Asking:
+        self.subject.start_line([*self.line, *command], stdin=subprocess.DEVNULL)
+        self.pid = self.next()["ready"]
+        return self
+
+    def start_on_terminal(self, *command: str) -> Asking:
+        self.terminal = self.subject.terminal_for([*self.line, *command])
+        self.pid = self.next()["ready"]
+        return self
+
+    def order(self, **words: Any) -> None:
+        os.write(self._orders, json.dumps(words).encode() + b"\n")
+
+    def ask(self, what: str = "git push --force", **fields: Any) -> str:
+        question = {
+            "kind": "exec",
+            "pid": 4312,
+            "process": "bash",
+            "depth": 2,
+            "what": what,
+            "rule": "ask-push",
+            "message": "pushes are looked at",
+            "key": [what],
+            **fields,
+        }
+        self.order(ask=question)
+        return str(self.next()["asked"])
+
+    def next(self) -> dict[str, Any]:
+        answer: dict[str, Any] = json.loads(self._answers.line())
+        return answer
+
+    def answer(self) -> tuple[str, bool, str]:
+        said = self.next()
+        return said["answer"], said["granted"], said["reason"]
+
+    def ping(self) -> dict[str, Any]:
+        self.order(ping=1)
+        return self.next()
+
+    def quit(self) -> None:
+        self.order(quit=True)
+
+    def events(self, *types: str) -> list[Event]:
+        found = open_session(str(self.store), self.session_id).events()
+        return [event for event in found if not types or event.type in types]
+
+    def sigwrap(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """From outside of every session."""
+        return subprocess.run(
+            [UNDER_TEST, *words, "--store", str(self.store)],
+            env=self.subject.env,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+
+    def close(self) -> None:
+        os.close(self._orders)
+        os.close(self._answers_fd)
+
+
+@pytest.fixture
+def sigwrap(tmp_path: Path) -> Iterator[Sigwrap]:
+    subject = Sigwrap(tmp_path, tmp_path / "store")
+    yield subject
+    subject.clean_up()
+
+
+@pytest.fixture
+def asking(sigwrap: Sigwrap) -> Iterator[Callable[..., Asking]]:
+    made: list[Asking] = []
+    numbers = itertools.count(1)
+
+    def make(mode: str = "auto", timeout_s: float = 60.0, store: Path | None = None) -> Asking:
+        name = f"s{next(numbers)}"
+        made.append(Asking(sigwrap, name, mode, timeout_s, store or sigwrap.store))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()

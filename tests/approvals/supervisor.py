@@ -1,0 +1,111 @@
+"""A supervisor that only asks: the real Approvals on a real loop, log and socket. Driven by lines
+of JSON on a named pipe, and answering with lines of JSON on another:
+
+    {"ask": {...}, "options": {...}}      -> {"asked": ID}, later {"answer": ID, ...}
+    {"withdraw": ID}, {"ping": N} -> {"pong": N}, {"quit": true}
+
+As in a run, it is the child of a front process and leads no process group, and all its signals are
+blocked. "command" is started by the front as the child of this one, in the same group.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import time
+
+from sigwrap.kernel import libc
+from sigwrap.session.settings import Approvals as Mode
+from sigwrap.store.writer import SessionLog
+from sigwrap.supervise.approvals import Answer, Approvals, Question
+from sigwrap.supervise.loop import Loop
+from sigwrap.supervise.recorder import Recorder
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    for option in ("--store", "--session", "--mode"):
+        parser.add_argument(option, required=True)
+    parser.add_argument("--timeout", type=float, default=60.0)
+    parser.add_argument("--pipes", required=True)
+    parser.add_argument("command", nargs="*")
+    options = parser.parse_args()
+    child = os.fork()
+    if child:
+        for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        _, status = os.waitpid(child, 0)
+        os._exit(os.waitstatus_to_exitcode(status))
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps
+    if options.command and os.fork() == 0:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.execvp(options.command[0], options.command)
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    libc.set_process_name(b"sigwrap-super")
+    serve(options)
+
+
+def serve(options: argparse.Namespace) -> None:
+    log = SessionLog.create(options.store, options.session)
+    recorder = Recorder(log, lambda text: None)
+    recorder.record("session_started", os.getpid(), {"session_id": options.session})
+    loop = Loop()
+    approvals = Approvals(
+        loop=loop, recorder=recorder, mode=Mode(options.mode), timeout_s=options.timeout
+    )
+    orders = os.open(f"{options.pipes}/orders", os.O_RDWR)
+    answers = os.open(f"{options.pipes}/answers", os.O_RDWR)
+    running = True
+    buffered = b""
+
+    def say(**words: object) -> None:
+        os.write(answers, json.dumps(words).encode() + b"\n")
+
+    def ask(fields: dict[str, object]) -> None:
+        answered: list[Answer] = []
+        ids: list[str] = []
+
+        def on_answer(answer: Answer) -> None:
+            answered.append(answer)
+            assert len(answered) == 1
+            if ids:
+                say(answer=ids[0], **answer._asdict())
+
+        fields["key"] = tuple(fields.get("key", ("k",)))  # type: ignore[arg-type]
+        request_id = approvals.ask(Question(**fields), on_answer)  # type: ignore[arg-type]
+        ids.append(request_id)
+        say(asked=request_id)
+        if answered:
+            say(answer=request_id, **answered[0]._asdict())
+
+    def obey(_happened: int) -> None:
+        nonlocal running, buffered
+        data = os.read(orders, 1 << 16)
+        running = running and bool(data)
+        *lines, buffered = (buffered + data).split(b"\n")
+        for line in lines:
+            match json.loads(line):
+                case {"ask": fields}:
+                    ask(fields)
+                case {"withdraw": request_id}:
+                    approvals.withdraw(request_id)
+                case {"ping": number}:
+                    say(pong=number, at=time.monotonic(), holds=approvals.holds_terminal)
+                case {"quit": _}:
+                    running = False
+
+    loop.watch(orders, obey)
+    say(ready=os.getpid())
+    while running:
+        loop.turn(None)
+    approvals.close()
+    recorder.record("session_ended", os.getpid(), {"head": log.head, "exit_status": 0})
+    log.close()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

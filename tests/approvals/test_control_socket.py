@@ -1,0 +1,334 @@
+"""Peers that misbehave: nothing they do holds the loop up, or gets them an answer they may not
+give."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import pytest
+from harness import NOBODY, PATIENCE_S, PYTHON, UNDER_TEST, Sigwrap, reader
+
+Make = Callable[..., Any]
+
+FILTERED = """
+import ctypes, json, os, socket, struct, sys
+libc = ctypes.CDLL(None)
+program = struct.pack("<HBBI", 0x06, 0, 0, 0x7FFF0000)
+buffer = ctypes.create_string_buffer(program, 8)
+header = struct.pack("<HxxxxxxQ", 1, ctypes.addressof(buffer))
+assert libc.prctl(38, ctypes.c_ulong(1), 0, 0, 0) == 0
+assert libc.syscall(317, 1, 0, header) == 0
+end = socket.socket(socket.AF_UNIX)
+if sys.argv[3:]:
+    os.unlink(sys.argv[1])
+    end.bind(sys.argv[1])
+    end.listen()
+    print("ready", flush=True)
+    end.accept()[0].recv(1)
+end.connect(sys.argv[1])
+try:
+    end.send(json.dumps({"v": 1, "do": "approve", "id": sys.argv[2]}).encode() + b"\\n")
+except BrokenPipeError:
+    pass
+print(end.makefile().readline(), end="")
+"""
+
+DETACHED = """
+import os, subprocess, sys
+said, line = sys.argv[1], sys.argv[2:]
+if os.fork() == 0:
+    os.setsid()
+    middle = os.getpid()
+    if os.fork() == 0:
+        while os.getppid() == middle:
+            pass
+        done = subprocess.run(line, stderr=subprocess.PIPE)
+        with open(said + ".new", "wb") as file:
+            file.write(done.stderr)
+        os.rename(said + ".new", said)
+    os._exit(0)
+os.wait()
+while not os.path.exists(said):
+    pass
+sys.stderr.write(open(said).read())
+"""
+
+
+def socket_path(subject: Any) -> str:
+    return str(subject.store / "control" / f"{subject.session_id}.sock")
+
+
+@contextmanager
+def connected(subject: Any) -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_UNIX) as end:
+        end.settimeout(PATIENCE_S)
+        end.connect(socket_path(subject))
+        yield end
+
+
+def replies(end: socket.socket) -> list[dict[str, Any]]:
+    """Until it hangs up."""
+    received = b""
+    while data := end.recv(1 << 16):
+        received += data
+    return [json.loads(line) for line in received.splitlines()]
+
+
+def send(end: socket.socket, data: bytes) -> list[dict[str, Any]]:
+    end.sendall(data)
+    end.shutdown(socket.SHUT_WR)
+    return replies(end)
+
+
+# Who may not
+
+
+def refused_inside(subject: Any) -> list[dict[str, Any]]:
+    events = subject.events("control_refused")
+    assert all(event.payload["inside_session"] for event in events)
+    return [event.payload for event in events]
+
+
+def test_a_process_with_one_filter_more_is_refused_whoever_its_parents_are(asking: Make) -> None:
+    subject = asking().start()
+    request_id = subject.ask()
+    line = [*PYTHON, "-c", FILTERED, socket_path(subject), request_id]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    reply = json.loads(done.stdout)
+    assert (reply["ok"], reply["error"]) == (False, "inside")
+    [event] = refused_inside(subject)
+    assert event["peer_uid"] == os.getuid()
+    assert socket_path(subject) in event["peer_cmd"]
+    assert subject.ping()
+    assert not subject.events("approval_granted")
+
+
+def test_another_session_is_refused(asking: Make, sigwrap: Sigwrap) -> None:
+    subject = asking().start()
+    request_id = subject.ask()
+    other = sigwrap.folder / "other"
+    line = (UNDER_TEST, "approve", request_id, "--store", str(subject.store))
+    done = sigwrap.run("--store", str(other), "--", *line)
+    assert done.returncode == 125
+    assert b"it is inside a supervised session" in done.stderr
+    assert len(refused_inside(subject)) == 1
+    assert subject.sigwrap("approve", request_id).returncode == 0
+
+
+def test_double_fork_and_setsid_do_not_help(asking: Make, sigwrap: Sigwrap) -> None:
+    subject = asking().start()
+    request_id = subject.ask()
+    other = sigwrap.folder / "other"
+    script = sigwrap.folder / "detached.py"
+    script.write_text(DETACHED)
+    mark = str(sigwrap.folder / "said")
+    line = (UNDER_TEST, "approve", request_id, "--store", str(subject.store))
+    done = sigwrap.run("--store", str(other), "--", *PYTHON, str(script), mark, *line)
+    assert b"it is inside a supervised session" in done.stderr
+    assert len(refused_inside(subject)) == 1
+    assert not subject.events("approval_granted")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root")
+def test_another_user_is_refused(asking: Make) -> None:
+    subject = asking().start()
+    request_id = subject.ask()
+    folder = subject.store / "control"
+    for path in (folder, *folder.iterdir()):
+        path.chmod(0o777)
+    for path in (subject.store, *subject.store.parents):
+        if path.stat().st_uid == os.getuid() and path.stat().st_mode & 0o777 == 0o700:
+            path.chmod(0o711)
+    program = (
+        "import os, socket, sys\n"
+        f"os.setresuid({NOBODY}, {NOBODY}, {NOBODY})\n"
+        "end = socket.socket(socket.AF_UNIX)\n"
+        "end.connect(sys.argv[1])\n"
+        "print(end.makefile().readline(), end='')\n"
+    )
+    line = [*PYTHON, "-c", program, socket_path(subject)]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert json.loads(done.stdout)["message"] == "refused: it belongs to another user"
+    [event] = subject.events("control_refused")
+    assert event.payload["peer_uid"] == NOBODY
+    assert subject.sigwrap("deny", request_id).returncode == 0
+
+
+def test_a_peer_that_is_gone_is_refused(asking: Make) -> None:
+    subject = asking().start()
+    program = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
+    os.kill(subject.pid, 19)
+    subprocess.run([*PYTHON, "-c", program, socket_path(subject)], timeout=PATIENCE_S, check=True)
+    os.kill(subject.pid, 18)
+    with connected(subject) as end:
+        assert send(end, b'{"v": 1, "do": "list"}\n')[0]["ok"]
+    [event] = subject.events("control_refused")
+    assert event.payload["reason"].startswith("it ")
+
+
+def test_a_socket_that_a_supervised_process_put_there_is_not_believed(asking: Make) -> None:
+    subject = asking().start()
+    request_id = subject.ask()
+    line = [*PYTHON, "-c", FILTERED, socket_path(subject), request_id, "serve"]
+    with subprocess.Popen(line, stdout=subprocess.PIPE) as fake:
+        reader(fake.stdout).until(rb"ready\n")
+        said = subject.sigwrap("approvals")
+        fake.kill()
+    assert said.returncode == 125
+    assert "may be a supervised process itself" in said.stderr
+
+
+# Who talks nonsense
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        (b"\x00\xff\xfe", "bad-request"),
+        (b"", "bad-request"),
+        (b"[" * 10_000, "bad-request"),
+        (b"[]", "bad-request"),
+        (b'{"v": 1}', "bad-request"),
+        (b'{"v": 1, "do": "approve"}', "bad-request"),
+        (b'{"v": 1, "do": "approve", "id": ["x"]}', "bad-request"),
+        (b'{"v": 1, "do": "rm"}', "bad-request"),
+        (b'{"v": 2, "do": "list"}', "version"),
+        (b'{"v": 1, "do": "approve", "id": "\\ud800"}', "unknown-id"),
+    ],
+)
+def test_garbage_is_answered_and_harmless(asking: Make, line: bytes, error: str) -> None:
+    subject = asking().start()
+    request_id = subject.ask()
+    with connected(subject) as end:
+        [reply] = send(end, line + b"\n")
+    assert (reply["ok"], reply["error"], reply["v"]) == (False, error, 1)
+    assert subject.sigwrap("approve", request_id).returncode == 0
+
+
+def test_a_line_without_end_is_cut_off(asking: Make) -> None:
+    subject = asking().start()
+    with connected(subject) as end:
+        said = b""
+        try:
+            while True:
+                end.sendall(b"x" * 65536)
+        except OSError:
+            pass
+        try:
+            said = end.recv(65536)
+        except ConnectionResetError:
+            pass
+    assert not said or json.loads(said)["error"] == "bad-request"
+    assert subject.ping()
+
+
+def test_several_requests_on_one_connection(asking: Make) -> None:
+    subject = asking().start()
+    request_id = subject.ask()
+    lines = [{"v": 1, "do": "list"}, {"v": 1, "do": "deny", "id": request_id, "message": 5}]
+    with connected(subject) as end:
+        found = send(end, b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    assert [reply["ok"] for reply in found] == [True, True]
+    assert subject.answer() == (request_id, False, "denied")
+
+
+def test_answers_are_not_taken_where_only_the_terminal_may_give_them(asking: Make) -> None:
+    subject = asking("tty").start()
+    said = subject.sigwrap("approve", "abcdef")
+    assert said.returncode == 125
+    assert "--approvals tty" in said.stderr
+
+
+# Who holds on
+
+
+def test_silent_peers_keep_nobody_else_out(asking: Make) -> None:
+    """As many as there are places; each loses its place in the end."""
+    subject = asking().start()
+    request_id = subject.ask()
+    with ExitStack() as stack:
+        silent = [stack.enter_context(connected(subject)) for _ in range(32)]
+        subject.ping()
+        done = subject.sigwrap("approve", request_id)
+        assert done.returncode == 0, done.stderr
+        assert subject.answer() == (request_id, True, "granted")
+        for end in silent:
+            assert replies(end) == []
+
+
+def test_a_thousand_connections_stall_nothing(asking: Make) -> None:
+    subject = asking().start()
+    request_id = subject.ask()
+    program = (
+        "import socket, sys\n"
+        "ends = []\n"
+        "for _ in range(1000):\n"
+        "    end = socket.socket(socket.AF_UNIX)\n"
+        "    end.setblocking(False)\n"
+        "    try:\n"
+        "        end.connect(sys.argv[1])\n"
+        '        end.send(b\'{"v": 1, "do": "list"}\')\n'
+        "    except OSError:\n"
+        "        pass\n"
+        "    ends.append(end)\n"
+        "print('ready', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    line = [sys.executable, "-c", program, socket_path(subject)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(line, **pipes) as flood:  # type: ignore[call-overload]
+        reader(flood.stdout).until(rb"ready\n")
+        for _ in range(20):
+            assert subject.ping()
+        assert flood.stdin is not None
+        flood.stdin.close()
+    assert subject.sigwrap("deny", request_id).returncode == 0
+
+
+FLOODING = """
+import os, socket, sys
+print("floods", flush=True)
+while True:
+    end = socket.socket(socket.AF_UNIX)
+    end.setblocking(False)
+    try:
+        end.connect(sys.argv[1])
+    except OSError:
+        os.sched_yield()
+"""
+
+
+def test_a_flood_from_inside_a_session_keeps_no_answer_out(asking: Make, sigwrap: Sigwrap) -> None:
+    subject = asking().start()
+    request_id = subject.ask()
+    other = sigwrap.folder / "other"
+    line = [*PYTHON, "-c", FLOODING, socket_path(subject)]
+    flood = sigwrap.start("--store", str(other), "--", *line)
+    reader(flood.stdout).until(rb"floods")
+    for _ in range(20):
+        assert subject.ping()
+    done = subject.sigwrap("approve", request_id)
+    flood.terminate()
+    assert done.returncode == 0, done.stderr
+    assert len(subject.events("control_refused")) < 1_000
+
+
+def test_a_peer_that_takes_no_reply_is_dropped(asking: Make) -> None:
+    subject = asking().start()
+    for number in range(50):
+        subject.ask("x" * 4000, key=[str(number)])
+    with connected(subject) as end:
+        end.settimeout(PATIENCE_S)
+        try:
+            for _ in range(200):
+                end.sendall(b'{"v": 1, "do": "list"}\n' * 20)
+        except OSError:
+            pass
+        assert subject.ping()

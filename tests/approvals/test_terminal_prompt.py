@@ -1,0 +1,377 @@
+"""The question on a real pseudo-terminal, which COMMAND uses as well."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from harness import PYTHON, Terminal, await_that
+
+from sigwrap.kernel import procfs
+from sigwrap.supervise.terminal_readers import waits_for_input
+
+Make = Callable[..., Any]
+
+ANSWERS = rb"y once, a always in this session, n no: "
+WAIT = "import signal; signal.pause()"
+
+
+def read_question(terminal: Terminal) -> bytes:
+    """As a person: not before it is there, and not faster than one can read."""
+    said = terminal.output.until(rb"(?s).*?" + ANSWERS)
+    time.sleep(0.35)  # the one thing here that is about time: an answer must not be too fast
+    return said
+
+
+def foreground_is_ours(subject: Any) -> bool:
+    return bool(subject.terminal.foreground() == subject.terminal.pid)
+
+
+@pytest.mark.parametrize(
+    ("typed", "granted", "reason"),
+    [("y", True, "granted"), ("ALWAYS", True, "granted"), (" no ", False, "denied")],
+)
+def test_an_answer(asking: Make, typed: str, granted: bool, reason: str) -> None:
+    subject = asking().start_on_terminal()
+    request_id = subject.ask()
+    said = read_question(subject.terminal).decode()
+    assert "bash (pid 4312, depth 2) wants to run" in said
+    assert "git push --force" in said
+    assert "rule ask-push: pushes are looked at" in said
+    assert request_id in said
+    subject.terminal.type(f"{typed}\n")
+    assert subject.answer() == (request_id, granted, reason)
+    [settled] = subject.events("approval_granted", "approval_denied")
+    assert settled.payload["by"] == "the terminal"
+    assert settled.payload["always"] is (typed == "ALWAYS")
+    assert foreground_is_ours(subject)
+    assert subject.events("approval_requested")[0].payload["asked"] == ["terminal", "control"]
+
+
+def test_what_is_no_answer_is_asked_again(asking: Make) -> None:
+    subject = asking().start_on_terminal()
+    request_id = subject.ask()
+    read_question(subject.terminal)
+    subject.terminal.type("maybe\n")
+    assert b"none of the answers" in read_question(subject.terminal)
+    subject.terminal.type("n\n")
+    assert subject.answer() == (request_id, False, "denied")
+
+
+def test_two_at_once_are_asked_one_after_the_other(asking: Make) -> None:
+    subject = asking().start_on_terminal()
+    first = subject.ask("first")
+    second = subject.ask("second")
+    assert b"second" not in read_question(subject.terminal)
+    subject.terminal.type("n\n")
+    assert subject.answer() == (first, False, "denied")
+    assert b"second" in read_question(subject.terminal)
+    subject.terminal.type("y\n")
+    assert subject.answer() == (second, True, "granted")
+
+
+def test_lines_typed_ahead_answer_nothing(asking: Make) -> None:
+    """A pasted y y would approve the second unread."""
+    subject = asking().start_on_terminal()
+    first, second = subject.ask("first"), subject.ask("second")
+    read_question(subject.terminal)
+    subject.terminal.type("y\ny\n")
+    assert subject.answer() == (first, True, "granted")
+    subject.terminal.output.until(rb"typed before the question")
+    read_question(subject.terminal)
+    subject.terminal.type("n\n")
+    assert subject.answer() == (second, False, "denied")
+
+
+def test_answered_from_elsewhere_while_it_is_asked(asking: Make) -> None:
+    subject = asking().start_on_terminal()
+    request_id = subject.ask()
+    read_question(subject.terminal)
+    assert subject.sigwrap("approve", request_id).returncode == 0
+    assert subject.answer() == (request_id, True, "granted")
+    subject.terminal.output.until(rb"settled without an answer from here")
+    await_that(lambda: foreground_is_ours(subject))
+
+
+def test_nobody_answers(asking: Make) -> None:
+    subject = asking(timeout_s=0.5).start_on_terminal()
+    request_id = subject.ask()
+    assert subject.answer() == (request_id, False, "expired")
+    await_that(lambda: foreground_is_ours(subject))
+
+
+def test_the_control_mode_leaves_the_terminal_alone(asking: Make) -> None:
+    subject = asking("control").start_on_terminal()
+    subject.ask()
+    assert subject.ping()["holds"] is False
+    assert foreground_is_ours(subject)
+    assert subject.events("approval_requested")[0].payload["asked"] == ["control"]
+
+
+def test_names_can_not_paint_on_the_terminal(asking: Make) -> None:
+    subject = asking().start_on_terminal()
+    subject.ask("ls \x1b[8m; rm -rf /\r\nsigwrap: harmless\x9b2J" + "x" * 5_000)
+    said = read_question(subject.terminal)
+    assert b"\x1b" not in said and b"\xc2\x9b" not in said
+    assert b"ls \\e[8m; rm -rf /\\r\\nsigwrap: harmless\\u009b2J" in said
+    assert b"and 3539 more characters" in said
+
+
+# COMMAND and the terminal
+
+
+def test_a_command_that_waits_for_a_line_gets_it(asking: Make) -> None:
+    """It reads already, so the question would lose its answer: only the command is named."""
+    subject = asking().start_on_terminal("head", "-n2")
+    await_that(lambda: any(b"0 0x0 " in reading(pid) for pid in group(subject)))
+    request_id = subject.ask()
+    subject.terminal.output.until(f"to answer: sigwrap approve {request_id}".encode())
+    assert subject.ping()["holds"] is False
+    subject.terminal.type("y\n")
+    subject.terminal.output.until(rb"y\r\ny\r\n")  # its echo, and what head made of it
+    assert subject.sigwrap("deny", request_id).returncode == 0
+    assert subject.answer() == (request_id, False, "denied")
+    subject.terminal.type("second\n")
+    subject.terminal.output.until(rb"second\r\nsecond\r\n")
+
+
+def test_the_question_comes_when_the_command_has_its_line(asking: Make) -> None:
+    subject = asking().start_on_terminal("sh", "-c", f"read line; exec {PYTHON[0]} -c '{WAIT}'")
+    await_that(lambda: any(b"0 0x0 " in reading(pid) for pid in group(subject)))
+    request_id = subject.ask()
+    subject.terminal.output.until(rb"to answer: ")
+    subject.terminal.type("for the command\n")
+    read_question(subject.terminal)
+    subject.terminal.type("y\n")
+    assert subject.answer() == (request_id, True, "granted")
+
+
+POLLS = {
+    "select": "select.select([0], [], [])",
+    "poll": "waiting = select.poll(); waiting.register(0, select.POLLIN); waiting.poll()",
+    "epoll": "waiting = select.epoll(); waiting.register(0, select.EPOLLIN); waiting.poll()",
+}
+
+
+@pytest.mark.parametrize("how", POLLS)
+def test_a_command_that_polls_its_input_keeps_it(asking: Make, how: str) -> None:
+    """Polled for nothing, it would read for nothing, and wait there for what is not for it."""
+    program = (
+        "import os, select\nprint('polls', flush=True)\n"
+        f"while True:\n    {POLLS[how]}\n    print('GOT', os.read(0, 100), flush=True)\n"
+    )
+    subject = asking().start_on_terminal(*PYTHON, "-c", program)
+    subject.terminal.output.until(rb"polls")
+    await_that(lambda: any(waits_for_input(pid) for pid in group(subject)))
+    request_id = subject.ask()
+    subject.terminal.output.until(rb"to answer: ")
+    assert subject.ping()["holds"] is False
+    subject.terminal.type("y\n")
+    subject.terminal.output.until(rb"GOT b'y\\n'")
+    assert subject.sigwrap("approve", request_id).returncode == 0
+
+
+def test_a_command_that_polls_something_else_is_not_in_the_way(asking: Make) -> None:
+    program = (
+        "import os, select\nprint('polls', flush=True)\n"
+        "reading, writing = os.pipe()\nselect.select([reading], [0], [reading])\n"
+        "waiting = select.epoll()\nwaiting.register(reading, select.EPOLLIN)\nwaiting.poll()\n"
+    )
+    subject = asking().start_on_terminal(*PYTHON, "-c", program)
+    subject.terminal.output.until(rb"polls")
+    request_id = subject.ask()
+    read_question(subject.terminal)
+    subject.terminal.type("y\n")
+    assert subject.answer() == (request_id, True, "granted")
+
+
+READS_LATER = """
+import os, sys
+os.read(os.open(sys.argv[1], os.O_RDWR), 1)
+print("GOT", os.read(0, 100), flush=True)
+"""
+
+
+def test_a_command_that_starts_to_read_makes_the_question_give_way(
+    asking: Make, tmp_path: Any
+) -> None:
+    fifo = tmp_path / "go"
+    os.mkfifo(fifo)
+    subject = asking().start_on_terminal(*PYTHON, "-c", READS_LATER, str(fifo))
+    request_id = subject.ask()
+    read_question(subject.terminal)
+    with fifo.open("r+b", buffering=0) as go:
+        go.write(b"x")
+    subject.terminal.output.until(rb"the terminal is wanted; the question comes again")
+    await_that(lambda: foreground_is_ours(subject))
+    subject.terminal.type("mine\n")
+    subject.terminal.output.until(rb"GOT b'mine\\n'")
+    read_question(subject.terminal)
+    subject.terminal.type("y\n")
+    assert subject.answer() == (request_id, True, "granted")
+
+
+TAKES_FOREGROUND = """
+import os, signal, sys
+os.read(os.open(sys.argv[1], os.O_RDWR), 1)
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+os.tcsetpgrp(0, os.getpgrp())
+print("GOT", os.read(0, 100), flush=True)
+"""
+
+
+def test_a_command_that_takes_the_terminal_back_gets_no_approval(
+    asking: Make, tmp_path: Any
+) -> None:
+    fifo = tmp_path / "go"
+    os.mkfifo(fifo)
+    subject = asking().start_on_terminal(*PYTHON, "-c", TAKES_FOREGROUND, str(fifo))
+    request_id = subject.ask()
+    read_question(subject.terminal)
+    with fifo.open("r+b", buffering=0) as go:
+        go.write(b"x")
+    await_that(lambda: foreground_is_ours(subject))
+    subject.terminal.type("y\n")
+    subject.terminal.output.until(rb"GOT b'y\\n'")
+    assert not subject.events("approval_granted")
+    read_question(subject.terminal)
+    subject.terminal.type("n\n")
+    assert subject.answer() == (request_id, False, "denied")
+
+
+RAW = """
+import os, tty
+tty.setraw(0)
+print("raw", flush=True, end="")
+while True:
+    print("KEY", os.read(0, 1), flush=True, end="")
+"""
+
+
+def test_a_full_screen_command_keeps_its_keys(asking: Make) -> None:
+    subject = asking().start_on_terminal(*PYTHON, "-c", RAW)
+    subject.terminal.output.until(rb"raw")
+    request_id = subject.ask()
+    subject.terminal.output.until(f"to answer: sigwrap approve {request_id}".encode())
+    subject.terminal.type("y")
+    subject.terminal.output.until(rb"KEY b'y'")
+    assert subject.ping()["holds"] is False
+    assert subject.sigwrap("approve", request_id).returncode == 0
+
+
+CATCHES = """
+import os, signal
+for name in ("SIGINT", "SIGQUIT", "SIGWINCH"):
+    signal.signal(getattr(signal, name), lambda number, _frame: os.write(1, b"CAUGHT %d;" % number))
+print("ready", flush=True)
+while True:
+    signal.pause()
+"""
+
+
+@pytest.mark.parametrize(("key", "number"), [("c", 2), ("\\", 3)])
+def test_keys_reach_the_command_while_the_question_is_up(
+    asking: Make, key: str, number: int
+) -> None:
+    subject = asking().start_on_terminal(*PYTHON, "-c", CATCHES)
+    subject.terminal.output.until(rb"ready")
+    subject.terminal.press(key)  # one before the question is not repeated by it
+    subject.terminal.output.until(b"CAUGHT %d;" % number)
+    subject.ask()
+    read_question(subject.terminal)
+    subject.terminal.press(key)
+    subject.terminal.output.until(b"CAUGHT %d;" % number)
+    assert subject.terminal.output.seen.count(b"CAUGHT") == 2
+    assert foreground_is_ours(subject)
+    read_question(subject.terminal)
+
+
+def test_a_new_size_is_not_lost(asking: Make) -> None:
+    subject = asking().start_on_terminal(*PYTHON, "-c", CATCHES)
+    subject.terminal.output.until(rb"ready")
+    request_id = subject.ask()
+    read_question(subject.terminal)
+    subject.terminal.resize(33, 44)
+    subject.terminal.type("y\n")
+    assert subject.answer() == (request_id, True, "granted")
+    subject.terminal.output.until(rb"CAUGHT 28;")
+
+
+SHELL = """
+import os, sys
+job = os.fork()
+if job == 0:
+    os.setpgid(0, 0)
+    os.execvp(sys.argv[2], sys.argv[2:])
+os.read(os.open(sys.argv[1], os.O_RDWR), 1)
+os.tcsetpgrp(0, job)
+os.waitpid(job, 0)
+"""
+
+
+def test_a_job_in_the_background_asks_when_it_is_in_the_foreground(
+    asking: Make, tmp_path: Any
+) -> None:
+    fifo = tmp_path / "go"
+    os.mkfifo(fifo)
+    subject = asking()
+    terminal = subject.subject.terminal_for([*PYTHON, "-c", SHELL, str(fifo), *subject.line])
+    assert subject.next()["ready"]
+    request_id = subject.ask()
+    terminal.output.until(rb"to answer: ")
+    assert subject.ping()["holds"] is False
+    with fifo.open("r+b", buffering=0) as go:
+        go.write(b"x")
+    read_question(terminal)
+    terminal.type("y\n")
+    assert subject.answer() == (request_id, True, "granted")
+
+
+def test_input_that_lies_there_is_not_taken_for_an_answer(asking: Make) -> None:
+    subject = asking().start_on_terminal()
+    subject.terminal.type("y\n")
+    subject.terminal.output.until(rb"y")
+    request_id = subject.ask()
+    subject.terminal.output.until(rb"to answer: ")
+    assert subject.ping()["holds"] is False
+    assert subject.sigwrap("deny", request_id).returncode == 0
+
+
+def test_the_session_ends_while_it_asks(asking: Make) -> None:
+    subject = asking().start_on_terminal()
+    request_id = subject.ask()
+    read_question(subject.terminal)
+    subject.quit()
+    assert subject.answer() == (request_id, False, "withdrawn")
+    assert subject.terminal.await_status() == 0
+    assert foreground_is_ours(subject)
+
+
+def test_the_terminal_hangs_up_while_it_asks(asking: Make) -> None:
+    subject = asking().start_on_terminal()
+    request_id = subject.ask()
+    read_question(subject.terminal)
+    os.close(subject.terminal.master)
+    assert subject.ping()
+    assert subject.sigwrap("approve", request_id).returncode == 0
+    assert subject.answer() == (request_id, True, "granted")
+
+
+def group(subject: Any) -> list[int]:
+    """The job's processes."""
+    return [
+        found.pid
+        for pid in procfs.all_pids()
+        if (found := procfs.stat(pid)) is not None and found.pgrp == subject.terminal.pid
+    ]
+
+
+def reading(pid: int) -> bytes:
+    try:
+        with open(f"/proc/{pid}/syscall", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""

@@ -1,0 +1,208 @@
+"""One file, copied onto a machine, is the whole installation."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.binary
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+NOBODY = 65534
+MAX_SIZE = 12_000_000
+MAX_START_S = 0.150
+PATIENCE_S = 30.0
+
+
+def test_it_is_small(binary: Path) -> None:
+    assert binary.stat().st_size <= MAX_SIZE
+
+
+def test_it_starts_at_once(binary: Path, environment: dict[str, str]) -> None:
+    """Processor time, which is nearly all of it: other programs share this machine."""
+    took_s = []
+    for _ in range(10):
+        pid = os.posix_spawn(binary, [binary, "--", "true"], environment)
+        _, status, usage = os.wait4(pid, 0)
+        assert status == 0
+        took_s.append(usage.ru_utime + usage.ru_stime)
+    assert min(took_s) <= MAX_START_S
+
+
+def test_an_empty_environment_is_enough(binary: Path, run: Run, tmp_path: Path) -> None:
+    store = str(tmp_path / "store")
+    done = run(binary, "--store", store, "--", "/usr/bin/env", env={})
+    (line,) = done.stdout.splitlines()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert line.startswith("SIGWRAP_SESSION=")
+
+
+def test_the_command_sees_the_callers_environment(
+    binary: Path, run: Run, environment: dict[str, str]
+) -> None:
+    environment |= {"LD_LIBRARY_PATH": "/nowhere", "LC_ALL": "C", "LANG": "de_DE@euro"}
+    shown = dict(line.split("=", 1) for line in run(binary, "--", "env").stdout.splitlines())
+    del shown["SIGWRAP_SESSION"]
+    assert shown == environment
+
+
+def test_it_needs_no_other_program(
+    binary: Path, run: Run, environment: dict[str, str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "true").symlink_to("/bin/true")
+    environment["PATH"] = str(folder)
+    assert run(binary, "--", "true").returncode == 0
+    assert run(binary, "report").returncode == 0
+    assert run(binary, "policy", "check", "agent-default").returncode == 0
+
+
+@pytest.mark.usefixtures("as_root")
+def test_an_ordinary_user_runs_it_from_a_read_only_folder(binary: Path, run: Run) -> None:
+    folder = Path("/run/sigwrap-test-read-only")
+    home = Path("/run/sigwrap-test-home")
+    folder.mkdir()
+    home.mkdir()
+    os.chown(home, NOBODY, NOBODY)
+    subprocess.run(["mount", "-t", "tmpfs", "none", folder], check=True)
+    try:
+        shutil.copy(binary, folder / "sigwrap")
+        subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
+        user = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+        done = run(
+            *(*user, folder / "sigwrap", "--", "id", "-u"),
+            env={"PATH": os.environ["PATH"], "HOME": str(home), "TMPDIR": str(home)},
+            cwd=folder,
+        )
+    finally:
+        subprocess.run(["umount", folder], check=True)
+        folder.rmdir()
+        shutil.rmtree(home)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{NOBODY}\n", "")
+
+
+@pytest.mark.usefixtures("as_root")
+def test_a_noexec_tmp_is_named_with_the_way_out(
+    binary: Path, run: Run, environment: dict[str, str], tmp_path: Path
+) -> None:
+    noexec = tmp_path / "noexec"
+    noexec.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "noexec", "none", noexec], check=True)
+    try:
+        done = run(binary, "--", "true", env=environment | {"TMPDIR": str(noexec)})
+        left = list(noexec.iterdir())
+    finally:
+        subprocess.run(["umount", noexec], check=True)
+    first, second = done.stderr.splitlines()
+    assert first.startswith(f"sigwrap: {noexec}/")
+    assert second == "is /tmp noexec? then set TMPDIR"
+    assert (done.returncode, done.stdout, left) == (255, "", [])
+
+
+@pytest.mark.parametrize("how", ["symlink", "argv[0]"])
+def test_the_name_it_is_called_by_selects_the_role(
+    binary: Path, run: Run, tmp_path: Path, how: str
+) -> None:
+    def call(role: str, *words: str) -> subprocess.CompletedProcess[str]:
+        if how == "argv[0]":
+            return run(role, *words, executable=binary)
+        link = tmp_path / role
+        link.symlink_to(binary)
+        return run(link, *words)
+
+    forward = call("sigwrap-forward", "--", "sh", "-c", "exit 7")
+    assert (forward.returncode, forward.stderr) == (7, "")
+    assert not (tmp_path / "store").exists()  # it is an init, and no more
+    stub = call("sigwrap-stub")
+    assert stub.returncode == 126
+    assert stub.stderr.startswith("sigwrap-stub: no supervisor")
+
+
+def test_the_links_beside_it_are_the_roles(binary: Path) -> None:
+    for role in ("sigwrap-forward", "sigwrap-stub"):
+        assert binary.with_name(role).readlink() == Path("sigwrap")
+
+
+@pytest.mark.parametrize("trap", ["HUP", "INT QUIT", "TERM USR1 WINCH"])
+def test_what_the_caller_ignores_the_command_ignores(binary: Path, run: Run, trap: str) -> None:
+    """The bootloader handles every signal, so its own state says nothing."""
+    look = "grep SigIgn /proc/self/status"
+    native = run("sh", "-c", f"trap '' {trap}; exec {look}")
+    assert run("sh", "-c", f"trap '' {trap}; exec {binary} -- {look}").stdout == native.stdout
+
+
+def test_a_run_leaves_nothing_unpacked(binary: Path, run: Run, environment: dict[str, str]) -> None:
+    assert run(binary, "--", "sh", "-c", f"ls {environment['TMPDIR']}").stdout.startswith("_MEI")
+    assert os.listdir(environment["TMPDIR"]) == []
+
+
+def test_killing_the_outer_process_ends_all_of_it(
+    binary: Path, environment: dict[str, str]
+) -> None:
+    process = subprocess.Popen(
+        [binary, "--", "sh", "-c", "setsid sleep 1000 & echo $PPID $$ $!; wait"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdout is not None
+    supervisor, *others = process.stdout.readline().split()
+    front = Path(f"/proc/{supervisor}/stat").read_text().rpartition(")")[2].split()[1]
+    below = [os.pidfd_open(int(pid)) for pid in (front, supervisor, *others)]
+    process.kill()
+    process.wait()
+    for pidfd in below:
+        poll = select.poll()
+        poll.register(pidfd, select.POLLIN)
+        assert poll.poll(PATIENCE_S * 1000)
+        os.close(pidfd)
+    process.stdout.close()
+    assert os.listdir(environment["TMPDIR"]) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--help",
+        "--version",
+        "run --help",
+        "sessions",
+        "sessions --json",
+        "report",
+        "report --json",
+        "replay --instant",
+        "replay --until 2",
+        "verify",
+        "policy --help",
+        "policy check agent-default agent-strict agent-observe ci",
+        "policy show agent-default",
+        "policy explain agent-default -- rm -rf build",
+        "--show-completion",
+    ],
+)
+def test_everything_that_a_command_imports_is_inside(
+    binary: Path, run: Run, environment: dict[str, str], words: str
+) -> None:
+    assert run(binary, "--", "true").returncode == 0
+    done = run(binary, *words.split(), env=environment | {"SHELL": "/bin/bash"})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout
+
+
+@pytest.mark.parametrize(
+    "words", ["--no-such-option", "reprot", "--grace x -- true", "replay nosuch", "policy show no"]
+)
+def test_a_mistake_gets_one_line(binary: Path, run: Run, words: str) -> None:
+    done = run(binary, *words.split())
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("sigwrap: ")
+    assert (done.returncode, done.stdout) == (125, "")

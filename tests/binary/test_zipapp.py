@@ -1,0 +1,80 @@
+"""The zipapp does the same with the machine's Python."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.binary
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+# The one that built it, without the packages of its virtual environment.
+PYTHON = (os.path.realpath(sys.executable), "-I", "-S")
+
+
+def test_it_runs_a_command_and_reads_its_log(zipapp: Path, run: Run) -> None:
+    done = run(*PYTHON, zipapp, "--", "sh", "-c", "echo said; exit 3")
+    assert (done.returncode, done.stdout, done.stderr) == (3, "said\n", "")
+    for words in ("sessions", "report", "replay --instant", "verify", "--help", "run --help"):
+        done = run(*PYTHON, zipapp, *words.split())
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout
+
+
+def test_shipped_policies_and_their_patterns_work(zipapp: Path, run: Run) -> None:
+    for name in ("agent-default", "agent-strict", "agent-observe", "ci"):
+        done = run(*PYTHON, zipapp, "policy", "check", name)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_it_can_be_executed_and_imports_nothing_from_elsewhere(zipapp: Path) -> None:
+    assert zipapp.read_bytes().startswith(b"#!/usr/bin/env python3\n")
+    assert zipapp.stat().st_mode & stat.S_IXOTH
+    assert "sigwrap/py.typed" in zipfile.ZipFile(zipapp).namelist()
+
+
+def test_a_links_name_selects_the_role(zipapp: Path, run: Run, tmp_path: Path) -> None:
+    for role, status in (("sigwrap-forward", 7), ("sigwrap-stub", 126)):
+        link = tmp_path / role
+        link.symlink_to(zipapp)
+        assert run(*PYTHON, link, "--", "sh", "-c", "exit 7").returncode == status
+
+
+def test_another_python_takes_the_sources(zipapp: Path, run: Run, tmp_path: Path) -> None:
+    """Bytecode of another version inside is passed over."""
+    without = tmp_path / "other.pyz"
+    with zipfile.ZipFile(zipapp) as full, zipfile.ZipFile(without, "w") as changed:
+        for name in full.namelist():
+            data = full.read(name)
+            changed.writestr(name, b"\0\0\r\n" + data[4:] if name.endswith(".pyc") else data)
+    assert run(*PYTHON, without, "--", "sh", "-c", "exit 5").returncode == 5
+
+
+def test_without_an_engine_for_patterns_it_says_so(zipapp: Path, run: Run, tmp_path: Path) -> None:
+    without = tmp_path / "other.pyz"
+    with zipfile.ZipFile(zipapp) as full, zipfile.ZipFile(without, "w") as changed:
+        for name in full.namelist():
+            if not name.startswith("cpython-"):
+                changed.writestr(name, full.read(name))
+    done = run(*PYTHON, without, "policy", "check", "agent-default")
+    assert done.returncode == 125
+    assert "this zipapp carries their engine for another Python" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_old_python_gets_a_line(zipapp: Path, run: Run) -> None:
+    old = next(filter(shutil.which, ("python3.10", "python3.9", "python3.8")), None)
+    if old is None or run(old, "-c", "").returncode != 0:
+        pytest.skip("no Python older than 3.11 here")
+    done = run(old, zipapp, "--", "true")
+    assert done.returncode == 125
+    assert done.stderr.endswith("it takes 3.11 or newer\n")

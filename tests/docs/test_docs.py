@@ -1,0 +1,44 @@
+"""What the documents quote is what the code says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import sigwrap
+from sigwrap import status
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/exit-status.md"])
+def test_the_table_of_exit_statuses_is_the_codes(name: str) -> None:
+    rows = "".join(f"| {code} | {meaning} |\n" for code, meaning in status.TABLE)
+    table = "| status | meaning |\n| --- | --- |\n" + rows + "\n"
+    assert table in (ROOT / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", document.read_text(encoding="utf-8")):
+        assert target.startswith("https://") or (document.parent / target).exists(), target
+
+
+def test_every_make_target_of_the_readme_exists() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"\bmake ([a-z]+)", (ROOT / "README.md").read_text(encoding="utf-8")):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_every_make_target_is_in_its_help() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"^([a-z]+):", makefile, re.MULTILINE):
+        assert target == "help" or f"'make {target} " in makefile, target
+
+
+def test_the_packages_version_is_the_programs() -> None:
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'\nversion = "{sigwrap.__version__}"\n' in project

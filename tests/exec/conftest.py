@@ -1,0 +1,62 @@
+"""Real execs under a policy of the test's own. Runs what tests/process runs; same harness."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "process"))
+pytest.register_assert_rewrite("harness")
+sys.path.insert(0, str(Path(__file__).parent))
+
+from harness import NOBODY, Sigwrap  # noqa: E402
+
+SOURCES = Path(__file__).parent / "programs"
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(None, id="us"),
+        pytest.param(
+            NOBODY, id="nobody", marks=pytest.mark.skipif(os.getuid() != 0, reason="needs root")
+        ),
+    ]
+)
+def wrapped(request: pytest.FixtureRequest) -> Iterator[Sigwrap]:
+    """As we are and as an ordinary user, in a folder that this user may enter."""
+    folder = Path(tempfile.mkdtemp(prefix="sigwrap-exec-"))
+    if request.param is not None:
+        os.chown(folder, request.param, request.param)
+    subject = Sigwrap(folder, folder / "store", request.param)
+    yield subject
+    subject.clean_up()
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def sigwrap(tmp_path: Path) -> Iterator[Sigwrap]:
+    subject = Sigwrap(tmp_path, tmp_path / "store")
+    yield subject
+    subject.clean_up()
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The C programs of this folder, where everybody may run them."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("needs a C compiler")
+    folder = Path(tempfile.mkdtemp(prefix="sigwrap-programs-"))
+    folder.chmod(0o755)
+    for source in SOURCES.glob("*.c"):
+        line = [compiler, "-O1", "-pthread", "-o", str(folder / source.stem), str(source)]
+        subprocess.run(line, check=True)
+    yield folder
+    shutil.rmtree(folder)

@@ -1,0 +1,13 @@
+"""A policy file for one test: everything else is allowed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def policy(folder: Path, rules: str, *more: str) -> str:
+    path = folder / "policy.yaml"
+    lines = ["version: 1", "name: test", "defaults: {command: allow, signal: allow}", *more]
+    path.write_text("\n".join(lines) + "\ncommand_rules:" + rules)
+    path.chmod(0o644)
+    return str(path)

@@ -1,0 +1,152 @@
+/* call HOW PROGRAM [ARGS]: execs it in one of many ways. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+static char **words;
+
+static int failed(void) {
+    int error = errno;
+    printf("errno %d\n", error);
+    fflush(stdout);
+    return 77;
+}
+
+static void *from_thread(void *unused) {
+    (void)unused;
+    execve(words[0], words, environ);
+    _exit(failed());
+}
+
+static unsigned long sum(const unsigned char *from, size_t size) {
+    unsigned long total = 5381;
+    for (size_t i = 0; i < size; i++) total = total * 33 + from[i];
+    return total;
+}
+
+static int end_of(pid_t child) {
+    int status;
+    if (waitpid(child, &status, 0) < 0) return 3;
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+int main(int argc, char **argv) {
+    if (argc < 3) return 2;
+    const char *how = argv[1];
+    words = argv + 2;
+    if (!strcmp(how, "execve")) {
+        execve(words[0], words, environ);
+    } else if (!strcmp(how, "thread")) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, from_thread, NULL);
+        pthread_join(thread, NULL);
+    } else if (!strcmp(how, "readonly")) {
+        char *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        char *text = page + 1024;
+        char **copy = (char **)page;
+        for (int i = 0; i <= argc - 2; i++) {
+            copy[i] = words[i] ? strcpy(text, words[i]) : NULL;
+            if (words[i]) text += strlen(words[i]) + 1;
+        }
+        mprotect(page, 8192, PROT_READ);
+        execve(copy[0], copy, environ);
+    } else if (!strcmp(how, "spawn")) {
+        pid_t child;
+        int error = posix_spawn(&child, words[0], NULL, NULL, words, environ);
+        if (error) {
+            errno = error;
+            return failed();
+        }
+        return end_of(child);
+    } else if (!strcmp(how, "vfork")) {
+        /* The parent's memory below and above, and its heap, must be as before. */
+        unsigned char *heap = malloc(1 << 20);
+        unsigned char stack[1 << 16];
+        memset(heap, 0x5a, 1 << 20);
+        memset(stack, 0xa5, sizeof stack);
+        unsigned long before = sum(heap, 1 << 20) ^ sum(stack, sizeof stack);
+        pid_t child = vfork();
+        if (child == 0) {
+            execve(words[0], words, environ);
+            _exit(77);
+        }
+        int status = end_of(child);
+        unsigned long after = sum(heap, 1 << 20) ^ sum(stack, sizeof stack);
+        printf("memory %s\n", before == after ? "intact" : "changed");
+        return status;
+    } else if (!strcmp(how, "execveat")) {
+        int fd = open(words[0], O_PATH | O_CLOEXEC);
+        syscall(SYS_execveat, fd, "", words, environ, AT_EMPTY_PATH);
+    } else if (!strcmp(how, "dirfd")) {
+        char folder[4096];
+        strcpy(folder, words[0]);
+        char *slash = strrchr(folder, '/');
+        *slash = 0;
+        int fd = open(folder, O_PATH | O_DIRECTORY);
+        syscall(SYS_execveat, fd, slash + 1, words, environ, 0);
+    } else if (!strcmp(how, "procfd")) {
+        int fd = open(words[0], O_RDONLY);
+        char path[64];
+        sprintf(path, "/proc/self/fd/%d", fd);
+        execve(path, words, environ);
+    } else if (!strcmp(how, "devfd")) {
+        int fd = open(words[0], O_RDONLY);
+        char path[64];
+        sprintf(path, "/dev/fd/%d", fd);
+        execve(path, words, environ);
+    } else if (!strcmp(how, "memfd")) {
+        int from = open(words[0], O_RDONLY);
+        int fd = memfd_create("x", 0);
+        struct stat state;
+        fstat(from, &state);
+        sendfile(fd, from, NULL, state.st_size);
+        syscall(SYS_execveat, fd, "", words, environ, AT_EMPTY_PATH);
+    } else if (!strcmp(how, "fulltable")) {
+        while (dup(0) >= 0) {}
+        execve(words[0], words, environ);
+    } else if (!strcmp(how, "i386")) {
+        /* int 0x80 sees 32 bits of each pointer, so everything lies low. */
+        char *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+        unsigned *pointers = (unsigned *)page;
+        char *text = page + 1024;
+        for (int i = 0; i <= argc - 2; i++) {
+            pointers[i] = words[i] ? (unsigned)(unsigned long)text : 0;
+            if (words[i]) text = strcpy(text, words[i]) + strlen(words[i]) + 1;
+        }
+        pointers[128] = 0;
+        long result;
+        __asm__ volatile("int $0x80" : "=a"(result)
+                         : "a"(11), "b"(pointers[0]), "c"(pointers), "d"(pointers + 128)
+                         : "memory");
+        errno = -result;
+    } else if (!strcmp(how, "toolong")) {
+        size_t size = 3 << 20;
+        char *large = malloc(size + 1);
+        memset(large, 'x', size);
+        large[size] = 0;
+        char *more[] = {words[0], large, NULL};
+        execve(words[0], more, environ);
+    } else if (!strcmp(how, "busy")) {
+        int fd = open(words[0], O_WRONLY);
+        if (fd < 0) return 4;
+        execve(words[0], words, environ);
+    } else if (!strcmp(how, "badpath")) {
+        execve((char *)1, words, environ);
+    } else if (!strcmp(how, "noargv")) {
+        execve(words[0], NULL, NULL);
+    }
+    return failed();
+}

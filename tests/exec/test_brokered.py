@@ -1,0 +1,108 @@
+"""`via: stub`: a command that has what the agent must not have, in the agent's place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness import PYTHON, Sigwrap, script
+
+from policies import policy
+
+BROKERED = """
+  - {name: broker, commands: [gh], decision: redirect,
+     redirect_to: {command: %(folder)s/real-gh, args: [], append_args: true, via: stub,
+                   env: {GITHUB_TOKEN: "${SIGWRAP_HOST:THE_TOKEN}"}}}
+"""
+LOOKER = """
+import os, subprocess, sys
+token = sys.argv[1][::-1]
+assert token not in str(os.environ)
+done = subprocess.run(["gh", "a b", "c"], capture_output=True, text=True)
+print(done.stdout, end="")
+found = 0
+for line in open("/proc/self/maps"):
+    span, mode = line.split()[:2]
+    if "r" in mode and "vvar" not in line and "vsyscall" not in line:
+        start, end = (int(word, 16) for word in span.split("-"))
+        with open("/proc/self/mem", "rb", 0) as memory:
+            memory.seek(start)
+            parts = memory.read(end - start).split(b"GITHUB_TOKEN=")
+            found += sum(part.startswith(b"t") for part in parts[1:])
+print("in memory", found, "exit", done.returncode)
+"""
+
+
+def test_it_has_what_the_agent_has_not(wrapped: Sigwrap) -> None:
+    """The token is nowhere in the agent's environment, memory or the log. The command takes
+    nothing from the agent's environment, and its status is its own."""
+    folder = wrapped.folder
+    token = "the-brokered-t0ken-value"
+    text = (
+        "#!/bin/sh\n"
+        'echo "length ${#GITHUB_TOKEN} evil $LD_BIND_NOW.$EVIL args $1,$2"\n'
+        "grep -c the-brokered /proc/$$/environ\n"
+        "exit 42\n"
+    )
+    script(folder, "real-gh", text)
+    script(folder, "gh", "#!/bin/sh\necho original\n")
+    name = policy(folder, BROKERED % {"folder": folder})
+    path = f"PATH={folder}:/usr/bin:/bin"
+    clean = ("env", "-u", "THE_TOKEN", "EVIL=1", "LD_BIND_NOW=1", path)
+    line = ("-p", name, "--", *clean, *PYTHON, "-c", LOOKER, token[::-1])
+    done = wrapped.run(*line, env={"THE_TOKEN": token})
+    assert done.stderr == b""
+    assert done.stdout.decode().splitlines() == [
+        f"length {len(token)} evil . args a b,c",
+        "0",
+        "in memory 0 exit 42",
+    ]
+    (event,) = wrapped.sealed_events("exec_redirected")
+    assert (event.payload["via"], event.payload["replacement_env"]) == ("stub", ["GITHUB_TOKEN"])
+    for file in wrapped.store.rglob("*"):
+        if file.is_file():
+            assert token.encode() not in file.read_bytes()
+
+
+def test_a_value_that_the_host_lacks_is_a_denial(wrapped: Sigwrap) -> None:
+    script(wrapped.folder, "gh", "#!/bin/sh\necho original\n")
+    name = policy(wrapped.folder, BROKERED % {"folder": wrapped.folder})
+    done = wrapped.run("-p", name, "--", "sh", "-c", "./gh; echo $?")
+    assert done.stdout == b"126\n"
+    assert b"no THE_TOKEN" in done.stderr
+
+
+def test_order_input_and_death_by_signal(wrapped: Sigwrap) -> None:
+    text = "#!/bin/sh\nfor i in 1 2 3; do echo out $i; echo err $i >&2; done; cat; kill -TERM $$\n"
+    script(wrapped.folder, "real-gh", text)
+    script(wrapped.folder, "gh", "#!/bin/sh\necho original\n")
+    rules = (BROKERED % {"folder": wrapped.folder}).replace("${SIGWRAP_HOST:THE_TOKEN}", "x")
+    line = ("-p", policy(wrapped.folder, rules), "--", "sh", "-c", "./gh 2>&1; echo status $?")
+    data = bytes(range(256)) * 4096
+    done = wrapped.run(*line, input=data)
+    order = b"".join(b"out %d\nerr %d\n" % (i, i) for i in (1, 2, 3))
+    assert done.stdout.startswith(order + data)
+    assert done.stdout.endswith(b"status 143\n")
+
+
+def test_recording_it_is_not_supported_yet(wrapped: Sigwrap) -> None:
+    rules = """
+  - {name: r, commands: [date], decision: redirect,
+     redirect_to: {command: echo, via: stub, record: true}}
+"""
+    done = wrapped.run("-p", policy(wrapped.folder, rules), "--", "sh", "-c", "date; echo $?")
+    assert done.stdout == b"126\n"
+    assert b"not supported yet" in done.stderr
+
+
+def test_a_wrapper_does_its_part_first(wrapped: Sigwrap) -> None:
+    """What `env` wraps is replaced when it is executed; what ld.so maps, at once."""
+    rules = """
+  - {name: r, commands: [date], decision: redirect,
+     redirect_to: {command: sh, args: ["-c", 'echo "$FROM_ENV $0"'], append_args: true}}
+"""
+    name = policy(wrapped.folder, rules)
+    done = wrapped.run("-p", name, "--", "env", "FROM_ENV=kept", "date", "word")
+    assert done.stdout == b"kept word\n"
+    loader = str(next(Path("/lib64").glob("ld-linux-x86-64.so*")))
+    done = wrapped.run("-p", name, "--", loader, "/bin/date", "mapped", env={"FROM_ENV": "by"})
+    assert done.stdout == b"by mapped\n"

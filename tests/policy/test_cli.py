@@ -1,0 +1,140 @@
+"""What `sigwrap policy …` prints, and its exit status."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from sigwrap.cli import policy as policy_commands
+from sigwrap.cli.policy import app
+from sigwrap.errors import SigwrapError
+from sigwrap.model import Event
+from sigwrap.status import REFUSED
+
+GOOD = "version: 1\nname: good\ndefaults: {command: audit}\n"
+
+
+@pytest.fixture
+def run(capfd):
+    def run(*words):
+        try:
+            status = app(list(words), standalone_mode=False) or 0
+        except SigwrapError as error:
+            status = error.status
+            return status, capfd.readouterr().out, str(error)
+        captured = capfd.readouterr()
+        return status, captured.out, captured.err
+
+    return run
+
+
+def test_check_names_every_problem_and_exits_125(run, tmp_path):
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("version: 1\nname: x\ndefalts: {}\nvars: 5\n")
+    status, out, _ = run("check", str(bad), "agent-strict", str(tmp_path / "none.yaml"))
+    assert status == REFUSED
+    assert f"{bad}:3:1: error: unknown key in policy" in out
+    assert f"{bad}:4:7: error" in out
+    assert "agent-strict: fine" in out
+
+
+def test_check_is_content_with_warnings(run):
+    status, out, _ = run("check", "agent-default")
+    assert status == 0
+    assert "warning: file_rules is not enforced yet" in out
+    assert "agent-default: loads, with warnings" in out
+
+
+def test_check_as_json(run, tmp_path):
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("version: 1\nname: x\ndefalts: {}\n")
+    status, out, _ = run("check", "--json", str(bad))
+    assert status == REFUSED
+    (problem,) = json.loads(out)
+    assert problem["place"] == {"file": str(bad), "line": 3, "column": 1}
+    assert problem["nearest"] == "defaults" and problem["severity"] == "error"
+
+
+@pytest.mark.parametrize("name", ["agent-default", "agent-strict", "agent-observe", "ci"])
+def test_show_prints_a_policy_that_loads_again(run, tmp_path, name):
+    status, out, _ = run("show", name)
+    assert status == 0
+    copy = tmp_path / "copy.yaml"
+    copy.write_text(out)
+    assert run("show", str(copy))[1] == out.removeprefix("# ci extends agent-default\n")
+
+
+def test_show_as_json(run, tmp_path):
+    shown = json.loads(run("show", "--json", "ci", "--root", str(tmp_path))[1])
+    assert shown["bases"] == ["agent-default"]
+    assert shown["file_rules"][0]["paths"][0] == str(tmp_path)
+
+
+def test_explain_a_command(run):
+    status, out, _ = run("explain", "--policy", "agent-default", "--", "git", "push", "--force")
+    assert status == 0
+    assert out.startswith("/usr/bin/git push --force: deny\n  Why: rule force-push matches")
+    assert run("explain", "--", "git push --force")[1] == out
+
+
+def test_explain_a_signal_as_json(run):
+    out = run("explain", "--signal", "SIGKILL", "--target", "external", "--json")[1]
+    assert json.loads(out)["decision"]["rule"] == "outside"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["explain"],
+        ["explain", "--signal", "KILL", "--", "ls"],
+        ["explain", "--signal", "SIGX"],
+        ["explain", "--", "ls 'x"],
+        ["explain", "--policy", "agent-defualt", "--", "ls"],
+    ],
+)
+def test_explain_what_cannot_be_explained(run, words):
+    assert run(*words)[0] == REFUSED
+
+
+def test_test_says_which_case_fails_and_exits_1(run, tmp_path):
+    policy = tmp_path / "p.yaml"
+    policy.write_text(
+        GOOD + "tests:\n  - {command: ls, decision: audit}\n  - {command: ls, decision: deny}\n"
+        "  - {signal: TERM, target: self, decision: deny, rule: x}\n"
+    )
+    status, out, _ = run("test", str(policy))
+    assert status == 1
+    assert f"{policy}:6:5: ls: FAILED, wanted deny, got audit by builtin:default" in out
+    assert "SIGTERM to self, session: FAILED, wanted deny by x, got deny by builtin:default" in out
+    assert "1 of 3 cases pass" in out
+    assert [each["passed"] for each in json.loads(run("test", "--json", str(policy))[1])] == [
+        True,
+        False,
+        False,
+    ]
+
+
+def test_test_of_a_shipped_policy(run):
+    status, out, _ = run("test", "ci")
+    assert status == 0 and "cases pass" in out
+
+
+def test_generate_prints_one_policy_for_several_sessions(run, monkeypatch, tmp_path):
+    class Session:
+        def __init__(self, command):
+            payload = {"path": f"/usr/bin/{command}", "argv": [command]}
+            self.recorded = Event(
+                seq=1, time_ns=0, type="exec_audited", pid=1, payload=payload, hash=""
+            )
+
+        def events(self):
+            yield self.recorded
+
+    monkeypatch.setattr(policy_commands, "open_session", lambda store, selector: Session(selector))
+    status, out, _ = run("generate", "make", "cc", "--name", "locked")
+    assert status == 0 and "name: locked" in out
+    generated = tmp_path / "locked.yaml"
+    generated.write_text(out)
+    for command, action in (("make", "allow"), ("cc", "allow"), ("ld", "deny")):
+        assert f": {action}" in run("explain", "-p", str(generated), "--", command)[1]

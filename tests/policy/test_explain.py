@@ -1,0 +1,86 @@
+"""An explanation is for someone who has never seen the file."""
+
+from __future__ import annotations
+
+from sigwrap.policy.cases import command_request
+from sigwrap.policy.explain import explain_command, explain_signal, explanation_text
+from sigwrap.policy.request import SignalRequest, TargetType, with_implied
+
+RULES = """\
+description: x
+command_rules:
+  - {name: other, commands: [ls], decision: allow}
+  - {name: deep, commands: [git], depth: {min: 4}, decision: deny}
+  - {name: forced, commands: [git], subcommands: [push], args_patterns: ["^--force"],
+     decision: deny, description: A push that rewrites what others have., message: left to people}
+  - {name: long, commands: ["*"], truncated: true, decision: deny}
+  - {name: traced, commands: ["*"], traced: true, decision: deny}
+  - {name: pinned, commands: [git], sha256: ["%s"], decision: allow}
+  - {name: swap, commands: [wget], decision: redirect, redirect_to: {command: echo, args: [no]}}
+  - {name: git, commands: [git, sudo], decision: allow}
+signal_rules:
+  - {name: hup, signals: [HUP], target: external, decision: deny}
+  - {name: own, signals: [KILL], target: [children, {type: process, pattern: x}],
+     decision: redirect, redirect_to: TERM}
+""" % ("a" * 64)
+
+
+def explain(engine, *argv, depth=1):
+    return explanation_text(
+        explain_command(engine(RULES), command_request(list(argv), depth=depth))
+    )
+
+
+def test_the_rule_that_decides_and_what_the_caller_is_told(engine):
+    assert explain(engine, "git", "push", "--force") == (
+        "/usr/bin/git push --force: deny\n"
+        "  Why: rule forced matches (policy.yaml:7:5).\n"
+        "       A push that rewrites what others have.\n"
+        "  The caller is told: left to people\n"
+        "  Passed on the way, for the first rule that matches decides:\n"
+        "    deep  is for depth 4 or deeper, and this is depth 1 (line 6)\n"
+        "  1 rule before it is about something else."
+    )
+
+
+def test_why_each_rule_was_passed(engine):
+    text = explain(engine, "git", "pull")
+    assert "forced  is for the subcommands push, and this is pull" in text
+    assert "long    is for arguments that are too long to be judged whole" in text
+    assert "traced  is for callers that are being traced" in text
+    assert "pinned  is for files with another digest" in text
+    assert "needs an argument that fits ^--force" in explain(engine, "git", "push")
+
+
+def test_what_runs_instead(engine):
+    assert "Runs instead: echo no" in explain(engine, "wget", "x")
+
+
+def test_no_rule_matches(engine):
+    text = explain(engine, "unheard-of")
+    assert "unheard-of: deny\n  Why: no command rule of x matches; its default is deny." in text
+
+
+def test_a_wrapper_is_explained_program_by_program(engine):
+    text = explain(engine, "sudo", "git", "push", "--force")
+    assert "/usr/bin/sudo git push --force: allow" in text
+    assert text.endswith("The strictest answer holds: deny, by forced.")
+
+
+def test_a_signal(engine):
+    request = SignalRequest(
+        signal=9,
+        target_types=with_implied([TargetType.CHILDREN]),
+        target_command="node",
+        target_pid=7,
+    )
+    assert explanation_text(explain_signal(engine(RULES), request)) == (
+        "SIGKILL to children node (pid 7): redirect\n"
+        "  Why: rule own matches (policy.yaml:16:5).\n"
+        "  Sent instead: SIGTERM\n"
+        "  1 rule before it is about something else."
+    )
+    outside = SignalRequest(signal=9, target_types=frozenset())
+    text = explanation_text(explain_signal(engine(RULES), outside))
+    assert "SIGKILL to external: deny" in text
+    assert "own  is about other targets: children, process x (line 16)" in text

@@ -1,0 +1,130 @@
+"""Profile, then lock: what was observed is allowed, and nothing else."""
+
+from __future__ import annotations
+
+from sigwrap.model import Event
+from sigwrap.policy.engine import Engine
+from sigwrap.policy.generate import generate_policy, programs_payload, requests_from_events
+from sigwrap.policy.request import Action, CommandRequest, Program, SignalRequest, TargetType
+
+
+def event(kind, **payload):
+    return Event(seq=1, time_ns=0, type=kind, pid=9, payload=payload, hash="")
+
+
+def ran(path, *args, kind="exec_audited", **more):
+    argv = [path.rpartition("/")[2], *args]
+    return event(kind, path=path, argv=argv, depth=1, decision="audit", truncated=False, **more)
+
+
+def sent(number, target_type, kind="signal_sent", **more):
+    return event(kind, signal=number, target_type=target_type, target_pid=5, target_cmd="x", **more)
+
+
+OBSERVED = [
+    ran("/usr/bin/git", "status"),
+    ran("/usr/bin/git", "-C", "sub", "commit", "-m", "push"),
+    ran("/usr/bin/git", "--version"),
+    ran("/usr/bin/make", "-j2"),
+    ran("/usr/bin/[", "a"),
+    ran("/home/user/true", kind="exec_allowed"),
+    ran("/usr/bin/rm", "-rf", "/", kind="exec_denied"),
+    event("process_exited", ppid=1),
+    sent(15, "children"),
+    sent(9, "children"),
+    sent(23, "self"),
+    sent(28, "self"),
+    sent(17, "self"),
+    sent(15, "external", kind="signal_blocked"),
+    sent(0, "user"),
+]
+
+
+def test_the_policy_is_minimal_and_readable():
+    assert generate_policy(OBSERVED, name="locked") == (
+        "version: 1\n"
+        "name: locked\n"
+        "description: What was observed, and nothing else.\n"
+        "defaults: {command: deny, signal: deny}\n"
+        "\n"
+        "command_rules:\n"
+        "  - name: git\n"
+        "    commands: [git]\n"
+        '    subcommands: ["", commit, status]\n'
+        "    decision: allow\n"
+        "  - name: other-commands\n"
+        "    commands:\n"
+        '      - "["\n'
+        "      - make\n"
+        '      - "true"\n'
+        "    decision: allow\n"
+        "\n"
+        "signal_rules:\n"
+        "  - name: to-self\n"
+        '    signals: ["@ignore"]\n'
+        "    target: self\n"
+        "    decision: allow\n"
+        "  - name: to-children\n"
+        "    signals: [SIGKILL, SIGTERM]\n"
+        "    target: children\n"
+        "    decision: allow\n"
+    )
+
+
+def test_what_was_let_through_is_let_through_again_and_the_rest_is_not(parse):
+    engine = Engine(parse(generate_policy(OBSERVED, name="locked")))
+    for recorded, request in requests_from_events(OBSERVED):
+        match request:
+            case CommandRequest():
+                decision = engine.decide_command(request)
+            case SignalRequest():
+                decision = engine.decide_signal(request)
+        learned = recorded.type not in ("exec_denied", "signal_blocked")
+        assert decision.action is (Action.ALLOW if learned else Action.DENY)
+    push = Program(path="/usr/bin/git", name="git", argv=("git", "push"))
+    assert engine.decide_command(CommandRequest(programs=(push,))).action is Action.DENY
+
+
+def test_nothing_observed_is_a_policy_too(parse):
+    assert parse(generate_policy([], name="empty")).command_rules == ()
+
+
+def test_recorded_programs_bring_the_whole_request_back(parse):
+    programs = (
+        Program(path="/w/run", name="run", argv=("run",)),
+        Program(path="/usr/bin/dash", name="sh", argv=("sh", "/w/run")),
+    )
+    recorded = ran("/w/run", programs=programs_payload(programs))
+    ((_, request),) = requests_from_events([recorded])
+    assert request == CommandRequest(programs=programs, depth=1)
+    policy = generate_policy([recorded], name="p")
+    assert "- run\n" in policy and "- sh\n" in policy
+    assert Engine(parse(policy)).decide_command(request).action is Action.ALLOW
+
+
+def test_what_could_not_be_read_does_not_break_it(parse):
+    events = [
+        event("exec_audited", path=None, argv=(), truncated=True),
+        event("exec_audited", path="", argv=["/bin/"], depth=None),
+        ran("/bin/caf\udce9"),
+        ran("/bin/a${HOME}*\n"),
+        ran("/usr/bin/git", "caf\udce9"),
+        event("signal_sent", signal=15, target_type=None),
+    ]
+    engine = Engine(parse(generate_policy(events, name="odd")))
+    for _, request in requests_from_events(events[:5]):
+        assert engine.decide_command(request).action is Action.ALLOW
+
+
+def test_a_relative_path_starts_at_the_folder_of_the_caller():
+    ((_, request),) = requests_from_events([ran("../tools/./run", cwd="/work/project")])
+    assert request.programs[0].path == "/work/tools/run"
+    ((_, request),) = requests_from_events([ran("//bin/ls")])
+    assert request.programs[0].path == "/bin/ls"
+
+
+def test_a_redirected_signal_is_asked_for_as_it_was_sent():
+    redirected = sent(15, "children", kind="signal_redirected", original_signal=9)
+    ((_, request),) = requests_from_events([redirected])
+    assert request.signal == 9
+    assert TargetType.DESCENDANTS in request.target_types

@@ -1,0 +1,136 @@
+"""A rule that can never fire is a bug; so is one that allows more than it says."""
+
+from __future__ import annotations
+
+import pytest
+
+from sigwrap.policy.lint import lint
+
+
+@pytest.fixture
+def warnings(parse):
+    return lambda sections: [
+        each.message for each in lint(parse("version: 1\nname: x\n" + sections))
+    ]
+
+
+def test_dev_tools_above_package_installs_swallow_npm_and_pip(warnings):
+    assert warnings(
+        """
+command_rules:
+  - {name: dev-tools, commands: [ls, git, node, npm, npx, python3, pip, make], decision: allow}
+  - name: pkg-install
+    commands: [apt, yum, brew, pip, npm]
+    args_patterns: [install, add, upgrade]
+    decision: approve
+"""
+    ) == ["rule pkg-install can't match for pip, npm: rule dev-tools (line 5) decides first"]
+
+
+COMMANDS = "command_rules:\n  - {name: a, %s, decision: deny}\n  - {name: b, %s, decision: deny}\n"
+
+
+@pytest.mark.parametrize(
+    ("above", "below"),
+    [
+        ("commands: [x]", "commands: [x]"),
+        ("commands: ['*']", "commands: [x], depth: {min: 1}"),
+        ("commands: ['x*']", "commands: [xyz]"),
+        ("commands: ['x*']", "commands: ['x*']"),
+        ("commands: ['/usr/**']", "commands: [/usr/bin/x]"),
+        ("commands: [x]", "commands: [/usr/bin/x]"),
+        ("commands: [x], args_patterns: [a, b]", "commands: [x], args_patterns: [b]"),
+        ("commands: [x], subcommands: [a, b]", "commands: [x], subcommands: [b], truncated: true"),
+        ("commands: [x], depth: {min: 1}", "commands: [x], depth: {min: 2, max: 3}"),
+        ("commands: [x], depth: {max: 3}", "commands: [x], depth: {max: 3}"),
+        ("commands: [x], traced: true", "commands: [x], traced: true"),
+    ],
+)
+def test_a_shadowed_rule_is_found(warnings, above, below):
+    assert warnings(COMMANDS % (above, below)) == [
+        "rule b can never match: rule a (line 4) decides first"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("above", "below"),
+    [
+        ("commands: [x]", "commands: [y]"),
+        ("commands: [x]", "commands: ['*']"),
+        ("commands: ['x*']", "commands: ['y*']"),
+        ("commands: ['/usr/**']", "commands: [x]"),
+        ("commands: [x], args_patterns: [a]", "commands: [x]"),
+        ("commands: [x], args_patterns: [a]", "commands: [x], args_patterns: [a, b]"),
+        ("commands: [x], depth: {min: 2}", "commands: [x], depth: {min: 1}"),
+        ("commands: [x], depth: {max: 2}", "commands: [x]"),
+        ("commands: [x], truncated: true", "commands: [x]"),
+        ("commands: [x], subcommands: [a]", "commands: [x], subcommands: [a, b]"),
+    ],
+)
+def test_a_rule_that_can_match_is_left_alone(warnings, above, below):
+    assert warnings(COMMANDS % (above, below)) == []
+
+
+SIGNALS = "signal_rules:\n  - {name: a, %s, decision: deny}\n  - {name: b, %s, decision: deny}\n"
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "message"),
+    [
+        ("signals: ['@all'], target: session", "signals: [9], target: children", "can never match"),
+        ("signals: ['@all']", "signals: [9], target: external", "can never match"),
+        (
+            "signals: ['@all'], target: external",
+            "signals: [9], target: [user, children]",
+            "can't match for user",
+        ),
+        (
+            "signals: [9], target: {type: pid_range, min: 1, max: 9}",
+            "signals: [9], target: {type: pid_range, min: 2, max: 3}",
+            "can never match",
+        ),
+        (
+            "signals: [9], target: {type: process, pattern: a}",
+            "signals: [9], target: {type: process, pattern: a}",
+            "can never match",
+        ),
+        ("signals: ['@ignore'], target: self", "signals: ['@all'], target: self", ""),
+        ("signals: [9], target: children", "signals: [9], target: session", ""),
+        ("signals: [9], target: self", "signals: [9]", ""),
+        (
+            "signals: [9], target: {type: process, pattern: a}",
+            "signals: [9], target: {type: process, pattern: b}",
+            "",
+        ),
+    ],
+)
+def test_unreachable_targets_of_signals(warnings, above, below, message):
+    found = warnings(SIGNALS % (above, below))
+    assert len(found) == (1 if message else 0) and all(message in each for each in found)
+
+
+def test_several_rules_together_can_shadow_one(warnings):
+    assert warnings(
+        "signal_rules:\n"
+        "  - {name: a, signals: [9], target: self, decision: deny}\n"
+        "  - {name: b, signals: [15], target: self, decision: deny}\n"
+        "  - {name: c, signals: [9, 15], target: self, decision: deny}\n"
+    ) == ["rule c can never match: rule a (line 4) decides first"]
+
+
+def test_a_rule_on_sigwrap_itself_is_never_asked(warnings):
+    rule = "signal_rules: [{name: r, signals: [HUP], target: parent, decision: approve}]\n"
+    assert "never reaches its target parent" in warnings(rule)[0]
+
+
+def test_an_allow_rule_that_any_argument_satisfies(warnings):
+    rule = "command_rules: [{name: r, commands: [git], args_patterns: ['%s'], decision: %s}]\n"
+    assert "one of its args_patterns fits all" in warnings(rule % (".*", "allow"))[0]
+    assert "as long as one of them fits" in warnings(rule % ("^status$", "allow"))[0]
+    assert warnings(rule % ("^push$", "deny")) == []
+
+
+def test_a_rule_of_the_base_may_be_shadowed(parse):
+    base = "version: 1\nname: b\ncommand_rules: [{name: r, commands: [x], decision: deny}]\n"
+    child = base.replace("name: b", "name: c\nextends: b").replace("name: r", "name: s")
+    assert lint(parse(child, {"b": base})) == ()

@@ -1,0 +1,127 @@
+"""Nothing a person writes into a pattern, or a program into its arguments, may cost much time."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from sigwrap.policy.match import (
+    MAX_MATCHED_ARGUMENTS,
+    MAX_MATCHED_BYTES,
+    Arguments,
+    BadPattern,
+    Glob,
+    Regex,
+    check_regex,
+    escape_glob,
+    escape_regex,
+    is_glob,
+)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(a+)+$",
+        "(a|aa)+$",
+        "(.*)*b",
+        "a?" * 50 + "a" * 50 + "c",
+        "[ab]*a[ab]{14}c",
+        "(x{0,30}){0,30}y",
+    ],
+)
+def test_a_hostile_pattern_answers_in_milliseconds(pattern):
+    arguments = Arguments(["x", "a" * MAX_MATCHED_BYTES + "b"])
+    regex = Regex([pattern])
+    started = time.perf_counter()
+    arguments.match(regex)
+    assert time.perf_counter() - started < 0.25
+
+
+def test_the_classic_pattern_on_64_kib_answers_in_milliseconds():
+    regex = Regex(["(a+)+$"])
+    arguments = Arguments(["x", "a" * MAX_MATCHED_BYTES])
+    started = time.perf_counter()
+    assert arguments.match(regex)
+    assert time.perf_counter() - started < 0.05
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(", "x" * 2000, "(x{0,40}){0,40}(y{0,40}){0,40}", r"(a)\1", "\ud800"]
+)
+def test_a_pattern_that_is_no_regex_or_too_large_is_refused(pattern):
+    with pytest.raises(BadPattern):
+        check_regex(pattern)
+
+
+def test_each_argument_and_all_of_them_joined_are_searched():
+    arguments = Arguments(["git", "push", "--force", "x y"])
+    assert arguments.match(Regex(["^push --force x y$"]))
+    assert arguments.match(Regex(["^--force$"]))
+    assert arguments.match(Regex(["^x y$"]))
+    assert not arguments.match(Regex(["git"]))
+    assert Arguments(["git"]).match(Regex(["^$"]))
+
+
+def test_text_beyond_ascii_and_bytes_that_are_no_text():
+    assert Arguments(["x", "café"]).match(Regex(["^caf[éè]$"]))
+    broken = Arguments(["x", "caf\udce9"])
+    assert broken.match(Regex(["^caf.$"]))
+    assert not broken.match(Regex(["é"]))
+    assert Arguments(["git", "push", "\udcff", "--force"]).match(Regex(["^push .*--force$"]))
+    assert Arguments(["git", "push", "\n", "--force"]).match(Regex(["^push .*--force$"]))
+
+
+def test_several_patterns_do_not_mix():
+    regex = Regex(["^a", "b|c$"])
+    assert regex.found_in(b"ax") and regex.found_in(b"xc") and not regex.found_in(b"xcx")
+
+
+def test_what_is_beyond_the_bounds_is_cut_and_said_so():
+    assert not Arguments(["x", "a" * MAX_MATCHED_BYTES]).cut
+    long = Arguments(["x", "a" * MAX_MATCHED_BYTES, "b"])
+    assert long.cut and not long.match(Regex(["b"]))
+    many = Arguments(["x"] * (MAX_MATCHED_ARGUMENTS + 100))
+    assert many.cut and len(many.texts) == MAX_MATCHED_ARGUMENTS + 1
+    assert sum(map(len, Arguments(["x", *["ab" * 9000] * 9]).texts)) <= 2 * MAX_MATCHED_BYTES
+
+
+@pytest.mark.parametrize(
+    ("glob", "text", "matches"),
+    [
+        ("mkfs.*", "mkfs.ext4", True),
+        ("mkfs.*", "mkfs", False),
+        ("/usr/*/git", "/usr/bin/git", True),
+        ("/usr/*/git", "/usr/local/bin/git", False),
+        ("/usr/**/git", "/usr/local/bin/git", True),
+        ("/usr/**/git", "/usr/git", True),
+        ("/opt/**", "/opt/a/b", True),
+        ("/opt/**", "/opt", False),
+        ("[a-c]x", "bx", True),
+        ("[!a-c]x", "bx", False),
+        ("[!a-c]x", "dx", True),
+        ("[]]x", "]x", True),
+        ("a.c*", "abc", False),
+        ("?", "é", True),
+        ("?", "\udce9", True),
+        ("*\n*", "a\nb", True),
+        ("a$*", "a$b", True),
+    ],
+)
+def test_globs(glob, text, matches):
+    assert Glob(glob).matches(text) is matches
+
+
+@pytest.mark.parametrize(
+    "text", ["plain", "a*b", "[x]", "what?", r"a\b", "a.b", "${x}", "é", "a]b"]
+)
+def test_escaped_text_matches_itself_alone(text):
+    assert Glob(escape_glob(text)).matches(text)
+    assert not Glob(escape_glob(text)).matches(text + "x")
+    assert Regex([f"^{escape_regex(text)}$"]).found_in(text.encode())
+
+
+def test_a_lone_bracket_is_a_name():
+    assert not is_glob("[")
+    assert is_glob("[ab]") and is_glob("a*") and is_glob("?")

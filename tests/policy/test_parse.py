@@ -1,0 +1,331 @@
+"""What a policy file may say, and what is said about one that is wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from sigwrap.errors import PolicyError
+from sigwrap.policy.document import MAX_NESTING, MAX_TEXT_CHARACTERS
+from sigwrap.policy.problems import InvalidPolicy
+from sigwrap.policy.request import Action, TargetType, Via
+from sigwrap.policy.rules import PidRange, ProcessPattern
+
+TEN_MISTAKES = """\
+version: 1
+name: mistaken
+descripton: a key misspelt
+defaults: {command: alow}
+command_rules:
+  - name: not-a-list
+    commands: ls
+    decision: allow
+  - name: unknown-variable
+    commands: ["${HOEM}/bin/x"]
+    decision: deny
+  - name: bad-regex-and-range
+    commands: [git]
+    args_patterns: ["(unclosed"]
+    depth: {min: 4, max: 2}
+    decision: deny
+    decision: allow
+signal_rules:
+  - name: unknown-signal
+    signals: [SIGTREM]
+    target: self
+    decision: deny
+  - name: unknown-target
+    signals: [SIGTERM]
+    target: childern
+    decision: deny
+limits: {wall_time: soon}
+"""
+
+
+def test_ten_mistakes_are_named_at_ten_places(parse):
+    with pytest.raises(PolicyError) as caught:
+        parse(TEN_MISTAKES)
+    assert isinstance(caught.value, InvalidPolicy)
+    found = [
+        (each.place.line, each.place.column, each.offending, each.nearest)
+        for each in caught.value.problems
+    ]
+    assert found == [
+        (3, 1, "descripton", "description"),
+        (4, 21, "alow", "allow"),
+        (7, 15, "ls", ""),
+        (10, 16, "${HOEM}", "${HOME}"),
+        (14, 21, "(unclosed", ""),
+        (15, 18, "4 to 2", ""),
+        (17, 5, "decision", ""),
+        (20, 15, "SIGTREM", "SIGTERM"),
+        (25, 13, "childern", "children"),
+        (27, 21, "soon", ""),
+    ]
+    assert "policy.yaml:20:15: error: unknown signal" in str(caught.value)
+
+
+RULE = "command_rules:\n  - {name: r, commands: [x], decision: deny%s}\n"
+SIGNAL_RULE = "signal_rules:\n  - {name: r, signals: [TERM], decision: %s}\n"
+
+
+@pytest.mark.parametrize(
+    ("sections", "message"),
+    [
+        ("command_rules: {}\n", "command_rules is a list"),
+        ("command_rules: [x]\n", "command_rules is a mapping"),
+        ("command_rules:\n  - {commands: [x], decision: deny}\n", "needs the key name"),
+        (RULE % ", sha256: [abc]", "64 hexadecimal digits"),
+        (RULE % ", depth: {min: -1}", "out of range"),
+        (RULE % ", depth: 3", "depth is a mapping"),
+        (RULE % ", truncated: yes", "true or false"),
+        (RULE % ", message: 5", "put it in quotes"),
+        (RULE % ", message: [5]", "message is a text"),
+        (RULE % ", args_patterns: []", "args_patterns is empty"),
+        (RULE % ", args_patterns: ['x{1000}{1000}']", "bad regular expression"),
+        (RULE % ", args_patterns: ['a{900}', 'b{900}', 'c{900}', 'd{900}', 'e{900}']", "together"),
+        (
+            "command_rules:\n  - {name: r, commands: ['" + "x*" * 600 + "'], decision: deny}\n",
+            "longer",
+        ),
+        (RULE % ", message: '${TMPDIR}'", "a variable without a value here"),
+        (RULE % ", redirect_to: {command: x}", "needs `decision: redirect`"),
+        (RULE % ", escalate: SIGTERM", "escalate is one of SIGPOLICY"),
+        (RULE % ", message: '${SIGWRAP_HOST:TOKEN}'", "unknown variable"),
+        ("command_rules:\n  - {name: r, commands: ['a[z-a]'], decision: deny}\n", "a bad glob"),
+        ("command_rules:\n  - {name: r, commands: [''], decision: deny}\n", "can't be empty"),
+        ("command_rules:\n  - {name: a b, commands: [x], decision: deny}\n", "made of letters"),
+        (RULE % "" + "  - {name: r, commands: [y], decision: deny}\n", "has this name"),
+        (SIGNAL_RULE % "redirect", "a redirect needs redirect_to"),
+        (SIGNAL_RULE % "redirect, redirect_to: '@fatal'", "one signal, not a group"),
+        (SIGNAL_RULE % "deny, log: false", "only what a rule allows"),
+        (SIGNAL_RULE % "deny, target: 5", "target is one of"),
+        (SIGNAL_RULE % "deny, target: {type: process}", "needs pattern"),
+        (SIGNAL_RULE % "deny, target: {type: self, min: 1}", "has no min"),
+        (SIGNAL_RULE % "deny, target: {type: pid_range, min: 9, max: 1}", "impossible range"),
+        ("signal_rules:\n  - {name: r, signals: [65], decision: deny}\n", "unknown signal"),
+        (
+            "signal_rules:\n  - {name: r, signals: [SIGRTMIN+31], decision: deny}\n",
+            "unknown signal",
+        ),
+        ("tests: [{decision: deny}]\n", "either a command or a signal"),
+        ("tests: [{signal: TERM, decision: deny}]\n", "needs a target"),
+        ("tests: [{command: ls, target: self, decision: deny}]\n", "belongs to a test of a signal"),
+        ("tests: [{command: ls, decision: absorb}]\n", "can't be decided so"),
+        ('tests: [{command: "ls \'x", decision: deny}]\n', "a quote is open"),
+        ("limits: {memory: 5X}\n", "a size, like 512M"),
+        ("limits: {wall_time: 999999999h}\n", "ten years"),
+        ("watch: {loop: {same_exec: 1, within: 5s}}\n", "out of range"),
+        ("vars: {HOME: /x}\n", "a built-in variable can't be set"),
+        ("vars: {A: '${B}', B: x}\n", "unknown variable"),
+        ("extends: nowhere\n", "no policy or file of this name"),
+        ("vars: {A: 1, A: 2}\n", "twice"),
+        ("extends: [a]\n", "extends is a text"),
+        ("name: y\n", "the same key twice"),
+        ("defaults: &a {command: deny}\nenv_policy: *b\n", "an alias to nothing"),
+        ("description: !!python/name:os.system x\n", "a tag"),
+        ("? [a]\n: b\n", "a key that is not a word"),
+        ("---\nversion: 1\n", "a second document"),
+        ("a: b: c\n", "not YAML"),
+        ("a: \x00\n", "not YAML"),
+        ("a: \udce9\n", "not YAML"),
+        ("x: " + "[" * (MAX_NESTING + 1) + "\n", "nested deeper"),
+        ("x: " + "[" * 100_000, "nested deeper"),
+        ("x: '" + "a" * MAX_TEXT_CHARACTERS + "'\n", "longer than"),
+    ],
+)
+def test_a_mistake_is_named(problems, sections, message):
+    assert any(message in str(each) for each in problems(sections)), problems(sections)
+
+
+@pytest.mark.parametrize("text", ["", "\n# nothing\n", "5", "[]", "version: 2\nname: x\n"])
+def test_what_is_no_policy_at_all_is_refused(parse, text):
+    with pytest.raises(InvalidPolicy):
+        parse(text)
+
+
+def test_aliases_cannot_be_multiplied_without_bound(problems):
+    laughs = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+        f"{name}: &{name} [{', '.join([f'*{below}'] * 10)}]\n"
+        for below, name in zip("abcdefgh", "bcdefghi", strict=True)
+    )
+    assert "aliases expanded" in str(problems(laughs)[0])
+
+
+def test_an_alias_stands_for_its_anchor(parse):
+    policy = parse(
+        "version: 1\nname: x\ncommand_rules:\n"
+        "  - {name: a, commands: &tools [ls, cat], decision: allow}\n"
+        "  - {name: b, commands: *tools, depth: {min: 3}, decision: deny}\n"
+    )
+    assert policy.command_rules[1].commands == ("ls", "cat")
+
+
+def test_every_key_arrives(parse):
+    policy = parse(
+        """
+version: 1
+name: whole
+description: everything
+defaults: {command: audit, signal: absorb}
+vars: {TOOLS: "${HOME}/tools", BIN: "${TOOLS}/bin"}
+command_rules:
+  - name: c
+    description: why
+    commands: ["${BIN}/*"]
+    args_patterns: ["^${PROJECT_ROOT}/x.y"]
+    subcommands: [push, ""]
+    depth: {min: 1, max: 3}
+    sha256: ["%s"]
+    truncated: false
+    traced: true
+    decision: redirect
+    message: "not for ${USER}"
+    redirect_to:
+      command: /bin/echo
+      args: ["${MISSING:-no}"]
+      append_args: true
+      env: {GITHUB_TOKEN: "${SIGWRAP_HOST:GITHUB_TOKEN}"}
+      via: stub
+      record: true
+    escalate: SIGPOLICY
+signal_rules:
+  - name: s
+    signals: [TERM, 9, SIGRTMIN+2, "@job"]
+    target: [children, {type: process, pattern: "postgres*"}, {type: pid_range, min: 1, max: 100}]
+    decision: redirect
+    redirect_to: SIGHUP
+    fallback: audit
+file_rules: [{name: f, paths: ["/x/**"], operations: [read], decision: deny}]
+network_rules: [{name: n, destinations: ["*"], ports: [443], decision: approve}]
+env_policy: {remove: ["*_KEY"], keep: [API_KEY]}
+limits: {max_depth: 8, wall_time: 2h, cpu_time: 90, memory: 512M}
+watch: {loop: {same_exec: 25, within: 60s, action: stop}, drift: kill}
+trust: {path_shadow: deny, boundary: kill}
+tests: [{command: ls -l, decision: audit}, {signal: 9, target: children, decision: deny, rule: s}]
+"""
+        % ("AB" * 32)
+    )
+    rule = policy.command_rules[0]
+    assert rule.commands == ("/home/user/tools/bin/*",)
+    assert rule.args_patterns == ("^/work/project/x.y",)
+    assert (rule.min_depth, rule.max_depth, rule.truncated, rule.traced) == (1, 3, False, True)
+    assert rule.sha256 == {"ab" * 32}
+    assert rule.message == "not for user"
+    assert rule.redirect_to is not None
+    assert rule.redirect_to.args == ("no",)
+    assert rule.redirect_to.env == (("GITHUB_TOKEN", "${SIGWRAP_HOST:GITHUB_TOKEN}"),)
+    assert (rule.redirect_to.via, rule.redirect_to.record) == (Via.STUB, True)
+    signal = policy.signal_rules[0]
+    assert signal.signals == {15, 9, 36, 18, 19, 20, 21, 22}
+    assert signal.targets == (
+        TargetType.CHILDREN,
+        ProcessPattern(glob="postgres*"),
+        PidRange(minimum=1, maximum=100),
+    )
+    assert (signal.redirect_signal, signal.fallback) == (1, Action.AUDIT)
+    assert (policy.default_command, policy.default_signal) == (Action.AUDIT, Action.ABSORB)
+    assert (policy.limits.wall_time_s, policy.limits.memory_bytes) == (7200, 512 * 2**20)
+    assert policy.watch.loop is not None and policy.watch.loop.within_s == 60
+    assert policy.trust.path_shadow is Action.DENY
+    assert len(policy.cases) == 2
+
+
+def test_absent_defaults_deny(parse):
+    policy = parse("version: 1\nname: x\n")
+    assert (policy.default_command, policy.default_signal) == (Action.DENY, Action.DENY)
+
+
+def test_many_patterns_of_a_usual_size_are_fine(engine):
+    patterns = ", ".join(f"'^--an-option-of-some-length-{index}$'" for index in range(100))
+    engine(RULE % f", args_patterns: [{patterns}]")
+
+
+def test_an_empty_variable_takes_the_default(parse):
+    policy = parse(
+        "version: 1\nname: x\nvars: {EMPTY: ''}\n" + RULE % ", message: 'a${EMPTY}b${EMPTY:-c}'"
+    )
+    assert policy.command_rules[0].message == "abc"
+
+
+def test_a_value_put_into_a_pattern_is_taken_literally(parse):
+    policy = parse(
+        "version: 1\nname: x\nvars: {ODD: 'a.b*[c]'}\ncommand_rules:\n"
+        "  - {name: r, commands: ['/${ODD}/*'], args_patterns: ['^${ODD}$'], decision: deny}\n"
+    )
+    assert policy.command_rules[0].commands == ("/a.b[*][[]c]/*",)
+    assert policy.command_rules[0].args_patterns == (r"^a\.b\*\[c\]$",)
+
+
+def test_own_rules_go_before_those_of_the_base_and_other_keys_replace_its_keys(parse):
+    base = """
+version: 1
+name: base
+defaults: {command: audit, signal: audit}
+vars: {WHERE: /base, OTHER: /other}
+command_rules: [{name: b, commands: ["${WHERE}/x", "${OTHER}/x"], decision: deny}]
+limits: {max_depth: 8, max_execs: 100}
+tests: [{command: x, decision: deny}]
+"""
+    policy = parse(
+        "version: 1\nname: child\nextends: base\nvars: {WHERE: /child}\n"
+        "defaults: {command: deny}\nlimits: {max_depth: 4}\n"
+        "command_rules: [{name: c, commands: ['${OTHER}/y'], decision: allow}]\n",
+        {"base": base},
+    )
+    assert [each.name for each in policy.command_rules] == ["c", "b"]
+    assert policy.command_rules[0].commands == ("/other/y",)
+    assert policy.command_rules[1].commands == ("/child/x", "/other/x")
+    assert (policy.default_command, policy.default_signal) == (Action.DENY, Action.AUDIT)
+    assert (policy.limits.max_depth, policy.limits.max_execs) == (4, 100)
+    assert policy.bases == ("base",)
+    assert policy.cases == ()
+
+
+def test_a_name_leads_to_one_rule(parse):
+    base = "version: 1\nname: b\ncommand_rules: [{name: r, commands: [x], decision: deny}]\n"
+    with pytest.raises(InvalidPolicy, match="another rule here or in the base has this name"):
+        parse(base + "extends: b\n", {"b": base})
+
+
+def test_a_circle_of_extends_is_refused(parse):
+    a = "version: 1\nname: a\nextends: b\n"
+    b = "version: 1\nname: b\nextends: a\n"
+    with pytest.raises(InvalidPolicy, match=r"a circle of extends: policy.yaml → b → a → b"):
+        parse(a, {"a": a, "b": b})
+
+
+def test_a_long_chain_of_extends_is_refused(parse):
+    bases = {f"b{i}": f"version: 1\nname: b{i}\nextends: b{i + 1}\n" for i in range(20)}
+    with pytest.raises(InvalidPolicy, match="extend one another"):
+        parse("version: 1\nname: x\nextends: b0\n", bases)
+
+
+def test_mistakes_of_a_base_are_reported_with_its_own(parse):
+    with pytest.raises(InvalidPolicy) as caught:
+        parse("version: 1\nname: x\nextends: b\nz: 1\n", {"b": "version: 1\nname: b\ny: 1\n"})
+    assert {each.place.file for each in caught.value.problems} == {"policy.yaml", "b"}
+
+
+def test_what_is_not_enforced_is_a_warning_never_silence(parse):
+    policy = parse("version: 1\nname: x\nfile_rules: []\n")
+    assert policy.unenforced == ("file_rules",)
+    assert [each.message for each in policy.warnings] == [
+        "file_rules is not enforced yet by this version"
+    ]
+
+
+def test_what_is_not_enforced_is_an_error_where_the_policy_or_its_base_says_so(parse):
+    strict = "version: 1\nname: strict\nunenforced: error\n"
+    with pytest.raises(InvalidPolicy, match="file_rules is not enforced yet"):
+        parse(strict + "file_rules: []\n")
+    with pytest.raises(InvalidPolicy, match="escalate is not enforced yet"):
+        parse(
+            "version: 1\nname: x\nextends: strict\ncommand_rules:\n"
+            "  - {name: r, commands: [x], decision: deny, escalate: SIGPOLICY}\n",
+            {"strict": strict},
+        )
+    lenient = parse(
+        "version: 1\nname: x\nextends: strict\nunenforced: warn\nfile_rules: []\n",
+        {"strict": strict},
+    )
+    assert lenient.unenforced == ("file_rules",)

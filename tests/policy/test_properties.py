@@ -1,0 +1,283 @@
+"""What holds for every policy and every request."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import string
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sigwrap.errors import PolicyError
+from sigwrap.model import Event
+from sigwrap.policy.document import Source
+from sigwrap.policy.engine import Engine, Facts
+from sigwrap.policy.explain import explain_command, explain_signal
+from sigwrap.policy.generate import generate_policy, programs_payload, requests_from_events
+from sigwrap.policy.parse import parse_policy
+from sigwrap.policy.request import (
+    DEFAULT_RULE,
+    STRICTNESS,
+    Action,
+    CommandRequest,
+    Program,
+    SignalRequest,
+    TargetType,
+    most_specific,
+    with_implied,
+)
+from sigwrap.policy.show import policy_text
+from sigwrap.policy.sources import SHIPPED, read_source
+
+quick = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+NAMES = ["git", "npm", "ls", "sh", "dash", "a*b", "mkfs.ext4", "["]
+WORDS = ["push", "install", "-f", "--force", "status", "", "x y", "caf\udce9", "é"]
+FOLDERS = ["/bin", "/usr/bin", "/opt/a/b"]
+COMMANDS = ["git", "npm", "ls", "sh", "dash", "*", "mkfs.*", "?it", "/bin/*", "/opt/**", "/bin/git"]
+
+
+def parse(text):
+    return parse_policy(
+        Source(name="p.yaml", text=text), variables={}, find_base=lambda name, source: None
+    )
+
+
+def quoted(word):
+    return "'" + word.replace("'", "''") + "'"
+
+
+@st.composite
+def command_rules(draw):
+    lines = []
+    for index in range(draw(st.integers(0, 6))):
+        commands = draw(st.lists(st.sampled_from(COMMANDS), min_size=1, max_size=3))
+        line = f"  - {{name: r{index}, commands: [{', '.join(map(quoted, commands))}]"
+        if draw(st.booleans()):
+            patterns = draw(st.sampled_from([["^push"], ["-f"], ["a", "é"], ["^$"], ["."]]))
+            line += f", args_patterns: [{', '.join(map(quoted, patterns))}]"
+        if draw(st.booleans()):
+            line += f", subcommands: [{draw(st.sampled_from(['push', 'install', quoted('')]))}]"
+        if draw(st.booleans()):
+            line += f", depth: {{min: {draw(st.integers(0, 2))}}}"
+        if draw(st.booleans()):
+            line += f", truncated: {draw(st.sampled_from(['true', 'false']))}"
+        decision = draw(st.sampled_from(["allow", "deny", "audit", "approve"]))
+        lines.append(f"{line}, decision: {decision}}}\n")
+    return lines
+
+
+TARGETS = [each.value for each in TargetType] + ["{type: process, pattern: 'n*'}"]
+
+
+@st.composite
+def signal_rules(draw):
+    lines = []
+    for index in range(draw(st.integers(0, 6))):
+        signals = draw(st.sampled_from(["@fatal", "@all", "SIGTERM", "9", "SIGRTMIN+1"]))
+        targets = draw(st.lists(st.sampled_from(TARGETS), min_size=1, max_size=2))
+        decision = draw(st.sampled_from(["allow", "deny", "audit", "absorb"]))
+        lines.append(
+            f"  - {{name: s{index}, signals: ['{signals}'], target: [{', '.join(targets)}], "
+            f"decision: {decision}}}\n"
+        )
+    return lines
+
+
+def policy(commands, signals):
+    text = "version: 1\nname: x\n"
+    text += "command_rules:\n" + "".join(commands) if commands else ""
+    text += "signal_rules:\n" + "".join(signals) if signals else ""
+    return text
+
+
+@st.composite
+def programs(draw):
+    name = draw(st.sampled_from(NAMES) | st.text(max_size=5).map(lambda t: "n" + surrogates(t)))
+    basename = draw(st.sampled_from([name, "busybox", "dash"]))
+    arguments = draw(st.lists(st.sampled_from(WORDS), max_size=4))
+    path = f"{draw(st.sampled_from(FOLDERS))}/{basename}"
+    return Program(path=path, name=name, argv=(name, *arguments))
+
+
+def surrogates(text):
+    """A name as Linux has it: any bytes but the slash and NUL."""
+    return (
+        text.encode("utf-8", "replace").translate(None, b"/\0").decode("utf-8", "surrogateescape")
+    )
+
+
+requests = st.builds(
+    CommandRequest,
+    programs=st.lists(programs(), min_size=1, max_size=3).map(tuple),
+    depth=st.integers(0, 3),
+    truncated=st.booleans(),
+)
+signals = st.builds(
+    SignalRequest,
+    signal=st.integers(0, 66),
+    target_types=st.lists(st.sampled_from(TargetType), min_size=1, max_size=2).map(with_implied),
+    target_command=st.sampled_from(["node", "sh", ""]),
+)
+
+
+@quick
+@given(command_rules(), requests)
+def test_the_first_match_decides_each_program_and_the_strictest_holds(rules, request):
+    engine = Engine(parse(policy(rules, [])))
+    answers = []
+    for program in request.programs:
+        facts = Facts(program, request)
+        matching = [
+            rule.decision
+            for rule in engine.command_rules
+            if rule.names(facts) and rule.holds(facts)
+        ]
+        decision = engine.decide_program(program, request)
+        assert decision is matching[0] if matching else decision.rule == DEFAULT_RULE
+        answers.append(decision)
+    final = engine.decide_command(request)
+    assert STRICTNESS[final.action] == max(STRICTNESS[each.action] for each in answers)
+    assert explain_command(engine, request).decision is final
+
+
+@quick
+@given(command_rules(), signal_rules(), requests, signals)
+def test_a_rule_added_at_the_end_changes_no_request_that_a_rule_decided(
+    commands, signal_lines, request, signal
+):
+    before = Engine(parse(policy(commands, signal_lines)))
+    after = Engine(
+        parse(
+            policy(
+                [*commands, "  - {name: last, commands: ['*', '/**'], decision: deny}\n"],
+                [*signal_lines, "  - {name: last, signals: ['@all'], decision: deny}\n"],
+            )
+        )
+    )
+    for program in request.programs:
+        decided = before.decide_program(program, request)
+        expected = "last" if decided.rule == DEFAULT_RULE else decided.rule
+        assert after.decide_program(program, request).rule == expected
+    decided = before.decide_signal(signal)
+    if decided.rule != DEFAULT_RULE:
+        assert after.decide_signal(signal).rule == decided.rule
+    assert explain_signal(before, signal).decision is decided
+
+
+@quick
+@given(command_rules(), signal_rules(), requests, signals)
+def test_a_policy_that_is_shown_means_the_same(commands, signal_lines, request, signal):
+    first = parse(policy(commands, signal_lines))
+    second = parse(policy_text(first))
+    assert [each.name for each in first.command_rules] == [
+        each.name for each in second.command_rules
+    ]
+    assert Engine(first).decide_command(request).rule == Engine(second).decide_command(request).rule
+    assert Engine(first).decide_signal(signal).rule == Engine(second).decide_signal(signal).rule
+
+
+@quick
+@given(st.lists(requests, max_size=6), st.lists(signals, max_size=6))
+def test_a_generated_policy_denies_nothing_of_what_it_was_made_from(commands, sent):
+    events = [_exec_event(each) for each in commands] + [_signal_event(each) for each in sent]
+    engine = Engine(parse(generate_policy(events, name="locked")))
+    for _, request in requests_from_events(events):
+        decision = (
+            engine.decide_command(request)
+            if isinstance(request, CommandRequest)
+            else engine.decide_signal(request)
+        )
+        invalid_signal = isinstance(request, SignalRequest) and request.signal > 64
+        assert decision.action is Action.ALLOW or invalid_signal
+
+
+def _exec_event(request):
+    first = request.programs[0]
+    payload = {
+        "path": first.path,
+        "argv": list(first.argv),
+        "depth": request.depth,
+        "truncated": request.truncated,
+        "programs": programs_payload(request.programs),
+    }
+    return Event(seq=1, time_ns=0, type="exec_audited", pid=1, payload=payload, hash="")
+
+
+def _signal_event(request):
+    payload = {
+        "signal": request.signal,
+        "target_type": most_specific(request.target_types).value,
+        "target_cmd": request.target_command,
+    }
+    return Event(seq=1, time_ns=0, type="signal_sent", pid=1, payload=payload, hash="")
+
+
+YAMLISH = st.text(alphabet=string.printable + "é\ud800\x00\ufeff", max_size=200)
+
+
+@quick
+@given(YAMLISH)
+def test_parsing_raises_nothing_but_a_policy_error(text):
+    for candidate in (text, f"version: 1\nname: x\n{text}", f"command_rules:\n  - {text}"):
+        try:
+            parse(candidate)
+        except PolicyError:
+            pass
+
+
+KEYS = ["version", "name", "command_rules", "commands", "signals", "target", "decision", "tests"]
+KEYS += ["depth", "min", "redirect_to", "vars", "extends", "limits", "watch", "loop", "type", "x"]
+SCALARS = st.sampled_from(["1", "x", "true", "'${HOME}'", "'${'", "deny", "null", "[", "'('", "9"])
+FLOW = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=3).map(lambda items: f"[{', '.join(items)}]")
+        | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4).map(
+            lambda entries: (
+                "{" + ", ".join(f"{key}: {value}" for key, value in entries.items()) + "}"
+            )
+        )
+    ),
+    max_leaves=20,
+)
+
+
+@quick
+@given(st.dictionaries(st.sampled_from(KEYS), FLOW, max_size=6))
+def test_no_arrangement_of_keys_raises_anything_but_a_policy_error(entries):
+    try:
+        parse("".join(f"{key}: {value}\n" for key, value in entries.items()))
+    except PolicyError:
+        pass
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_mutilated_policy_raises_nothing_but_a_policy_error(name):
+    fuzz = _fuzz_target()
+    chance = random.Random(name)
+    text = read_source(name).text.encode()
+    for _ in range(40):
+        start = chance.randrange(len(text))
+        end = min(len(text), start + chance.choice([1, 3, 40]))
+        piece = chance.choice([b"", b"\0", b"[", b"- ", b"\xff", b"{a: ", b"(", b"&x *x", b"'"])
+        fuzz.one_input(text[:start] + piece + text[end:])
+
+
+def test_random_bytes_raise_nothing():
+    fuzz = _fuzz_target()
+    chance = random.Random(1)
+    for _ in range(300):
+        fuzz.one_input(chance.randbytes(chance.randrange(60)))
+
+
+def _fuzz_target():
+    path = Path(__file__).with_name("fuzz_policy.py")
+    spec = importlib.util.spec_from_file_location("fuzz_policy", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

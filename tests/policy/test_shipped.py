@@ -1,0 +1,113 @@
+"""The shipped policies do what they are for; each one's own `tests:` say what that is."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+import sigwrap
+from sigwrap.errors import PolicyError
+from sigwrap.policy.cases import command_request, run_cases
+from sigwrap.policy.engine import Engine
+from sigwrap.policy.lint import lint
+from sigwrap.policy.request import Action, SignalRequest, TargetType, with_implied
+from sigwrap.policy.schema import ENFORCED
+from sigwrap.policy.signals import ALL
+from sigwrap.policy.sources import SHIPPED, find_base, load_policy, read_source
+
+VARIABLES = {"PROJECT_ROOT": "/work/p", "HOME": "/home/user", "USER": "user", "TMPDIR": "/tmp"}
+
+
+def load(name):
+    return load_policy(name, variables=VARIABLES)
+
+
+def test_the_list_is_what_is_in_the_folder():
+    folder = os.path.join(os.path.dirname(sigwrap.__file__), "policies")
+    assert {f"{name}.yaml" for name in SHIPPED} == set(os.listdir(folder))
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_its_own_cases_pass(name):
+    results = list(run_cases(Engine(load(name))))
+    assert results and not [str(each) for each in results if not each.passed]
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_it_is_clean_and_says_what_it_is_for(name):
+    policy = load(name)
+    assert policy.name == name and policy.description
+    assert lint(policy) == ()
+    assert "defaults" in read_source(name).text or policy.bases
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("missing", [{}, {"HOME": "/"}, {"HOME": "/home/a+b (c)[d]"}])
+def test_it_loads_whatever_the_environment(name, missing):
+    load_policy(name, variables={"PROJECT_ROOT": "/p", "TMPDIR": "/tmp", **missing})
+
+
+def test_strict_has_nothing_that_is_not_enforced():
+    policy = load("agent-strict")
+    assert policy.refuses_unenforced and policy.warnings == () == policy.unenforced
+
+
+def test_strict_takes_up_path_shadowing_once_that_is_enforced():
+    assert "trust" not in ENFORCED or load("agent-strict").trust.path_shadow is Action.DENY
+
+
+def test_ci_never_asks():
+    """Every rule of the base that asks is decided by a rule above it, whatever the arguments."""
+    engine = Engine(load("ci"))
+    asking = [each for each in engine.policy.command_rules if each.decision is Action.APPROVE]
+    assert asking
+    for rule in asking:
+        for command in rule.commands:
+            for argument in (*rule.subcommands, "-S", "pip install", "-m"):
+                for truncated in (False, True):
+                    argv = [command.replace("*", "12"), argument, "install", "x"]
+                    request = command_request(argv, truncated=truncated)
+                    assert engine.decide_command(request).action is not Action.APPROVE
+
+
+@pytest.mark.parametrize("name", ["agent-default", "agent-strict", "ci"])
+@pytest.mark.parametrize("number", sorted(ALL))
+def test_a_process_signals_itself_and_its_children_and_nobody_else(name, number):
+    engine = Engine(load(name))
+    for target in TargetType:
+        request = SignalRequest(signal=number, target_types=with_implied([target]))
+        own = (TargetType.SELF, TargetType.CHILDREN, TargetType.DESCENDANTS)
+        expected = Action.ALLOW if target in own else Action.DENY
+        assert engine.decide_signal(request).action is expected
+
+
+def test_a_home_folder_is_not_to_be_removed():
+    engine = Engine(load("agent-default"))
+    for argument in ("/home/user", "/home/user/", "/home/user/*", "/home"):
+        decision = engine.decide_command(command_request(["rm", "-rf", argument]))
+        assert decision.rule == "destroy-system"
+    fine = engine.decide_command(command_request(["rm", "-rf", "/home/user/project/build"]))
+    assert fine.action is Action.ALLOW
+
+
+def test_a_name_that_is_nearly_right_is_helped():
+    with pytest.raises(PolicyError, match="did you mean agent-strict"):
+        read_source("agent-strct")
+
+
+def test_a_file_and_the_file_beside_it(tmp_path):
+    (tmp_path / "base.yaml").write_text("version: 1\nname: base\ndefaults: {command: audit}\n")
+    child = tmp_path / "child.yaml"
+    child.write_text("version: 1\nname: child\nextends: base.yaml\n")
+    assert load(str(child)).default_command is Action.AUDIT
+    assert find_base("nowhere.yaml", read_source(str(child))) is None
+
+
+def test_a_file_that_cannot_be_read_or_is_no_text(tmp_path):
+    with pytest.raises(PolicyError, match="can't be read"):
+        read_source(str(tmp_path))
+    odd = tmp_path / "odd.yaml"
+    odd.write_bytes(b"version: 1\nname: \xff\n")
+    with pytest.raises(PolicyError, match=r"odd.yaml:2: not UTF-8"):
+        read_source(str(odd))

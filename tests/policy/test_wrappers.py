@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from sigwrap.policy.wrappers import MAX_WRAPPERS, unwrap
+
+
+@pytest.mark.parametrize(
+    ("command", "inner"),
+    [
+        ("env rm x", ["rm x"]),
+        ("env", []),
+        ("env -i A=b C=d rm -rf x", ["rm -rf x"]),
+        ("env -u HOME -C /tmp -- A=b rm x", ["rm x"]),
+        ("env -S 'python3 -u' script", ["python3 -u script"]),
+        ("env '-S python3 -u' script", ["python3 -u script"]),
+        ("env --split-string='A=b rm' x", ["rm x"]),
+        ("env -S 'a \"b' c", []),
+        ("nice -n 5 rm x", ["rm x"]),
+        ("nice -5 rm x", ["rm x"]),
+        ("nohup rm x", ["rm x"]),
+        ("timeout -k 5 10 rm -f x", ["rm -f x"]),
+        ("timeout --signal=KILL 10s rm x", ["rm x"]),
+        ("timeout 10", []),
+        ("stdbuf -oL rm x", ["rm x"]),
+        ("stdbuf -o L rm x", ["rm x"]),
+        ("setsid -w rm x", ["rm x"]),
+        ("ionice -c 3 rm x", ["rm x"]),
+        ("chrt -f 10 rm x", ["rm x"]),
+        ("taskset -c 0 rm x", ["rm x"]),
+        ("time -p rm x", ["rm x"]),
+        ("xargs -0 -n 1 rm -rf", ["rm -rf"]),
+        ("xargs", []),
+        ("sudo -u root A=b rm x", ["rm x"]),
+        ("doas -u root rm x", ["rm x"]),
+        ("chroot /srv rm x", ["rm x"]),
+        ("busybox rm x", ["rm x"]),
+        ("busybox", []),
+        ("busybox --list", []),
+        ("busybox env rm x", ["env rm x", "rm x"]),
+        (
+            "sudo nice env A=b timeout 5 rm x",
+            ["nice env A=b timeout 5 rm x", "env A=b timeout 5 rm x", "timeout 5 rm x", "rm x"],
+        ),
+        ("sh -c 'rm x'", []),
+        ("rm env x", []),
+        ("ld-linux-x86-64.so.2 --library-path /lib --argv0 x /bin/rm y", ["/bin/rm y"]),
+        ("ld-musl-x86_64.so.1 -- /bin/rm y", ["/bin/rm y"]),
+        ("ld --shared x", []),
+    ],
+)
+def test_what_a_wrapper_is_about_to_run(command, inner):
+    argv = shlex.split(command)
+    assert [list(each.argv) for each in unwrap(argv[0], argv)] == [
+        shlex.split(each) for each in inner
+    ]
+
+
+def test_an_applet_is_known_by_its_link():
+    (applet,) = unwrap("busybox", ["/bin/rm", "-rf", "/"])
+    assert applet.argv == ("/bin/rm", "-rf", "/") and applet.same_file
+
+
+def test_wrappers_without_end_end():
+    assert len(unwrap("nice", ["nice"] * 1000)) == MAX_WRAPPERS
+
+
+def test_nothing_at_all():
+    assert unwrap("env", []) == () == unwrap("busybox", []) == unwrap("env", ["env", ""])

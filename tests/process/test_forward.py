@@ -1,0 +1,257 @@
+"""sigwrap-forward alone: an init for one command, with no interception."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from harness import (
+    EXECS,
+    IS_BINARY,
+    PATIENCE_S,
+    PYTHON,
+    REFUSED,
+    UNDER_TEST,
+    Sigwrap,
+    Watch,
+    await_state,
+    children,
+    reader,
+    tree,
+)
+
+STUBBORN = "import signal, os; [signal.signal(n, signal.SIG_IGN) for n in (1, 2, 3, 15)]"
+
+
+@pytest.fixture
+def forward(as_user: Sigwrap) -> str:
+    """Beside sigwrap; the binary is the same file under another name."""
+    beside = Path(UNDER_TEST).with_name("sigwrap-forward")
+    if beside.exists():
+        return str(beside)
+    link = as_user.folder / "sigwrap-forward"
+    link.symlink_to(UNDER_TEST)
+    return str(link)
+
+
+@pytest.mark.parametrize("status", [0, 42, 255])
+def test_the_commands_status(as_user: Sigwrap, forward: str, status: int) -> None:
+    done = as_user.native(forward, "--", "sh", "-c", f"cat; exit {status}", input=b"\xff\0")
+    assert (done.returncode, done.stdout, done.stderr) == (status, b"\xff\0", b"")
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL", "SIGSEGV"])
+def test_death_by_signal(as_user: Sigwrap, forward: str, name: str) -> None:
+    number = int(signal.Signals[name])
+    done = as_user.native(forward, "--", "sh", "-c", f"ulimit -c 0; kill -{number} $$")
+    assert done.returncode == 128 + number
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (["--", "no-such-program-at-all"], 127),
+        (["--", "/tmp"], 126),
+        (["--"], REFUSED),
+        ([], REFUSED),
+        (["--no-such-option", "--", "true"], REFUSED),
+        (["--grace", "x", "--", "true"], REFUSED),
+        (["--grace"], REFUSED),
+    ],
+)
+def test_what_can_not_run(as_user: Sigwrap, forward: str, words: list[str], status: int) -> None:
+    done = as_user.native(forward, *words)
+    assert (done.returncode, done.stdout) == (status, b"")
+    (line,) = done.stderr.decode().splitlines()
+    assert line.startswith("sigwrap-forward: ")
+
+
+def test_the_separator_may_be_left_out(as_user: Sigwrap, forward: str) -> None:
+    assert as_user.native(forward, "echo", "-n", "x").stdout == b"x"
+
+
+@pytest.mark.parametrize("name", ["TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "WINCH", "ALRM"])
+def test_signals_are_passed_on(as_user: Sigwrap, forward: str, name: str) -> None:
+    if IS_BINARY and name not in ("TERM", "INT", "HUP", "USR1", "WINCH"):
+        pytest.skip("PyInstaller's bootloader doesn't forward it")
+    text = f"""
+import os, signal
+signal.signal(signal.SIG{name}, lambda n, f: os.write(1, b"got\\n"))
+os.write(1, b"ready\\n")
+os.read(0, 1)
+os._exit(4)
+"""
+    process = as_user.start_line([*as_user.as_user(), forward, "--", *PYTHON, "-c", text])
+    said = reader(process.stdout)
+    said.until(rb"ready")
+    for _ in range(3):
+        process.send_signal(signal.Signals[f"SIG{name}"])
+        said.until(rb"got")
+    process.communicate(b"x", PATIENCE_S)
+    assert process.returncode == 4
+
+
+def test_orphans_are_reaped_and_do_not_end_the_run(as_user: Sigwrap, forward: str) -> None:
+    text = "for i in 1 2 3 4 5; do (sh -c 'exit 1' &); done; echo ready; read x; exit 3"
+    process = as_user.start_line([*as_user.as_user(), forward, "--", "sh", "-c", text])
+    reader(process.stdout).until(rb"ready")
+    process.communicate(b"\n", PATIENCE_S)
+    assert process.returncode == 3
+
+
+def test_nobody_is_left(as_user: Sigwrap, forward: str) -> None:
+    text = (
+        "setsid sh -c 'trap : TERM HUP; echo here; while :; do read x; done' <&0 & read x; exit 3"
+    )
+    process = as_user.start_line([*as_user.as_user(), forward, "--", "bash", "-c", text])
+    reader(process.stdout).until(rb"here")
+    with Watch(tree(process.pid)) as watch:
+        process.communicate(b"\n", PATIENCE_S)
+        assert process.returncode == 3
+        watch.await_ends(1.0)
+    assert as_user.alive() == []
+
+
+def test_killed_itself_it_takes_command_along(as_user: Sigwrap, forward: str) -> None:
+    text = "echo ready; exec cat"
+    process = as_user.start_line([*as_user.as_user(), forward, "--", "sh", "-c", text])
+    reader(process.stdout).until(rb"ready")
+    with Watch(tree(process.pid)) as watch:
+        process.kill()
+        process.wait(PATIENCE_S)
+        watch.await_ends(1.0)
+
+
+def test_the_grace(as_user: Sigwrap, forward: str) -> None:
+    text = f"{STUBBORN}\nos.write(1, b'ready')\nwhile True: signal.pause()"
+    line = [*as_user.as_user(), forward, "--grace", "0.2", "--", *PYTHON, "-c", text]
+    process = as_user.start_line(line)
+    reader(process.stdout).until(rb"ready")
+    process.terminate()
+    assert process.wait(PATIENCE_S) == 128 + signal.SIGKILL
+
+
+def test_without_a_grace_command_takes_its_time(as_user: Sigwrap, forward: str) -> None:
+    # Not a shell's trap: a signal just before its read would wait for the line.
+    text = """
+import os, signal
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+os.write(1, b"ready")
+for _ in range(2):
+    signal.sigwait({signal.SIGTERM})
+    os.write(1, b"asked")
+os.read(0, 1)
+os._exit(5)
+"""
+    process = as_user.start_line([*as_user.as_user(), forward, "--", *PYTHON, "-c", text])
+    said = reader(process.stdout)
+    said.until(rb"ready")
+    for _ in range(2):
+        process.terminate()
+        said.until(rb"asked")
+    process.communicate(b"x\n", PATIENCE_S)
+    assert process.returncode == 5
+
+
+@pytest.mark.skipif(
+    IS_BINARY, reason="the bootloader hands its own copy of the terminal's key on to COMMAND"
+)
+def test_one_key_is_one_signal(as_user: Sigwrap, forward: str) -> None:
+    text = """
+import os, signal
+signal.signal(signal.SIGINT, lambda n, f: os.write(1, b"got\\n"))
+os.write(1, b"ready\\n")
+os.read(0, 1)
+"""
+    terminal = as_user.terminal_for([*as_user.as_user(), forward, "--", *PYTHON, "-c", text])
+    terminal.output.until(rb"ready")
+    for _ in range(3):
+        terminal.press("C")
+        terminal.output.until(rb"got")
+    terminal.type("\n")
+    assert terminal.await_status() == 0
+    assert terminal.output.seen.count(b"got") == 3
+
+
+def test_suspend_and_resume(as_user: Sigwrap, forward: str) -> None:
+    terminal = as_user.terminal_for([*as_user.as_user(), forward, "--", "cat"])
+    terminal.type("one\n")
+    terminal.output.until(rb"one\r\none\r\n")
+    for _ in range(2):
+        terminal.press("Z")
+        terminal.await_stop()
+        os.killpg(terminal.pid, signal.SIGCONT)
+        terminal.type("two\n")
+        terminal.output.until(rb"two\r\ntwo\r\n")
+    terminal.press("D")
+    assert terminal.await_status() == 0
+
+
+def test_the_environment_is_untouched(as_user: Sigwrap, forward: str) -> None:
+    native = as_user.native("env", "-0", env={"LC_ALL": "C"})
+    wrapped = as_user.native(forward, "--", "env", "-0", env={"LC_ALL": "C"})
+    assert wrapped.stdout == native.stdout
+
+
+needs_namespace = pytest.mark.skipif(
+    os.getuid() != 0
+    or not shutil.which("unshare")
+    or subprocess.run(["unshare", "-fp", "true"], capture_output=True, check=False).returncode != 0,
+    reason="needs root and pid namespaces",
+)
+IN_NAMESPACE = ("unshare", "-fp", "--mount-proc", "--kill-child")
+
+
+@needs_namespace
+def test_as_pid_1(as_user: Sigwrap, forward: str) -> None:
+    if as_user.user is not None:
+        pytest.skip("unshare wants root")
+    text = "cat /proc/1/cmdline | tr '\\0' ' '; echo; (sh -c 'sh -c : &'); exit 42"
+    done = as_user.native(*IN_NAMESPACE, forward, "--", "sh", "-c", text)
+    assert done.returncode == 42
+    assert b"sigwrap-forward -- sh -c" in done.stdout
+
+
+@needs_namespace
+def test_pid_1_passes_on_a_signal_reaps_and_ends(as_user: Sigwrap, forward: str) -> None:
+    """An init gets no signal that it has no handler for: ours must arrive all the same."""
+    if as_user.user is not None:
+        pytest.skip("unshare wants root")
+    text = (
+        'trap "echo asked; exit 3" TERM; (sh -c "exit 1" &); echo ready; while :; do read x; done'
+    )
+    process = as_user.start_line([*IN_NAMESPACE, forward, "--", "bash", "-c", text])
+    said = reader(process.stdout)
+    said.until(rb"ready")
+    (init,) = children(process.pid)
+    await_state(init, "S")
+    os.kill(init, signal.SIGTERM)
+    said.until(rb"asked")
+    assert process.wait(PATIENCE_S) == 3
+
+
+@needs_namespace
+def test_sigwrap_itself_as_pid_1(sigwrap: Sigwrap) -> None:
+    text = "(setsid sh -c 'exit 3' &); /bin/echo ran; exit 42"
+    done = sigwrap.native(*IN_NAMESPACE, *sigwrap.line("--", "sh", "-c", text))
+    assert (done.returncode, done.stdout, done.stderr) == (42, b"ran\n", b"")
+    sigwrap.verify(ended=True)
+
+
+@needs_namespace
+def test_a_pid_namespace_inside_a_session(sigwrap: Sigwrap) -> None:
+    """Pids below are other numbers; the events hold ours."""
+    text = "echo $$; kill -WINCH $$; /bin/true inner"
+    done = sigwrap.run("--policy", "agent-observe", "--", *IN_NAMESPACE, "sh", "-c", text)
+    assert (done.returncode, done.stdout) == (0, b"1\n"), done.stderr
+    (inner,) = (e for e in sigwrap.sealed_events(*EXECS) if "inner" in e.payload["argv"])
+    assert inner.pid > 10
+    sent = [
+        e.payload for e in sigwrap.events("signal_sent") if e.payload["signal_name"] == "SIGWINCH"
+    ]
+    assert [p["target_type"] for p in sent] == ["self"]
+    assert sent[0]["source_pid"] == sent[0]["target_pid"]

@@ -1,0 +1,672 @@
+"""Ctrl+C, and every other way in which somebody asks a run to end, on a real pseudo-terminal."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import socket
+import time
+
+import pytest
+from harness import (
+    EXECS,
+    IS_BINARY,
+    PATIENCE_S,
+    PYTHON,
+    Late,
+    Pipe,
+    Reader,
+    Roles,
+    Sigwrap,
+    Watch,
+    await_end,
+    await_state,
+    await_that,
+    children,
+    reader,
+    script,
+    tree,
+)
+
+from sigwrap.errors import SigwrapError
+from sigwrap.kernel import procfs
+
+INTERRUPTED = 130
+AT_ONCE_S = 0.5
+
+TRAPPING = 'trap "echo cleaned; exit 3" INT TERM; echo ready; while :; do read x; done'
+STUBBORN = """
+import signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("ready", flush=True)
+while True:
+    signal.pause()
+"""
+# Its cleanup waits for a line that the test types: it ends when we say, not by time.
+CLEANING = """
+import signal
+def cut_short(number, frame):
+    print("cut short", flush=True)
+signal.signal(signal.SIGALRM, cut_short)
+try:
+    print("ready", flush=True)
+    while True:
+        signal.pause()
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+finally:
+    input()
+    print("cleaned", flush=True)
+"""
+
+
+def _kinds(sigwrap: Sigwrap) -> list[str]:
+    return [
+        event.type.removeprefix("interrupt_")
+        for event in sigwrap.sealed_events()
+        if event.type.startswith("interrupt_")
+    ]
+
+
+LEFTOVER = """
+import os, signal
+signal.signal(signal.SIGTERM, lambda n, f: os.write(1, b"asked\\n"))
+os.write(1, b"here\\n")
+while True:
+    signal.pause()
+"""
+
+# One Ctrl+C
+
+
+def test_one_key_lets_a_trapping_shell_clean_up(as_user: Sigwrap) -> None:
+    terminal = as_user.on_terminal("--", "bash", "-c", TRAPPING)
+    terminal.output.until(rb"ready")
+    terminal.press("C")
+    terminal.output.until(rb"cleaned")
+    assert terminal.await_status() == INTERRUPTED
+    assert terminal.output.rest().count(b"cleaned") == 0
+    (received,) = as_user.sealed_events("interrupt_received")
+    assert received.payload["signal_name"] == "SIGINT"
+    assert received.payload["origin"] == "terminal"
+    assert as_user.events("interrupt_escalated") == []
+
+
+def test_one_key_does_not_cut_a_pythons_cleanup_short(as_user: Sigwrap) -> None:
+    """A SIGTERM on top of the terminal's SIGINT would."""
+    terminal = as_user.on_terminal("--", *PYTHON, "-c", CLEANING)
+    terminal.output.until(rb"ready")
+    terminal.press("C")
+    terminal.output.until(rb"interrupted")
+    terminal.type("\n")
+    terminal.output.until(rb"cleaned")
+    assert terminal.await_status() == INTERRUPTED
+    assert _kinds(as_user) == ["received"]
+
+
+def test_one_key_ends_what_has_no_handler(sigwrap: Sigwrap) -> None:
+    terminal = sigwrap.on_terminal("--", "sh", "-c", "echo ready; exec cat")
+    terminal.output.until(rb"ready")
+    terminal.press("C")
+    assert terminal.await_status() == INTERRUPTED
+
+
+def test_quit_key(sigwrap: Sigwrap) -> None:
+    terminal = sigwrap.on_terminal("--", "sh", "-c", "ulimit -c 0; echo ready; exec cat")
+    terminal.output.until(rb"ready")
+    terminal.press("\\")
+    assert terminal.await_status() == INTERRUPTED
+    (received,) = sigwrap.sealed_events("interrupt_received")
+    assert (received.payload["signal_name"], received.payload["origin"]) == ("SIGQUIT", "terminal")
+
+
+def test_one_who_traps_only_term_gets_it_at_once(sigwrap: Sigwrap) -> None:
+    text = 'trap "" INT; trap "echo asked; exit 0" TERM; echo ready; while :; do read x; done'
+    terminal = sigwrap.on_terminal("--grace", "1000", "--", "bash", "-c", text)
+    terminal.output.until(rb"ready")
+    terminal.press("C")
+    terminal.output.until(rb"asked")
+    assert terminal.await_status() == INTERRUPTED
+    assert _kinds(sigwrap) == ["received", "forwarded"]
+
+
+def test_one_who_handles_the_key_and_goes_on_gets_term_within_the_grace(sigwrap: Sigwrap) -> None:
+    text = (
+        'trap "echo no" INT; trap "echo asked; exit 0" TERM; echo ready; while :; do read x; done'
+    )
+    terminal = sigwrap.on_terminal("--grace", "1", "--", "bash", "-c", text)
+    terminal.output.until(rb"ready")
+    terminal.press("C")
+    terminal.output.until(rb"no")
+    terminal.output.until(rb"asked")
+    assert terminal.await_status() == INTERRUPTED
+    assert _kinds(sigwrap) == ["received", "forwarded"]
+
+
+def test_its_status_is_130_even_where_command_ends_with_0(sigwrap: Sigwrap) -> None:
+    terminal = sigwrap.on_terminal("--", "bash", "-c", TRAPPING.replace("exit 3", "exit 0"))
+    terminal.output.until(rb"ready")
+    terminal.press("C")
+    assert terminal.await_status() == INTERRUPTED
+
+
+# Those who don't want to
+
+
+def test_the_graces_end_kills(sigwrap: Sigwrap) -> None:
+    terminal = sigwrap.on_terminal("--grace", "1", "--", *PYTHON, "-c", STUBBORN)
+    terminal.output.until(rb"ready")
+    with Watch(tree(terminal.pid)) as watch:
+        pressed = time.monotonic()
+        terminal.press("C")
+        assert terminal.await_status() == INTERRUPTED
+        assert time.monotonic() - pressed >= 1.0
+        watch.await_ends(1.0)
+        assert watch.zombies == []
+    assert _kinds(sigwrap) == ["received", "forwarded", "escalated"]
+
+
+@pytest.mark.parametrize("grace", ["0", "0.05"])
+def test_a_short_grace(sigwrap: Sigwrap, grace: str) -> None:
+    terminal = sigwrap.on_terminal("--grace", grace, "--", *PYTHON, "-c", STUBBORN)
+    terminal.output.until(rb"ready")
+    terminal.press("C")
+    assert terminal.await_status(2.0) == INTERRUPTED
+
+
+def test_the_second_key_kills_at_once(as_user: Sigwrap) -> None:
+    terminal = as_user.on_terminal("--grace", "1000", "--", *PYTHON, "-c", STUBBORN)
+    terminal.output.until(rb"ready")
+    with Watch(tree(terminal.pid)) as watch:
+        terminal.press("C")
+        terminal.output.until(rb"\^C")
+        _await_event(as_user, "interrupt_forwarded")
+        pressed = time.monotonic()
+        terminal.press("C")
+        watch.await_ends()
+        assert time.monotonic() - pressed < AT_ONCE_S
+        assert terminal.await_status() == INTERRUPTED
+    assert _kinds(as_user) == ["received", "forwarded", "escalated"]
+    (escalated,) = as_user.events("interrupt_escalated")
+    assert escalated.payload["reason"] == "second interrupt"
+
+
+@pytest.mark.skipif(
+    IS_BINARY,
+    reason="a press some milliseconds after one whose copy overtook it is taken for that one",
+)
+def test_the_second_key_kills_who_is_cleaning_up(sigwrap: Sigwrap) -> None:
+    terminal = sigwrap.on_terminal("--grace", "1000", "--", *PYTHON, "-c", CLEANING)
+    terminal.output.until(rb"ready")
+    terminal.press("C")
+    terminal.output.until(rb"interrupted")
+    terminal.press("C")
+    assert terminal.await_status() == INTERRUPTED
+    assert _kinds(sigwrap) == ["received", "escalated"]
+
+
+def test_an_impatient_user(sigwrap: Sigwrap) -> None:
+    terminal = sigwrap.on_terminal("--grace", "1000", "--", *PYTHON, "-c", STUBBORN)
+    terminal.output.until(rb"ready")
+    os.write(terminal.master, b"\x03" * 20)
+    for _ in range(3):
+        terminal.press("C")
+        terminal.output.until(rb"\^C")
+    terminal.press("\\")
+    terminal.press("C")
+    assert terminal.await_status() == INTERRUPTED
+    assert _kinds(sigwrap).count("received") == 1
+    assert _kinds(sigwrap).count("escalated") <= 1
+
+
+def test_a_stopped_tree_is_killed_all_the_same(sigwrap: Sigwrap) -> None:
+    text = "(echo ready; kill -STOP $BASHPID) & trap '' TERM; wait; wait; cat"
+    process = sigwrap.start("--grace", "0.1", "--", "bash", "-c", text)
+    said = reader(process.stdout)
+    said.until(rb"ready")
+    process.terminate()
+    assert process.wait(PATIENCE_S) == INTERRUPTED
+    assert sigwrap.alive() == []
+
+
+# Signals from processes
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"])
+def test_a_signal_to_our_pid_alone_reaches_command_as_term(as_user: Sigwrap, name: str) -> None:
+    text = 'trap "echo asked; exit 0" TERM; echo ready; while :; do read x; done'
+    process = as_user.start("--", "bash", "-c", text)
+    said = reader(process.stdout)
+    said.until(rb"ready")
+    sent = f"{PYTHON[0]} -I -S -c"
+    process.send_signal(signal.Signals[name])
+    said.until(rb"asked")
+    assert process.wait(PATIENCE_S) == INTERRUPTED
+    received, forwarded = (event for event in as_user.sealed_events() if "interr" in event.type)
+    assert received.payload["signal_name"] == name
+    assert received.payload["origin"] == "process"
+    if not IS_BINARY:  # else it is the bootloader that hands it on
+        assert received.payload["sender_pid"] == os.getpid()
+        assert received.payload["sender_cmd"] == procfs.command_line(os.getpid())
+    assert sent
+    assert (forwarded.type, forwarded.payload["signal_name"]) == ("interrupt_forwarded", "SIGTERM")
+
+
+def test_the_second_signal_of_another_process_kills(sigwrap: Sigwrap) -> None:
+    """CI runners: SIGINT, then SIGTERM, then they kill everything."""
+    process = sigwrap.start("--grace", "1000", "--", *PYTHON, "-c", STUBBORN)
+    reader(process.stdout).until(rb"ready")
+    with Watch(tree(process.pid)) as watch:
+        process.send_signal(signal.SIGINT)
+        _await_event(sigwrap, "interrupt_forwarded")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE_S) == INTERRUPTED
+        watch.await_ends(1.0)
+    assert _kinds(sigwrap) == ["received", "forwarded", "escalated"]
+
+
+def test_a_signal_to_the_whole_group_is_one_interrupt(sigwrap: Sigwrap) -> None:
+    process = sigwrap.start("--", "bash", "-c", TRAPPING)
+    said = reader(process.stdout)
+    said.until(rb"ready")
+    os.killpg(process.pid, signal.SIGTERM)
+    said.until(rb"cleaned")
+    assert process.wait(PATIENCE_S) == INTERRUPTED
+    assert "escalated" not in _kinds(sigwrap)
+
+
+@pytest.mark.parametrize("foreground", [[], ["--foreground"]])
+def test_timeout_around_us_is_one_interrupt(sigwrap: Sigwrap, foreground: list[str]) -> None:
+    """timeout(1) signals its child and then its group."""
+    line = sigwrap.line("--grace", "1000", "--", "bash", "-c", TRAPPING)
+    process = sigwrap.start_line(["timeout", *foreground, "1000", *line])
+    said = reader(process.stdout)
+    said.until(rb"ready")
+    process.terminate()  # as its own clock would, at the end of the time
+    said.until(rb"cleaned")
+    assert process.wait(PATIENCE_S) in (INTERRUPTED, 124)
+    assert _kinds(sigwrap).count("received") == 1
+    assert "escalated" not in _kinds(sigwrap)
+
+
+def test_timeout_inside_is_commands_own_affair(sigwrap: Sigwrap) -> None:
+    done = sigwrap.run("--", "timeout", "0.1", "tail", "-f", "/dev/null")
+    assert done.returncode == 124
+    assert _kinds(sigwrap) == []
+
+
+@pytest.mark.parametrize("name", ["SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGALRM", "SIGIO", "SIGURG"])
+def test_other_signals_are_passed_on(sigwrap: Sigwrap, name: str) -> None:
+    if IS_BINARY and name not in ("SIGUSR1", "SIGWINCH"):
+        pytest.skip("PyInstaller's bootloader doesn't forward it")
+    text = f"""
+import os, signal
+signal.signal(signal.{name}, lambda n, f: os.write(1, b"got %d\\n" % n))
+os.write(1, b"ready\\n")
+os.read(0, 1)
+"""
+    process = sigwrap.start("--", *PYTHON, "-c", text)
+    said = reader(process.stdout)
+    said.until(rb"ready")
+    for _ in range(3):
+        process.send_signal(signal.Signals[name])
+        said.until(rb"got %d\n" % signal.Signals[name])
+    assert process.stdin is not None
+    process.communicate(b"\n", PATIENCE_S)
+    assert process.returncode == 0
+    assert "received" not in _kinds(sigwrap)
+
+
+def test_a_realtime_signal_is_passed_on(sigwrap: Sigwrap) -> None:
+    if IS_BINARY:
+        pytest.skip("PyInstaller's bootloader doesn't forward it")
+    text = "trap 'echo got it' RTMIN+3; echo ready; while :; do read x && exit 5; done"
+    process = sigwrap.start("--", "bash", "-c", text)
+    said = reader(process.stdout)
+    said.until(rb"ready")
+    process.send_signal(signal.SIGRTMIN + 3)
+    said.until(rb"got it")
+    process.communicate(b"\n", PATIENCE_S)
+    assert process.returncode == 5
+
+
+def test_hang_up_of_the_terminal_ends_the_run(sigwrap: Sigwrap) -> None:
+    terminal = sigwrap.on_terminal("--", "bash", "-c", 'trap "" HUP; echo ready; cat; cat; cat')
+    terminal.output.until(rb"ready")
+    with Watch(tree(terminal.pid)) as watch:
+        os.kill(terminal.keeper, signal.SIGKILL)  # the session's leader, like a closed window
+        watch.await_ends()
+    sigwrap.verify(ended=True)
+
+
+# The terminal's other keys
+
+
+def test_suspend_and_resume_as_a_job(sigwrap: Sigwrap) -> None:
+    text = 'echo ready; while read x; do echo "got $x"; done'
+    terminal = sigwrap.on_terminal("--", "bash", "-c", text)
+    terminal.output.until(rb"ready")
+    command = procfs_command(sigwrap)
+    for number in range(3):
+        terminal.press("Z")
+        terminal.await_stop()
+        await_state(command, "T")
+        os.killpg(terminal.pid, signal.SIGCONT)
+        terminal.type(f"line {number}\n")
+        terminal.output.until(b"got line %d" % number)
+    terminal.press("D")
+    assert terminal.await_status() == 0
+    assert "received" not in _kinds(sigwrap)
+
+
+def test_interrupt_while_suspended(sigwrap: Sigwrap) -> None:
+    terminal = sigwrap.on_terminal("--grace", "1000", "--", "bash", "-c", TRAPPING)
+    terminal.output.until(rb"ready")
+    terminal.press("Z")
+    terminal.await_stop()
+    os.kill(terminal.pid, signal.SIGTERM)
+    os.kill(terminal.pid, signal.SIGCONT)  # what a shell's kill does for a stopped job
+    assert terminal.await_status() == INTERRUPTED
+
+
+@pytest.mark.skipif(
+    IS_BINARY,
+    reason="on a loaded machine the binary's outer process can stop or go on a moment late",
+)
+def test_suspend_and_fg_in_an_interactive_bash(as_user: Sigwrap) -> None:
+    terminal = as_user.terminal_for(
+        [*as_user.as_user(), "bash", "--norc", "-i"], env={"PS1": "PROMPT> "}
+    )
+    terminal.output.until(rb"PROMPT> ")
+    words = " ".join(map(str, as_user.line("--", "cat")))
+    terminal.type(f"{words}\n")
+    terminal.output.until(rb"\n")
+    _await_event(as_user, *EXECS)
+    terminal.type("one\n")
+    terminal.output.until(rb"one\r\none\r\n")
+    for word in ("two", "three"):
+        terminal.press("Z")
+        terminal.output.until(rb"Stopped[^\n]*cat")
+        terminal.output.until(rb"PROMPT> ")
+        terminal.type("jobs\n")
+        terminal.output.until(rb"\[1\]\+  Stopped[^\n]*cat")
+        terminal.output.until(rb"PROMPT> ")
+        terminal.type("fg\n")
+        terminal.output.until(rb"cat\r\n")
+        terminal.type(f"{word}\n")
+        terminal.output.until(b"%b\r\n%b\r\n" % (word.encode(), word.encode()))
+    terminal.press("Z")
+    terminal.output.until(rb"PROMPT> ")
+    terminal.type("bg\n")  # cat reads the terminal, so it is stopped again at once
+    terminal.output.until(rb"PROMPT> ")
+    seen = b""
+    while b"Stopped" not in seen:  # bash continues what it knows to be stopped
+        terminal.type("jobs\n")
+        seen = terminal.output.until(rb"\[1\]\+  (Stopped|Running)[^\n]*cat")
+        terminal.output.until(rb"PROMPT> ")
+    terminal.type("fg\n")
+    terminal.output.until(rb"cat\r\n")
+    terminal.type("four\n")
+    terminal.output.until(rb"four\r\nfour\r\n")
+    terminal.press("C")
+    terminal.output.until(rb"PROMPT> ")
+    terminal.type("echo status $?\n")
+    terminal.output.until(rb"status 130\r\n")
+    terminal.type("exit 0\n")
+    assert terminal.await_status() == 0
+
+
+def test_kill_of_a_stopped_job_from_bash(sigwrap: Sigwrap) -> None:
+    terminal = sigwrap.terminal_for(["bash", "--norc", "-i"], env={"PS1": "PROMPT> "})
+    terminal.output.until(rb"PROMPT> ")
+    terminal.type(" ".join(map(str, sigwrap.line("--", "cat"))) + "\n")
+    _await_event(sigwrap, *EXECS)
+    terminal.press("Z")
+    terminal.output.until(rb"Stopped")
+    terminal.output.until(rb"PROMPT> ")
+    terminal.type("kill %1\n")
+    _await_event(sigwrap, "session_ended")
+    (ended,) = sigwrap.sealed_events("session_ended")
+    assert ended.payload["exit_status"] == INTERRUPTED
+    terminal.type("exit\n")
+    terminal.await_status()
+
+
+def test_a_new_size_reaches_command(sigwrap: Sigwrap) -> None:
+    text = """
+import os, signal
+signal.signal(
+    signal.SIGWINCH, lambda n, f: os.write(1, b"size %d %d\\n" % os.get_terminal_size(0))
+)
+os.write(1, b"ready\\n")
+os.read(0, 1)
+"""
+    terminal = sigwrap.on_terminal("--", *PYTHON, "-c", text)
+    terminal.output.until(rb"ready")
+    terminal.resize(33, 77)
+    terminal.output.until(rb"size 77 33")
+    terminal.resize(44, 111)
+    terminal.output.until(rb"size 111 44")
+    terminal.type("\n")
+    assert terminal.await_status() == 0
+
+
+def test_an_interactive_bash_inside(sigwrap: Sigwrap) -> None:
+    """Its Ctrl+C is a new prompt and nobody's end; its jobs are its own."""
+    terminal = sigwrap.on_terminal(
+        "--grace", "1000", "--", "bash", "--norc", "-i", env={"PS1": "PROMPT> "}
+    )
+    terminal.output.until(rb"PROMPT> ")
+    assert terminal.foreground() != terminal.keeper
+    for _ in range(2):
+        terminal.press("C")
+        try:
+            terminal.output.until(rb"PROMPT> ", 2.0)
+        except Late:  # bash itself, without sigwrap too, sometimes waits for one key more
+            terminal.press("C")
+            terminal.output.until(rb"PROMPT> ")
+    terminal.type("echo a$((40+2))\n")
+    terminal.output.until(rb"a42\r\n")
+    terminal.type("cat\n")
+    terminal.output.until(rb"cat\r\n")
+    terminal.type("hello\n")
+    terminal.output.until(rb"hello\r\nhello\r\n")
+    terminal.press("Z")
+    terminal.output.until(rb"Stopped")
+    terminal.output.until(rb"PROMPT> ")
+    terminal.type("fg\n")
+    terminal.output.until(rb"cat\r\n")
+    terminal.type("again\n")
+    terminal.output.until(rb"again\r\nagain\r\n")
+    terminal.press("C")
+    terminal.output.until(rb"PROMPT> ")
+    terminal.type("echo status $?; exit 7\n")
+    terminal.output.until(rb"status 130\r\n")
+    assert terminal.await_status() == 7
+    assert _kinds(sigwrap) == []
+
+
+def test_a_key_that_is_read_as_a_character(sigwrap: Sigwrap) -> None:
+    """An editor in raw mode gets the byte; nobody is interrupted."""
+    text = """
+import os, tty
+tty.setraw(0)
+os.write(1, b"ready")
+byte = os.read(0, 1)
+os.write(1, b"got %d" % byte[0])
+"""
+    terminal = sigwrap.on_terminal("--no-report", "--", PYTHON[0], "-c", text)
+    terminal.output.until(rb"ready")
+    terminal.press("C")
+    terminal.output.until(rb"got 3")
+    assert terminal.await_status() == 0
+    assert _kinds(sigwrap) == []
+
+
+# Servers
+
+
+SERVER = """
+const server = require('http').createServer((_, answer) => answer.end('hello'));
+server.listen(0, '127.0.0.1', () => console.log(`port ${server.address().port}`));
+process.on('SIGINT', () => { console.log('closing'); server.close(() => process.exit(0)); });
+"""
+
+
+@pytest.mark.skipif(not shutil.which("npm"), reason="needs npm")
+def test_npm_start_of_a_server(sigwrap: Sigwrap) -> None:
+    package = '{"name": "p", "version": "1.0.0", "scripts": {"start": "node server.js"}}'
+    (sigwrap.folder / "package.json").write_text(package)
+    (sigwrap.folder / "server.js").write_text(SERVER)
+    env = {"npm_config_update_notifier": "false", "npm_config_offline": "true"}
+    terminal = sigwrap.on_terminal("--", "npm", "start", env=env)
+    port = int(terminal.output.until(rb"port \d+\r\n").split()[1])
+    with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as client:
+        client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        assert b"hello" in Reader(client.fileno()).rest()
+    with Watch(tree(terminal.pid)) as watch:
+        terminal.press("C")
+        terminal.output.until(rb"closing")
+        assert terminal.await_status() == INTERRUPTED
+        watch.await_ends(1.0)
+    assert "escalated" not in _kinds(sigwrap)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), PATIENCE_S)
+
+
+# One key press is one interrupt
+
+
+def test_a_hundred_single_keys_are_never_taken_for_two(sigwrap: Sigwrap) -> None:
+    """COMMAND's cleanup would be cut short by an escalation, and the log would tell."""
+    cleaning = 'trap "echo cleaned; exit 0" INT; echo ready; read x; read x; read x'
+    for _ in range(100):
+        terminal = sigwrap.on_terminal("--no-report", "--", "dash", "-c", cleaning)
+        terminal.output.until(rb"ready")
+        terminal.press("C")
+        terminal.output.until(rb"cleaned")
+        assert terminal.await_status() == INTERRUPTED
+        terminal.close()
+        assert _kinds(sigwrap) == ["received"]
+
+
+# At odd moments
+
+
+def test_interrupt_before_command_is_there(sigwrap: Sigwrap) -> None:
+    """However early it comes, it is not lost: nothing is left, and nothing runs on."""
+    for _ in range(15):
+        process = sigwrap.start("--grace", "1", "--", "cat")
+        with Watch([process.pid]) as watch:
+            process.terminate()
+            watch.await_ends()
+        status = process.wait(PATIENCE_S)
+        # Before our own code ran, SIGTERM has its default effect.
+        assert status in (INTERRUPTED, -signal.SIGTERM)
+    assert sigwrap.alive() == []
+
+
+def test_interrupt_at_every_moment_of_the_start(sigwrap: Sigwrap) -> None:
+    for process_count in range(1, 4):
+        process = sigwrap.start("--grace", "1", "--", "cat")
+        poll = select.poll()
+        while process.poll() is None and len(tree(process.pid)) < process_count:
+            poll.poll(1)
+        process.terminate()
+        assert process.wait(PATIENCE_S) in (INTERRUPTED, -signal.SIGTERM)
+    assert sigwrap.alive() == []
+
+
+def test_interrupt_while_leftovers_are_cleared(sigwrap: Sigwrap) -> None:
+    """COMMAND has ended; a key press kills what it left, at once."""
+    leftover = script(sigwrap.folder, "leftover.py", LEFTOVER)
+    text = f"{' '.join(PYTHON)} {leftover} & read line"
+    process = sigwrap.start("--", "bash", "-c", text, stderr=None)
+    said = reader(process.stdout)
+    said.until(rb"here")
+    process.stdin.write(b"\n")  # type: ignore[union-attr]
+    process.stdin.flush()  # type: ignore[union-attr]
+    said.until(rb"asked")
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)
+    asked = time.monotonic()
+    assert process.wait(PATIENCE_S) in (0, INTERRUPTED)
+    assert time.monotonic() - asked < 3.0
+    assert sigwrap.alive() == []
+
+
+def test_a_stopped_supervisor_does_not_save_the_tree(sigwrap: Sigwrap) -> None:
+    """SIGSTOP from outside: it is woken, and the run ends as asked."""
+    process = sigwrap.start("--", "bash", "-c", TRAPPING)
+    said = reader(process.stdout)
+    said.until(rb"ready")
+    supervisor = Roles.of(process.pid).supervisor
+    os.kill(supervisor, signal.SIGSTOP)
+    process.terminate()
+    said.until(rb"cleaned")
+    assert process.wait(PATIENCE_S) == INTERRUPTED
+
+
+def test_stop_and_continue_of_our_pid(sigwrap: Sigwrap) -> None:
+    process = sigwrap.start("--", "sh", "-c", "echo ready; read x; echo got $x")
+    said = reader(process.stdout)
+    said.until(rb"ready")
+    os.kill(process.pid, signal.SIGSTOP)
+    await_state(process.pid, "T")
+    os.kill(process.pid, signal.SIGCONT)
+    process.communicate(b"word\n", PATIENCE_S)
+    assert process.returncode == 0
+
+
+def test_a_signal_from_below_does_not_end_the_run(sigwrap: Sigwrap) -> None:
+    """To sigwrap's own processes, under every policy; and it is in the log with its sender."""
+    sigwrap.policy = "agent-observe"
+    text = "kill -TERM $PPID; kill -KILL $PPID; kill -STOP $(ps -o ppid= $PPID); echo sent; read x"
+    process = sigwrap.start("--", "bash", "-c", text)
+    reader(process.stdout).until(rb"sent")
+    process.communicate(b"\n", PATIENCE_S)
+    assert process.returncode == 0
+    blocked = [event.payload for event in sigwrap.sealed_events("signal_blocked")]
+    assert [payload["signal_name"] for payload in blocked] == ["SIGTERM", "SIGKILL", "SIGSTOP"]
+    assert {payload["target_type"] for payload in blocked} == {"parent"}
+    assert all(payload["rule_name"].startswith("builtin:") for payload in blocked)
+
+
+def _await_event(sigwrap: Sigwrap, *types: str) -> None:
+    def is_there() -> bool:
+        try:
+            return bool(sigwrap.events(*types))
+        except SigwrapError:  # the log is just being made
+            return False
+
+    await_that(is_there)
+
+
+def procfs_command(sigwrap: Sigwrap) -> int:
+    pid: int = sigwrap.events("session_started")[0].payload["command_pid"]
+    return pid
+
+
+def test_command_that_moved_to_its_own_session_still_gets_the_interrupt(sigwrap: Sigwrap) -> None:
+    """The terminal's signal doesn't reach it, ours does."""
+    terminal = sigwrap.on_terminal("--grace", "1000", "--", "setsid", "-w", "bash", "-c", TRAPPING)
+    terminal.output.until(rb"ready")
+    terminal.press("C")
+    assert terminal.await_status() == INTERRUPTED
+    assert sigwrap.alive() == []
+
+
+def test_nobody_else_waits_for_the_front(sigwrap: Sigwrap) -> None:
+    with Pipe() as pipe:
+        process = sigwrap.start("--", "sh", "-c", "echo ready; cat", pass_fds=(pipe.writing,))
+        reader(process.stdout).until(rb"ready")
+        pipe.let_go()
+        assert children(process.pid)
+        process.terminate()
+        await_end(process.pid)
+        assert pipe.rest() == b""
+        assert procfs.stat(process.pid) is not None
+        assert process.wait(PATIENCE_S) == INTERRUPTED

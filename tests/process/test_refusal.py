@@ -1,0 +1,194 @@
+"""Where interception can't be had, COMMAND does not run, and one line says why."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness import EXECS, PYTHON, REFUSED, Sigwrap, reader
+
+from sigwrap.store.catalog import list_sessions, open_session
+
+# An outer filter, as a container has one: a call, and maybe its second argument, get an errno.
+CONFINED = """
+import ctypes, os, struct, sys
+number, argument, code = (int(word, 0) for word in sys.argv[1:4])
+def step(code, yes, no, operand):
+    return struct.pack("<HBBI", code, yes, no, operand)
+refuse = step(6, 0, 0, 0x00050000 | code)
+allow = step(6, 0, 0, 0x7fff0000)
+test = [step(0x20, 0, 0, 24), step(0x15, 0, 1, argument), refuse] if argument else [refuse]
+steps = [step(0x20, 0, 0, 0), step(0x15, 0, len(test), number), *test, allow]
+code = ctypes.create_string_buffer(b"".join(steps))
+program = struct.pack("<HxxxxxxQ", len(steps), ctypes.addressof(code))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+assert libc.prctl(22, 2, ctypes.c_char_p(program), 0, 0) == 0, ctypes.get_errno()
+os.execv(sys.argv[4], sys.argv[4:])
+"""
+SECCOMP, IOCTL = 317, 16
+IOCTLS = {"RECV": 0xC0502100, "SEND": 0xC0182101, "ID_VALID": 0x40082102, "SET_FLAGS": 0x40082104}
+
+
+def _confined(sigwrap: Sigwrap, number: int, argument: int, code: int, *words: str) -> Any:
+    line = [*PYTHON, "-c", CONFINED, str(number), str(argument), str(code), *sigwrap.line(*words)]
+    return sigwrap.native(*line)
+
+
+def _refused(done: subprocess.CompletedProcess[bytes], sigwrap: Sigwrap) -> str:
+    assert (done.returncode, done.stdout) == (REFUSED, b""), done.stderr
+    (line,) = done.stderr.decode().splitlines()
+    assert line.startswith("sigwrap: ")
+    assert "internal error" not in line
+    assert not (sigwrap.folder / "ran").exists()
+    assert sigwrap.alive() == []
+    return line
+
+
+@pytest.mark.parametrize("code", [errno.EPERM, errno.ENOSYS, errno.EACCES, errno.EINVAL])
+def test_no_seccomp(as_user: Sigwrap, code: int) -> None:
+    done = _confined(as_user, SECCOMP, 0, code, "--", "touch", "ran")
+    line = _refused(done, as_user)
+    assert os.strerror(code) in line
+    assert "--best-effort" in line
+
+
+@pytest.mark.parametrize("name", IOCTLS)
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EPERM])
+def test_a_listener_that_can_be_had_but_not_used(sigwrap: Sigwrap, name: str, code: int) -> None:
+    """AppArmor, WSL2: the installation works, the answers don't."""
+    done = _confined(sigwrap, IOCTL, IOCTLS[name], code, "--", "touch", "ran")
+    _refused(done, sigwrap)
+
+
+@pytest.mark.parametrize("code", [errno.EINVAL, errno.ENOTTY])
+def test_an_older_kernel_without_the_quick_wake_up_will_do(sigwrap: Sigwrap, code: int) -> None:
+    done = _confined(sigwrap, IOCTL, IOCTLS["SET_FLAGS"], code, "--", "echo", "ran")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"ran\n", b"")
+
+
+def test_best_effort_runs_and_the_log_says_what_is_missing(as_user: Sigwrap) -> None:
+    words = ["--best-effort", "--", "sh", "-c", "echo ran; exit 3"]
+    done = _confined(as_user, SECCOMP, 0, errno.EPERM, *words)
+    assert (done.returncode, done.stdout) == (3, b"ran\n")
+    (line,) = done.stderr.decode().splitlines()
+    assert "without interception" in line
+    started = as_user.sealed_events("session_started")[0].payload
+    assert any("interception" in missing for missing in started["missing"])
+    assert "interception" not in started["capabilities"]
+    assert as_user.events(*EXECS) == []
+
+
+@pytest.mark.parametrize("name", IOCTLS)
+def test_best_effort_where_the_listener_cannot_be_used(sigwrap: Sigwrap, name: str) -> None:
+    words = ["--best-effort", "--", "sh", "-c", "echo ran; exit 3"]
+    done = _confined(sigwrap, IOCTL, IOCTLS[name], errno.EACCES, *words)
+    assert (done.returncode, done.stdout) == (3, b"ran\n"), done.stderr
+    started = sigwrap.sealed_events("session_started")[0].payload
+    assert any("interception" in missing for missing in started["missing"])
+
+
+def test_best_effort_is_not_needed_here(sigwrap: Sigwrap) -> None:
+    done = sigwrap.run("--best-effort", "--", "true")
+    assert (done.returncode, done.stderr) == (0, b"")
+    started = sigwrap.sealed_events("session_started")[0].payload
+    assert not any("interception" in missing for missing in started["missing"])
+    assert "interception" in started["capabilities"]
+
+
+# Nested
+
+
+def test_nested_is_refused_and_names_the_outer_session(as_user: Sigwrap) -> None:
+    done = as_user.run("--", *map(str, as_user.line("--", "touch", "ran")))
+    line = _refused(done, as_user)
+    (outer,) = list_sessions(str(as_user.store))
+    assert outer.id in line
+    assert "--nested join" in line
+
+
+def test_nested_is_refused_where_the_name_was_taken_away(sigwrap: Sigwrap) -> None:
+    hidden = ["env", "-u", "SIGWRAP_SESSION", *map(str, sigwrap.line("--", "touch", "ran"))]
+    line = _refused(sigwrap.run("--", *hidden), sigwrap)
+    assert "nested" in line
+
+
+def test_best_effort_does_not_nest(sigwrap: Sigwrap) -> None:
+    """Two supervisors of one tree are not what it is for."""
+    inner = map(str, sigwrap.line("--best-effort", "--", "touch", "ran"))
+    _refused(sigwrap.run("--", *inner), sigwrap)
+
+
+def test_a_wrong_outer_name_alone_is_no_obstacle(sigwrap: Sigwrap) -> None:
+    done = sigwrap.run("--", "echo", "ran", env={"SIGWRAP_SESSION": "stale"})
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"ran\n", b"")
+
+
+def test_joining_runs_under_the_outer_session_and_says_so(as_user: Sigwrap) -> None:
+    inner_line = map(
+        str, as_user.line("--nested", "join", "--", "sh", "-c", "/bin/echo ran; exit 6")
+    )
+    done = as_user.run("--", *inner_line)
+    assert (done.returncode, done.stdout) == (6, b"ran\n")
+    (line,) = done.stderr.decode().splitlines()
+    sessions = [open_session(str(as_user.store), s.id) for s in list_sessions(str(as_user.store))]
+    outer = next(s for s in sessions if s.id in line)
+    argvs = [e.payload["argv"] for e in outer.events() if e.type in EXECS]
+    assert ["/bin/echo", "ran"] in argvs
+    for inner in sessions:
+        if inner is not outer:
+            first = inner.first()
+            assert first is not None
+            assert outer.id in first.payload["missing"][0]
+
+
+def test_joining_with_an_interrupt(sigwrap: Sigwrap) -> None:
+    text = 'trap "echo cleaned; exit 3" TERM; echo ready; while :; do read x; done'
+    inner = map(str, sigwrap.line("--nested", "join", "--", "bash", "-c", text))
+    process = sigwrap.start("--", *inner)
+    said = reader(process.stdout)
+    said.until(rb"ready")
+    process.terminate()
+    said.until(rb"cleaned")
+    assert process.wait(30) == 130
+
+
+def test_joining_outside_of_any_session_is_a_plain_run(sigwrap: Sigwrap) -> None:
+    done = sigwrap.run("--nested", "join", "--", "echo", "ran")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"ran\n", b"")
+    assert "interception" in sigwrap.events("session_started")[0].payload["capabilities"]
+
+
+def test_under_another_programs_listener(sigwrap: Sigwrap) -> None:
+    """strace --seccomp-bpf has none, but a container's agent may."""
+    text = """
+import ctypes, os, struct, sys
+libc = ctypes.CDLL(None)
+code = ctypes.create_string_buffer(struct.pack("<HBBI", 6, 0, 0, 0x7fff0000))
+program = struct.pack("<HxxxxxxQ", 1, ctypes.addressof(code))
+libc.prctl(38, 1, 0, 0, 0)
+fd = libc.syscall(317, 1, 8, program)
+assert fd >= 0
+os.set_inheritable(fd, True)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+    done = sigwrap.native(*PYTHON, "-c", text, *sigwrap.line("--", "touch", "ran"))
+    line = _refused(done, sigwrap)
+    assert "another supervisor" in line
+
+
+def test_nobody_is_left_after_a_refusal(sigwrap: Sigwrap) -> None:
+    for _ in range(5):
+        done = _confined(sigwrap, IOCTL, IOCTLS["SEND"], errno.EPERM, "--", "touch", "ran")
+        _refused(done, sigwrap)
+    assert not Path(sigwrap.folder / "ran").exists()
+
+
+def test_no_policy_no_run(sigwrap: Sigwrap) -> None:
+    """Once there are policies: one that can't be read is a refusal, not a default."""
+    done = sigwrap.run("--policy", "/no/such/policy.yaml", "--", "touch", "ran")
+    _refused(done, sigwrap)

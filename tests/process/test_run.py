@@ -1,0 +1,353 @@
+"""A run's status, its streams, and what goes wrong before there is one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from harness import EXECS, IS_BINARY, NOBODY, PYTHON, REFUSED, Sigwrap, script
+
+
+@pytest.mark.parametrize("status", [0, 1, 42, 124, 125, 130, 255])
+def test_the_commands_own_status_is_ours(sigwrap: Sigwrap, status: int) -> None:
+    assert sigwrap.run("--", "sh", "-c", f"exit {status}").returncode == status
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL", "SIGSEGV", "SIGPIPE", "SIGHUP", "SIGXFSZ"])
+def test_death_by_a_signal_is_128_and_its_number(sigwrap: Sigwrap, name: str) -> None:
+    number = signal.Signals[name]
+    done = sigwrap.run("--", "sh", "-c", f"ulimit -c 0; kill -{int(number)} $$")
+    assert done.returncode == 128 + number
+    (ended,) = sigwrap.sealed_events("session_ended")
+    assert ended.payload["exit_status"] == 128 + number
+    (died,) = sigwrap.events("process_exited")
+    assert died.payload["signal_name"] == name
+
+
+def test_it_runs_as_any_user_and_the_log_is_whole(as_user: Sigwrap) -> None:
+    done = as_user.run("--", "id", "-u")
+    expected = os.getuid() if as_user.user is None else as_user.user
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"%d\n" % expected, b"")
+    as_user.verify(ended=True)
+    (first, *_, last) = as_user.events()
+    assert (first.type, last.type) == ("session_started", "session_ended")
+    assert first.payload["uid"] == expected
+    assert last.payload["unrecorded"] == 0
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_streams_carry_any_bytes(sigwrap: Sigwrap, stream: str) -> None:
+    everything = bytes(range(256)) * 4096
+    redirected = "cat" if stream == "stdout" else "cat >&2"
+    done = sigwrap.run("--", "sh", "-c", redirected, input=everything)
+    assert done.returncode == 0
+    assert getattr(done, stream) == everything
+    assert getattr(done, "stderr" if stream == "stdout" else "stdout") == b""
+
+
+def test_stdin_is_not_read_by_us(sigwrap: Sigwrap, tmp_path: Path) -> None:
+    given = tmp_path / "given"
+    given.write_bytes(b"first\nsecond\nthird\n")
+    with given.open("rb", buffering=0) as stdin:
+        done = sigwrap.run("--", "true", stdin=stdin)
+        assert done.returncode == 0
+        assert stdin.tell() == 0
+
+
+def test_a_command_called_report_is_a_program(sigwrap: Sigwrap, tmp_path: Path) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("report", "run", "sessions", "--help"):
+        script(folder, name, f"#!/bin/sh\necho program {name} $#\n")
+    env = {"PATH": f"{folder}:{os.environ['PATH']}"}
+    for name in ("report", "run", "sessions", "--help"):
+        done = sigwrap.run("--", name, "one", env=env)
+        assert (done.returncode, done.stdout) == (0, f"program {name} 1\n".encode())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (b"\xff\xfe", b"caf\xe9"),
+        ("", "", "last"),
+        ("", "--", "-x", "--help", "--version"),
+        ("a b", "c\nd", "\t", "'", '"', "\\", "$(x)", "*"),
+        ("\u2603", "\U0001f600"),
+        ("x" * 100_000,),
+    ],
+    ids=["no UTF-8", "empty", "options", "quotes", "unicode", "long"],
+)
+def test_arguments_arrive_as_they_are(sigwrap: Sigwrap, words: tuple[str | bytes, ...]) -> None:
+    done = sigwrap.run("--", "printf", "[%s]", *words)
+    wanted = b"".join(b"[%s]" % os.fsencode(word) for word in words)
+    assert (done.returncode, done.stdout) == (0, wanted)
+    sigwrap.verify(ended=True)
+    (exec_event,) = sigwrap.events(*EXECS)
+    told = [os.fsencode(word) for word in exec_event.payload["argv"]]
+    full = [b"printf", b"[%s]", *map(os.fsencode, words)]
+    assert told == full or exec_event.payload["truncated"]
+
+
+def test_no_utf8_in_the_environment_the_path_and_the_folder(
+    sigwrap: Sigwrap, tmp_path: Path
+) -> None:
+    folder = os.fsencode(tmp_path) + b"/f\xff"
+    os.mkdir(folder)
+    program = os.path.join(folder, b"p\xfe")
+    with open(program, "wb") as text:
+        text.write(b'#!/bin/sh\nprintf "%s|" "$ODD"; pwd\n')
+    os.chmod(program, 0o755)
+    line = sigwrap.line("--", b"p\xfe")
+    env = {os.fsencode(name): os.fsencode(value) for name, value in sigwrap.env.items()}
+    env |= {b"ODD": b"\xff=\xfe", b"N\xff": b"1", b"PATH": folder + b":" + env[b"PATH"]}
+    done = subprocess.run(line, env=env, cwd=folder, capture_output=True, timeout=30, check=False)
+    assert done.stderr == b""
+    assert (done.returncode, done.stdout) == (0, b"\xff=\xfe|" + folder + b"\n")
+    sigwrap.verify(ended=True)
+
+
+@pytest.mark.parametrize("locale", ["C", "POSIX", "C.UTF-8", "xx_YY.nonsense"])
+def test_arguments_arrive_in_any_locale(sigwrap: Sigwrap, locale: str) -> None:
+    env = {"LC_ALL": locale}
+    done = sigwrap.run("--", "printf", "%s", b"\xe9\xc3\xa9\xff", env=env)
+    assert (done.returncode, done.stdout) == (0, b"\xe9\xc3\xa9\xff")
+
+
+# What can't be run
+
+
+def test_not_found_is_127_in_one_line(sigwrap: Sigwrap) -> None:
+    done = sigwrap.run("--", "no-such-program-at-all")
+    assert (done.returncode, done.stdout) == (127, b"")
+    (line,) = done.stderr.decode().splitlines()
+    assert line.startswith("sigwrap: no-such-program-at-all: command not found")
+
+
+@pytest.mark.parametrize("word", ["./absent", "/absent/program", "", "a/b"])
+def test_a_path_that_does_not_exist_is_127(sigwrap: Sigwrap, word: str) -> None:
+    done = sigwrap.run("--", word)
+    assert done.returncode == 127
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_what_is_not_executable_is_126(sigwrap: Sigwrap, tmp_path: Path) -> None:
+    plain = tmp_path / "plain"
+    plain.write_text("#!/bin/sh\necho ran\n")
+    done = sigwrap.run("--", str(plain))
+    assert (done.returncode, done.stdout) == (126, b"")
+    assert b"not executable" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_folder_is_126(sigwrap: Sigwrap, tmp_path: Path) -> None:
+    done = sigwrap.run("--", str(tmp_path))
+    assert done.returncode == 126
+    assert b"is a folder" in done.stderr
+
+
+def test_a_folder_on_path_is_passed_over(sigwrap: Sigwrap, tmp_path: Path) -> None:
+    (tmp_path / "first" / "tool").mkdir(parents=True)
+    second = tmp_path / "second"
+    second.mkdir()
+    script(second, "tool", "#!/bin/sh\necho found\n")
+    path = f"{tmp_path}/first:{second}:{os.environ['PATH']}"
+    done = sigwrap.run("--", "tool", env={"PATH": path})
+    assert (done.returncode, done.stdout) == (0, b"found\n")
+
+
+def test_a_script_without_a_first_line_is_run_by_sh(sigwrap: Sigwrap, tmp_path: Path) -> None:
+    bare = script(tmp_path, "bare", 'echo "ran $1 $#"; exit 7\n')
+    done = sigwrap.run("--", bare, "one", "two words")
+    assert (done.returncode, done.stdout) == (7, b"ran one 2\n")
+
+
+def test_a_missing_interpreter_is_not_taken_for_a_missing_command(
+    sigwrap: Sigwrap, tmp_path: Path
+) -> None:
+    broken = script(tmp_path, "broken", "#!/no/such/interpreter\n")
+    done = sigwrap.run("--", broken)
+    assert done.returncode in (126, 127)
+    assert len(done.stderr.splitlines()) == 1
+    assert broken in done.stderr.decode()
+
+
+def test_an_interpreter_that_is_a_folder_is_126(sigwrap: Sigwrap, tmp_path: Path) -> None:
+    broken = script(tmp_path, "broken", "#!/tmp\n")
+    done = sigwrap.run("--", broken)
+    assert done.returncode == 126
+    assert len(done.stderr.splitlines()) == 1
+    sigwrap.verify(ended=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--no-such-option", "--", "touch", "ran"], b"--no-such-option"),
+        (["--"], b"no command"),
+        (["run"], b"no command"),
+        (["run", "--"], b"no command"),
+        (["--grace", "soon", "--", "touch", "ran"], b"soon"),
+        (["--grace", "-1", "--", "touch", "ran"], b"-1"),
+        (["--grace", "nan", "--", "touch", "ran"], b"nan"),
+        (["--nested", "maybe", "--", "touch", "ran"], b"maybe"),
+        (["--store", "--", "touch", "ran"], b""),
+        (["--best-effort=yes", "--", "touch", "ran"], b"best-effort"),
+    ],
+)
+def test_bad_usage_is_125_and_runs_nothing(
+    sigwrap: Sigwrap, words: list[str], said: bytes, tmp_path: Path
+) -> None:
+    done = sigwrap.run(*words)
+    assert (done.returncode, done.stdout) == (REFUSED, b"")
+    assert said in done.stderr
+    assert b"Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "ran").exists()
+
+
+# A store that can't be written
+
+
+def _refused(done: subprocess.CompletedProcess[bytes], marker: Path) -> str:
+    assert (done.returncode, done.stdout) == (REFUSED, b"")
+    (line,) = done.stderr.decode().splitlines()
+    assert "Traceback" not in line
+    assert not marker.exists()
+    return line
+
+
+def test_a_file_in_the_stores_way(sigwrap: Sigwrap, tmp_path: Path) -> None:
+    (tmp_path / "store").write_text("mine")
+    marker = tmp_path / "ran"
+    line = _refused(sigwrap.run("--", "touch", str(marker)), marker)
+    assert str(tmp_path / "store") in line
+    assert "--store" in line
+    assert (tmp_path / "store").read_text() == "mine"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to make a folder that isn't ours")
+def test_a_store_of_somebody_else(as_user: Sigwrap) -> None:
+    if as_user.user is None:
+        pytest.skip("root may write anywhere")
+    as_user.store.mkdir(0o555)
+    os.chown(as_user.store, 0, 0)
+    marker = as_user.folder / "ran"
+    line = _refused(as_user.run("--", "touch", str(marker)), marker)
+    assert "Permission denied" in line
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    if os.getuid() != 0:
+        pytest.skip("needs root to mount a small file system")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    size = ["-o", "size=256k,mode=777"]
+    mounted = subprocess.run(["mount", "-t", "tmpfs", *size, "tmpfs", folder], check=False)
+    if mounted.returncode != 0:
+        pytest.skip("can't mount here")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+def _fill(folder: Path) -> None:
+    with (folder / "filler").open("wb", buffering=0) as filler:
+        try:
+            while filler.write(bytes(4096)):
+                pass
+        except OSError:
+            pass
+
+
+def test_a_store_on_a_full_file_system(sigwrap: Sigwrap, small_disk: Path, tmp_path: Path) -> None:
+    _fill(small_disk)
+    marker = tmp_path / "ran"
+    done = sigwrap.run("--store", str(small_disk / "store"), "--", "touch", str(marker))
+    line = _refused(done, marker)
+    assert str(small_disk) in line
+
+
+def test_a_store_that_fills_up_denies_what_it_cannot_record(
+    sigwrap: Sigwrap, small_disk: Path
+) -> None:
+    """Every exec that ran is in the log, the others were denied, and it was said once."""
+    loop = (
+        'i=0; while [ $i -lt 2000 ]; do i=$((i+1)); /bin/echo "$i" "$PAD" || break; done 2>&1;'
+        " echo end"
+    )
+    env = {"PAD": "x" * 2000, "SIGWRAP_STORE": str(small_disk / "store")}
+    done = sigwrap.run("--", "dash", "-c", loop, env=env)
+    lines = done.stdout.decode().splitlines()
+    assert lines[-1] == "end"
+    assert done.stderr.decode().count("every exec and signal is denied") == 1
+    ran = [int(line.split()[0]) for line in lines if line.endswith("xxxx")]
+    assert ran == list(range(1, len(ran) + 1))
+    sigwrap.store = small_disk / "store"
+    recorded = [
+        int(event.payload["argv"][1])
+        for event in sigwrap.events(*EXECS)
+        if event.payload["argv"][0] == "/bin/echo"
+    ]
+    assert recorded == ran
+
+
+def test_the_store_may_be_a_relative_folder_with_any_name(sigwrap: Sigwrap, tmp_path: Path) -> None:
+    done = sigwrap.run("--store", "a b%20?#", "--", "sh", "-c", "cd / && echo ok")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"ok\n", b"")
+    sigwrap.store = tmp_path / "a b%20?#"
+    sigwrap.verify(ended=True)
+
+
+def test_a_folder_that_was_removed_is_no_obstacle(sigwrap: Sigwrap, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    inner = " ".join(map(str, sigwrap.line("--", "echo", "ran")))
+    done = sigwrap.native("sh", "-c", f"cd {gone} && rmdir {gone} && exec {inner}")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"ran\n", b"")
+
+
+def test_an_empty_environment_will_do(sigwrap: Sigwrap) -> None:
+    line = ["env", "-i", *sigwrap.line("--store", str(sigwrap.store), "--", "/usr/bin/env")]
+    done = sigwrap.native(*line)
+    names = [entry.partition(b"=")[0] for entry in done.stdout.splitlines()]
+    assert (done.returncode, names, done.stderr) == (0, [b"SIGWRAP_SESSION"], b"")
+
+
+def test_closed_standard_streams_are_no_obstacle(sigwrap: Sigwrap, tmp_path: Path) -> None:
+    """They must not become descriptors of ours, and COMMAND finds them closed."""
+    text = """
+import os
+seen = [os.path.exists(f"/proc/self/fd/{fd}") for fd in (0, 1, 2)]
+open("seen", "w").write(repr(seen))
+"""
+    words = sigwrap.line("--", *PYTHON, "-c", text)
+    done = sigwrap.native("bash", "-c", 'exec "$@" <&- >&- 2>&-', "bash", *words)
+    assert done.returncode == 0
+    assert (tmp_path / "seen").read_text() == "[False, False, False]"
+    sigwrap.verify(ended=True)
+
+
+def test_hostile_modules_in_the_folder_are_not_imported(sigwrap: Sigwrap, tmp_path: Path) -> None:
+    for name in ("signal", "sqlite3", "json", "secrets", "typer", "select"):
+        (tmp_path / f"{name}.py").write_text("print('imported', flush=True); raise SystemExit(3)")
+    done = sigwrap.run("--", "echo", "fine")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"fine\n", b"")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root")
+def test_many_runs_share_a_store(sigwrap: Sigwrap) -> None:
+    running = [sigwrap.start("--", *PYTHON, "-c", f"print({number})") for number in range(8)]
+    outputs = [process.communicate(timeout=30) for process in running]
+    assert outputs == [(b"%d\n" % number, b"") for number in range(8)]
+    assert [process.returncode for process in running] == [0] * 8
+
+
+def test_what_is_under_test(sigwrap: Sigwrap) -> None:
+    done = sigwrap.run("--version")
+    assert done.returncode == 0
+    assert done.stdout.startswith(b"sigwrap ")
+    assert IS_BINARY or NOBODY

@@ -1,0 +1,420 @@
+"""COMMAND sees what it would see without sigwrap. Each test asks natively, asks again, compares."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from harness import IS_BINARY, PYTHON, Pipe, Sigwrap, reader, script
+
+PROBE = """
+import json, os, resource, sys
+fds = {}
+for name in os.listdir("/proc/self/fd"):
+    try:
+        link = os.readlink(f"/proc/self/fd/{name}")
+    except OSError:
+        continue
+    if link != f"/proc/{os.getpid()}/fd":
+        fds[name] = link
+tty = {}
+for fd in (0, 1, 2):
+    try:
+        tty[fd] = [os.isatty(fd), os.tcgetpgrp(fd) == os.getpgrp(), os.get_terminal_size(fd)]
+    except OSError as error:
+        tty[fd] = [os.isatty(fd), error.errno]
+umask = os.umask(0)
+stat = open("/proc/self/stat").read().rpartition(")")[2].split()
+status = dict(
+    line.rstrip("\\n").split(":\\t", 1) for line in open("/proc/self/status") if ":\\t" in line
+)
+json.dump({
+    "cwd": os.getcwd(),
+    "umask": umask,
+    "limits": open("/proc/self/limits").read().splitlines(),
+    "fds": fds,
+    "tty": tty,
+    "tty_nr": stat[4],
+    "session": os.getsid(0),
+    "group": os.getpgrp(),
+    "nice": os.nice(0),
+    "affinity": sorted(os.sched_getaffinity(0)),
+    "scheduler": os.sched_getscheduler(0),
+    "oom": open("/proc/self/oom_score_adj").read(),
+    "ids": [status[name] for name in ("Uid", "Gid", "Groups")],
+    "capabilities": [status[name] for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")],
+    "exit_signal_and_traced": status["TracerPid"],
+    "threads": status["Threads"],
+    "personality": open("/proc/self/personality").read(),
+    "timer_slack": open("/proc/self/timerslack_ns").read(),
+    "argv": sys.argv[1:],
+    "orig_argv0": open("/proc/self/cmdline", "rb").read().split(b"\\0")[0].decode(),
+    "dumpable": os.stat("/proc/self/environ").st_uid == os.geteuid(),
+    "comm": open("/proc/self/comm").read(),
+    "coredump_filter": open("/proc/self/coredump_filter").read(),
+    "cgroup": open("/proc/self/cgroup").read(),
+    "mounts": os.readlink("/proc/self/ns/mnt"),
+}, sys.stdout)
+"""
+
+
+def _compare(sigwrap: Sigwrap, *words: str, **options: Any) -> tuple[bytes, bytes]:
+    """Natively and under sigwrap; both must end well, and say nothing else."""
+    native = sigwrap.native(*words, **options)
+    wrapped = sigwrap.run("--", *words, **options)
+    assert (native.returncode, native.stderr) == (0, b"")
+    assert (wrapped.returncode, wrapped.stderr) == (0, b"")
+    return native.stdout, wrapped.stdout
+
+
+def _same_probe(sigwrap: Sigwrap, *lead: str, **options: Any) -> dict[str, Any]:
+    """`lead` is what runs the probe natively; what it hands on is what sigwrap gets."""
+    probe = [*PYTHON, "-c", PROBE, "a", "b c"]
+    native = sigwrap.native(*lead, *probe, **options)
+    wrapped = sigwrap.native(*lead, *sigwrap.line("--", *probe), **options)
+    assert (native.returncode, wrapped.returncode) == (0, 0), wrapped.stderr
+    assert wrapped.stderr == native.stderr
+    expected, seen = json.loads(native.stdout), json.loads(wrapped.stdout)
+    if options.get("start_new_session", True):
+        # Each run was a session of its own: its own group, its own session.
+        for found in (expected, seen):
+            assert found["group"] == found["session"]
+            del found["group"], found["session"]
+    for found in (expected, seen):
+        for fd, link in found["fds"].items():
+            found["fds"][fd] = link.partition(":[")[0]
+    assert seen == expected
+    return seen
+
+
+def test_everything_at_once(as_user: Sigwrap) -> None:
+    _same_probe(as_user)
+
+
+def test_it_stays_in_the_callers_group_and_session(sigwrap: Sigwrap) -> None:
+    seen = _same_probe(sigwrap, start_new_session=False)
+    assert (seen["group"], seen["session"]) == (os.getpgrp(), os.getsid(0))
+
+
+def test_umask_nice_limits_affinity(sigwrap: Sigwrap) -> None:
+    def change() -> None:
+        os.umask(0o137)
+        os.nice(7)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (77, 500))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 4096))
+        resource.setrlimit(resource.RLIMIT_STACK, (1 << 20, 1 << 21))
+        os.sched_setaffinity(0, {0})
+
+    seen = _same_probe(sigwrap, preexec_fn=change)
+    assert (seen["umask"], seen["nice"], seen["affinity"]) == (0o137, 7, [0])
+
+
+def test_a_low_limit_of_open_files_is_enough(sigwrap: Sigwrap) -> None:
+    seen = _same_probe(sigwrap, "prlimit", "--nofile=20:20")
+    assert any(line.split()[:4] == ["Max", "open", "files", "20"] for line in seen["limits"])
+
+
+def test_descriptors_of_the_caller_stay_and_none_of_ours_appear(sigwrap: Sigwrap) -> None:
+    opening = 'exec 7>/dev/null; exec 20</dev/null; exec "$@"'
+    seen = _same_probe(sigwrap, "bash", "-c", opening, "bash")
+    assert set(seen["fds"]) == {"0", "1", "2", "7", "20"}
+
+
+def test_inherited_descriptor_works(sigwrap: Sigwrap) -> None:
+    with Pipe() as pipe:
+        text = f"echo through >&{pipe.writing}"
+        done = sigwrap.run("--", "bash", "-c", text, pass_fds=(pipe.writing,))
+        pipe.let_go()
+        assert (done.returncode, pipe.rest()) == (0, b"through\n")
+
+
+# Environment
+
+
+def _environment(block: bytes) -> list[bytes]:
+    return block.split(b"\0")
+
+
+@pytest.mark.parametrize(
+    "added",
+    [
+        {},
+        {"LC_ALL": "C"},
+        {"LANG": "C"},
+        {"EMPTY": "", "TWO": "a\nb", "EQUALS": "a=b=c"},
+        {"PYTHONPATH": "/nowhere", "PYTHONUNBUFFERED": "1"},
+        {"LD_LIBRARY_PATH": "/opt/nowhere"},
+        {"BASH_FUNC_f%%": "() { :; }"},
+    ],
+    ids=lambda added: ",".join(added) or "plain",
+)
+def test_the_environment_is_the_callers_plus_the_session(
+    sigwrap: Sigwrap, added: dict[str, str]
+) -> None:
+    for name in ("LANG", "LC_ALL"):
+        sigwrap.env.pop(name, None)
+    native, wrapped = _compare(sigwrap, "cat", "/proc/self/environ", env=added)
+    session = [entry for entry in _environment(wrapped) if entry.startswith(b"SIGWRAP_SESSION=")]
+    assert len(session) == 1
+    started = sigwrap.events("session_started")[0]
+    assert session[0].decode() == f"SIGWRAP_SESSION={started.payload['session_id']}"
+    rest = [entry for entry in _environment(wrapped) if entry not in session]
+    assert rest == _environment(native)
+
+
+def test_the_key_of_the_log_is_not_handed_on(as_user: Sigwrap) -> None:
+    key = "correct-horse-battery"
+    look = 'for p in /proc/[0-9]*; do tr "\\0" "\\n" <$p/environ; cat $p/cmdline; done 2>/dev/null'
+    if as_user.user is None:
+        look = "cat /proc/self/environ"  # root may look into any process
+    done = as_user.run("--", "sh", "-c", f"{look}; true", env={"SIGWRAP_KEY": key})
+    assert done.returncode == 0
+    assert b"SIGWRAP_SESSION=" in done.stdout
+    assert key.encode() not in done.stdout
+
+
+# Signals
+
+
+def _signal_lines(block: bytes) -> dict[str, str]:
+    lines = (line.split(":\t") for line in block.decode().splitlines() if ":\t" in line)
+    wanted = ("SigPnd", "ShdPnd", "SigBlk", "SigIgn", "SigCgt", "NoNewPrivs")
+    return {pair[0]: pair[1] for pair in lines if pair[0] in wanted}
+
+
+def _ignoring(*numbers: int) -> Callable[[], None]:
+    def change() -> None:
+        for number in numbers:
+            signal.signal(number, signal.SIG_IGN)
+
+    return change
+
+
+def _blocking(*numbers: int) -> Callable[[], None]:
+    return lambda: signal.pthread_sigmask(signal.SIG_BLOCK, numbers) and None
+
+
+reaping = pytest.mark.skipif(
+    IS_BINARY, reason="PyInstaller's bootloader can't wait for its child where SIGCHLD is ignored"
+)
+the_bootloader_keeps_streams = pytest.mark.skipif(
+    IS_BINARY, reason="PyInstaller's bootloader keeps what it inherited open until the end"
+)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(_ignoring(), id="nothing"),
+        pytest.param(_ignoring(signal.SIGHUP), id="SIGHUP ignored"),
+        pytest.param(_ignoring(signal.SIGINT, signal.SIGQUIT), id="keys ignored"),
+        pytest.param(_ignoring(signal.SIGCHLD), id="SIGCHLD ignored", marks=reaping),
+        pytest.param(_ignoring(signal.SIGTSTP, signal.SIGTTOU), id="job control ignored"),
+        pytest.param(_ignoring(signal.SIGTERM, signal.SIGUSR1, 40), id="TERM USR1 RT ignored"),
+        pytest.param(_blocking(signal.SIGUSR1, signal.SIGTERM), id="USR1 TERM blocked"),
+        pytest.param(_blocking(signal.SIGCHLD, signal.SIGINT, 64), id="CHLD INT RT blocked"),
+        pytest.param(_blocking(*signal.valid_signals()), id="all blocked"),
+        pytest.param(
+            _ignoring(*({*range(1, 65)} - {9, 13, 19, 25, 32, 33})), id="all ignored", marks=reaping
+        ),
+    ],
+)
+def test_mask_and_dispositions(sigwrap: Sigwrap, change: Callable[[], None]) -> None:
+    native, wrapped = _compare(sigwrap, "cat", "/proc/self/status", preexec_fn=change)
+    expected, seen = _signal_lines(native), _signal_lines(wrapped)
+    assert (expected.pop("NoNewPrivs"), seen.pop("NoNewPrivs")) == ("0", "1")  # documented
+    assert seen == expected
+
+
+def test_nohup_outside(sigwrap: Sigwrap) -> None:
+    wrapped = sigwrap.native("nohup", *sigwrap.line("--", "cat", "/proc/self/status"))
+    native = sigwrap.native("nohup", "cat", "/proc/self/status")
+    assert wrapped.returncode == 0
+    seen, expected = _signal_lines(wrapped.stdout), _signal_lines(native.stdout)
+    assert seen["SigIgn"] == expected["SigIgn"]
+    assert int(seen["SigIgn"], 16) & 1  # SIGHUP
+
+
+# Streams
+
+
+@the_bootloader_keeps_streams
+def test_a_pipes_reader_sees_the_end_when_command_closes_its_end(sigwrap: Sigwrap) -> None:
+    """Nobody of ours keeps it open; COMMAND goes on."""
+    with Pipe() as pipe:
+        text = f"exec >&-; read line; echo $line >&{pipe.writing}"
+        process = sigwrap.start("--", "bash", "-c", text, pass_fds=(pipe.writing,))
+        pipe.let_go()
+        assert reader(process.stdout).rest() == b""
+        assert process.poll() is None
+        assert process.stdin is not None
+        process.stdin.write(b"still here\n")
+        process.stdin.flush()
+        assert pipe.rest() == b"still here\n"
+        assert process.wait(30) == 0
+
+
+@the_bootloader_keeps_streams
+def test_the_writer_into_stdin_sees_that_command_closed_it(sigwrap: Sigwrap) -> None:
+    process = sigwrap.start("--", "sh", "-c", "exec <&-; echo closed; read x <&1 || :; sleep 600")
+    assert reader(process.stdout).line() == b"closed"
+    assert process.stdin is not None
+    with pytest.raises(BrokenPipeError):
+        for _ in range(3):
+            process.stdin.write(b"x" * 100_000)
+            process.stdin.flush()
+
+
+@the_bootloader_keeps_streams
+def test_an_inherited_pipe_ends_with_command_not_with_us(sigwrap: Sigwrap) -> None:
+    with Pipe() as pipe:
+        text = f"exec {pipe.writing}>&-; read line"
+        process = sigwrap.start("--", "bash", "-c", text, pass_fds=(pipe.writing,))
+        pipe.let_go()
+        assert pipe.rest() == b""
+        assert process.poll() is None
+        process.communicate(b"\n", 30)
+
+
+def test_a_pipeline_ends_when_its_reader_does(sigwrap: Sigwrap) -> None:
+    """`yes` must die of SIGPIPE, which Python ignores."""
+    line = " ".join(map(str, sigwrap.line("--", "yes")))
+    done = sigwrap.native("bash", "-c", f"{line} | head -1; echo ${{PIPESTATUS[*]}}")
+    assert (done.stdout, done.stderr) == (b"y\n141 0\n", b"")
+
+
+def test_pipes_inside(sigwrap: Sigwrap) -> None:
+    text = "set -o pipefail; yes | head -1; echo $?"
+    native, wrapped = _compare(sigwrap, "bash", "-c", text)
+    assert wrapped == native == b"y\n141\n"
+
+
+def test_nothing_is_printed_by_default(sigwrap: Sigwrap) -> None:
+    for words in (["true"], ["sh", "-c", "kill -9 $$"], ["sh", "-c", "sleep 600 & exit 3"]):
+        done = sigwrap.run("--", *words)
+        assert (done.stdout, done.stderr) == (b"", b"")
+
+
+def test_a_summary_in_ci_is_one_line_on_stderr(sigwrap: Sigwrap) -> None:
+    done = sigwrap.run("--", "echo", "out", env={"CI": "true"})
+    assert done.stdout == b"out\n"
+    (line,) = done.stderr.decode().splitlines()
+    assert sigwrap.events()[0].payload["session_id"] in line
+    assert sigwrap.run("--no-report", "--", "true", env={"CI": "true"}).stderr == b""
+
+
+# The terminal
+
+
+def test_on_a_terminal_it_is_the_foreground_job(sigwrap: Sigwrap) -> None:
+    text = f"{PROBE}\nprint(' END', flush=True)\ninput()"
+    found = []
+    for line in ([*PYTHON, "-c", text], sigwrap.line("--no-report", "--", *PYTHON, "-c", text)):
+        terminal = sigwrap.terminal_for(line)
+        said = terminal.output.until(rb"\{.*\} END")
+        seen = json.loads(said.removesuffix(b" END"))
+        assert terminal.foreground() == terminal.pid == seen.pop("group")
+        assert seen.pop("session") == terminal.keeper
+        assert all(entry[:2] == [True, True] for entry in seen["tty"].values())
+        # Two terminals: their names differ.
+        seen.pop("tty_nr")
+        seen["fds"] = sorted(seen["fds"])
+        found.append(seen)
+        terminal.type("\n")
+        assert terminal.await_status() == 0
+        terminal.output.rest()
+        assert b"sigwrap" not in terminal.output.seen
+    native, wrapped = found
+    assert wrapped == native
+
+
+def test_the_terminals_modes_are_left_alone(sigwrap: Sigwrap) -> None:
+    terminal = sigwrap.on_terminal("--no-report", "--", "sh", "-c", "stty -a; stty -echo; echo END")
+    wrapped = terminal.output.until(rb"(?s).*END")
+    assert terminal.await_status() == 0
+    other = sigwrap.terminal_for(["sh", "-c", "stty -a; stty -echo; echo END"])
+    assert other.output.until(rb"(?s).*END") == wrapped
+
+
+def test_open_dev_tty(sigwrap: Sigwrap) -> None:
+    terminal = sigwrap.on_terminal("--no-report", "--", "sh", "-c", "read x </dev/tty; echo got $x")
+    terminal.type("typed\n")
+    terminal.output.until(rb"got typed")
+    assert terminal.await_status() == 0
+
+
+# Parents and children
+
+
+def test_wait_finds_only_own_children(sigwrap: Sigwrap) -> None:
+    text = "import os\ntry:\n os.waitpid(-1, 0)\nexcept ChildProcessError: print('none')"
+    assert sigwrap.run("--", *PYTHON, "-c", text).stdout == b"none\n"
+
+
+def test_an_orphan_finds_a_parent_that_reaps(sigwrap: Sigwrap) -> None:
+    """Only its number differs from init's."""
+    text = """
+import os, select
+r, w = os.pipe()
+told, tell = os.pipe()
+if os.fork() == 0:
+    if os.fork() == 0:
+        os.write(tell, b"%d" % os.getpid())
+        os.read(r, 1)
+    os._exit(0)
+os.wait()
+orphan = int(os.read(told, 10))
+fd = os.pidfd_open(orphan)
+os.write(w, b"x")
+select.select([fd], [], [])
+while os.path.exists(f"/proc/{orphan}"):
+    select.select([], [], [], 0.001)
+print("reaped")
+"""
+    done = sigwrap.run("--", *PYTHON, "-c", text)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"reaped\n", b"")
+
+
+def test_real_timers_and_alarm_survive(sigwrap: Sigwrap) -> None:
+    """exec keeps an alarm: sigwrap must not lose it, nor be killed by it."""
+    text = "import signal; print(signal.alarm(0) > 0)"
+    lead = [*PYTHON, "-c", "import os, signal, sys; signal.alarm(100); os.execvp(*_)"]
+    lead[-1] = "import os, signal, sys; signal.alarm(100); os.execvp(sys.argv[1], sys.argv[1:])"
+    native = sigwrap.native(*lead, *PYTHON, "-c", text)
+    assert native.stdout == b"True\n"
+    wrapped = sigwrap.native(*lead, *sigwrap.line("--", *PYTHON, "-c", text))
+    assert wrapped.returncode == 0
+
+
+def test_a_script_sees_its_own_name(sigwrap: Sigwrap) -> None:
+    program = script(
+        sigwrap.folder, "tool", '#!/bin/sh\necho "$0" "$@"; tr "\\0" " " </proc/$$/cmdline'
+    )
+    native, wrapped = _compare(sigwrap, "./tool", "x", "y z")
+    assert wrapped == native
+    native, wrapped = _compare(sigwrap, program, env={"PATH": f"{sigwrap.folder}:/usr/bin:/bin"})
+    assert wrapped == native
+
+
+def test_popen_communicates_while_it_runs(sigwrap: Sigwrap) -> None:
+    """Line by line, both ways: nothing is buffered on the way."""
+    process = sigwrap.start("--", "sh", "-c", "while read x; do echo got $x; done")
+    said = reader(process.stdout)
+    assert process.stdin is not None
+    for number in range(20):
+        process.stdin.write(b"%d\n" % number)
+        process.stdin.flush()
+        assert said.line() == b"got %d" % number
+    process.stdin.close()
+    assert process.wait(30) == 0
+
+
+def test_stdin_may_be_a_terminal_that_is_not_ours(sigwrap: Sigwrap) -> None:
+    done = sigwrap.run("--", "cat", stdin=subprocess.DEVNULL)
+    assert (done.returncode, done.stdout) == (0, b"")

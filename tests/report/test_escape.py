@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sigwrap.escape import printable, shell_words
+
+any_text = st.text(st.characters(exclude_categories=()))
+
+
+@given(any_text)
+def test_nothing_reaches_a_terminal_that_it_would_act_on(text: str) -> None:
+    for shown in (printable(text), shell_words([text, text])):
+        assert shown.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("hostile", "shown"),
+    [
+        ("\x1b]0;title\x07", "\\e]0;title\\x07"),
+        ("a\nsigwrap: all is well", "a\\nsigwrap: all is well"),
+        ("\u202egnp.exe", "\\u202egnp.exe"),
+        ("\x9b31m", "\\u009b31m"),
+        (os.fsdecode(b"\xff"), "\\xff"),
+        ("\U000e0041", "\\U000e0041"),
+        ("grüße 日本", "grüße 日本"),
+    ],
+)
+def test_what_a_terminal_would_act_on_is_spelled_out(hostile: str, shown: str) -> None:
+    assert printable(hostile) == shown
+
+
+@given(st.lists(st.text(st.characters(categories=("L", "N", "P", "S", "Zs")))))
+def test_words_without_controls_can_be_pasted_into_a_shell(argv: list[str]) -> None:
+    printable_words = [word for word in argv if word.isprintable()]
+    assert shlex.split(shell_words(printable_words)) == printable_words
+
+
+def test_words_with_controls_can_be_pasted_into_bash() -> None:
+    argv = ["echo", "a\n\t'b'\\", "\x1b[1m", "ä\u202e", "\x01\x7f"]
+    script = f"printf '%s\\0' {shell_words(argv)}"
+    found = subprocess.run(
+        ["bash", "-c", script], capture_output=True, check=True, env={"LC_ALL": "C.UTF-8"}
+    )
+    assert found.stdout.decode().split("\0")[:-1] == argv
+
+
+def test_an_empty_word_is_visible() -> None:
+    assert shell_words(["a", ""]) == "a ''"

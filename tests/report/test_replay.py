@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sigwrap.model import Event
+from sigwrap.report.replay import in_rhythm, state_after, timeline_line
+from sigwrap.report.summary import Ending
+
+Scenarios = Callable[..., Any]
+
+
+def event_at(time_ns: int) -> Event:
+    return Event(seq=1, time_ns=time_ns, type="t", pid=1, payload={}, hash="")
+
+
+def test_pauses_are_those_of_the_run_divided_by_the_speed() -> None:
+    slept: list[float] = []
+    events = [event_at(ns) for ns in (0, 2_000_000_000, 2_000_000_000, 1, 500_000_001)]
+    assert list(in_rhythm(events, 4.0, slept.append)) == events
+    assert slept == [0.5, 0.125]  # a clock that was set back is no pause
+
+
+def test_the_state_at_a_moment_is_the_fold_so_far(scenario: Scenarios) -> None:
+    made = scenario()
+    made.execute(10, 1, "make")
+    seq = made.execute(11, 10, "cc")
+    made.exit(11)
+    made.exit(10)
+    made.end()
+    summary = state_after(made.session.events(), seq)
+    assert (summary.ending, summary.events, summary.running_processes) == (Ending.MOMENT, 3, 2)
+    whole = state_after(made.session.events(), 1_000)
+    assert (whole.ending, whole.running_processes) == (Ending.ENDED, 0)
+
+
+def test_each_event_is_one_line(scenario: Scenarios) -> None:
+    made = scenario()
+    made.execute(10, 1, "sh", "-c", "echo \x1b[1m\n")
+    made.signal("SIGTERM", "node", "npm", "parent")
+    made.exit(10, 0)
+    made.add("process_exited", 11, comm="x" * 1_000, exit_code=0, signal_name=None)
+    lines = [timeline_line(event, made.session.first().time_ns) for event in made.session.events()]
+    made.log.close()
+    assert lines[1:4] == [
+        "     2   +1.000000 s  exec_audited              10  audit  sh -c $'echo \\e[1m\\n'",
+        "     3   +2.000000 s  signal_sent               10  "
+        "audit  SIGTERM  node -> 11 npm (parent)",
+        "     4   +3.000000 s  process_exited            10  "
+        "ppid=1  comm=comm  depth=1  exit_code=0",
+    ]
+    assert all(line.isprintable() and len(line) < 500 for line in lines)
+    assert "command=[npm start]" in lines[0]
+
+
+def test_members_of_a_payload_stay_on_the_line() -> None:
+    payload = {"counts": {"exec_audited": 2, "evil\n": "\x1b"}, "missing": [], "name": None, "n": 0}
+    event = Event(seq=9, time_ns=5, type="session_ended", pid=1, payload=payload, hash="")
+    line = timeline_line(event, 5)
+    assert line.endswith("counts=[exec_audited=2 evil\\n=\\e]  n=0")

@@ -1,0 +1,71 @@
+"""A log from elsewhere may hold anything, under a chain that is in order."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sigwrap.model import EVENT_TYPES
+from sigwrap.report.documents import event_json, report_json, sessions_json
+from sigwrap.report.replay import state_after, timeline_line
+from sigwrap.report.sessions import render_sessions
+from sigwrap.report.summary import Ending, SummaryFold
+from sigwrap.report.text import render_text, render_verification
+from sigwrap.report.verify import verify_session
+from sigwrap.store.catalog import list_sessions, open_session
+from sigwrap.store.writer import SessionLog
+
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.just(10**400)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.sampled_from(["", " ", "\n", "\x1b[2J", "SIGTERM"])
+    | st.text(st.characters(exclude_categories=()), max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2)
+    ),
+    max_leaves=3,
+)
+int64 = st.integers(-(1 << 63), (1 << 63) - 1)
+
+
+@st.composite
+def strange_events(draw: Callable[..., Any]) -> tuple[str, int, dict[str, Any], int]:
+    kind = EVENT_TYPES[draw(st.sampled_from(sorted(EVENT_TYPES)))]
+    payload = {field: draw(values) for field in kind.fields if draw(st.booleans())}
+    return kind.name, draw(st.integers(0, 5)), payload, draw(int64)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(strange_events(), min_size=1, max_size=6))
+def test_no_payload_stops_a_reader_or_reaches_the_terminal(
+    events: list[tuple[str, int, dict[str, Any], int]],
+) -> None:
+    with tempfile.TemporaryDirectory() as store:
+        log = SessionLog.create(store, "s1")
+        for event in events:
+            log.append(*event)
+        log.close()
+        session = open_session(store, "")
+        fold = SummaryFold()
+        verification = verify_session(session, None, and_also=fold.add)
+        assert verification.events == len(events)
+        summary = fold.result(Ending.NOT_CLEAN)
+        assert report_json(summary, verification).isascii()
+        assert all(event_json(event).isascii() for event in session.events())
+        assert sessions_json(list_sessions(store)).isascii()
+        shown = [
+            render_text(summary, verification),
+            render_text(state_after(session.events(), 3)),
+            render_verification(session.id, verification, False),
+            render_sessions(list_sessions(store)),
+            *(timeline_line(event, 0) for event in session.events()),
+        ]
+        for text in shown:
+            assert all(line.isprintable() for line in text.split("\n"))

@@ -1,0 +1,311 @@
+"""Each test is a log and the sentence that is made of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from sigwrap.cli.app import run_app
+from sigwrap.model import Event
+from sigwrap.report.why import Cause, Why, WhyFold
+
+COMMAND = 100
+
+
+class Log:
+    def __init__(self) -> None:
+        self.fold = WhyFold()
+        self.seq = 0
+        self.add("session_started", 1, command_pid=COMMAND)
+        self.exec(COMMAND, 1, "npm", "start")
+
+    def add(self, type_name: str, pid: int, **payload: Any) -> None:
+        self.seq += 1
+        event = Event(
+            seq=self.seq, time_ns=self.seq, type=type_name, pid=pid, payload=payload, hash=""
+        )
+        self.fold.add(event)
+
+    def exec(self, pid: int, ppid: int, *argv: str, type_name: str = "exec_audited") -> None:
+        self.add(type_name, pid, ppid=ppid, argv=list(argv), path=argv[0])
+
+    def signal(
+        self,
+        source: int,
+        target: int,
+        number: int,
+        name: str,
+        type_name: str = "signal_sent",
+        **more: Any,
+    ) -> None:
+        payload = {
+            "signal": number,
+            "signal_name": name,
+            "original_signal": number,
+            "source_pid": source,
+            "source_cmd": "comm",
+            "target_pid": target,
+            "decision": "allow",
+            "rule_name": "own-children",
+            **more,
+        }
+        self.add(type_name, source, **payload)
+
+    def exit(self, pid: int, code: int | None = 0, ppid: int = COMMAND) -> None:
+        self.add("process_exited", pid, ppid=ppid, comm="comm", exit_code=code, signal=None)
+
+    def die(self, pid: int, number: int, name: str, ppid: int = COMMAND) -> None:
+        self.add(
+            "process_exited",
+            pid,
+            ppid=ppid,
+            comm="comm",
+            exit_code=None,
+            signal=number,
+            signal_name=name,
+        )
+
+    def end(self, exit_status: int, reason: str = "COMMAND ended") -> None:
+        self.add("session_ended", 1, exit_status=exit_status, reason=reason)
+
+    def why(self, pid: int = 0) -> Why:
+        found = self.fold.of(pid)
+        assert found is not None
+        return found
+
+
+def test_a_signal_names_its_sender_and_whoever_started_that() -> None:
+    log = Log()
+    log.exec(4290, COMMAND, "bash", "-c", "pkill -f redis")
+    log.exec(4312, 4290, "pkill", "-f", "redis")
+    log.exec(4700, COMMAND, "redis-server")
+    log.signal(4312, 4700, 15, "SIGTERM")
+    log.exit(4312, ppid=4290)
+    log.exit(4290)
+    log.die(4700, 15, "SIGTERM")
+    why = log.why(4700)
+    assert why.sentence == (
+        'exit 143: SIGTERM from 4312 "pkill -f redis", started by 4290 '
+        "\"bash -c 'pkill -f redis'\", allowed by rule own-children"
+    )
+    assert (why.cause, why.command) == (Cause.RECORDED, "redis-server")
+    assert why.sender is not None
+    assert (why.sender.pid, why.sender.parent_pid, why.sender.rule) == (4312, 4290, "own-children")
+    assert log.fold.deaths == (why,)
+
+
+def test_a_signal_that_was_blocked_ended_nobody() -> None:
+    log = Log()
+    log.signal(7, COMMAND, 9, "SIGKILL", type_name="signal_blocked", decision="deny")
+    log.die(COMMAND, 9, "SIGKILL", ppid=1)
+    assert log.why().cause is Cause.OUTSIDE
+
+
+def test_a_redirected_signal_says_what_was_asked_for() -> None:
+    log = Log()
+    log.exec(7, COMMAND, "kill", "-KILL", "8")
+    log.signal(
+        7,
+        8,
+        15,
+        "SIGTERM",
+        type_name="signal_redirected",
+        original_signal=9,
+        decision="redirect",
+        rule_name="softly",
+    )
+    log.die(8, 15, "SIGTERM")
+    assert log.why(8).sentence == (
+        'exit 143: SIGTERM in place of SIGKILL from 7 "kill -KILL 8", '
+        'started by 100 "npm start", redirected by rule softly'
+    )
+
+
+def test_of_several_signals_the_last_of_the_same_name_counts() -> None:
+    log = Log()
+    log.signal(7, 8, 15, "SIGTERM", rule_name="first")
+    log.signal(7, 8, 10, "SIGUSR1", rule_name="other")
+    log.signal(9, 8, 15, "SIGTERM", rule_name="last", decision="audit")
+    log.die(8, 15, "SIGTERM")
+    assert "SIGTERM from 9" in log.why(8).text
+    assert log.why(8).text.endswith("audited by rule last")
+
+
+def test_a_process_that_signals_itself() -> None:
+    log = Log()
+    log.exec(8, COMMAND, "abort")
+    log.signal(8, 8, 6, "SIGABRT")
+    log.die(8, 6, "SIGABRT")
+    assert 'SIGABRT from 8 "abort" itself' in log.why(8).text
+
+
+def test_a_pid_that_is_used_again_is_another_process() -> None:
+    log = Log()
+    log.exec(8, COMMAND, "first")
+    log.signal(7, 8, 15, "SIGTERM")
+    log.exit(8)
+    log.exec(8, COMMAND, "second")
+    log.die(8, 15, "SIGTERM")
+    assert (log.why(8).command, log.why(8).cause) == ("second", Cause.UNKNOWN)
+
+
+def test_a_denied_exec_is_not_what_a_process_runs() -> None:
+    log = Log()
+    log.exec(8, COMMAND, "sh")
+    log.exec(8, COMMAND, "rm", "-rf", "/", type_name="exec_denied")
+    log.exit(8, 126)
+    assert log.why(8).command == "sh"
+
+
+@pytest.mark.parametrize(
+    ("number", "name", "cause", "said"),
+    [
+        (11, "SIGSEGV", Cause.KERNEL, "from the kernel: it touched memory that isn't its own"),
+        (13, "SIGPIPE", Cause.KERNEL, "it wrote to a pipe that nobody reads"),
+        (9, "SIGKILL", Cause.OUTSIDE, "OOM killer or a sender outside"),
+        (2, "SIGINT", Cause.OUTSIDE, "the terminal (Ctrl+C) or a sender outside"),
+        (15, "SIGTERM", Cause.UNKNOWN, "by whom is unknown: no process of the session sent it"),
+    ],
+)
+def test_without_a_record_the_signal_itself_tells(
+    number: int, name: str, cause: Cause, said: str
+) -> None:
+    log = Log()
+    log.die(8, number, name)
+    assert log.why(8).cause is cause
+    assert said in log.why(8).sentence
+    assert log.why(8).status == 128 + number
+
+
+def test_the_terminals_key() -> None:
+    log = Log()
+    log.add("interrupt_received", 0, signal=2, signal_name="SIGINT", origin="terminal")
+    log.add("interrupt_forwarded", COMMAND, signal=15, signal_name="SIGTERM")
+    log.die(8, 2, "SIGINT")
+    log.die(COMMAND, 15, "SIGTERM", ppid=1)
+    log.end(130, "interrupted")
+    assert log.why(8).sentence == "exit 130: SIGINT from the terminal (Ctrl+C)"
+    assert log.why().sentence == (
+        "exit 130: interrupted; SIGTERM from sigwrap, which got SIGINT from the terminal (Ctrl+C)"
+    )
+
+
+def test_an_interrupt_from_elsewhere_names_its_sender() -> None:
+    log = Log()
+    log.add(
+        "interrupt_received",
+        9,
+        signal=15,
+        signal_name="SIGTERM",
+        origin="process",
+        sender_pid=9,
+        sender_cmd="timeout 5 sigwrap",
+    )
+    log.add("interrupt_forwarded", COMMAND, signal=15, signal_name="SIGTERM")
+    log.die(COMMAND, 15, "SIGTERM", ppid=1)
+    assert log.why().cause is Cause.SIGWRAP
+    assert 'which got SIGTERM from 9 "timeout 5 sigwrap"' in log.why().text
+
+
+def test_the_second_interrupt_and_what_is_left_behind() -> None:
+    log = Log()
+    log.add("interrupt_escalated", COMMAND, reason="second interrupt", processes=2)
+    log.die(COMMAND, 9, "SIGKILL", ppid=1)
+    log.die(8, 15, "SIGTERM")
+    assert log.why().text == "SIGKILL from sigwrap: second interrupt"
+    assert log.why(8).text == "SIGTERM from sigwrap, which clears what COMMAND left behind"
+
+
+def test_a_shell_passes_on_what_ended_its_child() -> None:
+    log = Log()
+    log.exec(8, COMMAND, "sleep", "9")
+    log.signal(7, 8, 15, "SIGTERM")
+    log.die(8, 15, "SIGTERM")
+    log.exit(COMMAND, 143, ppid=1)
+    log.end(143)
+    assert log.why().sentence.startswith(
+        'exit 143: it ended by itself, as its child 8 "sleep 9" had: SIGTERM from 7'
+    )
+
+
+def test_an_end_by_itself() -> None:
+    log = Log()
+    assert log.why().sentence == "no end of it is recorded yet"
+    assert log.why().cause is Cause.RUNNING
+    log.exit(COMMAND, 3, ppid=1)
+    log.end(3)
+    assert log.why().sentence == "exit 3: it ended by itself"
+    assert log.fold.of(12345) is None
+
+
+def test_names_can_not_paint_on_the_terminal() -> None:
+    log = Log()
+    log.exec(7, COMMAND, "kill\x1b[2J", "x" * 500)
+    log.signal(7, 8, 15, "SIGTERM", rule_name="r\x1b]0;\x07")
+    log.die(8, 15, "SIGTERM")
+    assert log.why(8).sentence.isprintable()
+    assert len(log.why(8).sentence) < 400
+
+
+def test_memory_does_not_grow_with_the_log() -> None:
+    log = Log()
+    for pid in range(1_000, 31_000):
+        log.signal(7, pid, 15, "SIGTERM")
+        log.die(pid, 15, "SIGTERM")
+    assert len(log.fold._ended) <= 10_000
+    assert len(log.fold.deaths) == 50
+    assert log.why(30_999).cause is Cause.RECORDED
+
+
+# The command
+
+
+def run(capfd: pytest.CaptureFixture[str], *words: str) -> str:
+    assert run_app(list(words)) == 0
+    return capfd.readouterr().out.rstrip("\n")
+
+
+def test_the_command_takes_a_session_a_pid_both_or_nothing(
+    scenario: Callable[..., Any], capfd: pytest.CaptureFixture[str]
+) -> None:
+    recorded = scenario(session_id="20260101-s")
+    recorded.execute(11, 10, "sleep", "9")
+    recorded.signal("SIGTERM", "kill", "sleep", "children")
+    recorded.exit(11, None, "SIGTERM")
+    recorded.end(3)
+    store = ("--store", recorded.store)
+    sentence = 'exit 137: SIGTERM from 10 "kill", audited by rule '
+    assert run(capfd, "why", "11", *store) == sentence
+    assert run(capfd, "why", "20260101-s", "11", *store) == sentence
+    assert run(capfd, "why", "2026", "11", *store) == sentence
+    assert run(capfd, "why", *store) == run(capfd, "why", "2026", *store)
+    document = json.loads(run(capfd, "why", "--json", "11", *store))
+    assert (document["schema"], document["sentence"]) == ("sigwrap.why/1", sentence)
+    assert (document["cause"], document["sender"]["pid"]) == ("recorded", 10)
+    assert run_app(["why", "2026", "999", *store]) == 125
+    assert "no process 999 was seen" in capfd.readouterr().err
+
+
+def test_export_by_the_command(
+    scenario: Callable[..., Any], capfd: pytest.CaptureFixture[str]
+) -> None:
+    recorded = scenario()
+    recorded.signal("SIGTERM", "kill", "sleep", "children")
+    recorded.end(0)
+    store = ("--store", recorded.store)
+    lines = run(capfd, "export", "--format", "jsonl", *store).splitlines()
+    assert [json.loads(line)["event_type"] for line in lines] == [
+        "session_started",
+        "signal_sent",
+        "session_ended",
+    ]
+    metrics = run(capfd, "export", "--format", "prom", *store)
+    assert (
+        'sigwrap_signals_total{signal="SIGTERM",target_type="children",decision="audit",'
+        'platform="linux"} 1'
+    ) in metrics
+    assert run_app(["export", *store]) == 125
+    assert "--format" in capfd.readouterr().err

@@ -1,0 +1,263 @@
+"""Every call under every decision to every target: what reaches the target, what the sender is told
+and what is recorded. One session for each decision walks through all of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from typing import Any
+
+import pytest
+from harness import NOBODY
+from signal_lab import Lab
+
+DECISIONS = ("allow", "deny", "audit", "absorb", "redirect", "approve")
+EVENT = {
+    "allow": "signal_sent",
+    "audit": "signal_sent",
+    "deny": "signal_blocked",
+    "approve": "signal_blocked",  # nobody can be asked
+    "absorb": "signal_absorbed",
+    "redirect": "signal_redirected",
+}
+TARGET_TYPE = {
+    "self": "self",
+    "thread": "self",
+    "child": "children",
+    "grandchild": "descendants",
+    "zombie": "children",
+    "sibling": "siblings",
+    "middle": "ancestors",
+    "cousin": "session",
+    "root": "root",
+    "front": "parent",
+    "supervisor": "parent",
+    "outer": "parent",
+    "outside": "user",
+    "other": "external",
+}
+GROUPS = {
+    "group-0": ("self", "child", "grandchild", "zombie"),
+    "own-group": ("self", "child", "grandchild", "zombie"),
+    "sigwraps-group": ("sibling", "middle", "cousin", "root", "front", "supervisor"),
+}
+SI_USER, SI_QUEUE = 0, -1  # glibc shows a thread's SI_TKILL as SI_USER
+CODE = {"kill": SI_USER, "tkill": SI_USER, "tgkill": SI_USER}
+BAD = {
+    "signal 65": "EINVAL",
+    "signal -1": "EINVAL",
+    "signal 65, i386": "EINVAL",
+    "signal 65, pidfd": "EINVAL",
+    "pid": "ESRCH",
+    "group": "ESRCH",
+    "lowest": "ESRCH",
+    "tkill 0": "EINVAL",
+    "tkill -1": "EINVAL",
+    "pidfd -1": "EBADF",
+    "pidfd 999": "EBADF",
+    "pidfd, unknown flag": "EINVAL",
+    "pidfd, two flags": "EINVAL",
+    "no pidfd": "EPERM",  # what it can be found to be is nothing that gets signals
+}
+SIGWRAP = ("front", "supervisor", "outer")
+UNSEEN = ("zombie", *SIGWRAP)
+"""Nothing can be seen to arrive there."""
+
+WALK = """
+import sys, threading
+boxes, groups = sys.argv[1], json.loads(sys.argv[3])
+INSIDE = ("child", "grandchild", "sibling", "middle", "cousin", "root")
+block_all()
+
+def middle():
+    spawn(lambda: receive(boxes, "sibling"))
+    spawn(driver)
+    receive(boxes, "middle")
+
+def child():
+    spawn(lambda: receive(boxes, "grandchild"))
+    receive(boxes, "child")
+
+def parent_of(pid):
+    return int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1])
+
+def driver():
+    os.setpgid(0, 0)
+    spawn(child)
+    dead = spawn(lambda: None)
+    os.waitpid(dead, 0)
+    zombie = spawn(lambda: None)
+    os.waitid(os.P_PID, zombie, os.WEXITED | os.WNOWAIT)
+    orders, answers = os.pipe(), os.pipe()
+    def second():
+        os.write(answers[1], b"%d\\n" % threading.get_native_id())
+        while os.read(orders[0], 1) == b"d":
+            os.write(answers[1], json.dumps(drain()).encode() + b"\\n")
+    thread = threading.Thread(target=second)
+    thread.start()
+    pids = {"self": os.getpid(), "thread": int(line_of(answers[0])), "zombie": zombie, "gone": dead}
+    pids |= {name: ask(boxes, name)[0] for name in INSIDE} | json.loads(sys.argv[2])
+    pids["supervisor"] = parent_of(pids["root"])
+    pids["front"] = parent_of(pids["supervisor"])
+    outer = parent_of(pids["front"])  # the binary's own, which waits for the front
+    if os.getpgid(outer) == os.getpgid(pids["root"]):
+        pids["outer"] = outer
+
+    def arrived(name):
+        if name == "self":
+            return drain()
+        if name == "thread":
+            os.write(orders[1], b"d")
+            return json.loads(line_of(answers[0])) + drain()
+        if name in ("zombie", "gone", "front", "supervisor", "outer"):
+            return []
+        return ask(boxes, name)[1]
+
+    rows = []
+    for name, pid in pids.items():
+        number = 34 if name != "thread" else 48  # nothing sent to oneself twice: no storms
+        for abi in ("native", "i386") if has_i386() else ("native",):
+            for syscall in NATIVE:
+                pidfd = -1
+                if syscall == "pidfd_send_signal":
+                    if name == "gone":
+                        continue
+                    pidfd = os.pidfd_open(pid, os.O_EXCL if name == "thread" else 0)
+                tgid = os.getpid() if name == "thread" else pid
+                result = send(syscall, abi, pid, number, tgid=tgid, pidfd=pidfd)
+                if pidfd >= 0:
+                    os.close(pidfd)
+                rows.append({"target": name, "syscall": syscall, "abi": abi, "signal": number,
+                             "result": named(result), "arrived": {name: arrived(name)}})
+                number += 1
+    numbers = {"group-0": 0, "own-group": -os.getpgrp()}
+    numbers["sigwraps-group"] = -os.getpgid(pids["root"])
+    for name, number in [*numbers.items(), ("everybody", -1)]:
+        what = 64 if number != -1 else 23  # everybody ignores SIGURG, in case
+        result = send("kill", "native", number, what)
+        rows.append({"target": name, "syscall": "kill", "abi": "native", "signal": what,
+                     "result": named(result),
+                     "arrived": {member: arrived(member) for member in groups.get(name, ())}})
+    mine = pids["child"]
+    bad = {name: named(result) for name, result in {
+        "signal 65": send("kill", "native", mine, 65),
+        "signal -1": send("kill", "native", mine, -1),
+        "signal 65, i386": send("kill", "i386", mine, 65),
+        "signal 65, pidfd": send("pidfd_send_signal", "native", 0, 65, pidfd=os.pidfd_open(mine)),
+        "pid": send("kill", "native", 2**31 - 7, 34),
+        "group": send("kill", "native", -(2**31 - 7), 34),
+        "lowest": send("kill", "native", -(2**31), 34),
+        "tkill 0": send("tkill", "native", 0, 34),
+        "tkill -1": send("tkill", "native", -1, 34),
+        "another's thread": send("tgkill", "native", pids["thread"], 34, tgid=mine),
+        "pidfd -1": send("pidfd_send_signal", "native", 0, 34, pidfd=-1),
+        "pidfd 999": send("pidfd_send_signal", "native", 0, 34, pidfd=999),
+        "pidfd, unknown flag": native(424, os.pidfd_open(mine), 34, 0, 8),
+        "pidfd, two flags": native(424, os.pidfd_open(mine), 34, 0, 3),
+        "no pidfd": send("pidfd_send_signal", "native", 0, 34, pidfd=orders[0]),
+    }.items()}
+    late = {name: arrived(name) for name in pids}
+    tell({"pids": pids, "rows": rows, "bad": bad, "late": late})
+    os.write(orders[1], b"q")
+    thread.join()
+    for name in INSIDE:
+        dismiss(boxes, name)
+
+for name in INSIDE:
+    box(boxes, name)
+spawn(middle)
+spawn(lambda: receive(boxes, "cousin"))
+receive(boxes, "root")
+"""
+
+
+@pytest.mark.parametrize("decision", DECISIONS)
+def test_matrix(users_lab: Lab, decision: str) -> None:
+    redirect = ", redirect_to: SIGUSR2" if decision == "redirect" else ""
+    lab = users_lab.under(f"name: all, signals: ['@all'], decision: {decision}{redirect}")
+    outsiders = {"outside": lab.outsider("outside").pid}
+    if os.getuid() == 0:
+        user = None if lab.subject.user == NOBODY else NOBODY
+        outsiders["other"] = lab.outsider("other", user=user).pid
+    told = lab.tells(
+        WALK,
+        lab.boxes,
+        json.dumps(outsiders),
+        json.dumps({name: list(members) for name, members in GROUPS.items()}),
+        options=("--approvals", "deny"),
+    )
+    pids = told["pids"]
+    may_kill_others = lab.subject.user is None
+    for row in told["rows"]:
+        expected = _expected(row, decision, pids, may_kill_others=may_kill_others)
+        assert (row["result"], row["arrived"]) == expected, (row, decision)
+    assert all(not found for found in told["late"].values()), told["late"]
+    elsewhere = {"deny": "EPERM", "approve": "EPERM", "absorb": 0}.get(decision, "ESRCH")
+    assert told["bad"] == BAD | {"another's thread": elsewhere}
+    _check_events(lab, told["rows"], decision, pids)
+
+
+def _expected(
+    row: dict[str, Any], decision: str, pids: dict[str, int], *, may_kill_others: bool
+) -> tuple[object, dict[str, list[dict[str, int]]]]:
+    name, syscall = row["target"], row["syscall"]
+    if name == "everybody":
+        return "EPERM", {}
+    members = GROUPS.get(name, (name,))
+    nothing: dict[str, list[dict[str, int]]] = {member: [] for member in members}
+    if name == "gone":
+        return "ESRCH", nothing
+    if name in SIGWRAP or decision in ("deny", "approve"):
+        return "EPERM", nothing
+    if decision == "absorb":
+        return 0, nothing
+    if name == "other" and not may_kill_others:
+        return "EPERM", nothing
+    by_supervisor = syscall == "pidfd_send_signal" or decision == "redirect"
+    if name == "sigwraps-group":
+        by_supervisor = True  # not all of it may be reached
+    code = SI_QUEUE if by_supervisor else CODE.get(syscall, SI_QUEUE)
+    number = int(signal.SIGUSR2) if decision == "redirect" else row["signal"]
+    one = [{"signal": number, "code": code, "pid": pids["self"]}]
+    return 0, {member: [] if member in UNSEEN else one for member in members}
+
+
+def _check_events(
+    lab: Lab, rows: list[dict[str, Any]], decision: str, pids: dict[str, int]
+) -> None:
+    events = [each for each in lab.payloads() if each["source_pid"] == pids["self"]]
+    by_pid = {pid: name for name, pid in pids.items() if name != "thread"}
+    for row in rows:
+        name = row["target"]
+        if name == "gone":
+            continue
+        members = GROUPS.get(name, (name,))
+        if name == "sigwraps-group" and "outer" in pids:
+            members = (*members, "outer")
+        mine, events = events[: len(members)], events[len(members) :]
+        assert len({each["correlation"] for each in mine}) == 1 if name in GROUPS else True
+        found = {}
+        for event in mine:
+            assert (event["syscall"], event["platform"]) == (row["syscall"], "linux"), (row, event)
+            assert event["original_signal"] == row["signal"]
+            assert event["fallback"] is False
+            who = by_pid.get(event["target_pid"], "everybody")
+            found[who] = (event["type"], event["decision"], event["rule_name"])
+            if who != "everybody":
+                assert event["target_type"] == TARGET_TYPE[who], (row, event)
+            redirected = event["type"] == "signal_redirected"
+            assert event["signal"] == (int(signal.SIGUSR2) if redirected else row["signal"])
+        wanted = {}
+        for member in members:
+            if member == "thread":
+                member = "self"
+            if member in SIGWRAP:
+                wanted[member] = ("signal_blocked", "deny", "builtin:sigwrap")
+            elif member == "everybody":
+                wanted[member] = ("signal_blocked", "deny", "builtin:everybody")
+            else:
+                wanted[member] = (EVENT[decision], decision, "all")
+        assert found == wanted, (row, mine)
+    # What is left is what bad numbers left.
+    assert {each["rule_name"] for each in events} <= {"builtin:unresolved", "all"}, events

@@ -1,0 +1,179 @@
+"""While a request waits: for a person, or for a supervisor that is held up."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import Any
+
+import pytest
+from harness import PATIENCE_S, UNDER_TEST, Reader, await_that, reader
+from signal_lab import Lab, python
+
+OWN = "name: own, signals: ['@all'], target: [self, children, descendants], decision: allow"
+ASK = (
+    "name: ask, signals: [34, 35, KILL], target: [siblings, session], decision: approve, "
+    "message: a neighbour"
+)
+
+COMMANDS = """
+import sys, threading
+boxes = sys.argv[1]
+block_all()
+box(boxes, "sibling"), box(boxes, "child")
+victim = spawn(lambda: [os.setpgid(0, 0), receive(boxes, "sibling")])
+def obey():
+    '''Does what a line says, and says how that went; `at` does it in a thread, unheard.'''
+    spawn(lambda: receive(boxes, "child"))
+    pids = {"child": ask(boxes, "child")[0], "sibling": ask(boxes, "sibling")[0]}
+    tell(pids)
+    for line in sys.stdin:
+        word, *rest = json.loads(line)
+        if word == "quit":
+            break
+        if word == "send":
+            who, number = rest
+            tell(["sent", who, number, named(native(62, pids[who], number))])
+        if word == "own":  # a descriptor, whose owner is to be the group that one leads
+            fds = os.pipe()
+            group = struct.pack("ii", 2, os.getpgid(pids[rest[0]]))
+            result, owner = native(72, fds[0], 15, group), ctypes.create_string_buffer(8)
+            native(72, fds[0], 16, owner)
+            tell(["own", named(result), owner.raw == group])
+        if word == "later":
+            who, number = rest
+            def later(who=who, number=number):
+                tell(["later", who, number, named(native(62, pids[who], number))])
+            threading.Thread(target=later, daemon=True).start()
+        if word == "child":
+            who, number = rest
+            tell(["child", spawn(lambda: tell(named(native(62, pids[who], number))))])
+        if word == "end":
+            os.kill(rest[0], 9)
+            tell(["ended", os.waitpid(rest[0], 0)[1]])
+        if word == "exec":
+            threading.Thread(target=lambda: os.execv("/bin/echo", ["echo", '"execed"'])).start()
+            threading.Event().wait()
+    tell("end")
+    os._exit(0)
+agent = spawn(obey)
+_, status = os.waitpid(agent, 0)
+tell([os.waitstatus_to_exitcode(status), ask(boxes, "sibling")[1]])
+dismiss(boxes, "sibling"), dismiss(boxes, "child")
+"""
+
+
+class Agent:
+    def __init__(self, lab: Lab, *options: str) -> None:
+        self.lab = lab
+        lab.under(OWN, ASK)
+        line = python(COMMANDS, lab.boxes)
+        self.process = lab.subject.start("--approvals", "control", *options, "--", *line)
+        self._said: Reader = reader(self.process.stdout)
+        self.pids = self.next()
+
+    def order(self, *words: object) -> None:
+        stdin = self.process.stdin
+        assert stdin is not None
+        stdin.write(json.dumps(words).encode() + b"\n")
+        stdin.flush()
+
+    def next(self) -> Any:
+        return json.loads(self._said.line())
+
+    def do(self, *words: object) -> Any:
+        self.order(*words)
+        return self.next()
+
+    def asked(self) -> list[str]:
+        events = self.lab.subject.events("approval_requested")
+        return [event.payload["request_id"] for event in events]
+
+    def await_questions(self, count: int) -> list[str]:
+        await_that(lambda: len(self.asked()) == count)
+        return self.asked()
+
+    def sigwrap(self, *words: str) -> str:
+        """From outside, as the session's user."""
+        subject = self.lab.subject
+        done = subprocess.run(
+            [*subject.as_user(), UNDER_TEST, *words, "--store", str(subject.store)],
+            env=subject.env,
+            cwd=subject.folder,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def end(self) -> Any:
+        """What COMMAND says at last: the agent's status, and what has reached the sibling."""
+        last = self.do("quit")
+        while last == "end":
+            last = self.next()
+        assert self.process.wait(PATIENCE_S) == 0
+        return last
+
+
+def test_answers_come_while_others_go_on(users_lab: Lab) -> None:
+    agent = Agent(users_lab)
+    agent.order("later", "sibling", 34)
+    agent.order("later", "sibling", 35)
+    first, second = agent.await_questions(2)
+    assert agent.do("send", "child", 34) == ["sent", "child", 34, 0]
+    listed = json.loads(agent.sigwrap("approvals", "--json"))["requests"]
+    assert sorted(each["id"] for each in listed) == sorted((first, second))
+    assert {each["message"] for each in listed} == {"a neighbour"}
+    said = {}
+    for verdict, request in (("deny", first), ("approve", second)):
+        agent.sigwrap(verdict, request)
+        _, _, number, result = agent.next()
+        said[verdict] = (number, result)
+    assert said["deny"][1] == "EPERM" and said["approve"][1] == 0
+    status, arrived = agent.end()
+    assert status == 0
+    assert [each["signal"] for each in arrived] == [said["approve"][0]]
+    kinds = [(each["type"], each["target_type"]) for each in users_lab.payloads()]
+    assert ("signal_approved", "siblings") in kinds and ("signal_blocked", "siblings") in kinds
+
+
+@pytest.mark.parametrize("verdict", ["approve", "deny"])
+def test_the_owner_of_a_descriptor_may_be_asked_about(users_lab: Lab, verdict: str) -> None:
+    agent = Agent(users_lab)
+    agent.order("own", "sibling")
+    (request,) = agent.await_questions(1)
+    agent.sigwrap(verdict, request)
+    wanted = [0, True] if verdict == "approve" else ["EPERM", False]
+    assert agent.next() == ["own", *wanted]
+    assert agent.end() == [0, []]
+
+
+def test_nobody_answers_in_time(users_lab: Lab) -> None:
+    agent = Agent(users_lab, "--approval-timeout", "0.2")
+    assert agent.do("send", "sibling", 34) == ["sent", "sibling", 34, "EPERM"]
+    assert agent.end() == [0, []]
+    assert len(users_lab.subject.events("approval_expired")) == 1
+
+
+def test_a_sender_that_dies_meanwhile_asks_no_longer(users_lab: Lab) -> None:
+    agent = Agent(users_lab)
+    agent.order("child", "sibling", 34)
+    _, pid = agent.next()
+    agent.await_questions(1)
+    assert agent.do("end", pid) == ["ended", 9]
+    assert agent.end() == [0, []]
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_a_sender_whose_other_thread_execs_meanwhile(users_lab: Lab, answered: bool) -> None:
+    agent = Agent(users_lab)
+    agent.order("later", "sibling", 34)
+    (request,) = agent.await_questions(1)
+    assert agent.do("exec") == "execed"
+    if answered and request in agent.sigwrap("approvals"):
+        agent.sigwrap("approve", request)
+    assert agent.next() == [0, []]  # nothing reaches the sibling in the name of what is gone
+    assert agent.process.wait(PATIENCE_S) == 0
+    assert "signal_approved" not in [each["type"] for each in users_lab.payloads()]

@@ -1,0 +1,305 @@
+"""The seed's two examples, groups member by member, noise, and a supervisor that is held up."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from harness import PATIENCE_S, PYTHON, Roles, await_end, await_state, await_that, children, reader
+from signal_lab import Lab, python
+
+from sigwrap.kernel import procfs
+
+OWN = "name: own, signals: ['@all'], target: [self, children, descendants], decision: allow"
+
+
+# The seed's examples
+
+
+def test_a_kill_outside_is_a_permission_error(users_lab: Lab) -> None:
+    text = """
+import os, signal
+try:
+    os.kill(1, signal.SIGTERM)
+    print('FAIL: should have been blocked')
+except PermissionError:
+    print('PASS: blocked as expected')
+"""
+    done = users_lab.subject.run("--", *PYTHON, "-c", text)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"PASS: blocked as expected\n", b"")
+    (event,) = users_lab.payloads("signal_blocked")
+    assert (event["signal_name"], event["target_pid"], event["syscall"]) == ("SIGTERM", 1, "kill")
+    assert (event["target_type"], event["rule_name"]) == ("system", "system")
+    assert (event["decision"], event["fallback"], event["platform"]) == ("deny", False, "linux")
+    assert (
+        event["source_pid"] == users_lab.subject.events("session_started")[0].payload["command_pid"]
+    )
+    keys = "signal signal_name source_pid source_cmd target_pid target_cmd target_type decision"
+    keys += " rule_name fallback original_signal platform syscall"
+    assert set(keys.split()) <= set(event)
+
+
+def test_a_softened_kill_arrives_as_sigterm(users_lab: Lab) -> None:
+    lab = users_lab.under(
+        "name: soften, signals: [KILL], target: children, decision: redirect, redirect_to: SIGTERM",
+        OWN,
+    )
+    receiver = """
+import os, signal
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+print('ready', flush=True)
+info = signal.sigwaitinfo({signal.SIGTERM})
+print('GOT SIGTERM from', info.si_pid, 'of', info.si_uid, flush=True)
+"""
+    text = """
+mkfifo said
+"$@" >said &
+{ read ready; kill -KILL $!; read -r got; wait $!; echo "$? $$ $got"; } <said
+"""
+    done = lab.subject.run("--", "bash", "-c", text, "bash", *PYTHON, "-c", receiver)
+    assert done.stderr == b""
+    status, shell, *got = done.stdout.split()
+    uid = os.getuid() if lab.subject.user is None else lab.subject.user
+    assert (status, b" ".join(got)) == (b"0", b"GOT SIGTERM from %s of %d" % (shell, uid))
+    (event,) = lab.payloads("signal_redirected")
+    assert (event["signal_name"], event["original_signal"]) == ("SIGTERM", signal.SIGKILL)
+    assert (event["signal"], event["source_pid"]) == (signal.SIGTERM, int(shell))
+    assert (event["decision"], event["rule_name"]) == ("redirect", "soften")
+
+
+# Decisions
+
+
+def test_absorbed_is_a_success_that_never_arrives(users_lab: Lab) -> None:
+    lab = users_lab.under("name: swallow, signals: [TERM], decision: absorb", OWN)
+    text = """
+block_all()
+child = spawn(signal.pause)
+results = [named(native(62, pid, 15)) for pid in (os.getpid(), child, 1)]
+pending = signal.sigpending()
+os.kill(child, 9)
+tell([results, sorted(pending), os.waitpid(child, 0)[1]])
+"""
+    assert lab.tells(text) == [[0, 0, 0], [], 9]
+    assert [each["type"] for each in lab.payloads()] == ["signal_absorbed"] * 3 + ["signal_sent"]
+
+
+@pytest.mark.parametrize(
+    ("default", "result", "event"),
+    [
+        ("deny", "EPERM", "signal_blocked"),
+        ("allow", 0, "signal_sent"),
+        ("audit", 0, "signal_sent"),
+    ],
+)
+def test_no_rule_no_match(lab: Lab, default: str, result: object, event: str) -> None:
+    lab.under("name: other, signals: [USR2], decision: deny", signal=default)
+    told = lab.tells("block_all(); tell(named(native(62, os.getpid(), 34)))")
+    assert told == result
+    (payload,) = lab.payloads()
+    assert (payload["type"], payload["rule_name"]) == (event, "builtin:default")
+
+
+def test_where_the_policy_says_nothing_it_is_denied(lab: Lab) -> None:
+    path = lab.subject.folder / "bare.yaml"
+    path.write_text("version: 1\nname: bare\ndefaults: {command: audit}\n")
+    lab.subject.policy = str(path)
+    assert lab.tells("block_all(); tell(named(native(62, os.getpid(), 34)))") == "EPERM"
+
+
+# Groups
+
+
+def test_everybody_is_nobody(users_lab: Lab) -> None:
+    lab = users_lab.under("name: all, signals: ['@all'], decision: allow")
+    outside = lab.outsider()
+    # Signals that are ignored by default: if they were let through, the machine would go on.
+    told = lab.tells("block_all(); tell([named(native(62, -1, n)) for n in (17, 23, 28)])")
+    assert told == ["EPERM"] * 3
+    assert outside.lives and outside.arrived() == []
+    events = lab.payloads()
+    assert [each["rule_name"] for each in events] == ["builtin:everybody"] * 3
+    assert {each["target_pid"] for each in events} == {None}
+
+
+def test_kill_0_of_a_script_ends_what_it_may(users_lab: Lab) -> None:
+    """`trap 'kill 0' EXIT` is how scripts clean up; sigwrap itself is in that group."""
+    lab = users_lab
+    text = "sleep 1000 & sleep 1000 & trap '' TERM; kill 0; echo $?; wait $!; echo $?"
+    done = lab.subject.run("--", "bash", "-c", text)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"0\n143\n", b"")
+    events = lab.payloads()
+    assert len({each["correlation"] for each in events}) == 1
+    found = sorted((each["type"], each["target_type"]) for each in events)
+    # The binary is one process more.
+    assert found[0] == found[1] == ("signal_blocked", "parent")
+    sent = [kind for event, kind in found if event == "signal_sent"]
+    assert sent == ["children", "children", "self"]
+    assert {each["rule_name"] for each in events if each["type"] == "signal_blocked"} == {
+        "builtin:sigwrap"
+    }
+
+
+def test_a_group_of_which_all_may_be_reached_is_the_kernels(users_lab: Lab) -> None:
+    lab = users_lab.under(OWN)
+    text = """
+block_all()
+os.setpgid(0, 0)
+asked, answer = os.pipe(), os.pipe()
+def child():
+    os.read(asked[0], 1)
+    os.write(answer[1], json.dumps(drain()).encode() + b"\\n")
+spawn(child)
+result = named(native(62, 0, 34))
+os.write(asked[1], b"x")
+tell([result, drain(), json.loads(line_of(answer[0])), os.getpid()])
+"""
+    result, own, childs, pid = lab.tells(text)
+    assert result == 0
+    assert own == childs == [{"signal": 34, "code": 0, "pid": pid}]  # SI_USER: the kernel's own
+
+
+# Noise
+
+
+@contextmanager
+def _held_up(pid: int) -> Iterator[None]:
+    """The front would continue a supervisor that somebody stops, so it is stopped first."""
+    roles = Roles.of(pid)
+    both = (roles.front, roles.supervisor)
+    try:
+        for each in both:
+            os.kill(each, signal.SIGSTOP)
+            await_state(each, "T")
+        yield
+    finally:
+        for each in both:
+            os.kill(each, signal.SIGCONT)
+
+
+NOISE = "name: noise, signals: ['@ignore'], decision: allow, log: false"
+
+
+def test_noise_costs_nothing_and_asks_nobody(users_lab: Lab) -> None:
+    """The supervisor stands still, and the calls return."""
+    lab = users_lab.under(NOISE, OWN)
+    text = """
+import sys
+child = spawn(signal.pause)
+tell("ready")
+sys.stdin.readline()
+for number in (17, 23, 28):
+    for _ in range(100):
+        os.kill(child, number)
+        os.kill(os.getpid(), number)
+tell("quiet")
+os.kill(child, 9)
+tell("loud")
+"""
+    process = lab.subject.start("--", *python(text))
+    said = reader(process.stdout)
+    assert json.loads(said.line()) == "ready"
+    with _held_up(process.pid):
+        process.stdin.write(b"go\n")
+        process.stdin.flush()
+        assert json.loads(said.line()) == "quiet"
+    assert json.loads(said.line()) == "loud"
+    assert process.wait(PATIENCE_S) == 0
+    assert [each["signal"] for each in lab.payloads()] == [9]
+
+
+@pytest.mark.parametrize("signals", ["[CONT]", "[TERM, CONT]", "['@all']"])
+def test_no_noise_reaches_sigwrap_or_everybody(users_lab: Lab, signals: str) -> None:
+    """What is built in comes before any rule, also before one that is not worth a line."""
+    lab = users_lab.under(f"name: noise, signals: {signals}, decision: allow, log: false")
+    number = int(signal.SIGCONT)  # harms nobody, if it should be let through
+    text = f"""
+supervisor = os.getppid()
+front = int(open(f"/proc/{{supervisor}}/stat").read().rpartition(")")[2].split()[1])
+block_all()
+tell([named(send(call, "native", pid, {number}, pidfd=os.pidfd_open(pid)))
+      for pid in (front, supervisor) for call in NATIVE] + [named(native(62, -1, {number}))])
+"""
+    assert lab.tells(text) == ["EPERM"] * 13
+    rules = [each["rule_name"] for each in lab.payloads("signal_blocked")]
+    assert rules == ["builtin:sigwrap"] * 12 + ["builtin:everybody"]
+
+
+def test_unlogged_but_aimed_is_judged_without_a_line(lab: Lab) -> None:
+    lab.under(
+        "name: quiet, signals: [TERM], target: self, decision: allow, log: false",
+        "name: loud, signals: [USR1], target: self, decision: allow",
+    )
+    told = lab.tells("block_all(); tell([named(native(62, os.getpid(), n)) for n in (15, 10)])")
+    assert told == [0, 0]
+    assert [each["signal_name"] for each in lab.payloads()] == ["SIGUSR1"]
+
+
+def test_a_supervisor_that_is_held_up_holds_up_the_call(lab: Lab) -> None:
+    lab.under(OWN)
+    text = """
+import sys
+child = spawn(signal.pause)
+tell("ready")
+sys.stdin.readline()
+os.kill(child, 9)
+tell(os.waitpid(child, 0)[1])
+"""
+    process = lab.subject.start("--", *python(text))
+    said = reader(process.stdout)
+    said.line()
+    command = lab.subject.events("session_started")[0].payload["command_pid"]
+    with _held_up(process.pid):
+        process.stdin.write(b"go\n")
+        process.stdin.flush()
+        await_that(lambda: Path(f"/proc/{command}/syscall").read_text().startswith("62 "))
+        (child,) = children(command)
+        found = procfs.stat(child)
+        assert found is not None and found.state == "S"
+    assert json.loads(said.line()) == 9
+    assert process.wait(PATIENCE_S) == 0
+
+
+def test_a_sender_that_dies_while_it_waits_sends_nothing(users_lab: Lab) -> None:
+    """By pidfd, which the supervisor carries out itself, and by number."""
+    lab = users_lab.under("name: all, signals: ['@all'], target: session, decision: allow")
+    text = """
+import sys
+boxes = sys.argv[1]
+block_all()
+box(boxes, "victim")
+victim = spawn(lambda: receive(boxes, "victim"))
+fd = os.pidfd_open(victim)
+def sender(call):
+    tell(os.getpid())
+    os.read(0, 3)
+    call()
+senders = [spawn(lambda call=call: sender(call)) for call in (
+    lambda: native(62, victim, 34), lambda: native(424, fd, 35, 0, 0))]
+statuses = [os.waitpid(pid, 0)[1] for pid in senders]
+os.read(0, 3)
+tell([statuses, ask(boxes, "victim")[1]])
+dismiss(boxes, "victim")
+"""
+    process = lab.subject.start("--", *python(text, lab.boxes))
+    said = reader(process.stdout)
+    pids = [json.loads(said.line()) for _ in range(2)]
+    calls = ("62 ", "424 ")
+    with _held_up(process.pid):
+        for _ in pids:
+            process.stdin.write(b"go\n")
+            process.stdin.flush()
+        for pid in pids:
+            await_that(lambda pid=pid: Path(f"/proc/{pid}/syscall").read_text().startswith(calls))
+            os.kill(pid, signal.SIGKILL)
+            await_end(pid)
+    process.stdin.write(b"go\n")
+    process.stdin.flush()
+    assert json.loads(said.line()) == [[9, 9], []]
+    assert process.wait(PATIENCE_S) == 0
+    assert lab.payloads() == []

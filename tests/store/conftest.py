@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sigwrap.store.writer import SessionLog
+
+Recorder = Callable[..., SessionLog]
+
+
+def started(session_id: str, name: str = "", keyed: bool = False) -> dict[str, object]:
+    return {"session_id": session_id, "name": name, "command": ["npm", "start"], "keyed": keyed}
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Recorder:
+    """A log with session_started and so many exits, still open."""
+
+    def make(
+        session_id: str = "s1",
+        exits: int = 3,
+        *,
+        name: str = "",
+        start_ns: int = 1,
+        **options: object,
+    ) -> SessionLog:
+        log = SessionLog.create(str(tmp_path), session_id, **options)  # type: ignore[arg-type]
+        keyed = options.get("key") is not None
+        log.append("session_started", 1, started(session_id, name, keyed), start_ns)
+        for number in range(exits):
+            log.append("process_exited", 100 + number, {"exit_code": 0}, start_ns + number + 1)
+        return log
+
+    return make

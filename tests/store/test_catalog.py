@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sigwrap.errors import SessionError
+from sigwrap.store.catalog import list_sessions, open_session
+from sigwrap.store.writer import SessionLog
+
+Recorder = Callable[..., SessionLog]
+
+
+@pytest.fixture
+def store(record: Recorder, tmp_path: Path) -> str:
+    for session_id, name, start_ns in (
+        ("2026-bb1", "build", 300),
+        ("2026-bb2", "build", 200),
+        ("2026-aa1", "", 100),
+        ("2026-aa11", "2026", 50),
+    ):
+        record(session_id, name=name, start_ns=start_ns).close()
+    return str(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("selector", "session_id"),
+    [
+        ("", "2026-bb1"),
+        ("2026-bb2", "2026-bb2"),
+        ("2026-aa1", "2026-aa1"),  # an id, though also the beginning of another
+        ("2026-aa11", "2026-aa11"),
+        ("2026-bb1", "2026-bb1"),
+        ("build", "2026-bb1"),  # the newest of that name
+        ("2026", "2026-aa11"),  # a name, though also the beginning of several ids
+    ],
+)
+def test_a_session_is_found_by(store: str, selector: str, session_id: str) -> None:
+    session = open_session(store, selector)
+    first = session.first()
+    assert session.id == session_id
+    assert first is not None and first.payload["session_id"] == session_id
+
+
+def test_a_prefix_of_one_id_is_enough(record: Recorder, tmp_path: Path) -> None:
+    record("2026-bb1").close()
+    record("2025-aa1").close()
+    assert open_session(str(tmp_path), "2025").id == "2025-aa1"
+
+
+def test_candidates_are_named(store: str) -> None:
+    with pytest.raises(SessionError, match="could be 2026-bb1, 2026-bb2"):
+        open_session(store, "2026-b")
+    with pytest.raises(SessionError, match="there is 2026-bb1, 2026-bb2, 2026-aa1, 2026-aa11"):
+        open_session(store, "other")
+
+
+def test_many_candidates_are_cut_short(record: Recorder, tmp_path: Path) -> None:
+    for number in range(7):
+        record(f"s{number}").close()
+    with pytest.raises(SessionError, match=r"s0, s1, s2, s3, s4 and 2 more"):
+        open_session(str(tmp_path), "s")
+
+
+@pytest.mark.parametrize("selector", ["", "x"])
+def test_an_empty_store_says_so(tmp_path: Path, selector: str) -> None:
+    with pytest.raises(SessionError, match="there are no sessions in"):
+        open_session(str(tmp_path / "nowhere"), selector)
+    assert list_sessions(str(tmp_path / "nowhere")) == []
+
+
+def test_a_file_is_opened_by_its_path_whatever_its_name(store: str, tmp_path: Path) -> None:
+    artifact = tmp_path / "artifact.db"
+    (tmp_path / "sessions" / "2026-bb2.db").rename(artifact)
+    session = open_session(store, str(artifact))
+    assert (session.id, session.path) == ("2026-bb2", str(artifact))
+    with pytest.raises(SessionError, match="there is no event log"):
+        open_session(store, "./missing.db")
+
+
+def test_the_list_is_in_order_of_start_and_tells_how_each_ended(
+    record: Recorder, tmp_path: Path
+) -> None:
+    running = record("running", start_ns=30)
+    ended = record("ended", start_ns=20, name="n")
+    ended.append("session_ended", 1, {"exit_status": 7, "reason": "exited"}, 25)
+    ended.close()
+    record("crashed", start_ns=10).close()
+    (tmp_path / "sessions" / "damaged.db").write_text("no database at all")
+    SessionLog.create(str(tmp_path), "empty").close()
+    listed = list_sessions(str(tmp_path))
+    assert [(file.id, file.running, file.exit_status, file.ended_cleanly) for file in listed] == [
+        ("damaged", False, None, False),
+        ("empty", False, None, False),
+        ("crashed", False, None, False),
+        ("ended", False, 7, True),
+        ("running", True, None, False),
+    ]
+    assert "not a database" in listed[0].problem
+    assert listed[1].problem == "nothing was recorded"
+    assert (listed[3].name, listed[3].command, listed[3].events) == ("n", ("npm", "start"), 5)
+    assert (listed[3].started_ns, listed[3].last_event_ns) == (20, 25)
+    assert open_session(str(tmp_path), "").id == "running"
+    running.close()

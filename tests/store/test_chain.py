@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from hashlib import blake2b
+
+from sigwrap.store.chain import ChainWalk, chain_key, genesis, key_from_environment, next_hash
+from sigwrap.store.codec import Row, canonical_row
+
+
+def test_the_chain_is_what_the_docs_say() -> None:
+    first = blake2b(b"s1", digest_size=32).digest()
+    assert genesis("s1", b"") == first
+    row = canonical_row(1, 2, "t", 3, '{"v":1}')
+    assert row == b'1\t2\tt\t3\t{"v":1}'
+    assert next_hash(first, row, b"") == blake2b(first + row, digest_size=32).digest()
+    assert (
+        next_hash(first, row, b"key") == blake2b(first + row, digest_size=32, key=b"key").digest()
+    )
+
+
+def test_a_long_key_is_hashed_like_in_hmac() -> None:
+    assert chain_key(b"k" * 64) == b"k" * 64
+    assert chain_key(b"k" * 65) == blake2b(b"k" * 65).digest()
+
+
+def test_an_empty_key_is_no_key() -> None:
+    assert key_from_environment({b"SIGWRAP_KEY": b""}) is None
+    assert key_from_environment({b"SIGWRAP_KEY": b"\xff"}) == b"\xff"
+    assert key_from_environment({}) is None
+
+
+def test_a_row_of_another_session_does_not_follow() -> None:
+    digest = next_hash(genesis("s1", b""), canonical_row(1, 2, "t", 3, "{}"), b"").hex()
+    row = Row(1, 2, "t", 3, "{}", digest)
+    assert ChainWalk("s1", None).follow(row) == ""
+    assert "hash" in ChainWalk("s2", None).follow(row)
+    assert "hash" in ChainWalk("s1", b"key").follow(row)

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sigwrap.errors import InternalError, StoreError
+from sigwrap.model import EVENT_TYPES
+from sigwrap.store.codec import (
+    VERSION_KEY,
+    Row,
+    canonical_row,
+    decode_row,
+    encode_payload,
+    journal_line,
+    parse_journal_line,
+)
+
+HASH = "ab" * 32
+# With the lone surrogates by which Python holds bytes that are no UTF-8.
+any_text = st.text(st.characters(exclude_categories=()))
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | any_text,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(any_text, inner, max_size=3),
+    max_leaves=8,
+)
+payloads = st.dictionaries(any_text.filter(lambda name: name != VERSION_KEY), json_values)
+
+
+@given(payloads)
+def test_any_payload_survives_the_journal(payload: dict[str, object]) -> None:
+    text = encode_payload("process_exited", payload)
+    line = journal_line(canonical_row(7, 8, "process_exited", 9, text), HASH)
+    assert line.count(b"\n") == 1
+    assert line.count(b"\t") == 5
+    row = parse_journal_line(line)
+    assert row == Row(7, 8, "process_exited", 9, text, HASH)
+    assert decode_row(row).payload == payload
+
+
+def test_bytes_that_are_no_utf8_come_back() -> None:
+    argv = [os.fsdecode(b"/tmp/\xff\xfe\n")]
+    text = encode_payload("exec_audited", {"argv": argv})
+    (decoded,) = decode_row(Row(1, 1, "exec_audited", 1, text, HASH)).payload["argv"]
+    assert os.fsencode(decoded) == b"/tmp/\xff\xfe\n"
+
+
+def test_a_payload_carries_the_version_of_its_type() -> None:
+    assert json.loads(encode_payload("process_exited", {})) == {"v": 1}
+    assert json.loads(encode_payload("process_exited", {"a": 1})) == {"v": 1, "a": 1}
+
+
+def test_no_type_has_a_field_that_hides_the_version() -> None:
+    assert all(VERSION_KEY not in kind.fields for kind in EVENT_TYPES.values())
+
+
+def test_an_unregistered_type_can_t_be_written() -> None:
+    with pytest.raises(InternalError, match="no event type 'made_up'"):
+        encode_payload("made_up", {})
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"", b"\n", b"1\t2\tt\t3\t{}\n", b"x\t2\tt\t3\t{}\thash\n", b"1\t2\tt\t3\t\xff\thash\n"],
+)
+def test_what_is_no_journal_line_is_refused(line: bytes) -> None:
+    with pytest.raises(ValueError):
+        parse_journal_line(line)
+
+
+def test_old_rows_are_read_step_by_step() -> None:
+    upcasters = {
+        ("t", 1): lambda payload: {"names": [payload["name"]]},
+        ("t", 2): lambda payload: {**payload, "count": len(payload["names"])},
+    }
+    row = Row(1, 1, "t", 1, '{"v":1,"name":"a"}', HASH)
+    event = decode_row(row, upcasters, {"t": 3})
+    assert event.payload == {"names": ["a"], "count": 1}
+
+
+def test_a_newer_version_of_a_type_is_not_guessed_at() -> None:
+    with pytest.raises(StoreError, match="row 4: process_exited has version 99"):
+        decode_row(Row(4, 1, "process_exited", 1, '{"v":99}', HASH))
+
+
+def test_a_type_of_a_newer_sigwrap_is_shown_as_it_is() -> None:
+    event = decode_row(Row(4, 1, "from_the_future", 1, '{"v":5,"a":1}', HASH))
+    assert event.payload == {"a": 1}
+
+
+@pytest.mark.parametrize("payload", ["", "{", "[]", "3", "{}", '{"v":1}x', b"{}", None])
+def test_a_damaged_payload_names_its_row(payload: object) -> None:
+    with pytest.raises(StoreError, match="row 4"):
+        decode_row(Row(4, 1, "process_exited", 1, payload, HASH))  # type: ignore[arg-type]

@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from sigwrap.errors import StoreError
+from sigwrap.store import reader, writer
+from sigwrap.store.journal_copy import COPY_IN_MEMORY_BYTES, copy_journal, journal_rows
+from sigwrap.store.reader import Session
+from sigwrap.store.writer import JOURNAL_LIMIT_BYTES, SessionLog
+
+Recorder = Callable[..., SessionLog]
+
+
+def seqs(session: Session, after_seq: int = 0) -> list[int]:
+    return [event.seq for event in session.events(after_seq)]
+
+
+@pytest.mark.parametrize("folded", [0, 1, 4, 6])
+def test_events_come_from_journal_and_database_alike(record: Recorder, folded: int) -> None:
+    log = record(exits=5)
+    log.fold(folded)
+    session = Session("s1", log.path)
+    assert seqs(session) == [1, 2, 3, 4, 5, 6]
+    assert seqs(session, after_seq=4) == [5, 6]
+    first, last = session.first(), session.last()
+    assert first is not None and first.type == "session_started"
+    assert last is not None and (last.seq, last.pid, last.hash) == (6, 104, log.head)
+    assert session.running
+    log.close()
+    assert seqs(session) == [1, 2, 3, 4, 5, 6]
+    assert not session.running
+
+
+def test_a_log_longer_than_one_fetch_is_read_whole(
+    record: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "_ROWS_AT_ONCE", 3)
+    log = record(exits=9)
+    log.close()
+    assert seqs(Session("s1", log.path)) == list(range(1, 11))
+
+
+def test_a_torn_last_line_is_not_an_event(record: Recorder) -> None:
+    log = record()
+    journal = Path(log.path.replace(".db", ".journal"))
+    whole = journal.read_bytes()
+    session = Session("s1", log.path)
+    for length in range(len(whole) - 1, len(whole) - 120, -7):
+        journal.write_bytes(whole[:length])
+        assert seqs(session) == list(range(1, whole[:length].count(b"\n") + 1))
+    journal.write_bytes(whole)
+    log.close()
+
+
+def test_a_log_in_which_nothing_is_recorded_yet_is_empty(tmp_path: Path) -> None:
+    log = SessionLog.create(str(tmp_path), "s1")
+    session = Session("s1", log.path)
+    assert (seqs(session), session.first(), session.last()) == ([], None, None)
+    log.close()
+
+
+def test_any_sqlite_client_reads_a_running_session(record: Recorder) -> None:
+    log = record(exits=300)
+    client = (
+        "import sqlite3,sys; print(sqlite3.connect(sys.argv[1]).execute(sys.argv[2]).fetchall())"
+    )
+    query = "SELECT count(*), max(seq), min(type) FROM events"
+    for folded in (256, 301):
+        log.fold()
+        found = subprocess.run(
+            [sys.executable, "-c", client, log.path, query],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert found.stdout == f"[({folded}, {folded}, 'process_exited')]\n"
+    log.append("process_exited", 1, {}, 1)
+    assert log.fold() == 0
+    log.close()
+
+
+def test_a_fold_just_before_or_after_the_journal_is_copied_hides_no_row(
+    record: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "JOURNAL_LIMIT_BYTES", 0)
+    log = record(exits=5)
+
+    def copy_between_two_folds(path: str) -> IO[bytes]:
+        assert log.fold() == 0
+        log.append("process_exited", 1, {}, 1)
+        copy = copy_journal(path)
+        assert log.fold() == 0
+        return copy
+
+    monkeypatch.setattr(reader, "copy_journal", copy_between_two_folds)
+    assert seqs(Session("s1", log.path)) == [1, 2, 3, 4, 5, 6, 7]
+    last = Session("s1", log.path).last()
+    assert last is not None and last.seq == 8
+    log.close()
+
+
+def test_readers_see_every_row_while_the_writer_folds_and_empties_the_journal(
+    record: Recorder,
+) -> None:
+    log = record(exits=0)
+    session = Session("s1", log.path)
+    over = threading.Event()
+    wrong: list[str] = []
+    readings: list[list[int]] = [[], []]
+
+    def read(lengths: list[int]) -> None:
+        while True:
+            last_round = over.is_set()
+            try:
+                found = seqs(session)
+            except Exception as error:
+                wrong.append(repr(error))
+                return
+            if found != list(range(1, len(found) + 1)) or (lengths and len(found) < lengths[-1]):
+                wrong.append(f"gap or loss in {found[:3]}...{found[-3:]} after {lengths[-1:]}")
+                return
+            lengths.append(len(found))
+            if last_round:
+                return
+
+    threads = [threading.Thread(target=read, args=(lengths,)) for lengths in readings]
+    for thread in threads:
+        thread.start()
+    truncations = 0
+    try:
+        while truncations < 4 or min(map(len, readings)) < 3:
+            if wrong:
+                break
+            log.append("process_exited", 1, {"comm": "x" * 5_000}, 1)
+            if log.pending >= 100:
+                log.fold()
+                truncations += log._journal.size == 0
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    assert wrong == []
+    assert [lengths[-1] for lengths in readings] == [log.seq, log.seq]
+    log.close()
+
+
+def test_a_journal_that_is_emptied_while_it_is_copied_is_copied_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s1.journal"
+    path.write_bytes(b"".join(map(line, range(1, 30_000))))
+    real_copy = shutil.copyfileobj
+    copied: list[int] = []
+
+    def fold_after_the_first_copy(source: IO[bytes], target: IO[bytes]) -> None:
+        if not copied:
+            path.write_bytes(line(30_000))
+        copied.append(1)
+        real_copy(source, target)
+
+    monkeypatch.setattr(shutil, "copyfileobj", fold_after_the_first_copy)
+    with copy_journal(str(path)) as copy:
+        assert [row.seq for row in journal_rows(copy)] == [30_000]
+    assert len(copied) == 2
+
+
+def line(seq: int) -> bytes:
+    return b"%d\t0\tprocess_exited\t0\t{}\thash\n" % seq
+
+
+def test_a_line_of_the_journal_that_is_no_row_is_named(record: Recorder) -> None:
+    log = record()
+    journal = Path(log.path.replace(".db", ".journal"))
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join([*lines[:2], b"garbage\n", *lines[2:]]))
+    with pytest.raises(StoreError, match="line 3 of the journal"):
+        seqs(Session("s1", log.path))
+    log.close()
+
+
+def test_what_is_no_log_of_ours_is_refused(tmp_path: Path) -> None:
+    text, other, newer = tmp_path / "text.db", tmp_path / "other.db", tmp_path / "newer.db"
+    text.write_text("something else, but long enough to be read as a header " * 9)
+    other_database = sqlite3.connect(other)
+    other_database.execute("CREATE TABLE events(seq)")
+    other_database.close()
+    log = SessionLog.create(str(tmp_path), "s1")
+    log.close()
+    os.rename(log.path, newer)
+    newer_database = sqlite3.connect(newer)
+    newer_database.execute("PRAGMA user_version = 99")
+    newer_database.close()
+    for path, complaint in (
+        (text, "not a database"),
+        (other, "is not an event log"),
+        (newer, "newer sigwrap"),
+        (tmp_path / "missing.db", "there is no event log"),
+    ):
+        with pytest.raises(StoreError, match=complaint):
+            seqs(Session("s1", str(path)))
+
+
+def test_a_damaged_file_is_an_error_with_its_name(record: Recorder) -> None:
+    log = record(exits=400)
+    log.close()
+    with open(log.path, "r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * 30_000)
+    with pytest.raises(StoreError, match=r"s1\.db"):
+        seqs(Session("s1", log.path))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount the folder read-only")
+def test_a_closed_log_is_read_from_a_read_only_folder(record: Recorder, tmp_path: Path) -> None:
+    log = record()
+    log.close()
+    folder = str(tmp_path / "sessions")
+    subprocess.run(["mount", "--bind", folder, folder], check=True)
+    try:
+        subprocess.run(["mount", "-o", "remount,bind,ro", folder], check=True)
+        assert seqs(Session("s1", log.path)) == [1, 2, 3, 4]
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def test_a_journal_is_emptied_at_a_size_that_a_reader_copies_in_memory() -> None:
+    assert JOURNAL_LIMIT_BYTES < COPY_IN_MEMORY_BYTES

@@ -1,0 +1,339 @@
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sigwrap.errors import InternalError, StoreError
+from sigwrap.report.verify import Outcome, verify_session
+from sigwrap.store import writer
+from sigwrap.store.journal import writer_lives
+from sigwrap.store.reader import Session
+from sigwrap.store.writer import JOURNAL_LIMIT_BYTES, SessionLog
+
+Recorder = Callable[..., SessionLog]
+
+
+def rows_in_database(path: str) -> int:
+    database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    try:
+        return int(database.execute("SELECT count(*) FROM events").fetchone()[0])
+    finally:
+        database.close()
+
+
+def test_an_appended_event_is_in_the_journal_before_append_returns(record: Recorder) -> None:
+    log = record(exits=0)
+    seq = log.append("process_exited", 5, {"exit_code": 3}, 99)
+    last_line = Path(log.path.replace(".db", ".journal")).read_bytes().splitlines()[-1]
+    assert last_line == b'2\t99\tprocess_exited\t5\t{"v":1,"exit_code":3}\t' + log.head.encode()
+    assert (seq, log.seq, log.pending, rows_in_database(log.path)) == (2, 2, 2, 0)
+    log.close()
+
+
+def test_folding_moves_at_most_the_limit_into_the_database(record: Recorder) -> None:
+    log = record(exits=9)
+    assert log.fold(4) == 6
+    assert rows_in_database(log.path) == 4
+    assert log.fold() == 0
+    assert rows_in_database(log.path) == 10
+    log.close()
+
+
+def test_a_clean_end_leaves_one_file_that_needs_no_writable_folder(
+    record: Recorder, tmp_path: Path
+) -> None:
+    log = record()
+    log.close()
+    assert os.listdir(tmp_path / "sessions") == ["s1.db"]
+    database = sqlite3.connect(f"file:{log.path}?immutable=1", uri=True)
+    assert database.execute("SELECT count(*) FROM events").fetchone() == (4,)
+    assert database.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+    database.close()
+
+
+def test_the_folders_and_files_are_the_user_s_alone(tmp_path: Path) -> None:
+    store = tmp_path / "new" / "store"
+    log = SessionLog.create(str(store), "s1")
+    log.append("process_exited", 1, {}, 1)
+    log.fold()
+    modes = {
+        path.name: stat.S_IMODE(path.stat().st_mode)
+        for path in (store, store / "sessions", *(store / "sessions").iterdir())
+    }
+    log.close()
+    assert modes == {
+        "store": 0o700,
+        "sessions": 0o700,
+        "s1.db": 0o600,
+        "s1.db-wal": 0o600,
+        "s1.db-shm": 0o600,
+        "s1.journal": 0o600,
+    }
+
+
+def test_a_long_journal_is_emptied_once_the_database_has_it(record: Recorder) -> None:
+    log = record(exits=0)
+    journal = Path(log.path.replace(".db", ".journal"))
+    big = {"comm": "x" * 10_000}
+    while journal.stat().st_size <= JOURNAL_LIMIT_BYTES:
+        log.append("process_exited", 1, big, 1)
+    assert log.fold(log.pending - 1) == 1
+    assert journal.stat().st_size > JOURNAL_LIMIT_BYTES
+    assert log.fold() == 0
+    assert journal.stat().st_size == 0
+    log.append("process_exited", 1, {}, 1)
+    assert [event.seq for event in Session("s1", log.path).events()] == list(range(1, log.seq + 1))
+    log.close()
+
+
+def test_a_fold_that_fails_leaves_a_long_journal_alone(
+    record: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "JOURNAL_LIMIT_BYTES", 0)
+    log = record(exits=5)
+    other = sqlite3.connect(log.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    assert log.fold() == 6
+    assert [event.seq for event in Session("s1", log.path).events()] == [1, 2, 3, 4, 5, 6]
+    other.execute("ROLLBACK")
+    other.close()
+    log.close()
+
+
+def test_the_lock_says_whether_the_writer_lives_and_no_child_inherits_it(record: Recorder) -> None:
+    log = record()
+    journal = log.path.replace(".db", ".journal")
+    child = subprocess.Popen(
+        [sys.executable, "-c", "print(flush=True); input()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        close_fds=False,
+    )
+    assert child.stdout is not None
+    child.stdout.readline()
+    assert writer_lives(journal)
+    # What the kernel does at the writer's death.
+    os.close(log._journal._fd)
+    assert not writer_lives(journal)
+    child.communicate(b"\n")
+    log._database.close()
+
+
+def test_a_database_that_is_locked_by_another_client_loses_nothing(
+    record: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "FOLD_RETRY_NS", 0)
+    log = record(exits=5)
+    other = sqlite3.connect(log.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    assert log.fold() == 6
+    log.append("process_exited", 1, {}, 1)
+    assert len(list(Session("s1", log.path).events())) == 7
+    other.execute("ROLLBACK")
+    other.close()
+    assert log.fold() == 0
+    log.close()
+
+
+def test_a_failed_fold_is_not_tried_again_at_once(record: Recorder) -> None:
+    log = record(exits=5)
+    other = sqlite3.connect(log.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    assert log.fold() == 6
+    other.execute("ROLLBACK")
+    other.close()
+    assert log.fold() == 6
+    log.close()
+    assert rows_in_database(log.path) == 6
+
+
+def test_closing_while_the_database_is_locked_leaves_the_journal(record: Recorder) -> None:
+    log = record(exits=5)
+    other = sqlite3.connect(log.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    log.close()
+    other.execute("ROLLBACK")
+    other.close()
+    session = Session("s1", log.path)
+    assert not session.running
+    assert [event.seq for event in session.events()] == [1, 2, 3, 4, 5, 6]
+
+
+def test_another_client_s_lock_is_not_waited_for(record: Recorder) -> None:
+    log = record()
+    assert log._database.execute("PRAGMA busy_timeout").fetchone() == (0,)
+    log.close()
+
+
+def test_a_row_that_a_stranger_put_into_the_database_hides_none_of_ours(record: Recorder) -> None:
+    log = record(exits=5)
+    stranger = sqlite3.connect(log.path, isolation_level=None, timeout=0)
+    stranger.execute("INSERT INTO events VALUES (3, 0, 'x', 0, '{}', '')")
+    assert log.fold() == 6
+    stranger.execute("BEGIN IMMEDIATE")  # the fold has let go of the database
+    stranger.execute("ROLLBACK")
+    stranger.close()
+    log.close()
+    session = Session("s1", log.path)
+    assert [event.seq for event in session.rows()] == [1, 2, 3, 4, 5, 6]
+    verification = verify_session(session, None)
+    # The database holds row 3 and lacks row 1: it is no beginning of what the journal holds.
+    assert (verification.outcome, verification.row) == (Outcome.BROKEN, 1)
+
+
+def test_events_that_pile_up_are_refused_in_the_end(
+    record: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "PENDING_LIMIT", 4)
+    log = record(exits=3)
+    with pytest.raises(StoreError, match="4 events wait"):
+        log.append("process_exited", 1, {}, 1)
+    log.fold()
+    assert log.append("process_exited", 1, {}, 1) == 5
+    log.close()
+
+
+@pytest.mark.parametrize("payload", [{"a": float("nan")}, {"a": object()}])
+def test_a_payload_that_is_no_json_changes_nothing(
+    record: Recorder, payload: dict[str, object]
+) -> None:
+    log = record()
+    before = (log.seq, log.head, log.pending)
+    with pytest.raises((TypeError, ValueError)):
+        log.append("process_exited", 1, payload, 1)
+    with pytest.raises(InternalError):
+        log.append("made_up", 1, {}, 1)
+    assert (log.seq, log.head, log.pending) == before
+    log.close()
+
+
+def test_a_durable_log_syncs_each_event(record: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fdatasync", synced.append)
+    log = record(exits=2, durable=True)
+    assert len(synced) == 3
+    assert log._database.execute("PRAGMA synchronous").fetchone() == (2,)
+    log.close()
+
+
+def test_an_event_that_can_t_be_synced_is_taken_back(
+    record: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = record(durable=True)
+    journal = Path(log.path.replace(".db", ".journal"))
+    before = (log.seq, log.head, journal.read_bytes())
+
+    def fail(fd: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fdatasync", fail)
+        with pytest.raises(StoreError, match="Input/output error"):
+            log.append("process_exited", 1, {}, 1)
+    assert (log.seq, log.head, journal.read_bytes()) == before
+    assert log.append("process_exited", 1, {}, 1) == before[0] + 1
+    log.close()
+
+
+def test_a_torn_line_that_can_t_be_cut_is_cut_before_the_next(
+    record: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = record()
+    real_write = os.write
+
+    def write_half(fd: int, data: bytes) -> int:
+        return real_write(fd, data[: len(data) // 2])
+
+    def fail(fd: int, length: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", write_half)
+        patch.setattr(os, "ftruncate", fail)
+        with pytest.raises(StoreError, match="only part of an event fitted"):
+            log.append("process_exited", 1, {}, 1)
+        with pytest.raises(StoreError, match="can't repair"):
+            log.append("process_exited", 1, {}, 1)
+    assert [row.seq for row in Session("s1", log.path).rows()] == [1, 2, 3, 4]
+    assert log.append("process_exited", 1, {}, 1) == 5
+    assert [row.seq for row in Session("s1", log.path).rows()] == [1, 2, 3, 4, 5]
+    log.close()
+
+
+def test_a_session_can_t_be_created_twice(record: Recorder) -> None:
+    log = record()
+    with pytest.raises(StoreError, match="File exists"):
+        record()
+    assert writer_lives(log.path.replace(".db", ".journal"))
+    log.close()
+
+
+def test_a_leftover_database_is_not_overwritten(record: Recorder, tmp_path: Path) -> None:
+    log = record()
+    log.close()
+    with pytest.raises(StoreError, match="File exists"):
+        record()
+    assert os.listdir(tmp_path / "sessions") == ["s1.db"]
+
+
+def test_a_store_that_is_a_file_is_an_error_with_a_way_out(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="--store") as caught:
+        SessionLog.create(str(tmp_path / "file"), "s1")
+    assert str(tmp_path / "file") in caught.value.message
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_store_that_can_t_be_written_is_an_error(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(StoreError, match="Permission denied"):
+        SessionLog.create(str(tmp_path / "store"), "s1")
+
+
+def test_outside_clients_can_t_change_the_log_by_accident(record: Recorder) -> None:
+    log = record()
+    log.close()
+    database = sqlite3.connect(log.path)
+    for statement in ("DELETE FROM events", "UPDATE events SET pid = 1"):
+        with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+            database.execute(statement)
+    database.close()
+
+
+def test_the_cost_of_an_event_does_not_grow_with_the_log(record: Recorder) -> None:
+    """Pages written per row: what would grow, if anything did."""
+    log = record(exits=0)
+
+    def wal_bytes_of(events: int) -> int:
+        for _ in range(events):
+            log.append("process_exited", 1, {"comm": "make"}, 1)
+            if log.pending >= 256:
+                log.fold()
+        log.fold(log.pending)
+        size = os.stat(log.path + "-wal").st_size
+        log._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return size
+
+    early = wal_bytes_of(5_000)
+    for _ in range(4):
+        late = wal_bytes_of(5_000)
+    assert late < early * 1.1
+    log.close()
+
+
+def test_the_lock_is_not_waited_for_by_readers(record: Recorder) -> None:
+    log = record()
+    fd = os.open(log.path.replace(".db", ".journal"), os.O_RDONLY)
+    with pytest.raises(BlockingIOError):
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    os.close(fd)
+    log.close()

@@ -1,0 +1,127 @@
+"""Imports go downward only, and a run imports no more than it needs."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+# From the bottom up; a part may import those that its line names, and none below that line.
+MAY_IMPORT: dict[str, set[str]] = {
+    "sigwrap": set(),  # the version
+    "status": set(),
+    "onefile": set(),
+    "escape": set(),
+    "errors": {"status"},
+    "model": {"errors"},
+    # These three don't know each other.
+    "kernel": {"errors", "model"},
+    "policy": {"errors", "model"},
+    "store": {"errors", "model"},
+    "command": {"errors", "kernel", "onefile", "status"},
+    "session": {"errors", "model", "policy"},  # pure: no kernel, no store
+    "supervise": {
+        *("sigwrap", "status", "escape", "errors", "model", "onefile"),
+        *("kernel", "policy", "store", "command", "session"),
+    },
+    "stub": {"status", "errors", "model", "onefile", "kernel", "command", "session", "supervise"},
+    "forward": {"status", "errors", "onefile", "kernel", "command", "session", "supervise"},
+    "report": {"status", "errors", "escape", "model", "policy", "store"},
+    "cli": {
+        *("sigwrap", "status", "escape", "errors", "model", "onefile"),
+        *("kernel", "policy", "store", "command", "session"),
+        *("supervise", "stub", "forward", "report"),
+    },
+    "__main__": {"status", "errors", "cli"},
+}
+
+SLOW_TO_IMPORT = {"typer", "yaml", "re2", "sqlite_utils", "rich", "asyncio"}
+ON_EVERY_START = ("kernel", "store", "command", "session", "supervise", "forward", "onefile")
+
+
+def test_the_table_itself_points_downward() -> None:
+    below: set[str] = set()
+    for part, imported in MAY_IMPORT.items():
+        assert imported <= below, f"{part} may import {sorted(imported - below)}, which is above it"
+        below.add(part)
+
+
+@pytest.mark.parametrize("part", MAY_IMPORT)
+def test_a_part_imports_only_what_lies_below(part: str) -> None:
+    """Imports inside functions count: they are there for the start-up time, not to go upward."""
+    for module in _modules(part):
+        for line, imported in _imports(_parse(module)):
+            package, *inside = imported.split(".")
+            if package != "sigwrap":
+                continue
+            other = inside[0] if inside else "sigwrap"
+            where = f"{module.relative_to(ROOT)}:{line}: {part} imports {other}"
+            assert other == part or other in MAY_IMPORT[part], where
+
+
+def test_every_part_has_its_line() -> None:
+    found = {path.stem for path in (ROOT / "sigwrap").glob("*.py")} - {"__init__"}
+    found |= {path.parent.name for path in (ROOT / "sigwrap").glob("*/__init__.py")}
+    assert found | {"sigwrap"} == set(MAY_IMPORT)
+
+
+@pytest.mark.parametrize("part", ON_EVERY_START)
+def test_a_part_of_every_start_imports_nothing_slow(part: str) -> None:
+    for module in _modules(part):
+        for line, imported in _imports(_parse(module), into_functions=False):
+            where = f"{module.relative_to(ROOT)}:{line}: {imported}"
+            assert imported.split(".")[0] not in SLOW_TO_IMPORT, where
+
+
+def test_only_the_kernel_part_uses_ctypes() -> None:
+    for module in (ROOT / "sigwrap").rglob("*.py"):
+        if "kernel" not in module.parts:
+            for line, imported in _imports(_parse(module)):
+                assert imported != "ctypes", f"{module.relative_to(ROOT)}:{line}"
+
+
+def test_a_run_does_not_import_what_reads_the_command_line() -> None:
+    look = (
+        "import sys; import sigwrap.cli.run, sigwrap.supervise.session;"
+        "print([each for each in ('typer', 'rich', 'sqlite_utils', 'sigwrap.report')"
+        " if each in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def _modules(part: str) -> list[Path]:
+    if part == "sigwrap":
+        return [ROOT / "sigwrap" / "__init__.py"]
+    folder = ROOT / "sigwrap" / part
+    return sorted(folder.rglob("*.py")) if folder.is_dir() else [folder.with_suffix(".py")]
+
+
+def _parse(module: Path) -> ast.Module:
+    return ast.parse(module.read_text(encoding="utf-8"), str(module))
+
+
+def _imports(node: ast.AST, *, into_functions: bool = True) -> Iterator[tuple[int, str]]:
+    for child in ast.iter_child_nodes(node):
+        match child:
+            case ast.Import():
+                yield from ((child.lineno, alias.name) for alias in child.names)
+            case ast.ImportFrom():
+                assert child.level == 0 and child.module, "no relative imports"
+                if child.module == "sigwrap":
+                    for alias in child.names:
+                        yield child.lineno, f"sigwrap.{alias.name}"
+                else:
+                    yield child.lineno, child.module
+            case ast.FunctionDef() if not into_functions:
+                pass
+            case ast.If(test=ast.Name(id="TYPE_CHECKING")) if not into_functions:
+                pass
+            case _:
+                yield from _imports(child, into_functions=into_functions)
