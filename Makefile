@@ -6,9 +6,7 @@ PYTHON ?= $(or $(shell for python in /usr/bin/python3 python3; do \
 	echo $$python && break; done),$(error no python3 >= 3.11 with venv here: apt-get install python3-venv))
 VENV := .venv
 BIN := $(VENV)/bin
-# compat: a path in a .pth file; the default is an import hook that every start would pay for.
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	--config-settings editable_mode=compat
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Most of a test's time is waiting for a process.
 WORKERS ?= 3
 STAMP := $(VENV)/.set-up
@@ -67,5 +65,4 @@ bench: $(STAMP)
 
 clean:
 	rm -rf $(VENV) dist .work bench.json .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	rm -rf sigwrap.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

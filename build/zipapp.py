@@ -45,6 +45,8 @@ def contents() -> Files:
     yield from python_file("__main__.py", ROOT / "build" / "zipapp_main.py")
     for name in PURE:
         yield from package(name, prefix="")
+    for policy in sorted(ROOT.joinpath("policies").glob("*.yaml")):
+        yield f"sigwrap/policies/{policy.name}", policy.read_bytes()
     for name in NATIVE_PACKAGES:
         yield from package(name, prefix=f"{ABI}/")
     for name in NATIVE_MODULES:
@@ -57,12 +59,12 @@ def package(name: str, prefix: str) -> Files:
         yield from python_file(prefix + origin.name, origin)
         return
     folder = origin.parent
-    for parent, _, files in sorted(os.walk(folder, followlinks=True)):  # policies is a link
+    for parent, _, files in sorted(os.walk(folder)):
         for file in sorted(Path(parent, file) for file in files):
             inside = prefix + str(file.relative_to(folder.parent))
             if file.suffix == ".py":
                 yield from python_file(inside, file)
-            elif file.suffix in (".yaml", ".typed"):
+            elif file.suffix == ".typed":
                 yield inside, file.read_bytes()
 
 

@@ -82,11 +82,15 @@ def _is_undecodable(character: str) -> bool:
 
 
 def _shipped(name: str) -> Source:
-    # Through the package's loader: the same in a checkout, a zipapp and the frozen binary.
-    data = pkgutil.get_data("sigwrap", f"policies/{name}.yaml")
+    """Inside the package, through its loader (a zipapp has one), or beside it in a checkout."""
+    file = f"{name}.yaml"
+    try:
+        data = pkgutil.get_data("sigwrap", f"policies/{file}")
+    except OSError:
+        data = pkgutil.get_data("sigwrap", f"../policies/{file}")
     if data is None:
         raise InternalError(f"the shipped policy {name} can't be read")
-    return Source(name=f"{name}.yaml", text=data.decode())
+    return Source(name=file, text=data.decode())
 
 
 def _file(path: str) -> Source | None:

@@ -157,9 +157,6 @@ os._exit(5)
     assert process.returncode == 5
 
 
-@pytest.mark.skipif(
-    IS_BINARY, reason="the bootloader hands its own copy of the terminal's key on to COMMAND"
-)
 def test_one_key_is_one_signal(as_user: Sigwrap, forward: str) -> None:
     text = """
 import os, signal

@@ -194,10 +194,6 @@ def test_the_second_key_kills_at_once(as_user: Sigwrap) -> None:
     assert escalated.payload["reason"] == "second interrupt"
 
 
-@pytest.mark.skipif(
-    IS_BINARY,
-    reason="a press some milliseconds after one whose copy overtook it is taken for that one",
-)
 def test_the_second_key_kills_who_is_cleaning_up(sigwrap: Sigwrap) -> None:
     terminal = sigwrap.on_terminal("--grace", "1000", "--", *PYTHON, "-c", CLEANING)
     terminal.output.until(rb"ready")
@@ -372,10 +368,6 @@ def test_interrupt_while_suspended(sigwrap: Sigwrap) -> None:
     assert terminal.await_status() == INTERRUPTED
 
 
-@pytest.mark.skipif(
-    IS_BINARY,
-    reason="on a loaded machine the binary's outer process can stop or go on a moment late",
-)
 def test_suspend_and_fg_in_an_interactive_bash(as_user: Sigwrap) -> None:
     terminal = as_user.terminal_for(
         [*as_user.as_user(), "bash", "--norc", "-i"], env={"PS1": "PROMPT> "}
