@@ -123,6 +123,13 @@ def _types() -> tuple[EventType, ...]:
             "loaded_argv",
             "rule_name",
         ),
+        event(
+            "exec_failed",
+            "the kernel refused an exec that had been let through or redirected: it did not happen",
+            "path",
+            "error",
+            "rule_name",
+        ),
         event("signal_sent", "a signal was let through", *_SIGNAL_FIELDS),
         event("signal_blocked", "a signal was denied: EPERM", *_SIGNAL_FIELDS),
         event("signal_redirected", "another signal was sent in its place", *_SIGNAL_FIELDS),

@@ -16,6 +16,7 @@ from sigwrap.command import Inherited
 from sigwrap.errors import InternalError, SigwrapError, UsageError
 from sigwrap.forward import run_before_supervisor
 from sigwrap.kernel.descriptors import reserve_standard_streams
+from sigwrap.model import EVENT_TYPES
 from sigwrap.session.settings import Approvals, Nested, Report, RunSettings
 from sigwrap.status import REFUSED
 from sigwrap.supervise.channel import Channel
@@ -135,7 +136,7 @@ def _wants_report(settings: RunSettings, inherited: Inherited) -> bool:
 
 def _one_line(ended: Ended) -> str:
     counts = ended.counts
-    execs = sum(count for name, count in counts.items() if name.startswith("exec_"))
+    execs = sum(count for name, count in counts.items() if "argv" in EVENT_TYPES[name].fields)
     signals = sum(count for name, count in counts.items() if name.startswith("signal_"))
     denied = counts.get("exec_denied", 0) + counts.get("signal_blocked", 0)
     lost = f"; {ended.unrecorded} events could not be recorded" if ended.unrecorded else ""

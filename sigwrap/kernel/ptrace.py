@@ -18,6 +18,7 @@ EVENT_EXEC = 4
 EVENT_STOP = 128
 SYSCALL_STOP = 0x85  # SIGTRAP | 0x80, by O_TRACESYSGOOD
 
+_FIRST_RESTART = 512  # from here on, numbers that no caller ever sees
 ERESTARTNOINTR = 513  # the kernel's own: the call is made again, whatever signals are pending
 
 WALL = 0x40000000  # waitpid: threads and clones too
@@ -118,6 +119,12 @@ def registers(tid: int) -> Registers:
     buffer = ctypes.create_string_buffer(_REGISTERS.size)
     _request(_GETREGS, tid, ctypes.addressof(buffer))
     return dict(zip(_REGISTER_NAMES, _REGISTERS.unpack(buffer.raw), strict=True))
+
+
+def error_in(values: Registers) -> int:
+    """The errno that a call gives back; 0 where it will be made again."""
+    error = -(values["rax"] & 0xFFFFFFFF) & 0xFFFFFFFF  # 32 bits: an i386 caller has no more
+    return error if 0 < error < _FIRST_RESTART else 0
 
 
 def set_registers(tid: int, values: Registers) -> None:

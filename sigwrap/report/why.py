@@ -97,6 +97,7 @@ class _Living:
     ppid: int
     command: str
     sent: dict[str, Sender]  # the last one of each signal
+    command_before: str = ""
     child_death: Why | None = None
 
 
@@ -130,6 +131,9 @@ class WhyFold:
                 self._sigwrap_kills = printable(what)
             case "exec_verification_failed":
                 self._mismatched.add(event.pid)
+            case "exec_failed":
+                if (living := self._living.get(event.pid)) is not None:
+                    living.command = living.command_before
             case "session_ended":
                 self._session_end = payload
             case _ if event.type in _EXEC_TYPES and event.type not in _NOT_RUN:
@@ -160,7 +164,7 @@ class WhyFold:
         living = self._living.get(event.pid)
         if living is None:
             living = self._meet(event.pid, _number(payload.get("ppid")))
-        living.command = command_line(argv)
+        living.command_before, living.command = living.command, command_line(argv)
 
     def _signal(self, event: Event) -> None:
         payload = event.payload

@@ -68,7 +68,17 @@ class _Step(Enum):
 class Redirection:
     """A state machine: a stop of the caller in, its next move out."""
 
-    __slots__ = ("_abi", "_address", "_parts", "_request", "_saved", "_step", "_tid", "_written")
+    __slots__ = (
+        "_abi",
+        "_address",
+        "_parts",
+        "_request",
+        "_saved",
+        "_step",
+        "_tid",
+        "_written",
+        "error",
+    )
 
     def __init__(
         self,
@@ -87,6 +97,7 @@ class Redirection:
         self._saved: Registers = {}
         self._address = 0
         self._written = b""
+        self.error = 0  # why it came to nothing; the caller is told EACCES
 
     def on_stop(self, wait_status: int) -> bool:
         """Whether the caller was let go. KernelError: it was killed."""
@@ -183,7 +194,11 @@ class Redirection:
 
     def _give_up(self, wait_status: int) -> bool:
         """The exec fails. A call leaves all registers but its result as they were."""
-        saved = self._saved or ptrace.registers(self._tid)
+        found = ptrace.registers(self._tid)
+        self.error = errno.EACCES
+        if self._step is _Step.LEAVING:
+            self.error = ptrace.error_in(found) or errno.EACCES
+        saved = self._saved or found
         failed = {**saved, "rax": -errno.EACCES, "orig_rax": _NO_CALL}
         ptrace.set_registers(self._tid, failed)
         return self._detach(wait_status)

@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Callable
 
 from sigwrap.errors import KernelError
-from sigwrap.kernel import ptrace
+from sigwrap.kernel import procfs, ptrace
 from sigwrap.kernel.memory import Unreadable
 from sigwrap.kernel.ptrace import Gone, NotTraceable
 from sigwrap.kernel.seccomp import Listener, Request
@@ -40,7 +40,7 @@ _UNHELD_KEPT = 1000
 class Held:
     """A thread that we trace, from its notification until its exec has succeeded or failed."""
 
-    __slots__ = ("process", "redirection", "rule", "target", "tid", "variables")
+    __slots__ = ("process", "redirection", "refused", "rule", "target", "tid", "variables")
 
     def __init__(
         self,
@@ -57,6 +57,7 @@ class Held:
         self.rule = rule
         self.redirection = redirection
         self.variables = variables
+        self.refused = False  # by us: nobody was told that it goes on
 
 
 class Verifier:
@@ -124,6 +125,7 @@ class Verifier:
 
     def refuse(self, held: Held, request: Request, error: int) -> None:
         """Its exec fails; it is let go as it returns."""
+        held.refused = True
         self._listener.fail(request.id, error)
         self._interrupt(held)
 
@@ -191,11 +193,28 @@ class Verifier:
     def _on_other_stop(self, held: Held, wait_status: int) -> bool:
         """Whether it was let go."""
         if held.redirection is not None:
-            return held.redirection.on_stop(wait_status)
+            done = held.redirection.on_stop(wait_status)
+            if held.redirection.error:
+                self._note_failure(held, held.redirection.error)
+            return done
         # It returned from the exec. A group stop goes on after the detach, as its parent expects.
         is_event = wait_status >> 16
+        error = 0 if held.refused else ptrace.error_in(ptrace.registers(held.tid))
+        if error:
+            self._note_failure(held, error)
         ptrace.detach(held.tid, 0 if is_event else os.WSTOPSIG(wait_status))
         return True
+
+    def _note_failure(self, held: Held, error: int) -> None:
+        """The log has it as let through already."""
+        process = held.process
+        process.comm, process.comm_is_current = procfs.comm(process.pid), True
+        payload = {
+            "path": held.target.programs[0].path,
+            "error": errno.errorcode.get(error, str(error)),
+            "rule_name": held.rule,
+        }
+        self._recorder.record("exec_failed", process.pid, payload)
 
     def _interrupt(self, held: Held) -> None:
         try:

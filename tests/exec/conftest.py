@@ -19,6 +19,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from harness import NOBODY, Sigwrap  # noqa: E402
 
 SOURCES = Path(__file__).parent / "programs"
+FLAGS = {
+    "first": ["-static", "-nostdlib", "-fno-stack-protector", "-fno-pie", "-no-pie"],
+}
 
 
 @pytest.fixture(
@@ -56,7 +59,8 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="sigwrap-programs-"))
     folder.chmod(0o755)
     for source in SOURCES.glob("*.c"):
-        line = [compiler, "-O1", "-pthread", "-o", str(folder / source.stem), str(source)]
+        flags = FLAGS.get(source.stem, ["-pthread"])
+        line = [compiler, "-O1", *flags, "-o", str(folder / source.stem), str(source)]
         subprocess.run(line, check=True)
     yield folder
     shutil.rmtree(folder)

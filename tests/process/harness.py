@@ -100,6 +100,7 @@ class Sigwrap:
 
     def _start(self, line: list[str | bytes], **options: Any) -> subprocess.Popen[bytes]:
         options.pop("input", None)
+        options.pop("within_s", None)
         options.setdefault("stdin", subprocess.PIPE)
         options.setdefault("stdout", subprocess.PIPE)
         options.setdefault("stderr", subprocess.PIPE)
@@ -114,7 +115,8 @@ class Sigwrap:
         self, process: subprocess.Popen[bytes], options: dict[str, Any]
     ) -> subprocess.CompletedProcess[bytes]:
         try:
-            out, err = process.communicate(options.get("input", b""), PATIENCE_S)
+            within_s = options.get("within_s", PATIENCE_S)
+            out, err = process.communicate(options.get("input", b""), within_s)
         except subprocess.TimeoutExpired as late:
             raise Late(f"{process.args!r} did not end; stderr: {late.stderr!r}") from None
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)

@@ -1,6 +1,8 @@
-/* race MODE SECONDS ALLOWED DENIED: execs a path that something flips between the two, all the
-   while. Modes: thread, process (shares memory), file (a mapped file that another process writes),
-   argument (the flipped string is argv[1], the program stays ALLOWED). Prints how many execs ran. */
+/* race SHARER WHAT SECONDS ALLOWED DENIED: execs what a SHARER of its memory flips between allowed
+   and denied all the while, until both have come up and SECONDS are over.
+   SHARER: thread, process (CLONE_VM), file (another process writes to the mapped file).
+   WHAT: path, word (of the arguments), both, pointer (in argv, to one of two words).
+   Prints how the execs ended. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -15,16 +17,32 @@
 #include <time.h>
 #include <unistd.h>
 
-static char *shared;
-static const char *first, *second;
+static const double PATIENCE_S = 20;
+
+struct shared {
+    char path[1024];
+    char word[64];
+    char *words[3];
+};
+
+static volatile struct shared *shared;
+static const char *what, *paths[2];
+static char word_allowed[] = "allowed-word", word_denied[] = "denied-word!";
 static volatile int over;
+
+static void put(int denied) {
+    char *word = denied ? word_denied : word_allowed;
+    if (!strcmp(what, "path") || !strcmp(what, "both")) strcpy((char *)shared->path, paths[denied]);
+    if (!strcmp(what, "word") || !strcmp(what, "both")) strcpy((char *)shared->word, word);
+    if (!strcmp(what, "pointer")) shared->words[1] = word;
+}
 
 static void *flip(void *unused) {
     (void)unused;
     while (!over) {
-        strcpy(shared, first);
+        put(0);
         for (volatile int i = 0; i < rand() % 3000; i++) {}
-        strcpy(shared, second);
+        put(1);
         for (volatile int i = 0; i < rand() % 3000; i++) {}
     }
     return NULL;
@@ -35,50 +53,60 @@ static int flip_process(void *unused) {
     return 0;
 }
 
+static double seconds_since(struct timespec *start) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (now.tv_sec - start->tv_sec) + (now.tv_nsec - start->tv_nsec) / 1e9;
+}
+
 int main(int argc, char **argv) {
-    if (argc < 5) return 2;
-    const char *mode = argv[1];
-    double seconds = atof(argv[2]);
-    int arguments = strstr(mode, "argument") != NULL;
-    first = arguments ? "allowed-word" : argv[3];
-    second = arguments ? "denied-word!" : argv[4];
+    if (argc < 6) return 2;
+    const char *sharer = argv[1];
+    what = argv[2];
+    double seconds = atof(argv[3]);
+    paths[0] = argv[4], paths[1] = argv[5];
     char name[] = "/tmp/race-XXXXXX";
     int fd = mkstemp(name);
     unlink(name);
-    if (ftruncate(fd, 4096) < 0) return 2;
-    shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    strcpy(shared, first);
+    if (ftruncate(fd, sizeof *shared) < 0) return 2;
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    strcpy((char *)shared->path, paths[0]);
+    strcpy((char *)shared->word, word_allowed);
+    shared->words[0] = "first";
+    shared->words[1] = (char *)shared->word;
     pid_t flipper = 0;
     pthread_t thread;
-    if (strstr(mode, "thread")) {
+    if (!strcmp(sharer, "thread")) {
         pthread_create(&thread, NULL, flip, NULL);
-    } else if (strstr(mode, "process")) {
-        char *stack = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        flipper = clone(flip_process, stack + (1 << 16), CLONE_VM | SIGCHLD, NULL);
+    } else if (!strcmp(sharer, "process")) {
+        size_t size = 1 << 16;
+        char *stack = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        flipper = clone(flip_process, stack + size, CLONE_VM | SIGCHLD, NULL);
     } else if ((flipper = fork()) == 0) {
         flip(NULL);
     }
-    struct timespec start, now;
+    struct timespec start;
     clock_gettime(CLOCK_MONOTONIC, &start);
-    long ran = 0, refused = 0, killed = 0;
+    long ran = 0, denied = 0, failed = 0, killed = 0;
+    double passed;
     do {
         /* vfork: the child execs out of the memory that the thread flips. */
         pid_t child = vfork();
         if (child == 0) {
-            char *words[] = {"mark", arguments ? shared : (char *)"x", NULL};
             extern char **environ;
-            execve(arguments ? argv[3] : shared, words, environ);
+            execve((char *)shared->path, (char **)shared->words, environ);
             _exit(errno == EACCES ? 100 : 101);
         }
         int status;
         waitpid(child, &status, 0);
         if (WIFSIGNALED(status)) killed++;
-        else if (WEXITSTATUS(status) >= 100) refused++;
+        else if (WEXITSTATUS(status) == 100) denied++;
+        else if (WEXITSTATUS(status) == 101) failed++;
         else ran++;
-        clock_gettime(CLOCK_MONOTONIC, &now);
-    } while ((now.tv_sec - start.tv_sec) + (now.tv_nsec - start.tv_nsec) / 1e9 < seconds);
+        passed = seconds_since(&start);
+    } while (passed < seconds || ((!ran || !denied) && passed < PATIENCE_S));
     over = 1;
     if (flipper) kill(flipper, SIGKILL);
-    printf("ran %ld refused %ld killed %ld\n", ran, refused, killed);
+    fprintf(stderr, "ran %ld denied %ld failed %ld killed %ld\n", ran, denied, failed, killed);
     return 0;
 }
