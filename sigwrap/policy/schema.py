@@ -201,7 +201,12 @@ _COMMAND_RULE = Group(
             "the file's digest is one of these",
         ),
         _key("truncated", Flag(), "the arguments were (not) too long to be judged whole"),
-        _key("traced", Flag(), "the caller is (not) being traced, so the exec can't be verified"),
+        _key(
+            "traced",
+            Flag(),
+            "the exec can't (can) be verified: the caller is being traced, or the program may be "
+            "executed but not read",
+        ),
         _key("decision", Word(words=COMMAND_DECISIONS), "what happens", required=True),
         _MESSAGE,
         _key("redirect_to", _REDIRECT, "with `decision: redirect`: what runs instead"),

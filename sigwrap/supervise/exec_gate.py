@@ -12,6 +12,7 @@ import os
 import time
 
 from sigwrap.errors import KernelError
+from sigwrap.kernel import procfs
 from sigwrap.kernel.memory import Unreadable
 from sigwrap.kernel.paths import place_of
 from sigwrap.kernel.ptrace import Gone, NotTraceable
@@ -39,6 +40,7 @@ from sigwrap.supervise.exec_target import (
     Asked,
     Target,
     WouldFail,
+    is_check,
     resolve,
     resolve_replacement,
 )
@@ -50,6 +52,7 @@ from sigwrap.supervise.recorder import Recorder
 _OUR_SHORTAGE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 _LOOK_AFTER_ASKERS_S = 1.0
 _SHOWN_CHARACTERS = 1000
+_NOT_DUMPABLE = "the caller may not be looked into: it, or its program's file, forbids reading"
 # What `env` or `xargs` is going to exec can be denied early. But it is asked about or replaced when
 # it is its turn: else somebody would be asked twice, or the wrapper's own doing be lost.
 _ONCE_ONLY = frozenset({Action.APPROVE, Action.REDIRECT})
@@ -92,6 +95,9 @@ class ExecGate:
                 self._answer_redirected(request, held)
                 return
             self._verifier.forget(held)  # another thread of its process took its id
+        if is_check(request):
+            self._listener.resume(request.id)  # its flags are in a register: it stays a check
+            return
         if self._verifier.put_off(request, process):
             return
         started_ns = time.perf_counter_ns()
@@ -99,9 +105,11 @@ class ExecGate:
             asked = Asked(request)
             target = resolve(request.tid, process.pid, asked, self._our_root)
         except Unreadable as unreadable:
-            # What a pointer that leads nowhere gets from the kernel; else we may not look.
-            error = errno.EACCES if _is_forbidden(unreadable) else errno.EFAULT
-            self._deny_unseen(request, process, "the caller's memory can't be read", error)
+            if _is_forbidden(unreadable):
+                self._deny_unseen(request, process, _NOT_DUMPABLE, errno.EACCES)
+            else:  # what a pointer that leads nowhere gets from the kernel
+                reason = "its arguments point to memory that isn't there"
+                self._deny_unseen(request, process, reason, errno.EFAULT)
         except (WouldFail, OSError) as failure:
             # The kernel's own errno, from here: it would look the path up anew, and by then the
             # caller could have put another in its place.
@@ -239,19 +247,22 @@ class _Exec:
     # Going on
 
     def _let_go_on(self, decision: Decision, event: str) -> None:
-        if not self._target.readable:
-            self._let_go_on_unverified(decision, event)
-            return
         held = Held(self._request.tid, self._process, self._target, decision.rule)
         verifier = self._gate._verifier
         try:
             verifier.hold(held)
         except Gone:
             self._target.close()
-        except NotTraceable:
-            self._decide_as_traced()
+        except NotTraceable as refusal:
+            if refusal.errno == errno.EPERM and not _is_traced(self._request.tid):
+                # It is not dumpable by now: another thread turns that on and off.
+                self._target.close()
+                gate, request = self._gate, self._request
+                gate._deny_unseen(request, self._process, _NOT_DUMPABLE, errno.EACCES)
+            else:
+                self._decide_as_traced()
         else:
-            if self._record(event, decision, verified=True):
+            if self._record(event, decision, verified=self._target.readable):
                 self._process.comm_is_current = False
                 verifier.go_on(held, self._request)
             else:
@@ -340,7 +351,8 @@ class _Exec:
             "replacement_env": [name for name, _ in redirect.env],
             "via": redirect.via.value,
         }
-        if self._record("exec_redirected", decision, verified=True, more=more):
+        verified = replacement.readable
+        if self._record("exec_redirected", decision, verified=verified, more=more):
             self._process.comm_is_current = False
             if decision.message:
                 name = self._subject.programs[0].name
@@ -453,6 +465,10 @@ def _refusal(answer: Answer) -> str:
         case _:
             text = f"needs approval: {answer.reason}"
     return f"{text}: {answer.message}" if answer.message else text
+
+
+def _is_traced(tid: int) -> bool:
+    return procfs.numbers(tid, "TracerPid") != [0]
 
 
 def _is_forbidden(unreadable: Unreadable) -> bool:

@@ -34,6 +34,7 @@ _DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
 _LOADER_NAMES = ("ld-", "ld.so", "ld64.so")
 _UNSEEN_FOLDER = "/usr/bin/"  # of a wrapped program that can't be found
 _AT_EMPTY_PATH = 0x1000
+_AT_EXECVE_CHECK = 0x10000
 _MAX_HASHED_BYTES = 1 << 30
 _HEADERS_KEPT = 4096
 _CTIME_GRAIN_NS = 100_000_000  # two writes within one tick of a coarse clock look the same
@@ -47,6 +48,12 @@ class WouldFail(Exception):
     def __init__(self, error: int) -> None:
         super().__init__(error)
         self.errno = error
+
+
+def is_check(request: Request) -> bool:
+    """Whether it asks (Linux 6.14) if the file could be executed, and nothing more."""
+    is_execveat = NAMES[request.arch][request.number] == "execveat"
+    return is_execveat and bool(request.argument4 & _AT_EXECVE_CHECK)
 
 
 class Asked:

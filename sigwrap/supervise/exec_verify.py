@@ -226,8 +226,7 @@ class Verifier:
 
     def _difference(self, pid: int, target: Target) -> str:
         try:
-            loaded = os.stat(f"/proc/{pid}/exe")
-            if (loaded.st_dev, loaded.st_ino) != target.image:
+            if not _is_loaded(pid, target):
                 return "another file was loaded"
             if not _matches(pid, target.command_line, target.cut):
                 return "its arguments are others"
@@ -252,6 +251,17 @@ class Verifier:
         }
         self._recorder.record("exec_verification_failed", pid, payload)
         os.kill(pid, signal.SIGKILL)
+
+
+def _is_loaded(pid: int, target: Target) -> bool:
+    """Of a program that we may not read it is only known that what runs is such a one too."""
+    try:
+        loaded = os.stat(f"/proc/{pid}/exe")
+    except PermissionError:
+        if target.readable:
+            raise
+        return True
+    return (loaded.st_dev, loaded.st_ino) == target.image
 
 
 def _is_task(pid: int, tid: int) -> bool:

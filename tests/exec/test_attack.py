@@ -29,6 +29,7 @@ RACES = [
     ("process", "both"),
     ("file", "both"),
     ("thread", "pointer"),
+    ("thread", "hidden"),
 ]
 
 
@@ -64,6 +65,18 @@ def test_memory_that_is_flipped_all_the_while(
     assert len(said) == counts["ran"]
     assert {line.split()[0] for line in said} == {"ok"}
     assert not any(line.split()[1].startswith("denied") for line in said)
+    assert len(wrapped.sealed_events("exec_verification_failed")) == counts["killed"]
+
+
+def test_an_allowed_program_that_nobody_may_read(wrapped: Sigwrap, compiled: Path) -> None:
+    """It can't be compared with what was judged; but the denied one that takes its place can."""
+    _place(compiled / "first", wrapped.folder, "ok", "bad")
+    (wrapped.folder / "ok").chmod(0o711)
+    ok, bad = str(wrapped.folder / "ok"), str(wrapped.folder / "bad")
+    line = [str(compiled / "race"), "thread", "path", ATTACK_S, ok, bad]
+    said, counts = _attack("unreadable", wrapped, DENY_BAD, line)
+    assert counts["ran"] > 0 and counts["denied"] > 0
+    assert set(said) == {"ok allowed-word"}
     assert len(wrapped.sealed_events("exec_verification_failed")) == counts["killed"]
 
 

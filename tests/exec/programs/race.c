@@ -1,7 +1,8 @@
 /* race SHARER WHAT SECONDS ALLOWED DENIED: execs what a SHARER of its memory flips between allowed
    and denied all the while, until both have come up and SECONDS are over.
    SHARER: thread, process (CLONE_VM), file (another process writes to the mapped file).
-   WHAT: path, word (of the arguments), both, pointer (in argv, to one of two words).
+   WHAT: path, word (of the arguments), both, pointer (in argv, to one of two words), hidden (the
+   path, and now and then nobody may read the memory).
    Prints how the execs ended. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,8 +34,11 @@ static volatile int over;
 
 static void put(int denied) {
     char *word = denied ? word_denied : word_allowed;
-    if (!strcmp(what, "path") || !strcmp(what, "both")) strcpy((char *)shared->path, paths[denied]);
-    if (!strcmp(what, "word") || !strcmp(what, "both")) strcpy((char *)shared->word, word);
+    if (!strcmp(what, "hidden")) prctl(PR_SET_DUMPABLE, rand() & 1);
+    int is_both = !strcmp(what, "both");
+    if (is_both || !strcmp(what, "path") || !strcmp(what, "hidden"))
+        strcpy((char *)shared->path, paths[denied]);
+    if (is_both || !strcmp(what, "word")) strcpy((char *)shared->word, word);
     if (!strcmp(what, "pointer")) shared->words[1] = word;
 }
 
