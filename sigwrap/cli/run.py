@@ -6,6 +6,7 @@ Whatever isn't plainly well-formed is typer's: it knows how to explain. Both end
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 from typing import TYPE_CHECKING
@@ -92,6 +93,9 @@ def start(settings: RunSettings) -> int:
             note(str(failure))
             return failure.status
         except Exception as bug:
+            if isinstance(bug, OSError) and bug.errno in (errno.EMFILE, errno.ENFILE):
+                note(f"{os.strerror(bug.errno)} (raise the limit, ulimit -n, and run it again)")
+                return REFUSED
             note(str(InternalError(f"internal error: {type(bug).__name__}: {bug}", _REPORT_IT)))
             if os.environ.get("SIGWRAP_DEBUG"):
                 import traceback

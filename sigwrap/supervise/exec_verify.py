@@ -237,11 +237,12 @@ class Verifier:
         return ""
 
     def _kill(self, pid: int, held: Held, problem: str) -> None:
+        loaded_path, arguments = "", list[bytes]()
         try:
+            arguments = _read(pid, _SHOWN_BYTES).split(b"\0")[:-1]
             loaded_path = os.readlink(f"/proc/{pid}/exe")
         except OSError:
-            loaded_path = ""
-        arguments = _read(pid, _SHOWN_BYTES).split(b"\0")[:-1]
+            pass  # what is unknown stays empty
         payload = {
             "path": held.target.programs[0].path,
             "reason": problem,

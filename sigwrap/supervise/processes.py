@@ -2,13 +2,15 @@
 
 Each is held by a pidfd in the loop's epoll set: its end is seen before its pid can be given away,
 so an entry under a pid is that process, and the table shrinks as the tree does. Where descriptors
-run out, an entry is checked by its start time instead, and its end goes unseen.
+run short (some are left to whoever needs one for a moment), an entry is checked by its start time
+instead, and its end goes unseen.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import resource
 import select
 from collections.abc import Callable
 
@@ -18,6 +20,7 @@ from sigwrap.session.lineage import Process
 from sigwrap.supervise.loop import Loop
 
 _NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+_LEFT_TO_OTHERS = 32
 _EDGE = select.EPOLLIN | select.EPOLLET
 
 
@@ -27,6 +30,8 @@ class Processes:
         self._loop = loop
         self._on_end = on_end
         self._supervisor = os.getpid()
+        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._first_left_to_others = limit - min(_LEFT_TO_OTHERS, limit // 3)
         self._by_pid: dict[int, Process] = {}
         self._unwatched: set[int] = set()
         self._reaped: dict[int, int] = {}
@@ -67,8 +72,14 @@ class Processes:
 
     def reaped(self, pid: int, status: int) -> None:
         """Our own child's status, kept for when its pidfd speaks."""
-        if pid in self._by_pid and pid not in self._unwatched:
+        process = self._by_pid.get(pid)
+        if process is None:
+            return
+        if pid not in self._unwatched:
             self._reaped[pid] = status
+        elif process is self.command:  # its id could be nobody else's up to now
+            self._forget(process)
+            self._on_end(process, status)
 
     def all(self) -> list[Process]:
         return list(self._by_pid.values())
@@ -79,6 +90,9 @@ class Processes:
         except OSError as refusal:
             if refusal.errno not in _NO_DESCRIPTORS:
                 return None  # it has ended, or is a thread that leads no process
+            pidfd = -1
+        if pidfd >= self._first_left_to_others:
+            os.close(pidfd)
             pidfd = -1
         process = self._place(pid)  # after the pidfd, so this is the process that it holds
         if process is None:

@@ -34,6 +34,7 @@ from sigwrap.supervise.recorder import Recorder
 from sigwrap.supervise.supervisor import Outcome, Supervisor
 
 _KEY_NAME = b"SIGWRAP_KEY"
+_FEWEST_OPEN_FILES = 48
 
 Tell = Callable[[str], None]
 
@@ -231,3 +232,8 @@ def _as_text(environment: dict[bytes, bytes]) -> dict[str, str]:
 def _allow_many_descriptors() -> None:
     _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    if 0 <= hard < _FEWEST_OPEN_FILES:
+        raise SessionError(
+            f"at most {hard} open files are too few to supervise anything",
+            f"raise the limit: ulimit -n {_FEWEST_OPEN_FILES}, or more",
+        )

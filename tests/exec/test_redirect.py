@@ -1,0 +1,129 @@
+"""The replacement runs, or the exec fails cleanly: never the original, whoever asks and however
+little the caller or sigwrap has left of anything."""
+
+from __future__ import annotations
+
+import errno
+import shlex
+from pathlib import Path
+
+import pytest
+from harness import PATIENCE_S, PYTHON, REFUSED, Sigwrap, reader
+
+from policies import policy
+
+WAYS = ["execve", "thread", "readonly", "spawn", "vfork", "execveat", "dirfd", "procfd", "devfd"]
+FEW_OF_OUR_OWN = 48
+ORIGINAL_SAYS = "only-ls-would-say-this"
+
+
+@pytest.fixture(params=["exec", "stub"])
+def redirecting(wrapped: Sigwrap, compiled: Path, request: pytest.FixtureRequest) -> Sigwrap:
+    """/bin/ls, a path that is shorter than any replacement's, becomes a program that needs no
+    descriptor and no memory to speak of."""
+    (wrapped.folder / ORIGINAL_SAYS).touch()
+    rules = f"""
+  - {{name: r, commands: [ls], decision: redirect,
+     redirect_to: {{command: {compiled}/first, args: [replaced], append_args: true,
+                   via: {request.param}}}}}
+"""
+    policy(wrapped.folder, rules)
+    return wrapped
+
+
+def _run(subject: Sigwrap, *words: str, **options: object) -> tuple[int, str, str]:
+    line = ("-p", str(subject.folder / "policy.yaml"), "--", *words)
+    done = subject.run(*line, **options)
+    assert ORIGINAL_SAYS.encode() not in done.stdout
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+@pytest.mark.parametrize("way", [*WAYS, "i386", "fulltable"])
+def test_bin_ls(redirecting: Sigwrap, compiled: Path, way: str) -> None:
+    code, out, err = _run(redirecting, str(compiled / "call"), way, "/bin/ls", "word")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0] == "first replaced"
+    assert "changed" not in out
+    (event,) = redirecting.sealed_events("exec_redirected")
+    assert event.payload["verified"] is True
+
+
+@pytest.mark.parametrize("limit", [256, 5, 3])
+def test_a_caller_that_may_open_next_to_nothing(redirecting: Sigwrap, limit: int) -> None:
+    text = f"ulimit -n {limit}; exec /bin/ls word"
+    assert _run(redirecting, "sh", "-c", text) == (0, "first replaced\n", "")
+
+
+def test_a_caller_that_has_no_standard_streams(redirecting: Sigwrap, compiled: Path) -> None:
+    text = f"exec 3>&1; ({compiled}/call execve /bin/ls <&- >&- 2>&-); echo $? >&3"
+    code, out, _ = _run(redirecting, "sh", "-c", text)
+    assert (code, out) == (0, "0\n")
+    assert len(redirecting.sealed_events("exec_redirected")) == 1
+
+
+def test_a_caller_that_may_map_no_more(redirecting: Sigwrap) -> None:
+    """There is no room for the replacement's words, so the exec fails; and so the log says."""
+    text = """
+import os, resource
+size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (size, size))
+try:
+    os.execv("/bin/ls", ["ls"])
+except OSError as error:
+    os._exit(error.errno)
+"""
+    code, out, _ = _run(redirecting, *PYTHON, "-c", text)
+    assert (code, out) == (errno.EACCES, "")
+    (event,) = redirecting.sealed_events("exec_failed")
+    assert (event.payload["rule_name"], event.payload["error"]) == ("r", "EACCES")
+
+
+SIDE_BY_SIDE = """
+import os
+children = []
+for number in range(20):
+    child = os.fork()
+    if child == 0:
+        os.execv("/bin/ls", ["ls", str(number)])
+    children.append(child)
+print(sum(os.waitpid(child, 0)[1] == 0 for child in children), flush=True)
+"""
+
+
+@pytest.mark.parametrize("limit", [256, 64, FEW_OF_OUR_OWN])
+def test_sigwrap_with_few_descriptors(redirecting: Sigwrap, limit: int) -> None:
+    line = redirecting.line("-p", str(redirecting.folder / "policy.yaml"), "--")
+    words = [*map(str, line), *PYTHON, "-c", SIDE_BY_SIDE]
+    done = redirecting.native("sh", "-c", f"ulimit -n {limit}; exec {shlex.join(words)}")
+    assert (done.returncode, done.stderr) == (0, b"")
+    said = done.stdout.decode().splitlines()
+    assert sorted(said) == sorted(["20", *["first replaced"] * 20])
+    events = redirecting.sealed_events("exec_allowed", "exec_redirected")
+    assert [event.payload["verified"] for event in events] == [True] * 21
+
+
+@pytest.mark.parametrize("limit", [FEW_OF_OUR_OWN - 1, 30, 16, 10, 8])
+def test_sigwrap_with_too_few_descriptors(redirecting: Sigwrap, limit: int) -> None:
+    line = redirecting.line("-p", str(redirecting.folder / "policy.yaml"), "--", "/bin/ls")
+    words = shlex.join(map(str, line))
+    done = redirecting.native("sh", "-c", f"ulimit -n {limit}; exec {words}")
+    assert (done.returncode, done.stdout) == (REFUSED, b"")
+    assert done.stderr.count(b"\n") == 1
+    assert b"ulimit -n" in done.stderr
+    assert not redirecting.has_sessions()
+
+
+def test_more_processes_than_it_can_watch(redirecting: Sigwrap) -> None:
+    """Those beyond are judged and verified all the same."""
+    text = "i=0; while [ $i -lt 60 ]; do /bin/cat <&3 & i=$((i + 1)); done 3<&0; /bin/ls; wait"
+    name = str(redirecting.folder / "policy.yaml")
+    words = shlex.join(map(str, redirecting.line("-p", name, "--", "sh", "-c", text)))
+    process = redirecting.start_line(
+        [*redirecting.as_user(), "sh", "-c", f"ulimit -n {FEW_OF_OUR_OWN}; exec {words}"]
+    )
+    reader(process.stdout).until(rb"first replaced\n")
+    process.stdin.close()
+    assert process.wait(PATIENCE_S) == 0
+    events = redirecting.sealed_events("exec_allowed", "exec_redirected")
+    assert [event.payload["verified"] for event in events] == [True] * 62
+    assert any(event.pid == events[0].pid for event in redirecting.events("process_exited"))
