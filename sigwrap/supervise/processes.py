@@ -20,7 +20,7 @@ from sigwrap.session.lineage import Process
 from sigwrap.supervise.loop import Loop
 
 _NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
-_LEFT_TO_OTHERS = 32
+_LEFT_TO_OTHERS = 128
 _EDGE = select.EPOLLIN | select.EPOLLET
 
 

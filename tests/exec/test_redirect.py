@@ -79,9 +79,9 @@ except OSError as error:
 
 
 SIDE_BY_SIDE = """
-import os
+import os, sys
 children = []
-for number in range(20):
+for number in range(int(sys.argv[1])):
     child = os.fork()
     if child == 0:
         os.execv("/bin/ls", ["ls", str(number)])
@@ -90,16 +90,16 @@ print(sum(os.waitpid(child, 0)[1] == 0 for child in children), flush=True)
 """
 
 
-@pytest.mark.parametrize("limit", [256, 64, FEW_OF_OUR_OWN])
-def test_sigwrap_with_few_descriptors(redirecting: Sigwrap, limit: int) -> None:
+@pytest.mark.parametrize(("limit", "count"), [(256, 20), (64, 6), (FEW_OF_OUR_OWN, 4)])
+def test_sigwrap_with_few_descriptors(redirecting: Sigwrap, limit: int, count: int) -> None:
     line = redirecting.line("-p", str(redirecting.folder / "policy.yaml"), "--")
-    words = [*map(str, line), *PYTHON, "-c", SIDE_BY_SIDE]
+    words = [*map(str, line), *PYTHON, "-c", SIDE_BY_SIDE, str(count)]
     done = redirecting.native("sh", "-c", f"ulimit -n {limit}; exec {shlex.join(words)}")
     assert (done.returncode, done.stderr) == (0, b"")
     said = done.stdout.decode().splitlines()
-    assert sorted(said) == sorted(["20", *["first replaced"] * 20])
+    assert sorted(said) == [str(count), *(["first replaced"] * count)]
     events = redirecting.sealed_events("exec_allowed", "exec_redirected")
-    assert [event.payload["verified"] for event in events] == [True] * 21
+    assert [event.payload["verified"] for event in events] == [True] * (1 + count)
 
 
 @pytest.mark.parametrize("limit", [FEW_OF_OUR_OWN - 1, 30, 16, 10, 8])
@@ -115,9 +115,22 @@ def test_sigwrap_with_too_few_descriptors(redirecting: Sigwrap, limit: int) -> N
 
 def test_more_processes_than_it_can_watch(redirecting: Sigwrap) -> None:
     """Those beyond are judged and verified all the same."""
-    text = "i=0; while [ $i -lt 60 ]; do /bin/cat <&3 & i=$((i + 1)); done 3<&0; /bin/ls; wait"
+    text = """
+import os
+for _ in range(60):
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        os.execv("/bin/cat", ["cat"])
+    os.close(writing)
+    assert os.read(reading, 1) == b""  # it has executed
+    os.close(reading)
+if os.fork() == 0:
+    os.execv("/bin/ls", ["ls"])
+for _ in range(61):
+    os.wait()
+"""
     name = str(redirecting.folder / "policy.yaml")
-    words = shlex.join(map(str, redirecting.line("-p", name, "--", "sh", "-c", text)))
+    words = shlex.join(map(str, redirecting.line("-p", name, "--", *PYTHON, "-c", text)))
     process = redirecting.start_line(
         [*redirecting.as_user(), "sh", "-c", f"ulimit -n {FEW_OF_OUR_OWN}; exec {words}"]
     )
