@@ -1,0 +1,185 @@
+"""A replacement stands in for the original in every way: status, streams, terminal.
+
+SIGWRAP_TRANSFER_MB lengthens the transfers (1024 for a thorough run; -rP shows the throughput)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import signal
+import sys
+import time
+
+import pytest
+from harness import PATIENCE_S, PYTHON, Sigwrap, script
+
+from policies import policy
+
+TRANSFER_MB = int(os.environ.get("SIGWRAP_TRANSFER_MB", "1"))
+TRANSFER_S = PATIENCE_S + TRANSFER_MB / 20
+BLOCK = bytes(range(256)) * 4096  # 1 MiB, every byte value
+
+
+@pytest.fixture(params=["exec", "stub"])
+def standing_in(wrapped: Sigwrap, request: pytest.FixtureRequest) -> Sigwrap:
+    """`tool` becomes `replacement`, `more` becomes `less`, and so on; arguments are kept."""
+    folder = wrapped.folder
+    script(folder, "tool", "#!/bin/sh\necho the original\n")
+    script(folder, "replacement", '#!/bin/sh\neval "$1"\n')
+    rules = "".join(
+        f"""
+  - {{name: {name}, commands: [{name}], decision: redirect,
+     redirect_to: {{command: {command}, append_args: true, via: {request.param}}}}}"""
+        for name, command in {"tool": f"{folder}/replacement", "more": "less"}.items()
+    )
+    policy(folder, rules + "\n")
+    wrapped.policy = str(folder / "policy.yaml")
+    return wrapped
+
+
+@pytest.mark.parametrize("status", [0, 1, 42, 126, 127, 255])
+def test_its_status(standing_in: Sigwrap, status: int) -> None:
+    done = standing_in.run("--", "sh", "-c", f"./tool 'exit {status}'; echo $?")
+    assert (done.stdout, done.stderr) == (b"%d\n" % status, b"")
+    assert standing_in.run("--", "./tool", f"exit {status}").returncode == status
+
+
+@pytest.mark.parametrize("name", ["TERM", "KILL", "INT", "SEGV", "USR1"])
+def test_its_death_by_a_signal(standing_in: Sigwrap, name: str) -> None:
+    text = f"""
+import os, resource, subprocess
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+print(subprocess.run(["./tool", "kill -{name} $$"]).returncode)
+"""
+    done = standing_in.run("--", *PYTHON, "-c", text)
+    assert done.stdout == b"%d\n" % -signal.Signals[f"SIG{name}"]
+
+
+def test_a_signal_to_it(standing_in: Sigwrap) -> None:
+    """By the id that its parent knows it by."""
+    text = """
+import subprocess
+tool = "trap 'echo told; exit 5' TERM; echo ready; while :; do sleep 0.01; done"
+process = subprocess.Popen(["./tool", tool], stdout=subprocess.PIPE, text=True)
+assert process.stdout.readline() == "ready\\n"
+process.terminate()
+print(process.stdout.read().strip(), process.wait())
+"""
+    assert standing_in.run("--", *PYTHON, "-c", text).stdout == b"told 5\n"
+
+
+def test_the_order_of_its_lines(standing_in: Sigwrap) -> None:
+    tool = "i=0; while [ $i -lt 500 ]; do echo out $i; echo err $i >&2; i=$((i + 1)); done"
+    done = standing_in.run("--", "sh", "-c", 'exec 2>&1; ./tool "$1"', "sh", tool)
+    assert done.stdout == b"".join(b"out %d\nerr %d\n" % (i, i) for i in range(500))
+
+
+def test_its_streams_are_apart(standing_in: Sigwrap) -> None:
+    done = standing_in.run("--", "./tool", "echo out; echo err >&2; cat", input=b"in\n")
+    assert (done.stdout, done.stderr) == (b"out\nin\n", b"err\n")
+
+
+def test_the_end_of_its_input(standing_in: Sigwrap) -> None:
+    """It comes when the writer closes, and not before."""
+    process = standing_in.start("--", "./tool", "cat; echo over")
+    process.stdin.write(b"first\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == b"first\n"
+    process.stdin.close()
+    assert process.stdout.read() == b"over\n"
+    assert process.wait(PATIENCE_S) == 0
+    assert standing_in.run("--", "sh", "-c", "./tool cat </dev/null; echo $?").stdout == b"0\n"
+
+
+def test_a_reader_that_leaves(standing_in: Sigwrap) -> None:
+    done = standing_in.run("--", "bash", "-c", "./tool yes | head -1; echo ${PIPESTATUS[0]}")
+    assert done.stdout == b"y\n141\n"
+
+
+WRITE = (
+    f"import sys\nfor _ in range({TRANSFER_MB}): sys.stdout.buffer.write(bytes(range(256)) * 4096)"
+)
+
+
+@pytest.mark.parametrize("direction", ["out", "in"])
+def test_many_bytes(standing_in: Sigwrap, direction: str) -> None:
+    digest = hashlib.sha256()
+    for _ in range(TRANSFER_MB):
+        digest.update(BLOCK)
+    (standing_in.folder / "write.py").write_text(WRITE)
+    write = f"{' '.join(PYTHON)} {standing_in.folder}/write.py"
+    text, native = {
+        "out": (f"./tool '{write}' | sha256sum", f"{write} | sha256sum"),
+        "in": (f"{write} | ./tool sha256sum", f"{write} | sha256sum"),
+    }[direction]
+    took = []
+    for run, line in (
+        (standing_in.native, ("sh", "-c", native)),
+        (standing_in.run, ("--", "sh", "-c", text)),
+    ):
+        started = time.monotonic()
+        done = run(*line, within_s=TRANSFER_S)
+        took.append(time.monotonic() - started)
+        assert done.stdout.split()[:1] == [digest.hexdigest().encode()]
+    speeds = " against ".join(f"{TRANSFER_MB / each:.0f}" for each in reversed(took))
+    sys.stdout.write(f"{direction}: {speeds} MiB/s natively\n")
+
+
+@pytest.mark.skipif(shutil.which("less") is None, reason="needs less")
+def test_a_pager_keeps_the_terminal(standing_in: Sigwrap) -> None:
+    """Its keys, its size, Ctrl+Z and fg."""
+    text = standing_in.folder / "text"
+    text.write_text("".join(f"line-{number}.\n" for number in range(1, 200)))
+    script(standing_in.folder, "more", "#!/bin/sh\necho the original\n")
+    terminal = standing_in.on_terminal(
+        "--no-report", "--", "./more", str(text), env={"TERM": "vt100"}
+    )
+    output = terminal.output
+    terminal.resize(10, 40)
+    output.until(rb"line-1\.")
+    terminal.type("G")
+    output.until(rb"line-199\.")
+    terminal.type("g")
+    output.until(rb"line-1\.")
+    terminal.resize(30, 40)
+    output.until(rb"line-25\.")
+    terminal.press("z")
+    terminal.await_stop()
+    os.killpg(terminal.pid, signal.SIGCONT)
+    output.until(rb"line-25\.")
+    terminal.type(" ")
+    output.until(rb"line-50\.")
+    terminal.type("q")
+    assert terminal.await_status() == 0
+    assert b"the original" not in output.seen
+    assert len(standing_in.sealed_events("exec_redirected")) == 1
+
+
+EDIT = """
+import curses, signal
+def main(screen):
+    signal.signal(signal.SIGINT, lambda *_: None)
+    while True:
+        rows, columns = screen.getmaxyx()
+        screen.clear()
+        screen.addstr(0, 0, f"size-{rows}x{columns}.")
+        screen.refresh()
+        key = screen.getch()
+        if key == ord("q"):
+            break
+curses.wrapper(main)
+"""
+
+
+def test_a_full_screen_program(standing_in: Sigwrap) -> None:
+    (standing_in.folder / "edit.py").write_text(EDIT)
+    tool = f"exec {PYTHON[0]} -I {standing_in.folder}/edit.py"
+    line = ("--no-report", "--", "./tool", tool)
+    terminal = standing_in.on_terminal(*line, env={"TERM": "vt100"})
+    terminal.output.until(rb"size-\d+x\d+\.")
+    for rows, columns in ((20, 60), (31, 77)):
+        terminal.resize(rows, columns)
+        terminal.output.until(b"%dx%d" % (rows, columns))
+    terminal.type("q")
+    assert terminal.await_status() == 0
