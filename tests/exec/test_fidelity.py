@@ -157,29 +157,36 @@ def test_a_pager_keeps_the_terminal(standing_in: Sigwrap) -> None:
 
 
 EDIT = """
-import curses, signal
-def main(screen):
-    signal.signal(signal.SIGINT, lambda *_: None)
-    while True:
-        rows, columns = screen.getmaxyx()
-        screen.clear()
-        screen.addstr(0, 0, f"size-{rows}x{columns}.")
-        screen.refresh()
-        key = screen.getch()
-        if key == ord("q"):
+import os, select, signal, tty
+resized, tell = os.pipe()
+os.set_blocking(tell, False)
+signal.set_wakeup_fd(tell)
+signal.signal(signal.SIGWINCH, lambda *_: None)
+tty.setraw(0)
+while True:
+    columns, rows = os.get_terminal_size()
+    os.write(1, f"size-{rows}x{columns}.".encode())
+    if 0 in select.select([0, resized], [], [])[0]:
+        key = os.read(0, 1)
+        os.write(1, b"key-%d." % ord(key))
+        if key == b"q":
             break
-curses.wrapper(main)
+    else:
+        os.read(resized, 1)
 """
 
 
 def test_a_full_screen_program(standing_in: Sigwrap) -> None:
+    """Every key is its own, Ctrl+C and Ctrl+Z too, and it hears of every size."""
     (standing_in.folder / "edit.py").write_text(EDIT)
-    tool = f"exec {PYTHON[0]} -I {standing_in.folder}/edit.py"
-    line = ("--no-report", "--", "./tool", tool)
-    terminal = standing_in.on_terminal(*line, env={"TERM": "vt100"})
+    tool = f"exec {' '.join(PYTHON)} {standing_in.folder}/edit.py"
+    terminal = standing_in.on_terminal("--no-report", "--", "./tool", tool)
     terminal.output.until(rb"size-\d+x\d+\.")
     for rows, columns in ((20, 60), (31, 77)):
         terminal.resize(rows, columns)
-        terminal.output.until(b"%dx%d" % (rows, columns))
+        terminal.output.until(b"size-%dx%d" % (rows, columns))
+    for key in "cz":
+        terminal.press(key)
+        terminal.output.until(b"key-%d" % (ord(key) - ord("a") + 1))
     terminal.type("q")
     assert terminal.await_status() == 0
