@@ -121,8 +121,10 @@ def registers(tid: int) -> Registers:
     return dict(zip(_REGISTER_NAMES, _REGISTERS.unpack(buffer.raw), strict=True))
 
 
-def error_in(values: Registers) -> int:
-    """The errno that a call gives back; 0 where it will be made again."""
+def error_in(values: Registers, calls: frozenset[int]) -> int:
+    """The errno that one of `calls` gives back; 0 where it will be made again, or is over."""
+    if values["orig_rax"] not in calls:
+        return 0
     error = -(values["rax"] & 0xFFFFFFFF) & 0xFFFFFFFF  # 32 bits: an i386 caller has no more
     return error if 0 < error < _FIRST_RESTART else 0
 

@@ -36,6 +36,8 @@ NUMBERS: dict[int, dict[str, int]] = {
     },
 }
 
+EXECS = frozenset(numbers[name] for numbers in NUMBERS.values() for name in ("execve", "execveat"))
+
 F_SETOWN = 8
 F_SETSIG = 10
 F_SETOWN_EX = 15

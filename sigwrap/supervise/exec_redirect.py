@@ -30,7 +30,7 @@ from sigwrap.kernel import ptrace
 from sigwrap.kernel.memory import Memory, Unreadable
 from sigwrap.kernel.ptrace import Registers
 from sigwrap.kernel.seccomp import Request
-from sigwrap.kernel.syscalls import AUDIT_ARCH_I386, NUMBERS
+from sigwrap.kernel.syscalls import AUDIT_ARCH_I386, EXECS, NUMBERS
 
 _PROTECTION = mmap.PROT_READ | mmap.PROT_WRITE
 _MAP_FLAGS = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
@@ -197,7 +197,7 @@ class Redirection:
         found = ptrace.registers(self._tid)
         self.error = errno.EACCES
         if self._step is _Step.LEAVING:
-            self.error = ptrace.error_in(found) or errno.EACCES
+            self.error = ptrace.error_in(found, EXECS) or errno.EACCES
         saved = self._saved or found
         failed = {**saved, "rax": -errno.EACCES, "orig_rax": _NO_CALL}
         ptrace.set_registers(self._tid, failed)

@@ -26,6 +26,7 @@ from sigwrap.kernel import procfs, ptrace
 from sigwrap.kernel.memory import Unreadable
 from sigwrap.kernel.ptrace import Gone, NotTraceable
 from sigwrap.kernel.seccomp import Listener, Request
+from sigwrap.kernel.syscalls import EXECS
 from sigwrap.session.lineage import Process
 from sigwrap.session.masking import masked
 from sigwrap.supervise.exec_environment import Variables, add_to_new_image
@@ -199,7 +200,7 @@ class Verifier:
             return done
         # It returned from the exec. A group stop goes on after the detach, as its parent expects.
         is_event = wait_status >> 16
-        error = 0 if held.refused else ptrace.error_in(ptrace.registers(held.tid))
+        error = 0 if held.refused else ptrace.error_in(ptrace.registers(held.tid), EXECS)
         if error:
             self._note_failure(held, error)
         ptrace.detach(held.tid, 0 if is_event else os.WSTOPSIG(wait_status))
