@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from harness import (
     EXECS,
-    IS_BINARY,
     PATIENCE_S,
     PYTHON,
     REFUSED,
