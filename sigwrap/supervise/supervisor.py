@@ -244,9 +244,14 @@ class Supervisor:
         Both from here: a SIGSTOP by itself could come after our SIGCONT and would last."""
         if os.WIFCONTINUED(wait_status):
             self._continue_front()
-        elif os.WSTOPSIG(wait_status) == signal.SIGSTOP or self._approvals.holds_terminal or self._bootloader_stops_at(os.WSTOPSIG(wait_status)):
             return
-        elif (found := procfs.stat(self._launched.pid)) is not None and found.state == "T":
+        number = os.WSTOPSIG(wait_status)
+        if number == signal.SIGSTOP or self._approvals.holds_terminal:
+            return
+        if self._bootloader_stops_at(number):
+            return
+        found = procfs.stat(self._launched.pid)
+        if found is not None and found.state == "T":
             # Else a shell has continued it by now: a stop that comes late would look like another.
             self._front_stopped = kernel_process.send(self._waited_for_pid, signal.SIGSTOP)
 
