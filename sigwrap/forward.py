@@ -24,7 +24,15 @@ from sigwrap.kernel import libc, procfs
 from sigwrap.kernel import process as kernel_process
 from sigwrap.kernel.descriptors import release_inherited, reserve_standard_streams
 from sigwrap.kernel.sigfd import SignalFd, SignalInfo
-from sigwrap.session.interrupts import Announce, Arrived, Command, Escalate, Interrupts, PassOn
+from sigwrap.session.interrupts import (
+    Announce,
+    Arrived,
+    BootloaderCopies,
+    Command,
+    Escalate,
+    Interrupts,
+    PassOn,
+)
 from sigwrap.supervise.channel import (
     Channel,
     CommandEnded,
@@ -214,6 +222,7 @@ class _Alone(_Front):
         self, signals: SignalFd, child: int, bootloader_pid: int, grace_s: float | None
     ) -> None:
         super().__init__(signals, child, bootloader_pid)
+        self._copies = BootloaderCopies(bootloader_pid)
         self._grace_s = grace_s
         self._kill_at: float | None = None
 
@@ -226,6 +235,8 @@ class _Alone(_Front):
         self._kill_tree("the grace ran out")
 
     def _on_forwardable(self, info: SignalInfo) -> None:
+        if self._copies.has_copy(info.number, info.sender_pid, time.monotonic()):
+            return
         if not (info.is_from_terminal and _shares_our_group(self._child)):
             kernel_process.send(self._child, info.number)
         if info.number in self._ENDING and self._grace_s is not None and self._kill_at is None:

@@ -53,11 +53,6 @@ def requests_from_events(events: Iterable[Event]) -> Iterator[tuple[Event, Reque
             yield event, _signal_request(event.payload)
 
 
-def programs_payload(programs: Iterable[Program]) -> list[dict[str, Any]]:
-    """For the `programs` of an exec event, from which the request can be rebuilt."""
-    return [{"path": each.path, "name": each.name, "argv": list(each.argv)} for each in programs]
-
-
 def generate_policy(events: Iterable[Event], *, name: str) -> str:
     profile = _Profile()
     for event, request in requests_from_events(events):

@@ -6,7 +6,7 @@ every program that has no handler for it (Python's KeyboardInterrupt, pytest, ma
 half of the grace before the SIGTERM; any other COMMAND gets the SIGTERM at once.
 
 One key press may arrive twice: the bootloader of a one-file binary gets the terminal's signal as
-well and forwards a copy, in either order; timeout(1) signals its child and then the group. Two
+well and forwards a copy (BootloaderCopies); timeout(1) signals its child and then the group. Two
 presses of a key always come from the terminal, so those always count.
 """
 
@@ -21,6 +21,23 @@ INTERRUPTS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIG
 
 _ECHO_WINDOW_S = 0.3
 _COPY_WINDOW_S = 2.0  # a loaded machine may run the bootloader late
+
+
+class BootloaderCopies:
+    """The bootloader was there before us, and the kernel signals a group's newest process first:
+    a copy never comes before its original."""
+
+    def __init__(self, bootloader_pid: int) -> None:
+        self._bootloader_pid = bootloader_pid
+        self._originals: dict[int, float] = {}  # number -> when
+
+    def has_copy(self, number: int, sender_pid: int, now: float) -> bool:
+        """Of a signal that went to the whole group, and has arrived before."""
+        if sender_pid == self._bootloader_pid != 0:
+            original = self._originals.pop(number, None)
+            return original is not None and now - original <= _COPY_WINDOW_S
+        self._originals[number] = now
+        return False
 
 
 class Arrived(NamedTuple):
@@ -63,6 +80,7 @@ class Interrupts:
     def __init__(self, *, grace_s: float, bootloader_pid: int = 0) -> None:
         self._grace_s = grace_s
         self._bootloader_pid = bootloader_pid
+        self._copies = BootloaderCopies(bootloader_pid)
         self._state = _State.RUNNING
         self._terminate_at: float | None = None
         self._kill_at: float | None = None
@@ -116,20 +134,14 @@ class Interrupts:
         return (Escalate(reason=reason),)
 
     def _is_echo(self, arrived: Arrived, now: float) -> bool:
-        if self._last is None or arrived.number != self._last[0].number:
-            return False
-        last, at = self._last
-        age_s = now - at
-        if self._is_copy(arrived) and not self._is_copy(last):
-            return age_s <= _COPY_WINDOW_S
-        if age_s > _ECHO_WINDOW_S:
-            return False
-        if self._is_copy(last) and not self._is_copy(arrived):
-            self._last = (arrived, at)  # the copy overtook its original; the next one is a press
+        if self._copies.has_copy(arrived.number, arrived.sender_pid, now):
             return True
-        if arrived.number not in INTERRUPTS:
+        if self._last is None or arrived.from_terminal or arrived.number not in INTERRUPTS:
             return False  # a program that sends SIGUSR1 twice means two
-        return not arrived.from_terminal and arrived.sender_pid == last.sender_pid
-
-    def _is_copy(self, arrived: Arrived) -> bool:
-        return not arrived.from_terminal and arrived.sender_pid == self._bootloader_pid != 0
+        last, at = self._last
+        return (
+            last.number == arrived.number
+            and not last.from_terminal
+            and last.sender_pid in (arrived.sender_pid, self._bootloader_pid)
+            and now - at <= _ECHO_WINDOW_S
+        )

@@ -109,6 +109,8 @@ class Session:
         database.close()
         if application_id == APPLICATION_ID:
             raise StoreError(f"{self.path} was written by a newer sigwrap", "read it with that")
+        if application_id == schema_version == 0 and self.running:
+            raise StoreError(f"{self.path} has only just been begun", "try again")
         raise StoreError(f"{self.path} is not an event log of sigwrap")
 
 

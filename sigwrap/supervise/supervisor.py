@@ -77,6 +77,7 @@ class Supervisor:
         self._launched = launched
         self._front = front
         self._waited_for_pid = waited_for_pid
+        self._bootloader_pid = 0 if waited_for_pid == front_pid else waited_for_pid
         self._front_stopped = False
         self._front_heard_out = False
         self._front_watched = True
@@ -243,11 +244,25 @@ class Supervisor:
         Both from here: a SIGSTOP by itself could come after our SIGCONT and would last."""
         if os.WIFCONTINUED(wait_status):
             self._continue_front()
-        elif os.WSTOPSIG(wait_status) == signal.SIGSTOP or self._approvals.holds_terminal:
             return
-        elif (found := procfs.stat(self._launched.pid)) is not None and found.state == "T":
+        number = os.WSTOPSIG(wait_status)
+        if number == signal.SIGSTOP or self._approvals.holds_terminal:
+            return
+        if self._bootloader_stops_at(number):
+            return
+        found = procfs.stat(self._launched.pid)
+        if found is not None and found.state == "T":
             # Else a shell has continued it by now: a stop that comes late would look like another.
             self._front_stopped = kernel_process.send(self._waited_for_pid, signal.SIGSTOP)
+
+    def _bootloader_stops_at(self, number: int) -> bool:
+        """Where the whole group got the signal, which is blocked here, it stops by itself; a stop
+        of ours on top could come after the shell's SIGCONT."""
+        return (
+            self._bootloader_pid != 0
+            and number in signal.sigpending()
+            and number not in procfs.caught_signals(self._bootloader_pid)
+        )
 
     def _continue_front(self) -> None:
         if self._front_stopped:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sigwrap.model import Event
 from sigwrap.policy.engine import Engine
-from sigwrap.policy.generate import generate_policy, programs_payload, requests_from_events
+from sigwrap.policy.generate import generate_policy, requests_from_events
 from sigwrap.policy.request import Action, CommandRequest, Program, SignalRequest, TargetType
 
 
@@ -94,7 +94,7 @@ def test_recorded_programs_bring_the_whole_request_back(parse):
         Program(path="/w/run", name="run", argv=("run",)),
         Program(path="/usr/bin/dash", name="sh", argv=("sh", "/w/run")),
     )
-    recorded = ran("/w/run", programs=programs_payload(programs))
+    recorded = ran("/w/run", programs=_recorded(programs))
     ((_, request),) = requests_from_events([recorded])
     assert request == CommandRequest(programs=programs, depth=1)
     policy = generate_policy([recorded], name="p")
@@ -128,3 +128,7 @@ def test_a_redirected_signal_is_asked_for_as_it_was_sent():
     ((_, request),) = requests_from_events([redirected])
     assert request.signal == 9
     assert TargetType.DESCENDANTS in request.target_types
+
+
+def _recorded(programs):
+    return [{"path": each.path, "name": each.name, "argv": list(each.argv)} for each in programs]

@@ -16,7 +16,7 @@ from sigwrap.model import Event
 from sigwrap.policy.document import Source
 from sigwrap.policy.engine import Engine, Facts
 from sigwrap.policy.explain import explain_command, explain_signal
-from sigwrap.policy.generate import generate_policy, programs_payload, requests_from_events
+from sigwrap.policy.generate import generate_policy, requests_from_events
 from sigwrap.policy.parse import parse_policy
 from sigwrap.policy.request import (
     DEFAULT_RULE,
@@ -202,7 +202,7 @@ def _exec_event(request):
         "argv": list(first.argv),
         "depth": request.depth,
         "truncated": request.truncated,
-        "programs": programs_payload(request.programs),
+        "programs": _recorded(request.programs),
     }
     return Event(seq=1, time_ns=0, type="exec_audited", pid=1, payload=payload, hash="")
 
@@ -281,3 +281,7 @@ def _fuzz_target():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def _recorded(programs):
+    return [{"path": each.path, "name": each.name, "argv": list(each.argv)} for each in programs]

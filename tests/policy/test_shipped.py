@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
+from pathlib import Path
 
 import pytest
 
-import sigwrap
 from sigwrap.errors import PolicyError
 from sigwrap.policy.cases import command_request, run_cases
 from sigwrap.policy.engine import Engine
@@ -24,8 +23,8 @@ def load(name):
 
 
 def test_the_list_is_what_is_in_the_folder():
-    folder = os.path.join(os.path.dirname(sigwrap.__file__), "policies")
-    assert {f"{name}.yaml" for name in SHIPPED} == set(os.listdir(folder))
+    folder = Path(__file__).parents[2] / "policies"
+    assert {f"{name}.yaml" for name in SHIPPED} == {each.name for each in folder.iterdir()}
 
 
 @pytest.mark.parametrize("name", SHIPPED)

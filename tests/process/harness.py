@@ -317,6 +317,24 @@ def await_state(pid: int, states: str, within_s: float = PATIENCE_S) -> None:
     await_that(lambda: (s := procfs.stat(pid)) is not None and s.state in states, within_s)
 
 
+def await_key_taken(outermost: int, number: int = signal.SIGINT) -> None:
+    """By sigwrap's processes that pass it on. A signal that still waits for one of them would
+    swallow the next of its number: no two keys of a person are that close."""
+    processes = [outermost, *children(outermost)] if IS_BINARY else [outermost]
+    for pid in processes:
+        await_that(lambda pid=pid: not _is_pending(pid, number))  # type: ignore[misc]
+
+
+def _is_pending(pid: int, number: int) -> bool:
+    """Also while its handler runs."""
+    found = procfs.stat(pid)
+    if found is None:
+        return False
+    status = Path(f"/proc/{pid}/status").read_text()
+    (pending,) = re.findall(r"^ShdPnd:\t(\w+)$", status, re.MULTILINE)
+    return found.state != "S" or bool(int(pending, 16) >> (number - 1) & 1)
+
+
 def await_that(holds: Callable[[], bool], within_s: float = PATIENCE_S) -> None:
     """For what announces itself to nobody. Yields the processor between looks."""
     deadline = time.monotonic() + within_s

@@ -89,14 +89,26 @@ def test_the_bootloaders_copy_is_no_second_press() -> None:
     assert names(interrupts.signal(key(), 1.6)) == ["escalate: second interrupt"]
 
 
-def test_nor_is_the_press_that_its_copy_overtook() -> None:
+def test_a_copy_stands_for_a_press_that_was_merged_with_the_copy_before() -> None:
+    """A signal that is pending swallows the next one of its number."""
     interrupts = machine()
-    assert names(interrupts.signal(sent(signal.SIGINT, BOOTLOADER), 0.0)) == [
-        "announce",
-        "pass on SIGTERM",
+    interrupts.signal(key(handled=True), 0.0)
+    assert names(interrupts.signal(sent(signal.SIGINT, BOOTLOADER), 0.01)) == []
+    assert names(interrupts.signal(sent(signal.SIGINT, BOOTLOADER), 0.02)) == [
+        "escalate: second interrupt"
     ]
-    assert names(interrupts.signal(key(), 0.01)) == []
-    assert names(interrupts.signal(key(), 0.1)) == ["escalate: second interrupt"]
+
+
+def test_a_press_soon_after_a_kill_of_the_outer_process_is_the_second() -> None:
+    interrupts = machine()
+    interrupts.signal(sent(signal.SIGINT, BOOTLOADER), 0.0)
+    assert names(interrupts.signal(key(), 0.01)) == ["escalate: second interrupt"]
+
+
+def test_without_a_bootloader_the_sender_0_is_nobodys_copy() -> None:
+    interrupts = Interrupts(grace_s=GRACE_S)
+    interrupts.signal(key(), 0.0)
+    assert names(interrupts.signal(sent(signal.SIGINT), 0.01)) == ["escalate: second interrupt"]
 
 
 def test_two_kills_of_the_outer_process_are_two() -> None:

@@ -210,6 +210,15 @@ def test_what_is_no_log_of_ours_is_refused(tmp_path: Path) -> None:
             seqs(Session("s1", str(path)))
 
 
+def test_a_database_that_is_being_made_says_so(tmp_path: Path) -> None:
+    log = SessionLog.create(str(tmp_path), "s1")
+    os.truncate(log.path, 0)
+    for suffix in ("-wal", "-shm"):
+        os.unlink(log.path + suffix)
+    with pytest.raises(StoreError, match="only just been begun"):
+        Session("s1", log.path).last()
+
+
 def test_a_damaged_file_is_an_error_with_its_name(record: Recorder) -> None:
     log = record(exits=400)
     log.close()
