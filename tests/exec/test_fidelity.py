@@ -12,9 +12,10 @@ import sys
 import time
 
 import pytest
-from harness import PATIENCE_S, PYTHON, Sigwrap, script
+from harness import PATIENCE_S, PYTHON, Sigwrap, await_state, script, tree
 
 from policies import policy
+from sigwrap.kernel import procfs
 
 TRANSFER_MB = int(os.environ.get("SIGWRAP_TRANSFER_MB", "1"))
 TRANSFER_S = PATIENCE_S + TRANSFER_MB / 20
@@ -146,6 +147,8 @@ def test_a_pager_keeps_the_terminal(standing_in: Sigwrap) -> None:
     output.until(rb"line-25\.")
     terminal.press("z")
     terminal.await_stop()
+    (pager,) = (pid for pid in tree(terminal.pid) if procfs.comm(pid) == "less")
+    await_state(pager, "T")  # it puts the terminal in order first
     os.killpg(terminal.pid, signal.SIGCONT)
     output.until(rb"line-25\.")
     terminal.type(" ")
