@@ -45,6 +45,10 @@ def encode_payload(type_name: str, payload: Payload) -> str:
     start = _VERSION_MEMBER.get(type_name)
     if start is None:
         raise InternalError(f"there is no event type {type_name!r}", "add it to EVENT_TYPES")
+    base64 = payload.get("base64") if type_name == "io_recorded" else None
+    if base64:  # most of its row, and nothing in it to escape: looking for that takes half the time
+        others = _encode_json({name: each for name, each in payload.items() if name != "base64"})
+        return f'{start},{others[1:-1]},"base64":"{base64}"}}'
     members = _encode_json(payload)
     return f"{start},{members[1:]}" if payload else start + "}"
 

@@ -14,6 +14,7 @@ import signal
 import socket
 
 from sigwrap.kernel.descriptors import reserve_standard_streams
+from sigwrap.kernel.sigfd import SignalFd
 from sigwrap.status import NOT_EXECUTABLE, NOT_FOUND
 from sigwrap.stub.stand_in import Lost, StandIn, end_like, take_signals
 
@@ -33,8 +34,12 @@ def stand_in_for(path: str, argv: list[str], ignored_signals: frozenset[int]) ->
             os._exit(NOT_EXECUTABLE)
     theirs.close()
     _close_others(keep={0, 1, 2, ours.fileno(), signals.fd})
+    return end_with(path, ours, command, signals)
+
+
+def end_with(path: str, supervisor: socket.socket, command: int, signals: SignalFd) -> int:
     try:
-        status = StandIn(ours, command, signals).run()
+        status = StandIn(supervisor, command, signals).run()
     except Lost as lost:
         _say(path, str(lost))
         try:

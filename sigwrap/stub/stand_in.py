@@ -206,7 +206,7 @@ class StandIn:
         except ChildProcessError:
             return
         if found is not None and found.si_status != signal.SIGSTOP:
-            os.kill(os.getpid(), signal.SIGSTOP)  # the shell that waits for us has to see it
+            _stop_like(found.si_status)  # the shell that waits for us has to see it
 
     def _shares_our_group(self) -> bool:
         try:
@@ -361,6 +361,13 @@ def _let_go(fd: int) -> None:
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     os.dup2(null, fd, inheritable=False)
     os.close(null)
+
+
+def _stop_like(number: int) -> None:
+    """Until somebody continues us."""
+    before = signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+    os.kill(os.getpid(), number)
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def end_like(status: int) -> int:

@@ -385,10 +385,11 @@ class Recording:
 
     def _take_input(self, payload: bytes) -> None:
         given = self._input
-        if not given.is_open:
-            return  # it was on its way when the command stopped reading
-        if given.ends or len(given.data) + len(payload) > WINDOW_BYTES:
+        if given.ends or given.received + len(payload) - given.passed > WINDOW_BYTES:
             raise BrokenProtocol("more input than was asked for")
+        if not given.is_open:  # it was on its way when the command stopped reading
+            given.received += len(payload)
+            return
         if payload:
             recorded = io_payload("stdin", given.received, payload)
             if not self._recorder.record("io_recorded", self.command.pid, recorded):
