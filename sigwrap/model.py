@@ -227,6 +227,12 @@ def _types() -> tuple[EventType, ...]:
 EVENT_TYPES: dict[str, EventType] = {kind.name: kind for kind in _types()}
 
 
+class Base64(str):
+    """Known to hold nothing that JSON escapes."""
+
+    __slots__ = ()
+
+
 def io_payload(stream: str, offset: int, data: bytes) -> Payload:
     payload: Payload = {"stream": stream, "offset": offset, "size": len(data)}
     if b"\0" not in data:
@@ -234,11 +240,11 @@ def io_payload(stream: str, offset: int, data: bytes) -> Payload:
             return {**payload, "text": data.decode()}
         except UnicodeDecodeError:
             pass
-    return {**payload, "base64": b2a_base64(data, newline=False).decode("ascii")}
+    return {**payload, "base64": Base64(b2a_base64(data, newline=False), "ascii")}
 
 
 def recorded_bytes(payload: Payload) -> bytes:
     """ValueError where the payload is no io_payload."""
     if isinstance(text := payload.get("text"), str):
         return text.encode("utf-8", "surrogateescape")
-    return a2b_base64(str(payload.get("base64", "")))
+    return a2b_base64(str(payload.get("base64", "")), strict_mode=True)

@@ -1,4 +1,6 @@
-"""What the supervisor and a stub tell each other: 1 byte type, 4 bytes length (big-endian), payload.
+"""What the supervisor and a stub tell each other.
+
+A frame is 1 byte type, 4 bytes length (big-endian), and the payload:
 
     READY            to the stub: its command runs
     STDOUT, STDERR   to the stub: data, and empty at its end; back: how much has been written in all

@@ -163,9 +163,7 @@ class StandIn:
 
     def _send(self) -> None:
         try:
-            sent = self._supervisor.send(
-                self._to_send, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
-            )
+            sent = self._supervisor.send(self._to_send, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
         except BlockingIOError:
             return
         except OSError:

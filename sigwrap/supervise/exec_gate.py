@@ -537,9 +537,7 @@ class _Exec:
         return self._gate._recorder.record(event, self._process.pid, payload)
 
 
-def _noting(
-    recordings: Recordings, stub: Process, expected: Expected
-) -> Callable[[int], str]:
+def _noting(recordings: Recordings, stub: Process, expected: Expected) -> Callable[[int], str]:
     def note(_pid: int) -> str:
         recordings.expect(stub, expected)
         return ""

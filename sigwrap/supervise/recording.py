@@ -183,8 +183,9 @@ class Recording:
         self._is_over = True
         for fd in (self._to_stub.fileno(), *self._pidfds):
             self._loop.unwatch(fd)
-        for stream in (self._input, *self._outputs.values()):
-            self._close(stream)
+        self._close(self._input)
+        for output in self._outputs.values():
+            self._close(output)
         for fd in self._pidfds:
             os.close(fd)
         if self._input.left >= 0:
@@ -360,13 +361,13 @@ class Recording:
             return
         try:
             for kind, payload in self._decoder.feed(data):
-                if self._is_over:
-                    return
                 self._on_frame(kind, payload)
         except BrokenProtocol as broken:
             self._drop(f"its stub broke the protocol: {broken}")
 
     def _on_frame(self, kind: Kind, payload: bytes) -> None:
+        if self._is_over:
+            return
         match kind:
             case Kind.STDOUT | Kind.STDERR:
                 output = self._outputs[kind]
