@@ -229,11 +229,11 @@ class Recording:
         found = procfs.stat(self.command.pid)
         ended = found is not None and found.start_time == self.command.start_time
         self._status = os.waitstatus_to_exitcode(found.exit_status) if found and ended else 0
+        self._finish_input()  # the stub has to know what to give back before it hears of the exit
         for kind, output in self._outputs.items():
             if output.is_open:
                 output.left = _bytes_in(output.fd)
                 self._read_on(kind, output)
-        self._finish_input()
         self._finish()
 
     def _finish(self) -> None:
