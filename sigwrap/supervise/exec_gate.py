@@ -284,7 +284,7 @@ class _Exec:
         if not self._let_go_on(
             decision, "exec_allowed", expected.variables, recording.command_runs
         ):
-            recording.end("the command did not run")
+            recording.drop("the command was refused")
 
     # Going on
 

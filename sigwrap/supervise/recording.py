@@ -167,7 +167,7 @@ class Recording:
         for kind, output in self._outputs.items():
             self._watch_output(kind, output)
         loop.watch(pidfds[0], self._on_command_ended)
-        loop.watch(pidfds[1], lambda _: self._drop("its stub has ended"))
+        loop.watch(pidfds[1], lambda _: self.drop("its stub has ended"))
 
     def command_runs(self, pid: int) -> str:
         """At its exec stop: why it must not."""
@@ -203,7 +203,7 @@ class Recording:
         )
         self._over()
 
-    def _drop(self, reason: str) -> None:
+    def drop(self, reason: str) -> None:
         """The command doesn't go on without its stub: whoever waits for it wouldn't know."""
         if self._is_over:
             return
@@ -277,7 +277,7 @@ class Recording:
         if data:
             payload = io_payload(_STREAMS[kind], output.sent, data)
             if not self._recorder.record("io_recorded", self.command.pid, payload):
-                self._drop("the event log can't be written")
+                self.drop("the event log can't be written")
                 return
             output.sent += len(data)
             self._queue(frame(kind, data))
@@ -357,13 +357,13 @@ class Recording:
         except OSError:
             data = b""
         if not data:
-            self._drop("its stub hung up")
+            self.drop("its stub hung up")
             return
         try:
             for kind, payload in self._decoder.feed(data):
                 self._on_frame(kind, payload)
         except BrokenProtocol as broken:
-            self._drop(f"its stub broke the protocol: {broken}")
+            self.drop(f"its stub broke the protocol: {broken}")
 
     def _on_frame(self, kind: Kind, payload: bytes) -> None:
         if self._is_over:
@@ -394,7 +394,7 @@ class Recording:
         if payload:
             recorded = io_payload("stdin", given.received, payload)
             if not self._recorder.record("io_recorded", self.command.pid, recorded):
-                self._drop("the event log can't be written")
+                self.drop("the event log can't be written")
                 return
             given.received += len(payload)
             given.data += payload

@@ -14,6 +14,7 @@ import pytest
 from harness import (
     PATIENCE_S,
     PYTHON,
+    UNDER_TEST,
     Roles,
     Sigwrap,
     Watch,
@@ -87,6 +88,25 @@ def test_what_it_reads_and_writes_is_in_the_log(wrapped: Sigwrap) -> None:
     (allowed,) = [each for each in wrapped.events("exec_allowed") if each.pid == ended.pid][:1]
     assert allowed.payload["rule_name"] == "recorder"
     assert ended.payload["stub_pid"] == redirected.pid
+
+
+def test_replay_shows_what_was_recorded(wrapped: Sigwrap) -> None:
+    program = "import subprocess; [subprocess.run(['./tool', word]) for word in 'ab']"
+    text = '#!/bin/sh\nprintf "$1\\\\377\\\\n"; echo e >&2\n'
+    done = wrapped.run(*prepared(wrapped, text), *PYTHON, "-c", program)
+    assert (done.stdout, done.stderr) == (b"a\xff\nb\xff\n", b"e\ne\n")
+    _, second = [each.pid for each in wrapped.sealed_events("recording_ended")]
+    replay = (UNDER_TEST, "replay", "--instant")
+    assert wrapped.native(*replay, "--recorded", "stdout").stdout == done.stdout
+    only = wrapped.native(*replay, "--recorded", "stdout", "--pid", str(second))
+    assert only.stdout == b"b\xff\n"
+    assert b"stderr  2 B  e\\n" in wrapped.native(*replay).stdout
+    report = wrapped.native(UNDER_TEST, "report").stdout.decode()
+    assert f"pid {second}  stdin 0 B, stdout 3 B, stderr 2 B  the command ended" in report
+    for words in (["--pid", "1"], ["--recorded", "stdout", "--json"]):
+        refused = wrapped.native(*replay, *words)
+        assert refused.returncode == 125
+        assert refused.stderr.count(b"\n") == 1
 
 
 def test_the_order_within_each_stream(wrapped: Sigwrap) -> None:
@@ -347,6 +367,16 @@ def test_few_descriptors(wrapped: Sigwrap, limit: int) -> None:
         assert b"too few descriptors" in done.stderr
         (denied,) = wrapped.sealed_events("exec_denied")
         assert "too few descriptors" in denied.payload["reason"]
+
+
+def test_a_full_descriptor_table(wrapped: Sigwrap, compiled: Path) -> None:
+    """Refused in our words, where what is open would stay open in the stub."""
+    line = prepared(wrapped, "#!/bin/sh\necho replaced\n")
+    done = wrapped.run(*line, str(compiled / "call"), "fulltable", str(wrapped.folder / "tool"))
+    ran = b"replaced\n" in done.stdout
+    assert ran or b"too few descriptors" in done.stderr
+    assert len(wrapped.sealed_events("exec_redirected" if ran else "exec_denied")) == 1
+    assert not (wrapped.folder / "original-ran").exists()
 
 
 def test_closed_streams_stay_ours(wrapped: Sigwrap) -> None:
