@@ -5,6 +5,7 @@ Docs and tests are generated from EVENT_TYPES; a type that isn't here can't be w
 
 from __future__ import annotations
 
+from binascii import a2b_base64, b2a_base64
 from typing import Any, NamedTuple
 
 Payload = dict[str, Any]
@@ -113,6 +114,25 @@ def _types() -> tuple[EventType, ...]:
             "replacement_argv",
             "replacement_env",
             "via",
+            "record",
+        ),
+        event(
+            "io_recorded",
+            "a piece of what a recorded command read or wrote, before it was passed on",
+            "stream",
+            "offset",
+            "size",
+            "text",
+            "base64",  # where it is no text
+        ),
+        event(
+            "recording_ended",
+            "a recorded command's input and output are over",
+            "stub_pid",
+            "stdin",
+            "stdout",
+            "stderr",
+            "reason",
         ),
         event(
             "exec_verification_failed",
@@ -212,3 +232,26 @@ def _types() -> tuple[EventType, ...]:
 
 
 EVENT_TYPES: dict[str, EventType] = {kind.name: kind for kind in _types()}
+
+
+class Base64(str):
+    """Known to hold nothing that JSON escapes."""
+
+    __slots__ = ()
+
+
+def io_payload(stream: str, offset: int, data: bytes) -> Payload:
+    payload: Payload = {"stream": stream, "offset": offset, "size": len(data)}
+    if b"\0" not in data:
+        try:
+            return {**payload, "text": data.decode()}
+        except UnicodeDecodeError:
+            pass
+    return {**payload, "base64": Base64(b2a_base64(data, newline=False), "ascii")}
+
+
+def recorded_bytes(payload: Payload) -> bytes:
+    """ValueError where the payload is no io_payload."""
+    if isinstance(text := payload.get("text"), str):
+        return text.encode("utf-8", "surrogateescape")
+    return a2b_base64(str(payload.get("base64", "")), strict_mode=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 
 _LIBRARY_PATH = b"LD_LIBRARY_PATH"
 _ORIGINAL_LIBRARY_PATH = b"LD_LIBRARY_PATH_ORIG"
@@ -34,3 +35,14 @@ def original_environment(environment: dict[bytes, bytes]) -> dict[bytes, bytes]:
     if _ORIGINAL_LIBRARY_PATH in environment:
         restored[_LIBRARY_PATH] = environment[_ORIGINAL_LIBRARY_PATH]
     return restored
+
+
+def variables_of_the_unpacked(environment: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+    """By these a process of the same file takes the unpacked folder that is there already."""
+    if not unpacked_folder():
+        return {}
+    return {
+        name: value
+        for name, value in environment.items()
+        if name.startswith(b"_PYI_") or name == _LIBRARY_PATH
+    }

@@ -18,7 +18,10 @@ def note(text: str, program: str = "sigwrap") -> None:
 
 
 def _write(fd: int, text: str) -> None:
+    out_bytes(text.encode("utf-8", "backslashreplace"), fd)
+
+
+def out_bytes(data: bytes, fd: int = 1) -> None:
     # Unbuffered: sigwrap forks, and a buffer would be written once by each copy.
-    data = text.encode("utf-8", "backslashreplace")
     while data:
         data = data[os.write(fd, data) :]

@@ -13,8 +13,9 @@ from typing import Annotated
 
 import typer
 
-from sigwrap.cli.output import out
+from sigwrap.cli.output import out, out_bytes
 from sigwrap.errors import UsageError
+from sigwrap.escape import printable
 from sigwrap.model import Event
 from sigwrap.report.documents import (
     event_json,
@@ -22,7 +23,7 @@ from sigwrap.report.documents import (
     sessions_json,
     verification_json,
 )
-from sigwrap.report.replay import in_rhythm, state_after, timeline_line
+from sigwrap.report.replay import in_rhythm, recorded, state_after, timeline_line
 from sigwrap.report.sessions import render_sessions
 from sigwrap.report.style import Style
 from sigwrap.report.summary import Ending, SummaryFold
@@ -36,6 +37,12 @@ from sigwrap.store.location import default_store
 class Format(Enum):
     TEXT = "text"
     JSON = "json"
+
+
+class Stream(Enum):
+    STDIN = "stdin"
+    STDOUT = "stdout"
+    STDERR = "stderr"
 
 
 StoreOption = Annotated[
@@ -114,6 +121,21 @@ def replay(
             "--until", metavar="SEQ", help="The state after that event.", show_default=False
         ),
     ] = None,
+    stream: Annotated[
+        Stream | None,
+        typer.Option(
+            "--recorded",
+            help="Instead of events, what recorded commands read or wrote, byte for byte; "
+            "a terminal gets it without control characters.",
+            show_default=False,
+        ),
+    ] = None,
+    pid: Annotated[
+        int | None,
+        typer.Option(
+            metavar="PID", help="With --recorded: of this command only.", show_default=False
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show a session's events in the rhythm in which they happened."""
@@ -123,6 +145,10 @@ def replay(
         raise UsageError("--instant and --speed exclude each other")
     if until is not None and until < 1:
         raise UsageError(f"--until {until}: the first event has number 1")
+    if stream is None and pid is not None:
+        raise UsageError("--pid goes with --recorded")
+    if stream is not None and (until is not None or as_json):
+        raise UsageError("--recorded goes with neither --until nor --json")
     opened = open_session(_store(store), session)
     if until is not None:
         summary = state_after(opened.events(), until)
@@ -132,6 +158,11 @@ def replay(
     events = opened.events()
     if not instant:
         events = in_rhythm(events, speed or 1.0, time.sleep)
+    if stream is not None:
+        with _reader_may_leave():
+            for data in recorded(events, stream.value, pid):
+                out_bytes(_harmless(data) if sys.stdout.isatty() else data)
+        return
     with _reader_may_leave():
         for line in map(event_json, events) if as_json else _timeline(events):
             out(line)
@@ -159,6 +190,12 @@ def verify(
             out(render_verification(opened.id, verification, running, _style()))
     if verification.outcome is not Outcome.INTACT:
         raise typer.Exit(1)
+
+
+def _harmless(data: bytes) -> bytes:
+    """A terminal obeys what it is shown; whoever wants that can pipe it through cat."""
+    lines = data.decode("utf-8", "backslashreplace").split("\n")
+    return "\n".join(map(printable, lines)).encode()
 
 
 def _timeline(events: Iterator[Event]) -> Iterator[str]:

@@ -1,6 +1,11 @@
-"""`sigwrap-stub`: what an intercepted command becomes. A supervisor starts it, nobody else."""
+"""`sigwrap-stub`: what a recorded command's caller becomes. A supervisor starts it, nobody else.
+
+Its words: the path of the command that it stands in for, then that one's arguments from argv[0] on.
+"""
 
 from __future__ import annotations
+
+import os
 
 from sigwrap.errors import SigwrapError
 from sigwrap.status import NOT_EXECUTABLE
@@ -13,4 +18,12 @@ class NotSupervised(SigwrapError):
 
 
 def main(words: list[str]) -> int:
-    raise NotSupervised("no supervisor speaks to this process; sigwrap starts it, not people")
+    from sigwrap.session.frames import STUB_VARIABLE
+
+    caller_ignored = os.environ.get(STUB_VARIABLE)
+    if caller_ignored is None or len(words) < 2:
+        raise NotSupervised("no supervisor speaks to this process; sigwrap starts it, not people")
+    from sigwrap.stub.command import stand_in_for
+
+    ignored = frozenset(int(number) for number in caller_ignored.split(",") if number.isdigit())
+    return stand_in_for(words[0], words[1:], ignored)

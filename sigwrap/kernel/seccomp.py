@@ -19,10 +19,12 @@ _WAIT_KILLABLE_RECV = 32  # Linux 5.19: a signal to the waiting thread no longer
 _RECV = 0xC0502100
 _SEND = 0xC0182101
 _ID_VALID = 0x40082102
+_ADD_DESCRIPTOR = 0x40182103  # Linux 5.9
 _SET_FLAGS = 0x40082104
 _SYNC_WAKE_UP = 1  # Linux 6.6: answers arrive several times faster
 
 _FLAG_CONTINUE = 1
+_AT_THIS_NUMBER = 1
 
 NEEDS = (
     "it needs Linux 5.5 or later, and a container that permits seccomp(2) and its listener; "
@@ -31,6 +33,7 @@ NEEDS = (
 
 _REQUEST = struct.Struct("<QIIiIQ6Q")
 _RESPONSE = struct.Struct("<QqiI")
+_DESCRIPTOR = struct.Struct("<QIIII")
 
 
 class Request(NamedTuple):
@@ -140,6 +143,15 @@ class Listener:
 
     def succeed(self, request_id: int, value: int) -> bool:
         return self._answer(request_id, value, 0, 0)
+
+    def put_descriptor(self, request_id: int, ours: int, number: int) -> None:
+        """A duplicate of `ours` as the caller's `number`, in the place of what that was. OSError
+        where it can't be, or nobody waits any more."""
+        ioctl(
+            self.fd,
+            _ADD_DESCRIPTOR,
+            _DESCRIPTOR.pack(request_id, _AT_THIS_NUMBER, ours, number, 0),
+        )
 
     def _answer(self, request_id: int, value: int, error: int, flags: int) -> bool:
         """False where nobody waits for the answer any more."""

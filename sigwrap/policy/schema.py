@@ -156,9 +156,14 @@ _REDIRECT = Group(
         _key(
             "via",
             Word(words=("exec", "stub")),
-            "`exec` (default): in place of the caller's process; `stub`: run by the supervisor",
+            "`exec` (default): with the caller's environment; "
+            "`stub`: with sigwrap's own, and nothing of the caller's",
         ),
-        _key("record", Flag(), "with `via: stub`: keep what it reads and writes; default false"),
+        _key(
+            "record",
+            Flag(),
+            "with `via: stub`: what it reads and writes goes into the log, as it is; default false",
+        ),
     ),
 )
 

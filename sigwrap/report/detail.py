@@ -23,6 +23,8 @@ def detail(event: Event) -> str:
             f"{_text(payload, 'target_pid')} {_text(payload, 'target_cmd')} "
             f"({_text(payload, 'target_type')})"
         )
+    elif event.type == "io_recorded":
+        detail = f"{_text(payload, 'stream')}  {_text(payload, 'size')} B  {_content(payload)}"
     else:
         detail = "  ".join(
             f"{printable(name)}={_value(value)}"
@@ -32,6 +34,11 @@ def detail(event: Event) -> str:
     if len(detail) > _DETAIL_CHARACTERS_SHOWN:
         return detail[:_DETAIL_CHARACTERS_SHOWN] + "..."
     return detail
+
+
+def _content(payload: dict[str, Any]) -> str:
+    text = payload.get("text")
+    return "(binary)" if text is None else printable(str(text)[:_DETAIL_CHARACTERS_SHOWN])
 
 
 def _text(payload: dict[str, Any], field: str) -> str:

@@ -58,6 +58,7 @@ def report_json(summary: Summary, verification: Verification | None = None) -> s
             "died_of_signal": _listed(summary.deaths),
             "why": summary.why,
             "why_killed": {str(seq): why for seq, why in summary.why_killed.items()},
+            "recordings": _listed(summary.recordings),
             "not_plainly_let_through": _listed(summary.not_plainly_let_through),
             "processes": {
                 "count": summary.processes,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from sigwrap.model import Event
+from sigwrap.errors import StoreError
+from sigwrap.model import Event, recorded_bytes
 from sigwrap.report.detail import detail
 from sigwrap.report.summary import Ending, Summary, SummaryFold
 
@@ -32,3 +33,19 @@ def state_after(events: Iterable[Event], seq: int) -> Summary:
 def timeline_line(event: Event, started_ns: int) -> str:
     offset_s = (event.time_ns - started_ns) / 1e9
     return f"{event.seq:>6} {offset_s:>+11.6f} s  {event.type:<20} {event.pid:>7}  {detail(event)}"
+
+
+def recorded(events: Iterable[Event], stream: str, pid: int | None) -> Iterator[bytes]:
+    """As it was; `pid`: of that command only."""
+    for event in events:
+        if (
+            event.type == "io_recorded"
+            and event.payload.get("stream") == stream
+            and pid in (None, event.pid)
+        ):
+            try:
+                yield recorded_bytes(event.payload)
+            except ValueError as problem:
+                raise StoreError(
+                    f"row {event.seq} can't be read", "run sigwrap verify"
+                ) from problem

@@ -84,6 +84,7 @@ class Summary:
     interrupts: Listed
     deaths: Listed
     not_plainly_let_through: Listed  # denied, redirected, absorbed, approved: with their rules
+    recordings: Listed
     why: str  # COMMAND ended, in one sentence
     why_killed: dict[int, str]  # by the seq of the exit
     processes: int
@@ -111,6 +112,7 @@ class SummaryFold:
         self._interrupts = _Lister()
         self._deaths = _Lister()
         self._not_plain = _Lister()
+        self._recordings = _Lister()
         self._why = WhyFold()
         self._tree = ProcessTree()
 
@@ -135,6 +137,8 @@ class SummaryFold:
             self._signals.add(_signal_edge(payload))
         elif type_name == "process_exited":
             self._exit(event)
+        elif type_name == "recording_ended":
+            self._recordings.add(event)
         elif type_name in INTERRUPT_TYPES:
             self._interrupts.add(event)
 
@@ -158,6 +162,7 @@ class SummaryFold:
             interrupts=self._interrupts.result(),
             deaths=self._deaths.result(),
             not_plainly_let_through=self._not_plain.result(),
+            recordings=self._recordings.result(),
             why=why.sentence if why is not None else "",
             why_killed={each.seq: each.sentence for each in self._why.deaths},
             processes=self._tree.processes,

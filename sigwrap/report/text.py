@@ -57,6 +57,8 @@ def _lines(summary: Summary, verification: Verification | None, style: Style) ->
     yield from _section("Decisions", _counts(summary.by_decision), style)
     not_plain = _listed(summary.not_plainly_let_through, _not_plain, summary)
     yield from _section("Denied, redirected, approved", not_plain, style)
+    recordings = _listed(summary.recordings, _recording, summary)
+    yield from _section("Recorded (sigwrap replay --recorded stdout)", recordings, style)
     yield from _section("Interrupts", _listed(summary.interrupts, _interrupt, summary), style)
     deaths = _listed(summary.deaths, lambda event: _death(event, summary), summary)
     yield from _section("Died of a signal", deaths, style)
@@ -176,6 +178,12 @@ def _listed(listed: Listed, render: Callable[[Event], str], summary: Summary) ->
         yield f"{offset_s:>+10.3f} s  {render(event)}"
     if listed.more:
         yield f"and {listed.more} more"
+
+
+def _recording(event: Event) -> str:
+    payload = event.payload
+    sizes = (f"{name} {payload.get(name, '?')} B" for name in ("stdin", "stdout", "stderr"))
+    return printable(f"pid {event.pid}  {', '.join(sizes)}  {payload.get('reason') or ''}".rstrip())
 
 
 def _interrupt(event: Event) -> str:

@@ -31,6 +31,11 @@ OWNER_JUDGED = Decision(
     rule="builtin:owner",
     reason="whoever owns the descriptor was judged as if the signal were SIGKILL",
 )
+OF_A_STUB = Decision(
+    action=Action.ALLOW,
+    rule="builtin:stub",
+    reason="a stub passes signals on to its command, and ends as that did",
+)
 OUTSIDE_TRACED = Decision(
     action=Action.DENY, rule="builtin:ptrace", reason="nobody outside is traced from inside"
 )

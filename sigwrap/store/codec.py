@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from sigwrap.errors import InternalError, StoreError
-from sigwrap.model import EVENT_TYPES, Event, Payload
+from sigwrap.model import EVENT_TYPES, Base64, Event, Payload
 
 VERSION_KEY = "v"
 
@@ -45,6 +45,9 @@ def encode_payload(type_name: str, payload: Payload) -> str:
     start = _VERSION_MEMBER.get(type_name)
     if start is None:
         raise InternalError(f"there is no event type {type_name!r}", "add it to EVENT_TYPES")
+    if type(base64 := payload.get("base64")) is Base64:  # to look for escapes takes half the time
+        others = _encode_json({name: each for name, each in payload.items() if name != "base64"})
+        return f'{start},{others[1:-1]},"base64":"{base64}"}}'
     members = _encode_json(payload)
     return f"{start},{members[1:]}" if payload else start + "}"
 

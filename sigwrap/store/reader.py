@@ -23,6 +23,8 @@ from sigwrap.store.schema import APPLICATION_ID, SCHEMA_VERSION
 # Rows are fetched in pieces, so that a slow reader (a replay takes hours) keeps no transaction
 # open: the writer couldn't reuse its WAL meanwhile.
 _ROWS_AT_ONCE = 2_000
+_BYTES_AT_ONCE = 4 << 20  # a row of recorded input or output is a thousand times another's size
+_ROWS_A_LOOK = 32
 _SELECT = "SELECT seq, time_ns, type, pid, payload, hash FROM events"
 
 
@@ -82,8 +84,14 @@ class Session:
             after_seq = rows[-1].seq
 
     def _fetch(self, database: sqlite3.Connection, query: str, *values: int) -> list[Row]:
+        rows: list[Row] = []
+        size = 0
         try:
-            return list(map(Row._make, database.execute(query, values)))
+            with closing(database.execute(query, values)) as cursor:
+                while size < _BYTES_AT_ONCE and (some := cursor.fetchmany(_ROWS_A_LOOK)):
+                    rows += map(Row._make, some)
+                    size += sum(len(row[4]) for row in some)
+            return rows
         except sqlite3.Error as error:
             raise StoreError(f"can't read {self.path}: {error}") from error
 

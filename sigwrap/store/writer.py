@@ -23,6 +23,8 @@ from sigwrap.store.schema import create_database
 FOLD_BATCH = 256
 # Rows wait in memory for the database. When it takes none for this long, refuse to grow further.
 PENDING_LIMIT = 32_768
+PENDING_LIMIT_BYTES = 64 << 20
+FOLD_BATCH_BYTES = 1 << 20
 JOURNAL_LIMIT_BYTES = 1 << 20
 FOLD_RETRY_NS = 1_000_000_000
 CHECKPOINT_ROWS = 2_048
@@ -40,6 +42,7 @@ class SessionLog:
         self._journal = journal
         self._database = database
         self._pending: list[tuple[int, int, str, int, str, str]] = []
+        self._pending_bytes = 0
         self._retry_fold_at_ns = 0
         self._rows_since_checkpoint = 0
 
@@ -75,11 +78,16 @@ class SessionLog:
     def pending(self) -> int:
         return len(self._pending)
 
+    @property
+    def wants_fold(self) -> bool:
+        """Even while there is more to do."""
+        return len(self._pending) >= FOLD_BATCH or self._pending_bytes >= FOLD_BATCH_BYTES
+
     def append(self, type_name: str, pid: int, payload: Payload, time_ns: int) -> int:
         """When this returns, the event is recorded; on StoreError it is not, and the chain is
         where it was."""
         pending = self._pending
-        if len(pending) >= PENDING_LIMIT:
+        if len(pending) >= PENDING_LIMIT or self._pending_bytes >= PENDING_LIMIT_BYTES:
             raise StoreError(
                 f"can't index the event log {self.path}: {len(pending)} events wait",
                 "does another program keep the database locked?",
@@ -93,6 +101,7 @@ class SessionLog:
         self._head = head
         self.seq = seq
         pending.append((seq, time_ns, type_name, pid, text, hash_hex))
+        self._pending_bytes += len(text)
         return seq
 
     def fold(self, limit: int = FOLD_BATCH) -> int:
@@ -144,6 +153,7 @@ class SessionLog:
                 database.execute("ROLLBACK")
             raise
         del self._pending[: len(batch)]
+        self._pending_bytes -= sum(len(row[4]) for row in batch)
         self._rows_since_checkpoint += len(batch)
         if not self._pending and self._journal.size > JOURNAL_LIMIT_BYTES:
             self._journal.truncate()

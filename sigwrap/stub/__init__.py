@@ -1,1 +1,1 @@
-"""What stands in for an intercepted command."""
+"""What stands in for a command whose input and output are recorded."""

@@ -10,6 +10,8 @@ channel         what the front process and the supervisor tell each other
 
 exec_gate       an exec, from the request to what becomes of it: exec_target finds out what would
                 run, exec_verify holds it to that, exec_redirect puts another in its place
+recording       commands whose input and output are recorded: the supervisor's side of their stubs;
+                stub_program says how a stub is started
 signal_gate     a signal likewise: signal_call reads it, signal_targets says whom it would reach,
                 signal_effects carries out what the kernel can't be left to
 caller_stderr   a denial's message, never at the price of waiting

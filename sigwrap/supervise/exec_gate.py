@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import time
+from collections.abc import Callable
 
 from sigwrap.errors import KernelError
 from sigwrap.kernel import procfs
@@ -33,7 +35,7 @@ from sigwrap.session.lineage import Process
 from sigwrap.session.masking import masked
 from sigwrap.supervise import caller_stderr
 from sigwrap.supervise.approvals import Answer, Approvals, Question
-from sigwrap.supervise.exec_environment import NoHostValue, variables_for
+from sigwrap.supervise.exec_environment import NoHostValue, Variables, variables_for
 from sigwrap.supervise.exec_limits import exceeded_limit
 from sigwrap.supervise.exec_redirect import Redirection
 from sigwrap.supervise.exec_target import (
@@ -48,11 +50,14 @@ from sigwrap.supervise.exec_verify import Held, Verifier
 from sigwrap.supervise.loop import Loop
 from sigwrap.supervise.processes import Processes
 from sigwrap.supervise.recorder import Recorder
+from sigwrap.supervise.recording import Expected, Recordings
+from sigwrap.supervise.stub_program import stub_line, stub_variables
 
 _OUR_SHORTAGE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 _LOOK_AFTER_ASKERS_S = 1.0
 _SHOWN_CHARACTERS = 1000
 _NOT_DUMPABLE = "the caller may not be looked into: it, or its program's file, forbids reading"
+_A_STUB_OPENS = 24  # descriptors: what an interpreter reads at its start, and its own few
 # What `env` or `xargs` is going to exec can be denied early. But it is asked about or replaced when
 # it is its turn: else somebody would be asked twice, or the wrapper's own doing be lost.
 _ONCE_ONLY = frozenset({Action.APPROVE, Action.REDIRECT})
@@ -67,6 +72,7 @@ class ExecGate:
         engine: Engine,
         processes: Processes,
         approvals: Approvals,
+        recordings: Recordings,
         loop: Loop,
         waits_through_signals: bool,
     ) -> None:
@@ -75,6 +81,7 @@ class ExecGate:
         self._engine = engine
         self._processes = processes
         self._approvals = approvals
+        self._recordings = recordings
         self._loop = loop
         self._verifier = Verifier(
             listener, recorder, self.answer, waits_through_signals=waits_through_signals
@@ -121,7 +128,13 @@ class ExecGate:
                 self._listener.fail(request.id, error)
         else:
             if self._listener.is_waiting(request.id):
-                _Exec(self, request, process, asked, target).decide(started_ns)
+                one = _Exec(self, request, process, asked, target)
+                expected = self._recordings.expected_of(process)
+                self._recordings.forget(process)  # a stub that execs is none any more
+                if expected is not None and one.is_of(expected):
+                    one.be_recorded(expected)
+                else:
+                    one.decide(started_ns)
             else:
                 target.close()  # what was read may be of another process by now
 
@@ -244,17 +257,69 @@ class _Exec:
             case Action.DENY | Action.ABSORB:
                 self._deny(decision)
 
+    # As a stub's command
+
+    def is_of(self, expected: Expected) -> bool:
+        asked = self._asked
+        given = (asked.path, asked.argv, asked.truncated)
+        return given == (expected.path, expected.argv, False)
+
+    def be_recorded(self, expected: Expected) -> None:
+        """Once: this was decided when its caller became the stub."""
+        gate, request, process = self._gate, self._request, self._process
+        decision = Decision(
+            action=Action.ALLOW, rule=expected.rule, reason="what its stub stands in for"
+        )
+        self._target.close()
+        path = os.fsdecode(expected.path)
+        try:
+            _, self._target = resolve_replacement(
+                request.tid, process.pid, path, expected.argv, gate._our_root
+            )
+        except (OSError, WouldFail, Unreadable):
+            self._deny_because(decision, f"its replacement can't be run: {path}")
+            return
+        if self._target.inodes() != expected.inodes:
+            self._deny_because(decision, f"its replacement is another file now: {path}")
+            return
+        try:
+            recording = gate._recordings.begin(request.id, process)
+        except OSError as failure:
+            why = os.strerror(failure.errno or errno.EIO)
+            self._deny_because(decision, f"its input and output can't be recorded: {why}")
+            return
+        if not self._let_go_on(
+            decision, "exec_allowed", expected.variables, recording.command_runs
+        ):
+            recording.drop("the command was refused")
+
     # Going on
 
-    def _let_go_on(self, decision: Decision, event: str) -> None:
-        held = Held(self._request.tid, self._process, self._target, decision.rule)
+    def _let_go_on(
+        self,
+        decision: Decision,
+        event: str,
+        variables: Variables = (),
+        at_exec_stop: Callable[[int], str] | None = None,
+    ) -> bool:
+        """Whether it does."""
+        held = Held(
+            self._request.tid,
+            self._process,
+            self._target,
+            decision.rule,
+            variables=variables,
+            at_exec_stop=at_exec_stop,
+        )
         verifier = self._gate._verifier
         try:
             verifier.hold(held)
         except Gone:
             self._target.close()
         except NotTraceable as refusal:
-            if refusal.errno == errno.EPERM and not _is_traced(self._request.tid):
+            if at_exec_stop is not None:
+                self._deny_because(decision, "it is traced, so it can't be recorded")
+            elif refusal.errno == errno.EPERM and not _is_traced(self._request.tid):
                 # It is not dumpable by now: another thread turns that on and off.
                 self._target.close()
                 gate, request = self._gate, self._request
@@ -265,8 +330,9 @@ class _Exec:
             if self._record(event, decision, verified=self._target.readable):
                 self._process.comm_is_current = False
                 verifier.go_on(held, self._request)
-            else:
-                verifier.refuse(held, self._request, errno.EACCES)
+                return True
+            verifier.refuse(held, self._request, errno.EACCES)
+        return False
 
     def _decide_as_traced(self) -> None:
         self._subject = self._subject._replace(traced=True)
@@ -312,8 +378,6 @@ class _Exec:
         redirect = decision.redirect_to
         if redirect is None:
             self._deny_because(decision, "the rule names no replacement")
-        elif redirect.record:
-            self._deny_because(decision, "`record: true` is not supported yet")
         elif self._asked.truncated and redirect.append_args:
             self._deny_because(decision, "too many arguments to be passed on")
         else:
@@ -334,10 +398,38 @@ class _Exec:
         except (OSError, WouldFail, Unreadable):
             self._deny_because(decision, f"its replacement can't be run: {redirect.command}")
             return
+        shown = replacement.programs[0].path
+        shown_argv = masked([os.fsdecode(word) for word in argv])
+        at_exec_stop = None
+        if redirect.record:
+            expected = Expected(path, argv, replacement.inodes(), variables, decision.rule)
+            replacement.close()
+            program, argv = stub_line(path, argv)
+            try:
+                path, replacement = resolve_replacement(
+                    request.tid, process.pid, program, argv, gate._our_root
+                )
+            except (OSError, WouldFail, Unreadable):
+                self._deny_because(decision, f"sigwrap's own program can't be run: {program}")
+                return
+            if not _has_room_for_a_stub(process.pid):
+                replacement.close()
+                self._deny_because(decision, "too few descriptors are free to record it")
+                return
+            variables = stub_variables(procfs.ignored_signals(process.pid))
+            at_exec_stop = _noting(gate._recordings, process, expected)
         # The environment of `via: stub` is set at the exec stop, all of it.
         environment: list[bytes] | None = [] if redirect.via is Via.STUB else None
         redirection = Redirection(request, path, argv, environment, self._asked.environment_at)
-        held = Held(request.tid, process, replacement, decision.rule, redirection, variables)
+        held = Held(
+            request.tid,
+            process,
+            replacement,
+            decision.rule,
+            redirection,
+            variables,
+            at_exec_stop,
+        )
         try:
             gate._verifier.hold(held)
         except (Gone, NotTraceable):
@@ -346,10 +438,11 @@ class _Exec:
             return
         self._target.close()
         more = {
-            "replacement": replacement.programs[0].path,
-            "replacement_argv": masked([os.fsdecode(word) for word in argv]),
+            "replacement": shown,
+            "replacement_argv": shown_argv,
             "replacement_env": [name for name, _ in redirect.env],
             "via": redirect.via.value,
+            "record": redirect.record,
         }
         verified = replacement.readable
         if self._record("exec_redirected", decision, verified=verified, more=more):
@@ -452,6 +545,35 @@ class _Exec:
         if more:
             payload |= more
         return self._gate._recorder.record(event, self._process.pid, payload)
+
+
+def _noting(recordings: Recordings, stub: Process, expected: Expected) -> Callable[[int], str]:
+    def note(_pid: int) -> str:
+        recordings.expect(stub, expected)
+        return ""
+
+    return note
+
+
+def _has_room_for_a_stub(pid: int) -> bool:
+    """Without, its interpreter would end in words of its own."""
+    try:
+        limit, _hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        taken = os.listdir(f"/proc/{pid}/fd")
+    except OSError:
+        return False
+    if limit == resource.RLIM_INFINITY or limit - len(taken) >= _A_STUB_OPENS:
+        return True
+    return limit - sum(_survives_exec(pid, name) for name in taken) >= _A_STUB_OPENS
+
+
+def _survives_exec(pid: int, fd: str) -> bool:
+    try:
+        with open(f"/proc/{pid}/fdinfo/{fd}", encoding="ascii") as info:
+            flags = next(line for line in info if line.startswith("flags:"))
+    except (OSError, StopIteration):
+        return False
+    return not int(flags.split()[1], 8) & os.O_CLOEXEC
 
 
 def _refusal(answer: Answer) -> str:

@@ -153,6 +153,11 @@ class Target:
             os.close(fd)
         self._fds.clear()
 
+    def inodes(self) -> list[Inode]:
+        """Of the file and its interpreters."""
+        states = map(os.fstat, self._fds)
+        return [(state.st_dev, state.st_ino) for state in states]
+
     def digests_hold(self) -> bool:
         """At the exec stop, when nobody can write to the file any more."""
         return all(_digest(fd) == digest for fd, digest in self.digests)

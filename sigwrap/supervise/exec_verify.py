@@ -41,7 +41,16 @@ _UNHELD_KEPT = 1000
 class Held:
     """A thread that we trace, from its notification until its exec has succeeded or failed."""
 
-    __slots__ = ("process", "redirection", "refused", "rule", "target", "tid", "variables")
+    __slots__ = (
+        "at_exec_stop",
+        "process",
+        "redirection",
+        "refused",
+        "rule",
+        "target",
+        "tid",
+        "variables",
+    )
 
     def __init__(
         self,
@@ -51,13 +60,16 @@ class Held:
         rule: str,
         redirection: Redirection | None = None,
         variables: Variables = (),
+        at_exec_stop: Callable[[int], str] | None = None,
     ) -> None:
+        """`at_exec_stop` gets the pid, and says why the new image must not run, if so."""
         self.tid = tid
         self.process = process
         self.target = target
         self.rule = rule
         self.redirection = redirection
         self.variables = variables
+        self.at_exec_stop = at_exec_stop
         self.refused = False  # by us: nobody was told that it goes on
 
 
@@ -182,6 +194,8 @@ class Verifier:
                 os.kill(pid, signal.SIGKILL)
                 return
             problem = self._difference(pid, held.target) or _set_environment(pid, held.variables)
+            if not problem and held.at_exec_stop is not None:
+                problem = held.at_exec_stop(pid)
             if problem:
                 self._kill(pid, held, problem)
             else:

@@ -27,6 +27,7 @@ from sigwrap.supervise.approvals import Answer, Approvals, Question
 from sigwrap.supervise.loop import Loop
 from sigwrap.supervise.processes import Processes
 from sigwrap.supervise.recorder import Recorder
+from sigwrap.supervise.recording import Recordings
 from sigwrap.supervise.signal_call import (
     PIDFD_SELF_THREAD,
     PIDFD_SIGNAL_PROCESS_GROUP,
@@ -82,6 +83,7 @@ class SignalGate:
         processes: Processes,
         sigwrap_pids: frozenset[int],
         approvals: Approvals,
+        recordings: Recordings,
         loop: Loop,
     ) -> None:
         self._listener = listener
@@ -89,6 +91,7 @@ class SignalGate:
         self._engine = engine
         self._targets = Targets(processes, sigwrap_pids)
         self._approvals = approvals
+        self._recordings = recordings
         self._loop = loop
         self._storms: dict[_StormKey, _Storm] = {}
         self._open_questions: dict[Process, list[str]] = {}
@@ -193,7 +196,10 @@ class SignalGate:
             target_comm=target.comm,
             target_types=target.types,
         )
-        decision = signals.decide(self._engine, attempt, traces=case.call.how is How.TRACE)
+        if case.call.how is How.NUMBER and self._recordings.is_own_signal(case.sender, target.pid):
+            decision = signals.OF_A_STUB
+        else:
+            decision = signals.decide(self._engine, attempt, traces=case.call.how is How.TRACE)
         return _Judged(attempt=attempt, decision=decision, target=target)
 
     def _disown(self, case: _Case) -> None:

@@ -23,7 +23,6 @@ from sigwrap.policy.engine import Engine
 from sigwrap.policy.signals import signal_name
 from sigwrap.session.lineage import Process
 from sigwrap.session.settings import RunSettings
-from sigwrap.store.writer import FOLD_BATCH
 from sigwrap.supervise.approvals import Approvals
 from sigwrap.supervise.channel import (
     Channel,
@@ -39,6 +38,7 @@ from sigwrap.supervise.launch import Launch
 from sigwrap.supervise.loop import Loop
 from sigwrap.supervise.processes import Processes
 from sigwrap.supervise.recorder import Recorder
+from sigwrap.supervise.recording import Recordings
 from sigwrap.supervise.signal_gate import SignalGate
 
 _ENDS_AND_STOPS = os.WNOHANG | os.WUNTRACED | os.WCONTINUED | WALL
@@ -91,12 +91,16 @@ class Supervisor:
         )
         self._listener = launched.listener
         if launched.listener is not None:
+            self._recordings = Recordings(
+                loop=self._loop, recorder=recorder, listener=launched.listener
+            )
             self._execs = ExecGate(
                 listener=launched.listener,
                 recorder=recorder,
                 engine=engine,
                 processes=self._processes,
                 approvals=self._approvals,
+                recordings=self._recordings,
                 loop=self._loop,
                 waits_through_signals=launched.waits_through_signals,
             )
@@ -107,6 +111,7 @@ class Supervisor:
                 processes=self._processes,
                 sigwrap_pids=frozenset({os.getpid(), front_pid, waited_for_pid}),
                 approvals=self._approvals,
+                recordings=self._recordings,
                 loop=self._loop,
             )
         self._child_signals = SignalFd({signal.SIGCHLD})
@@ -131,12 +136,14 @@ class Supervisor:
         try:
             while self._phase is not _Phase.OVER:
                 busy = loop.turn(_IDLE_S if log.pending else None)
-                if not busy or log.pending >= FOLD_BATCH:
+                if not busy or log.wants_fold:
                     log.fold()
                 if not busy:
                     log.checkpoint()
         finally:
             self._approvals.close()
+            if self._launched.listener is not None:
+                self._recordings.close()
         self._hear_front_out()
         return Outcome(
             status=self._exit_status(),
@@ -188,6 +195,8 @@ class Supervisor:
     # Ends
 
     def _on_end(self, process: Process, wait_status: int | None) -> None:
+        if self._launched.listener is not None:
+            self._recordings.forget(process)
         if self._listener is not None:
             self._signals.forget(process)
         code = killer = None

@@ -84,16 +84,6 @@ def test_order_input_and_death_by_signal(wrapped: Sigwrap) -> None:
     assert done.stdout.endswith(b"status 143\n")
 
 
-def test_recording_it_is_not_supported_yet(wrapped: Sigwrap) -> None:
-    rules = """
-  - {name: r, commands: [date], decision: redirect,
-     redirect_to: {command: echo, via: stub, record: true}}
-"""
-    done = wrapped.run("-p", policy(wrapped.folder, rules), "--", "sh", "-c", "date; echo $?")
-    assert done.stdout == b"126\n"
-    assert b"not supported yet" in done.stderr
-
-
 def test_a_wrapper_does_its_part_first(wrapped: Sigwrap) -> None:
     """What `env` wraps is replaced when it is executed; what ld.so maps, at once."""
     rules = """

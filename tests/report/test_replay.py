@@ -3,8 +3,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sigwrap.model import Event
-from sigwrap.report.replay import in_rhythm, state_after, timeline_line
+import pytest
+
+from sigwrap.errors import StoreError
+from sigwrap.model import Event, io_payload
+from sigwrap.report.replay import in_rhythm, recorded, state_after, timeline_line
 from sigwrap.report.summary import Ending
 
 Scenarios = Callable[..., Any]
@@ -58,3 +61,17 @@ def test_members_of_a_payload_stay_on_the_line() -> None:
     event = Event(seq=9, time_ns=5, type="session_ended", pid=1, payload=payload, hash="")
     line = timeline_line(event, 5)
     assert line.endswith("counts=[exec_audited=2 evil\\n=\\e]  n=0")
+
+
+def test_recorded_bytes_come_back_as_they_were() -> None:
+    pieces = [b"text\n", "é\x1b[0m".encode(), b"\xff\x00", b"\0" * 5, bytes(range(256))]
+    made = [
+        Event(seq, seq, "io_recorded", 7 + seq % 2, io_payload("stdout", 0, piece), "")
+        for seq, piece in enumerate(pieces)
+    ]
+    assert list(recorded(made, "stdout", None)) == pieces
+    assert list(recorded(made, "stdout", 8)) == pieces[1::2]
+    assert list(recorded(made, "stderr", None)) == []
+    bad = made[0]._replace(payload={"stream": "stdout", "base64": "="})
+    with pytest.raises(StoreError, match="row 0"):
+        list(recorded([bad], "stdout", None))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sigwrap.errors import InternalError, StoreError
-from sigwrap.model import EVENT_TYPES
+from sigwrap.model import EVENT_TYPES, io_payload
 from sigwrap.store.codec import (
     VERSION_KEY,
     Row,
@@ -95,3 +95,10 @@ def test_a_type_of_a_newer_sigwrap_is_shown_as_it_is() -> None:
 def test_a_damaged_payload_names_its_row(payload: object) -> None:
     with pytest.raises(StoreError, match="row 4"):
         decode_row(Row(4, 1, "process_exited", 1, payload, HASH))  # type: ignore[arg-type]
+
+
+def test_the_short_way_for_recorded_bytes_is_what_json_makes() -> None:
+    payload = io_payload("stdin", 3, b"\xff\0" * 100)
+    text = encode_payload("io_recorded", payload)
+    assert json.loads(text) == {"v": 1, **payload}
+    assert "base64" not in io_payload("stdin", 0, b"plain") and "text" not in payload

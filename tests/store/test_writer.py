@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from sigwrap.errors import InternalError, StoreError
+from sigwrap.model import io_payload
 from sigwrap.report.verify import Outcome, verify_session
 from sigwrap.store import writer
 from sigwrap.store.journal import writer_lives
@@ -336,4 +337,28 @@ def test_the_lock_is_not_waited_for_by_readers(record: Recorder) -> None:
     with pytest.raises(BlockingIOError):
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     os.close(fd)
+    log.close()
+
+
+def test_large_rows_are_folded_before_they_pile_up(record: Recorder) -> None:
+    log = record(exits=0)
+    log.fold()
+    data = io_payload("stdout", 0, bytes(range(256)) * 256)
+    while not log.wants_fold:
+        log.append("io_recorded", 5, data, 99)
+    assert log.pending < 20
+    log.fold()
+    assert (log.pending, log.wants_fold) == (0, False)
+    log.close()
+
+
+def test_large_rows_that_the_database_does_not_take_are_refused_in_time(record: Recorder) -> None:
+    log = record(exits=0)
+    data = io_payload("stdout", 0, bytes(range(256)) * 256)
+    with pytest.raises(StoreError, match="events wait"):
+        for _ in range(writer.PENDING_LIMIT_BYTES >> 16):
+            log.append("io_recorded", 5, data, 99)
+    while log.pending:
+        log.fold()
+    log.append("io_recorded", 5, data, 99)
     log.close()

@@ -1,0 +1,390 @@
+"""The stub's side: bytes between its own three streams and the supervisor, signals to the command,
+and the command's end as its own.
+
+Nothing in it waits for one thing only. What another process does with a shared terminal, pipe or
+file must not stop it, so it reads and writes without waiting where the kernel can (pipes, sockets),
+and only as much as there is room for where it can't.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import select
+import signal
+import socket
+import stat
+
+from sigwrap.kernel import procfs
+from sigwrap.kernel.sigfd import SignalFd, SignalInfo
+from sigwrap.session.frames import (
+    MAX_PAYLOAD_BYTES,
+    WINDOW_BYTES,
+    BrokenProtocol,
+    Decoder,
+    Frame,
+    Kind,
+    count_frame,
+    count_of,
+    frame,
+    status_of,
+)
+from sigwrap.status import NOT_EXECUTABLE, from_signal
+
+_TAKEN = signal.valid_signals() - {
+    signal.SIGKILL,
+    signal.SIGSTOP,
+    # faults of its own
+    signal.SIGSEGV,
+    signal.SIGBUS,
+    signal.SIGFPE,
+    signal.SIGILL,
+    signal.SIGTRAP,
+    signal.SIGSYS,
+    signal.SIGPIPE,
+    signal.SIGXFSZ,
+    # the terminal's word on its own reading and writing
+    signal.SIGTTIN,
+    signal.SIGTTOU,
+}
+_RECEIVED_AT_ONCE = 256 * 1024
+_NO_OFFSET = -1
+_WRITTEN_BLINDLY = select.PIPE_BUF  # what is writable at all takes this much
+_LOOK_AT_TERMINAL_MS = 200
+_END_COMES_WITHIN_MS = 1000
+_CANT_SAY = (errno.EOPNOTSUPP, errno.EINVAL, errno.ESPIPE, errno.ENOSYS)
+
+
+class Lost(Exception):
+    """The supervisor can't be understood, or is gone."""
+
+
+def take_signals() -> tuple[SignalFd, set[signal.Signals]]:
+    """And the mask that was there before: the command's. What is ignored stays ignored: blocked,
+    it would reach the descriptor all the same."""
+    ignored = procfs.ignored_signals(os.getpid())
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    return SignalFd(_TAKEN - ignored), {signal.Signals(number) for number in before}
+
+
+class StandIn:
+    def __init__(self, supervisor: socket.socket, command: int, signals: SignalFd) -> None:
+        """`command`: a child, forked already."""
+        self._supervisor = supervisor
+        self._command = command
+        self._signals = signals
+        self._decoder = Decoder()
+        self._to_send = bytearray()
+        self._input = _Input()
+        self._outputs = {Kind.STDOUT: _Output(1), Kind.STDERR: _Output(2)}
+        self._heard = False
+        self._exit: int | None = None
+
+    def run(self) -> int:
+        """The command's status, -N for signal N. Raises Lost."""
+        while self._exit is None or any(each.waiting for each in self._outputs.values()):
+            self._turn()
+        self._input.give_back()
+        return self._reap(self._exit)
+
+    def _turn(self) -> None:
+        poll = select.poll()
+        poll.register(self._signals.fd, select.POLLIN)
+        if self._exit is None:
+            sends = select.POLLOUT if self._to_send else 0
+            poll.register(self._supervisor, select.POLLIN | sends)
+        for output in self._outputs.values():
+            if output.waiting:
+                poll.register(output.fd, select.POLLOUT)
+        timeout_ms = None
+        if self._exit is None and self._input.wants_more:
+            if self._input.may_read():
+                poll.register(0, select.POLLIN)
+            else:
+                timeout_ms = _LOOK_AT_TERMINAL_MS
+        ready = dict(poll.poll(timeout_ms))
+        if self._signals.fd in ready:
+            for info in self._signals.read():
+                self._on_signal(info)
+        if self._supervisor.fileno() in ready:
+            self._receive()
+        for kind, output in self._outputs.items():
+            if output.waiting and output.fd in ready:
+                self._pass_on(kind, output)
+        if 0 in ready and self._exit is None:
+            self._take_input()
+        if self._to_send:
+            self._send()
+
+    # Frames
+
+    def _receive(self) -> None:
+        try:
+            data = self._supervisor.recv(_RECEIVED_AT_ONCE, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._on_silence()
+            return
+        self._heard = True
+        try:
+            for each in self._decoder.feed(data):
+                self._on_frame(each)
+        except BrokenProtocol as broken:
+            raise Lost(f"the supervisor can't be understood: {broken}") from None
+
+    def _on_frame(self, received: Frame) -> None:
+        kind, payload = received
+        match kind:
+            case Kind.READY:
+                pass
+            case Kind.STDOUT | Kind.STDERR:
+                self._outputs[kind].add(payload)
+            case Kind.STDIN:
+                self._input.taken(payload)
+            case Kind.EXIT:
+                self._exit = status_of(payload)
+            case Kind.ERROR:
+                raise Lost(payload.decode("utf-8", "backslashreplace"))
+
+    def _on_silence(self) -> None:
+        """Where it never said a word, the command's exec was refused, and its end says it all."""
+        if not self._heard:
+            pidfd = os.pidfd_open(self._command)
+            end = select.poll()
+            end.register(pidfd, select.POLLIN)
+            if end.poll(_END_COMES_WITHIN_MS):
+                self._exit = NOT_EXECUTABLE
+                return
+        raise Lost("the supervisor is gone")
+
+    def _send(self) -> None:
+        try:
+            sent = self._supervisor.send(self._to_send, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+        except BlockingIOError:
+            return
+        except OSError:
+            self._to_send.clear()  # what it said before it went is still to be read
+            return
+        del self._to_send[:sent]
+
+    # Streams
+
+    def _pass_on(self, kind: Kind, output: _Output) -> None:
+        before = output.written
+        if not output.write():
+            self._to_send += frame(kind)
+        elif output.written != before:
+            self._to_send += count_frame(kind, output.written)
+
+    def _take_input(self) -> None:
+        data = self._input.read()
+        if data is not None:
+            self._to_send += frame(Kind.STDIN, data)
+
+    # Signals
+
+    def _on_signal(self, info: SignalInfo) -> None:
+        if info.number == signal.SIGCHLD:
+            self._on_child()
+        elif info.number == signal.SIGCONT:
+            found = procfs.stat(self._command)
+            if found is not None and found.state == "T":  # a shell's `fg` continues it as well
+                self._signal_command(info.number)
+        elif not (info.is_from_terminal and self._shares_our_group()):
+            self._signal_command(info.number)
+
+    def _on_child(self) -> None:
+        """Its end is the supervisor's to tell, when all that it wrote has been read."""
+        try:
+            found = os.waitid(os.P_PID, self._command, os.WSTOPPED | os.WNOHANG)
+        except ChildProcessError:
+            return
+        if found is not None and found.si_status != signal.SIGSTOP:
+            _stop_like(found.si_status)  # the shell that waits for us has to see it
+
+    def _shares_our_group(self) -> bool:
+        try:
+            return os.getpgid(self._command) == os.getpgrp()
+        except ProcessLookupError:
+            return True
+
+    def _signal_command(self, number: int) -> None:
+        try:
+            os.kill(self._command, number)
+        except OSError:
+            pass  # it has ended
+
+    def _reap(self, told: int) -> int:
+        try:
+            pid, wait_status = os.waitpid(self._command, os.WNOHANG)
+        except ChildProcessError:
+            return told
+        return os.waitstatus_to_exitcode(wait_status) if pid else told
+
+
+class _Input:
+    def __init__(self) -> None:
+        try:
+            mode = os.fstat(0).st_mode
+        except OSError:
+            mode = 0
+        self._is_open = True
+        self._is_file = stat.S_ISREG(mode)
+        self._is_terminal = os.isatty(0)
+        self._read = 0
+        self._taken = 0
+        self._nowait = not self._is_file
+
+    @property
+    def wants_more(self) -> bool:
+        return self._is_open and self._read - self._taken < WINDOW_BYTES
+
+    def may_read(self) -> bool:
+        """From the background, it would stop us, and the command may never want to read."""
+        if not self._is_terminal:
+            return True
+        try:
+            return os.tcgetpgrp(0) == os.getpgrp()
+        except OSError:
+            return True
+
+    def read(self) -> bytes | None:
+        """Empty at the end, None where another reader was quicker."""
+        room = min(MAX_PAYLOAD_BYTES, WINDOW_BYTES - (self._read - self._taken))
+        try:
+            data = self._read_now(room)
+        except BlockingIOError:
+            return None
+        except OSError:
+            data = b""
+        self._read += len(data)
+        if not data:
+            self._is_open = False
+        return data
+
+    def _read_now(self, room: int) -> bytes:
+        if self._nowait:
+            data = bytearray(room)
+            try:
+                size = os.preadv(0, [data], _NO_OFFSET, os.RWF_NOWAIT)
+                return bytes(memoryview(data)[:size])
+            except OSError as refusal:
+                if refusal.errno not in _CANT_SAY:
+                    raise
+                self._nowait = False
+        return os.read(0, room)
+
+    def taken(self, payload: bytes) -> None:
+        if payload:
+            self._taken = count_of(payload, at_least=0, at_most=self._read)
+        else:
+            self.give_back()
+            self._is_open = False
+            _let_go(0)  # whoever writes to it sees so
+
+    def give_back(self) -> None:
+        """Of a file, what the command didn't take is there for the next one to read."""
+        if self._is_file and self._read > self._taken:
+            try:
+                os.lseek(0, self._taken - self._read, os.SEEK_CUR)
+            except OSError:
+                pass
+            self._read = self._taken
+
+
+class _Output:
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self.written = 0
+        self._data = bytearray()
+        self._ends = False
+        self._is_broken = False
+        try:
+            mode = os.fstat(fd).st_mode
+        except OSError:
+            mode = 0
+        self._is_file = stat.S_ISREG(mode)
+        self._nowait = not self._is_file
+
+    @property
+    def waiting(self) -> bool:
+        return bool(self._data)
+
+    def add(self, data: bytes) -> None:
+        if self._is_broken:
+            return
+        if self._ends or len(self._data) + len(data) > WINDOW_BYTES:
+            raise BrokenProtocol("more than there is room for")
+        self._ends = not data
+        self._data += data
+        if self._ends and not self._data:
+            _let_go(self.fd)
+
+    def write(self) -> bool:
+        """False where nobody reads it any more."""
+        try:
+            with memoryview(self._data) as data:
+                size = self._write_now(data)
+        except BlockingIOError:
+            return True
+        except OSError:
+            self._is_broken = True
+            self._data.clear()
+            return False
+        self.written += size
+        del self._data[:size]
+        if self._ends and not self._data:
+            _let_go(self.fd)
+        return True
+
+    def _write_now(self, data: memoryview) -> int:
+        if self._is_file:
+            return os.write(self.fd, data)
+        if self._nowait:
+            try:
+                return os.pwritev(self.fd, [data], _NO_OFFSET, os.RWF_NOWAIT)
+            except OSError as refusal:
+                if refusal.errno not in _CANT_SAY:
+                    raise
+                self._nowait = False
+                raise BlockingIOError from refusal  # to be asked again when there is room
+        return os.write(self.fd, data[:_WRITTEN_BLINDLY])
+
+
+def _let_go(fd: int) -> None:
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    os.dup2(null, fd, inheritable=False)
+    os.close(null)
+
+
+def _stop_like(number: int) -> None:
+    """Until somebody continues us."""
+    before = signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+    os.kill(os.getpid(), number)
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def end_like(status: int) -> int:
+    """Returns only what is no death by a signal, or where that doesn't come."""
+    if status >= 0:
+        return status
+    number = -status
+    _leave_no_core()
+    if number not in (signal.SIGKILL, signal.SIGSTOP):
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+    try:
+        os.kill(os.getpid(), number)
+    except OSError:
+        pass
+    return from_signal(number)
+
+
+def _leave_no_core() -> None:
+    """A limit of 1 also keeps a program that the kernel pipes cores to from being started."""
+    _soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (1 if hard else 0, hard))
