@@ -88,6 +88,7 @@ class ExecGate:
         )
         self.on_stop = self._verifier.on_stop
         self.on_end = self._verifier.on_end
+        self.holds = self._verifier.holds
         self._our_root = place_of(b"/")
         self._last_told: tuple[Process, str] | None = None
         # Refused at /usr/bin/X, a shell asks at /bin/X at once: the answer is still the same.

@@ -95,6 +95,9 @@ class Verifier:
     def held(self, tid: int) -> Held | None:
         return self._by_tid.get(tid)
 
+    def holds(self, tid: int) -> bool:
+        return tid in self._by_tid
+
     def put_off(self, request: Request, process: Process) -> bool:
         """Whether another thread's exec comes first."""
         if process.pid not in self._by_pid:

@@ -47,6 +47,7 @@ _CHILDREN_A_TURN = 64
 _SWEEP_S = 0.5
 _LAST_WORDS_S = 0.5
 _IDLE_S = 0.05
+_EXEC_STOP_COMES_WITHIN_NS = 300_000
 
 
 class _Phase(Enum):
@@ -184,6 +185,8 @@ class Supervisor:
                 self._refuse_abi(listener, request, sender)
             case "execve" | "execveat":
                 self._execs.answer(request, sender)
+                if self._execs.holds(request.tid):
+                    self._await_exec_stop()
             case _:
                 self._signals.answer(request, sender)
 
@@ -218,8 +221,21 @@ class Supervisor:
             },
         )
 
+    def _await_exec_stop(self) -> None:
+        """A moment: mostly it comes sooner than we would fall asleep and be woken again. Whoever
+        else wants the processor gets it meanwhile."""
+        until_ns = time.perf_counter_ns() + _EXEC_STOP_COMES_WITHIN_NS
+        while time.perf_counter_ns() < until_ns:
+            os.sched_yield()
+            if self._child_signals.read():
+                self._take_children()
+                return
+
     def _on_children(self, _happened: int) -> None:
         self._child_signals.read()
+        self._take_children()
+
+    def _take_children(self) -> None:
         for _ in range(_CHILDREN_A_TURN):
             try:
                 pid, wait_status = os.waitpid(-1, _ENDS_AND_STOPS)
@@ -239,7 +255,7 @@ class Supervisor:
                 self._execs.on_end(pid)
             self._reaped(pid, wait_status)
         # Children that end as fast as they are reaped must not keep the others waiting.
-        self._loop.call_at(time.monotonic(), lambda: self._on_children(0))
+        self._loop.call_at(time.monotonic(), self._take_children)
 
     def _reaped(self, pid: int, wait_status: int) -> None:
         self._processes.reaped(pid, wait_status)
