@@ -392,6 +392,7 @@ def test_suspend_and_fg_in_an_interactive_bash(as_user: Sigwrap) -> None:
         terminal.output.until(b"%b\r\n%b\r\n" % (word.encode(), word.encode()))
     terminal.press("Z")
     terminal.output.until(rb"PROMPT> ")
+    await_state(procfs_command(as_user), "T")
     terminal.type("bg\n")  # cat reads the terminal, so it is stopped again at once
     terminal.output.until(rb"PROMPT> ")
     seen = b""
