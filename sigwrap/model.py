@@ -166,6 +166,18 @@ def _types() -> tuple[EventType, ...]:
             "comm",
         ),
         event(
+            "limit_exceeded",
+            "a limit of the policy refused a new process: EAGAIN; further refusals within a minute "
+            "are one more event, with their `count`",
+            "limit",
+            "maximum",
+            "effect",
+            "comm",
+            "depth",
+            "syscall",
+            "count",
+        ),
+        event(
             "interrupt_received",
             "an interrupt reached sigwrap",
             "signal",

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 from sigwrap.policy.request import TargetType, with_implied
+from sigwrap.policy.rules import Policy
+from sigwrap.session.headcount import Headcount
 
 Types = frozenset[TargetType]
 
@@ -11,16 +13,20 @@ class Process:
     """A process of the tree, from when it was first seen until its end."""
 
     __slots__ = (
+        "adopts_orphans",
         "argv",
+        "children",
         "comm",
         "comm_is_current",
         "depth",
+        "has_ended",
         "parent",
         "pid",
         "pid_namespace",
         "ppid",
         "relations",
         "start_time",
+        "unseen_births",
     )
 
     def __init__(
@@ -43,6 +49,10 @@ class Process:
         self.argv: tuple[str, ...] = ()
         self.pid_namespace = ""  # looked up with its first signal
         self.relations: dict[Process, Types] = {}  # to what it signalled lately
+        self.has_ended = False
+        self.unseen_births = 0  # children it may have that haven't been met yet
+        self.children: Headcount | None = None  # counted where the policy limits them
+        self.adopts_orphans = False  # so who has it for a parent may be another's child
 
     @property
     def last_name(self) -> str:
@@ -51,6 +61,12 @@ class Process:
             return self.comm
         return self.argv[0].rpartition("/")[2][:15]
 
+    def forget_dead_ancestors(self) -> None:
+        """Of one that has ended itself: a relay, where each process makes one and ends, must not
+        grow a chain."""
+        while self.parent is not None and self.parent.has_ended and self.parent.parent is not None:
+            self.parent = self.parent.parent
+
     def has_ancestor(self, other: Process) -> bool:
         above = self.parent
         while above is not None:
@@ -58,6 +74,15 @@ class Process:
                 return True
             above = above.parent
         return False
+
+
+def shapes_the_tree(policy: Policy) -> bool:
+    """Whether each birth matters: a policy that says nothing about how deep or how many spares its
+    programs the telling."""
+    limits = policy.limits
+    return bool(limits.max_depth or limits.max_children or limits.max_processes) or any(
+        rule.min_depth is not None or rule.max_depth is not None for rule in policy.command_rules
+    )
 
 
 def types_inside(sender: Process, target: Process, command: Process | None) -> Types:
@@ -78,9 +103,9 @@ def _types_inside(sender: Process, target: Process, command: Process | None) -> 
         found.append(TargetType.ROOT)
     if target.parent is sender:
         found.append(TargetType.CHILDREN)
-    elif target.has_ancestor(sender):
+    elif sender is command or target.has_ancestor(sender):
         found.append(TargetType.DESCENDANTS)
-    elif sender.has_ancestor(target):
+    elif target is command or sender.has_ancestor(target):
         found.append(TargetType.ANCESTORS)
     elif target.parent is not None and target.parent is sender.parent:
         found.append(TargetType.SIBLINGS)

@@ -213,7 +213,7 @@ class _Exec:
         if decision.action in _ONCE_ONLY and len(self._target.here) < len(self._target.programs):
             own = self._subject._replace(programs=self._target.here)
             decision = gate._engine.decide_command(own)
-        limit = exceeded_limit(gate._engine.policy.limits, self._process, gate._processes)
+        limit = exceeded_limit(gate._engine.policy.limits, self._process)
         if limit is not None:
             decision = limit
         self._evaluation_us = (time.perf_counter_ns() - started_ns) // 1000

@@ -23,6 +23,7 @@ from sigwrap.model import Payload
 from sigwrap.policy.document import Source
 from sigwrap.policy.engine import Engine
 from sigwrap.policy.sources import host_variables, load_with_sources
+from sigwrap.session.lineage import shapes_the_tree
 from sigwrap.session.masking import masked
 from sigwrap.session.settings import Nested, RunSettings
 from sigwrap.session.signals import denies_everything_outside, noise
@@ -76,6 +77,7 @@ def run_session(
     walls = Walls(
         unlogged_signals=noise(engine),
         no_signal_leaves=can_scope_signals() and denies_everything_outside(engine),
+        births_are_told=shapes_the_tree(policy),
     )
     launched = launch(program, settings.command, session_id, inherited, walls)
     try:
@@ -194,6 +196,8 @@ def _capabilities(launched: Launch, walls: Walls) -> list[str]:
         found.append("interception")
     if launched.waits_through_signals:
         found.append("waits_through_signals")
+    if launched.births_are_told:
+        found.append("births")
     if launched.listener is not None and walls.no_signal_leaves:
         found.append("landlock_signal_scope")
     return found

@@ -25,6 +25,7 @@ from sigwrap.session.lineage import Process
 from sigwrap.session.settings import RunSettings
 from sigwrap.store.writer import FOLD_BATCH
 from sigwrap.supervise.approvals import Approvals
+from sigwrap.supervise.birth_gate import BirthGate
 from sigwrap.supervise.channel import (
     Channel,
     CommandEnded,
@@ -81,7 +82,9 @@ class Supervisor:
         self._front_heard_out = False
         self._front_watched = True
         self._loop = Loop()
-        self._processes = Processes(self._loop, self._on_end)
+        self._processes = Processes(
+            self._loop, self._on_end, births_are_told=launched.births_are_told
+        )
         self._approvals = Approvals(
             loop=self._loop,
             recorder=recorder,
@@ -106,6 +109,13 @@ class Supervisor:
                 processes=self._processes,
                 sigwrap_pids=frozenset({os.getpid(), front_pid, waited_for_pid}),
                 approvals=self._approvals,
+                loop=self._loop,
+            )
+            self._births = BirthGate(
+                listener=launched.listener,
+                recorder=recorder,
+                limits=engine.policy.limits,
+                processes=self._processes,
                 loop=self._loop,
             )
         self._child_signals = SignalFd({signal.SIGCHLD})
@@ -136,6 +146,8 @@ class Supervisor:
                     log.checkpoint()
         finally:
             self._approvals.close()
+            if self._launched.listener is not None:
+                self._births.close()
         self._hear_front_out()
         return Outcome(
             status=self._exit_status(),
@@ -176,6 +188,8 @@ class Supervisor:
                 self._refuse_abi(listener, request, sender)
             case "execve" | "execveat":
                 self._execs.answer(request, sender)
+            case "fork" | "vfork" | "clone" | "unshare" | "prctl":
+                self._births.answer(request, sender)
             case _:
                 self._signals.answer(request, sender)
 
@@ -264,6 +278,8 @@ class Supervisor:
             self._loop.call_at(time.monotonic() + _LEFTOVERS_GRACE_S, self._end_tree)
 
     def _end_tree(self) -> None:
+        if self._launched.listener is not None:
+            self._births.stop()
         if not kernel_process.kill_descendants(os.getpid(), self._reaped, timeout_s=_SWEEP_S):
             self._loop.call_at(time.monotonic(), self._end_tree)
 
