@@ -167,15 +167,11 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "limit_exceeded",
-            "a limit of the policy refused a new process: EAGAIN; further refusals within a minute "
-            "are one more event, with their `count`",
+            "a limit of the policy was passed, and the run ended: exit status 124",
             "limit",
             "maximum",
             "effect",
-            "comm",
-            "depth",
-            "syscall",
-            "count",
+            "reason",
         ),
         event(
             "interrupt_received",

@@ -19,6 +19,7 @@ NUMBERS: dict[int, dict[str, int]] = {
         "ptrace": 101,
         "fcntl": 72,
         "ioctl": 16,
+        "prctl": 157,
     },
     AUDIT_ARCH_I386: {
         "execve": 11,
@@ -33,34 +34,9 @@ NUMBERS: dict[int, dict[str, int]] = {
         "fcntl": 55,
         "fcntl64": 221,
         "ioctl": 54,
-    },
-}
-
-# Mediated where the policy shapes the tree: the calls that make a process, and those after which an
-# orphan can turn up under another process than the supervisor.
-BIRTH_NUMBERS: dict[int, dict[str, int]] = {
-    AUDIT_ARCH_X86_64: {
-        "fork": 57,
-        "vfork": 58,
-        "clone": 56,
-        "clone3": 435,
-        "unshare": 272,
-        "prctl": 157,
-    },
-    AUDIT_ARCH_I386: {
-        "fork": 2,
-        "vfork": 190,
-        "clone": 120,
-        "clone3": 435,
-        "unshare": 310,
         "prctl": 172,
     },
 }
-
-CLONE_PARENT = 0x00008000
-CLONE_THREAD = 0x00010000
-CLONE_NEWPID = 0x20000000
-PR_SET_CHILD_SUBREAPER = 36
 
 F_SETOWN = 8
 F_SETSIG = 10
@@ -72,6 +48,12 @@ SIOCSPGRP = 0x8902
 TIOCSTI = 0x5412
 TIOCLINUX = 0x541C
 REFUSED_IOCTLS = (TIOCSTI, TIOCLINUX)
+
+# By its memory layout an orphan is known for whose child it is: nobody may move it about.
+PR_SET_MM = 35
+
+# Values of a selecting argument that get EPERM from the filter itself.
+REFUSED_BY_ARGUMENT = {"ioctl": REFUSED_IOCTLS, "prctl": (PR_SET_MM,)}
 
 PTRACE_KILL = 8
 PTRACE_ATTACH = 16
@@ -93,9 +75,9 @@ SELECTED_BY_ARGUMENT = {
     "fcntl": (1, (F_SETOWN, F_SETSIG, F_SETOWN_EX)),
     "fcntl64": (1, (F_SETOWN, F_SETSIG, F_SETOWN_EX)),
     "ioctl": (1, (FIOSETOWN, SIOCSPGRP)),
+    "prctl": (0, ()),
 }
 
 NAMES: dict[int, dict[int, str]] = {
-    arch: {number: name for name, number in (numbers | BIRTH_NUMBERS[arch]).items()}
-    for arch, numbers in NUMBERS.items()
+    arch: {number: name for name, number in numbers.items()} for arch, numbers in NUMBERS.items()
 }

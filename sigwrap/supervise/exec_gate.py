@@ -74,7 +74,11 @@ class ExecGate:
         self._approvals = approvals
         self._loop = loop
         self._verifier = Verifier(
-            listener, recorder, self.answer, waits_through_signals=waits_through_signals
+            listener,
+            recorder,
+            self.answer,
+            processes.loaded,
+            waits_through_signals=waits_through_signals,
         )
         self.on_stop = self._verifier.on_stop
         self.on_end = self._verifier.on_end
@@ -213,7 +217,7 @@ class _Exec:
         if decision.action in _ONCE_ONLY and len(self._target.here) < len(self._target.programs):
             own = self._subject._replace(programs=self._target.here)
             decision = gate._engine.decide_command(own)
-        limit = exceeded_limit(gate._engine.policy.limits, self._process)
+        limit = exceeded_limit(gate._engine.policy.limits, self._process, gate._processes)
         if limit is not None:
             decision = limit
         self._evaluation_us = (time.perf_counter_ns() - started_ns) // 1000

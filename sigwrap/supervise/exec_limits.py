@@ -1,13 +1,32 @@
+"""The limits on the shape of the tree, as far as an exec meets them."""
+
 from __future__ import annotations
 
 from sigwrap.policy.request import Action, Decision
 from sigwrap.policy.rules import Limits
 from sigwrap.session.lineage import Process
+from sigwrap.supervise.processes import Processes
 
 
-def exceeded_limit(limits: Limits, process: Process) -> Decision | None:
-    """How many processes there are is held where they are made: in birth_gate."""
+def exceeded_limit(limits: Limits, process: Process, processes: Processes) -> Decision | None:
+    """A caller counts itself: it is already there, and the exec would make it one more command."""
     if limits.max_depth and process.depth > limits.max_depth:
-        why = f"max_depth: depth {process.depth} is over {limits.max_depth}"
-        return Decision(action=Action.DENY, rule="limits.max_depth", reason=why, message=why)
+        return _denial("max_depth", f"depth {process.depth} is over {limits.max_depth}")
+    if limits.max_children and process.parent is not None:
+        siblings = sum(each.parent is process.parent for each in processes.all())
+        if siblings > limits.max_children:
+            return _denial("max_children", f"{siblings} children are over {limits.max_children}")
+    if limits.max_processes:
+        count = len(processes.all())
+        if count > limits.max_processes:
+            return _denial("max_processes", f"{count} processes are over {limits.max_processes}")
     return None
+
+
+def _denial(limit: str, why: str) -> Decision:
+    return Decision(
+        action=Action.DENY,
+        rule=f"limits.{limit}",
+        reason=f"{limit}: {why}",
+        message=f"{limit}: {why}",
+    )

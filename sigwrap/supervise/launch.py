@@ -39,7 +39,6 @@ class Launch(NamedTuple):
     channel: socket.socket
     listener: Listener | None
     waits_through_signals: bool
-    births_are_told: bool
     missing: KernelError | None
 
     def go(self) -> None:
@@ -56,7 +55,6 @@ class Walls(NamedTuple):
 
     unlogged_signals: frozenset[int]
     no_signal_leaves: bool
-    births_are_told: bool
 
 
 def launch(
@@ -79,7 +77,7 @@ def launch(
 
     pid, channel = _fork(child, filtered=True)
     try:
-        return _shake_hands(pid, channel)._replace(births_are_told=walls.births_are_told)
+        return _shake_hands(pid, channel)
     except KernelError as refusal:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
@@ -87,12 +85,7 @@ def launch(
         pid, channel = _fork(child, filtered=False)
         missing = NoInterception(refusal.message, refusal.errno, refusal.hint or seccomp.NEEDS)
         return Launch(
-            pid=pid,
-            channel=channel,
-            listener=None,
-            waits_through_signals=False,
-            births_are_told=False,
-            missing=missing,
+            pid=pid, channel=channel, listener=None, waits_through_signals=False, missing=missing
         )
 
 
@@ -133,7 +126,6 @@ def _shake_hands(pid: int, channel: socket.socket) -> Launch:
         channel=channel,
         listener=listener,
         waits_through_signals=waits_through_signals,
-        births_are_told=False,
         missing=None,
     )
 
@@ -165,9 +157,7 @@ def _prepare(supervisor: int) -> None:
 
 def _enter_filter(walls: Walls, channel: socket.socket) -> None:
     try:
-        listener_fd, killable = seccomp.install_listener(
-            walls.unlogged_signals, births=walls.births_are_told
-        )
+        listener_fd, killable = seccomp.install_listener(walls.unlogged_signals)
     except NoInterception as refusal:
         text = f"{refusal.message}\0{refusal.hint}".encode()
         channel.sendall(_NO_LISTENER + struct.pack("<i", refusal.errno) + text)

@@ -23,7 +23,6 @@ from sigwrap.model import Payload
 from sigwrap.policy.document import Source
 from sigwrap.policy.engine import Engine
 from sigwrap.policy.sources import host_variables, load_with_sources
-from sigwrap.session.lineage import shapes_the_tree
 from sigwrap.session.masking import masked
 from sigwrap.session.settings import Nested, RunSettings
 from sigwrap.session.signals import denies_everything_outside, noise
@@ -77,7 +76,6 @@ def run_session(
     walls = Walls(
         unlogged_signals=noise(engine),
         no_signal_leaves=can_scope_signals() and denies_everything_outside(engine),
-        births_are_told=shapes_the_tree(policy),
     )
     launched = launch(program, settings.command, session_id, inherited, walls)
     try:
@@ -118,6 +116,8 @@ def run_session(
     _seal(recorder, outcome, duration_s)
     if outcome.exec_error is not None:
         tell(f"{os.fsdecode(program)}: {os.strerror(outcome.exec_error)}")
+    if outcome.limit_reached:
+        tell(f"the command was ended by a limit of the policy: {outcome.reason}")
     return Ended(
         status=outcome.status,
         log_path=log.path,
@@ -196,8 +196,6 @@ def _capabilities(launched: Launch, walls: Walls) -> list[str]:
         found.append("interception")
     if launched.waits_through_signals:
         found.append("waits_through_signals")
-    if launched.births_are_told:
-        found.append("births")
     if launched.listener is not None and walls.no_signal_leaves:
         found.append("landlock_signal_scope")
     return found

@@ -19,13 +19,13 @@ from sigwrap.kernel.ptrace import WALL
 from sigwrap.kernel.seccomp import Listener, Request
 from sigwrap.kernel.sigfd import SignalFd
 from sigwrap.kernel.syscalls import NAMES, X32_BIT
+from sigwrap.model import Payload
 from sigwrap.policy.engine import Engine
 from sigwrap.policy.signals import signal_name
 from sigwrap.session.lineage import Process
 from sigwrap.session.settings import RunSettings
 from sigwrap.store.writer import FOLD_BATCH
 from sigwrap.supervise.approvals import Approvals
-from sigwrap.supervise.birth_gate import BirthGate
 from sigwrap.supervise.channel import (
     Channel,
     CommandEnded,
@@ -60,6 +60,7 @@ class Outcome(NamedTuple):
     status: int
     reason: str
     exec_error: int | None = None
+    limit_reached: bool = False
 
 
 class Supervisor:
@@ -82,9 +83,7 @@ class Supervisor:
         self._front_heard_out = False
         self._front_watched = True
         self._loop = Loop()
-        self._processes = Processes(
-            self._loop, self._on_end, births_are_told=launched.births_are_told
-        )
+        self._processes = Processes(self._loop, self._on_end)
         self._approvals = Approvals(
             loop=self._loop,
             recorder=recorder,
@@ -111,19 +110,15 @@ class Supervisor:
                 approvals=self._approvals,
                 loop=self._loop,
             )
-            self._births = BirthGate(
-                listener=launched.listener,
-                recorder=recorder,
-                limits=engine.policy.limits,
-                processes=self._processes,
-                loop=self._loop,
-            )
+        self._limits = engine.policy.limits
+        self._grace_s = settings.grace_s
         self._child_signals = SignalFd({signal.SIGCHLD})
         self._front_pidfd = os.pidfd_open(front_pid)
         self._phase = _Phase.RUNNING
         self._command_status: int | None = None
         self._exec_error: int | None = None
         self._interrupted = False
+        self._limit_reached = False
         self._reason = ""
 
     def run(self) -> Outcome:
@@ -135,6 +130,9 @@ class Supervisor:
         loop.watch(self._launched.channel.fileno(), self._on_launch_result)
         if self._listener is not None:
             loop.watch(self._listener.fd, self._on_request, last=True)
+        if self._limits.wall_time_s:
+            deadline_s = time.monotonic() + self._limits.wall_time_s
+            self._loop.call_at(deadline_s, self._on_wall_time)
         self._launched.go()
         log = self._recorder.log
         try:
@@ -146,13 +144,12 @@ class Supervisor:
                     log.checkpoint()
         finally:
             self._approvals.close()
-            if self._launched.listener is not None:
-                self._births.close()
         self._hear_front_out()
         return Outcome(
             status=self._exit_status(),
             reason=self._reason or self._how_it_ended(),
             exec_error=self._exec_error,
+            limit_reached=self._limit_reached,
         )
 
     # Requests
@@ -188,8 +185,6 @@ class Supervisor:
                 self._refuse_abi(listener, request, sender)
             case "execve" | "execveat":
                 self._execs.answer(request, sender)
-            case "fork" | "vfork" | "clone" | "unshare" | "prctl":
-                self._births.answer(request, sender)
             case _:
                 self._signals.answer(request, sender)
 
@@ -278,10 +273,28 @@ class Supervisor:
             self._loop.call_at(time.monotonic() + _LEFTOVERS_GRACE_S, self._end_tree)
 
     def _end_tree(self) -> None:
-        if self._launched.listener is not None:
-            self._births.stop()
         if not kernel_process.kill_descendants(os.getpid(), self._reaped, timeout_s=_SWEEP_S):
             self._loop.call_at(time.monotonic(), self._end_tree)
+
+    # Limits
+
+    def _on_wall_time(self) -> None:
+        maximum = self._limits.wall_time_s
+        facts = {"limit": "wall_time", "maximum": maximum, "effect": "terminated"}
+        self._end_for_limit(f"wall_time: {maximum} s are over", facts)
+
+    def _end_for_limit(self, reason: str, facts: Payload) -> None:
+        """SIGTERM to COMMAND, and after the grace the end of all."""
+        if self._phase is not _Phase.RUNNING or self._limit_reached:
+            return
+        self._recorder.record("limit_exceeded", self._launched.pid, {**facts, "reason": reason})
+        if not self._interrupted:
+            self._limit_reached = True
+            self._reason = reason
+        self._approvals.stop_asking("a limit of the policy was reached")
+        kernel_process.send(self._launched.pid, signal.SIGTERM)
+        kernel_process.send(self._launched.pid, signal.SIGCONT)
+        self._loop.call_at(time.monotonic() + self._grace_s, self._end_tree)
 
     # The front process
 
@@ -363,6 +376,8 @@ class Supervisor:
     # The end of the run
 
     def _exit_status(self) -> int:
+        if self._limit_reached:
+            return status.LIMIT_REACHED
         if self._interrupted:
             return status.INTERRUPTED
         if self._exec_error is not None:

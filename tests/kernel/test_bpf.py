@@ -19,9 +19,11 @@ from sigwrap.kernel.syscalls import (
     F_SETSIG,
     FIOSETOWN,
     NUMBERS,
+    PR_SET_MM,
     PTRACE_ATTACH,
     PTRACE_KILL,
     PTRACE_SEIZE,
+    REFUSED_BY_ARGUMENT,
     REFUSED_IOCTLS,
     SELECTED_BY_ARGUMENT,
     SIGNAL_ARGUMENT,
@@ -83,9 +85,11 @@ def libseccomps() -> Code:
                 continue  # a rule in it would have to name i386 alone; left out below as well
             selected = pyseccomp.Arg(position, pyseccomp.MASKED_EQ, low_word, value)
             both.add_rule(pyseccomp.NOTIFY, name, selected)
-    for value in REFUSED_IOCTLS:
-        typing = pyseccomp.Arg(1, pyseccomp.MASKED_EQ, low_word, value)
-        both.add_rule(pyseccomp.ERRNO(errno.EPERM), "ioctl", typing)
+    for name, values in REFUSED_BY_ARGUMENT.items():
+        position, _ = SELECTED_BY_ARGUMENT[name]
+        for value in values:
+            refused = pyseccomp.Arg(position, pyseccomp.MASKED_EQ, low_word, value)
+            both.add_rule(pyseccomp.ERRNO(errno.EPERM), name, refused)
     with os.fdopen(os.memfd_create("filter"), "w+b") as file:
         both.export_bpf(file)
         file.seek(0)
@@ -96,6 +100,7 @@ def test_it_agrees_with_libseccomp(ours: Code, libseccomps: Code) -> None:
     """Every call number of both ABIs, with arguments on and beside each value that matters."""
     interesting = (
         *REFUSED_IOCTLS,
+        PR_SET_MM,
         0,
         9,
         64,
@@ -161,6 +166,8 @@ def test_the_side_doors_to_a_signal_are_mediated(ours: Code, arch: int) -> None:
         for request in REFUSED_IOCTLS:
             assert verdict(ours, NUMBERS[arch]["ioctl"], arch, 3, upper | request) == REFUSE
         assert verdict(ours, NUMBERS[arch]["ioctl"], arch, 3, upper | 0x5401) == ALLOW
+        assert verdict(ours, NUMBERS[arch]["prctl"], arch, upper | PR_SET_MM) == REFUSE
+        assert verdict(ours, NUMBERS[arch]["prctl"], arch, upper | 38) == ALLOW
     for request in (PTRACE_KILL, PTRACE_ATTACH, PTRACE_SEIZE):
         assert verdict(ours, NUMBERS[arch]["ptrace"], arch, request) == NOTIFY
     assert verdict(ours, NUMBERS[arch]["ptrace"], arch, 0) == ALLOW
