@@ -132,8 +132,8 @@ def test_honest_work_is_not_disturbed(wrapped: Sigwrap) -> None:
 
 
 def test_a_shells_pipelines_never_fail_to_fork(sigwrap: Sigwrap) -> None:
-    """Its children end while it forks, and its handler of SIGCHLD doesn't restart calls: to be
-    told of forks by the filter made one in some hundred of these loops fail."""
+    """Its children end while it forks, and its handler of SIGCHLD doesn't restart calls: were the
+    filter to tell of forks, some would fail with EINTR."""
     name = limited(sigwrap, "max_processes: 100, max_children: 50, max_depth: 50")
     text = "i=0; while [ $i -lt 1000 ]; do : | : ; i=$((i + 1)); done; echo $i"
     done = sigwrap.run("-p", name, "--", "sh", "-c", text)
