@@ -38,6 +38,15 @@ NUMBERS: dict[int, dict[str, int]] = {
     },
 }
 
+# Mediated where the policy's limits are to hold at forks.
+BIRTH_NUMBERS: dict[int, dict[str, int]] = {
+    AUDIT_ARCH_X86_64: {"fork": 57, "vfork": 58, "clone": 56, "clone3": 435},
+    AUDIT_ARCH_I386: {"fork": 2, "vfork": 190, "clone": 120, "clone3": 435},
+}
+
+CLONE_PARENT = 0x00008000
+CLONE_THREAD = 0x00010000
+
 F_SETOWN = 8
 F_SETSIG = 10
 F_SETOWN_EX = 15
@@ -79,5 +88,6 @@ SELECTED_BY_ARGUMENT = {
 }
 
 NAMES: dict[int, dict[int, str]] = {
-    arch: {number: name for name, number in numbers.items()} for arch, numbers in NUMBERS.items()
+    arch: {number: name for name, number in (numbers | BIRTH_NUMBERS[arch]).items()}
+    for arch, numbers in NUMBERS.items()
 }

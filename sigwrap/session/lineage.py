@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from sigwrap.policy.request import TargetType, with_implied
+from sigwrap.session.headcount import Headcount
 
 Types = frozenset[TargetType]
 
@@ -13,6 +14,7 @@ class Process:
 
     __slots__ = (
         "argv",
+        "children",
         "comm",
         "comm_is_current",
         "depth",
@@ -48,6 +50,7 @@ class Process:
         self.relations: dict[Process, Types] = {}  # to what it signalled lately
         self.image = b""  # as last seen: an exec changes it
         self.has_ended = False
+        self.children: Headcount | None = None  # counted where they are limited at forks
 
     @property
     def last_name(self) -> str:

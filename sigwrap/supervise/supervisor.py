@@ -26,6 +26,7 @@ from sigwrap.session.lineage import Process
 from sigwrap.session.settings import RunSettings
 from sigwrap.store.writer import FOLD_BATCH
 from sigwrap.supervise.approvals import Approvals
+from sigwrap.supervise.birth_gate import BirthGate
 from sigwrap.supervise.channel import (
     Channel,
     CommandEnded,
@@ -100,6 +101,7 @@ class Supervisor:
                 approvals=self._approvals,
                 loop=self._loop,
                 waits_through_signals=launched.waits_through_signals,
+                end_run=self._end_for_limit,
             )
             self._signals = SignalGate(
                 listener=launched.listener,
@@ -108,6 +110,12 @@ class Supervisor:
                 processes=self._processes,
                 sigwrap_pids=frozenset({os.getpid(), front_pid, waited_for_pid}),
                 approvals=self._approvals,
+                loop=self._loop,
+            )
+            self._births = BirthGate(
+                listener=launched.listener,
+                recorder=recorder,
+                limits=engine.policy.limits,
                 loop=self._loop,
             )
         self._limits = engine.policy.limits
@@ -144,6 +152,8 @@ class Supervisor:
                     log.checkpoint()
         finally:
             self._approvals.close()
+            if self._launched.listener is not None:
+                self._births.close()
         self._hear_front_out()
         return Outcome(
             status=self._exit_status(),
@@ -185,6 +195,8 @@ class Supervisor:
                 self._refuse_abi(listener, request, sender)
             case "execve" | "execveat":
                 self._execs.answer(request, sender)
+            case "fork" | "vfork" | "clone":
+                self._births.answer(request, sender)
             case _:
                 self._signals.answer(request, sender)
 
@@ -273,6 +285,8 @@ class Supervisor:
             self._loop.call_at(time.monotonic() + _LEFTOVERS_GRACE_S, self._end_tree)
 
     def _end_tree(self) -> None:
+        if self._launched.listener is not None:
+            self._births.stop()
         if not kernel_process.kill_descendants(os.getpid(), self._reaped, timeout_s=_SWEEP_S):
             self._loop.call_at(time.monotonic(), self._end_tree)
 
