@@ -419,8 +419,8 @@ POLICY = Group(
                         Flag(),
                         "the three above hold at forks too: one that would pass them, or by a "
                         "process that is too deep, fails with EAGAIN. The price: each fork takes "
-                        "PRICE more, and may fail with EINTR in a program that handles signals "
-                        "without SA_RESTART (dash in long pipelines); default false",
+                        "about 60 µs more, and may fail with EINTR in a program that handles "
+                        "signals without SA_RESTART (dash in long pipelines); default false",
                     ),
                     _key(
                         "max_execs",

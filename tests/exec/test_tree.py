@@ -99,6 +99,46 @@ def test_who_ends_in_time_is_left_alone(wrapped: Sigwrap) -> None:
     assert wrapped.run("-p", name, "--", "sh", "-c", "exit 7").returncode == 7
 
 
+# Programs started
+
+
+def test_max_execs_ends_the_run(wrapped: Sigwrap) -> None:
+    """COMMAND is the first; what the policy denies, or what isn't there, is none."""
+    rules = "\n  - {name: no-false, commands: ['false'], decision: deny}\n"
+    name = limited(wrapped, "max_execs: 3", rules)
+    text = "/bin/false; /no/such; /bin/true; /bin/true; /bin/false; echo so far; /bin/true; cat"
+    process = wrapped.start("-p", name, "--", "sh", "-c", text)
+    assert process.wait(PATIENCE_S) == LIMIT_REACHED
+    assert process.stdout.read() == b"so far\n"
+    err = process.stderr.read()
+    assert b"sigwrap: true: max_execs: 3 programs have been started\n" in err
+    assert b"ended by a limit of the policy: max_execs" in err
+    assert len(wrapped.sealed_events(*EXECS)) == 3
+    denied = [event.payload["rule_name"] for event in wrapped.events("exec_denied")]
+    assert denied[:3] == ["no-false", "no-false", "limits.max_execs"]
+    (event,) = wrapped.events("limit_exceeded")
+    facts = (event.payload["limit"], event.payload["maximum"], event.payload["effect"])
+    assert facts == ("max_execs", 3, "terminated")
+
+
+def test_what_runs_instead_is_a_program_started(wrapped: Sigwrap) -> None:
+    rules = (
+        "\n  - {name: instead, commands: ['true'], decision: redirect,"
+        " redirect_to: {command: /bin/echo, args: [instead]}}\n"
+    )
+    name = limited(wrapped, "max_execs: 2", rules)
+    done = wrapped.run("-p", name, "--", "sh", "-c", "/bin/true; /bin/true; cat")
+    assert (done.returncode, done.stdout) == (LIMIT_REACHED, b"instead\n")
+    assert len(wrapped.sealed_events("exec_redirected")) == 1
+
+
+def test_as_many_programs_as_it_may(wrapped: Sigwrap) -> None:
+    name = limited(wrapped, "max_execs: 3")
+    done = wrapped.run("-p", name, "--", "sh", "-c", "/bin/true; /bin/true; exit 7")
+    assert done.returncode == 7
+    assert wrapped.sealed_events("limit_exceeded") == []
+
+
 STAYS = """
 trap 'echo asked to end; exit 3' TERM
 while :; do read line; done

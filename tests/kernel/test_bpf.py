@@ -14,6 +14,9 @@ from sigwrap.kernel.bpf import ALLOW, NOTIFY, REFUSE, REFUSE_ABI, encode, mediat
 from sigwrap.kernel.syscalls import (
     AUDIT_ARCH_I386,
     AUDIT_ARCH_X86_64,
+    BIRTH_NUMBERS,
+    CLONE_PARENT,
+    CLONE_THREAD,
     F_SETOWN,
     F_SETOWN_EX,
     F_SETSIG,
@@ -199,5 +202,30 @@ def test_unlogged_signals_pass_whoever_they_are_for_and_others_do_not(arch: int)
     assert verdict(program, X32_BIT | 62, AUDIT_ARCH_X86_64) == NOTIFY
 
 
+@pytest.mark.parametrize("arch", ARCHES)
+def test_births_are_told_of_where_that_is_asked_for_and_threads_are_not(
+    ours: Code, arch: int
+) -> None:
+    telling = mediation_filter(births=True)
+    numbers = BIRTH_NUMBERS[arch]
+    a_fork, a_thread = 17, 0x003D0F00
+    assert a_thread & CLONE_THREAD and not a_fork & CLONE_THREAD
+    for number in numbers.values():
+        for flags in (0, a_fork, a_fork | CLONE_PARENT, a_thread):
+            assert verdict(ours, number, arch, flags) == ALLOW
+    for name in ("fork", "vfork"):
+        assert verdict(telling, numbers[name], arch, a_thread) == NOTIFY
+    for flags in (0, a_fork, a_fork | CLONE_PARENT, 0xFFFFFFFF & ~CLONE_THREAD):
+        assert verdict(telling, numbers["clone"], arch, flags) == NOTIFY
+        upper = flags | UPPER if arch == AUDIT_ARCH_X86_64 else flags
+        assert verdict(telling, numbers["clone"], arch, upper) == NOTIFY
+    assert verdict(telling, numbers["clone"], arch, a_thread) == ALLOW
+    assert verdict(telling, numbers["clone3"], arch, 123) == REFUSE_ABI
+    for number in set(range(500)) - set(numbers.values()):
+        assert verdict(telling, number, arch, 1, 9) == verdict(ours, number, arch, 1, 9)
+
+
 def test_it_fits_the_kernel(ours: Code) -> None:
     assert len(encode(ours)) == 8 * len(ours) <= 8 * 4096
+    everything = mediation_filter(frozenset(range(1, 65)), births=True)
+    assert len(everything) <= 4096

@@ -8,10 +8,13 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <spawn.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static void stay(void)
@@ -58,11 +61,58 @@ static long born(const char *way)
 
 static void fill(const char *way, int count)
 {
-    for (int made = 0; made < count; made++)
-        if (born(way) == 0)
+    int made = 0;
+    long child = 0;
+    while (made < count && (child = born(way)) >= 0) {
+        if (child == 0)
             stay();
-    printf("%d\n", count);
+        made++;
+    }
+    printf("%d %s\n", made, child < 0 ? strerrorname_np(errno) : "");
     stay();
+}
+
+/* All at once, until some seconds are over: `way` again, and `ends` says whether the children end
+   (and wait to be reaped) or go on like their parent. Says how many there were, COMMAND with them;
+   of those that don't end, all are there at the same time. */
+static void bomb(const char *way, const char *ends, int seconds)
+{
+    int *born_so_far = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t first = getpid();
+    time_t end = time(0) + seconds;
+    struct timespec a_moment = {.tv_nsec = 10 * 1000 * 1000};
+    if (born_so_far == MAP_FAILED)
+        abort();
+    *born_so_far = 1;
+    puts("begun");
+    while (time(0) < end)
+        if (born(way) == 0) {
+            __atomic_add_fetch(born_so_far, 1, __ATOMIC_SEQ_CST);
+            if (!strcmp(ends, "ends"))
+                _exit(0);
+        }
+    while (time(0) <= end) /* who ended now would make room */
+        nanosleep(&a_moment, 0);
+    if (getpid() == first)
+        printf("%d\n", *born_so_far);
+    _exit(0);
+}
+
+/* Children of posix_spawn and vfork, one after the other. */
+static void spawn(int count)
+{
+    char *words[] = {"true", NULL}, *nothing[] = {NULL};
+    int status, good = 0;
+    pid_t child;
+    for (int made = 0; made < count; made++) {
+        if (posix_spawn(&child, "/bin/true", 0, 0, words, nothing) == 0)
+            good += waitpid(child, &status, 0) == child && status == 0;
+        child = vfork();
+        if (child == 0)
+            _exit(0);
+        good += child > 0 && waitpid(child, &status, 0) == child && status == 0;
+    }
+    printf("%d\n", good);
 }
 
 static void *idle(void *nothing)
@@ -133,15 +183,25 @@ int main(int count, char **words)
                 wait(0);
         printf("%s\n", words[2]);
     }
+    if (!strcmp(what, "bomb")) {
+        if (count > 5) { /* asked to end, it doesn't */
+            signal(SIGINT, SIG_IGN);
+            signal(SIGTERM, SIG_IGN);
+        }
+        bomb(words[2], words[3], atoi(words[4]));
+    }
+    if (!strcmp(what, "spawn"))
+        spawn(atoi(words[2]));
     if (!strcmp(what, "churn")) { /* so many lines, in each of which everyone makes one and ends */
+        time_t end = time(0) + 8;
         signal(SIGTERM, SIG_IGN);
         for (int line = 0; line < atoi(words[2]); line++)
             if (fork() == 0)
-                for (;;)
+                while (time(0) < end)
                     if (fork() > 0)
                         _exit(0);
         puts("begun");
-        for (;;)
+        while (time(0) < end)
             pause();
     }
     if (!strcmp(what, "threads"))
@@ -170,12 +230,5 @@ int main(int count, char **words)
         printf("%ld %s\n", moved, strerrorname_np(errno));
         return 0;
     }
-    if (!strcmp(what, "bomb"))
-        for (;;)
-            fork();
-    if (!strcmp(what, "zombies"))
-        for (;;)
-            if (fork() == 0)
-                _exit(0);
     return count < 2;
 }
