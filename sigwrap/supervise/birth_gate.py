@@ -62,6 +62,7 @@ class BirthGate:
         self._loop = loop
         self._everybody = Headcount(1)  # COMMAND
         self._on_their_way: dict[int, _Birth] = {}  # by the thread that forks
+        self._looked_through_at = _KEPT
         self._excesses: dict[str, _Excess] = {}
         self._is_over = False
 
@@ -104,8 +105,9 @@ class BirthGate:
         ):
             self._refused(request, process, "max_processes", limits.max_processes)
             return False
-        if len(self._on_their_way) >= _KEPT:
+        if len(self._on_their_way) >= self._looked_through_at:
             self._forget_arrived()
+            self._looked_through_at = 2 * len(self._on_their_way) + _KEPT
         self._on_their_way[request.tid] = _Birth(parent, time.monotonic())
         return True
 
