@@ -193,6 +193,20 @@ def _types() -> tuple[EventType, ...]:
             "comm",
         ),
         event(
+            "limit_exceeded",
+            "a limit of the policy was passed. `terminated`: the run was ended, exit status 124. "
+            "`refused` (with `limits.at_fork`): a new process was, with EAGAIN; further refusals "
+            "within a minute are one more event, with their `count`",
+            "limit",
+            "maximum",
+            "effect",
+            "reason",
+            "comm",
+            "depth",
+            "syscall",
+            "count",
+        ),
+        event(
             "interrupt_received",
             "an interrupt reached sigwrap",
             "signal",

@@ -15,8 +15,10 @@ import struct
 from sigwrap.kernel.syscalls import (
     AUDIT_ARCH_I386,
     AUDIT_ARCH_X86_64,
+    BIRTH_NUMBERS,
+    CLONE_THREAD,
     NUMBERS,
-    REFUSED_IOCTLS,
+    REFUSED_BY_ARGUMENT,
     SELECTED_BY_ARGUMENT,
     SIGNAL_ARGUMENT,
     X32_BIT,
@@ -43,17 +45,20 @@ _ARGUMENTS_OFFSET = 16
 _NO_SYSCALL = 0xFFFFFFFF  # what a tracer leaves behind to skip a call; has the x32 bit set
 
 
-def mediation_filter(unlogged_signals: frozenset[int] = frozenset()) -> list[Instruction]:
-    """`unlogged_signals` may be sent by anybody to anybody, without a word to the supervisor."""
+def mediation_filter(
+    unlogged_signals: frozenset[int] = frozenset(), *, births: bool = False
+) -> list[Instruction]:
+    """`unlogged_signals` may be sent by anybody to anybody, without a word to the supervisor;
+    with `births` it hears of every process that is about to be made."""
     # Signal 0 asks, it sends nothing.
     free = (0, *sorted(unlogged_signals))
     return [
         _load(_ARCH_OFFSET),
         (_JUMP_EQUAL, 1, 0, AUDIT_ARCH_X86_64),
-        *_jump_over(native := _native_only() + _by_number(AUDIT_ARCH_X86_64, free)),
+        *_jump_over(native := _native_only() + _by_number(AUDIT_ARCH_X86_64, free, births)),
         *native,
         (_JUMP_EQUAL, 1, 0, AUDIT_ARCH_I386),
-        *_jump_over(i386 := _by_number(AUDIT_ARCH_I386, free)),
+        *_jump_over(i386 := _by_number(AUDIT_ARCH_I386, free, births)),
         *i386,
         _return(REFUSE_ABI),
     ]
@@ -72,10 +77,12 @@ def _native_only() -> list[Instruction]:
     ]
 
 
-def _by_number(arch: int, free_signals: tuple[int, ...]) -> list[Instruction]:
+def _by_number(arch: int, free_signals: tuple[int, ...], births: bool) -> list[Instruction]:
     program = [_load(_NUMBER_OFFSET)]
     for name, number in NUMBERS[arch].items():
         program += _when_equal(number, _verdict(name, free_signals))
+    for name, number in BIRTH_NUMBERS[arch].items() if births else ():
+        program += _when_equal(number, _birth_verdict(name))
     return [*program, _return(ALLOW)]
 
 
@@ -88,11 +95,22 @@ def _verdict(name: str, free_signals: tuple[int, ...]) -> list[Instruction]:
     if name in SELECTED_BY_ARGUMENT:
         position, values = SELECTED_BY_ARGUMENT[name]
         program = [_load_argument(position)]
-        for value in REFUSED_IOCTLS if name == "ioctl" else ():
+        for value in REFUSED_BY_ARGUMENT.get(name, ()):
             program += _when_equal(value, [_return(REFUSE)])
         for value in values:
             program += _when_equal(value, [_return(NOTIFY)])
         return [*program, _return(ALLOW)]
+    return [_return(NOTIFY)]
+
+
+def _birth_verdict(name: str) -> list[Instruction]:
+    if name == "clone3":
+        # Its flags lie in memory, where another thread can change them behind our back. As on a
+        # kernel that hasn't got it, the C libraries use clone() then.
+        return [_return(REFUSE_ABI)]
+    if name == "clone":
+        is_thread = (_JUMP_BITS, 0, 1, CLONE_THREAD)
+        return [_load_argument(0), is_thread, _return(ALLOW), _return(NOTIFY)]
     return [_return(NOTIFY)]
 
 

@@ -32,21 +32,55 @@ def exit_status_by_pidfd(pidfd: int) -> int | None:
 
 def descendants(ancestor: int) -> list[int]:
     """Zombies left out: they need reaping, not killing."""
-    children: dict[int, list[int]] = {}
-    zombies = set()
-    for pid in procfs.all_pids():
-        found = procfs.stat(pid)
-        if found is None:
-            continue
-        children.setdefault(found.ppid, []).append(pid)
-        if found.has_ended:
-            zombies.add(pid)
+    return [found.pid for found in _below(ancestor) if not found.has_ended]
+
+
+def children(pid: int) -> list[int]:
+    """Of all its threads; those that have ended and wait to be reaped as well."""
+    if not _has_children_files():
+        return [found.pid for found in _by_parent().get(pid, ())]
+    return [
+        child
+        for tid in procfs.threads(pid)
+        for child in procfs.children(f"/proc/{pid}/task/{tid}/children")
+    ]
+
+
+def count_descendants(ancestor: int) -> int:
+    """With zombies, which take up room just the same."""
+    if not _has_children_files():
+        return len(_below(ancestor))
+    seen: set[int] = set()
+    # An orphan comes to the subreaper, maybe behind the reader's back: hence its children again.
+    while level := [pid for pid in children(ancestor) if pid not in seen]:
+        while level:
+            seen.update(level)
+            level = [child for pid in level for child in children(pid) if child not in seen]
+    return len(seen)
+
+
+def _has_children_files() -> bool:
+    """A kernel can be built without them; they spare reading all of /proc."""
+    return os.path.exists("/proc/thread-self/children")
+
+
+def _below(ancestor: int) -> list[procfs.Stat]:
+    by_parent = _by_parent()
     below = []
-    level = children.get(ancestor, [])
+    level = by_parent.get(ancestor, [])
     while level:
         below += level
-        level = [child for pid in level for child in children.get(pid, ())]
-    return [pid for pid in below if pid not in zombies]
+        level = [child for found in level for child in by_parent.get(found.pid, ())]
+    return below
+
+
+def _by_parent() -> dict[int, list[procfs.Stat]]:
+    found: dict[int, list[procfs.Stat]] = {}
+    for pid in procfs.all_pids():
+        process = procfs.stat(pid)
+        if process is not None:
+            found.setdefault(process.ppid, []).append(process)
+    return found
 
 
 def send(pid: int, signal_number: int) -> bool:

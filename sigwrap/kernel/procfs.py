@@ -18,6 +18,7 @@ class Stat(NamedTuple):
     threads: int
     start_time: int
     exit_status: int  # as wait(2) has it; of a zombie only, and 0 where it may not be read
+    image: bytes  # where its last exec put code, stack and heap; empty where it may not be read
 
     @property
     def has_ended(self) -> bool:
@@ -44,6 +45,7 @@ def stat(pid: int) -> Stat | None:
         threads=int(fields[17]),
         start_time=int(fields[19]),
         exit_status=int(fields[49]),
+        image=b" ".join((fields[23], fields[25], fields[44])) if fields[25] != b"0" else b"",
     )
 
 

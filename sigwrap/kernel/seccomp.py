@@ -59,12 +59,14 @@ def int32(register: int) -> int:
     return low - (1 << 32) if low & 0x80000000 else low
 
 
-def install_listener(unlogged_signals: frozenset[int] = frozenset()) -> tuple[int, bool]:
+def install_listener(
+    unlogged_signals: frozenset[int] = frozenset(), *, births: bool = False
+) -> tuple[int, bool]:
     """Put the calling thread and all its future children under the filter.
 
     Returns the listener's fd, and whether a received call waits on through signals."""
     set_no_new_privileges()
-    code = encode(mediation_filter(unlogged_signals))
+    code = encode(mediation_filter(unlogged_signals, births=births))
     program = ctypes.create_string_buffer(code, len(code))
     header = struct.pack("<HxxxxxxQ", len(code) // 8, ctypes.addressof(program))
     for flags in (_NEW_LISTENER | _WAIT_KILLABLE_RECV, _NEW_LISTENER):

@@ -19,6 +19,7 @@ NUMBERS: dict[int, dict[str, int]] = {
         "ptrace": 101,
         "fcntl": 72,
         "ioctl": 16,
+        "prctl": 157,
     },
     AUDIT_ARCH_I386: {
         "execve": 11,
@@ -33,10 +34,20 @@ NUMBERS: dict[int, dict[str, int]] = {
         "fcntl": 55,
         "fcntl64": 221,
         "ioctl": 54,
+        "prctl": 172,
     },
 }
 
 EXECS = frozenset(numbers[name] for numbers in NUMBERS.values() for name in ("execve", "execveat"))
+
+# Mediated where the policy's limits are to hold at forks.
+BIRTH_NUMBERS: dict[int, dict[str, int]] = {
+    AUDIT_ARCH_X86_64: {"fork": 57, "vfork": 58, "clone": 56, "clone3": 435},
+    AUDIT_ARCH_I386: {"fork": 2, "vfork": 190, "clone": 120, "clone3": 435},
+}
+
+CLONE_PARENT = 0x00008000
+CLONE_THREAD = 0x00010000
 
 F_SETOWN = 8
 F_SETSIG = 10
@@ -48,6 +59,12 @@ SIOCSPGRP = 0x8902
 TIOCSTI = 0x5412
 TIOCLINUX = 0x541C
 REFUSED_IOCTLS = (TIOCSTI, TIOCLINUX)
+
+# By its memory layout an orphan is known for whose child it is: nobody may move it about.
+PR_SET_MM = 35
+
+# Values of a selecting argument that get EPERM from the filter itself.
+REFUSED_BY_ARGUMENT = {"ioctl": REFUSED_IOCTLS, "prctl": (PR_SET_MM,)}
 
 PTRACE_KILL = 8
 PTRACE_ATTACH = 16
@@ -69,8 +86,10 @@ SELECTED_BY_ARGUMENT = {
     "fcntl": (1, (F_SETOWN, F_SETSIG, F_SETOWN_EX)),
     "fcntl64": (1, (F_SETOWN, F_SETSIG, F_SETOWN_EX)),
     "ioctl": (1, (FIOSETOWN, SIOCSPGRP)),
+    "prctl": (0, ()),
 }
 
 NAMES: dict[int, dict[int, str]] = {
-    arch: {number: name for name, number in numbers.items()} for arch, numbers in NUMBERS.items()
+    arch: {number: name for name, number in (numbers | BIRTH_NUMBERS[arch]).items()}
+    for arch, numbers in NUMBERS.items()
 }

@@ -9,7 +9,7 @@ from sigwrap.policy import build
 from sigwrap.policy.check import Checked, Checker, unknown_variable
 from sigwrap.policy.document import Mapping as MappingNode
 from sigwrap.policy.document import Node, Scalar, Source, read_document
-from sigwrap.policy.problems import InvalidPolicy, Problem, Severity
+from sigwrap.policy.problems import InvalidPolicy, Place, Problem, Severity
 from sigwrap.policy.request import Action
 from sigwrap.policy.rules import EnvPolicy, Limits, Policy, Trust, Watch
 from sigwrap.policy.schema import NOT_ENFORCED_YET, POLICY
@@ -103,17 +103,21 @@ class _Loader:
         return None
 
     def _note_unenforced(self, checked: Checked) -> None:
-        for section in sorted(NOT_ENFORCED_YET & checked.places.keys()):
-            self._add_unenforced(section, checked)
+        for name in sorted(NOT_ENFORCED_YET):
+            section, _, key = name.partition(".")
+            if not key and section in checked.places:
+                self._add_unenforced(name, checked.place_of(section))
+            elif key and (group := checked.get(section)) is not None and key in group.places:
+                self._add_unenforced(name, group.place_of(key))
         if "escalate" in NOT_ENFORCED_YET:
             for section in ("command_rules", "signal_rules"):
                 for rule in checked.get(section, ()):
                     if "escalate" in rule.places:
-                        self._add_unenforced("escalate", rule)
+                        self._add_unenforced("escalate", rule.place_of("escalate"))
 
-    def _add_unenforced(self, key: str, checked: Checked) -> None:
-        message = f"{key} is not enforced yet by this version"
-        self.unenforced[key] = Problem(place=checked.place_of(key), message=message)
+    def _add_unenforced(self, name: str, place: Place) -> None:
+        message = f"{name} is not enforced yet by this version"
+        self.unenforced[name] = Problem(place=place, message=message)
 
 
 # What the first of a chain of policies builds on.

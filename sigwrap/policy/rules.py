@@ -90,6 +90,11 @@ class Limits(NamedTuple):
     wall_time_s: int = 0
     cpu_time_s: int = 0
     memory_bytes: int = 0
+    at_fork: bool = False
+
+    @property
+    def hold_at_forks(self) -> bool:
+        return self.at_fork and bool(self.max_depth or self.max_children or self.max_processes)
 
 
 class LoopWatch(NamedTuple):

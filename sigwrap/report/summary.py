@@ -32,6 +32,7 @@ NOT_PLAIN_TYPES = frozenset(
         "approval_denied",
         "approval_expired",
         "control_refused",
+        "limit_exceeded",
     }
 )
 SIGNAL_TYPES = frozenset(kind.name for kind in EVENT_TYPES.values() if "target_pid" in kind.fields)

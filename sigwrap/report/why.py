@@ -126,6 +126,8 @@ class WhyFold:
             case "interrupt_forwarded":
                 name = str(payload.get("signal_name") or "")
                 self._forwarded[name] = self._interrupted_by()
+            case "limit_exceeded" if payload.get("effect") == "refused":
+                pass  # a new process, no more
             case "interrupt_escalated" | "killswitch_activated" | "limit_exceeded":
                 what = str(payload.get("reason") or payload.get("limit") or event.type)
                 self._sigwrap_kills = printable(what)

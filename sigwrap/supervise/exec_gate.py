@@ -36,7 +36,7 @@ from sigwrap.session.masking import masked
 from sigwrap.supervise import caller_stderr
 from sigwrap.supervise.approvals import Answer, Approvals, Question
 from sigwrap.supervise.exec_environment import NoHostValue, Variables, variables_for
-from sigwrap.supervise.exec_limits import exceeded_limit
+from sigwrap.supervise.exec_limits import exceeded_limit, used_up
 from sigwrap.supervise.exec_redirect import Redirection
 from sigwrap.supervise.exec_target import (
     Asked,
@@ -75,7 +75,9 @@ class ExecGate:
         recordings: Recordings,
         loop: Loop,
         waits_through_signals: bool,
+        end_run: Callable[[str, Payload], None],
     ) -> None:
+        """`end_run` gets why, and the facts of an event."""
         self._listener = listener
         self._recorder = recorder
         self._engine = engine
@@ -83,8 +85,14 @@ class ExecGate:
         self._approvals = approvals
         self._recordings = recordings
         self._loop = loop
+        self._end_run = end_run
+        self._execs = 0  # that went on
         self._verifier = Verifier(
-            listener, recorder, self.answer, waits_through_signals=waits_through_signals
+            listener,
+            recorder,
+            self.answer,
+            processes.loaded,
+            waits_through_signals=waits_through_signals,
         )
         self.on_stop = self._verifier.on_stop
         self.on_end = self._verifier.on_end
@@ -240,10 +248,22 @@ class _Exec:
             decision = limit
         self._evaluation_us = (time.perf_counter_ns() - started_ns) // 1000
         try:
-            self._carry_out(decision)
+            if decision.action is Action.DENY or not self._is_one_too_many():
+                self._carry_out(decision)
         except BaseException:
             self._target.close()
             raise
+
+    def _is_one_too_many(self) -> bool:
+        """And if so, the run is over."""
+        limits = self._gate._engine.policy.limits
+        denial = used_up(limits, self._gate._execs)
+        if denial is None:
+            return False
+        self._deny(denial)
+        facts = {"limit": "max_execs", "maximum": limits.max_execs, "effect": "terminated"}
+        self._gate._end_run(denial.reason, facts)
+        return True
 
     def _carry_out(self, decision: Decision) -> None:
         match decision.action:
@@ -524,7 +544,7 @@ class _Exec:
             self._deny_because(decision._replace(message=""), reason)
         elif self._gate._verifier.put_off(self._request, self._process):
             self._target.close()  # it will be asked again, and by then may be answered from memory
-        else:
+        elif not self._is_one_too_many():
             self._let_go_on(decision._replace(reason=f"approved by {answer.by}"), "exec_allowed")
 
     def _record(
@@ -545,7 +565,10 @@ class _Exec:
             self._process.argv = payload["argv"]
         if more:
             payload |= more
-        return self._gate._recorder.record(event, self._process.pid, payload)
+        if not self._gate._recorder.record(event, self._process.pid, payload):
+            return False
+        self._gate._execs += event != "exec_denied"
+        return True
 
 
 def _noting(recordings: Recordings, stub: Process, expected: Expected) -> Callable[[int], str]:

@@ -79,13 +79,16 @@ class Verifier:
         listener: Listener,
         recorder: Recorder,
         ask_again: Callable[[Request, Process], None],
+        loaded: Callable[[Process], None],
         *,
         waits_through_signals: bool,
     ) -> None:
-        """`ask_again` gets a request that was put off, if its caller still waits."""
+        """`ask_again` gets a request that was put off, if its caller still waits; `loaded` a
+        process whose exec has succeeded, before it runs."""
         self._listener = listener
         self._recorder = recorder
         self._ask_again = ask_again
+        self._loaded = loaded
         self._waits_through_signals = waits_through_signals
         self._by_tid: dict[int, Held] = {}
         self._by_pid: dict[int, Held] = {}
@@ -202,6 +205,7 @@ class Verifier:
             if problem:
                 self._kill(pid, held, problem)
             else:
+                self._loaded(held.process)
                 ptrace.detach(pid)
         except (KernelError, ProcessLookupError):
             pass  # it was killed meanwhile

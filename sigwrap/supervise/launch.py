@@ -55,6 +55,7 @@ class Walls(NamedTuple):
 
     unlogged_signals: frozenset[int]
     no_signal_leaves: bool
+    births_are_told: bool
 
 
 def launch(
@@ -157,7 +158,9 @@ def _prepare(supervisor: int) -> None:
 
 def _enter_filter(walls: Walls, channel: socket.socket) -> None:
     try:
-        listener_fd, killable = seccomp.install_listener(walls.unlogged_signals)
+        listener_fd, killable = seccomp.install_listener(
+            walls.unlogged_signals, births=walls.births_are_told
+        )
     except NoInterception as refusal:
         text = f"{refusal.message}\0{refusal.hint}".encode()
         channel.sendall(_NO_LISTENER + struct.pack("<i", refusal.errno) + text)

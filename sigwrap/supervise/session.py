@@ -77,6 +77,7 @@ def run_session(
     walls = Walls(
         unlogged_signals=noise(engine),
         no_signal_leaves=can_scope_signals() and denies_everything_outside(engine),
+        births_are_told=policy.limits.hold_at_forks,
     )
     launched = launch(program, settings.command, session_id, inherited, walls)
     try:
@@ -117,6 +118,8 @@ def run_session(
     _seal(recorder, outcome, duration_s)
     if outcome.exec_error is not None:
         tell(f"{os.fsdecode(program)}: {os.strerror(outcome.exec_error)}")
+    if outcome.limit_reached:
+        tell(f"the command was ended by a limit of the policy: {outcome.reason}")
     return Ended(
         status=outcome.status,
         log_path=log.path,
@@ -195,6 +198,8 @@ def _capabilities(launched: Launch, walls: Walls) -> list[str]:
         found.append("interception")
     if launched.waits_through_signals:
         found.append("waits_through_signals")
+    if launched.listener is not None and walls.births_are_told:
+        found.append("births")
     if launched.listener is not None and walls.no_signal_leaves:
         found.append("landlock_signal_scope")
     return found

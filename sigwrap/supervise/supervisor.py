@@ -19,11 +19,13 @@ from sigwrap.kernel.ptrace import WALL
 from sigwrap.kernel.seccomp import Listener, Request
 from sigwrap.kernel.sigfd import SignalFd
 from sigwrap.kernel.syscalls import NAMES, X32_BIT
+from sigwrap.model import Payload
 from sigwrap.policy.engine import Engine
 from sigwrap.policy.signals import signal_name
 from sigwrap.session.lineage import Process
 from sigwrap.session.settings import RunSettings
 from sigwrap.supervise.approvals import Approvals
+from sigwrap.supervise.birth_gate import BirthGate
 from sigwrap.supervise.channel import (
     Channel,
     CommandEnded,
@@ -60,6 +62,7 @@ class Outcome(NamedTuple):
     status: int
     reason: str
     exec_error: int | None = None
+    limit_reached: bool = False
 
 
 class Supervisor:
@@ -104,6 +107,7 @@ class Supervisor:
                 recordings=self._recordings,
                 loop=self._loop,
                 waits_through_signals=launched.waits_through_signals,
+                end_run=self._end_for_limit,
             )
             self._signals = SignalGate(
                 listener=launched.listener,
@@ -115,12 +119,21 @@ class Supervisor:
                 recordings=self._recordings,
                 loop=self._loop,
             )
+            self._births = BirthGate(
+                listener=launched.listener,
+                recorder=recorder,
+                limits=engine.policy.limits,
+                loop=self._loop,
+            )
+        self._limits = engine.policy.limits
+        self._grace_s = settings.grace_s
         self._child_signals = SignalFd({signal.SIGCHLD})
         self._front_pidfd = os.pidfd_open(front_pid)
         self._phase = _Phase.RUNNING
         self._command_status: int | None = None
         self._exec_error: int | None = None
         self._interrupted = False
+        self._limit_reached = False
         self._reason = ""
 
     def run(self) -> Outcome:
@@ -132,6 +145,9 @@ class Supervisor:
         loop.watch(self._launched.channel.fileno(), self._on_launch_result)
         if self._listener is not None:
             loop.watch(self._listener.fd, self._on_request, last=True)
+        if self._limits.wall_time_s:
+            deadline_s = time.monotonic() + self._limits.wall_time_s
+            self._loop.call_at(deadline_s, self._on_wall_time)
         self._launched.go()
         log = self._recorder.log
         try:
@@ -145,11 +161,13 @@ class Supervisor:
             self._approvals.close()
             if self._launched.listener is not None:
                 self._recordings.close()
+                self._births.close()
         self._hear_front_out()
         return Outcome(
             status=self._exit_status(),
             reason=self._reason or self._how_it_ended(),
             exec_error=self._exec_error,
+            limit_reached=self._limit_reached,
         )
 
     # Requests
@@ -187,6 +205,8 @@ class Supervisor:
                 self._execs.answer(request, sender)
                 if self._execs.holds(request.tid):
                     self._await_exec_stop()
+            case "fork" | "vfork" | "clone":
+                self._births.answer(request, sender)
             case _:
                 self._signals.answer(request, sender)
 
@@ -304,8 +324,30 @@ class Supervisor:
             self._loop.call_at(time.monotonic() + _LEFTOVERS_GRACE_S, self._end_tree)
 
     def _end_tree(self) -> None:
+        if self._launched.listener is not None:
+            self._births.stop()
         if not kernel_process.kill_descendants(os.getpid(), self._reaped, timeout_s=_SWEEP_S):
             self._loop.call_at(time.monotonic(), self._end_tree)
+
+    # Limits
+
+    def _on_wall_time(self) -> None:
+        maximum = self._limits.wall_time_s
+        facts = {"limit": "wall_time", "maximum": maximum, "effect": "terminated"}
+        self._end_for_limit(f"wall_time: {maximum} s are over", facts)
+
+    def _end_for_limit(self, reason: str, facts: Payload) -> None:
+        """SIGTERM to COMMAND, and after the grace the end of all."""
+        if self._phase is not _Phase.RUNNING or self._limit_reached:
+            return
+        self._recorder.record("limit_exceeded", self._launched.pid, {**facts, "reason": reason})
+        if not self._interrupted:
+            self._limit_reached = True
+            self._reason = reason
+        self._approvals.stop_asking("a limit of the policy was reached")
+        kernel_process.send(self._launched.pid, signal.SIGTERM)
+        kernel_process.send(self._launched.pid, signal.SIGCONT)
+        self._loop.call_at(time.monotonic() + self._grace_s, self._end_tree)
 
     # The front process
 
@@ -387,6 +429,8 @@ class Supervisor:
     # The end of the run
 
     def _exit_status(self) -> int:
+        if self._limit_reached:
+            return status.LIMIT_REACHED
         if self._interrupted:
             return status.INTERRUPTED
         if self._exec_error is not None:

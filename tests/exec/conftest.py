@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "process"))
 pytest.register_assert_rewrite("harness")
 sys.path.insert(0, str(Path(__file__).parent))
 
+from backstop import Backstop, NoBackstop  # noqa: E402
 from harness import NOBODY, Sigwrap  # noqa: E402
 
 SOURCES = Path(__file__).parent / "programs"
@@ -48,6 +49,17 @@ def sigwrap(tmp_path: Path) -> Iterator[Sigwrap]:
     subject = Sigwrap(tmp_path, tmp_path / "store")
     yield subject
     subject.clean_up()
+
+
+@pytest.fixture
+def backstop() -> Iterator[Backstop]:
+    """For what would take the machine along if sigwrap failed."""
+    try:
+        subject = Backstop.make()
+    except NoBackstop as why:
+        pytest.skip(f"needs a limit of the kernel on a fork bomb: {why}")
+    yield subject
+    subject.remove()
 
 
 @pytest.fixture(scope="session")

@@ -14,14 +14,19 @@ from sigwrap.kernel.bpf import ALLOW, NOTIFY, REFUSE, REFUSE_ABI, encode, mediat
 from sigwrap.kernel.syscalls import (
     AUDIT_ARCH_I386,
     AUDIT_ARCH_X86_64,
+    BIRTH_NUMBERS,
+    CLONE_PARENT,
+    CLONE_THREAD,
     F_SETOWN,
     F_SETOWN_EX,
     F_SETSIG,
     FIOSETOWN,
     NUMBERS,
+    PR_SET_MM,
     PTRACE_ATTACH,
     PTRACE_KILL,
     PTRACE_SEIZE,
+    REFUSED_BY_ARGUMENT,
     REFUSED_IOCTLS,
     SELECTED_BY_ARGUMENT,
     SIGNAL_ARGUMENT,
@@ -83,9 +88,11 @@ def libseccomps() -> Code:
                 continue  # a rule in it would have to name i386 alone; left out below as well
             selected = pyseccomp.Arg(position, pyseccomp.MASKED_EQ, low_word, value)
             both.add_rule(pyseccomp.NOTIFY, name, selected)
-    for value in REFUSED_IOCTLS:
-        typing = pyseccomp.Arg(1, pyseccomp.MASKED_EQ, low_word, value)
-        both.add_rule(pyseccomp.ERRNO(errno.EPERM), "ioctl", typing)
+    for name, values in REFUSED_BY_ARGUMENT.items():
+        position, _ = SELECTED_BY_ARGUMENT[name]
+        for value in values:
+            refused = pyseccomp.Arg(position, pyseccomp.MASKED_EQ, low_word, value)
+            both.add_rule(pyseccomp.ERRNO(errno.EPERM), name, refused)
     with os.fdopen(os.memfd_create("filter"), "w+b") as file:
         both.export_bpf(file)
         file.seek(0)
@@ -96,6 +103,7 @@ def test_it_agrees_with_libseccomp(ours: Code, libseccomps: Code) -> None:
     """Every call number of both ABIs, with arguments on and beside each value that matters."""
     interesting = (
         *REFUSED_IOCTLS,
+        PR_SET_MM,
         0,
         9,
         64,
@@ -161,6 +169,8 @@ def test_the_side_doors_to_a_signal_are_mediated(ours: Code, arch: int) -> None:
         for request in REFUSED_IOCTLS:
             assert verdict(ours, NUMBERS[arch]["ioctl"], arch, 3, upper | request) == REFUSE
         assert verdict(ours, NUMBERS[arch]["ioctl"], arch, 3, upper | 0x5401) == ALLOW
+        assert verdict(ours, NUMBERS[arch]["prctl"], arch, upper | PR_SET_MM) == REFUSE
+        assert verdict(ours, NUMBERS[arch]["prctl"], arch, upper | 38) == ALLOW
     for request in (PTRACE_KILL, PTRACE_ATTACH, PTRACE_SEIZE):
         assert verdict(ours, NUMBERS[arch]["ptrace"], arch, request) == NOTIFY
     assert verdict(ours, NUMBERS[arch]["ptrace"], arch, 0) == ALLOW
@@ -192,5 +202,30 @@ def test_unlogged_signals_pass_whoever_they_are_for_and_others_do_not(arch: int)
     assert verdict(program, X32_BIT | 62, AUDIT_ARCH_X86_64) == NOTIFY
 
 
+@pytest.mark.parametrize("arch", ARCHES)
+def test_births_are_told_of_where_that_is_asked_for_and_threads_are_not(
+    ours: Code, arch: int
+) -> None:
+    telling = mediation_filter(births=True)
+    numbers = BIRTH_NUMBERS[arch]
+    a_fork, a_thread = 17, 0x003D0F00
+    assert a_thread & CLONE_THREAD and not a_fork & CLONE_THREAD
+    for number in numbers.values():
+        for flags in (0, a_fork, a_fork | CLONE_PARENT, a_thread):
+            assert verdict(ours, number, arch, flags) == ALLOW
+    for name in ("fork", "vfork"):
+        assert verdict(telling, numbers[name], arch, a_thread) == NOTIFY
+    for flags in (0, a_fork, a_fork | CLONE_PARENT, 0xFFFFFFFF & ~CLONE_THREAD):
+        assert verdict(telling, numbers["clone"], arch, flags) == NOTIFY
+        upper = flags | UPPER if arch == AUDIT_ARCH_X86_64 else flags
+        assert verdict(telling, numbers["clone"], arch, upper) == NOTIFY
+    assert verdict(telling, numbers["clone"], arch, a_thread) == ALLOW
+    assert verdict(telling, numbers["clone3"], arch, 123) == REFUSE_ABI
+    for number in set(range(500)) - set(numbers.values()):
+        assert verdict(telling, number, arch, 1, 9) == verdict(ours, number, arch, 1, 9)
+
+
 def test_it_fits_the_kernel(ours: Code) -> None:
     assert len(encode(ours)) == 8 * len(ours) <= 8 * 4096
+    everything = mediation_filter(frozenset(range(1, 65)), births=True)
+    assert len(everything) <= 4096

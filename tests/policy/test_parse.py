@@ -9,6 +9,8 @@ from sigwrap.policy.document import MAX_NESTING, MAX_TEXT_CHARACTERS
 from sigwrap.policy.problems import InvalidPolicy
 from sigwrap.policy.request import Action, TargetType, Via
 from sigwrap.policy.rules import PidRange, ProcessPattern
+from sigwrap.policy.schema import ENFORCED, NOT_ENFORCED_YET, POLICY
+from sigwrap.policy.show import policy_text
 
 TEN_MISTAKES = """\
 version: 1
@@ -312,6 +314,37 @@ def test_what_is_not_enforced_is_a_warning_never_silence(parse):
     assert [each.message for each in policy.warnings] == [
         "file_rules is not enforced yet by this version"
     ]
+
+
+def test_a_limit_is_not_enforced_by_itself(parse):
+    head = "version: 1\nname: x\n"
+    enforced = "max_depth: 1, max_children: 1, max_processes: 1, max_execs: 1, wall_time: 1s"
+    assert parse(f"{head}limits: {{{enforced}, at_fork: true}}\n").warnings == ()
+    policy = parse(f"{head}limits: {{max_depth: 1, memory: 1G, cpu_time: 1h}}\n")
+    assert policy.unenforced == ("limits.cpu_time", "limits.memory")
+    assert [warning.message for warning in policy.warnings] == [
+        f"limits.{key} is not enforced yet by this version" for key in ("cpu_time", "memory")
+    ]
+    assert policy.warnings[1].place.line == 3
+    with pytest.raises(InvalidPolicy, match=r"limits\.memory is not enforced yet"):
+        parse(f"{head}unenforced: error\nlimits: {{memory: 1G}}\n")
+
+
+def test_at_fork_is_shown_and_loads_again(parse):
+    text = "version: 1\nname: x\nlimits: {at_fork: true, max_processes: 5}\n"
+    policy = parse(text)
+    assert policy.limits.hold_at_forks
+    assert parse(policy_text(policy)).limits == policy.limits
+    assert not parse("version: 1\nname: x\nlimits: {at_fork: true}\n").limits.hold_at_forks
+
+
+def test_every_key_is_either_enforced_or_not():
+    keys = {key.name: key.shape for key in POLICY.keys}
+    names = {f"limits.{key.name}" for key in keys["limits"].keys}
+    sections = {"file_rules", "network_rules", "env_policy", "watch", "trust"}
+    sections |= {"command_rules", "signal_rules"}
+    assert names | sections | {"escalate"} == ENFORCED | NOT_ENFORCED_YET
+    assert not ENFORCED & NOT_ENFORCED_YET
 
 
 def test_what_is_not_enforced_is_an_error_where_the_policy_or_its_base_says_so(parse):

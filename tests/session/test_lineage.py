@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import pytest
+
 from sigwrap.policy.request import TargetType, most_specific
-from sigwrap.session.lineage import Process, types_inside
+from sigwrap.session.lineage import Images, Process, types_inside
 
 
 def process(pid: int, parent: Process | None) -> Process:
@@ -57,7 +59,8 @@ def test_a_target_is_several_things_at_once() -> None:
 def test_orphans_are_no_siblings_of_command() -> None:
     command, orphan = process(1, None), process(2, None)
     assert most_specific_type(orphan, command, command) is TargetType.ROOT
-    assert most_specific_type(command, orphan, command) is TargetType.SESSION
+    assert most_specific_type(command, orphan, command) is TargetType.DESCENDANTS
+    assert TargetType.ANCESTORS in types_inside(orphan, command, command)
 
 
 def test_a_parent_that_has_ended_is_still_an_ancestor() -> None:
@@ -66,3 +69,107 @@ def test_a_parent_that_has_ended_is_still_an_ancestor() -> None:
     child = process(3, gone)
     del gone
     assert child.has_ancestor(command)
+
+
+def test_a_relay_grows_no_chain() -> None:
+    """Each makes one and ends; whoever lives still has its living ancestors above it."""
+    command = process(1, None)
+    runner = agent = process(2, command)
+    for pid in range(3, 1000):
+        after = process(pid, runner)
+        if runner is not agent:
+            runner.ended()
+        runner = after
+    assert runner.depth == 998
+    assert runner.has_ancestor(agent) and runner.has_ancestor(command)
+    above, chain = runner.parent, 0
+    while above is not None:
+        above, chain = above.parent, chain + 1
+    assert chain <= 4
+
+
+class Tree:
+    """Processes with images, met in the order in which a supervisor would."""
+
+    def __init__(self) -> None:
+        self.images = Images()
+        self.command = self.meets(1, None, b"command")
+
+    def meets(self, pid: int, parent: Process | None, image: bytes) -> Process:
+        """`parent`: as the kernel has it; None where the supervisor has adopted an orphan."""
+        known = process(pid, self.images.parent_by_image(image, parent) if pid > 1 else None)
+        self.images.note(known, image)
+        return known
+
+    def execs(self, known: Process, image: bytes) -> Process:
+        self.images.note(known, image)
+        return known
+
+
+def test_a_child_is_its_parents() -> None:
+    tree = Tree()
+    shell = tree.execs(tree.meets(2, tree.command, b"command"), b"shell")
+    tool = tree.meets(3, shell, b"shell")
+    assert (shell.depth, tool.depth, tool.parent) == (1, 2, shell)
+
+
+def test_an_orphan_is_known_by_its_image() -> None:
+    """Its parent has ended."""
+    tree = Tree()
+    shell = tree.execs(tree.meets(2, tree.command, b"command"), b"shell")
+    shell.ended()
+    orphan = tree.meets(3, None, b"shell")
+    assert (orphan.depth, orphan.parent) == (2, shell)
+
+
+def test_a_double_forks_middle_was_there_though_nobody_saw_it() -> None:
+    tree = Tree()
+    shell = tree.execs(tree.meets(2, tree.command, b"command"), b"shell")
+    orphan = tree.meets(3, None, b"shell")
+    assert orphan.depth == shell.depth + 2
+    assert orphan.has_ancestor(shell)
+    assert most_specific_type(shell, orphan, tree.command) is TargetType.DESCENDANTS
+
+
+def test_an_orphan_that_a_subreaper_of_the_tree_took_in_is_not_its_child() -> None:
+    tree = Tree()
+    shell = tree.execs(tree.meets(2, tree.command, b"command"), b"shell")
+    tool = tree.execs(tree.meets(3, shell, b"shell"), b"tool")
+    orphan = tree.meets(4, tree.command, b"tool")
+    assert (orphan.depth, orphan.has_ancestor(tool)) == (tool.depth + 2, True)
+
+
+def test_a_parent_that_has_execed_since_is_still_the_parent() -> None:
+    tree = Tree()
+    shell = tree.execs(tree.meets(2, tree.command, b"command"), b"shell")
+    tree.execs(shell, b"other")
+    child = tree.meets(3, shell, b"shell")
+    assert (child.parent, child.depth) == (shell, 2)
+
+
+def test_what_could_be_of_several_is_of_the_deepest() -> None:
+    """Without address randomization, two runs of one program look the same."""
+    tree = Tree()
+    one = tree.execs(tree.meets(2, tree.command, b"command"), b"same")
+    two = tree.execs(tree.meets(3, one, b"same"), b"same")
+    one.ended()
+    two.ended()
+    assert tree.meets(4, None, b"same").depth == two.depth + 1
+
+
+@pytest.mark.parametrize("image", [b"never seen", b""])
+@pytest.mark.parametrize("below_subreaper", [False, True])
+def test_who_hides_its_image_is_the_deepest_of_all(image: bytes, below_subreaper: bool) -> None:
+    tree = Tree()
+    shell = tree.execs(tree.meets(2, tree.command, b"command"), b"shell")
+    tool = tree.execs(tree.meets(3, shell, b"shell"), b"tool")
+    tool.ended()
+    parent = tree.command if below_subreaper else None
+    assert tree.meets(4, parent, image).depth == tool.depth + 1
+
+
+def test_images_of_the_dead_are_forgotten_and_those_of_the_living_kept() -> None:
+    tree = Tree()
+    for pid in range(2, 30_000):
+        tree.execs(tree.meets(pid, tree.command, b"command"), b"%d" % pid).ended()
+    assert tree.meets(30_000, None, b"command").depth == 2

@@ -1,0 +1,180 @@
+"""The shape of the tree: how deep a process is, whatever it does to hide it; and how long a run
+may take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from harness import EXECS, PATIENCE_S, PYTHON, Sigwrap, reader, script
+
+from policies import policy
+
+LIMIT_REACHED = 124
+
+
+def limited(sigwrap: Sigwrap, limits: str, rules: str = " []\n") -> str:
+    return policy(sigwrap.folder, rules, f"limits: {{{limits}}}")
+
+
+def depths_of_true(sigwrap: Sigwrap) -> list[int]:
+    found = sigwrap.sealed_events(*EXECS)
+    return [event.payload["depth"] for event in found if event.payload["argv"][0] == "true"]
+
+
+# Depth
+
+
+@pytest.mark.parametrize("way", ["fork", "clone", "clone3", "beside", "fork32", "clone32"])
+def test_depth_survives_double_forks(wrapped: Sigwrap, compiled: Path, way: str) -> None:
+    """Each generation two deeper, in a session of its own, and its parent gone before it was
+    seen."""
+    name = policy(wrapped.folder, " []\n")
+    births = str(compiled / "births")
+    done = wrapped.run("-p", name, "--", births, "descend", way, "stays", "5")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert depths_of_true(wrapped) == [10]
+
+
+def test_nobody_gets_less_deep_below_a_subreaper(wrapped: Sigwrap, compiled: Path) -> None:
+    """COMMAND adopts all orphans; what it started is one deep, and the generations below are not
+    its children."""
+    name = policy(wrapped.folder, " []\n")
+    births = str(compiled / "births")
+    assert wrapped.run("-p", name, "--", births, "adopt", "fork", "stays", "4").returncode == 0
+    assert depths_of_true(wrapped) == [9]
+
+
+def test_without_address_randomization_nobody_gets_less_deep(
+    wrapped: Sigwrap, compiled: Path
+) -> None:
+    name = policy(wrapped.folder, " []\n")
+    words = ("setarch", "-R", str(compiled / "births"), "descend", "fork", "stays", "4")
+    assert wrapped.run("-p", name, "--", *words).returncode == 0
+    (depth,) = depths_of_true(wrapped)
+    assert depth >= 8
+
+
+def test_a_rule_on_depth_meets_who_hides_its_parents(wrapped: Sigwrap, compiled: Path) -> None:
+    rules = "\n  - {name: deep, commands: ['true'], depth: {min: 5}, decision: deny}\n"
+    name = policy(wrapped.folder, rules)
+    births = str(compiled / "births")
+    for generations, denied in ((2, []), (3, [6])):
+        wrapped.run("-p", name, "--", births, "descend", "fork", "stays", str(generations))
+        found = wrapped.sealed_events("exec_denied")
+        assert [event.payload["depth"] for event in found] == denied
+
+
+def test_max_depth_meets_who_hides_its_parents(wrapped: Sigwrap, compiled: Path) -> None:
+    births = str(compiled / "births")
+    name = limited(wrapped, "max_depth: 6")
+    wrapped.run("-p", name, "--", births, "descend", "fork", "stays", "6")
+    (event,) = wrapped.sealed_events("exec_denied")
+    assert (event.payload["rule_name"], event.payload["depth"]) == ("limits.max_depth", 8)
+
+
+# Time
+
+
+def test_wall_time_ends_the_run(wrapped: Sigwrap) -> None:
+    process = wrapped.start("-p", limited(wrapped, "wall_time: 1s"), "--", "sh", "-c", STAYS)
+    assert reader(process.stdout).line() == b"asked to end"
+    assert process.wait(PATIENCE_S) == LIMIT_REACHED
+    assert b"wall_time: 1 s are over" in process.stderr.read()
+    (event,) = wrapped.sealed_events("limit_exceeded")
+    assert (event.payload["limit"], event.payload["effect"]) == ("wall_time", "terminated")
+
+
+def test_who_stays_beyond_its_time_is_killed(wrapped: Sigwrap) -> None:
+    name = limited(wrapped, "wall_time: 1s")
+    line = ("--grace", "0.2", "-p", name, "--", "sh", "-c", "trap '' TERM; read line")
+    process = wrapped.start(*line)
+    assert process.wait(PATIENCE_S) == LIMIT_REACHED
+    assert wrapped.alive() == []
+    wrapped.verify(ended=True)
+
+
+def test_who_ends_in_time_is_left_alone(wrapped: Sigwrap) -> None:
+    name = limited(wrapped, "wall_time: 1h")
+    assert wrapped.run("-p", name, "--", "sh", "-c", "exit 7").returncode == 7
+
+
+# Programs started
+
+
+def test_max_execs_ends_the_run(wrapped: Sigwrap) -> None:
+    """COMMAND is the first; what the policy denies, or what isn't there, is none."""
+    rules = "\n  - {name: no-false, commands: ['false'], decision: deny}\n"
+    name = limited(wrapped, "max_execs: 3", rules)
+    text = "/bin/false; /no/such; /bin/true; /bin/true; /bin/false; echo so far; /bin/true; cat"
+    process = wrapped.start("-p", name, "--", "sh", "-c", text)
+    assert process.wait(PATIENCE_S) == LIMIT_REACHED
+    assert process.stdout.read() == b"so far\n"
+    err = process.stderr.read()
+    assert b"sigwrap: true: max_execs: 3 programs have been started\n" in err
+    assert b"ended by a limit of the policy: max_execs" in err
+    assert len(wrapped.sealed_events(*EXECS)) == 3
+    denied = [event.payload["rule_name"] for event in wrapped.events("exec_denied")]
+    assert denied[:3] == ["no-false", "no-false", "limits.max_execs"]
+    (event,) = wrapped.events("limit_exceeded")
+    facts = (event.payload["limit"], event.payload["maximum"], event.payload["effect"])
+    assert facts == ("max_execs", 3, "terminated")
+
+
+def test_what_runs_instead_is_a_program_started(wrapped: Sigwrap) -> None:
+    rules = (
+        "\n  - {name: instead, commands: ['true'], decision: redirect,"
+        " redirect_to: {command: /bin/echo, args: [instead]}}\n"
+    )
+    name = limited(wrapped, "max_execs: 2", rules)
+    done = wrapped.run("-p", name, "--", "sh", "-c", "/bin/true; /bin/true; cat")
+    assert (done.returncode, done.stdout) == (LIMIT_REACHED, b"instead\n")
+    assert len(wrapped.sealed_events("exec_redirected")) == 1
+
+
+def test_as_many_programs_as_it_may(wrapped: Sigwrap) -> None:
+    name = limited(wrapped, "max_execs: 3")
+    done = wrapped.run("-p", name, "--", "sh", "-c", "/bin/true; /bin/true; exit 7")
+    assert done.returncode == 7
+    assert wrapped.sealed_events("limit_exceeded") == []
+
+
+STAYS = """
+trap 'echo asked to end; exit 3' TERM
+while :; do read line; done
+"""
+
+
+# What people do
+
+
+def test_honest_work_is_not_disturbed(wrapped: Sigwrap) -> None:
+    """Under the shipped policy: a parallel make whose recipes are pipelines and subshells, and
+    workers that fork."""
+    lines = ["all: " + " ".join(f"t{n}" for n in range(80))]
+    recipe = "@x=$$(echo $@ | tr t u); (echo $$x; (true)) > $@; sh -c 'sh -c \"cat $@\"' >/dev/null"
+    lines += [f"t{n}:\n\t{recipe}" for n in range(80)]
+    (wrapped.folder / "Makefile").write_text("\n".join(lines) + "\n")
+    script(
+        wrapped.folder,
+        "workers.py",
+        "import multiprocessing as m\n"
+        "def square(n): return n * n\n"
+        "if __name__ == '__main__':\n"
+        "    for kind in ('fork', 'spawn', 'forkserver'):\n"
+        "        with m.get_context(kind).Pool(4) as pool:\n"
+        "            assert sum(pool.map(square, range(100))) == 328350\n",
+    )
+    text = f"make -j8 all && {PYTHON[0]} workers.py && echo done"
+    done = wrapped.run("-p", "agent-default", "--", "sh", "-c", text)
+    assert (done.returncode, done.stdout.split()[-1:]) == (0, [b"done"]), done.stderr
+    assert wrapped.sealed_events("limit_exceeded", "exec_denied") == []
+
+
+def test_a_shells_pipelines_never_fail_to_fork(sigwrap: Sigwrap) -> None:
+    """Its children end while it forks, and its handler of SIGCHLD doesn't restart calls: were the
+    filter to tell of forks, some would fail with EINTR."""
+    name = limited(sigwrap, "max_processes: 100, max_children: 50, max_depth: 50")
+    text = "i=0; while [ $i -lt 1000 ]; do : | : ; i=$((i + 1)); done; echo $i"
+    done = sigwrap.run("-p", name, "--", "sh", "-c", text)
+    assert (done.stdout, done.stderr) == (b"1000\n", b"")
