@@ -122,10 +122,9 @@ static void generation(const char *how, int left)
 int main(int count, char **words)
 {
     if (count == 3) {
-        if (strcmp(words[1], "hidden") && !(personality(-1) & ADDR_NO_RANDOMIZE)) {
-            personality(ADDR_NO_RANDOMIZE);
+        if (strcmp(words[1], "hidden") && !(personality(-1) & ADDR_NO_RANDOMIZE) &&
+            personality(ADDR_NO_RANDOMIZE) >= 0)
             again(words[1], atoi(words[2]));
-        }
         generation(words[1], atoi(words[2]));
         return 0;
     }
