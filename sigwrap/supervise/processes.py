@@ -36,6 +36,7 @@ class Processes:
         self._unwatched: set[int] = set()
         self._reaped: dict[int, int] = {}
         self._images = Images()
+        self._unseen: set[Process] = set()  # whose last exec nobody looked at
         self.command: Process | None = None
 
     def adopt_command(self, pid: int) -> Process:
@@ -90,6 +91,7 @@ class Processes:
     def loads_unseen(self, process: Process) -> None:
         """Its exec goes on, and nobody will look at what it loads."""
         self._images.loads_unseen(process)
+        self._unseen.add(process)
 
     def _adopt(self, pid: int, image: Image = ()) -> Process | None:
         try:
@@ -149,11 +151,11 @@ class Processes:
 
     def _look_at_unseen(self, parent: Process | None) -> None:
         """What the execs that were not verified have loaded; the parent's may just be over."""
-        for process in self.all():
-            if not process.image or process is parent:
-                found = procfs.stat(process.pid)
-                if found is not None and found.image not in ((), process.image):
-                    self._images.loaded(process, found.image)
+        for process in self._unseen if parent is None else self._unseen | {parent}:
+            found = procfs.stat(process.pid)
+            if found is not None and found.image not in ((), process.image):
+                self._images.loaded(process, found.image)
+        self._unseen.clear()  # once is enough: an image may never become readable
 
     def _ended(self, pidfd: int, process: Process) -> None:
         status = self._reaped.pop(process.pid, None)
@@ -172,4 +174,5 @@ class Processes:
         if self._by_pid.get(process.pid) is process:
             del self._by_pid[process.pid]
         self._unwatched.discard(process.pid)
+        self._unseen.discard(process)
         process.ended()
