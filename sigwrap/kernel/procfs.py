@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
+_EXITING = 0x00000004
 _KERNEL_THREAD = 0x00200000
 _CAP_KILL = 1 << 5
 
@@ -15,10 +16,11 @@ class Stat(NamedTuple):
     pgrp: int
     session: int
     is_kernel_thread: bool
+    is_exiting: bool  # its leader, at least: it has no image any more
     threads: int
     start_time: int
     exit_status: int  # as wait(2) has it; of a zombie only, and 0 where it may not be read
-    image: bytes  # where its last exec put code, stack and heap; empty where it may not be read
+    image: tuple[int, ...]  # where its last exec put code, stack, heap; empty: may not be read
 
     @property
     def has_ended(self) -> bool:
@@ -34,6 +36,7 @@ def stat(pid: int) -> Stat | None:
     left = data.index(b"(")
     right = data.rindex(b")")  # the name may hold parentheses itself
     fields = data[right + 2 :].split()
+    flags = int(fields[6])
     return Stat(
         pid=int(data[:left]),
         comm=data[left + 1 : right].decode("utf-8", "surrogateescape"),
@@ -41,12 +44,17 @@ def stat(pid: int) -> Stat | None:
         ppid=int(fields[1]),
         pgrp=int(fields[2]),
         session=int(fields[3]),
-        is_kernel_thread=bool(int(fields[6]) & _KERNEL_THREAD),
+        is_kernel_thread=bool(flags & _KERNEL_THREAD),
+        is_exiting=bool(flags & _EXITING),
         threads=int(fields[17]),
         start_time=int(fields[19]),
         exit_status=int(fields[49]),
-        image=b" ".join((fields[23], fields[25], fields[44])) if fields[25] != b"0" else b"",
+        image=_image(int(fields[23]), int(fields[25]), int(fields[44])),
     )
+
+
+def _image(code: int, stack: int, heap: int) -> tuple[int, ...]:
+    return (code, stack, heap) if stack else ()
 
 
 def tgid(tid: int) -> int | None:

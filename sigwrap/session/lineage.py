@@ -4,6 +4,7 @@ from sigwrap.policy.request import TargetType, with_implied
 from sigwrap.session.headcount import Headcount
 
 Types = frozenset[TargetType]
+Image = tuple[int, ...]  # addresses of code, stack and heap; empty where it can't be read
 
 _RELATIONS_KEPT = 32
 _IMAGES_KEPT = 20_000
@@ -48,7 +49,7 @@ class Process:
         self.argv: tuple[str, ...] = ()
         self.pid_namespace = ""  # looked up with its first signal
         self.relations: dict[Process, Types] = {}  # to what it signalled lately
-        self.image = b""  # as last seen: an exec changes it
+        self.image: Image = ()  # as last seen: an exec changes it
         self.has_ended = False
         self.children: Headcount | None = None  # counted where they are limited at forks
 
@@ -79,43 +80,83 @@ class Images:
 
     An exec puts code, stack and heap where chance will have it, and a fork copies all that. So a
     process that nobody has seen yet, and whose parent has ended, still shows which exec it comes
-    from. Of several processes with that image the deepest is taken, and where nothing is known of
-    it the deepest of all: hiding makes nobody less deep than a child made openly would be.
+    from. It is placed below the process of that exec, or where nothing is known of it below the
+    deepest of all: hiding makes nobody less deep than a child made openly would be.
+
+    Who switches randomization off can have the image of another. Then the deepest with that image
+    is taken, and not even the parent that the kernel names is believed: it may be a subreaper that
+    made itself look like its orphans.
     """
 
     def __init__(self) -> None:
-        self._deepest: dict[bytes, Process] = {}
-        self._deepest_of_all: Process | None = None
+        self._loaded: dict[Image, Process] = {}  # the deepest that got it by an exec
+        self._deepest: Process | None = None
+        self._deepest_unknown: Process | None = None  # of those whose image nobody knows
 
-    def note(self, process: Process, image: bytes) -> None:
+    def note(self, process: Process, image: Image) -> None:
+        """As a fork left it."""
         process.image = image
-        if _is_deeper(process, self._deepest_of_all):
-            self._deepest_of_all = process
-        if not image:
-            return
-        if len(self._deepest) >= _IMAGES_KEPT:
-            alive = {key: each for key, each in self._deepest.items() if not each.has_ended}
-            self._deepest = alive if len(alive) < _IMAGES_KEPT else {}
-        if _is_deeper(process, self._deepest.get(image)):
-            self._deepest[image] = process
+        self._deepest = _deeper(process, self._deepest)
 
-    def parent_by_image(self, image: bytes, parent: Process | None) -> Process | None:
+    def loaded(self, process: Process, image: Image) -> None:
+        """By an exec."""
+        process.image = image
+        if not image:
+            self.loads_unseen(process)
+            return
+        if len(self._loaded) >= _IMAGES_KEPT:
+            self._forget_the_dead()
+        self._loaded[image] = _deeper(process, self._loaded.get(image))
+
+    def loads_unseen(self, process: Process) -> None:
+        """By an exec that nobody will look at."""
+        process.image = ()
+        self._deepest_unknown = _deeper(process, self._deepest_unknown)
+
+    def knows(self, image: Image) -> bool:
+        return image in self._loaded
+
+    def parent_by_image(self, image: Image, parent: Process | None) -> Process | None:
         """`parent` is what the kernel says: None, and one whose image is another, may just have
-        adopted an orphan."""
-        if parent is not None and image == parent.image:
+        adopted an orphan. So may one that hides its image, from one that hides it too."""
+        looks_alike = parent is not None and image != () and image == parent.image
+        is_repeatable = _is_repeatable(image)
+        origin = self._loaded.get(image) if is_repeatable or not looks_alike else None
+        if is_repeatable and self._deepest_unknown is not None:
+            origin = _deeper(self._deepest_unknown, origin)
+        if origin is None and not looks_alike:
+            origin = self._deepest
+        if origin is None or origin is parent:
             return parent
-        origin = self._deepest.get(image)
-        if origin is parent is not None:
-            return parent
-        if origin is None:
-            origin = self._deepest_of_all
-        elif not origin.has_ended:
-            origin = _between(origin)
-        return origin if origin is not None and _is_deeper(origin, parent) else parent
+        return _deeper(_between(origin), parent) if _is_deeper(origin, parent) else parent
+
+    def _forget_the_dead(self) -> None:
+        alive: dict[Image, Process] = {}
+        for image, process in self._loaded.items():
+            if not process.has_ended and len(alive) < _IMAGES_KEPT // 2:
+                alive[image] = process
+            elif _is_repeatable(image):
+                self._deepest_unknown = _deeper(process, self._deepest_unknown)
+        self._loaded = alive
+
+
+_STACKS_END = 0x7FFFFFFFF000
+_STACKS_END_32 = 0x100000000
+_ARGUMENTS_MAX = 8 << 20
+
+
+def _is_repeatable(image: Image) -> bool:
+    """Whether the stack is where it is without randomization, below arguments of any length. Of
+    32-bit programs every one counts: theirs is moved by less than that."""
+    if not image:
+        return False
+    _code, stack, _heap = image
+    return stack > _STACKS_END - _ARGUMENTS_MAX or stack < _STACKS_END_32
 
 
 def _between(origin: Process) -> Process:
-    """`origin` lives, but isn't the parent any more, so somebody in between has ended unseen."""
+    """Somebody who has ended unseen: it is how a process gets away from an `origin` that lives, and
+    from one that has ended it may have been the same."""
     between = Process(pid=0, start_time=0, parent=origin, ppid=0, depth=origin.depth + 1, comm="")
     between.has_ended = True
     return between
@@ -123,6 +164,10 @@ def _between(origin: Process) -> Process:
 
 def _is_deeper(one: Process, other: Process | None) -> bool:
     return other is None or one.depth > other.depth
+
+
+def _deeper(one: Process, other: Process | None) -> Process:
+    return one if other is None or one.depth > other.depth else other
 
 
 def types_inside(sender: Process, target: Process, command: Process | None) -> Types:

@@ -371,6 +371,7 @@ class _Exec:
         if self._record(event, decision, verified=False):
             self._process.comm_is_current = False
             self._gate._verifier.note_unheld(self._process, self._request.tid)
+            self._gate._processes.loads_unseen(self._process)
             self._gate._listener.resume(self._request.id)
         else:
             self._fail()

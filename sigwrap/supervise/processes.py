@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 from sigwrap.kernel import procfs
 from sigwrap.kernel.process import exit_status_by_pidfd
-from sigwrap.session.lineage import Images, Process
+from sigwrap.session.lineage import Image, Images, Process
 from sigwrap.supervise.loop import Loop
 
 _NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
@@ -41,6 +41,7 @@ class Processes:
         self._unwatched: set[int] = set()
         self._reaped: dict[int, int] = {}
         self._images = Images()
+        self._unseen: set[Process] = set()  # whose last exec nobody looked at
         self.command: Process | None = None
 
     def adopt_command(self, pid: int) -> Process:
@@ -61,15 +62,16 @@ class Processes:
                 process = self.of_pid(pid)
         return process
 
-    def of_pid(self, pid: int) -> Process | None:
+    def of_pid(self, pid: int, *, image: Image = ()) -> Process | None:
+        """`image`: what it had, should it be about to end and have none any more."""
         process = self._by_pid.get(pid)
         if process is None:
-            return self._adopt(pid)
+            return self._adopt(pid, image)
         if pid in self._unwatched:
             found = procfs.stat(pid)
             if found is None or found.start_time != process.start_time:
                 self._forget(process)
-                return self._adopt(pid)
+                return self._adopt(pid, image)
         return process
 
     def target(self, number: int) -> Process | None:
@@ -92,12 +94,17 @@ class Processes:
         return list(self._by_pid.values())
 
     def loaded(self, process: Process) -> None:
-        """Its exec has succeeded."""
+        """Its exec has succeeded, and it stands before its first instruction."""
         found = procfs.stat(process.pid)
         if found is not None:
-            self._images.note(process, found.image)
+            self._images.loaded(process, found.image)
 
-    def _adopt(self, pid: int) -> Process | None:
+    def loads_unseen(self, process: Process) -> None:
+        """Its exec goes on, and nobody will look at what it loads."""
+        self._images.loads_unseen(process)
+        self._unseen.add(process)
+
+    def _adopt(self, pid: int, image: Image = ()) -> Process | None:
         try:
             pidfd = os.pidfd_open(pid)
         except OSError as refusal:
@@ -107,7 +114,8 @@ class Processes:
         if pidfd >= self._first_left_to_others:
             os.close(pidfd)
             pidfd = -1
-        process = self._place(pid)  # after the pidfd, so this is the process that it holds
+        # After the pidfd, so this is the process that it holds.
+        process = self._place(pid, image=image)
         if process is None:
             if pidfd >= 0:
                 os.close(pidfd)
@@ -120,34 +128,48 @@ class Processes:
         self._images.note(process, process.image)
         return process
 
-    def _place(self, pid: int, *, ended_too: bool = False) -> Process | None:
+    def _place(self, pid: int, *, image: Image = (), ended_too: bool = False) -> Process | None:
         found = procfs.stat(pid)
         while found is not None and (ended_too or not found.has_ended) and found.ppid > 1:
             orphan = found.ppid == self._supervisor
-            parent = None if orphan else self.of_pid(found.ppid)
+            # Neither it nor its parent was seen before, so neither has execed since the fork.
+            image = found.image or image
+            parent = None if orphan else self.of_pid(found.ppid, image=image)
             if orphan or parent is not None:
-                return self._process(found, parent)
+                return self._process(found, parent, image)
             again = procfs.stat(pid)  # did its parent just end, or is it none of ours?
             if again is not None and again.ppid == found.ppid:
                 return None
             found = again
         return None
 
-    def _process(self, found: procfs.Stat, parent: Process | None) -> Process:
-        if self.command is not None and not found.has_ended:
-            if parent is not None and parent.image != found.image:
-                self.loaded(parent)  # by an exec that was not verified, maybe
-            parent = self._images.parent_by_image(found.image, parent)
+    def _process(self, found: procfs.Stat, parent: Process | None, image: Image) -> Process:
+        above = parent
+        is_about_to_end = found.is_exiting and not image
+        if self.command is not None and not found.has_ended and not is_about_to_end:
+            if not self._images.knows(image):
+                self._look_at_unseen(parent)
+            above = self._images.parent_by_image(image, parent)
+            if image or parent is None:
+                parent = above
         process = Process(
             pid=found.pid,
             start_time=found.start_time,
             parent=parent,
             ppid=found.ppid,
-            depth=parent.depth + 1 if parent is not None else 1,
+            depth=above.depth + 1 if above is not None else 1,
             comm=found.comm,
         )
-        process.image = found.image
+        process.image = image
         return process
+
+    def _look_at_unseen(self, parent: Process | None) -> None:
+        """What the execs that were not verified have loaded; the parent's may just be over."""
+        for process in self._unseen if parent is None else self._unseen | {parent}:
+            found = procfs.stat(process.pid)
+            if found is not None and found.image not in ((), process.image):
+                self._images.loaded(process, found.image)
+        self._unseen.clear()  # once is enough: an image may never become readable
 
     def _ended(self, pidfd: int, process: Process) -> None:
         status = self._reaped.pop(process.pid, None)
@@ -166,4 +188,5 @@ class Processes:
         if self._by_pid.get(process.pid) is process:
             del self._by_pid[process.pid]
         self._unwatched.discard(process.pid)
+        self._unseen.discard(process)
         process.ended()

@@ -3,6 +3,8 @@ may take."""
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -53,6 +55,85 @@ def test_without_address_randomization_nobody_gets_less_deep(
     assert wrapped.run("-p", name, "--", *words).returncode == 0
     (depth,) = depths_of_true(wrapped)
     assert depth >= 8
+
+
+@pytest.mark.parametrize("how", ["hidden", "alike", "traced"])
+def test_nobody_gets_less_deep_by_looking_like_its_subreaper(
+    wrapped: Sigwrap, compiled: Path, how: str
+) -> None:
+    """Undumpable, so that an ordinary user can't see its image; without randomization; and that
+    with execs that can't be verified."""
+    name = policy(wrapped.folder, " []\n")
+    done = wrapped.run("-p", name, "--", str(compiled / "orphans"), how, "9")
+    assert (done.returncode, done.stderr) == (0, b"")
+    (depth,) = depths_of_true(wrapped)
+    assert depth >= 19
+
+
+@pytest.mark.parametrize("end", ["ended", "killed"])
+def test_all_ancestors_end_at_once(wrapped: Sigwrap, compiled: Path, end: str) -> None:
+    """Each had execed. One more than it is: who is left may have been a grandchild of the last."""
+    name = policy(wrapped.folder, " []\n")
+    done = wrapped.run("-p", name, "--", str(compiled / "orphans"), "execs", end, "3")
+    assert (done.returncode, done.stderr) == (0, b"")
+    found = {event.payload["argv"][-2]: event for event in wrapped.sealed_events(*EXECS)[1:-1]}
+    assert [found[left].payload["depth"] for left in ("2", "1", "0")] == [2, 3, 4]
+    (depth,) = depths_of_true(wrapped)
+    assert 5 <= depth <= 6
+
+
+@pytest.mark.parametrize("end", ["ended", "killed"])
+def test_ancestors_that_nobody_saw_count_as_one(wrapped: Sigwrap, compiled: Path, end: str) -> None:
+    """They only forked, and ended before anything was heard of them: the limit of what can be
+    known. Who is left is deeper than a child made openly would be, and below COMMAND."""
+    name = policy(wrapped.folder, " []\n")
+    done = wrapped.run("-p", name, "--", str(compiled / "orphans"), "forks", end, "3")
+    assert (done.returncode, done.stderr) == (0, b"")
+    (depth,) = depths_of_true(wrapped)
+    assert depth >= 2
+
+
+@pytest.fixture
+def new_pid_namespace(wrapped: Sigwrap) -> tuple[str, ...]:
+    line = ("unshare", "-fp") if wrapped.user is None and os.getuid() == 0 else ("unshare", "-Urfp")
+    if wrapped.native(*line, "true").returncode:
+        pytest.skip("needs to make a pid namespace")
+    return line
+
+
+def test_depth_in_a_pid_namespace(wrapped: Sigwrap, new_pid_namespace: tuple[str, ...]) -> None:
+    name = policy(wrapped.folder, " []\n")
+    done = wrapped.run("-p", name, "--", *new_pid_namespace, "sh", "-c", "sh -c '/bin/true; :'; :")
+    assert (done.returncode, done.stderr) == (0, b"")
+    found = wrapped.sealed_events(*EXECS)
+    assert [event.payload["depth"] for event in found] == [0, 1, 2, 3]
+
+
+def test_double_forks_in_a_pid_namespace(
+    wrapped: Sigwrap, new_pid_namespace: tuple[str, ...], compiled: Path
+) -> None:
+    """The namespace's first process adopts them. Those of its own program it may have made itself:
+    only for these the fork in between does not count."""
+    name = policy(wrapped.folder, " []\n")
+    words = (str(compiled / "births"), "descend", "fork", "stays", "4")
+    done = wrapped.run("-p", name, "--", *new_pid_namespace, *words)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert depths_of_true(wrapped) == [8]
+
+
+@pytest.mark.parametrize("tracer", [(), ("strace", "-f", "-qq", "-o", "/dev/null")])
+def test_orphans_of_one_program_are_equally_deep(wrapped: Sigwrap, tracer: tuple[str, ...]) -> None:
+    """A shell that sends one command after the other into the background."""
+    if tracer and not shutil.which(tracer[0]):
+        pytest.skip("needs strace")
+    name = policy(wrapped.folder, " []\n")
+    text = "i=0; while [ $i -lt 40 ]; do (/bin/true &); i=$((i + 1)); done"
+    done = wrapped.run("-p", name, "--", *tracer, "sh", "-c", text)
+    assert (done.returncode, done.stderr) == (0, b"")
+    found = wrapped.sealed_events(*EXECS)
+    depths = {event.payload["depth"] for event in found if event.payload["argv"] == ["/bin/true"]}
+    shell = 1 if tracer else 0
+    assert depths == {shell + 2}
 
 
 def test_a_rule_on_depth_meets_who_hides_its_parents(wrapped: Sigwrap, compiled: Path) -> None:

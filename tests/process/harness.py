@@ -356,6 +356,7 @@ class Terminal:
         self, line: list[str | bytes], env: dict[str, str], cwd: Path, *, stdout: int | None = None
     ) -> None:
         self.master, slave = os.openpty()
+        _keep_what_is_on_its_way(slave)
         reports, reporter = os.pipe()
         self.keeper = os.fork()
         if self.keeper == 0:
@@ -401,6 +402,14 @@ class Terminal:
         for fd in (self.master, self._reports_fd):
             with contextlib.suppress(OSError):
                 os.close(fd)
+
+
+def _keep_what_is_on_its_way(slave: int) -> None:
+    """A key that signals also discards output, a moment after the signal: by then it may be the
+    signal handler's."""
+    settings = termios.tcgetattr(slave)
+    settings[3] |= termios.NOFLSH
+    termios.tcsetattr(slave, termios.TCSANOW, settings)
 
 
 def _keep(

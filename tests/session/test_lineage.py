@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from sigwrap.policy.request import TargetType, most_specific
-from sigwrap.session.lineage import Images, Process, types_inside
+from sigwrap.session.lineage import Image, Images, Process, types_inside
 
 
 def process(pid: int, parent: Process | None) -> Process:
@@ -88,44 +88,56 @@ def test_a_relay_grows_no_chain() -> None:
     assert chain <= 4
 
 
+def image_of(name: str) -> Image:
+    """Of a program without address randomization, each run looks the same."""
+    if not name:
+        return ()
+    code, moved = int.from_bytes(name.encode()), 0 if "unmoved" in name else 1 << 30
+    return code, 0x7FFFFFFFE000 - moved, code + 1
+
+
 class Tree:
     """Processes with images, met in the order in which a supervisor would."""
 
     def __init__(self) -> None:
         self.images = Images()
-        self.command = self.meets(1, None, b"command")
+        self.command = self.meets(1, None, "command")
 
-    def meets(self, pid: int, parent: Process | None, image: bytes) -> Process:
+    def meets(self, pid: int, parent: Process | None, name: str) -> Process:
         """`parent`: as the kernel has it; None where the supervisor has adopted an orphan."""
+        image = image_of(name)
         known = process(pid, self.images.parent_by_image(image, parent) if pid > 1 else None)
         self.images.note(known, image)
         return known
 
-    def execs(self, known: Process, image: bytes) -> Process:
-        self.images.note(known, image)
+    def execs(self, known: Process, name: str) -> Process:
+        self.images.loaded(known, image_of(name))
         return known
+
+    def execs_unseen(self, known: Process) -> None:
+        self.images.loads_unseen(known)
 
 
 def test_a_child_is_its_parents() -> None:
     tree = Tree()
-    shell = tree.execs(tree.meets(2, tree.command, b"command"), b"shell")
-    tool = tree.meets(3, shell, b"shell")
+    shell = tree.execs(tree.meets(2, tree.command, "command"), "shell")
+    tool = tree.meets(3, shell, "shell")
     assert (shell.depth, tool.depth, tool.parent) == (1, 2, shell)
 
 
 def test_an_orphan_is_known_by_its_image() -> None:
-    """Its parent has ended."""
+    """Its parent has ended. Had it been a grandchild, nobody could tell."""
     tree = Tree()
-    shell = tree.execs(tree.meets(2, tree.command, b"command"), b"shell")
+    shell = tree.execs(tree.meets(2, tree.command, "command"), "shell")
     shell.ended()
-    orphan = tree.meets(3, None, b"shell")
-    assert (orphan.depth, orphan.parent) == (2, shell)
+    orphan = tree.meets(3, None, "shell")
+    assert (orphan.depth, orphan.has_ancestor(shell)) == (3, True)
 
 
 def test_a_double_forks_middle_was_there_though_nobody_saw_it() -> None:
     tree = Tree()
-    shell = tree.execs(tree.meets(2, tree.command, b"command"), b"shell")
-    orphan = tree.meets(3, None, b"shell")
+    shell = tree.execs(tree.meets(2, tree.command, "command"), "shell")
+    orphan = tree.meets(3, None, "shell")
     assert orphan.depth == shell.depth + 2
     assert orphan.has_ancestor(shell)
     assert most_specific_type(shell, orphan, tree.command) is TargetType.DESCENDANTS
@@ -133,43 +145,86 @@ def test_a_double_forks_middle_was_there_though_nobody_saw_it() -> None:
 
 def test_an_orphan_that_a_subreaper_of_the_tree_took_in_is_not_its_child() -> None:
     tree = Tree()
-    shell = tree.execs(tree.meets(2, tree.command, b"command"), b"shell")
-    tool = tree.execs(tree.meets(3, shell, b"shell"), b"tool")
-    orphan = tree.meets(4, tree.command, b"tool")
+    shell = tree.execs(tree.meets(2, tree.command, "command"), "shell")
+    tool = tree.execs(tree.meets(3, shell, "shell"), "tool")
+    orphan = tree.meets(4, tree.command, "tool")
     assert (orphan.depth, orphan.has_ancestor(tool)) == (tool.depth + 2, True)
 
 
 def test_a_parent_that_has_execed_since_is_still_the_parent() -> None:
     tree = Tree()
-    shell = tree.execs(tree.meets(2, tree.command, b"command"), b"shell")
-    tree.execs(shell, b"other")
-    child = tree.meets(3, shell, b"shell")
+    shell = tree.execs(tree.meets(2, tree.command, "command"), "shell")
+    tree.execs(shell, "other")
+    child = tree.meets(3, shell, "shell")
     assert (child.parent, child.depth) == (shell, 2)
 
 
 def test_what_could_be_of_several_is_of_the_deepest() -> None:
     """Without address randomization, two runs of one program look the same."""
     tree = Tree()
-    one = tree.execs(tree.meets(2, tree.command, b"command"), b"same")
-    two = tree.execs(tree.meets(3, one, b"same"), b"same")
+    one = tree.execs(tree.meets(2, tree.command, "command"), "same")
+    two = tree.execs(tree.meets(3, one, "same"), "same")
     one.ended()
     two.ended()
-    assert tree.meets(4, None, b"same").depth == two.depth + 1
+    assert tree.meets(4, None, "same").depth == two.depth + 2
 
 
-@pytest.mark.parametrize("image", [b"never seen", b""])
+@pytest.mark.parametrize("image", ["never seen", ""])
 @pytest.mark.parametrize("below_subreaper", [False, True])
-def test_who_hides_its_image_is_the_deepest_of_all(image: bytes, below_subreaper: bool) -> None:
+def test_who_hides_its_image_is_the_deepest_of_all(image: str, below_subreaper: bool) -> None:
     tree = Tree()
-    shell = tree.execs(tree.meets(2, tree.command, b"command"), b"shell")
-    tool = tree.execs(tree.meets(3, shell, b"shell"), b"tool")
+    shell = tree.execs(tree.meets(2, tree.command, "command"), "shell")
+    tool = tree.execs(tree.meets(3, shell, "shell"), "tool")
     tool.ended()
     parent = tree.command if below_subreaper else None
-    assert tree.meets(4, parent, image).depth == tool.depth + 1
+    assert tree.meets(4, parent, image).depth == tool.depth + 2
+
+
+@pytest.mark.parametrize("image", ["", "unmoved"])
+def test_a_subreaper_adopts_nobody_that_looks_like_itself(image: str) -> None:
+    """Both hide their image, or both have the same by switching randomization off."""
+    tree = Tree()
+    subreaper = tree.execs(tree.meets(2, tree.command, "command"), image or "subreaper")
+    tool = tree.execs(tree.meets(3, subreaper, image or "subreaper"), image or "tool")
+    tree.images.note(subreaper, image_of(image))
+    assert tree.meets(4, subreaper, image).depth == tool.depth + 2
+
+
+def test_whose_exec_nobody_saw_may_look_like_anybody() -> None:
+    tree = Tree()
+    subreaper = tree.execs(tree.meets(2, tree.command, "command"), "unmoved")
+    shell = tree.execs(tree.meets(3, subreaper, "unmoved"), "shell")
+    traced = tree.meets(4, shell, "shell")
+    tree.execs_unseen(traced)
+    assert tree.meets(5, subreaper, "unmoved").depth == traced.depth + 2
+    assert tree.meets(6, None, "unmoved").depth == traced.depth + 2
+    assert tree.meets(7, shell, "shell").depth == shell.depth + 1
+
+
+def test_children_of_unmoved_programs_are_their_parents() -> None:
+    tree = Tree()
+    shell = tree.execs(tree.meets(2, tree.command, "command"), "unmoved shell")
+    for pid in range(3, 100):
+        tool = tree.execs(tree.meets(pid, shell, "unmoved shell"), "unmoved tool")
+        assert (tool.parent, tool.depth) == (shell, 2)
+        tool.ended()
+
+
+def test_that_images_were_forgotten_brings_nobody_up() -> None:
+    """Chaff: many execs that all look different, and like runs without randomization."""
+    tree = Tree()
+    subreaper = tree.execs(tree.meets(2, tree.command, "command"), "unmoved")
+    shell = tree.execs(tree.meets(3, subreaper, "unmoved"), "shell")
+    deep = tree.execs(tree.meets(4, shell, "shell"), "unmoved")
+    deep.ended()
+    for pid in range(5, 30_000):
+        tree.execs(tree.meets(pid, tree.command, "command"), f"unmoved {pid}").ended()
+    assert tree.meets(30_000, subreaper, "unmoved").depth == deep.depth + 2
 
 
 def test_images_of_the_dead_are_forgotten_and_those_of_the_living_kept() -> None:
     tree = Tree()
     for pid in range(2, 30_000):
-        tree.execs(tree.meets(pid, tree.command, b"command"), b"%d" % pid).ended()
-    assert tree.meets(30_000, None, b"command").depth == 2
+        tree.execs(tree.meets(pid, tree.command, "command"), str(pid)).ended()
+    assert tree.meets(30_000, tree.command, "command").depth == 1
+    assert tree.meets(30_001, None, "2").depth == 3
