@@ -102,6 +102,7 @@ def test_one_key_does_not_cut_a_pythons_cleanup_short(as_user: Sigwrap) -> None:
     terminal.output.until(rb"ready")
     terminal.press("C")
     terminal.output.until(rb"interrupted")
+    await_key_taken(terminal.pid)  # a Python that ends has no handler any more
     terminal.type("\n")
     terminal.output.until(rb"cleaned")
     assert terminal.await_status() == INTERRUPTED
