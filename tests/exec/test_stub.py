@@ -297,6 +297,7 @@ def test_the_interrupt_key_reaches_the_command_once_and_the_stub_outlives_it(
     wrapped.policy = prepared(wrapped, text)[1]
     terminal = wrapped.on_terminal("--", "./tool")
     terminal.output.until(rb"ready")
+    await_state(tree(terminal.pid)[-1], "S")  # the shell is in its read
     terminal.press("C")
     terminal.output.until(rb"caught")
     terminal.output.until(rb"cleaned")

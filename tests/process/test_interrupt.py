@@ -86,6 +86,7 @@ while True:
 def test_one_key_lets_a_trapping_shell_clean_up(as_user: Sigwrap) -> None:
     terminal = as_user.on_terminal("--", "bash", "-c", TRAPPING)
     terminal.output.until(rb"ready")
+    _await_reading(as_user)
     terminal.press("C")
     terminal.output.until(rb"cleaned")
     assert terminal.await_status() == INTERRUPTED
@@ -129,6 +130,7 @@ def test_one_who_traps_only_term_gets_it_at_once(sigwrap: Sigwrap) -> None:
     text = 'trap "" INT; trap "echo asked; exit 0" TERM; echo ready; while :; do read x; done'
     terminal = sigwrap.on_terminal("--grace", "1000", "--", "bash", "-c", text)
     terminal.output.until(rb"ready")
+    _await_reading(sigwrap)
     terminal.press("C")
     terminal.output.until(rb"asked")
     assert terminal.await_status() == INTERRUPTED
@@ -141,6 +143,7 @@ def test_one_who_handles_the_key_and_goes_on_gets_term_within_the_grace(sigwrap:
     )
     terminal = sigwrap.on_terminal("--grace", "1", "--", "bash", "-c", text)
     terminal.output.until(rb"ready")
+    _await_reading(sigwrap)
     terminal.press("C")
     terminal.output.until(rb"no")
     terminal.output.until(rb"asked")
@@ -151,6 +154,7 @@ def test_one_who_handles_the_key_and_goes_on_gets_term_within_the_grace(sigwrap:
 def test_its_status_is_130_even_where_command_ends_with_0(sigwrap: Sigwrap) -> None:
     terminal = sigwrap.on_terminal("--", "bash", "-c", TRAPPING.replace("exit 3", "exit 0"))
     terminal.output.until(rb"ready")
+    _await_reading(sigwrap)
     terminal.press("C")
     assert terminal.await_status() == INTERRUPTED
 
@@ -240,6 +244,7 @@ def test_a_signal_to_our_pid_alone_reaches_command_as_term(as_user: Sigwrap, nam
     process = as_user.start("--", "bash", "-c", text)
     said = reader(process.stdout)
     said.until(rb"ready")
+    _await_reading(as_user)
     sent = f"{PYTHON[0]} -I -S -c"
     process.send_signal(signal.Signals[name])
     said.until(rb"asked")
@@ -271,6 +276,7 @@ def test_a_signal_to_the_whole_group_is_one_interrupt(sigwrap: Sigwrap) -> None:
     process = sigwrap.start("--", "bash", "-c", TRAPPING)
     said = reader(process.stdout)
     said.until(rb"ready")
+    _await_reading(sigwrap)
     os.killpg(process.pid, signal.SIGTERM)
     said.until(rb"cleaned")
     assert process.wait(PATIENCE_S) == INTERRUPTED
@@ -284,6 +290,7 @@ def test_timeout_around_us_is_one_interrupt(sigwrap: Sigwrap, foreground: list[s
     process = sigwrap.start_line(["timeout", *foreground, "1000", *line])
     said = reader(process.stdout)
     said.until(rb"ready")
+    _await_reading(sigwrap)
     process.terminate()  # as its own clock would, at the end of the time
     said.until(rb"cleaned")
     assert process.wait(PATIENCE_S) in (INTERRUPTED, 124)
@@ -322,6 +329,7 @@ def test_a_realtime_signal_is_passed_on(sigwrap: Sigwrap) -> None:
     process = sigwrap.start("--", "bash", "-c", text)
     said = reader(process.stdout)
     said.until(rb"ready")
+    _await_reading(sigwrap)
     process.send_signal(signal.SIGRTMIN + 3)
     said.until(rb"got it")
     process.communicate(b"\n", PATIENCE_S)
@@ -360,6 +368,7 @@ def test_suspend_and_resume_as_a_job(sigwrap: Sigwrap) -> None:
 def test_interrupt_while_suspended(sigwrap: Sigwrap) -> None:
     terminal = sigwrap.on_terminal("--grace", "1000", "--", "bash", "-c", TRAPPING)
     terminal.output.until(rb"ready")
+    _await_reading(sigwrap)
     terminal.press("Z")
     terminal.await_stop()
     os.kill(terminal.pid, signal.SIGTERM)
@@ -540,6 +549,7 @@ def test_a_hundred_single_keys_are_never_taken_for_two(sigwrap: Sigwrap) -> None
     for _ in range(100):
         terminal = sigwrap.on_terminal("--no-report", "--", "dash", "-c", cleaning)
         terminal.output.until(rb"ready")
+        _await_reading(sigwrap)
         terminal.press("C")
         terminal.output.until(rb"cleaned")
         assert terminal.await_status() == INTERRUPTED
@@ -597,6 +607,7 @@ def test_a_stopped_supervisor_does_not_save_the_tree(sigwrap: Sigwrap) -> None:
     process = sigwrap.start("--", "bash", "-c", TRAPPING)
     said = reader(process.stdout)
     said.until(rb"ready")
+    _await_reading(sigwrap)
     supervisor = Roles.of(process.pid).supervisor
     os.kill(supervisor, signal.SIGSTOP)
     process.terminate()
@@ -639,6 +650,11 @@ def _await_event(sigwrap: Sigwrap, *types: str) -> None:
     await_that(is_there)
 
 
+def _await_reading(sigwrap: Sigwrap) -> None:
+    """A shell looks for signals, and then it reads: one that comes in between waits for a line."""
+    await_state(procfs_command(sigwrap), "S")
+
+
 def procfs_command(sigwrap: Sigwrap) -> int:
     pid: int = sigwrap.events("session_started")[0].payload["command_pid"]
     return pid
@@ -648,6 +664,7 @@ def test_command_that_moved_to_its_own_session_still_gets_the_interrupt(sigwrap:
     """The terminal's signal doesn't reach it, ours does."""
     terminal = sigwrap.on_terminal("--grace", "1000", "--", "setsid", "-w", "bash", "-c", TRAPPING)
     terminal.output.until(rb"ready")
+    _await_reading(sigwrap)
     terminal.press("C")
     assert terminal.await_status() == INTERRUPTED
     assert sigwrap.alive() == []

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import EXECS, PYTHON, REFUSED, Sigwrap, reader
+from harness import EXECS, PYTHON, REFUSED, Sigwrap, await_state, reader, tree
 
 from sigwrap.store.catalog import list_sessions, open_session
 
@@ -152,6 +152,7 @@ def test_joining_with_an_interrupt(sigwrap: Sigwrap) -> None:
     process = sigwrap.start("--", *inner)
     said = reader(process.stdout)
     said.until(rb"ready")
+    await_state(tree(process.pid)[-1], "S")  # the shell is in its read
     process.terminate()
     said.until(rb"cleaned")
     assert process.wait(30) == 130
