@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 from backstop import Backstop
-from harness import PATIENCE_S, PYTHON, Sigwrap, await_end, await_that, reader, script
+from harness import IS_BINARY, PATIENCE_S, PYTHON, Sigwrap, await_end, await_that, reader, script
 
 from policies import policy
 
 INTERRUPTED = 130
 BOMB_S = "2"
-OWN = 2  # sigwrap's own processes
+OWN = 2 + IS_BINARY  # processes of sigwrap itself
 WAYS = ["fork", "clone", "beside", "fork32", "clone32"]
 
 
