@@ -78,8 +78,11 @@ def test_the_separator_may_be_left_out(as_user: Sigwrap, forward: str) -> None:
 def test_signals_are_passed_on(as_user: Sigwrap, forward: str, name: str) -> None:
     text = f"""
 import os, signal
-signal.signal(signal.SIG{name}, lambda n, f: os.write(1, b"got\\n"))
+signal.pthread_sigmask(signal.SIG_BLOCK, {{signal.SIG{name}}})
 os.write(1, b"ready\\n")
+for _ in range(3):
+    signal.sigwait({{signal.SIG{name}}})
+    os.write(1, b"got\\n")
 os.read(0, 1)
 os._exit(4)
 """
@@ -165,6 +168,7 @@ os.read(0, 1)
     terminal = as_user.terminal_for([*as_user.as_user(), forward, "--", *PYTHON, "-c", text])
     terminal.output.until(rb"ready")
     for _ in range(3):
+        await_state(tree(terminal.pid)[-1], "S")  # it reads, and is interrupted in that
         terminal.press("C")
         terminal.output.until(rb"got")
         await_key_taken(terminal.pid)

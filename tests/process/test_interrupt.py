@@ -101,6 +101,7 @@ def test_one_key_does_not_cut_a_pythons_cleanup_short(as_user: Sigwrap) -> None:
     """A SIGTERM on top of the terminal's SIGINT would."""
     terminal = as_user.on_terminal("--", *PYTHON, "-c", CLEANING)
     terminal.output.until(rb"ready")
+    _await_reading(as_user)
     terminal.press("C")
     terminal.output.until(rb"interrupted")
     await_key_taken(terminal.pid)  # a Python that ends has no handler any more
@@ -203,6 +204,7 @@ def test_the_second_key_kills_at_once(as_user: Sigwrap) -> None:
 def test_the_second_key_kills_who_is_cleaning_up(sigwrap: Sigwrap) -> None:
     terminal = sigwrap.on_terminal("--grace", "1000", "--", *PYTHON, "-c", CLEANING)
     terminal.output.until(rb"ready")
+    _await_reading(sigwrap)
     terminal.press("C")
     terminal.output.until(rb"interrupted")
     await_key_taken(terminal.pid)
@@ -308,8 +310,10 @@ def test_timeout_inside_is_commands_own_affair(sigwrap: Sigwrap) -> None:
 def test_other_signals_are_passed_on(sigwrap: Sigwrap, name: str) -> None:
     text = f"""
 import os, signal
-signal.signal(signal.{name}, lambda n, f: os.write(1, b"got %d\\n" % n))
+signal.pthread_sigmask(signal.SIG_BLOCK, {{signal.{name}}})
 os.write(1, b"ready\\n")
+for _ in range(3):
+    os.write(1, b"got %d\\n" % signal.sigwait({{signal.{name}}}))
 os.read(0, 1)
 """
     process = sigwrap.start("--", *PYTHON, "-c", text)
@@ -651,7 +655,7 @@ def _await_event(sigwrap: Sigwrap, *types: str) -> None:
 
 
 def _await_reading(sigwrap: Sigwrap) -> None:
-    """A shell looks for signals, and then it reads: one that comes in between waits for a line."""
+    """A shell or Python looks for signals, and then it reads: one in between waits for a line."""
     await_state(procfs_command(sigwrap), "S")
 
 
