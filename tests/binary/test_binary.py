@@ -6,6 +6,7 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,7 +18,8 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 NOBODY = 65534
 MAX_SIZE = 12_000_000
-MAX_START_S = 0.150
+MAX_START = 4.0
+MODULES = "asyncio, ctypes, json, re, socket, sqlite3, typing"
 PATIENCE_S = 30.0
 
 
@@ -26,14 +28,22 @@ def test_it_is_small(binary: Path) -> None:
 
 
 def test_it_starts_at_once(binary: Path, environment: dict[str, str]) -> None:
-    """Processor time, which is nearly all of it: other programs share this machine."""
+    """Against the start of an interpreter with a few modules, as a machine's pace changes; that is
+    50 of the 150 ms which the binary may take where `make bench` finds that pace."""
+    interpreter = [os.path.realpath(sys.executable), "-I", "-S", "-c", f"import {MODULES}"]
+    plain_s = _processor_time_s(interpreter, environment)
+    assert _processor_time_s([str(binary), "--", "true"], environment) <= MAX_START * plain_s
+
+
+def _processor_time_s(line: list[str], environment: dict[str, str]) -> float:
+    """Nearly all of a start is that; and other programs share this machine, so the least."""
     took_s = []
     for _ in range(10):
-        pid = os.posix_spawn(binary, [binary, "--", "true"], environment)
+        pid = os.posix_spawn(line[0], line, environment)
         _, status, usage = os.wait4(pid, 0)
         assert status == 0
         took_s.append(usage.ru_utime + usage.ru_stime)
-    assert min(took_s) <= MAX_START_S
+    return min(took_s)
 
 
 def test_an_empty_environment_is_enough(binary: Path, run: Run, tmp_path: Path) -> None:
