@@ -10,6 +10,8 @@ import os
 import sys
 from collections.abc import Mapping
 
+from sigwrap.errors import SigwrapError
+
 _LIBRARY_PATH = b"LD_LIBRARY_PATH"
 _ORIGINAL_LIBRARY_PATH = b"LD_LIBRARY_PATH_ORIG"
 
@@ -20,8 +22,21 @@ def unpacked_folder() -> str:
 
 
 def bootloader_pid() -> int:
-    """0 where there is none; call it early, while the parent is still the one that started us."""
-    return os.getppid() if unpacked_folder() else 0
+    """0 where there is none. Call it early: a bootloader that is killed before it could pass
+    signals on leaves us behind, and then nobody waits for what we would run."""
+    if not unpacked_folder():
+        return 0
+    pid = os.getppid()
+    if not _runs_our_file(pid):
+        raise SigwrapError("the outer process of the binary has died")
+    return pid
+
+
+def _runs_our_file(pid: int) -> bool:
+    try:
+        return os.path.samefile(f"/proc/{pid}/exe", "/proc/self/exe")
+    except OSError:
+        return False
 
 
 def original_environment(environment: dict[bytes, bytes]) -> dict[bytes, bytes]:

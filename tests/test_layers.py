@@ -16,9 +16,9 @@ ROOT = Path(__file__).parents[1]
 MAY_IMPORT: dict[str, set[str]] = {
     "sigwrap": set(),  # the version
     "status": set(),
-    "onefile": set(),
     "escape": set(),
     "errors": {"status"},
+    "onefile": {"errors"},
     "model": {"errors"},
     # These three don't know each other.
     "kernel": {"errors", "model"},

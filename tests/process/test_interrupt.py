@@ -578,7 +578,9 @@ def test_interrupt_before_command_is_there(sigwrap: Sigwrap) -> None:
 
 
 def test_interrupt_at_every_moment_of_the_start(sigwrap: Sigwrap) -> None:
-    for process_count in range(1, 4):
+    # Its outer process has forked, but passes nothing on yet, at the binary's second: if it dies
+    # then, PyInstaller's inner one waits for it for ever, and has run nothing of ours.
+    for process_count in (1, 3, 4) if IS_BINARY else (1, 2, 3):
         process = sigwrap.start("--grace", "1", "--", "cat")
         poll = select.poll()
         while process.poll() is None and len(tree(process.pid)) < process_count:
