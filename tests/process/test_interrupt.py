@@ -434,8 +434,10 @@ def test_kill_of_a_stopped_job_from_bash(sigwrap: Sigwrap) -> None:
     terminal.press("Z")
     terminal.output.until(rb"Stopped")
     terminal.output.until(rb"PROMPT> ")
+    await_state(procfs_command(sigwrap), "T")
     terminal.type("kill %1\n")
     _await_event(sigwrap, "session_ended")
+    await_that(lambda: children(terminal.pid) == [])  # else bash won't exit: it has a job
     (ended,) = sigwrap.sealed_events("session_ended")
     assert ended.payload["exit_status"] == INTERRUPTED
     terminal.type("exit\n")
