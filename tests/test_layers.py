@@ -18,31 +18,32 @@ MAY_IMPORT: dict[str, set[str]] = {
     "status": set(),
     "escape": set(),
     "errors": {"status"},
-    "onefile": {"errors"},
-    "model": {"errors"},
-    # These three don't know each other.
-    "kernel": {"errors", "model"},
-    "policy": {"errors", "model"},
-    "store": {"errors", "model"},
-    "command": {"errors", "kernel", "onefile", "status"},
-    "session": {"errors", "model", "policy"},  # pure: no kernel, no store
-    "supervise": {
-        *("sigwrap", "status", "escape", "errors", "model", "onefile"),
-        *("kernel", "policy", "store", "command", "session"),
+    "events": {"errors"},
+    "calls": set(),
+    "store": {"errors", "events"},
+    "policy": {"errors", "events"},
+    "mediate": {"errors", "status", "events", "calls", "policy"},  # pure: no kernel, file or clock
+    "linux": {"errors", "events", "calls", "policy", "mediate"},
+    "protocols": {"errors", "linux"},
+    "start": {"errors", "status", "policy", "linux"},
+    "run": {
+        *("sigwrap", "status", "escape", "errors", "events", "calls", "start"),
+        *("linux", "policy", "store", "mediate", "protocols"),
     },
-    "stub": {"status", "errors", "model", "onefile", "kernel", "command", "session", "supervise"},
-    "forward": {"status", "errors", "onefile", "kernel", "command", "session", "supervise"},
-    "report": {"status", "errors", "escape", "model", "policy", "store"},
+    "stub": {"status", "errors", "events", "start", "linux", "protocols"},
+    "front": {"status", "errors", "start", "linux", "mediate", "protocols"},
+    "forward": {"status", "errors", "start", "linux", "mediate", "front"},
+    "report": {"status", "errors", "escape", "events", "policy", "store"},
     "cli": {
-        *("sigwrap", "status", "escape", "errors", "model", "onefile"),
-        *("kernel", "policy", "store", "command", "session"),
-        *("supervise", "stub", "forward", "report"),
+        *("sigwrap", "status", "escape", "errors", "events", "calls", "start"),
+        *("linux", "policy", "store", "mediate", "protocols"),
+        *("run", "stub", "front", "forward", "report"),
     },
     "__main__": {"status", "errors", "cli"},
 }
 
 SLOW_TO_IMPORT = {"typer", "yaml", "re2", "sqlite_utils", "rich", "asyncio"}
-ON_EVERY_START = ("kernel", "store", "command", "session", "supervise", "forward", "onefile")
+ON_EVERY_START = ("linux", "store", "start", "mediate", "run", "front", "forward", "protocols")
 
 
 def test_the_table_itself_points_downward() -> None:
@@ -79,16 +80,16 @@ def test_a_part_of_every_start_imports_nothing_slow(part: str) -> None:
             assert imported.split(".")[0] not in SLOW_TO_IMPORT, where
 
 
-def test_only_the_kernel_part_uses_ctypes() -> None:
+def test_only_linux_uses_ctypes() -> None:
     for module in (ROOT / "sigwrap").rglob("*.py"):
-        if "kernel" not in module.parts:
+        if "linux" not in module.parts:
             for line, imported in _imports(_parse(module)):
                 assert imported != "ctypes", f"{module.relative_to(ROOT)}:{line}"
 
 
 def test_a_run_does_not_import_what_reads_the_command_line() -> None:
     look = (
-        "import sys; import sigwrap.cli.run, sigwrap.supervise.session;"
+        "import sys; import sigwrap.cli.run, sigwrap.run.session;"
         "print([each for each in ('typer', 'rich', 'sqlite_utils', 'sigwrap.report')"
         " if each in sys.modules])"
     )

@@ -19,7 +19,7 @@ from sigwrap.cli import why as why_command
 from sigwrap.cli.output import note, out
 from sigwrap.cli.run import start
 from sigwrap.errors import SigwrapError, UsageError
-from sigwrap.session.settings import (
+from sigwrap.run.settings import (
     DEFAULT_APPROVAL_TIMEOUT_S,
     DEFAULT_GRACE_S,
     DEFAULT_POLICY,

@@ -17,10 +17,9 @@ from sigwrap.cli.output import out
 from sigwrap.cli.reading import JsonOption, StoreOption
 from sigwrap.errors import SessionError, StoreError
 from sigwrap.escape import printable
-from sigwrap.kernel.peer import peer_is_supervised
+from sigwrap.linux.peer import peer_is_supervised
 from sigwrap.report.times import span
-from sigwrap.store.location import default_store
-from sigwrap.supervise.control import (
+from sigwrap.run.asking.control_socket import (
     PROTOCOL_VERSION,
     SOCKET_SUFFIX,
     Reply,
@@ -28,6 +27,7 @@ from sigwrap.supervise.control import (
     control_folder,
     socket_address,
 )
+from sigwrap.store.location import default_store
 
 APPROVALS_SCHEMA = "sigwrap.approvals/1"
 

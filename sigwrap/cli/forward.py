@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sigwrap.cli.output import out
 from sigwrap.errors import UsageError
-from sigwrap.forward import run_alone
+from sigwrap.forward.forwarder import run_alone
 
 _USAGE = """sigwrap-forward [--grace SECONDS] -- COMMAND [ARGS...]
 

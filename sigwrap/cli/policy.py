@@ -15,17 +15,17 @@ import typer
 
 from sigwrap.cli.output import note, out
 from sigwrap.errors import PolicyError, UsageError
-from sigwrap.policy.cases import command_request, run_cases
-from sigwrap.policy.engine import Engine
-from sigwrap.policy.explain import explain_command, explain_signal, explanation_text
-from sigwrap.policy.generate import generate_policy
-from sigwrap.policy.lint import lint
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.request import SignalRequest, TargetType, with_implied
+from sigwrap.policy.judge.rules import Policy
+from sigwrap.policy.judge.signals import signal_number
+from sigwrap.policy.language.lint import lint
 from sigwrap.policy.problems import InvalidPolicy, Place, Problem
-from sigwrap.policy.request import SignalRequest, TargetType, with_implied
-from sigwrap.policy.rules import Policy
-from sigwrap.policy.show import policy_text
-from sigwrap.policy.signals import signal_number
-from sigwrap.policy.sources import SHIPPED, host_variables, load_policy
+from sigwrap.policy.tools.cases import command_request, run_cases
+from sigwrap.policy.tools.explain import explain_command, explain_signal, explanation_text
+from sigwrap.policy.tools.generate import generate_policy
+from sigwrap.policy.tools.show import policy_text
+from sigwrap.start.policy_files import SHIPPED, host_variables, load_policy
 from sigwrap.status import REFUSED
 from sigwrap.store.catalog import open_session
 from sigwrap.store.location import default_store

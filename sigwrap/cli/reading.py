@@ -16,7 +16,7 @@ import typer
 from sigwrap.cli.output import out, out_bytes
 from sigwrap.errors import UsageError
 from sigwrap.escape import printable
-from sigwrap.model import Event
+from sigwrap.events import Event
 from sigwrap.report.documents import (
     event_json,
     report_json,

@@ -11,19 +11,19 @@ import math
 import os
 from typing import TYPE_CHECKING
 
-from sigwrap import onefile
 from sigwrap.cli.output import note
-from sigwrap.command import Inherited
 from sigwrap.errors import InternalError, SigwrapError, UsageError
-from sigwrap.forward import run_before_supervisor
-from sigwrap.kernel.descriptors import reserve_standard_streams
-from sigwrap.model import EVENT_TYPES
-from sigwrap.session.settings import Approvals, Nested, Report, RunSettings
+from sigwrap.events import EVENT_TYPES
+from sigwrap.front.process import run_before_supervisor
+from sigwrap.linux.descriptors import reserve_standard_streams
+from sigwrap.protocols.front import Channel
+from sigwrap.run.settings import Approvals, Nested, Report, RunSettings
+from sigwrap.start import onefile
+from sigwrap.start.command import Inherited
 from sigwrap.status import REFUSED
-from sigwrap.supervise.channel import Channel
 
 if TYPE_CHECKING:
-    from sigwrap.supervise.session import Ended
+    from sigwrap.run.session import Ended
 
 _REPORT_IT = "please report it; SIGWRAP_DEBUG=1 shows where it happened"
 
@@ -113,7 +113,7 @@ def _supervise(
     front_pid: int,
     waited_for_pid: int,
 ) -> int:
-    from sigwrap.supervise.session import run_session
+    from sigwrap.run.session import run_session
 
     ended = run_session(
         settings,

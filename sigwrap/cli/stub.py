@@ -18,7 +18,7 @@ class NotSupervised(SigwrapError):
 
 
 def main(words: list[str]) -> int:
-    from sigwrap.session.frames import STUB_VARIABLE
+    from sigwrap.protocols.stub import STUB_VARIABLE
 
     caller_ignored = os.environ.get(STUB_VARIABLE)
     if caller_ignored is None or len(words) < 2:

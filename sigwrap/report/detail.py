@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sigwrap.escape import printable, shell_words
-from sigwrap.model import Event
+from sigwrap.events import Event
 from sigwrap.report.summary import EXEC_TYPES, SIGNAL_TYPES, texts
 
 _DETAIL_CHARACTERS_SHOWN = 400

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sigwrap.model import Event
+from sigwrap.events import Event
 from sigwrap.report.summary import Listed, Summary
 from sigwrap.report.times import iso_time
 from sigwrap.report.tree import words

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from sigwrap.model import Event, Payload
+from sigwrap.events import Event, Payload
 from sigwrap.report.summary import EXEC_TYPES, SIGNAL_TYPES
 
 BUCKETS_S = (0.0001, 0.0005, 0.001, 0.005, 0.01)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from sigwrap.model import EVENT_TYPES
+from sigwrap.events import EVENT_TYPES
 
 _INTRODUCTION = """\
 # Events

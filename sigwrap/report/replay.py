@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from sigwrap.errors import StoreError
-from sigwrap.model import Event, recorded_bytes
+from sigwrap.events import Event, recorded_bytes
 from sigwrap.report.detail import detail
 from sigwrap.report.summary import Ending, Summary, SummaryFold
 

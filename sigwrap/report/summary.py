@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from sigwrap.model import EVENT_TYPES, Event, Payload
+from sigwrap.events import EVENT_TYPES, Event, Payload
 from sigwrap.report.tally import Tally, Top
 from sigwrap.report.tree import ProcessTree, TreeLine
 from sigwrap.report.why import WhyFold

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from sigwrap.escape import printable, shell_words
-from sigwrap.model import Event
+from sigwrap.events import Event
 from sigwrap.report.detail import detail
 from sigwrap.report.style import PLAIN, Style
 from sigwrap.report.summary import Ending, Listed, SignalEdge, Summary, texts

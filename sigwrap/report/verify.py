@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from sigwrap.errors import StoreError
-from sigwrap.model import EVENT_TYPES, Event, Payload
+from sigwrap.events import EVENT_TYPES, Event, Payload
 from sigwrap.store.chain import KEY_VARIABLE, ChainWalk
 from sigwrap.store.codec import Row, decode_row
 from sigwrap.store.reader import Session

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from sigwrap.escape import printable, shell_words
-from sigwrap.model import EVENT_TYPES, Event, Payload
-from sigwrap.policy.signals import ALL, signal_name
+from sigwrap.events import EVENT_TYPES, Event, Payload
+from sigwrap.policy.judge.signals import ALL, signal_name
 
 DEATHS_LISTED = 50
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from sigwrap.errors import InternalError, StoreError
-from sigwrap.model import EVENT_TYPES, Base64, Event, Payload
+from sigwrap.events import EVENT_TYPES, Base64, Event, Payload
 
 VERSION_KEY = "v"
 

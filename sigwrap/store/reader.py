@@ -13,7 +13,7 @@ from contextlib import closing
 from urllib.parse import quote
 
 from sigwrap.errors import StoreError
-from sigwrap.model import Event
+from sigwrap.events import Event
 from sigwrap.store.codec import Row, decode_row
 from sigwrap.store.journal import writer_lives
 from sigwrap.store.journal_copy import copy_journal, journal_rows

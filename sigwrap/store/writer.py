@@ -13,7 +13,7 @@ import sqlite3
 import time
 
 from sigwrap.errors import StoreError
-from sigwrap.model import Payload
+from sigwrap.events import Payload
 from sigwrap.store import location
 from sigwrap.store.chain import chain_key, genesis, next_hash
 from sigwrap.store.codec import canonical_row, encode_payload, journal_line

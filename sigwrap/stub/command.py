@@ -13,8 +13,8 @@ import os
 import signal
 import socket
 
-from sigwrap.kernel.descriptors import reserve_standard_streams
-from sigwrap.kernel.sigfd import SignalFd
+from sigwrap.linux.descriptors import reserve_standard_streams
+from sigwrap.linux.sigfd import SignalFd
 from sigwrap.status import NOT_EXECUTABLE, NOT_FOUND
 from sigwrap.stub.stand_in import Lost, StandIn, end_like, take_signals
 

@@ -16,9 +16,9 @@ import signal
 import socket
 import stat
 
-from sigwrap.kernel import procfs
-from sigwrap.kernel.sigfd import SignalFd, SignalInfo
-from sigwrap.session.frames import (
+from sigwrap.linux import procfs
+from sigwrap.linux.sigfd import SignalFd, SignalInfo
+from sigwrap.protocols.stub import (
     MAX_PAYLOAD_BYTES,
     WINDOW_BYTES,
     BrokenProtocol,

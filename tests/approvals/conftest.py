@@ -16,7 +16,7 @@ pytest.register_assert_rewrite("harness")
 
 from harness import PATIENCE_S, UNDER_TEST, Reader, Sigwrap, Terminal  # noqa: E402
 
-from sigwrap.model import Event  # noqa: E402
+from sigwrap.events import Event  # noqa: E402
 from sigwrap.store.catalog import open_session  # noqa: E402
 
 SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))

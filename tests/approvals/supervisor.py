@@ -17,12 +17,12 @@ import signal
 import sys
 import time
 
-from sigwrap.kernel import libc
-from sigwrap.session.settings import Approvals as Mode
+from sigwrap.linux import libc
+from sigwrap.run.asking.approvals import Answer, Approvals, Question
+from sigwrap.run.loop import Loop
+from sigwrap.run.recorder import Recorder
+from sigwrap.run.settings import Approvals as Mode
 from sigwrap.store.writer import SessionLog
-from sigwrap.supervise.approvals import Answer, Approvals, Question
-from sigwrap.supervise.loop import Loop
-from sigwrap.supervise.recorder import Recorder
 
 
 def main() -> None:

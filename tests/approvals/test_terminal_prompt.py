@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from harness import PYTHON, Terminal, await_that
 
-from sigwrap.kernel import procfs
-from sigwrap.supervise.terminal_readers import waits_for_input
+from sigwrap.linux import procfs
+from sigwrap.linux.terminal_readers import waits_for_input
 
 Make = Callable[..., Any]
 

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sigwrap.kernel.seccomp import Listener, install_listener
+from sigwrap.linux.seccomp import Listener, install_listener
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / ".venv" / "bin" / "sigwrap"

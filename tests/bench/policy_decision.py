@@ -8,12 +8,12 @@ from __future__ import annotations
 import statistics
 import time
 
-from sigwrap.policy.cases import program_named
-from sigwrap.policy.document import Source
-from sigwrap.policy.engine import Engine
-from sigwrap.policy.parse import parse_policy
-from sigwrap.policy.request import CommandRequest
-from sigwrap.policy.sources import find_base, load_policy
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.request import CommandRequest
+from sigwrap.policy.language.document import Source
+from sigwrap.policy.language.parse import parse_policy
+from sigwrap.policy.tools.cases import program_named
+from sigwrap.start.policy_files import find_base, load_policy
 
 RULES = 200
 ROUNDS = 400

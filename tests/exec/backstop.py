@@ -12,7 +12,7 @@ from pathlib import Path
 
 from harness import await_that
 
-from sigwrap.kernel import procfs
+from sigwrap.linux import procfs
 
 AT_MOST = 150
 _ROOTS = (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup"))

@@ -11,7 +11,7 @@ import pytest
 from harness import PATIENCE_S, Sigwrap, reader, script
 
 from policies import policy
-from sigwrap.model import Event
+from sigwrap.events import Event
 
 WAYS = ["execve", "thread", "readonly", "spawn", "vfork", "execveat", "dirfd", "procfd", "devfd"]
 RULES = """

@@ -15,7 +15,7 @@ import pytest
 from harness import PATIENCE_S, PYTHON, Sigwrap, await_state, script, tree
 
 from policies import policy
-from sigwrap.kernel import procfs
+from sigwrap.linux import procfs
 
 TRANSFER_MB = int(os.environ.get("SIGWRAP_TRANSFER_MB", "1"))
 TRANSFER_S = PATIENCE_S + TRANSFER_MB / 20

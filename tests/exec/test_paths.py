@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.kernel.paths import Caller, place_of
+from sigwrap.linux.paths import Caller, place_of
 
 
 @pytest.fixture

@@ -27,8 +27,8 @@ from harness import (
 )
 
 from policies import policy
-from sigwrap.model import recorded_bytes
-from sigwrap.session.frames import Kind, exit_frame, frame
+from sigwrap.events import recorded_bytes
+from sigwrap.protocols.stub import Kind, exit_frame, frame
 
 RECORDED = """
   - {name: recorder, commands: [tool], decision: redirect,

@@ -10,8 +10,8 @@ import struct
 import pyseccomp
 import pytest
 
-from sigwrap.kernel.bpf import ALLOW, NOTIFY, REFUSE, REFUSE_ABI, encode, mediation_filter
-from sigwrap.kernel.syscalls import (
+from sigwrap.linux.bpf import ALLOW, NOTIFY, REFUSE, REFUSE_ABI, encode, mediation_filter
+from sigwrap.linux.syscalls import (
     AUDIT_ARCH_I386,
     AUDIT_ARCH_X86_64,
     BIRTH_NUMBERS,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from sigwrap.errors import KernelError
-from sigwrap.kernel import ptrace
+from sigwrap.linux import ptrace
 
 _STOPPED_BY_US = signal.SIGTRAP | ptrace.EVENT_STOP << 8
 

@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from sigwrap.policy.document import Source
-from sigwrap.policy.engine import Engine
-from sigwrap.policy.parse import parse_policy
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.rules import Policy
+from sigwrap.policy.language.document import Source
+from sigwrap.policy.language.parse import parse_policy
 from sigwrap.policy.problems import InvalidPolicy, Problem
-from sigwrap.policy.rules import Policy
 
 VARIABLES = {"PROJECT_ROOT": "/work/project", "HOME": "/home/user", "USER": "user"}
 Parse = Callable[..., Policy]

@@ -9,14 +9,14 @@ from __future__ import annotations
 import sys
 
 from sigwrap.errors import PolicyError
-from sigwrap.policy.cases import command_request
-from sigwrap.policy.document import Source
-from sigwrap.policy.engine import Engine
-from sigwrap.policy.explain import explain_command, explanation_text
-from sigwrap.policy.lint import lint
-from sigwrap.policy.match import Arguments, BadPattern, Regex
-from sigwrap.policy.parse import parse_policy
-from sigwrap.policy.wrappers import unwrap
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.match import Arguments, BadPattern, Regex
+from sigwrap.policy.judge.wrappers import unwrap
+from sigwrap.policy.language.document import Source
+from sigwrap.policy.language.lint import lint
+from sigwrap.policy.language.parse import parse_policy
+from sigwrap.policy.tools.cases import command_request
+from sigwrap.policy.tools.explain import explain_command, explanation_text
 
 VARIABLES = {"PROJECT_ROOT": "/p", "HOME": "/home/u", "USER": "u", "TMPDIR": "/tmp"}
 

@@ -9,7 +9,7 @@ import pytest
 from sigwrap.cli import policy as policy_commands
 from sigwrap.cli.policy import app
 from sigwrap.errors import SigwrapError
-from sigwrap.model import Event
+from sigwrap.events import Event
 from sigwrap.status import REFUSED
 
 GOOD = "version: 1\nname: good\ndefaults: {command: audit}\n"

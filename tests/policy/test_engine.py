@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sigwrap.policy.cases import command_request
-from sigwrap.policy.engine import MAX_KEPT_CANDIDATES
-from sigwrap.policy.request import (
+from sigwrap.policy.judge.engine import MAX_KEPT_CANDIDATES
+from sigwrap.policy.judge.request import (
     STRICTNESS,
     Action,
     CommandRequest,
@@ -16,6 +15,7 @@ from sigwrap.policy.request import (
     most_specific,
     with_implied,
 )
+from sigwrap.policy.tools.cases import command_request
 
 
 def program(path, *args, name="", sha256=None):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sigwrap.policy.cases import command_request
-from sigwrap.policy.explain import explain_command, explain_signal, explanation_text
-from sigwrap.policy.request import SignalRequest, TargetType, with_implied
+from sigwrap.policy.judge.request import SignalRequest, TargetType, with_implied
+from sigwrap.policy.tools.cases import command_request
+from sigwrap.policy.tools.explain import explain_command, explain_signal, explanation_text
 
 RULES = """\
 description: x

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sigwrap.model import Event
-from sigwrap.policy.engine import Engine
-from sigwrap.policy.generate import generate_policy, requests_from_events
-from sigwrap.policy.request import Action, CommandRequest, Program, SignalRequest, TargetType
+from sigwrap.events import Event
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.request import Action, CommandRequest, Program, SignalRequest, TargetType
+from sigwrap.policy.tools.generate import generate_policy, requests_from_events
 
 
 def event(kind, **payload):

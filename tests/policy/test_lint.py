@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sigwrap.policy.lint import lint
+from sigwrap.policy.language.lint import lint
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from sigwrap.policy.match import (
+from sigwrap.policy.judge.match import (
     MAX_MATCHED_ARGUMENTS,
     MAX_MATCHED_BYTES,
     Arguments,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from sigwrap.errors import PolicyError
-from sigwrap.policy.document import MAX_NESTING, MAX_TEXT_CHARACTERS
+from sigwrap.policy.judge.request import Action, TargetType, Via
+from sigwrap.policy.judge.rules import PidRange, ProcessPattern
+from sigwrap.policy.language.document import MAX_NESTING, MAX_TEXT_CHARACTERS
+from sigwrap.policy.language.schema import ENFORCED, NOT_ENFORCED_YET, POLICY
 from sigwrap.policy.problems import InvalidPolicy
-from sigwrap.policy.request import Action, TargetType, Via
-from sigwrap.policy.rules import PidRange, ProcessPattern
-from sigwrap.policy.schema import ENFORCED, NOT_ENFORCED_YET, POLICY
-from sigwrap.policy.show import policy_text
+from sigwrap.policy.tools.show import policy_text
 
 TEN_MISTAKES = """\
 version: 1

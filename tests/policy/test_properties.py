@@ -12,13 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sigwrap.errors import PolicyError
-from sigwrap.model import Event
-from sigwrap.policy.document import Source
-from sigwrap.policy.engine import Engine, Facts
-from sigwrap.policy.explain import explain_command, explain_signal
-from sigwrap.policy.generate import generate_policy, requests_from_events
-from sigwrap.policy.parse import parse_policy
-from sigwrap.policy.request import (
+from sigwrap.events import Event
+from sigwrap.policy.judge.engine import Engine, Facts
+from sigwrap.policy.judge.request import (
     DEFAULT_RULE,
     STRICTNESS,
     Action,
@@ -29,8 +25,12 @@ from sigwrap.policy.request import (
     most_specific,
     with_implied,
 )
-from sigwrap.policy.show import policy_text
-from sigwrap.policy.sources import SHIPPED, read_source
+from sigwrap.policy.language.document import Source
+from sigwrap.policy.language.parse import parse_policy
+from sigwrap.policy.tools.explain import explain_command, explain_signal
+from sigwrap.policy.tools.generate import generate_policy, requests_from_events
+from sigwrap.policy.tools.show import policy_text
+from sigwrap.start.policy_files import SHIPPED, read_source
 
 quick = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

@@ -9,11 +9,11 @@ import jsonschema
 import pytest
 import yaml
 
-from sigwrap.policy.reference import json_schema, with_reference
-from sigwrap.policy.sources import SHIPPED, read_source
+from sigwrap.policy.tools.reference import json_schema, with_reference
+from sigwrap.start.policy_files import SHIPPED, read_source
 
 DOCS = Path(__file__).parents[2] / "docs"
-AGAIN = "run: python -m sigwrap.policy.reference docs"
+AGAIN = "run: python -m sigwrap.policy.tools.reference docs"
 
 
 def test_the_reference_is_up_to_date():

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from sigwrap.errors import PolicyError
-from sigwrap.policy.cases import command_request, run_cases
-from sigwrap.policy.engine import Engine
-from sigwrap.policy.lint import lint
-from sigwrap.policy.request import Action, SignalRequest, TargetType, with_implied
-from sigwrap.policy.schema import ENFORCED
-from sigwrap.policy.signals import ALL
-from sigwrap.policy.sources import SHIPPED, find_base, load_policy, read_source
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.request import Action, SignalRequest, TargetType, with_implied
+from sigwrap.policy.judge.signals import ALL
+from sigwrap.policy.language.lint import lint
+from sigwrap.policy.language.schema import ENFORCED
+from sigwrap.policy.tools.cases import command_request, run_cases
+from sigwrap.start.policy_files import SHIPPED, find_base, load_policy, read_source
 
 VARIABLES = {"PROJECT_ROOT": "/work/p", "HOME": "/home/user", "USER": "user", "TMPDIR": "/tmp"}
 

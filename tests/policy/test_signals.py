@@ -4,7 +4,14 @@ import signal
 
 import pytest
 
-from sigwrap.policy.signals import ALL, GROUPS, signal_name, signal_number, signal_numbers, words
+from sigwrap.policy.judge.signals import (
+    ALL,
+    GROUPS,
+    signal_name,
+    signal_number,
+    signal_numbers,
+    words,
+)
 
 
 def test_numbers_agree_with_the_system():

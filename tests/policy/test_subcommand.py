@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sigwrap.policy.subcommand import subcommand
+from sigwrap.policy.judge.subcommand import subcommand
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from sigwrap.policy.wrappers import MAX_WRAPPERS, unwrap
+from sigwrap.policy.judge.wrappers import MAX_WRAPPERS, unwrap
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sigwrap.kernel import libc, procfs
-from sigwrap.model import Event
+from sigwrap.events import Event
+from sigwrap.linux import libc, procfs
 from sigwrap.report.verify import Outcome, verify_session
 from sigwrap.store.catalog import list_sessions, open_session
 

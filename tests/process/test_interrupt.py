@@ -32,7 +32,7 @@ from harness import (
 )
 
 from sigwrap.errors import SigwrapError
-from sigwrap.kernel import procfs
+from sigwrap.linux import procfs
 
 INTERRUPTED = 130
 AT_ONCE_S = 0.5

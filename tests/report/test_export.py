@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sigwrap.model import EVENT_TYPES, Event
+from sigwrap.events import EVENT_TYPES, Event
 from sigwrap.report.export import SIGNAL_KEYS, jsonl_line
 from sigwrap.report.metrics import MetricsFold
 from sigwrap.report.summary import SIGNAL_TYPES

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sigwrap.model import EVENT_TYPES
+from sigwrap.events import EVENT_TYPES
 from sigwrap.report.reference import reference
 
 

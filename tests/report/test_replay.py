@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sigwrap.errors import StoreError
-from sigwrap.model import Event, io_payload
+from sigwrap.events import Event, io_payload
 from sigwrap.report.replay import in_rhythm, recorded, state_after, timeline_line
 from sigwrap.report.summary import Ending
 

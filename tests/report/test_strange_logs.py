@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sigwrap.model import EVENT_TYPES
+from sigwrap.events import EVENT_TYPES
 from sigwrap.report.documents import event_json, report_json, sessions_json
 from sigwrap.report.replay import state_after, timeline_line
 from sigwrap.report.sessions import render_sessions

@@ -4,7 +4,7 @@ import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
-from sigwrap.model import EVENT_TYPES, Event
+from sigwrap.events import EVENT_TYPES, Event
 from sigwrap.report.summary import (
     EXEC_TYPES,
     LISTED_EVENTS,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sigwrap.cli.app import run_app
-from sigwrap.model import Event
+from sigwrap.events import Event
 from sigwrap.report.why import Cause, Why, WhyFold
 
 COMMAND = 100

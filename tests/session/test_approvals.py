@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sigwrap.session.approvals import Answer, Desk, Question, Settled, TooLate, Unknown, Verdict
+from sigwrap.mediate.questions import Answer, Desk, Question, Settled, TooLate, Unknown, Verdict
 
 
 def question(what: str = "git push", key: str = "git push") -> Question:

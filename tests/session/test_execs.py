@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sigwrap.policy.request import CommandRedirect
-from sigwrap.session.execs import (
+from sigwrap.mediate.execs import (
     NotExecutableFormat,
     Shebang,
     command_line,
@@ -11,6 +10,7 @@ from sigwrap.session.execs import (
     replacement_argv,
     shebang,
 )
+from sigwrap.policy.judge.request import CommandRedirect
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sigwrap.session.frames import (
+from sigwrap.protocols.stub import (
     MAX_PAYLOAD_BYTES,
     BrokenProtocol,
     Decoder,

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from sigwrap.session.headcount import Headcount
+from sigwrap.mediate.headcount import Headcount
 
 
 class Tree:

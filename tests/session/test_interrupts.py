@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-from sigwrap.session.interrupts import Announce, Arrived, Command, Escalate, Interrupts, PassOn
+from sigwrap.mediate.interrupts import Announce, Arrived, Command, Escalate, Interrupts, PassOn
 
 GRACE_S = 10.0
 BOOTLOADER = 77

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from sigwrap.policy.request import TargetType, most_specific
-from sigwrap.session.lineage import Image, Images, Process, types_inside
+from sigwrap.mediate.lineage import Image, Images, Process, types_inside
+from sigwrap.policy.judge.request import TargetType, most_specific
 
 
 def process(pid: int, parent: Process | None) -> Process:

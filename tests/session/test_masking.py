@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from sigwrap.session.masking import masked
+from sigwrap.mediate.masking import masked
 
 SECRET = "s3cr3tV4lue"
 

@@ -11,7 +11,7 @@ import pytest
 from harness import PATIENCE_S, await_that
 from signal_lab import Lab
 
-from sigwrap.kernel import procfs
+from sigwrap.linux import procfs
 
 pytestmark = pytest.mark.skipif(not shutil.which("pkill"), reason="needs pkill (procps)")
 

@@ -13,7 +13,7 @@ import pytest
 from harness import PATIENCE_S, PYTHON, Roles, await_end, await_state, await_that, children, reader
 from signal_lab import Lab, python
 
-from sigwrap.kernel import procfs
+from sigwrap.linux import procfs
 
 OWN = "name: own, signals: ['@all'], target: [self, children, descendants], decision: allow"
 

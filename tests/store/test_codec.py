@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sigwrap.errors import InternalError, StoreError
-from sigwrap.model import EVENT_TYPES, io_payload
+from sigwrap.events import EVENT_TYPES, io_payload
 from sigwrap.store.codec import (
     VERSION_KEY,
     Row,

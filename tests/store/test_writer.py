@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from sigwrap.errors import InternalError, StoreError
-from sigwrap.model import io_payload
+from sigwrap.events import io_payload
 from sigwrap.report.verify import Outcome, verify_session
 from sigwrap.store import writer
 from sigwrap.store.journal import writer_lives

@@ -1,0 +1,83 @@
+"""sigwrap-forward: an init for one COMMAND. It passes signals on, reaps orphans, and keeps the exit
+status; nothing is intercepted."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from sigwrap import status
+from sigwrap.errors import InternalError
+from sigwrap.front.parent import ParentOfOne, shares_our_group, take_signals
+from sigwrap.linux import libc
+from sigwrap.linux import process as kernel_process
+from sigwrap.linux.descriptors import release_inherited, reserve_standard_streams
+from sigwrap.linux.sigfd import SignalFd, SignalInfo
+from sigwrap.mediate.interrupts import BootloaderCopies
+from sigwrap.start import onefile
+from sigwrap.start.command import Inherited, exec_command, find_program
+
+
+def run_alone(command: tuple[str, ...], grace_s: float | None) -> int:
+    reserve_standard_streams()
+    inherited = Inherited.capture()
+    program = find_program(command[0], inherited.environment)
+    bootloader_pid = onefile.bootloader_pid()
+    signals = take_signals(inherited)
+    libc.set_child_subreaper()
+    front_pid = os.getpid()
+    child = os.fork()
+    if child == 0:
+        libc.set_parent_death_signal(signal.SIGKILL)
+        if os.getppid() == front_pid:
+            error = exec_command(program, command, inherited, {})
+            os.write(2, f"sigwrap-forward: {command[0]}: {os.strerror(error)}\n".encode())
+        os._exit(status.NOT_EXECUTABLE)
+    release_inherited()
+    return _Forwarder(signals, child, bootloader_pid, grace_s).run()
+
+
+class _Forwarder(ParentOfOne):
+    """COMMAND is the child: signals go to it as they come."""
+
+    _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)
+
+    def __init__(
+        self, signals: SignalFd, child: int, bootloader_pid: int, grace_s: float | None
+    ) -> None:
+        super().__init__(signals, child, bootloader_pid)
+        self._copies = BootloaderCopies(bootloader_pid)
+        self._grace_s = grace_s
+        self._kill_at: float | None = None
+
+    @property
+    def _deadline(self) -> float | None:
+        return self._kill_at
+
+    def _on_deadline(self, now: float) -> None:
+        self._kill_at = None
+        self._kill_tree("the grace ran out")
+
+    def _on_forwardable(self, info: SignalInfo) -> None:
+        if self._copies.has_copy(info.number, info.sender_pid, time.monotonic()):
+            return
+        if not (info.is_from_terminal and shares_our_group(self._child)):
+            kernel_process.send(self._child, info.number)
+        if info.number in self._ENDING and self._grace_s is not None and self._kill_at is None:
+            self._kill_at = time.monotonic() + self._grace_s
+
+    def _on_readable(self) -> None:
+        raise InternalError("the front of COMMAND alone watches no channel")
+
+    def _on_child_stopped(self, number: int) -> None:
+        if number != signal.SIGSTOP:  # job control: the shell that waits for us has to see it
+            kernel_process.send(os.getpid(), signal.SIGSTOP)
+
+    def _kill_tree(self, reason: str) -> None:
+        self._sweep()
+
+    def _exit_status(self, child_status: int) -> int:
+        if os.WIFSIGNALED(child_status):
+            return status.from_signal(os.WTERMSIG(child_status))
+        return os.WEXITSTATUS(child_status)

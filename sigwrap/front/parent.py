@@ -1,0 +1,152 @@
+"""What the front process and sigwrap-forward have in common: the signals that reach them, the end
+of their one child, and the end of everything below it."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from abc import ABC, abstractmethod
+
+from sigwrap.linux import process as kernel_process
+from sigwrap.linux.sigfd import SignalFd, SignalInfo
+from sigwrap.start import onefile
+from sigwrap.start.command import Inherited
+
+_NOT_FORWARDED = frozenset(
+    {
+        signal.SIGKILL,
+        signal.SIGSTOP,
+        signal.SIGCHLD,
+        # faults of our own
+        signal.SIGSEGV,
+        signal.SIGBUS,
+        signal.SIGFPE,
+        signal.SIGILL,
+        signal.SIGTRAP,
+        signal.SIGSYS,
+        signal.SIGABRT,
+        signal.SIGPIPE,
+        signal.SIGXFSZ,
+        # the terminal's word on our own reading and writing
+        signal.SIGTTIN,
+        signal.SIGTTOU,
+    }
+)
+_READ = (signal.valid_signals() - _NOT_FORWARDED) | {signal.SIGCHLD}
+_SWEEP_S = 1.0
+
+
+def take_signals(inherited: Inherited) -> SignalFd:
+    """What the caller ignores (nohup, a shell's background job) stays ignored: blocked, it would
+    reach the descriptor all the same."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, it would reap behind our back
+    ignored = inherited.ignored_signals - {signal.SIGCHLD}
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - ignored)
+    return SignalFd(_READ - ignored)
+
+
+class ParentOfOne(ABC):
+    def __init__(self, signals: SignalFd, child: int, bootloader_pid: int) -> None:
+        self._signals = signals
+        self._child = child
+        self._child_status: int | None = None
+        self._poll = select.poll()
+        self._poll.register(signals.fd, select.POLLIN)
+        self._bootloader_pidfd = -1
+        if bootloader_pid:
+            self._bootloader_pidfd = os.pidfd_open(bootloader_pid)
+            self._poll.register(self._bootloader_pidfd, select.POLLIN)
+
+    def run(self) -> int:
+        bootloader_died = False
+        while self._child_status is None:
+            deadline = self._deadline
+            timeout_s = None if deadline is None else max(0.0, deadline - time.monotonic())
+            # Rounded up: a poll that comes back early would spin until the deadline.
+            ready = self._poll.poll(None if timeout_s is None else int(timeout_s * 1000) + 1)
+            # Signals last: what the supervisor has told by now decides what they mean.
+            for fd, _ in sorted(ready, key=lambda event: event[0] == self._signals.fd):
+                if fd == self._signals.fd:
+                    self._read_signals()
+                elif fd == self._bootloader_pidfd:
+                    bootloader_died = True
+                    self._poll.unregister(fd)
+                    self._kill_tree("the outer process of the binary died")
+                else:
+                    self._on_readable()
+            if deadline is not None and time.monotonic() >= deadline:
+                self._on_deadline(time.monotonic())
+        code = self._exit_status(self._child_status)
+        self._clear_tree()
+        if bootloader_died:  # nobody else is left to do it
+            _remove(onefile.unpacked_folder())
+        return code
+
+    def _read_signals(self) -> None:
+        for info in self._signals.read():
+            self._on_signal(info)
+
+    def _on_signal(self, info: SignalInfo) -> None:
+        if info.number != signal.SIGCHLD:
+            self._on_forwardable(info)
+            return
+        while True:
+            try:
+                pid, child_status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if not os.WIFSTOPPED(child_status):
+                self._reaped(pid, child_status)
+            elif pid == self._child:
+                self._on_child_stopped(os.WSTOPSIG(child_status))
+
+    def _clear_tree(self) -> None:
+        """However the child ended, nothing below it stays."""
+        while not self._sweep():
+            continue
+
+    def _sweep(self) -> bool:
+        return kernel_process.kill_descendants(os.getpid(), self._reaped, timeout_s=_SWEEP_S)
+
+    def _reaped(self, pid: int, child_status: int) -> None:
+        if pid == self._child:
+            self._child_status = child_status
+
+    @property
+    @abstractmethod
+    def _deadline(self) -> float | None: ...
+
+    @abstractmethod
+    def _on_deadline(self, now: float) -> None: ...
+
+    @abstractmethod
+    def _on_forwardable(self, info: SignalInfo) -> None: ...
+
+    @abstractmethod
+    def _on_readable(self) -> None: ...
+
+    @abstractmethod
+    def _on_child_stopped(self, number: int) -> None: ...
+
+    @abstractmethod
+    def _kill_tree(self, reason: str) -> None: ...
+
+    @abstractmethod
+    def _exit_status(self, child_status: int) -> int: ...
+
+
+def _remove(folder: str) -> None:
+    import shutil  # 6 ms that no other run needs
+
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def shares_our_group(pid: int) -> bool:
+    try:
+        return pid != 0 and os.getpgid(pid) == os.getpgrp()
+    except ProcessLookupError:
+        return False

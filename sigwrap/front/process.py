@@ -1,0 +1,191 @@
+"""The front process: the one whose pid the caller knows, the terminal's end of a run.
+
+It decides what a Ctrl+C means, and ends the whole tree if the supervisor dies.
+
+Considered and not taken: COMMAND in a process group of its own (the terminal's keys would no longer
+reach sigwrap, nor a shell's `fg` COMMAND), a pty in between (it would be another terminal).
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from collections.abc import Callable, Iterable
+
+from sigwrap import status
+from sigwrap.front.parent import ParentOfOne, shares_our_group, take_signals
+from sigwrap.linux import libc, procfs
+from sigwrap.linux import process as kernel_process
+from sigwrap.linux.descriptors import release_inherited
+from sigwrap.linux.sigfd import SignalFd, SignalInfo
+from sigwrap.mediate.interrupts import (
+    Announce,
+    Arrived,
+    Command,
+    Escalate,
+    Interrupts,
+    PassOn,
+)
+from sigwrap.protocols.front import (
+    Channel,
+    CommandEnded,
+    CommandStarted,
+    InterruptBegan,
+    KillTree,
+    NothingMore,
+    SignalForCommand,
+)
+from sigwrap.start import onefile
+from sigwrap.start.command import Inherited
+
+_LAST_DEFENCE_S = 2.0
+
+Tell = Callable[[str], None]
+Supervise = Callable[[Channel, int], int]
+
+
+def run_before_supervisor(
+    supervise: Supervise, inherited: Inherited, grace_s: float, tell: Tell
+) -> int:
+    bootloader_pid = onefile.bootloader_pid()
+    signals = take_signals(inherited)
+    ours, theirs = Channel.pair()
+    libc.set_child_subreaper()
+    child = os.fork()
+    if child == 0:
+        code = status.REFUSED
+        try:
+            signals.close()
+            ours.close()
+            code = supervise(theirs, os.getppid())
+        finally:
+            os._exit(code)
+    theirs.close()
+    release_inherited()
+    libc.set_undumpable()
+    return _FrontProcess(signals, child, bootloader_pid, ours, grace_s, tell).run()
+
+
+class _FrontProcess(ParentOfOne):
+    def __init__(
+        self,
+        signals: SignalFd,
+        child: int,
+        bootloader_pid: int,
+        channel: Channel,
+        grace_s: float,
+        tell: Tell,
+    ) -> None:
+        super().__init__(signals, child, bootloader_pid)
+        self._channel = channel
+        self._poll.register(channel.fd, select.POLLIN)
+        self._interrupts = Interrupts(grace_s=grace_s, bootloader_pid=bootloader_pid)
+        self._command_pid = 0
+        self._last_defence_at: float | None = None
+        self._tell = tell
+
+    @property
+    def _deadline(self) -> float | None:
+        return self._last_defence_at or self._interrupts.next_deadline
+
+    def _on_deadline(self, now: float) -> None:
+        if self._last_defence_at is not None:
+            self._last_defence_at = None if self._sweep() else now
+        else:
+            self._carry_out(self._interrupts.tick(now))
+
+    def _on_forwardable(self, info: SignalInfo) -> None:
+        # The supervisor continues us because COMMAND goes on: to tell COMMAND again would undo its
+        # next stop, and begin a round that never ends while it is in the background.
+        if info.number == signal.SIGCONT and (
+            info.sender_pid == self._child or not self._command_is_stopped()
+        ):
+            return
+        arrived = Arrived(
+            number=info.number,
+            # While it asks on the terminal, the supervisor gets the keys, and hands them on.
+            from_terminal=info.is_from_terminal or info.sender_pid == self._child,
+            sender_pid=info.sender_pid,
+            command_handles_it=self._command_handles(info.number),
+        )
+        self._carry_out(self._interrupts.signal(arrived, time.monotonic()))
+
+    def _command_is_stopped(self) -> bool:
+        """A shell continues the whole group, and the supervisor us: one more SIGCONT to COMMAND,
+        a moment late, would undo the next Ctrl+Z."""
+        found = procfs.stat(self._command_pid) if self._command_pid else None
+        return found is not None and found.state == "T"
+
+    def _command_handles(self, number: int) -> bool:
+        """Or did: one that has ended by the time we look needs no SIGTERM any more."""
+        found = procfs.stat(self._command_pid) if self._command_pid else None
+        if found is None or found.has_ended:
+            return self._command_pid != 0
+        return shares_our_group(self._command_pid) and number in procfs.caught_signals(
+            self._command_pid
+        )
+
+    def _carry_out(self, commands: Iterable[Command]) -> None:
+        for command in commands:
+            match command:
+                case Announce(arrived=arrived):
+                    self._channel.send(
+                        InterruptBegan(
+                            number=arrived.number,
+                            from_terminal=arrived.from_terminal,
+                            sender_pid=arrived.sender_pid,
+                            sender_cmd=procfs.command_line(arrived.sender_pid),
+                        )
+                    )
+                case PassOn(number=number):
+                    self._channel.send(SignalForCommand(number=number))
+                case Escalate(reason=reason):
+                    self._kill_tree(reason)
+
+    def _on_readable(self) -> None:
+        messages = self._channel.receive()
+        if self._channel.is_closed:  # its SIGCHLD is on the way
+            self._poll.unregister(self._channel.fd)
+        for message in messages:
+            if isinstance(message, CommandStarted):
+                self._command_pid = message.pid
+            elif isinstance(message, CommandEnded):
+                # A key reaches COMMAND and us at once, and COMMAND's end may be seen first.
+                self._read_signals()
+                self._channel.send(NothingMore())
+
+    def _on_child_stopped(self, number: int) -> None:
+        kernel_process.send(self._child, signal.SIGCONT)  # somebody stopped the supervisor
+
+    def _kill_tree(self, reason: str) -> None:
+        """The supervisor does it, and its log says so; if it can't, we do."""
+        self._channel.send(KillTree(reason=reason))
+        self._last_defence_at = time.monotonic() + _LAST_DEFENCE_S
+
+    def _exit_status(self, child_status: int) -> int:
+        if os.WIFEXITED(child_status):
+            return os.WEXITSTATUS(child_status)
+        if self._interrupts.interrupted:
+            return status.INTERRUPTED
+        _take_back_terminal()
+        number = os.WTERMSIG(child_status)
+        self._tell(f"the supervisor died of signal {number}; everything below it was killed")
+        return status.REFUSED
+
+
+def _take_back_terminal() -> None:
+    """A supervisor that died while it asked left the terminal to a group of nobody."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC | os.O_NOCTTY)
+    except OSError:
+        return
+    try:
+        os.killpg(os.tcgetpgrp(terminal), 0)
+    except ProcessLookupError:
+        os.tcsetpgrp(terminal, os.getpgrp())  # SIGTTOU is blocked here
+    except OSError:
+        pass
+    finally:
+        os.close(terminal)

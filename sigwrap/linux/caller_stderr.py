@@ -1,0 +1,69 @@
+"""One line on a caller's standard error, never at the price of waiting.
+
+RWF_NOWAIT through a duplicate of the caller's descriptor serves where the kernel has it (pipes
+since Linux 6.4). Else a pipe or a terminal is opened anew, so that O_NONBLOCK is ours alone, and a
+socket is asked not to wait. A regular file is written through the duplicate, for its offset counts,
+but only on file systems that answer by themselves: one that a process serves (FUSE, NFS) could
+stall us. What can't be said is in the log.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import socket
+import stat
+
+from sigwrap.linux.paths import is_served_by_others
+from sigwrap.linux.ptrace import take_descriptor
+
+_NO_OFFSET = -1
+_TERMINAL_MAJORS = frozenset({4, 5, *range(136, 144)})
+
+
+def allow_writing_to_terminals() -> None:
+    """From the background of a terminal with `stty tostop`, a write would stop us otherwise."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
+
+
+def tell(pid: int, text: str) -> None:
+    line = text.encode("utf-8", "backslashreplace") + b"\n"
+    try:
+        fd = take_descriptor(pid, 2)
+    except OSError:
+        return
+    try:
+        _write(fd, line)
+    except OSError:
+        pass
+    finally:
+        os.close(fd)
+
+
+def _write(fd: int, line: bytes) -> None:
+    try:
+        os.pwritev(fd, [line], _NO_OFFSET, os.RWF_NOWAIT)
+    except OSError as refusal:
+        if refusal.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ESPIPE):
+            raise
+        _write_by_kind(fd, line)
+
+
+def _write_by_kind(fd: int, line: bytes) -> None:
+    state = os.fstat(fd)
+    kind = stat.S_IFMT(state.st_mode)
+    if kind == stat.S_IFSOCK:
+        with socket.socket(fileno=os.dup(fd)) as end:
+            end.send(line, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+    elif kind == stat.S_IFIFO or (
+        kind == stat.S_IFCHR and os.major(state.st_rdev) in _TERMINAL_MAJORS
+    ):
+        flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+        again = os.open(f"/proc/self/fd/{fd}", flags)
+        try:
+            os.write(again, line)
+        finally:
+            os.close(again)
+    elif kind == stat.S_IFREG and not is_served_by_others(fd):
+        os.write(fd, line)

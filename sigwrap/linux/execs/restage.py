@@ -1,0 +1,250 @@
+"""Putting another command into a caller's own call.
+
+The call is answered with ERESTARTNOINTR, and the caller stops on its way out of it, before any
+signal handler. There, instead of restarting the exec, the kernel is made to restart it as mmap(2):
+that gives a fresh piece of memory for the new path and arguments. Then the registers are set for
+the exec of these, one instruction back, and the exec comes as a new request with the new pointers.
+
+Fresh memory rather than the space below the stack pointer: a child of vfork shares its parent's
+memory, and what lies below its stack pointer need not be stack. A Go program calls from a goroutine
+whose few kilobytes of stack lie between other objects of the heap, with no signal handler on it.
+The price: a parent that waits in vfork keeps the pages. They hold nothing of ours but the replacing
+command line. Nothing that the caller had is written to, so read-only arguments don't matter.
+
+A signal that arrives meanwhile goes first: the call is put back as it was and asks again later.
+Whatever else isn't as expected makes the exec fail with EACCES.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import signal
+import struct
+from collections.abc import Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from sigwrap.linux import ptrace
+from sigwrap.linux.memory import Memory, Unreadable
+from sigwrap.linux.ptrace import Registers
+from sigwrap.linux.seccomp import Request
+from sigwrap.linux.syscalls import AUDIT_ARCH_I386, EXECS, NUMBERS
+
+_PROTECTION = mmap.PROT_READ | mmap.PROT_WRITE
+_MAP_FLAGS = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+_INSTRUCTION_BYTES = 2  # syscall, and int 0x80
+_NO_CALL = -1  # so that no signal takes what we return for a call to be restarted
+_ALL_BITS = 0xFFFFFFFFFFFFFFFF
+
+
+class _Abi(NamedTuple):
+    arguments: tuple[str, ...]
+    map_number: int
+    exec_number: int
+    word_size: int
+
+
+_NATIVE = _Abi(
+    arguments=("rdi", "rsi", "rdx", "r10", "r8", "r9"), map_number=9, exec_number=59, word_size=8
+)
+_I386 = _Abi(
+    arguments=("rbx", "rcx", "rdx", "rsi", "rdi", "rbp"),
+    map_number=192,
+    exec_number=NUMBERS[AUDIT_ARCH_I386]["execve"],
+    word_size=4,
+)
+
+
+class _Step(Enum):
+    STOPPING = "stopping"
+    CALLING_MAP = "calling mmap"
+    IN_MAP = "in mmap"
+    STAGED = "staged"  # the new exec is on its way, or asked for
+    LEAVING = "leaving"  # the exec was answered: whatever stop comes, it has failed
+
+
+class Redirection:
+    """A state machine: a stop of the caller in, its next move out."""
+
+    __slots__ = (
+        "_abi",
+        "_address",
+        "_parts",
+        "_request",
+        "_saved",
+        "_step",
+        "_tid",
+        "_written",
+        "error",
+    )
+
+    def __init__(
+        self,
+        request: Request,
+        path: bytes,
+        argv: Sequence[bytes],
+        environment: Sequence[bytes] | None,
+        environment_at: int,
+    ) -> None:
+        """`environment`: None where the caller's own, at `environment_at`, is to stay."""
+        self._tid = request.tid
+        self._request = request
+        self._abi = _I386 if request.arch == AUDIT_ARCH_I386 else _NATIVE
+        self._parts = (path, tuple(argv), environment, environment_at)
+        self._step = _Step.STOPPING
+        self._saved: Registers = {}
+        self._address = 0
+        self._written = b""
+        self.error = 0  # why it came to nothing; the caller is told EACCES
+
+    def on_stop(self, wait_status: int) -> bool:
+        """Whether the caller was let go. KernelError: it was killed."""
+        match self._step:
+            case _Step.STOPPING:
+                return self._stopped(wait_status)
+            case _Step.CALLING_MAP:
+                return self._called(wait_status)
+            case _Step.IN_MAP:
+                return self._mapped(wait_status)
+            case _Step.STAGED:
+                return self._put_back(wait_status, restarts=False)
+            case _Step.LEAVING:
+                return self._give_up(wait_status)
+
+    def is_intact(self, request: Request) -> bool:
+        """To be asked once, of the next request: is it the exec that was staged?"""
+        staged = self._step is _Step.STAGED
+        self._step = _Step.LEAVING
+        given = (request.argument0, request.argument1, request.argument2)
+        if not staged or request.number != self._abi.exec_number or given != self._pointers():
+            return False
+        try:
+            with Memory(self._tid) as memory:
+                return memory.block(self._address, len(self._written)) == self._written
+        except Unreadable:
+            return False
+
+    def _stopped(self, wait_status: int) -> bool:
+        registers = ptrace.registers(self._tid)
+        interrupted = wait_status >> 16 == ptrace.EVENT_STOP
+        if registers["rax"] != -ptrace.ERESTARTNOINTR & _ALL_BITS:
+            self._saved = registers
+            return self._give_up(wait_status)
+        if not interrupted or os.WSTOPSIG(wait_status) != signal.SIGTRAP:
+            return self._detach(wait_status)  # a signal or a group stop; then it asks again
+        self._saved = registers
+        length = len(_block(0, self._abi.word_size, *self._parts[:3]).data)
+        arguments = (0, length, _PROTECTION, _MAP_FLAGS, -1, 0)
+        values = dict(zip(self._abi.arguments, arguments, strict=True))
+        ptrace.set_registers(self._tid, {**registers, **values, "orig_rax": self._abi.map_number})
+        ptrace.resume_to_syscall(self._tid)
+        self._step = _Step.CALLING_MAP
+        return False
+
+    def _called(self, wait_status: int) -> bool:
+        if not _is_syscall_stop(wait_status):
+            return self._put_back(wait_status, restarts=True)
+        ptrace.resume_to_syscall(self._tid)
+        self._step = _Step.IN_MAP
+        return False
+
+    def _mapped(self, wait_status: int) -> bool:
+        address = ptrace.registers(self._tid)["rax"]
+        if not _is_syscall_stop(wait_status) or address >= _ALL_BITS - 4095:
+            return self._give_up(wait_status)
+        if self._abi.word_size == 4:
+            address &= 0xFFFFFFFF
+        self._address = address
+        self._written = _block(address, self._abi.word_size, *self._parts[:3]).data
+        try:
+            ptrace.write_memory(self._tid, address, self._written)
+        except OSError:
+            return self._give_up(wait_status)
+        pointers = dict(zip(self._abi.arguments, self._pointers(), strict=False))
+        staged = {
+            **self._saved,
+            **pointers,
+            "rax": self._abi.exec_number,
+            "orig_rax": _NO_CALL,
+            "rip": self._saved["rip"] - _INSTRUCTION_BYTES,
+        }
+        ptrace.set_registers(self._tid, staged)
+        ptrace.resume(self._tid)
+        self._step = _Step.STAGED
+        return False
+
+    def _pointers(self) -> tuple[int, int, int]:
+        block = _block(self._address, self._abi.word_size, *self._parts[:3])
+        return block.path_at, block.argv_at, block.environment_at or self._parts[3]
+
+    def _put_back(self, wait_status: int, *, restarts: bool) -> bool:
+        """`restarts`: the kernel is still about to restart the call by itself."""
+        registers = self._saved
+        if not restarts:
+            registers = {
+                **registers,
+                "rax": self._request.number,
+                "orig_rax": _NO_CALL,
+                "rip": registers["rip"] - _INSTRUCTION_BYTES,
+            }
+        ptrace.set_registers(self._tid, registers)
+        return self._detach(wait_status)
+
+    def _give_up(self, wait_status: int) -> bool:
+        """The exec fails. A call leaves all registers but its result as they were."""
+        found = ptrace.registers(self._tid)
+        self.error = errno.EACCES
+        if self._step is _Step.LEAVING:
+            self.error = ptrace.error_in(found, EXECS) or errno.EACCES
+        saved = self._saved or found
+        failed = {**saved, "rax": -errno.EACCES, "orig_rax": _NO_CALL}
+        ptrace.set_registers(self._tid, failed)
+        return self._detach(wait_status)
+
+    def _detach(self, wait_status: int) -> bool:
+        is_signal = wait_status >> 16 == 0 and not _is_syscall_stop(wait_status)
+        ptrace.detach(self._tid, os.WSTOPSIG(wait_status) if is_signal else 0)
+        return True
+
+
+class _Block(NamedTuple):
+    data: bytes
+    path_at: int
+    argv_at: int
+    environment_at: int  # 0: not in it
+
+
+def _block(
+    address: int,
+    word_size: int,
+    path: bytes,
+    argv: Sequence[bytes],
+    environment: Sequence[bytes] | None,
+) -> _Block:
+    """The pointer arrays first, so that they are aligned, then the strings."""
+    lists = [argv] if environment is None else [argv, environment]
+    text_at = address + sum(len(each) + 1 for each in lists) * word_size
+    arrays: list[int] = []
+    starts: list[int] = []
+    text: list[bytes] = []
+    for words in lists:
+        starts.append(address + len(arrays) * word_size)
+        for word in words:
+            arrays.append(text_at)
+            text.append(word + b"\0")
+            text_at += len(word) + 1
+        arrays.append(0)
+    pointers = struct.pack(f"<{len(arrays)}{'Q' if word_size == 8 else 'I'}", *arrays)
+    data = pointers + b"".join(text) + path + b"\0"
+    return _Block(
+        data=data,
+        path_at=text_at,
+        argv_at=starts[0],
+        environment_at=starts[1] if environment is not None else 0,
+    )
+
+
+def _is_syscall_stop(wait_status: int) -> bool:
+    return wait_status >> 16 == 0 and os.WSTOPSIG(wait_status) == ptrace.SYSCALL_STOP

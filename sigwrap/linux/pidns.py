@@ -1,0 +1,69 @@
+"""Numbers that a process in another pid namespace uses, in ours."""
+
+from __future__ import annotations
+
+import os
+from fcntl import ioctl
+
+from sigwrap.linux import procfs
+
+_NS_GET_PARENT = 0xB702
+
+
+def level(pid: int) -> str:
+    """How far below /proc's own namespace it lives: all that is seen there is in that one or below,
+    so with the same level as ours comes the same namespace. A process that is not dumpable hides
+    its ns/pid, but not this."""
+    return str(len(procfs.numbers(pid, "NSpid")))
+
+
+def namespace(pid: int) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid")
+    except OSError:
+        return ""
+
+
+def process(sender: int, number: int) -> int | None:
+    """Our number of what `sender` calls `number`, a process or a thread."""
+    return _find(sender, number, "NSpid")
+
+
+def group(sender: int, number: int) -> int | None:
+    return _find(sender, number, "NSpgid")
+
+
+def _find(sender: int, number: int, field: str) -> int | None:
+    level = len(procfs.numbers(sender, "NSpid")) - 1
+    wanted = namespace(sender)
+    for pid in procfs.all_pids():
+        if not _is_within(pid, level, wanted):
+            continue
+        for tid in (pid,) if field == "NSpgid" else procfs.threads(pid):
+            numbers = procfs.numbers(tid, field)
+            if len(numbers) > level and numbers[level] == number:
+                return numbers[0]
+    return None
+
+
+def _is_within(pid: int, level: int, wanted: str) -> bool:
+    """Its namespace is the wanted one or lies below it: one number at a level says nothing yet."""
+    depth = len(procfs.numbers(pid, "NSpid")) - 1
+    if depth < level:
+        return False
+    try:
+        fd = os.open(f"/proc/{pid}/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    for _ in range(depth - level):
+        try:
+            parent = ioctl(fd, _NS_GET_PARENT)
+        except OSError:
+            os.close(fd)
+            return False
+        os.close(fd)
+        fd = parent
+    try:
+        return f"pid:[{os.fstat(fd).st_ino}]" == wanted
+    finally:
+        os.close(fd)

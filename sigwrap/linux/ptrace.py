@@ -1,0 +1,174 @@
+"""Stopping another thread, looking at it and sending it on.
+
+All requests must come from the thread that seized. PTRACE_SEIZE, not ATTACH: it sends no SIGSTOP,
+and a tracee that waits in a seccomp notification goes on waiting there.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import struct
+
+from sigwrap.errors import KernelError
+from sigwrap.linux.libc import libc
+
+EVENT_EXEC = 4
+EVENT_STOP = 128
+SYSCALL_STOP = 0x85  # SIGTRAP | 0x80, by O_TRACESYSGOOD
+
+_FIRST_RESTART = 512  # from here on, numbers that no caller ever sees
+ERESTARTNOINTR = 513  # the kernel's own: the call is made again, whatever signals are pending
+
+WALL = 0x40000000  # waitpid: threads and clones too
+
+_CONT = 7
+_DETACH = 17
+_SYSCALL = 24
+_GETREGS = 12
+_SETREGS = 13
+_SEIZE = 0x4206
+_INTERRUPT = 0x4207
+
+_O_TRACESYSGOOD = 0x01
+_O_TRACEEXEC = 0x10
+_O_EXITKILL = 0x100000  # should we die in between, the tracee must not run on unverified
+_OPTIONS = _O_TRACESYSGOOD | _O_TRACEEXEC | _O_EXITKILL
+
+_SYS_PIDFD_GETFD = 438
+
+_ptrace = libc["ptrace"]
+_ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
+_ptrace.restype = ctypes.c_long
+_pidfd_getfd = libc["syscall"]
+_pidfd_getfd.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_long, ctypes.c_long)
+_pidfd_getfd.restype = ctypes.c_long
+
+_REGISTERS = struct.Struct("<27Q")
+_REGISTER_NAMES = [
+    "r15",
+    "r14",
+    "r13",
+    "r12",
+    "rbp",
+    "rbx",
+    "r11",
+    "r10",
+    "r9",
+    "r8",
+    "rax",
+    "rcx",
+    "rdx",
+    "rsi",
+    "rdi",
+    "orig_rax",
+    "rip",
+    "cs",
+    "eflags",
+    "rsp",
+    "ss",
+    "fs_base",
+    "gs_base",
+    "ds",
+    "es",
+    "fs",
+    "gs",
+]
+
+Registers = dict[str, int]
+
+
+class Gone(KernelError):
+    """The tracee has died, or was killed out of its stop; its end is reported by wait."""
+
+
+class NotTraceable(KernelError):
+    """Somebody else traces it, or we may not."""
+
+
+def seize(tid: int) -> None:
+    if _ptrace(_SEIZE, tid, None, _OPTIONS) < 0:
+        code = ctypes.get_errno()
+        if code == errno.ESRCH:
+            raise Gone("PTRACE_SEIZE", code)
+        raise NotTraceable(f"PTRACE_SEIZE: {os.strerror(code)}", code)
+
+
+def interrupt(tid: int) -> None:
+    """It stops before it next runs an instruction of its own. What it is in goes on undisturbed:
+    a notification (where its wait is killable), an exec."""
+    _request(_INTERRUPT, tid)
+
+
+def resume(tid: int, signal_number: int = 0) -> None:
+    _request(_CONT, tid, signal_number)
+
+
+def resume_to_syscall(tid: int) -> None:
+    """Up to the start or the end of its next system call."""
+    _request(_SYSCALL, tid)
+
+
+def detach(tid: int, signal_number: int = 0) -> None:
+    """Only from a stop. A stop that was asked for but hasn't come yet is called off by it."""
+    _request(_DETACH, tid, signal_number)
+
+
+def registers(tid: int) -> Registers:
+    buffer = ctypes.create_string_buffer(_REGISTERS.size)
+    _request(_GETREGS, tid, ctypes.addressof(buffer))
+    return dict(zip(_REGISTER_NAMES, _REGISTERS.unpack(buffer.raw), strict=True))
+
+
+def error_in(values: Registers, calls: frozenset[int]) -> int:
+    """The errno that one of `calls` gives back; 0 where it will be made again, or is over."""
+    if values["orig_rax"] not in calls:
+        return 0
+    error = -(values["rax"] & 0xFFFFFFFF) & 0xFFFFFFFF  # 32 bits: an i386 caller has no more
+    return error if 0 < error < _FIRST_RESTART else 0
+
+
+def set_registers(tid: int, values: Registers) -> None:
+    words = _REGISTERS.pack(*(values[name] & 0xFFFFFFFFFFFFFFFF for name in _REGISTER_NAMES))
+    buffer = ctypes.create_string_buffer(words, len(words))
+    _request(_SETREGS, tid, ctypes.addressof(buffer))
+
+
+def read_memory(tid: int, address: int, size: int) -> bytes:
+    """Fewer bytes where the mapping ends."""
+    fd = os.open(f"/proc/{tid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.pread(fd, size, address)
+    finally:
+        os.close(fd)
+
+
+def write_memory(tid: int, address: int, data: bytes) -> None:
+    """OSError where it is not all writable."""
+    fd = os.open(f"/proc/{tid}/mem", os.O_RDWR | os.O_CLOEXEC)
+    try:
+        if os.pwrite(fd, data, address) != len(data):
+            raise OSError(errno.EFAULT, os.strerror(errno.EFAULT))
+    finally:
+        os.close(fd)
+
+
+def take_descriptor(pid: int, fd: int) -> int:
+    """A duplicate of another process's descriptor: the same open file, its offset shared."""
+    pidfd = os.pidfd_open(pid)
+    try:
+        found: int = _pidfd_getfd(_SYS_PIDFD_GETFD, pidfd, fd, 0)
+    finally:
+        os.close(pidfd)
+    if found < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return found
+
+
+def _request(number: int, tid: int, data: int = 0) -> None:
+    if _ptrace(number, tid, None, data) < 0:
+        code = ctypes.get_errno()
+        kind = Gone if code == errno.ESRCH else KernelError
+        raise kind(f"ptrace {number:#x}: {os.strerror(code)}", code)

@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import struct
+from fcntl import ioctl
+from typing import NamedTuple
+
+from sigwrap.errors import KernelError, NoInterception
+from sigwrap.linux.bpf import encode, mediation_filter
+from sigwrap.linux.libc import set_no_new_privileges, syscall
+
+_SYS_SECCOMP = 317
+_SET_MODE_FILTER = 1
+_NEW_LISTENER = 8
+_WAIT_KILLABLE_RECV = 32  # Linux 5.19: a signal to the waiting thread no longer aborts its call
+
+_RECV = 0xC0502100
+_SEND = 0xC0182101
+_ID_VALID = 0x40082102
+_ADD_DESCRIPTOR = 0x40182103  # Linux 5.9
+_SET_FLAGS = 0x40082104
+_SYNC_WAKE_UP = 1  # Linux 6.6: answers arrive several times faster
+
+_FLAG_CONTINUE = 1
+_AT_THIS_NUMBER = 1
+
+NEEDS = (
+    "it needs Linux 5.5 or later, and a container that permits seccomp(2) and its listener; "
+    "--best-effort runs the command without interception"
+)
+
+_REQUEST = struct.Struct("<QIIiIQ6Q")
+_RESPONSE = struct.Struct("<QqiI")
+_DESCRIPTOR = struct.Struct("<QIIII")
+
+
+class Request(NamedTuple):
+    """A call that waits for an answer. Its arguments are registers: nobody can change them."""
+
+    id: int
+    tid: int
+    flags: int
+    number: int
+    arch: int
+    instruction_pointer: int
+    argument0: int
+    argument1: int
+    argument2: int
+    argument3: int
+    argument4: int
+    argument5: int
+
+
+def int32(register: int) -> int:
+    """What the kernel makes of a register that it takes for an int."""
+    low = register & 0xFFFFFFFF
+    return low - (1 << 32) if low & 0x80000000 else low
+
+
+def install_listener(
+    unlogged_signals: frozenset[int] = frozenset(), *, births: bool = False
+) -> tuple[int, bool]:
+    """Put the calling thread and all its future children under the filter.
+
+    Returns the listener's fd, and whether a received call waits on through signals."""
+    set_no_new_privileges()
+    code = encode(mediation_filter(unlogged_signals, births=births))
+    program = ctypes.create_string_buffer(code, len(code))
+    header = struct.pack("<HxxxxxxQ", len(code) // 8, ctypes.addressof(program))
+    for flags in (_NEW_LISTENER | _WAIT_KILLABLE_RECV, _NEW_LISTENER):
+        try:
+            fd = syscall("seccomp", _SYS_SECCOMP, _SET_MODE_FILTER, flags, header)
+            return fd, bool(flags & _WAIT_KILLABLE_RECV)
+        except KernelError as refusal:
+            if refusal.errno != errno.EINVAL:
+                raise _no_listener(refusal) from refusal
+            last = refusal
+    raise _no_listener(last) from last
+
+
+def _no_listener(refusal: KernelError) -> NoInterception:
+    if refusal.errno == errno.EBUSY:
+        return NoInterception(
+            "another supervisor already listens to this process tree; the kernel allows one",
+            errno.EBUSY,
+            "sigwrap can't be nested; --nested join runs the command under the outer one",
+        )
+    return NoInterception(
+        f"the kernel refused the seccomp listener: {os.strerror(refusal.errno)}",
+        refusal.errno,
+        NEEDS,
+    )
+
+
+def _broken(refusal: OSError) -> KernelError:
+    return KernelError(
+        f"the seccomp listener can't be used: {refusal.strerror}", refusal.errno or 0
+    )
+
+
+class Listener:
+    """One thread only; `receive` blocks, so poll the fd first."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self._request = bytearray(_REQUEST.size)
+        self._zero = bytes(_REQUEST.size)
+        self._response = bytearray(_RESPONSE.size)
+        self._id = bytearray(8)
+        try:
+            ioctl(fd, _SET_FLAGS, _SYNC_WAKE_UP)
+        except OSError as refusal:
+            if refusal.errno not in (errno.EINVAL, errno.ENOTTY):
+                raise _broken(refusal) from refusal
+
+    def receive(self) -> Request | None:
+        """None where the caller died between the poll and now."""
+        self._request[:] = self._zero
+        try:
+            ioctl(self.fd, _RECV, self._request, True)
+        except OSError as refusal:
+            if refusal.errno in (errno.ENOENT, errno.EINTR):
+                return None
+            raise _broken(refusal) from refusal
+        return Request._make(_REQUEST.unpack(self._request))
+
+    def is_waiting(self, request_id: int) -> bool:
+        """False once the caller is gone: what was read of its pid may be another process's."""
+        struct.pack_into("<Q", self._id, 0, request_id)
+        try:
+            ioctl(self.fd, _ID_VALID, self._id, True)
+        except OSError as refusal:
+            if refusal.errno == errno.ENOENT:
+                return False
+            raise _broken(refusal) from refusal
+        return True
+
+    def resume(self, request_id: int) -> bool:
+        return self._answer(request_id, 0, 0, _FLAG_CONTINUE)
+
+    def fail(self, request_id: int, error: int) -> bool:
+        return self._answer(request_id, 0, -error, 0)
+
+    def succeed(self, request_id: int, value: int) -> bool:
+        return self._answer(request_id, value, 0, 0)
+
+    def put_descriptor(self, request_id: int, ours: int, number: int) -> None:
+        """A duplicate of `ours` as the caller's `number`, in the place of what that was. OSError
+        where it can't be, or nobody waits any more."""
+        ioctl(
+            self.fd,
+            _ADD_DESCRIPTOR,
+            _DESCRIPTOR.pack(request_id, _AT_THIS_NUMBER, ours, number, 0),
+        )
+
+    def _answer(self, request_id: int, value: int, error: int, flags: int) -> bool:
+        """False where nobody waits for the answer any more."""
+        _RESPONSE.pack_into(self._response, 0, request_id, value, error, flags)
+        try:
+            ioctl(self.fd, _SEND, self._response, True)
+        except OSError as refusal:
+            if refusal.errno == errno.ENOENT:
+                return False
+            raise _broken(refusal) from refusal
+        return True
+
+    def close(self) -> None:
+        os.close(self.fd)

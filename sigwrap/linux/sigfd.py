@@ -1,0 +1,57 @@
+"""Signals as readable events: who sent them is known, and no handler interrupts anything."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import struct
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from sigwrap.linux.libc import failure, libc
+
+SI_KERNEL = 0x80
+
+_SFD_CLOEXEC = 0o2000000
+_SFD_NONBLOCK = 0o4000
+_INFO = struct.Struct("<IiiII108x")
+
+
+class SignalInfo(NamedTuple):
+    number: int
+    code: int
+    sender_pid: int
+    sender_uid: int
+
+    @property
+    def is_from_terminal(self) -> bool:
+        return self.code == SI_KERNEL
+
+
+class SignalFd:
+    """Blocks the signals for the calling thread and reads them from `fd`."""
+
+    def __init__(self, signals: Iterable[int]) -> None:
+        wanted = frozenset(signals)
+        signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
+        mask = (ctypes.c_ulong * 16)()
+        libc.sigemptyset(mask)
+        for number in wanted:
+            libc.sigaddset(mask, number)
+        self.fd: int = libc.signalfd(-1, mask, _SFD_CLOEXEC | _SFD_NONBLOCK)
+        if self.fd < 0:
+            raise failure("signalfd")
+
+    def read(self) -> list[SignalInfo]:
+        try:
+            data = os.read(self.fd, 32 * _INFO.size)
+        except BlockingIOError:
+            return []
+        return [
+            SignalInfo(number, code, pid, uid)
+            for number, _errno, code, pid, uid in _INFO.iter_unpack(data)
+        ]
+
+    def close(self) -> None:
+        os.close(self.fd)

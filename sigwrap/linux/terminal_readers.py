@@ -1,0 +1,88 @@
+"""Who waits for a terminal's input right now, from /proc/TID/syscall: in a read, or in a poll that
+has the terminal among what it watches. What can't be looked at counts as not waiting: then the
+kernel keeps it from reading while a question is up (terminal_prompt.py)."""
+
+from __future__ import annotations
+
+import os
+import stat
+import struct
+from collections.abc import Iterator
+
+from sigwrap.linux.memory import Memory, Unreadable
+
+_NULL_DEVICE = os.makedev(1, 3)
+_POLLIN = 0x001
+_POLLED = struct.Struct("=ihh")
+_MOST_DESCRIPTORS = 4_096
+
+_READ = frozenset({0, 19, 3})  # read, readv; 3: read of an i386 program
+_POLL = frozenset({7, 271})  # poll, ppoll
+_SELECT = frozenset({23, 270})  # select, pselect6
+_EPOLL = frozenset({232, 281, 441})  # epoll_wait, epoll_pwait, epoll_pwait2
+
+
+def waits_for_input(pid: int) -> bool:
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return False
+    return any(_is_terminal(thread, fd) for thread in threads for fd in _awaited_by(thread))
+
+
+def _is_terminal(thread: str, fd: int) -> bool:
+    try:
+        found = os.stat(f"/proc/{thread}/fd/{fd}")
+    except OSError:
+        return False
+    return stat.S_ISCHR(found.st_mode) and found.st_rdev != _NULL_DEVICE
+
+
+def _awaited_by(thread: str) -> Iterator[int]:
+    words = _text(f"/proc/{thread}/syscall").split()
+    if len(words) < 4:  # it is running, or waits outside of a system call
+        return
+    number, first, second = int(words[0]), int(words[1], 16), int(words[2], 16)
+    try:
+        if number in _READ:
+            yield first
+        elif number in _POLL:
+            yield from _polled(thread, first, second)
+        elif number in _SELECT:
+            yield from _selected(thread, first, second)
+        elif number in _EPOLL:
+            yield from _watched(thread, first)
+    except Unreadable:
+        return
+
+
+def _polled(thread: str, address: int, count: int) -> Iterator[int]:
+    size = _POLLED.size * min(count, _MOST_DESCRIPTORS)
+    if size:
+        with Memory(int(thread)) as memory:
+            for fd, events, _ in _POLLED.iter_unpack(memory.block(address, size)):
+                if fd >= 0 and events & _POLLIN:
+                    yield fd
+
+
+def _selected(thread: str, count: int, address: int) -> Iterator[int]:
+    count = min(count, _MOST_DESCRIPTORS)
+    if count and address:
+        with Memory(int(thread)) as memory:
+            bits = int.from_bytes(memory.block(address, (count + 7) // 8), "little")
+        yield from (fd for fd in range(count) if bits >> fd & 1)
+
+
+def _watched(thread: str, epoll_fd: int) -> Iterator[int]:
+    for line in _text(f"/proc/{thread}/fdinfo/{epoll_fd}").splitlines():
+        words = line.split()  # tfd: 0 events: 1f ...
+        if words[:1] == ["tfd:"] and len(words) > 3 and int(words[3], 16) & _POLLIN:
+            yield int(words[1])
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""

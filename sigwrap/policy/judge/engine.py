@@ -1,0 +1,258 @@
+"""A policy compiled once; then a request in, a decision out, in microseconds.
+
+A request meets only the rules that could match it: for a command, those that spell out its name or
+path and those with globs, worked out when such a command is first seen; for a signal, those that
+name it. Decisions are made when the policy is compiled: deciding picks one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sigwrap.policy.judge.match import Arguments, Glob, Regex, is_glob
+from sigwrap.policy.judge.request import (
+    DEFAULT_RULE,
+    PROBE_RULE,
+    STRICTNESS,
+    Action,
+    CommandRequest,
+    Decision,
+    Program,
+    SignalRequest,
+    TargetType,
+)
+from sigwrap.policy.judge.rules import CommandRule, PidRange, Policy, ProcessPattern, SignalRule
+from sigwrap.policy.judge.signals import ALL
+from sigwrap.policy.judge.subcommand import has_subcommands, subcommand
+
+MAX_KEPT_CANDIDATES = 1000
+
+
+class Engine:
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.command_rules = tuple(map(CompiledCommandRule, policy.command_rules))
+        self.signal_rules = tuple(map(CompiledSignalRule, policy.signal_rules))
+        self._default_command = _default(policy, "command", policy.default_command)
+        self._default_signal = _default(policy, "signal", policy.default_signal)
+        self._literals = frozenset(word for rule in self.command_rules for word in rule.literals)
+        self._candidates_by_words: dict[frozenset[str], _Candidates] = {}
+        globs = [glob for rule in self.command_rules for glob in rule.globs]
+        self._glob_prefixes = tuple({glob.prefix for glob in globs})
+        self._rules_by_signal = {
+            number: tuple(rule for rule in self.signal_rules if number in rule.rule.signals)
+            for number in ALL
+        }
+
+    def decide_command(self, request: CommandRequest) -> Decision:
+        """Each program is judged by itself, first match wins; the strictest answer holds, and of
+        equally strict ones the first."""
+        programs = request.programs
+        strictest = self.decide_program(programs[0], request)
+        for program in programs[1:]:
+            decision = self.decide_program(program, request)
+            if STRICTNESS[decision.action] > STRICTNESS[strictest.action]:
+                strictest = decision
+        return strictest
+
+    def decide_program(self, program: Program, request: CommandRequest) -> Decision:
+        facts = Facts(program, request)
+        name, basename, path = program.name, facts.basename, program.path
+        candidates = self._candidates(name, basename, path)
+        # Asking for all prefixes at once spares asking glob by glob.
+        prefixes = self._glob_prefixes
+        if path.startswith(prefixes) or name.startswith(prefixes) or basename.startswith(prefixes):
+            for entry in candidates.all:
+                rule = entry.rule
+                if (entry.name_is_sure or rule.glob_matches(facts)) and rule.holds(facts):
+                    return rule.decision
+            return self._default_command
+        for sure_rule in candidates.sure:
+            if sure_rule.holds(facts):
+                return sure_rule.decision
+        return self._default_command
+
+    def decide_signal(self, request: SignalRequest) -> Decision:
+        number = request.signal
+        if number == 0:
+            return PROBE
+        for rule in self._rules_by_signal.get(number, ()):
+            if rule.target_matches(request):
+                return rule.decision
+        return self._default_signal
+
+    def _candidates(self, name: str, basename: str, path: str) -> _Candidates:
+        known = self._literals.intersection((name, basename, path))
+        candidates = self._candidates_by_words.get(known)
+        if candidates is None:
+            # Links named after other programs can make any pair of words: don't keep them all.
+            if len(self._candidates_by_words) >= MAX_KEPT_CANDIDATES:
+                self._candidates_by_words.clear()
+            candidates = _Candidates(_Entry(rule, known) for rule in self.command_rules)
+            self._candidates_by_words[known] = candidates
+        return candidates
+
+
+class Facts:
+    """A program and its request, with what is worked out about them only when a rule asks."""
+
+    __slots__ = ("_arguments", "_subcommand", "basename", "program", "request")
+
+    def __init__(self, program: Program, request: CommandRequest) -> None:
+        self.program = program
+        self.request = request
+        self.basename = program.path.rpartition("/")[2]
+        self._arguments: Arguments | None = None
+        self._subcommand: str | None = None
+
+    @property
+    def arguments(self) -> Arguments:
+        if self._arguments is None:
+            self._arguments = Arguments(self.program.argv)
+        return self._arguments
+
+    @property
+    def subcommand(self) -> str:
+        if self._subcommand is None:
+            called = self.basename if has_subcommands(self.basename) else self.program.name
+            self._subcommand = subcommand(called, self.program.argv)
+        return self._subcommand
+
+    @property
+    def truncated(self) -> bool:
+        return self.request.truncated or self.arguments.cut
+
+
+class CompiledCommandRule:
+    __slots__ = (
+        "_name_globs",
+        "_names_everything",
+        "_path_globs",
+        "_regex",
+        "_subcommands",
+        "decision",
+        "literals",
+        "rule",
+    )
+
+    def __init__(self, rule: CommandRule) -> None:
+        self.rule = rule
+        globs = [word for word in rule.commands if is_glob(word) and word != "*"]
+        self.literals = frozenset(word for word in rule.commands if not is_glob(word))
+        self._names_everything = "*" in rule.commands
+        self._path_globs = tuple(Glob(word) for word in globs if "/" in word)
+        self._name_globs = tuple(Glob(word) for word in globs if "/" not in word)
+        self._regex = Regex(rule.args_patterns) if rule.args_patterns else None
+        self._subcommands = frozenset(rule.subcommands)
+        self.decision = Decision(
+            action=rule.decision,
+            rule=rule.name,
+            reason=f"rule {rule.name} ({rule.place.file}:{rule.place.line})",
+            message=rule.message,
+            escalate=rule.escalate,
+            redirect_to=rule.redirect_to,
+        )
+
+    @property
+    def globs(self) -> tuple[Glob, ...]:
+        return self._path_globs + self._name_globs
+
+    def surely_names(self, words: Iterable[str]) -> bool:
+        return self._names_everything or not self.literals.isdisjoint(words)
+
+    def names(self, facts: Facts) -> bool:
+        program = facts.program
+        return self.surely_names((program.name, facts.basename, program.path)) or self.glob_matches(
+            facts
+        )
+
+    def glob_matches(self, facts: Facts) -> bool:
+        for glob in self._name_globs:
+            if glob.matches(facts.program.name) or glob.matches(facts.basename):
+                return True
+        return any(glob.matches(facts.program.path) for glob in self._path_globs)
+
+    def holds(self, facts: Facts) -> bool:
+        return self.failing_condition(facts) is None
+
+    def failing_condition(self, facts: Facts) -> str | None:
+        """The key of the first condition that does not hold; the costly ones come last."""
+        rule = self.rule
+        request = facts.request
+        if (rule.min_depth is not None and request.depth < rule.min_depth) or (
+            rule.max_depth is not None and request.depth > rule.max_depth
+        ):
+            return "depth"
+        if rule.traced is not None and rule.traced != request.traced:
+            return "traced"
+        if self._subcommands and facts.subcommand not in self._subcommands:
+            return "subcommands"
+        if rule.truncated is not None and rule.truncated != facts.truncated:
+            return "truncated"
+        if self._regex is not None and not facts.arguments.match(self._regex):
+            return "args_patterns"
+        if rule.sha256:
+            digest = facts.program.sha256
+            if digest is None or digest() not in rule.sha256:
+                return "sha256"
+        return None
+
+
+class CompiledSignalRule:
+    __slots__ = ("_globs", "_pid_ranges", "_types", "decision", "rule")
+
+    def __init__(self, rule: SignalRule) -> None:
+        self.rule = rule
+        self._types = frozenset(each for each in rule.targets if isinstance(each, TargetType))
+        self._globs = tuple(
+            Glob(each.glob) for each in rule.targets if isinstance(each, ProcessPattern)
+        )
+        self._pid_ranges = tuple(each for each in rule.targets if isinstance(each, PidRange))
+        self.decision = Decision(
+            action=rule.decision,
+            rule=rule.name,
+            reason=f"rule {rule.name} ({rule.place.file}:{rule.place.line})",
+            message=rule.message,
+            escalate=rule.escalate,
+            redirect_signal=rule.redirect_signal,
+            fallback=rule.fallback,
+            log=rule.log,
+        )
+
+    def target_matches(self, request: SignalRequest) -> bool:
+        return (
+            not self.rule.targets
+            or not self._types.isdisjoint(request.target_types)
+            or any(glob.matches(request.target_command) for glob in self._globs)
+            or any(each.minimum <= request.target_pid <= each.maximum for each in self._pid_ranges)
+        )
+
+
+class _Entry:
+    """A rule as met by a program: is its name alone enough, or must the globs be asked?"""
+
+    __slots__ = ("name_is_sure", "rule")
+
+    def __init__(self, rule: CompiledCommandRule, words: frozenset[str]) -> None:
+        self.rule = rule
+        self.name_is_sure = rule.surely_names(words)
+
+
+class _Candidates:
+    __slots__ = ("all", "sure")
+
+    def __init__(self, entries: Iterable[_Entry]) -> None:
+        self.all = tuple(each for each in entries if each.name_is_sure or each.rule.globs)
+        self.sure = tuple(each.rule for each in self.all if each.name_is_sure)
+
+
+# Signal 0 asks whether a process is there. The filter lets it through, so it should not get here;
+# if it does, a default of deny must not break `kill -0`.
+PROBE = Decision(
+    action=Action.ALLOW, rule=PROBE_RULE, reason="signal 0 asks and sends nothing", log=False
+)
+
+
+def _default(policy: Policy, kind: str, action: Action) -> Decision:
+    reason = f"no {kind} rule of {policy.name} matches; its default is {action.value}"
+    return Decision(action=action, rule=DEFAULT_RULE, reason=reason)

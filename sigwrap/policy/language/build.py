@@ -1,0 +1,257 @@
+"""Checked values to typed rules, and what only several keys together can get wrong."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+from sigwrap.policy.judge.match import BadPattern, Regex
+from sigwrap.policy.judge.request import (
+    Action,
+    CommandRedirect,
+    SignalRequest,
+    TargetType,
+    Via,
+    with_implied,
+)
+from sigwrap.policy.judge.rules import (
+    Case,
+    CommandCase,
+    CommandRule,
+    FileRule,
+    LoopWatch,
+    NetworkRule,
+    PidRange,
+    Policy,
+    ProcessPattern,
+    SignalCase,
+    SignalRule,
+    Target,
+)
+from sigwrap.policy.judge.signals import signal_number, signal_numbers
+from sigwrap.policy.language.check import Checked
+from sigwrap.policy.language.schema import COMMAND_DECISIONS
+from sigwrap.policy.problems import Problem
+
+RULE_SECTIONS = ("command_rules", "signal_rules", "file_rules", "network_rules")
+
+
+def inconsistencies(policy: Checked, base: Policy | None) -> Iterator[Problem]:
+    for section in RULE_SECTIONS:
+        # A name in the log must lead to one rule, whichever file it came from.
+        names = {rule.name for rule in getattr(base, section)} if base else set()
+        for rule in policy.get(section, ()):
+            name = rule.get("name")
+            if name in names:
+                yield _problem(rule, "name", "another rule here or in the base has this name", name)
+            elif name is not None:
+                names.add(name)
+    for rule in policy.get("command_rules", ()):
+        yield from _redirect_problems(rule)
+        if depth := rule.get("depth"):
+            yield from _range_problems(depth)
+        if patterns := rule.get("args_patterns"):
+            try:
+                Regex(patterns)
+            except BadPattern as error:
+                yield _problem(rule, "args_patterns", f"these patterns together: {error}")
+    for rule in policy.get("signal_rules", ()):
+        yield from _redirect_problems(rule)
+        if rule.get("log") is False and rule.get("decision") != Action.ALLOW.value:
+            yield _problem(rule, "log", "only what a rule allows can stay out of the log")
+        for target in _listed(rule.get("target")):
+            if isinstance(target, Checked):
+                yield from _target_problems(target)
+    for case in policy.get("tests", ()):
+        yield from _case_problems(case)
+
+
+def command_rule(rule: Checked) -> CommandRule:
+    depth = rule.get("depth") or Checked(place=rule.place)
+    redirect = rule.get("redirect_to")
+    return CommandRule(
+        place=rule.place,
+        name=rule.get("name"),
+        description=rule.get("description", ""),
+        commands=rule.get("commands"),
+        args_patterns=rule.get("args_patterns", ()),
+        subcommands=rule.get("subcommands", ()),
+        min_depth=depth.get("min"),
+        max_depth=depth.get("max"),
+        sha256=frozenset(rule.get("sha256", ())),
+        truncated=rule.get("truncated"),
+        traced=rule.get("traced"),
+        decision=Action(rule.get("decision")),
+        message=rule.get("message", ""),
+        redirect_to=_command_redirect(redirect) if redirect else None,
+        escalate=rule.get("escalate", ""),
+    )
+
+
+def signal_rule(rule: Checked) -> SignalRule:
+    words = rule.get("signals")
+    redirect = rule.get("redirect_to")
+    return SignalRule(
+        place=rule.place,
+        name=rule.get("name"),
+        description=rule.get("description", ""),
+        signals=frozenset().union(*(signal_numbers(word) or () for word in words)),
+        targets=tuple(map(_target, _listed(rule.get("target")))),
+        decision=Action(rule.get("decision")),
+        message=rule.get("message", ""),
+        redirect_signal=(signal_number(redirect) or 0) if redirect else 0,
+        fallback=Action(rule.get("fallback")) if rule.get("fallback") else None,
+        log=rule.get("log", True),
+        escalate=rule.get("escalate", ""),
+    )
+
+
+def file_rule(rule: Checked) -> FileRule:
+    return FileRule(
+        place=rule.place,
+        name=rule.get("name"),
+        description=rule.get("description", ""),
+        paths=rule.get("paths"),
+        operations=rule.get("operations"),
+        decision=Action(rule.get("decision")),
+        message=rule.get("message", ""),
+    )
+
+
+def network_rule(rule: Checked) -> NetworkRule:
+    return NetworkRule(
+        place=rule.place,
+        name=rule.get("name"),
+        description=rule.get("description", ""),
+        destinations=rule.get("destinations"),
+        ports=rule.get("ports", ()),
+        decision=Action(rule.get("decision")),
+        message=rule.get("message", ""),
+    )
+
+
+def loop_watch(loop: Checked) -> LoopWatch:
+    return LoopWatch(
+        same_exec=loop.get("same_exec"),
+        within_s=loop.get("within"),
+        action=loop.get("action", "log"),
+    )
+
+
+def case(checked: Checked) -> Case:
+    decision = Action(checked.get("decision"))
+    rule = checked.get("rule", "")
+    if checked.get("signal") is None:
+        return CommandCase(
+            place=checked.place,
+            argv=tuple(_words(checked.get("command"))),
+            depth=checked.get("depth", 1),
+            truncated=checked.get("truncated", False),
+            traced=checked.get("traced", False),
+            decision=decision,
+            rule=rule,
+        )
+    request = SignalRequest(
+        signal=signal_number(checked.get("signal")) or 0,
+        target_types=with_implied(map(TargetType, _listed(checked.get("target")))),
+        target_command=checked.get("target_command", ""),
+        target_pid=checked.get("target_pid", 0),
+    )
+    return SignalCase(place=checked.place, request=request, decision=decision, rule=rule)
+
+
+def _command_redirect(redirect: Checked) -> CommandRedirect:
+    return CommandRedirect(
+        command=redirect.get("command"),
+        args=redirect.get("args", ()),
+        append_args=redirect.get("append_args", False),
+        env=tuple(redirect.get("env", {}).items()),
+        via=Via(redirect.get("via", "exec")),
+        record=redirect.get("record", False),
+    )
+
+
+def _target(target: str | Checked) -> Target:
+    if isinstance(target, str):
+        return TargetType(target)
+    match target.get("type"):
+        case "process":
+            return ProcessPattern(glob=target.get("pattern"))
+        case "pid_range":
+            return PidRange(minimum=target.get("min"), maximum=target.get("max"))
+        case word:
+            return TargetType(word)
+
+
+def _redirect_problems(rule: Checked) -> Iterator[Problem]:
+    redirects = rule.get("decision") == Action.REDIRECT.value
+    if redirects and "redirect_to" not in rule.places:
+        yield _problem(rule, "decision", "a redirect needs redirect_to")
+    if not redirects and "redirect_to" in rule.places and "decision" in rule.values:
+        yield _problem(rule, "redirect_to", "redirect_to needs `decision: redirect`")
+    redirect = rule.get("redirect_to")
+    if isinstance(redirect, Checked) and redirect.get("record") and redirect.get("via") != "stub":
+        yield _problem(redirect, "record", "only `via: stub` can be recorded")
+
+
+def _range_problems(bounds: Checked) -> Iterator[Problem]:
+    minimum, maximum = bounds.get("min"), bounds.get("max")
+    if minimum is not None and maximum is not None and minimum > maximum:
+        yield _problem(
+            bounds, "min", "an impossible range: min is above max", f"{minimum} to {maximum}"
+        )
+
+
+def _target_problems(target: Checked) -> Iterator[Problem]:
+    kind = target.get("type")
+    if kind is None:
+        return
+    needed = {"process": ("pattern",), "pid_range": ("min", "max")}.get(kind, ())
+    for key in ("pattern", "min", "max"):
+        if key in needed and key not in target.places:
+            yield _problem(target, "type", f"a {kind} target needs {key}")
+        if key not in needed and key in target.places:
+            yield _problem(target, key, f"a {kind} target has no {key}")
+    yield from _range_problems(target)
+
+
+def _case_problems(case: Checked) -> Iterator[Problem]:
+    has_command, has_signal = "command" in case.places, "signal" in case.places
+    if has_command == has_signal:
+        yield Problem(place=case.place, message="a test has either a command or a signal")
+        return
+    misplaced = (
+        ("target", "target_command", "target_pid")
+        if has_command
+        else ("depth", "truncated", "traced")
+    )
+    for key in misplaced:
+        if key in case.places:
+            kind = "signal" if has_command else "command"
+            yield _problem(case, key, f"{key} belongs to a test of a {kind}")
+    if has_signal and "target" not in case.places:
+        yield _problem(case, "signal", "a test of a signal needs a target")
+    if has_command and case.get("decision") not in (*COMMAND_DECISIONS, None):
+        yield _problem(case, "decision", "a command can't be decided so", case.get("decision"))
+    if has_command and "command" in case.values and not _words(case.get("command")):
+        yield _problem(case, "command", "not a command line: a quote is open, or it is empty")
+
+
+def _words(command: str | tuple[str, ...]) -> list[str]:
+    if not isinstance(command, str):
+        return list(command)
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return []
+
+
+def _listed(value: Any) -> tuple[Any, ...]:
+    if value is None:
+        return ()
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _problem(checked: Checked, key: str, message: str, offending: str = "") -> Problem:
+    return Problem(place=checked.place_of(key), message=message, offending=offending)

@@ -1,0 +1,316 @@
+"""Nodes against the schema: plain values come out, and everything that is wrong with them.
+
+Nothing stops at the first problem. A value that is wrong is left out of its group, so whoever
+builds rules from the groups does so only when there are no problems.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping as AnyMapping
+from typing import Any
+
+from sigwrap.policy.judge.match import (
+    BadPattern,
+    check_glob,
+    check_regex,
+    escape_glob,
+    escape_regex,
+)
+from sigwrap.policy.judge.signals import signal_number, signal_numbers, words
+from sigwrap.policy.language.document import Mapping, Node, Scalar, Sequence
+from sigwrap.policy.language.schema import (
+    Duration,
+    Flag,
+    Form,
+    Group,
+    Key,
+    ListOf,
+    MapOf,
+    Number,
+    OneOf,
+    Shape,
+    Size,
+    Text,
+    Word,
+)
+from sigwrap.policy.language.variables import BUILT_IN, UnknownVariable, substitute
+from sigwrap.policy.problems import Place, Problem, nearest_word
+
+MAX_TOTAL_SECONDS = 10 * 365 * 24 * 3600
+
+_UNIT_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
+_UNIT_BYTES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+class Checked:
+    """A mapping's values by key, each with its place; what was absent or wrong is not there."""
+
+    __slots__ = ("place", "places", "values")
+
+    def __init__(
+        self,
+        *,
+        place: Place,
+        values: dict[str, Any] | None = None,
+        places: dict[str, Place] | None = None,
+    ) -> None:
+        self.place = place
+        self.values = {} if values is None else values
+        self.places = {} if places is None else places
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self.values.get(key, default)
+
+    def place_of(self, key: str) -> Place:
+        return self.places.get(key, self.place)
+
+
+class _Wrong(Exception):
+    """A problem was noted; the value is left out."""
+
+
+class Checker:
+    def __init__(self, variables: AnyMapping[str, str]) -> None:
+        self._variables = variables
+        self.problems: list[Problem] = []
+
+    def group(self, node: Node, group: Group) -> Checked:
+        checked = Checked(place=node.place)
+        if not isinstance(node, Mapping):
+            self._note(node, f"{group.title} is a mapping of keys", _shown(node))
+            return checked
+        keys = {key.name: key for key in group.keys}
+        seen: set[str] = set()
+        for key_node, value_node in node.entries:
+            name = key_node.text
+            key = keys.get(name)
+            if name in seen:
+                self._note(key_node, "the same key twice", name)
+            elif key is None:
+                self._note(
+                    key_node, f"unknown key in {group.title}", name, nearest_word(name, keys)
+                )
+            else:
+                self._value(checked, key, value_node)
+            seen.add(name)
+        for key in group.keys:
+            if key.required and key.name not in seen:
+                self._note(node, f"{group.title} needs the key {key.name}")
+        return checked
+
+    def _value(self, checked: Checked, key: Key, node: Node) -> None:
+        checked.places[key.name] = node.place
+        try:
+            checked.values[key.name] = self._shaped(node, key.shape, key.name)
+        except _Wrong:
+            pass
+
+    def _shaped(self, node: Node, shape: Shape, name: str) -> Any:
+        match shape:
+            case Text():
+                return self._text(node, shape.form, name)
+            case Word():
+                return self._word(node, shape, name)
+            case Number():
+                return self._number(node, shape, name)
+            case Flag():
+                if isinstance(node, Scalar) and isinstance(node.value, bool):
+                    return node.value
+                raise self._note(node, f"{name} is true or false", _shown(node))
+            case Duration():
+                seconds = self._quantity(node, _UNIT_SECONDS, f"{name} is a time, like 90s or 10m")
+                if seconds > MAX_TOTAL_SECONDS:
+                    raise self._note(node, f"{name} is longer than ten years", _shown(node))
+                return seconds
+            case Size():
+                return self._quantity(node, _UNIT_BYTES, f"{name} is a size, like 512M or 2G")
+            case ListOf():
+                return self._list(node, shape, name)
+            case MapOf():
+                return self._map(node, shape, name)
+            case Group():
+                return self.group(node, shape)
+            case OneOf():
+                return self._shaped(node, self._option(node, shape, name), name)
+
+    def _text(self, node: Node, form: Form, name: str) -> str:
+        if not isinstance(node, Scalar) or not isinstance(node.value, str):
+            # A signal may be given by its number.
+            if isinstance(node, Scalar) and form in (Form.SIGNAL, Form.SIGNALS):
+                return self._formed(node, node.text, form, name)
+            hint = "; put it in quotes" if isinstance(node, Scalar) and node.text else ""
+            raise self._note(node, f"{name} is a text{hint}", _shown(node))
+        return self._formed(node, node.value, form, name)
+
+    def _formed(self, node: Scalar, text: str, form: Form, name: str) -> str:
+        match form:
+            case Form.PLAIN | Form.BASE:
+                return text
+            case Form.TEMPLATE:
+                return self._substituted(node, text)
+            case Form.HOST_TEMPLATE:
+                return self._substituted(node, text, host_allowed=True)
+            case Form.NAME:
+                return self._expected(
+                    node, text, _NAME, f"{name} is made of letters, digits, . _ -"
+                )
+            case Form.VARIABLE:
+                return self._expected(node, text, _VARIABLE, "a variable is letters, digits and _")
+            case Form.DIGEST:
+                lowered = text.lower()
+                return self._expected(node, lowered, _DIGEST, "a SHA-256 is 64 hexadecimal digits")
+            case Form.GLOB:
+                return self._glob(node, self._substituted(node, text, form=form), name)
+            case Form.REGEX:
+                return self._regex(node, self._substituted(node, text, form=form))
+            case Form.SIGNAL:
+                known = signal_number(text) is not None
+                if not known and signal_numbers(text) is not None:
+                    raise self._note(node, "one signal, not a group", text)
+            case Form.SIGNALS:
+                known = signal_numbers(text) is not None
+        if not known:
+            raise self._note(node, "unknown signal", text, nearest_word(text, words()))
+        return text
+
+    def _substituted(
+        self, node: Scalar, text: str, *, form: Form = Form.TEMPLATE, host_allowed: bool = False
+    ) -> str:
+        escape = {Form.GLOB: escape_glob, Form.REGEX: escape_regex}.get(form, str)
+        try:
+            return substitute(text, self._variables, escape=escape, host_allowed=host_allowed)
+        except UnknownVariable as error:
+            self.problems.append(unknown_variable(node.place, error, self._variables))
+            raise _Wrong from error
+
+    def _glob(self, node: Scalar, glob: str, name: str) -> str:
+        if not glob:
+            raise self._note(node, f"{name} can't be empty")
+        try:
+            check_glob(glob)
+        except BadPattern as error:
+            raise self._note(node, f"a bad glob, {error}", node.text) from error
+        return glob
+
+    def _regex(self, node: Scalar, pattern: str) -> str:
+        try:
+            check_regex(pattern)
+        except BadPattern as error:
+            raise self._note(node, f"a bad regular expression, {error}", node.text) from error
+        return pattern
+
+    def _expected(self, node: Scalar, text: str, pattern: re.Pattern[str], message: str) -> str:
+        if not pattern.fullmatch(text):
+            raise self._note(node, message, node.text)
+        return text
+
+    def _word(self, node: Node, shape: Word, name: str) -> str:
+        if isinstance(node, Scalar) and node.text in shape.words:
+            return node.text
+        nearest = nearest_word(node.text, shape.words) if isinstance(node, Scalar) else ""
+        raise self._note(node, f"{name} is one of {', '.join(shape.words)}", _shown(node), nearest)
+
+    def _number(self, node: Node, shape: Number, name: str) -> int:
+        value = node.value if isinstance(node, Scalar) else None
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise self._note(node, f"{name} is a whole number", _shown(node))
+        if not shape.minimum <= value <= shape.maximum:
+            allowed = (
+                f"only {shape.minimum}"
+                if shape.minimum == shape.maximum
+                else f"between {shape.minimum} and {shape.maximum}"
+            )
+            raise self._note(node, f"{name} is out of range ({allowed})", _shown(node))
+        return value
+
+    def _quantity(self, node: Node, units: dict[str, int], message: str) -> int:
+        text = node.text if isinstance(node, Scalar) else ""
+        found = re.fullmatch(r"([0-9]{1,12})([A-Za-z]?)", text)
+        if found is None or found[2] not in units:
+            raise self._note(node, message, _shown(node))
+        return int(found[1]) * units[found[2]]
+
+    def _list(self, node: Node, shape: ListOf, name: str) -> tuple[Any, ...]:
+        if not isinstance(node, Sequence):
+            raise self._note(node, f"{name} is a list", _shown(node))
+        if len(node.items) < shape.minimum:
+            raise self._note(node, f"{name} is empty; leave it out, or fill it")
+        items = []
+        for item in node.items:
+            try:
+                items.append(self._shaped(item, shape.item, name))
+            except _Wrong:
+                pass
+        if len(items) < len(node.items):
+            raise _Wrong
+        return tuple(items)
+
+    def _map(self, node: Node, shape: MapOf, name: str) -> dict[str, Any]:
+        if not isinstance(node, Mapping):
+            raise self._note(node, f"{name} is a mapping of names", _shown(node))
+        result: dict[str, Any] = {}
+        seen: set[str] = set()
+        for key_node, value_node in node.entries:
+            try:
+                key = self._formed(key_node, key_node.text, shape.key.form, name)
+                if key in seen:
+                    raise self._note(key_node, "the same key twice", key)
+                seen.add(key)
+                result[key] = self._shaped(value_node, shape.value, name)
+            except _Wrong:
+                pass
+        return result
+
+    def _option(self, node: Node, shape: OneOf, name: str) -> Shape:
+        for option in shape.options:
+            if isinstance(node, _node_kind(option)):
+                return option
+        kinds = " or ".join(_kind_name(_node_kind(option)) for option in shape.options)
+        raise self._note(node, f"{name} is {kinds}", _shown(node))
+
+    def _note(self, node: Node, message: str, offending: str = "", nearest: str = "") -> _Wrong:
+        self.problems.append(
+            Problem(place=node.place, message=message, offending=offending, nearest=nearest)
+        )
+        return _Wrong(message)
+
+
+def unknown_variable(
+    place: Place, error: UnknownVariable, variables: AnyMapping[str, str]
+) -> Problem:
+    has_no_value = error.name in BUILT_IN
+    nearest = "" if has_no_value else nearest_word(error.name, {*variables, *BUILT_IN})
+    return Problem(
+        place=place,
+        message="a variable without a value here" if has_no_value else "unknown variable",
+        offending=error.reference,
+        nearest=f"${{{nearest}}}" if nearest else "",
+    )
+
+
+def _node_kind(shape: Shape) -> type[Node]:
+    match shape:
+        case ListOf():
+            return Sequence
+        case MapOf() | Group():
+            return Mapping
+        case _:
+            return Scalar
+
+
+def _kind_name(kind: type[Node]) -> str:
+    return {Scalar: "a word", Sequence: "a list", Mapping: "a mapping"}[kind]
+
+
+def _shown(node: Node) -> str:
+    match node:
+        case Scalar():
+            return node.text or "nothing"
+        case Sequence():
+            return "a list"
+        case Mapping():
+            return "a mapping"

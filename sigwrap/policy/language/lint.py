@@ -1,0 +1,180 @@
+"""Rules that can never fire, and rules that allow more than they say.
+
+Only rules of the policy's own file are reported: that they stand before a base's rules is what
+`extends` is for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+from sigwrap.policy.judge.match import Glob, Regex, is_glob
+from sigwrap.policy.judge.request import Action, TargetType, with_implied
+from sigwrap.policy.judge.rules import (
+    CommandRule,
+    PidRange,
+    Policy,
+    ProcessPattern,
+    SignalRule,
+    Target,
+)
+from sigwrap.policy.problems import Problem, Severity
+
+_UNLIKELY_TEXT = b"\x01 sigwrap \x02"
+
+
+def lint(policy: Policy) -> tuple[Problem, ...]:
+    command_rules = [each for each in policy.command_rules if each.place.file == policy.file]
+    signal_rules = [each for each in policy.signal_rules if each.place.file == policy.file]
+    return (
+        *_shadowed_command_rules(command_rules),
+        *_loose_allow_rules(command_rules),
+        *_shadowed_signal_rules(signal_rules),
+        *_rules_on_sigwrap(signal_rules),
+    )
+
+
+def _shadowed_command_rules(rules: Sequence[CommandRule]) -> Iterator[Problem]:
+    for position, rule in enumerate(rules):
+        shadowing: dict[str, list[str]] = {}
+        for word in rule.commands:
+            above = next((each for each in rules[:position] if _shadows(each, rule, word)), None)
+            if above is not None:
+                shadowing.setdefault(_named(above), []).append(word)
+        yield from _shadow_problems(rule, shadowing, len(rule.commands))
+
+
+def _shadows(above: CommandRule, rule: CommandRule, word: str) -> bool:
+    return _names(above, word) and _conditions_cover(above, rule)
+
+
+def _names(rule: CommandRule, word: str) -> bool:
+    if "*" in rule.commands or word in rule.commands:
+        return True
+    globs = [each for each in rule.commands if is_glob(each) and ("/" in each) == ("/" in word)]
+    if not is_glob(word) and any(_glob(each).matches(word) for each in globs):
+        return True
+    # /usr/bin/npm is called npm, whoever calls it.
+    return "/" in word and not is_glob(word) and _names(rule, word.rpartition("/")[2])
+
+
+@cache
+def _glob(pattern: str) -> Glob:
+    return Glob(pattern)
+
+
+def _conditions_cover(above: CommandRule, rule: CommandRule) -> bool:
+    """Whatever meets the conditions of `rule` meets those of `above`."""
+    return (
+        (above.min_depth or 0) <= (rule.min_depth or 0)
+        and (
+            above.max_depth is None
+            or (rule.max_depth is not None and rule.max_depth <= above.max_depth)
+        )
+        and _at_least_as_wide(above.args_patterns, rule.args_patterns)
+        and _at_least_as_wide(above.subcommands, rule.subcommands)
+        and _at_least_as_wide(tuple(above.sha256), tuple(rule.sha256))
+        and above.truncated in (None, rule.truncated)
+        and above.traced in (None, rule.traced)
+    )
+
+
+def _at_least_as_wide(above: tuple[str, ...], below: tuple[str, ...]) -> bool:
+    return not above or (bool(below) and set(below) <= set(above))
+
+
+def _loose_allow_rules(rules: Sequence[CommandRule]) -> Iterator[Problem]:
+    for rule in rules:
+        if rule.decision is not Action.ALLOW:
+            continue
+        anything = next((p for p in rule.args_patterns if _matches_anything(p)), None)
+        if anything is not None:
+            message = f"rule {rule.name} allows any arguments: one of its args_patterns fits all"
+            yield _warning(rule, message, anything)
+        elif rule.args_patterns and not rule.subcommands:
+            message = (
+                f"rule {rule.name} allows any arguments as long as one of them fits its "
+                "args_patterns; use subcommands, or deny what is unwanted in a rule above"
+            )
+            yield _warning(rule, message, rule.args_patterns[0])
+
+
+def _matches_anything(pattern: str) -> bool:
+    regex = Regex([pattern])
+    return regex.found_in(b"") and regex.found_in(_UNLIKELY_TEXT)
+
+
+def _shadowed_signal_rules(rules: Sequence[SignalRule]) -> Iterator[Problem]:
+    for position, rule in enumerate(rules):
+        shadowing: dict[str, list[str]] = {}
+        targets: tuple[Target | None, ...] = rule.targets or (None,)
+        for target in targets:
+            above = [each for each in rules[:position] if _covers_target(each, target)]
+            taken = frozenset[int]().union(*(each.signals for each in above))
+            if rule.signals <= taken:
+                first = next(each for each in above if each.signals & rule.signals)
+                shadowing.setdefault(_named(first), []).append(target_name(target))
+        yield from _shadow_problems(rule, shadowing, len(targets))
+
+
+def _covers_target(above: SignalRule, target: Target | None) -> bool:
+    if not above.targets:
+        return True
+    match target:
+        case None:
+            return False
+        case TargetType():
+            return not with_implied([target]).isdisjoint(
+                each for each in above.targets if isinstance(each, TargetType)
+            )
+        case ProcessPattern():
+            return target in above.targets
+        case PidRange():
+            return any(
+                isinstance(each, PidRange)
+                and each.minimum <= target.minimum
+                and target.maximum <= each.maximum
+                for each in above.targets
+            )
+
+
+def target_name(target: Target | None) -> str:
+    match target:
+        case None:
+            return "any target"
+        case TargetType():
+            return target.value
+        case ProcessPattern():
+            return f"process {target.glob}"
+        case PidRange():
+            return f"pids {target.minimum} to {target.maximum}"
+
+
+def _rules_on_sigwrap(rules: Sequence[SignalRule]) -> Iterator[Problem]:
+    for rule in rules:
+        if rule.decision is not Action.DENY and TargetType.PARENT in rule.targets:
+            message = (
+                f"rule {rule.name} never reaches its target parent: "
+                "signals to sigwrap itself are denied before any rule"
+            )
+            yield _warning(rule, message)
+
+
+def _shadow_problems(
+    rule: CommandRule | SignalRule, shadowing: dict[str, list[str]], total: int
+) -> Iterator[Problem]:
+    shadowed = sum(map(len, shadowing.values()))
+    for above, words in shadowing.items():
+        scope = "can never match" if shadowed == total else f"can't match for {', '.join(words)}"
+        yield _warning(rule, f"rule {rule.name} {scope}: {above} decides first")
+
+
+def _named(rule: CommandRule | SignalRule) -> str:
+    return f"rule {rule.name} (line {rule.place.line})"
+
+
+def _warning(rule: CommandRule | SignalRule, message: str, offending: str = "") -> Problem:
+    return Problem(
+        place=rule.place, message=message, offending=offending, severity=Severity.WARNING
+    )

@@ -1,0 +1,197 @@
+"""Text to Policy: `extends` followed, variables filled in, all problems of all files at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from sigwrap.policy.judge.request import Action
+from sigwrap.policy.judge.rules import EnvPolicy, Limits, Policy, Trust, Watch
+from sigwrap.policy.language import build
+from sigwrap.policy.language.check import Checked, Checker, unknown_variable
+from sigwrap.policy.language.document import Mapping as MappingNode
+from sigwrap.policy.language.document import Node, Scalar, Source, read_document
+from sigwrap.policy.language.schema import NOT_ENFORCED_YET, POLICY
+from sigwrap.policy.language.variables import BUILT_IN, UnknownVariable, substitute
+from sigwrap.policy.problems import InvalidPolicy, Place, Problem, Severity
+
+MAX_BASES = 8
+
+# A base by the name that `extends` gives it, as seen from the source that has the `extends`.
+FindBase = Callable[[str, Source], Source | None]
+
+_Section = TypeVar("_Section", EnvPolicy, Limits)
+
+
+def parse_policy(source: Source, *, variables: Mapping[str, str], find_base: FindBase) -> Policy:
+    loader = _Loader(variables, find_base)
+    policy = loader.load(source, {}, ())
+    if policy is None:
+        raise InvalidPolicy(loader.problems)
+    if loader.unenforced and policy.refuses_unenforced:
+        raise InvalidPolicy(loader.unenforced.values())
+    warnings = (each._replace(severity=Severity.WARNING) for each in loader.unenforced.values())
+    return policy._replace(unenforced=tuple(loader.unenforced), warnings=tuple(warnings))
+
+
+class _Loader:
+    def __init__(self, variables: Mapping[str, str], find_base: FindBase) -> None:
+        self._built_in = {name: variables[name] for name in BUILT_IN if variables.get(name)}
+        self._find_base = find_base
+        self.unenforced: dict[str, Problem] = {}
+        self.problems: list[Problem] = []
+
+    def load(
+        self, source: Source, overrides: Mapping[str, str], above: tuple[str, ...]
+    ) -> Policy | None:
+        """None if anything at all is wrong; `overrides` are the variables of the policies that
+        extend this one."""
+        try:
+            document = read_document(source)
+        except InvalidPolicy as error:
+            self.problems.extend(error.problems)
+            return None
+        variables = {**self._own_variables(document), **overrides}
+        base = self._base(document, source, variables, above)
+        inherited = dict(base.variables) if base else {}
+        checker = Checker({**self._built_in, **inherited, **variables})
+        checked = checker.group(document, POLICY)
+        self.problems += [*checker.problems, *build.inconsistencies(checked, base)]
+        self._note_unenforced(checked)
+        if self.problems:
+            return None
+        return _policy(source, checked, {**inherited, **variables}, base or _NOTHING)
+
+    def _own_variables(self, document: Node) -> dict[str, str]:
+        values: dict[str, str] = {}
+        node = _entry(document, "vars")
+        if not isinstance(node, MappingNode):
+            return values
+        for key, value in node.entries:
+            if key.text in BUILT_IN:
+                message = "a built-in variable can't be set"
+                self.problems.append(Problem(place=key.place, message=message, offending=key.text))
+            elif isinstance(value, Scalar) and isinstance(value.value, str):
+                known = {**self._built_in, **values}
+                try:
+                    values[key.text] = substitute(value.value, known)
+                except UnknownVariable as error:
+                    self.problems.append(unknown_variable(value.place, error, known))
+        return values
+
+    def _base(
+        self,
+        document: Node,
+        source: Source,
+        variables: Mapping[str, str],
+        above: tuple[str, ...],
+    ) -> Policy | None:
+        node = _entry(document, "extends")
+        if not isinstance(node, Scalar) or not isinstance(node.value, str) or not node.value:
+            return None
+        chain = (*above, source.name)
+        base = self._find_base(node.value, source)
+        if base is None:
+            message = "no policy or file of this name to extend"
+        elif base.name in chain:
+            message = f"a circle of extends: {' → '.join([*chain, base.name])}"
+        elif len(chain) > MAX_BASES:
+            message = f"more than {MAX_BASES} policies extend one another"
+        else:
+            return self.load(base, variables, chain)
+        self.problems.append(Problem(place=node.place, message=message, offending=node.value))
+        return None
+
+    def _note_unenforced(self, checked: Checked) -> None:
+        for name in sorted(NOT_ENFORCED_YET):
+            section, _, key = name.partition(".")
+            if not key and section in checked.places:
+                self._add_unenforced(name, checked.place_of(section))
+            elif key and (group := checked.get(section)) is not None and key in group.places:
+                self._add_unenforced(name, group.place_of(key))
+        if "escalate" in NOT_ENFORCED_YET:
+            for section in ("command_rules", "signal_rules"):
+                for rule in checked.get(section, ()):
+                    if "escalate" in rule.places:
+                        self._add_unenforced("escalate", rule.place_of("escalate"))
+
+    def _add_unenforced(self, name: str, place: Place) -> None:
+        message = f"{name} is not enforced yet by this version"
+        self.unenforced[name] = Problem(place=place, message=message)
+
+
+# What the first of a chain of policies builds on.
+_NOTHING = Policy(
+    name="",
+    file="",
+    description="",
+    bases=(),
+    refuses_unenforced=False,
+    default_command=Action.DENY,
+    default_signal=Action.DENY,
+    variables=(),
+    command_rules=(),
+    signal_rules=(),
+    file_rules=(),
+    network_rules=(),
+    env_policy=EnvPolicy(),
+    limits=Limits(),
+    watch=Watch(),
+    trust=Trust(),
+    cases=(),
+    unenforced=(),
+    warnings=(),
+)
+
+
+def _policy(source: Source, checked: Checked, variables: Mapping[str, str], base: Policy) -> Policy:
+    absent = Checked(place=checked.place)
+    defaults = checked.get("defaults", absent)
+    watch = checked.get("watch", absent)
+    trust = checked.get("trust", absent)
+    loop = watch.get("loop")
+    unenforced = checked.get("unenforced")
+    command_rules = map(build.command_rule, checked.get("command_rules", ()))
+    signal_rules = map(build.signal_rule, checked.get("signal_rules", ()))
+    file_rules = map(build.file_rule, checked.get("file_rules", ()))
+    network_rules = map(build.network_rule, checked.get("network_rules", ()))
+    return base._replace(
+        name=checked.get("name"),
+        file=source.name,
+        description=checked.get("description", base.description),
+        bases=(base.name, *base.bases) if base is not _NOTHING else (),
+        refuses_unenforced=unenforced == "error" if unenforced else base.refuses_unenforced,
+        default_command=Action(defaults.get("command", base.default_command)),
+        default_signal=Action(defaults.get("signal", base.default_signal)),
+        variables=tuple(variables.items()),
+        command_rules=(*command_rules, *base.command_rules),
+        signal_rules=(*signal_rules, *base.signal_rules),
+        file_rules=(*file_rules, *base.file_rules),
+        network_rules=(*network_rules, *base.network_rules),
+        env_policy=_replaced(base.env_policy, checked.get("env_policy", absent)),
+        limits=_replaced(base.limits, checked.get("limits", absent)),
+        watch=Watch(
+            loop=build.loop_watch(loop) if loop else base.watch.loop,
+            drift=watch.get("drift", base.watch.drift),
+        ),
+        trust=Trust(
+            path_shadow=Action(trust.get("path_shadow", base.trust.path_shadow)),
+            boundary=trust.get("boundary", base.trust.boundary),
+        ),
+        cases=tuple(map(build.case, checked.get("tests", ()))),
+    )
+
+
+_UNITS = {"wall_time_s": "wall_time", "cpu_time_s": "cpu_time", "memory_bytes": "memory"}
+
+
+def _replaced(section: _Section, given: Checked) -> _Section:
+    keys = {name: _UNITS.get(name, name) for name in section._fields}
+    changes = {name: given.get(key) for name, key in keys.items() if key in given.values}
+    return section._replace(**changes)
+
+
+def _entry(document: Node, key: str) -> Node | None:
+    if not isinstance(document, MappingNode):
+        return None
+    return next((value for name, value in document.entries if name.text == key), None)

@@ -1,0 +1,81 @@
+"""The `tests:` of a policy: what must come out, and what does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from posixpath import join, normpath
+
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.request import CommandRequest, Decision, Program
+from sigwrap.policy.judge.rules import Case, CommandCase
+from sigwrap.policy.judge.signals import signal_name
+from sigwrap.policy.judge.wrappers import unwrap
+
+SEARCHED_FOLDER = "/usr/bin/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseResult:
+    case: Case
+    decision: Decision
+
+    @property
+    def passed(self) -> bool:
+        return self.decision.action is self.case.decision and self.case.rule in (
+            "",
+            self.decision.rule,
+        )
+
+    def __str__(self) -> str:
+        case = self.case
+        wanted = case.decision.value + (f" by {case.rule}" if case.rule else "")
+        got = f"{self.decision.action.value} by {self.decision.rule}"
+        verdict = f"ok, {got}" if self.passed else f"FAILED, wanted {wanted}, got {got}"
+        return f"{case.place}: {_what(case)}: {verdict}"
+
+
+def run_cases(engine: Engine) -> Iterator[CaseResult]:
+    for case in engine.policy.cases:
+        if isinstance(case, CommandCase):
+            request = command_request(
+                case.argv, depth=case.depth, truncated=case.truncated, traced=case.traced
+            )
+            yield CaseResult(case=case, decision=engine.decide_command(request))
+        else:
+            yield CaseResult(case=case, decision=engine.decide_signal(case.request))
+
+
+def command_request(
+    argv: Sequence[str],
+    *,
+    folder: str = "/",
+    depth: int = 1,
+    truncated: bool = False,
+    traced: bool = False,
+) -> CommandRequest:
+    """A command line as a request, wrappers unwrapped, without looking at any file: a bare name is
+    taken to be in /usr/bin, a relative path to start at `folder`, and no script's interpreter is
+    known."""
+    outer = program_named(argv[0], argv, folder)
+    programs = [outer]
+    for wrapped in unwrap(outer.name, argv):
+        programs.append(program_named(wrapped.argv[0], wrapped.argv, folder))
+    return CommandRequest(programs=tuple(programs), depth=depth, truncated=truncated, traced=traced)
+
+
+def program_named(path: str, argv: Sequence[str], folder: str = "/") -> Program:
+    name = path.rstrip("/").rpartition("/")[2] or "unknown"
+    if "/" in path:
+        # Two slashes in front would stay two: POSIX lets them mean something, Linux doesn't.
+        absolute = "/" + normpath(join(folder, path)).lstrip("/")
+    else:
+        absolute = SEARCHED_FOLDER + name
+    return Program(path=absolute, name=name, argv=tuple(argv))
+
+
+def _what(case: Case) -> str:
+    if isinstance(case, CommandCase):
+        return " ".join(case.argv)
+    target = ", ".join(sorted(each.value for each in case.request.target_types))
+    return f"{signal_name(case.request.signal)} to {target}"

@@ -1,0 +1,185 @@
+"""Why a request is decided as it is: the rule that decides, and those it passed on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sigwrap.policy.judge.engine import CompiledCommandRule, CompiledSignalRule, Engine, Facts
+from sigwrap.policy.judge.request import (
+    CommandRequest,
+    Decision,
+    Program,
+    SignalRequest,
+    TargetType,
+    most_specific,
+)
+from sigwrap.policy.judge.rules import CommandRule
+from sigwrap.policy.judge.signals import signal_name
+from sigwrap.policy.language.lint import target_name
+from sigwrap.policy.problems import Place
+
+WORDS_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passed:
+    rule: str
+    place: Place
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """One program's way through the rules, or one signal's."""
+
+    what: str
+    decision: Decision
+    decided_at: Place | None  # None: no rule matched
+    description: str
+    passed: tuple[Passed, ...]
+    unrelated: int  # rules passed because they are about something else altogether
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    decision: Decision
+    judgements: tuple[Judgement, ...]
+
+
+def explain_command(engine: Engine, request: CommandRequest) -> Explanation:
+    return Explanation(
+        decision=engine.decide_command(request),
+        judgements=tuple(_program(engine, each, request) for each in request.programs),
+    )
+
+
+def explain_signal(engine: Engine, request: SignalRequest) -> Explanation:
+    decision = engine.decide_signal(request)
+    passed: list[Passed] = []
+    unrelated = 0
+    decided_by: CompiledSignalRule | None = None
+    for rule in engine.signal_rules:
+        if rule.decision is decision:
+            decided_by = rule
+            break
+        if request.signal not in rule.rule.signals:
+            unrelated += 1
+            continue
+        targets = ", ".join(map(target_name, rule.rule.targets))
+        passed.append(_passed(rule, f"is about other targets: {targets}"))
+    return Explanation(
+        decision=decision,
+        judgements=(
+            Judgement(
+                what=f"{signal_name(request.signal)} to {_target(request)}",
+                decision=decision,
+                decided_at=decided_by.rule.place if decided_by else None,
+                description=decided_by.rule.description if decided_by else "",
+                passed=tuple(passed),
+                unrelated=unrelated,
+            ),
+        ),
+    )
+
+
+def explanation_text(explanation: Explanation) -> str:
+    lines: list[str] = []
+    several = len(explanation.judgements) > 1
+    for judgement in explanation.judgements:
+        lines += _judgement_lines(judgement)
+        lines.append("")
+    if several:
+        final = explanation.decision
+        lines.append(f"The strictest answer holds: {final.action.value}, by {final.rule}.")
+    return "\n".join(lines).rstrip()
+
+
+def _judgement_lines(judgement: Judgement) -> list[str]:
+    decision = judgement.decision
+    lines = [f"{judgement.what}: {decision.action.value}"]
+    if judgement.decided_at is None:
+        lines.append(f"  Why: {decision.reason}.")
+    else:
+        lines.append(f"  Why: rule {decision.rule} matches ({judgement.decided_at}).")
+    if judgement.description:
+        lines.append(f"       {' '.join(judgement.description.split())}")
+    if decision.message:
+        lines.append(f"  The caller is told: {decision.message}")
+    if decision.redirect_to is not None:
+        redirect = decision.redirect_to
+        lines.append(f"  Runs instead: {' '.join([redirect.command, *redirect.args])}")
+    if decision.redirect_signal:
+        lines.append(f"  Sent instead: {signal_name(decision.redirect_signal)}")
+    if judgement.passed:
+        lines.append("  Passed on the way, for the first rule that matches decides:")
+        width = max(len(each.rule) for each in judgement.passed)
+        for each in judgement.passed:
+            lines.append(f"    {each.rule:<{width}}  {each.why} (line {each.place.line})")
+    if judgement.unrelated:
+        count = judgement.unrelated
+        rules = "1 rule" if count == 1 else f"{count} rules"
+        before = " before it" if judgement.decided_at else ""
+        lines.append(f"  {rules}{before} {'is' if count == 1 else 'are'} about something else.")
+    return lines
+
+
+def _program(engine: Engine, program: Program, request: CommandRequest) -> Judgement:
+    decision = engine.decide_program(program, request)
+    facts = Facts(program, request)
+    passed: list[Passed] = []
+    unrelated = 0
+    decided_by: CompiledCommandRule | None = None
+    for rule in engine.command_rules:
+        if rule.decision is decision:
+            decided_by = rule
+            break
+        if not rule.names(facts):
+            unrelated += 1
+        elif (condition := rule.failing_condition(facts)) is not None:
+            passed.append(_passed(rule, _why(rule.rule, condition, facts)))
+    return Judgement(
+        what=" ".join([program.path, *program.argv[1:]]),
+        decision=decision,
+        decided_at=decided_by.rule.place if decided_by else None,
+        description=decided_by.rule.description if decided_by else "",
+        passed=tuple(passed),
+        unrelated=unrelated,
+    )
+
+
+def _why(rule: CommandRule, condition: str, facts: Facts) -> str:
+    match condition:
+        case "depth":
+            least = rule.min_depth or 0
+            most = "or deeper" if rule.max_depth is None else f"to {rule.max_depth}"
+            return f"is for depth {least} {most}, and this is depth {facts.request.depth}"
+        case "subcommands":
+            wanted = _some(", ", [word or "none" for word in rule.subcommands])
+            return f"is for the subcommands {wanted}, and this is {facts.subcommand or 'none'}"
+        case "args_patterns":
+            return f"needs an argument that fits {_some(' or ', rule.args_patterns)}"
+        case "truncated":
+            wanted = "too long" if rule.truncated else "short enough"
+            return f"is for arguments that are {wanted} to be judged whole"
+        case "traced":
+            return f"is for callers that are {'' if rule.traced else 'not '}being traced"
+        case _:
+            return "is for files with another digest"
+
+
+def _some(separator: str, words: Sequence[str]) -> str:
+    more = len(words) - WORDS_SHOWN
+    shown = separator.join(words[:WORDS_SHOWN])
+    return f"{shown}{separator}{more} more" if more > 0 else shown
+
+
+def _passed(rule: CompiledCommandRule | CompiledSignalRule, why: str) -> Passed:
+    return Passed(rule=rule.rule.name, place=rule.rule.place, why=why)
+
+
+def _target(request: SignalRequest) -> str:
+    words = [most_specific(request.target_types).value] if request.target_types else []
+    words += [request.target_command] if request.target_command else []
+    words += [f"(pid {request.target_pid})"] if request.target_pid else []
+    return " ".join(words) or TargetType.EXTERNAL.value

@@ -1,0 +1,182 @@
+"""Recorded events to requests, and to a policy that allows just them.
+
+What was let through is learned; what was denied, absorbed or replaced is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from sigwrap.events import Event, Payload
+from sigwrap.policy.judge.match import escape_glob, is_glob
+from sigwrap.policy.judge.request import (
+    CommandRequest,
+    Program,
+    SignalRequest,
+    TargetType,
+    most_specific,
+    with_implied,
+)
+from sigwrap.policy.judge.signals import ALL, GROUPS, signal_name
+from sigwrap.policy.judge.subcommand import has_subcommands, subcommand
+from sigwrap.policy.tools.cases import program_named
+
+EXEC_EVENTS = (
+    "exec_allowed",
+    "exec_audited",
+    "exec_denied",
+    "exec_redirected",
+)
+SIGNAL_EVENTS = (
+    "signal_sent",
+    "signal_blocked",
+    "signal_redirected",
+    "signal_absorbed",
+    "signal_approved",
+    "signal_would_deny",
+)
+LEARNED_EVENTS = ("exec_allowed", "exec_audited", "signal_sent", "signal_approved")
+
+# Including those of YAML 1.1, for the sake of editors and other tools.
+_YAML_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
+
+Request = CommandRequest | SignalRequest
+
+
+def requests_from_events(events: Iterable[Event]) -> Iterator[tuple[Event, Request]]:
+    """What was asked of the policy then, to be decided again; events of other types are skipped."""
+    for event in events:
+        if event.type in EXEC_EVENTS:
+            yield event, _command_request(event.payload)
+        elif event.type in SIGNAL_EVENTS:
+            yield event, _signal_request(event.payload)
+
+
+def generate_policy(events: Iterable[Event], *, name: str) -> str:
+    profile = _Profile()
+    for event, request in requests_from_events(events):
+        if event.type in LEARNED_EVENTS:
+            profile.add(request)
+    return profile.policy_text(name)
+
+
+class _Profile:
+    def __init__(self) -> None:
+        self._names: set[str] = set()
+        self._subcommands: dict[str, set[str]] = {}
+        self._signals: dict[TargetType, set[int]] = {}
+
+    def add(self, request: Request) -> None:
+        match request:
+            case CommandRequest():
+                for program in request.programs:
+                    self._add_program(program)
+            case SignalRequest() if request.signal in ALL and request.target_types:
+                target = most_specific(request.target_types)
+                self._signals.setdefault(target, set()).add(request.signal)
+
+    def policy_text(self, name: str) -> str:
+        lines = ["version: 1", f"name: {name}"]
+        lines += ["description: What was observed, and nothing else."]
+        lines += ["defaults: {command: deny, signal: deny}"]
+        if self._names or self._subcommands:
+            lines += ["", "command_rules:", *self._command_lines()]
+        if self._signals:
+            lines += ["", "signal_rules:", *self._signal_lines()]
+        return "\n".join(lines) + "\n"
+
+    def _add_program(self, program: Program) -> None:
+        basename = program.path.rpartition("/")[2]
+        called = basename if has_subcommands(basename) else program.name
+        if has_subcommands(called):
+            word = subcommand(called, program.argv)
+            self._subcommands.setdefault(called, set()).add(word)
+        else:
+            self._names.add(program.name)
+
+    def _command_lines(self) -> Iterator[str]:
+        for command, words in sorted(self._subcommands.items()):
+            yield f"  - name: {command}"
+            yield f"    commands: [{command}]"
+            # A subcommand that YAML can't hold can't be listed: the whole command is allowed then.
+            if all(map(_printable, words)):
+                yield f"    subcommands: {_listed(sorted(words))}"
+            yield "    decision: allow"
+        if self._names:
+            yield "  - name: other-commands"
+            yield "    commands:"
+            for word in sorted({_glob(name) for name in self._names}):
+                yield f"      - {_quoted(word)}"
+            yield "    decision: allow"
+
+    def _signal_lines(self) -> Iterator[str]:
+        # From the most specific target: an allowance for `session` would shadow one for `children`.
+        for target in TargetType:
+            if target in self._signals:
+                yield f"  - name: to-{target.value}"
+                yield f"    signals: {_listed(_signal_words(self._signals[target]))}"
+                yield f"    target: {target.value}"
+                yield "    decision: allow"
+
+
+def _command_request(payload: Payload) -> CommandRequest:
+    recorded = payload.get("programs") or [{"path": payload.get("path"), "argv": payload["argv"]}]
+    folder = payload.get("cwd") or "/"
+    return CommandRequest(
+        programs=tuple(_program(each, folder) for each in recorded),
+        depth=payload.get("depth") or 0,
+        truncated=bool(payload.get("truncated")),
+        traced=bool(payload.get("traced")),
+    )
+
+
+def _program(recorded: dict[str, Any], folder: str) -> Program:
+    argv = tuple(recorded.get("argv") or ())
+    # A path that could not be read is known by argv[0] only.
+    path = recorded.get("path") or (argv[0] if argv else "")
+    known = program_named(path, argv, folder)
+    return Program(path=known.path, name=recorded.get("name") or known.name, argv=argv)
+
+
+def _signal_request(payload: Payload) -> SignalRequest:
+    recorded = payload.get("target_types") or [payload.get("target_type")]
+    known = {each.value: each for each in TargetType}
+    return SignalRequest(
+        # A redirected signal was asked for under its original number.
+        signal=payload.get("original_signal") or payload.get("signal") or 0,
+        target_types=with_implied(known[each] for each in recorded if each in known),
+        target_command=payload.get("target_cmd") or "",
+        target_pid=payload.get("target_pid") or 0,
+    )
+
+
+def _signal_words(numbers: set[int]) -> list[str]:
+    words = []
+    for group, members in GROUPS.items():
+        if group != "@all" and members <= numbers:
+            words.append(group)
+            numbers = numbers - members
+    return words + [signal_name(number) for number in sorted(numbers)]
+
+
+def _glob(name: str) -> str:
+    """A glob for just this name, or nearly: what YAML can't hold becomes `?`."""
+    if is_glob(name) or "${" in name:
+        name = escape_glob(name).replace("${", "[$]{")
+    return "".join(c if _printable(c) else "?" for c in name)
+
+
+def _printable(text: str) -> bool:
+    return text.isprintable()
+
+
+def _listed(words: Iterable[str]) -> str:
+    return f"[{', '.join(map(_quoted, words))}]"
+
+
+def _quoted(word: str) -> str:
+    plain = word.isascii() and word.replace("-", "").replace("_", "").replace(".", "").isalnum()
+    if plain and word[0].isalpha() and word.lower() not in _YAML_WORDS:
+        return word
+    return '"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"'

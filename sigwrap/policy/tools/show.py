@@ -1,0 +1,181 @@
+"""A policy as it takes effect, as text that loads again and means the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from sigwrap.policy.judge.request import Action, CommandRedirect, TargetType
+from sigwrap.policy.judge.rules import (
+    CommandRule,
+    FileRule,
+    Limits,
+    NetworkRule,
+    PidRange,
+    Policy,
+    ProcessPattern,
+    SignalRule,
+    Target,
+    Trust,
+    Watch,
+)
+from sigwrap.policy.judge.signals import ALL, signal_name
+
+_LIMIT_KEYS = {"wall_time_s": "wall_time", "cpu_time_s": "cpu_time", "memory_bytes": "memory"}
+
+
+def policy_text(policy: Policy) -> str:
+    watch = policy.watch
+    loop = watch.loop
+    sections: dict[str, Any] = {
+        "version": 1,
+        "name": policy.name,
+        "description": policy.description,
+        "unenforced": "error" if policy.refuses_unenforced else "",
+        "defaults": {
+            "command": policy.default_command.value,
+            "signal": policy.default_signal.value,
+        },
+        "command_rules": list(map(_command_rule, policy.command_rules)),
+        "signal_rules": list(map(_signal_rule, policy.signal_rules)),
+        "file_rules": list(map(_file_rule, policy.file_rules)),
+        "network_rules": list(map(_network_rule, policy.network_rules)),
+        "env_policy": _filled(
+            remove=list(policy.env_policy.remove), keep=list(policy.env_policy.keep)
+        ),
+        "limits": _limits(policy.limits),
+        "watch": _filled(
+            loop={"same_exec": loop.same_exec, "within": loop.within_s, "action": loop.action}
+            if loop
+            else None,
+            drift=watch.drift if watch.drift != Watch().drift else "",
+        ),
+        "trust": {
+            "path_shadow": policy.trust.path_shadow.value,
+            "boundary": policy.trust.boundary,
+        }
+        if policy.trust != Trust()
+        else {},
+    }
+    header = f"# {' extends '.join([policy.name, *policy.bases])}\n" if policy.bases else ""
+    return (
+        header
+        + yaml.dump(
+            _filled(**sections), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100
+        ).rstrip()
+    )
+
+
+def _command_rule(rule: CommandRule) -> dict[str, Any]:
+    return {
+        **_filled(
+            name=rule.name,
+            description=rule.description,
+            commands=list(rule.commands),
+            args_patterns=list(rule.args_patterns),
+            subcommands=list(rule.subcommands),
+            depth=_given(min=rule.min_depth, max=rule.max_depth),
+            sha256=sorted(rule.sha256),
+        ),
+        **_given(truncated=rule.truncated, traced=rule.traced),
+        **_filled(
+            decision=rule.decision.value,
+            message=rule.message,
+            redirect_to=_redirect(rule.redirect_to) if rule.redirect_to else None,
+            escalate=rule.escalate,
+        ),
+    }
+
+
+def _redirect(redirect: CommandRedirect) -> dict[str, Any]:
+    return _filled(
+        command=redirect.command,
+        args=list(redirect.args),
+        append_args=redirect.append_args,
+        env=dict(redirect.env),
+        via=redirect.via.value,
+        record=redirect.record,
+    )
+
+
+def _signal_rule(rule: SignalRule) -> dict[str, Any]:
+    return {
+        **_filled(
+            name=rule.name,
+            description=rule.description,
+            signals=["@all"]
+            if rule.signals == ALL
+            else list(map(signal_name, sorted(rule.signals))),
+            target=list(map(_target, rule.targets)),
+            decision=rule.decision.value,
+            message=rule.message,
+            redirect_to=signal_name(rule.redirect_signal)
+            if rule.decision is Action.REDIRECT
+            else "",
+            fallback=rule.fallback.value if rule.fallback else "",
+            escalate=rule.escalate,
+        ),
+        **({} if rule.log else {"log": False}),
+    }
+
+
+def _target(target: Target) -> Any:
+    match target:
+        case TargetType():
+            return target.value
+        case ProcessPattern():
+            return {"type": "process", "pattern": target.glob}
+        case PidRange():
+            return {"type": "pid_range", "min": target.minimum, "max": target.maximum}
+
+
+def _file_rule(rule: FileRule) -> dict[str, Any]:
+    return _filled(
+        name=rule.name,
+        description=rule.description,
+        paths=list(rule.paths),
+        operations=list(rule.operations),
+        decision=rule.decision.value,
+        message=rule.message,
+    )
+
+
+def _network_rule(rule: NetworkRule) -> dict[str, Any]:
+    return _filled(
+        name=rule.name,
+        description=rule.description,
+        destinations=list(rule.destinations),
+        ports=list(rule.ports),
+        decision=rule.decision.value,
+        message=rule.message,
+    )
+
+
+def _limits(limits: Limits) -> dict[str, int]:
+    return _filled(
+        **{_LIMIT_KEYS.get(name, name): value for name, value in limits._asdict().items()}
+    )
+
+
+def _filled(**entries: Any) -> dict[str, Any]:
+    return {key: value for key, value in entries.items() if value}
+
+
+def _given(**entries: Any) -> dict[str, Any]:
+    return {key: value for key, value in entries.items() if value is not None}
+
+
+class _Dumper(yaml.SafeDumper):
+    """Lists of words on one line, texts of several lines as blocks."""
+
+    def represent_scalar(self, tag: str, value: Any, style: str | None = None) -> Any:
+        block = isinstance(value, str) and "\n" in value
+        return super().represent_scalar(tag, value, style="|" if block else style)
+
+    def represent_sequence(self, tag: str, sequence: Any, flow_style: bool | None = None) -> Any:
+        words = not any(isinstance(item, dict | list) for item in sequence)
+        return super().represent_sequence(tag, sequence, flow_style=words)
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True

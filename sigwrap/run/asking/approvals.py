@@ -1,0 +1,310 @@
+"""Requests that wait for a person, while everything else goes on.
+
+The one door between the gates and whoever answers: the terminal's prompt, or `sigwrap approve` and
+`sigwrap deny` through the control socket. An answer is in the log before it has an effect; what
+can't be recorded is denied.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from sigwrap.errors import StoreError
+from sigwrap.events import Payload
+from sigwrap.linux.peer import Peer
+from sigwrap.mediate.questions import (
+    US,
+    Answer,
+    Desk,
+    Open,
+    Question,
+    Settled,
+    TooLate,
+    Unknown,
+    Verdict,
+)
+from sigwrap.run.asking.control_socket import ControlSocket, Reply, Request, refusal
+from sigwrap.run.loop import Loop
+from sigwrap.run.recorder import Recorder
+from sigwrap.run.settings import Approvals as Mode
+
+if TYPE_CHECKING:
+    from sigwrap.run.asking.terminal_prompt import TerminalPrompt
+
+__all__ = ["Answer", "Approvals", "OnAnswer", "Question"]
+
+OnAnswer = Callable[[Answer], None]
+
+_AT_THE_TERMINAL = frozenset({Mode.AUTO, Mode.TTY})
+_BY_CONTROL = frozenset({Mode.AUTO, Mode.CONTROL})
+_LISTED = 200
+_LISTED_CHARACTERS = 4_000
+_EVENT_OF_REASON = {"granted": "approval_granted", "expired": "approval_expired"}
+
+
+class Approvals:
+    def __init__(self, *, loop: Loop, recorder: Recorder, mode: Mode, timeout_s: float) -> None:
+        """Answers come from within `loop`'s turns."""
+        self._loop = loop
+        self._recorder = recorder
+        self._mode = mode
+        self._timeout_s = timeout_s
+        self._desk = Desk(timeout_s=timeout_s, new_id=lambda: os.urandom(3).hex())
+        self._waiting: dict[str, OnAnswer] = {}
+        self._stopped = ""
+        self._prompt: TerminalPrompt | None = None
+        self._control = self._open_control()
+
+    def ask(self, question: Question, on_answer: OnAnswer) -> str:
+        """The request's id. `on_answer` is called exactly once, maybe before this returns."""
+        now_s = time.monotonic()
+        request = self._desk.ask(question, now_s)
+        self._waiting[request.id] = on_answer
+        asked = self._who_can_answer()
+        if not self._recorder.record(
+            "approval_requested", question.pid, self._asked(request, asked)
+        ):
+            self._settle([self._desk.settle_unasked(request.id, "it can't be recorded", now_s)])
+        elif (settled := self._desk.settle_from_memory(request.id, now_s)) is not None:
+            self._settle([settled])
+        elif not asked:
+            self._settle([self._desk.settle_unasked(request.id, self._why_nobody(), now_s)])
+        else:
+            self._loop.call_at(request.deadline_s, self._expire)
+            if "terminal" in asked:
+                self._terminal().show(request, or_by_command="control" in asked)
+        return request.id
+
+    def withdraw(self, request_id: str) -> None:
+        """The asker died: its answer is "withdrawn"."""
+        self._withdraw(request_id, "whoever asked is gone")
+
+    def stop_asking(self, why: str) -> None:
+        """From now on it is no. Who waits for an answer can't end by a signal that it blocks, so an
+        interrupt would otherwise wait as well."""
+        self._stopped = why
+        now_s = time.monotonic()
+        self._settle(self._desk.settle_unasked(each.id, why, now_s) for each in self._desk.open)
+
+    def close(self) -> None:
+        """Whatever is still open is withdrawn; the terminal and the socket are let go."""
+        self._stopped = "the session ended"
+        for request in self._desk.open:
+            self._withdraw(request.id, self._stopped)
+        if self._prompt is not None:
+            self._prompt.close()
+        if self._control is not None:
+            self._control.close()
+
+    @property
+    def open(self) -> tuple[Open, ...]:
+        return self._desk.open
+
+    @property
+    def holds_terminal(self) -> bool:
+        """A process that stops now because it reads from the terminal isn't a stopped job: it will
+        be continued when the prompt has its answer."""
+        return self._prompt is not None and self._prompt.holds_terminal
+
+    # Who is asked
+
+    def _who_can_answer(self) -> list[str]:
+        if self._stopped:
+            return []
+        asked = []
+        if self._mode in _AT_THE_TERMINAL and self._terminal().available:
+            asked.append("terminal")
+        if self._mode in _BY_CONTROL and self._control is not None:
+            asked.append("control")
+        return asked
+
+    def _terminal(self) -> TerminalPrompt:
+        if self._prompt is None:
+            from sigwrap.run.asking.terminal_prompt import TerminalPrompt  # few runs ask
+
+            self._prompt = TerminalPrompt(self._loop, self._on_terminal_answer)
+        return self._prompt
+
+    def _why_nobody(self) -> str:
+        if self._stopped:
+            return self._stopped
+        match self._mode:
+            case Mode.DENY:
+                return "this session runs with --approvals deny"
+            case Mode.TTY:
+                return "there is no terminal to ask on"
+            case Mode.CONTROL:
+                return "there is no control socket to answer through"
+            case Mode.AUTO:
+                return "there is neither a terminal nor a control socket"
+
+    # Answers
+
+    def _on_terminal_answer(self, request_id: str, verdict: Verdict) -> None:
+        self._answer(request_id, verdict, by="the terminal", message="")
+
+    def _answer(
+        self, request_id: str, verdict: Verdict, *, by: str, message: str
+    ) -> tuple[Settled, ...] | TooLate | Unknown:
+        """What came of it: less than was said, where it can't be recorded."""
+        now_s = time.monotonic()
+        found = self._desk.answer(request_id, verdict, by=by, message=message, now_s=now_s)
+        return found if isinstance(found, TooLate | Unknown) else self._settle(found)
+
+    def _expire(self) -> None:
+        self._settle(self._desk.expire(time.monotonic()))
+
+    def _withdraw(self, request_id: str, why: str) -> None:
+        settled = self._desk.withdraw(request_id, why, time.monotonic())
+        if settled is not None:
+            self._settle([settled])
+
+    def _settle(self, all_settled: Iterable[Settled]) -> tuple[Settled, ...]:
+        done = tuple(self._recorded(settled) for settled in all_settled)
+        if self._prompt is not None:
+            for settled in done:
+                self._prompt.withdraw(settled.id)
+        for settled in done:
+            self._waiting.pop(settled.id)(settled.answer)
+        return done
+
+    def _recorded(self, settled: Settled) -> Settled:
+        event = _EVENT_OF_REASON.get(settled.answer.reason, "approval_denied")
+        if self._recorder.record(event, settled.question.pid, self._answered(settled)):
+            return settled
+        if not settled.answer.granted:
+            return settled
+        self._desk.forget_always(settled.question)
+        why = "granted, but it can't be recorded"
+        denied = Answer(granted=False, by=US, message=why, reason="denied")
+        return Settled(
+            id=settled.id,
+            question=settled.question,
+            answer=denied,
+            always=False,
+            waited_s=settled.waited_s,
+        )
+
+    def _asked(self, request: Open, asked: list[str]) -> Payload:
+        return {
+            **_about(request.id, request.question),
+            "comm": request.question.process,
+            "depth": request.question.depth,
+            "timeout_s": self._timeout_s,
+            "asked": asked,
+        }
+
+    def _answered(self, settled: Settled) -> Payload:
+        return {
+            **_about(settled.id, settled.question),
+            "reason": settled.answer.reason,
+            "by": settled.answer.by,
+            "always": settled.always,
+            "answer": settled.answer.message,
+            "waited_ms": round(settled.waited_s * 1000),
+        }
+
+    # The control socket
+
+    def _open_control(self) -> ControlSocket | None:
+        log = self._recorder.log
+        store = os.path.dirname(os.path.dirname(os.path.abspath(log.path)))
+        try:
+            return ControlSocket(
+                store,
+                log.session_id,
+                self._loop,
+                on_request=self._on_request,
+                on_refused=self._on_refused,
+            )
+        except StoreError:
+            return None  # each request says who can be asked
+
+    def _on_refused(self, peer: Peer) -> None:
+        payload: Payload = {
+            "reason": peer.objection,
+            "peer_pid": peer.pid,
+            "peer_uid": peer.uid,
+            "peer_cmd": peer.command,
+            "inside_session": peer.inside_session,
+        }
+        self._recorder.record("control_refused", peer.pid, payload)
+
+    def _on_request(self, request: Request, peer: Peer) -> Reply:
+        match request:
+            case {"do": "list"}:
+                return self._list()
+            case {"do": "approve", "id": str(request_id)}:
+                verdict = Verdict.ALWAYS if request.get("always") is True else Verdict.ONCE
+                return self._answer_by_control(request_id, verdict, peer, "")
+            case {"do": "deny", "id": str(request_id)}:
+                message = request.get("message")
+                text = message if isinstance(message, str) else ""
+                return self._answer_by_control(request_id, Verdict.NO, peer, text)
+            case _:
+                return refusal("bad-request", "a request is a list, an approve or a deny")
+
+    def _list(self) -> Reply:
+        now_s = time.monotonic()
+        return {
+            "ok": True,
+            "session_id": self._recorder.log.session_id,
+            "requests": [_listed(each, now_s) for each in self._desk.open[:_LISTED]],
+            "more": max(0, len(self._desk.open) - _LISTED),
+        }
+
+    def _answer_by_control(
+        self, request_id: str, verdict: Verdict, peer: Peer, message: str
+    ) -> Reply:
+        if self._mode not in _BY_CONTROL:
+            return refusal(
+                "not-taken",
+                f"this session runs with --approvals {self._mode.value}: "
+                "it takes no answer from here",
+            )
+        by = f"uid {peer.uid}, pid {peer.pid}"
+        found = self._answer(request_id, verdict, by=by, message=message)
+        match found:
+            case Unknown():
+                ids = [request.id for request in self._desk.open[:_LISTED]]
+                return refusal("unknown-id", f"there is no request {request_id}", open=ids)
+            case TooLate(how=how):
+                return refusal("late", f"too late: {request_id} was {how}")
+            case _:
+                first = found[0]
+                return {
+                    "ok": True,
+                    "granted": first.answer.granted,
+                    "message": first.answer.message,
+                    "what": first.question.what[:_LISTED_CHARACTERS],
+                    "settled": [settled.id for settled in found],
+                }
+
+
+def _about(request_id: str, question: Question) -> Payload:
+    return {
+        "request_id": request_id,
+        "kind": question.kind,
+        "what": question.what,
+        "rule_name": question.rule,
+        "message": question.message,
+    }
+
+
+def _listed(request: Open, now_s: float) -> Payload:
+    question = request.question
+    return {
+        "id": request.id,
+        "kind": question.kind,
+        "pid": question.pid,
+        "process": question.process,
+        "depth": question.depth,
+        "what": question.what[:_LISTED_CHARACTERS],
+        "rule": question.rule,
+        "message": question.message,
+        "waited_s": round(now_s - request.asked_at_s, 1),
+        "expires_in_s": max(0.0, round(request.deadline_s - now_s, 1)),
+    }

@@ -1,0 +1,283 @@
+"""A session's control socket: one request a line, one reply a line, both JSON.
+
+    {"v": 1, "do": "approve", "id": "3f9a10"}    {"v": 1, "ok": true, ...}
+
+Nothing a peer does holds the loop up: lines, connections and patience are bounded, and who floods
+the socket is made to wait. The folder is 0700 and the socket 0600; both are another wall, for who
+may speak is decided by who connected (kernel/peer.py).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+import stat
+import time
+from collections.abc import Callable
+from typing import Any
+
+from sigwrap.errors import StoreError
+from sigwrap.linux.peer import Peer, examine
+from sigwrap.run.loop import Loop
+
+PROTOCOL_VERSION = 1
+SOCKET_SUFFIX = ".sock"
+MAX_LINE_BYTES = 16 * 1024
+MAX_CONNECTIONS = 32
+PATIENCE_S = 5.0
+
+_BACKLOG = 64
+_REFUSALS_AT_ONCE = 10
+_REFUSALS_PAUSE_S = 0.2
+
+Request = dict[str, Any]
+Reply = dict[str, Any]
+
+
+def control_folder(store: str) -> str:
+    return os.path.join(store, "control")
+
+
+def refusal(error: str, message: str, **more: Any) -> Reply:
+    return {"ok": False, "error": error, "message": message, **more}
+
+
+def socket_address(folder_fd: int, session_id: str) -> str:
+    """A socket's address has room for 108 bytes, and a store may lie deeper."""
+    return f"/proc/self/fd/{folder_fd}/{session_id}{SOCKET_SUFFIX}"
+
+
+class ControlSocket:
+    def __init__(
+        self,
+        store: str,
+        session_id: str,
+        loop: Loop,
+        *,
+        on_request: Callable[[Request, Peer], Reply],
+        on_refused: Callable[[Peer], None],
+    ) -> None:
+        """StoreError where there can't be one."""
+        self._loop = loop
+        self._on_request = on_request
+        self._on_refused = on_refused
+        self._name = session_id + SOCKET_SUFFIX
+        self._connections: set[_Connection] = set()
+        self._refusals = 0
+        self._listening = False
+        self._closed = False
+        try:
+            self._folder_fd = _open_private_folder(control_folder(store))
+            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+            umask = os.umask(0o177)
+            try:
+                self._socket.bind(socket_address(self._folder_fd, session_id))
+            finally:
+                os.umask(umask)
+            self._inode = os.lstat(self._name, dir_fd=self._folder_fd).st_ino
+            self._socket.listen(_BACKLOG)
+        except OSError as error:
+            raise StoreError(
+                f"can't open the control socket in {control_folder(store)}: {error.strerror}"
+            ) from error
+        self._listen()
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._pause()
+        for connection in tuple(self._connections):
+            connection.close()
+        self._socket.close()
+        try:
+            if os.lstat(self._name, dir_fd=self._folder_fd).st_ino == self._inode:
+                os.unlink(self._name, dir_fd=self._folder_fd)
+        except OSError:
+            pass  # somebody was faster, and a socket without us answers nobody
+        os.close(self._folder_fd)
+
+    def _listen(self) -> None:
+        if not self._listening and not self._closed:
+            self._listening = True
+            self._loop.watch(self._socket.fileno(), self._on_connection)
+
+    def _pause(self) -> None:
+        """The backlog holds who comes meanwhile."""
+        if self._listening:
+            self._listening = False
+            self._loop.unwatch(self._socket.fileno())
+
+    def _on_connection(self, _happened: int) -> None:
+        try:
+            accepted, _address = self._socket.accept()
+        except OSError:  # it has left again; or there are no descriptors, and others leave too
+            self._pause_for_a_moment()
+            return
+        accepted.setblocking(False)
+        peer = examine(accepted)
+        if peer.objection:
+            self._refuse(accepted, peer)
+            return
+        self._connections.add(_Connection(self, accepted, peer))
+        if len(self._connections) >= MAX_CONNECTIONS:
+            self._pause()
+
+    def _refuse(self, accepted: socket.socket, peer: Peer) -> None:
+        self._on_refused(peer)
+        reply = refusal(
+            "inside" if peer.inside_session else "refused", f"refused: {peer.objection}"
+        )
+        try:
+            accepted.send(_encode(reply), socket.MSG_NOSIGNAL)
+        except OSError:
+            pass
+        accepted.close()
+        self._refusals += 1
+        if self._refusals % _REFUSALS_AT_ONCE == 0:
+            self._pause_for_a_moment()
+
+    def _pause_for_a_moment(self) -> None:
+        self._pause()
+        self._loop.call_at(time.monotonic() + _REFUSALS_PAUSE_S, self._listen_where_there_is_room)
+
+    def _listen_where_there_is_room(self) -> None:
+        if len(self._connections) < MAX_CONNECTIONS:
+            self._listen()
+
+    # For connections
+
+    @property
+    def loop(self) -> Loop:
+        return self._loop
+
+    def reply_to(self, line: bytes, peer: Peer) -> Reply:
+        try:
+            request = json.loads(line)
+        except (ValueError, RecursionError):
+            return refusal("bad-request", "that line is no JSON")
+        if not isinstance(request, dict):
+            return refusal("bad-request", "a request is a JSON object")
+        if request.get("v") != PROTOCOL_VERSION:
+            return refusal(
+                "version",
+                f"this session speaks version {PROTOCOL_VERSION} of the control protocol",
+            )
+        return self._on_request(request, peer)
+
+    def gone(self, connection: _Connection) -> None:
+        self._connections.discard(connection)
+        self._listen_where_there_is_room()
+
+
+class _Connection:
+    """Serves one line a turn, and reads on when the reply has been taken."""
+
+    def __init__(self, control: ControlSocket, end: socket.socket, peer: Peer) -> None:
+        self._control = control
+        self._end = end
+        self._peer = peer
+        self._received = b""
+        self._to_send = b""
+        self._at_end = False
+        self._watched = 0
+        self._patience_ends_s = 0.0
+        self._be_patient()
+        self._watch(select.EPOLLIN)
+        self._check_patience()
+
+    def close(self) -> None:
+        if not self._closed:
+            self._watch(0)
+            self._end.close()
+            self._control.gone(self)
+
+    @property
+    def _closed(self) -> bool:
+        return self._end.fileno() < 0
+
+    def _on_event(self, _happened: int) -> None:
+        try:
+            if self._watched == select.EPOLLIN:
+                data = self._end.recv(MAX_LINE_BYTES)
+                self._received += data
+                self._at_end = not data
+            self._advance()
+        except OSError:
+            self.close()
+
+    def _advance(self) -> None:
+        if self._to_send:
+            self._send()
+        if self._to_send:
+            self._watch(select.EPOLLOUT)
+            return
+        line, newline, rest = self._received.partition(b"\n")
+        if newline:
+            self._received = rest
+            self._be_patient()
+            self._to_send = _encode(self._control.reply_to(line, self._peer))
+            self._watch(0)
+            self._control.loop.call_at(time.monotonic(), self._advance_later)
+        elif len(line) > MAX_LINE_BYTES:
+            self._to_send = _encode(refusal("bad-request", "that line is too long"))
+            self._send()
+            self.close()
+        elif self._at_end:
+            self.close()
+        else:
+            self._watch(select.EPOLLIN)
+
+    def _advance_later(self) -> None:
+        if not self._closed:
+            try:
+                self._advance()
+            except OSError:
+                self.close()
+
+    def _send(self) -> None:
+        try:
+            sent = self._end.send(self._to_send, socket.MSG_NOSIGNAL)
+        except BlockingIOError:
+            return
+        self._to_send = self._to_send[sent:]
+        self._be_patient()
+
+    def _watch(self, events: int) -> None:
+        if events == self._watched:
+            return
+        if self._watched:
+            self._control.loop.unwatch(self._end.fileno())
+        self._watched = events
+        if events:
+            self._control.loop.watch(self._end.fileno(), self._on_event, events)
+
+    def _be_patient(self) -> None:
+        self._patience_ends_s = time.monotonic() + PATIENCE_S
+
+    def _check_patience(self) -> None:
+        if self._closed:
+            return
+        if time.monotonic() >= self._patience_ends_s:
+            self.close()
+        else:
+            self._control.loop.call_at(self._patience_ends_s, self._check_patience)
+
+
+def _encode(reply: Reply) -> bytes:
+    return json.dumps({"v": PROTOCOL_VERSION, **reply}).encode() + b"\n"
+
+
+def _open_private_folder(path: str) -> int:
+    os.makedirs(path, mode=0o700, exist_ok=True)
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    found = os.fstat(fd)
+    if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:
+        try:
+            os.fchmod(fd, 0o700)
+        except OSError:
+            os.close(fd)
+            raise
+    return fd

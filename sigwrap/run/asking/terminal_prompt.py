@@ -1,0 +1,400 @@
+"""Asking on the controlling terminal, which COMMAND uses too.
+
+COMMAND shares sigwrap's process group, so both may read the terminal, and a line goes to whoever
+reads first. What was considered:
+
+- Reading beside COMMAND, as ssh and sudo do for a password: a program that polls its input (Node, a
+  shell with readline) gets the "y" as often as we do.
+- A pseudo-terminal in between: it would be another terminal for COMMAND (forward.py).
+- Only naming `sigwrap approve ID`: nothing is stolen, but it takes a second terminal.
+
+Taken: while the question is up, the supervisor is the terminal's foreground, in a process group of
+its own. The kernel then keeps everybody else from reading: who tries is stopped (SIGTTIN), as any
+background job, and continued after the answer. Where that would be in COMMAND's way, the terminal
+isn't touched, and one line names `sigwrap approve ID` instead:
+
+- somebody waits for input already. Who is blocked in a read would get our line. Who polls would
+  wake up for it, be stopped when they read, and find nothing once they go on;
+- the terminal is not in line mode (an editor, a full-screen agent, a shell's own prompt), or input
+  lies in it that was typed for somebody else, or its foreground isn't ours;
+- somebody was stopped because they wanted to read: the question makes way, and comes again later.
+
+The keys of the terminal (Ctrl+C, Ctrl+\\, Ctrl+Z) and its hangup then reach the supervisor alone:
+it makes way and passes them on. A line within a moment of the question was typed before it was
+read, so it is no answer.
+
+Not a boundary: COMMAND can paint on its terminal whatever it likes, a question like ours included.
+And where the kernel has TIOCSTI, it could type the answer: the seccomp filter has to refuse that.
+"""
+
+from __future__ import annotations
+
+import array
+import fcntl
+import os
+import signal
+import struct
+import termios
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sigwrap.escape import printable
+from sigwrap.linux import procfs
+from sigwrap.linux.process import send
+from sigwrap.linux.procfs import Stat
+from sigwrap.linux.sigfd import SignalFd
+from sigwrap.linux.terminal_readers import waits_for_input
+from sigwrap.mediate.questions import Open, Verdict
+from sigwrap.run.loop import Loop
+
+_LOOK_AGAIN_S = 0.25
+_MADE_WAY_S = 2.0
+_UNREAD_S = 0.3  # nobody reads a question and answers it within this
+_STRAGGLERS_S = 0.2
+_CHARACTERS_SHOWN = 1_500
+_KEYS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGHUP)
+
+_ANSWERS = {
+    "y": Verdict.ONCE,
+    "yes": Verdict.ONCE,
+    "a": Verdict.ALWAYS,
+    "always": Verdict.ALWAYS,
+    "n": Verdict.NO,
+    "no": Verdict.NO,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    request: Open
+    or_by_command: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Taken:
+    """What to give back."""
+
+    foreground: int
+    own_group: int
+    size: bytes
+    stopped_before: frozenset[int]
+
+
+class TerminalPrompt:
+    def __init__(self, loop: Loop, on_answer: Callable[[str, Verdict], None]) -> None:
+        """Opens nothing before it is needed."""
+        self._loop = loop
+        self._on_answer = on_answer
+        self._fd = -1
+        self._keys: SignalFd | None = None
+        self._queue: dict[str, _Asked] = {}
+        self._named: set[str] = set()
+        self._shown = ""
+        self._shown_at_s = 0.0
+        self._taken: _Taken | None = None
+        self._not_before_s = 0.0
+        self._stragglers_until_s = 0.0
+        self._looking = False
+
+    @property
+    def available(self) -> bool:
+        if self._fd < 0:
+            try:
+                flags = os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+                self._fd = os.open("/dev/tty", flags)
+            except OSError:
+                return False
+        return True
+
+    @property
+    def holds_terminal(self) -> bool:
+        return self._taken is not None or time.monotonic() < self._stragglers_until_s
+
+    def show(self, request: Open, *, or_by_command: bool) -> None:
+        """Now, or when its turn comes and the terminal is free."""
+        self._queue[request.id] = _Asked(request=request, or_by_command=or_by_command)
+        if self._taken is None and not self._looking:
+            self._look()
+
+    def withdraw(self, request_id: str) -> None:
+        if self._queue.pop(request_id, None) is None:
+            return
+        self._named.discard(request_id)
+        if self._shown == request_id:
+            self._shown = ""
+            self._say("\r\nsigwrap: settled without an answer from here\r\n")
+            self._next()
+
+    def close(self) -> None:
+        self._queue.clear()
+        self._give_back()
+        if self._keys is not None:
+            self._keys.close()
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    # Looking for a moment to ask
+
+    def _look(self) -> None:
+        self._looking = False
+        if not self._queue or self._fd < 0:
+            self._give_back()
+            return
+        started_s = time.monotonic()
+        try:
+            self._ask_or_make_way(started_s)
+        except OSError:  # hung up
+            self._lose_terminal()
+            return
+        self._looking = True
+        now_s = time.monotonic()  # a look is a sweep over /proc: no more than a part of our time
+        self._loop.call_at(now_s + max(_LOOK_AGAIN_S, 20 * (now_s - started_s)), self._look)
+
+    def _ask_or_make_way(self, now_s: float) -> None:
+        processes = [found for pid in procfs.all_pids() if (found := procfs.stat(pid)) is not None]
+        if self._taken is not None:
+            if (
+                os.tcgetpgrp(self._fd) != os.getpgrp()
+                or any(self._is_kept_waiting(found, self._taken) for found in processes)
+                or _somebody_waits_for_input(processes)
+            ):
+                self._make_way(now_s)
+            return
+        if now_s >= self._not_before_s and self._is_free(processes):
+            self._take(processes)
+            self._next()
+        else:
+            self._name_the_command()
+
+    def _is_free(self, processes: list[Stat]) -> bool:
+        flags = termios.tcgetattr(self._fd)[3]
+        if not (flags & termios.ICANON and flags & termios.ECHO) or self._unread_bytes():
+            return False
+        foreground = os.tcgetpgrp(self._fd)
+        if foreground != os.getpgrp() and not _is_below_us(foreground, processes):
+            return False
+        return not _somebody_waits_for_input(processes)
+
+    def _is_kept_waiting(self, found: Stat, taken: _Taken) -> bool:
+        return (
+            found.pgrp == taken.foreground
+            and found.state == "T"
+            and found.pid not in taken.stopped_before
+        )
+
+    def _unread_bytes(self) -> int:
+        count = array.array("i", [0])
+        fcntl.ioctl(self._fd, termios.FIONREAD, count, True)
+        return count[0]
+
+    def _name_the_command(self) -> None:
+        flags = termios.tcgetattr(self._fd)[3]
+        if not flags & termios.ICANON and os.tcgetpgrp(self._fd) != os.getpgrp():
+            return  # somebody else's full-screen program
+        for request_id, asked in self._queue.items():
+            if request_id not in self._named:
+                how = (
+                    f"sigwrap approve {request_id}, or sigwrap deny {request_id}"
+                    if asked.or_by_command
+                    else "here, once nothing else reads this terminal"
+                )
+                if not self._say(f"\r\n{_question(asked.request)}\r\n  to answer: {how}\r\n"):
+                    return
+                self._named.add(request_id)
+
+    # Asking
+
+    def _next(self) -> None:
+        if self._taken is None:
+            return
+        asked = next(iter(self._queue.values()), None)
+        if asked is None:
+            self._give_back()
+            return
+        self._shown = asked.request.id
+        others = f" ({len(self._queue) - 1} more wait)" if len(self._queue) > 1 else ""
+        self._put(f"\r\n{_question(asked.request)}{others}\r\n")
+
+    def _put(self, text: str) -> None:
+        self._shown_at_s = time.monotonic()
+        if not self._say(f"{text}  y once, a always in this session, n no: "):
+            self._make_way(self._shown_at_s)
+
+    def _on_input(self, _happened: int) -> None:
+        try:
+            line = os.read(self._fd, 4096)
+        except BlockingIOError:
+            return
+        except OSError:
+            self._on_unreadable()
+            return
+        verdict = _ANSWERS.get(line.decode("utf-8", "replace").strip().lower())
+        if verdict is None:
+            self._put("sigwrap: that is none of the answers\r\n")
+        elif time.monotonic() - self._shown_at_s < _UNREAD_S:
+            self._put("sigwrap: that was typed before the question; once more\r\n")
+        else:
+            request_id, self._shown = self._shown, ""
+            self._queue.pop(request_id, None)
+            if not self._queue:
+                self._give_back()  # first: who was waiting may want the terminal at once
+            self._on_answer(request_id, verdict)
+            if not self._shown:
+                self._next()
+
+    def _on_unreadable(self) -> None:
+        """Somebody took the foreground away, as a shell does when its job ends, or it hung up."""
+        try:
+            os.tcgetpgrp(self._fd)
+        except OSError:
+            self._lose_terminal()
+        else:
+            self._make_way(time.monotonic())
+
+    def _on_key(self, _happened: int) -> None:
+        if self._keys is None:
+            return
+        pressed = self._keys.read()
+        if self._taken is None:
+            return
+        foreground = self._taken.foreground
+        self._make_way(time.monotonic())
+        for info in pressed:
+            try:
+                os.killpg(foreground, info.number)
+            except OSError:
+                pass
+
+    def _say(self, text: str) -> bool:
+        """Never waits, not even where output was stopped by Ctrl+S."""
+        data = text.encode("utf-8", "replace")
+        try:
+            return os.write(self._fd, data) == len(data)
+        except OSError:
+            return False
+
+    # The terminal's foreground
+
+    def _take(self, processes: list[Stat]) -> None:
+        if self._keys is None:
+            self._keys = SignalFd(_KEYS)
+        self._keys.read()  # keys of before: all of the foreground group got those
+        taken = _Taken(
+            foreground=os.tcgetpgrp(self._fd),
+            own_group=os.getpgrp(),
+            size=self._size(),
+            stopped_before=frozenset(found.pid for found in processes if found.state == "T"),
+        )
+        os.setpgid(0, 0)
+        try:
+            _set_foreground(self._fd, os.getpid())
+        except OSError:
+            os.setpgid(0, taken.own_group)
+            raise
+        self._taken = taken
+        self._loop.watch(self._fd, self._on_input)
+        self._loop.watch(self._keys.fd, self._on_key)
+
+    def _make_way(self, now_s: float) -> None:
+        if self._shown:
+            self._say("\r\nsigwrap: the terminal is wanted; the question comes again\r\n")
+        self._shown = ""
+        self._not_before_s = now_s + _MADE_WAY_S
+        self._give_back()
+
+    def _give_back(self) -> None:
+        taken, self._taken = self._taken, None
+        if taken is None:
+            return
+        self._loop.unwatch(self._fd)
+        if self._keys is not None:
+            self._loop.unwatch(self._keys.fd)
+        try:
+            if os.tcgetpgrp(self._fd) == os.getpgrp():
+                _set_foreground(self._fd, taken.foreground)
+        except OSError:
+            pass  # hung up, or that group has ended: the shell takes what is its own
+        try:
+            os.setpgid(0, taken.own_group)
+        except OSError:
+            pass
+        if self._size() != taken.size:
+            _signal_group(taken.foreground, signal.SIGWINCH)
+        self._continue(taken)
+        # Who was about to be stopped while we gave it back.
+        self._stragglers_until_s = time.monotonic() + _STRAGGLERS_S
+        self._loop.call_at(self._stragglers_until_s - 0.05, lambda: self._continue(taken))
+
+    def _continue(self, taken: _Taken) -> None:
+        if self._taken is not None:
+            return
+        for pid in procfs.all_pids():
+            found = procfs.stat(pid)
+            if found is not None and self._is_kept_waiting(found, taken):
+                send(pid, signal.SIGCONT)
+
+    def _lose_terminal(self) -> None:
+        self._shown = ""
+        self._give_back()
+        self._queue.clear()
+        os.close(self._fd)
+        self._fd = -1
+
+    def _size(self) -> bytes:
+        try:
+            return fcntl.ioctl(self._fd, termios.TIOCGWINSZ, bytes(struct.calcsize("HHHH")))
+        except OSError:
+            return b""
+
+
+def _question(request: Open) -> str:
+    question = request.question
+    action = "wants to run" if question.kind == "exec" else "wants to send"
+    what = question.what
+    if len(what) > _CHARACTERS_SHOWN:
+        rest = len(what) - _CHARACTERS_SHOWN
+        what = f"{what[:_CHARACTERS_SHOWN]} ... and {rest} more characters"
+    because = f": {printable(question.message)}" if question.message else ""
+    return (
+        f"sigwrap: {printable(question.process)} (pid {question.pid}, depth {question.depth}) "
+        f"{action}\r\n    {printable(what)}\r\n"
+        f"  rule {printable(question.rule)}{because} [{request.id}]"
+    )
+
+
+def _is_below_us(group: int, processes: list[Stat]) -> bool:
+    parents = {found.pid: found.ppid for found in processes}
+    us = os.getpid()
+    for found in processes:
+        pid = found.pid if found.pgrp == group else 0
+        while pid > 1 and pid != us:
+            pid = parents.get(pid, 0)
+        if pid == us:
+            return True
+    return False
+
+
+def _somebody_waits_for_input(processes: list[Stat]) -> bool:
+    session, us = os.getsid(0), os.getpid()
+    return any(
+        found.session == session and found.pid != us and waits_for_input(found.pid)
+        for found in processes
+    )
+
+
+def _set_foreground(fd: int, group: int) -> None:
+    """From the background this raises SIGTTOU, unless that is blocked."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
+    try:
+        os.tcsetpgrp(fd, group)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _signal_group(group: int, number: int) -> None:
+    try:
+        os.killpg(group, number)
+    except OSError:
+        pass

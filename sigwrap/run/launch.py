@@ -1,0 +1,178 @@
+"""From fork to COMMAND's first exec.
+
+The child puts itself under the filter, hands the listener over, proves with one mediated call that
+it is answered, and waits for a word to go on. Its exec is mediated like any other, so nothing runs
+before the supervisor has judged it. The channel closes at a successful exec; otherwise it carries
+the errno. Looking COMMAND up on PATH comes before the filter: it is sigwrap's doing, not COMMAND's.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import struct
+from collections.abc import Callable
+from typing import NamedTuple
+
+from sigwrap.errors import KernelError, NoInterception
+from sigwrap.linux import landlock, libc, seccomp
+from sigwrap.linux.seccomp import Listener
+from sigwrap.start.command import Inherited, exec_command
+from sigwrap.status import NOT_EXECUTABLE
+
+_HANDSHAKE_TIMEOUT_S = 10.0
+_PROBE_ANSWER = 0x5A
+_NO_LISTENER = b"E"
+_LISTENER = b"L"
+_KILLABLE_LISTENER = b"K"
+_ANSWERED = b"A"
+_UNANSWERED = b"U"
+_GO = b"G"
+
+
+class Launch(NamedTuple):
+    """A child that waits for the word to exec."""
+
+    pid: int
+    channel: socket.socket
+    listener: Listener | None
+    waits_through_signals: bool
+    missing: KernelError | None
+
+    def go(self) -> None:
+        self.channel.send(_GO)
+
+    def exec_failure(self) -> int | None:
+        """To call when the channel is readable: the errno, or None where the exec succeeded."""
+        data = self.channel.recv(16)
+        return struct.unpack("<i", data)[0] if len(data) == 4 else None
+
+
+class Walls(NamedTuple):
+    """What the kernel itself holds, as far as the policy allows."""
+
+    unlogged_signals: frozenset[int]
+    no_signal_leaves: bool
+    births_are_told: bool
+
+
+def launch(
+    program: bytes,
+    arguments: tuple[str, ...],
+    session_id: str,
+    inherited: Inherited,
+    walls: Walls,
+) -> Launch:
+    """Where the listener can't be had, a child without the filter, and `missing` says why."""
+
+    def child(channel: socket.socket, supervisor: int, *, filtered: bool) -> None:
+        _prepare(supervisor)
+        if filtered:
+            _enter_filter(walls, channel)
+        if channel.recv(1) == _GO:
+            added = {b"SIGWRAP_SESSION": session_id.encode()}
+            error = exec_command(program, arguments, inherited, added)
+            channel.sendall(struct.pack("<i", error))
+
+    pid, channel = _fork(child, filtered=True)
+    try:
+        return _shake_hands(pid, channel)
+    except KernelError as refusal:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        channel.close()
+        pid, channel = _fork(child, filtered=False)
+        missing = NoInterception(refusal.message, refusal.errno, refusal.hint or seccomp.NEEDS)
+        return Launch(
+            pid=pid, channel=channel, listener=None, waits_through_signals=False, missing=missing
+        )
+
+
+def _fork(child: Callable[..., None], *, filtered: bool) -> tuple[int, socket.socket]:
+    ours, theirs = socket.socketpair()
+    supervisor = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            ours.close()
+            child(theirs, supervisor, filtered=filtered)
+        finally:
+            os._exit(NOT_EXECUTABLE)
+    theirs.close()
+    ours.settimeout(_HANDSHAKE_TIMEOUT_S)
+    return pid, ours
+
+
+def _shake_hands(pid: int, channel: socket.socket) -> Launch:
+    try:
+        message, fds, _flags, _address = socket.recv_fds(channel, 512, 1)
+        if message[:1] == _NO_LISTENER:
+            raise _decode_failure(message)
+        if message not in (_LISTENER, _KILLABLE_LISTENER) or not fds:
+            raise NoInterception("the command's process ended before it was ready", 0)
+        os.set_inheritable(fds[0], False)
+        listener = Listener(fds[0])
+        waits_through_signals = message == _KILLABLE_LISTENER
+        _answer_probe(listener, pid, waits_through_signals)
+        if channel.recv(1) != _ANSWERED:
+            raise NoInterception(
+                "the seccomp listener was installed, but its answers don't arrive", 0
+            )
+    except TimeoutError as silence:
+        raise NoInterception("the command's process did not get ready in time", 0) from silence
+    return Launch(
+        pid=pid,
+        channel=channel,
+        listener=listener,
+        waits_through_signals=waits_through_signals,
+        missing=None,
+    )
+
+
+def _answer_probe(listener: Listener, child: int, waits_through_signals: bool) -> None:
+    poll = select.poll()
+    poll.register(listener.fd, select.POLLIN)
+    if not poll.poll(_HANDSHAKE_TIMEOUT_S * 1000):
+        raise NoInterception("the seccomp listener was installed, but hears nothing", 0)
+    request = listener.receive()
+    if request is None or not listener.is_waiting(request.id):
+        raise NoInterception("the seccomp listener lost its first request", 0)
+    if waits_through_signals:
+        os.kill(child, signal.SIGUSR1)  # the kernel promised not to take it for an abort
+    listener.succeed(request[0], _PROBE_ANSWER)
+
+
+def _decode_failure(message: bytes) -> NoInterception:
+    (code,) = struct.unpack("<i", message[1:5])
+    text, _, hint = message[5:].decode("utf-8", "replace").partition("\0")
+    return NoInterception(text, code, hint)
+
+
+def _prepare(supervisor: int) -> None:
+    libc.set_parent_death_signal(signal.SIGKILL)
+    if os.getppid() != supervisor:
+        os._exit(NOT_EXECUTABLE)
+
+
+def _enter_filter(walls: Walls, channel: socket.socket) -> None:
+    try:
+        listener_fd, killable = seccomp.install_listener(
+            walls.unlogged_signals, births=walls.births_are_told
+        )
+    except NoInterception as refusal:
+        text = f"{refusal.message}\0{refusal.hint}".encode()
+        channel.sendall(_NO_LISTENER + struct.pack("<i", refusal.errno) + text)
+        return
+    socket.send_fds(channel, [_KILLABLE_LISTENER if killable else _LISTENER], [listener_fd])
+    os.close(listener_fd)
+    channel.sendall(_ANSWERED if _is_answered() else _UNANSWERED)
+    if walls.no_signal_leaves:
+        landlock.scope_signals()
+
+
+def _is_answered() -> bool:
+    signal.signal(signal.SIGUSR1, lambda _number, _frame: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR1})
+    return int(libc.libc.kill(os.getpid(), signal.SIGCONT)) == _PROBE_ANSWER

@@ -1,0 +1,192 @@
+"""The processes of the tree, as far as they made themselves known by an exec or a signal.
+
+One that comes up after its parent has ended is known by its image for whose child it is. (To be
+told of each fork by the filter would be exact, but it breaks programs: a notification that has not
+been received yet ends when a signal comes, and a shell without SA_RESTART for SIGCHLD gets EINTR
+from fork. Half of all loops of 300 dash pipelines failed that way.)
+
+Each is held by a pidfd in the loop's epoll set: its end is seen before its pid can be given away,
+so an entry under a pid is that process, and the table shrinks as the tree does. Where descriptors
+run short (some are left to whoever needs one for a moment), an entry is checked by its start time
+instead, and its end goes unseen.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import select
+from collections.abc import Callable
+
+from sigwrap.linux import procfs
+from sigwrap.linux.process import exit_status_by_pidfd
+from sigwrap.mediate.lineage import Image, Images, Process
+from sigwrap.run.loop import Loop
+
+_NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+_LEFT_TO_OTHERS = 128
+_EDGE = select.EPOLLIN | select.EPOLLET
+
+
+class Processes:
+    def __init__(self, loop: Loop, on_end: Callable[[Process, int | None], None]) -> None:
+        """`on_end` gets a process that has ended and its wait(2) status, where it is known."""
+        self._loop = loop
+        self._on_end = on_end
+        self._supervisor = os.getpid()
+        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._first_left_to_others = limit - min(_LEFT_TO_OTHERS, limit // 3)
+        self._by_pid: dict[int, Process] = {}
+        self._unwatched: set[int] = set()
+        self._reaped: dict[int, int] = {}
+        self._images = Images()
+        self._unseen: set[Process] = set()  # whose last exec nobody looked at
+        self.command: Process | None = None
+
+    def adopt_command(self, pid: int) -> Process:
+        process = self._adopt(pid)
+        if process is None:
+            raise ProcessLookupError(pid)
+        process.depth = 0
+        process.parent = None
+        self.command = process
+        return process
+
+    def of_thread(self, tid: int) -> Process | None:
+        """None where it has ended, or isn't of this tree."""
+        process = self.of_pid(tid)
+        if process is None:
+            pid = procfs.tgid(tid)
+            if pid is not None and pid != tid:
+                process = self.of_pid(pid)
+        return process
+
+    def of_pid(self, pid: int, *, image: Image = ()) -> Process | None:
+        """`image`: what it had, should it be about to end and have none any more."""
+        process = self._by_pid.get(pid)
+        if process is None:
+            return self._adopt(pid, image)
+        if pid in self._unwatched:
+            found = procfs.stat(pid)
+            if found is None or found.start_time != process.start_time:
+                self._forget(process)
+                return self._adopt(pid, image)
+        return process
+
+    def target(self, number: int) -> Process | None:
+        """Like of_thread, but what has ended and waits to be reaped is still whose child it was."""
+        process = self.of_thread(number)
+        return process if process is not None else self._place(number, ended_too=True)
+
+    def reaped(self, pid: int, status: int) -> None:
+        """Our own child's status, kept for when its pidfd speaks."""
+        process = self._by_pid.get(pid)
+        if process is None:
+            return
+        if pid not in self._unwatched:
+            self._reaped[pid] = status
+        elif process is self.command:  # its id could be nobody else's up to now
+            self._forget(process)
+            self._on_end(process, status)
+
+    def all(self) -> list[Process]:
+        return list(self._by_pid.values())
+
+    def loaded(self, process: Process) -> None:
+        """Its exec has succeeded, and it stands before its first instruction."""
+        found = procfs.stat(process.pid)
+        if found is not None:
+            self._images.loaded(process, found.image)
+
+    def loads_unseen(self, process: Process) -> None:
+        """Its exec goes on, and nobody will look at what it loads."""
+        self._images.loads_unseen(process)
+        self._unseen.add(process)
+
+    def _adopt(self, pid: int, image: Image = ()) -> Process | None:
+        try:
+            pidfd = os.pidfd_open(pid)
+        except OSError as refusal:
+            if refusal.errno not in _NO_DESCRIPTORS:
+                return None  # it has ended, or is a thread that leads no process
+            pidfd = -1
+        if pidfd >= self._first_left_to_others:
+            os.close(pidfd)
+            pidfd = -1
+        # After the pidfd, so this is the process that it holds.
+        process = self._place(pid, image=image)
+        if process is None:
+            if pidfd >= 0:
+                os.close(pidfd)
+            return None
+        if pidfd >= 0:
+            self._loop.watch(pidfd, lambda _: self._ended(pidfd, process), _EDGE)
+        else:
+            self._unwatched.add(pid)
+        self._by_pid[pid] = process
+        self._images.note(process, process.image)
+        return process
+
+    def _place(self, pid: int, *, image: Image = (), ended_too: bool = False) -> Process | None:
+        found = procfs.stat(pid)
+        while found is not None and (ended_too or not found.has_ended) and found.ppid > 1:
+            orphan = found.ppid == self._supervisor
+            # Neither it nor its parent was seen before, so neither has execed since the fork.
+            image = found.image or image
+            parent = None if orphan else self.of_pid(found.ppid, image=image)
+            if orphan or parent is not None:
+                return self._process(found, parent, image)
+            again = procfs.stat(pid)  # did its parent just end, or is it none of ours?
+            if again is not None and again.ppid == found.ppid:
+                return None
+            found = again
+        return None
+
+    def _process(self, found: procfs.Stat, parent: Process | None, image: Image) -> Process:
+        above = parent
+        is_about_to_end = found.is_exiting and not image
+        if self.command is not None and not found.has_ended and not is_about_to_end:
+            if not self._images.knows(image):
+                self._look_at_unseen(parent)
+            above = self._images.parent_by_image(image, parent)
+            if image or parent is None:
+                parent = above
+        process = Process(
+            pid=found.pid,
+            start_time=found.start_time,
+            parent=parent,
+            ppid=found.ppid,
+            depth=above.depth + 1 if above is not None else 1,
+            comm=found.comm,
+        )
+        process.image = image
+        return process
+
+    def _look_at_unseen(self, parent: Process | None) -> None:
+        """What the execs that were not verified have loaded; the parent's may just be over."""
+        for process in self._unseen if parent is None else self._unseen | {parent}:
+            found = procfs.stat(process.pid)
+            if found is not None and found.image not in ((), process.image):
+                self._images.loaded(process, found.image)
+        self._unseen.clear()  # once is enough: an image may never become readable
+
+    def _ended(self, pidfd: int, process: Process) -> None:
+        status = self._reaped.pop(process.pid, None)
+        if status is None:
+            status = exit_status_by_pidfd(pidfd)
+        if status is None:
+            found = procfs.stat(process.pid)
+            if found is not None and found.start_time == process.start_time:
+                status = found.exit_status
+        self._loop.unwatch(pidfd)
+        os.close(pidfd)
+        self._forget(process)
+        self._on_end(process, status)
+
+    def _forget(self, process: Process) -> None:
+        if self._by_pid.get(process.pid) is process:
+            del self._by_pid[process.pid]
+        self._unwatched.discard(process.pid)
+        self._unseen.discard(process)
+        process.ended()

@@ -1,0 +1,244 @@
+"""A session from its id to its sealed log."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import json
+import os
+import resource
+import signal
+import time
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import NamedTuple
+
+import sigwrap
+from sigwrap.errors import SessionError, StoreError
+from sigwrap.events import Payload
+from sigwrap.linux import libc
+from sigwrap.linux.descriptors import release_inherited
+from sigwrap.linux.landlock import can_scope_signals
+from sigwrap.mediate.masking import masked
+from sigwrap.mediate.signals import denies_everything_outside, noise
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.language.document import Source
+from sigwrap.protocols.front import Channel, CommandStarted
+from sigwrap.run.launch import Launch, Walls, launch
+from sigwrap.run.recorder import Recorder
+from sigwrap.run.settings import Nested, RunSettings
+from sigwrap.run.supervisor import Outcome, Supervisor
+from sigwrap.start.command import Inherited, find_program
+from sigwrap.start.policy_files import host_variables, load_with_sources
+from sigwrap.store.location import default_store
+from sigwrap.store.writer import SessionLog
+
+_KEY_NAME = b"SIGWRAP_KEY"
+_FEWEST_OPEN_FILES = 48
+
+Tell = Callable[[str], None]
+
+
+class Ended(NamedTuple):
+    """What is left of a session when it is over: its log, and the figures for one line."""
+
+    status: int
+    log_path: str
+    session_id: str
+    head: str
+    reason: str
+    duration_s: float
+    counts: dict[str, int]
+    unrecorded: int
+
+
+def run_session(
+    settings: RunSettings,
+    inherited: Inherited,
+    front: Channel,
+    *,
+    front_pid: int,
+    waited_for_pid: int,
+    tell: Tell,
+) -> Ended:
+    libc.set_child_subreaper()
+    libc.set_process_name(b"sigwrap-super")
+    _allow_many_descriptors()
+    gc.freeze()  # what start-up made stays; the loop itself makes no cycles worth frequent looks
+    gc.set_threshold(50_000)
+    program = find_program(settings.command[0], inherited.environment)
+    session_id = _new_session_id()
+    environment = inherited.environment
+    key = environment.pop(_KEY_NAME, b"") or None  # whoever has it can write the log anew
+    store = settings.store or default_store(_as_text(environment))
+    variables = host_variables(settings.root)
+    policy, sources = load_with_sources(settings.policy, variables=variables)
+    engine = Engine(policy)
+    walls = Walls(
+        unlogged_signals=noise(engine),
+        no_signal_leaves=can_scope_signals() and denies_everything_outside(engine),
+        births_are_told=policy.limits.hold_at_forks,
+    )
+    launched = launch(program, settings.command, session_id, inherited, walls)
+    try:
+        missing = _missing(launched, settings, inherited, tell)
+        log = SessionLog.create(store, session_id, key=key, durable=settings.durable)
+        recorder = Recorder(log, tell)
+        if policy.unenforced:
+            missing.append(f"not enforced yet: {', '.join(policy.unenforced)}")
+        start = {
+            **_session_started(session_id, settings, inherited, launched, walls, missing),
+            "keyed": key is not None,
+            "policy": policy.name,
+            **_policy_texts(sources, variables),
+        }
+        if not recorder.record("session_started", os.getpid(), start):
+            log.close()
+            os.unlink(log.path)
+            raise StoreError("nothing was run", "choose another store with --store")
+    except BaseException:
+        os.kill(launched.pid, signal.SIGKILL)
+        os.waitpid(launched.pid, 0)
+        raise
+    clock_started_s = time.monotonic()
+    front.send(CommandStarted(pid=launched.pid))
+    release_inherited()
+    libc.set_undumpable()
+    supervisor = Supervisor(
+        settings=settings,
+        recorder=recorder,
+        engine=engine,
+        launched=launched,
+        front=front,
+        front_pid=front_pid,
+        waited_for_pid=waited_for_pid,
+    )
+    outcome = supervisor.run()
+    duration_s = time.monotonic() - clock_started_s
+    _seal(recorder, outcome, duration_s)
+    if outcome.exec_error is not None:
+        tell(f"{os.fsdecode(program)}: {os.strerror(outcome.exec_error)}")
+    if outcome.limit_reached:
+        tell(f"the command was ended by a limit of the policy: {outcome.reason}")
+    return Ended(
+        status=outcome.status,
+        log_path=log.path,
+        session_id=session_id,
+        head=log.head,
+        reason=outcome.reason,
+        duration_s=duration_s,
+        counts=dict(recorder.counts),
+        unrecorded=recorder.unrecorded,
+    )
+
+
+def _missing(
+    launched: Launch, settings: RunSettings, inherited: Inherited, tell: Tell
+) -> list[str]:
+    """What this run lacks; raises where the user did not agree to go without."""
+    if launched.missing is None:
+        return []
+    refusal = launched.missing
+    outer = inherited.environment.get(b"SIGWRAP_SESSION", b"").decode("utf-8", "replace")
+    if refusal.errno == errno.EBUSY and settings.nested is Nested.JOIN:
+        where = f"session {outer}" if outer else "an outer supervisor"
+        tell(f"inside {where}: the command runs under its rules and in its log")
+        return [f"interception: left to {where}"]
+    if refusal.errno == errno.EBUSY and outer:
+        raise SessionError(
+            f"already inside session {outer}",
+            "--nested join runs the command under that session's rules",
+        )
+    if settings.best_effort:
+        tell(f"going on without interception: {refusal.message}")
+        return [f"interception: {refusal.message}"]
+    raise refusal
+
+
+def _session_started(
+    session_id: str,
+    settings: RunSettings,
+    inherited: Inherited,
+    launched: Launch,
+    walls: Walls,
+    missing: list[str],
+) -> Payload:
+    system = os.uname()
+    return {
+        "session_id": session_id,
+        "name": settings.name,
+        "command": masked(settings.command),
+        "command_pid": launched.pid,
+        "cwd": os.readlink("/proc/self/cwd"),  # also where the folder was removed
+        "user": _user_name(inherited),
+        "uid": os.getuid(),
+        "host": system.nodename,
+        "sigwrap": sigwrap.__version__,
+        "kernel": system.release,
+        "machine": system.machine,
+        "grace_s": settings.grace_s,
+        "capabilities": _capabilities(launched, walls),
+        "missing": missing,
+    }
+
+
+def _policy_texts(sources: tuple[Source, ...], variables: dict[str, str]) -> Payload:
+    """All that the policy was made of: a reader can load it again and judge anew."""
+    texts = {
+        "policy_sources": [{"name": each.name, "text": each.text} for each in sources],
+        "policy_variables": variables,
+    }
+    digest = blake2b(json.dumps(texts, sort_keys=True).encode(), digest_size=32)
+    return {**texts, "policy_digest": digest.hexdigest()}
+
+
+def _capabilities(launched: Launch, walls: Walls) -> list[str]:
+    found = []
+    if launched.listener is not None:
+        found.append("interception")
+    if launched.waits_through_signals:
+        found.append("waits_through_signals")
+    if launched.listener is not None and walls.births_are_told:
+        found.append("births")
+    if launched.listener is not None and walls.no_signal_leaves:
+        found.append("landlock_signal_scope")
+    return found
+
+
+def _seal(recorder: Recorder, outcome: Outcome, duration_s: float) -> None:
+    recorder.record(
+        "session_ended",
+        os.getpid(),
+        {
+            "exit_status": outcome.status,
+            "reason": outcome.reason,
+            "duration_ns": int(duration_s * 1e9),
+            "counts": dict(recorder.counts),
+            "head": recorder.log.head,
+            "unrecorded": recorder.unrecorded,
+        },
+    )
+    recorder.log.close()
+
+
+def _new_session_id() -> str:
+    return time.strftime("%Y%m%d-%H%M%S-") + os.urandom(3).hex()
+
+
+def _user_name(inherited: Inherited) -> str:
+    name = inherited.environment.get(b"USER") or inherited.environment.get(b"LOGNAME") or b""
+    return name.decode("utf-8", "replace")
+
+
+def _as_text(environment: dict[bytes, bytes]) -> dict[str, str]:
+    return {os.fsdecode(name): os.fsdecode(value) for name, value in environment.items()}
+
+
+def _allow_many_descriptors() -> None:
+    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    if 0 <= hard < _FEWEST_OPEN_FILES:
+        raise SessionError(
+            f"at most {hard} open files are too few to supervise anything",
+            f"raise the limit: ulimit -n {_FEWEST_OPEN_FILES}, or more",
+        )

@@ -1,0 +1,110 @@
+"""How COMMAND is found and started as if sigwrap weren't there."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import signal
+import stat
+from typing import NamedTuple
+
+from sigwrap.errors import SigwrapError
+from sigwrap.linux import procfs
+from sigwrap.start import onefile
+from sigwrap.status import NOT_EXECUTABLE, NOT_FOUND
+
+_DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
+# Python ignores these two from its start; what they were before can't be known from inside.
+_IGNORED_BY_PYTHON = frozenset({signal.SIGPIPE, signal.SIGXFSZ})
+
+
+class CommandError(SigwrapError):
+    """COMMAND can't be run at all; `status` says which way."""
+
+    def __init__(self, message: str, status: int, hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.status = status
+
+
+class Inherited(NamedTuple):
+    """What sigwrap's own start changes in the process, and COMMAND must not notice."""
+
+    environment: dict[bytes, bytes]
+    signal_mask: frozenset[int]
+    ignored_signals: frozenset[int]
+    open_files: tuple[int, int]
+
+    @classmethod
+    def capture(cls) -> Inherited:
+        # Our own, in the one-file binary too: its bootloader forks first and handles signals then.
+        ignored = procfs.ignored_signals(os.getpid()) - _IGNORED_BY_PYTHON
+        return cls(
+            environment=onefile.original_environment(procfs.environment()),
+            signal_mask=frozenset(signal.pthread_sigmask(signal.SIG_BLOCK, ())),
+            ignored_signals=ignored,
+            open_files=resource.getrlimit(resource.RLIMIT_NOFILE),
+        )
+
+
+def find_program(command: str, environment: dict[bytes, bytes]) -> bytes:
+    name = os.fsencode(command)
+    if not name:
+        raise CommandError("the command is an empty word", NOT_FOUND)
+    if b"/" in name:
+        candidates = [name]
+    else:
+        folders = environment.get(b"PATH", _DEFAULT_PATH).split(b":")
+        candidates = [os.path.join(folder or b".", name) for folder in folders]
+    refused = b""
+    for candidate in candidates:
+        try:
+            mode = os.stat(candidate).st_mode
+        except OSError as failure:
+            if failure.errno == errno.EACCES and b"/" in name:
+                raise CommandError(
+                    f"{command}: {os.strerror(errno.EACCES)}", NOT_EXECUTABLE
+                ) from failure
+            continue  # a folder on PATH that can't be searched has nothing for us
+        if stat.S_ISREG(mode) and os.access(candidate, os.X_OK):
+            return candidate
+        if b"/" in name or not stat.S_ISDIR(mode):
+            refused = refused or candidate
+    if refused:
+        raise not_executable(refused)
+    where = "" if b"/" in name else " on PATH"
+    raise CommandError(f"{command}: command not found{where}", NOT_FOUND)
+
+
+def not_executable(program: bytes) -> CommandError:
+    shown = os.fsdecode(program)
+    if os.path.isdir(program):
+        return CommandError(f"{shown}: is a folder, not a program", NOT_EXECUTABLE)
+    return CommandError(f"{shown}: not executable", NOT_EXECUTABLE, f"try: chmod +x {shown}")
+
+
+def exec_command(
+    program: bytes, arguments: tuple[str, ...], inherited: Inherited, added: dict[bytes, bytes]
+) -> int:
+    """Returns only where the exec failed: the errno."""
+    words = [os.fsencode(argument) for argument in arguments]
+    environment = inherited.environment | added
+    resource.setrlimit(resource.RLIMIT_NOFILE, inherited.open_files)
+    _restore_signals(inherited)
+    try:
+        os.execve(program, words, environment)
+    except OSError as failure:
+        error = failure.errno or errno.EIO
+    if error == errno.ENOEXEC:  # a script without a first line: what execvp and every shell do
+        try:
+            os.execve(b"/bin/sh", [b"sh", program, *words[1:]], environment)
+        except OSError as failure:
+            error = failure.errno or errno.EIO
+    return error
+
+
+def _restore_signals(inherited: Inherited) -> None:
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        ignored = number in inherited.ignored_signals
+        signal.signal(number, signal.SIG_IGN if ignored else signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, inherited.signal_mask)

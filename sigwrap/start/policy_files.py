@@ -1,0 +1,108 @@
+"""Where policies come from: the shipped ones, and files. The only part that reads anything."""
+
+from __future__ import annotations
+
+import os
+import pkgutil
+from collections.abc import Mapping
+
+from sigwrap.errors import InternalError, PolicyError
+from sigwrap.policy.judge.rules import Policy
+from sigwrap.policy.language.document import MAX_TEXT_CHARACTERS, Source
+from sigwrap.policy.language.parse import parse_policy
+from sigwrap.policy.problems import nearest_word
+
+SHIPPED = ("agent-default", "agent-strict", "agent-observe", "ci")
+
+
+def load_policy(selector: str, *, variables: Mapping[str, str]) -> Policy:
+    """`selector`: the name of a shipped policy, or a file."""
+    return load_with_sources(selector, variables=variables)[0]
+
+
+def load_with_sources(
+    selector: str, *, variables: Mapping[str, str]
+) -> tuple[Policy, tuple[Source, ...]]:
+    """The texts that it was made of, too: the file first, then what it extends."""
+    sources = [read_source(selector)]
+
+    def find(base: str, source: Source) -> Source | None:
+        found = find_base(base, source)
+        if found is not None:
+            sources.append(found)
+        return found
+
+    policy = parse_policy(sources[0], variables=variables, find_base=find)
+    return policy, tuple(sources)
+
+
+def read_source(selector: str) -> Source:
+    if selector in SHIPPED:
+        return _shipped(selector)
+    source = _file(selector)
+    if source is None:
+        nearest = nearest_word(selector, SHIPPED)
+        meant = f"did you mean {nearest}? " if nearest else ""
+        raise PolicyError(
+            f"no policy or file called {selector}", f"{meant}shipped: {', '.join(SHIPPED)}"
+        )
+    return source
+
+
+def find_base(selector: str, source: Source) -> Source | None:
+    if selector in SHIPPED:
+        return _shipped(selector)
+    return _file(os.path.normpath(os.path.join(os.path.dirname(source.name), selector)))
+
+
+def host_variables(project_root: str) -> dict[str, str]:
+    """The built-in variables as this process sees them."""
+    values = {
+        "PROJECT_ROOT": _absolute(project_root),
+        "HOME": os.environ.get("HOME", ""),
+        "USER": os.environ.get("USER", ""),
+        "TMPDIR": os.environ.get("TMPDIR") or "/tmp",
+    }
+    # A policy is text. A byte that is none becomes what matches any one character in a glob.
+    return {
+        name: "".join("?" if _is_undecodable(each) else each for each in value)
+        for name, value in values.items()
+    }
+
+
+def _absolute(folder: str) -> str:
+    """Also where the current folder was removed."""
+    if os.path.isabs(folder):
+        return os.path.normpath(folder)
+    return os.path.normpath(os.path.join(os.readlink("/proc/self/cwd"), folder))
+
+
+def _is_undecodable(character: str) -> bool:
+    return "\ud800" <= character <= "\udfff"
+
+
+def _shipped(name: str) -> Source:
+    """Inside the package, through its loader (a zipapp has one), or beside it in a checkout."""
+    file = f"{name}.yaml"
+    try:
+        data = pkgutil.get_data("sigwrap", f"policies/{file}")
+    except OSError:
+        data = pkgutil.get_data("sigwrap", f"../policies/{file}")
+    if data is None:
+        raise InternalError(f"the shipped policy {name} can't be read")
+    return Source(name=file, text=data.decode())
+
+
+def _file(path: str) -> Source | None:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(4 * MAX_TEXT_CHARACTERS + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise PolicyError(f"{path}: can't be read: {error.strerror}") from error
+    try:
+        return Source(name=path, text=data.decode())
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise PolicyError(f"{path}:{line}: not UTF-8") from error
