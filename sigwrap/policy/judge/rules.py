@@ -96,6 +96,10 @@ class Limits(NamedTuple):
     def hold_at_forks(self) -> bool:
         return self.at_fork and bool(self.max_depth or self.max_children or self.max_processes)
 
+    @property
+    def count_at_execs(self) -> bool:
+        return not self.at_fork and bool(self.max_children or self.max_processes)
+
 
 class LoopWatch(NamedTuple):
     same_exec: int

@@ -8,17 +8,16 @@ import os
 import signal
 import struct
 
-from sigwrap.linux import pidfd, procfs, syscalls
+from sigwrap.calls import F_SETOWN_EX
+from sigwrap.linux import pidfd, procfs
 from sigwrap.linux.memory import Memory, Unreadable
-from sigwrap.linux.signals.call import Call
+from sigwrap.linux.signals.call import SignalCall
+from sigwrap.mediate.effects import SignalTarget
 from sigwrap.mediate.lineage import Process
-from sigwrap.run.signals.targets import Target
 
 
-def send(tid: int, sender: Process, call: Call, target: Target | None, number: int) -> None:
+def send(tid: int, sender: Process, call: SignalCall, target: SignalTarget, number: int) -> None:
     """Raises what the caller is to be told."""
-    if target is None:
-        raise ProcessLookupError(errno.ESRCH, "no target")
     _check_kernel_would_let(sender.pid, target.pid, number)
     held = pidfd.open_thread(target.thread) if target.thread else os.pidfd_open(target.pid)
     try:
@@ -39,7 +38,7 @@ def send(tid: int, sender: Process, call: Call, target: Target | None, number: i
         os.close(held)
 
 
-def set_owner(tid: int, sender: Process, call: Call, target: Target | None) -> None:
+def set_owner(tid: int, sender: Process, call: SignalCall, target: SignalTarget | None) -> None:
     """The kernel remembers who set it, and lets later signals through by that user's rights."""
     credentials = procfs.credentials(sender.pid)
     if credentials is None or credentials.effective_uid != os.geteuid():
@@ -55,21 +54,21 @@ def set_owner(tid: int, sender: Process, call: Call, target: Target | None) -> N
         number = target.thread or target.pid
     held = pidfd.duplicate(tid, call.descriptor)
     try:
-        fcntl.fcntl(held, syscalls.F_SETOWN_EX, struct.pack("<ii", call.owner_kind, number))
+        fcntl.fcntl(held, F_SETOWN_EX, struct.pack("<ii", call.owner_kind, number))
     finally:
         os.close(held)
 
 
-def is_still(target: Target | None) -> bool:
-    found = None if target is None else procfs.stat(target.pid)
-    return found is not None and target is not None and found.start_time == target.start_time
+def is_still(target: SignalTarget) -> bool:
+    found = procfs.stat(target.pid)
+    return found is not None and found.start_time == target.start_time
 
 
-def _has_its_thread(target: Target) -> bool:
+def _has_its_thread(target: SignalTarget) -> bool:
     return not target.thread or procfs.tgid(target.thread) == target.pid
 
 
-def _callers_info(tid: int, call: Call) -> bytes:
+def _callers_info(tid: int, call: SignalCall) -> bytes:
     if not call.info_at:
         return b""
     try:

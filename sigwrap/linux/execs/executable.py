@@ -13,11 +13,8 @@ import stat
 import time
 from collections.abc import Callable
 
-from sigwrap.linux.memory import Memory, Unreadable
-from sigwrap.linux.paths import AT_FDCWD, Caller, Place
-from sigwrap.linux.seccomp import Request, int32
-from sigwrap.linux.syscalls import AUDIT_ARCH_I386, NAMES
-from sigwrap.mediate.execs import (
+from sigwrap.calls import I386
+from sigwrap.linux.execs.script import (
     HEADER_BYTES,
     MAX_INTERPRETERS,
     NotExecutableFormat,
@@ -25,6 +22,9 @@ from sigwrap.mediate.execs import (
     interpreter_argv,
     shebang,
 )
+from sigwrap.linux.memory import Memory, Unreadable
+from sigwrap.linux.paths import AT_FDCWD, Caller, Place
+from sigwrap.linux.seccomp import Notification, int32
 from sigwrap.policy.judge.request import Program
 from sigwrap.policy.judge.wrappers import unwrap
 
@@ -42,7 +42,7 @@ _CTIME_GRAIN_NS = 100_000_000  # two writes within one tick of a coarse clock lo
 Inode = tuple[int, int]
 
 
-class WouldFail(Exception):
+class ExecRefused(Exception):
     """The kernel would refuse the exec; `errno` is what it would say."""
 
     def __init__(self, error: int) -> None:
@@ -50,10 +50,9 @@ class WouldFail(Exception):
         self.errno = error
 
 
-def is_check(request: Request) -> bool:
-    """Whether it asks (Linux 6.14) if the file could be executed, and nothing more."""
-    is_execveat = NAMES[request.arch][request.number] == "execveat"
-    return is_execveat and bool(request.argument4 & _AT_EXECVE_CHECK)
+def only_asks(notification: Notification, syscall: str) -> bool:
+    """Whether the call asks (Linux 6.14) if the file could be executed, and nothing more."""
+    return syscall == "execveat" and bool(notification.argument4 & _AT_EXECVE_CHECK)
 
 
 class Asked:
@@ -67,31 +66,29 @@ class Asked:
         "folder_fd",
         "path",
         "path_at",
-        "syscall",
         "truncated",
         "word_size",
     )
 
-    def __init__(self, request: Request) -> None:
-        """Raises Unreadable."""
-        self.syscall = NAMES[request.arch][request.number]
-        self.word_size = 4 if request.arch == AUDIT_ARCH_I386 else 8
-        if self.syscall == "execve":
+    def __init__(self, notification: Notification, syscall: str) -> None:
+        """Raises Unreadable, and ExecRefused."""
+        self.word_size = 4 if notification.arch == I386 else 8
+        if syscall == "execve":
             self.folder_fd, self.flags = AT_FDCWD, 0
-            self.path_at, self.argv_at = request.argument0, request.argument1
-            self.environment_at = request.argument2
+            self.path_at, self.argv_at = notification.argument0, notification.argument1
+            self.environment_at = notification.argument2
         else:
-            self.folder_fd, self.flags = int32(request.argument0), request.argument4
-            self.path_at, self.argv_at = request.argument1, request.argument2
-            self.environment_at = request.argument3
+            self.folder_fd, self.flags = int32(notification.argument0), notification.argument4
+            self.path_at, self.argv_at = notification.argument1, notification.argument2
+            self.environment_at = notification.argument3
         if self.word_size == 4:
             self.path_at &= 0xFFFFFFFF
             self.argv_at &= 0xFFFFFFFF
             self.environment_at &= 0xFFFFFFFF
-        with Memory(request.tid) as memory:
+        with Memory(notification.tid) as memory:
             self.path, cut = memory.string(self.path_at)
             if cut:
-                raise WouldFail(errno.ENAMETOOLONG)
+                raise ExecRefused(errno.ENAMETOOLONG)
             self.argv, self.truncated = memory.strings(self.argv_at, self.word_size, MATCHED_BYTES)
 
     def environment(self, tid: int) -> list[bytes] | None:
@@ -104,10 +101,10 @@ class Asked:
         return None if cut else found
 
 
-class Target:
-    """`programs` are what the policy judges, `here` those of them that this very exec would run;
-    `image` is the file whose code would run, and
-    `command_line` what it would see as its arguments (the start of it, where they were cut)."""
+class Executable:
+    """What an exec would run. `programs` are what the policy judges, `here` those of them that this
+    very exec would run; `image` is the file whose code would run, and `command_line` what it would
+    see as its arguments (the start of it, where they were cut)."""
 
     __slots__ = (
         "_caller",
@@ -132,7 +129,7 @@ class Target:
         cut: bool = False,
         search_path: Callable[[], bytes] | None = None,
     ) -> None:
-        """OSError and WouldFail carry what the kernel would say. Without `search_path`, wrappers
+        """OSError and ExecRefused carry what the kernel would say. Without `search_path`, wrappers
         are not looked into."""
         self._caller = caller
         self._fds: list[int] = []
@@ -143,7 +140,7 @@ class Target:
             self._resolve(path, argv, folder_fd, flags, search_path)
         except NotExecutableFormat as refusal:
             self.close()
-            raise WouldFail(errno.ENOEXEC) from refusal
+            raise ExecRefused(errno.ENOEXEC) from refusal
         except BaseException:
             self.close()
             raise
@@ -186,7 +183,7 @@ class Target:
             if script is None:
                 break
             if depth == MAX_INTERPRETERS:
-                raise WouldFail(errno.ELOOP)
+                raise ExecRefused(errno.ELOOP)
             argv = interpreter_argv(script, called, argv)
             called = script.interpreter
             fd = self._caller.open(called)
@@ -210,7 +207,7 @@ class Target:
         self._fds.append(fd)
         state = os.fstat(fd)
         if not stat.S_ISREG(state.st_mode) or not state.st_mode & 0o111:
-            raise WouldFail(errno.EACCES)
+            raise ExecRefused(errno.EACCES)
         return state
 
     def _program(self, fd: int, called: bytes, argv: list[bytes]) -> Program:
@@ -297,7 +294,7 @@ class Target:
 _headers: dict[tuple[int, int, int, int], bytes] = {}
 
 
-def resolve(tid: int, pid: int, asked: Asked, our_root: Place) -> Target:
+def resolve(tid: int, pid: int, asked: Asked, our_root: Place) -> Executable:
     """Raises Unreadable where the caller can't be looked into."""
 
     def search_path() -> bytes:
@@ -306,7 +303,7 @@ def resolve(tid: int, pid: int, asked: Asked, our_root: Place) -> Target:
                 return entry[5:]
         return _DEFAULT_PATH
 
-    return Target(
+    return Executable(
         _caller(tid, pid, our_root),
         asked.path,
         asked.argv,
@@ -319,17 +316,17 @@ def resolve(tid: int, pid: int, asked: Asked, our_root: Place) -> Target:
 
 def resolve_replacement(
     tid: int, pid: int, command: str, argv: list[bytes], our_root: Place
-) -> tuple[bytes, Target]:
+) -> tuple[bytes, Executable]:
     """Looked up along sigwrap's own PATH: the caller's is the caller's to choose."""
     caller = _caller(tid, pid, our_root)
     word = os.fsencode(command)
     folders = [b""] if b"/" in word else os.environb.get(b"PATH", _DEFAULT_PATH).split(b":")
-    failure: OSError | WouldFail = WouldFail(errno.ENOENT)
+    failure: OSError | ExecRefused = ExecRefused(errno.ENOENT)
     for folder in folders:
         path = os.path.join(folder, word)
         try:
-            return path, Target(caller, path, argv)
-        except (OSError, WouldFail) as missing:
+            return path, Executable(caller, path, argv)
+        except (OSError, ExecRefused) as missing:
             failure = missing
     raise failure
 

@@ -1,11 +1,12 @@
-"""Whom a number reaches, and what that is to the sender."""
+"""Which process a number names, and what that process is to the sender."""
 
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+from typing import Protocol
 
 from sigwrap.linux import pidns, procfs
+from sigwrap.mediate.effects import SignalTarget
 from sigwrap.mediate.lineage import (
     SIGWRAP_ITSELF,
     Process,
@@ -13,24 +14,23 @@ from sigwrap.mediate.lineage import (
     types_inside,
     types_outside,
 )
-from sigwrap.run.processes import Processes
 
 
-class Target(NamedTuple):
-    pid: int
-    start_time: int
-    comm: str
-    types: Types
-    thread: int = 0  # which one of its threads is meant, where one is
+class Table(Protocol):
+    """The processes of the session."""
+
+    command: Process | None
+
+    def target(self, number: int) -> Process | None: ...
 
 
 class Targets:
-    def __init__(self, processes: Processes, sigwrap_pids: frozenset[int]) -> None:
+    def __init__(self, processes: Table, sigwrap_pids: frozenset[int]) -> None:
         self._processes = processes
         self._sigwrap_pids = sigwrap_pids
         self._our_level = pidns.level(os.getpid())
 
-    def of_number(self, sender: Process, number: int) -> Target | None:
+    def of_number(self, sender: Process, number: int) -> SignalTarget | None:
         """`number` as the sender means it; None where there is nobody."""
         if number == sender.pid and self._shares_our_numbers(sender):
             return self._inside(sender, sender)
@@ -41,7 +41,7 @@ class Targets:
             number = translated
         return self.of_pid(sender, number)
 
-    def of_pid(self, sender: Process, pid: int) -> Target | None:
+    def of_pid(self, sender: Process, pid: int) -> SignalTarget | None:
         if pid in self._sigwrap_pids:
             return self._outside(sender, pid, SIGWRAP_ITSELF)
         process = self._processes.target(pid)
@@ -54,7 +54,7 @@ class Targets:
             return self._outside(sender, tgid, SIGWRAP_ITSELF)
         return self._outside(sender, tgid, None)
 
-    def of_group(self, sender: Process, number: int) -> list[Target]:
+    def of_group(self, sender: Process, number: int) -> list[SignalTarget]:
         """0 for the sender's own group."""
         if number == 0:
             found = procfs.stat(sender.pid)
@@ -65,7 +65,7 @@ class Targets:
             group = pidns.group(sender.pid, number)
         return [] if group is None else self.of_group_led_by(sender, group)
 
-    def of_group_led_by(self, sender: Process, group: int) -> list[Target]:
+    def of_group_led_by(self, sender: Process, group: int) -> list[SignalTarget]:
         members = [
             pid
             for pid in procfs.all_pids()
@@ -85,16 +85,16 @@ class Targets:
             sender.pid_namespace = pidns.level(sender.pid)
         return sender.pid_namespace == self._our_level
 
-    def _inside(self, sender: Process, process: Process) -> Target:
+    def _inside(self, sender: Process, process: Process) -> SignalTarget:
         refresh_comm(process)
-        return Target(
+        return SignalTarget(
             pid=process.pid,
             start_time=process.start_time,
             comm=process.comm,
             types=types_inside(sender, process, self._processes.command),
         )
 
-    def _outside(self, sender: Process, pid: int, types: Types | None) -> Target | None:
+    def _outside(self, sender: Process, pid: int, types: Types | None) -> SignalTarget | None:
         found = procfs.stat(pid)
         if found is None:
             return None
@@ -103,7 +103,7 @@ class Targets:
                 is_system=pid == 1 or found.is_kernel_thread,
                 same_user=_same_user(sender.pid, pid),
             )
-        return Target(pid=pid, start_time=found.start_time, comm=found.comm, types=types)
+        return SignalTarget(pid=pid, start_time=found.start_time, comm=found.comm, types=types)
 
 
 def refresh_comm(process: Process) -> None:

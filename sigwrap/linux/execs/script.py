@@ -1,14 +1,9 @@
-"""What an exec comes down to, as the kernel would work it out: scripts, arguments, events."""
+"""A script's first line, and the arguments of its interpreter, as the kernel works them out."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import NamedTuple
-
-from sigwrap.events import Payload
-from sigwrap.mediate.masking import masked
-from sigwrap.policy.judge.request import CommandRedirect, CommandRequest, Decision
 
 HEADER_BYTES = 256  # BINPRM_BUF_SIZE
 MAX_INTERPRETERS = 5  # the kernel says ELOOP to a sixth
@@ -55,50 +50,3 @@ def interpreter_argv(script: Shebang, called: bytes, argv: Sequence[bytes]) -> l
 def command_line(argv: Sequence[bytes]) -> bytes:
     """What /proc/PID/cmdline shows of a fresh image; Linux makes an empty argv `[""]`."""
     return b"\0".join(argv) + b"\0"
-
-
-def replacement_argv(redirect: CommandRedirect, argv: Sequence[str]) -> list[bytes]:
-    name = redirect.command.rpartition("/")[2]
-    rest = argv[1:] if redirect.append_args else ()
-    return [os.fsencode(word) for word in (name, *redirect.args, *rest)]
-
-
-def exec_payload(
-    request: CommandRequest,
-    decision: Decision,
-    *,
-    asked_path: str,
-    syscall: str,
-    cwd: str,
-    comm: str,
-    ppid: int,
-    verified: bool,
-) -> Payload:
-    """`verified`: that it will be; the event comes first. If that fails, another one says so."""
-    main = request.programs[0]
-    argv = masked(main.argv)
-    payload: Payload = {
-        "path": asked_path,
-        "argv": argv,
-        "cwd": cwd,
-        "comm": comm,
-        "ppid": ppid,
-        "depth": request.depth,
-        "decision": decision.action.value,
-        "rule_name": decision.rule,
-        "reason": decision.reason,
-        "syscall": syscall,
-        "truncated": request.truncated,
-        "traced": request.traced,
-        "verified": verified,
-    }
-    if len(request.programs) > 1 or main.path != asked_path:
-        payload["programs"] = [
-            {
-                "path": each.path,
-                "name": each.name,
-                "argv": argv if each.argv is main.argv else masked(each.argv),
-            }
-            for each in request.programs
-        ]
-    return payload

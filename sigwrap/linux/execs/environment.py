@@ -17,7 +17,6 @@ from collections.abc import Mapping, Sequence
 from sigwrap.linux import ptrace
 from sigwrap.linux.memory import Memory
 from sigwrap.policy.judge.request import CommandRedirect, Via
-from sigwrap.start import onefile
 
 _HOST_VALUE = re.compile(r"\$\{SIGWRAP_HOST:(\w+)\}")
 _KEY_NAME = b"SIGWRAP_KEY"  # whoever has it can write the log anew
@@ -37,11 +36,12 @@ class NoHostValue(Exception):
         self.name = name
 
 
-def variables_for(redirect: CommandRedirect, session: bytes) -> Variables:
+def variables_for(
+    redirect: CommandRedirect, host: Mapping[bytes, bytes], session: bytes
+) -> Variables:
     """`via: stub` takes nothing from the caller, whose LD_PRELOAD would read along: it gets
-    sigwrap's own environment. Raises NoHostValue."""
-    host = onefile.original_environment(dict(os.environb))
-    host.pop(_KEY_NAME, None)
+    sigwrap's own environment, which is `host`. Raises NoHostValue."""
+    host = {name: value for name, value in host.items() if name != _KEY_NAME}
     base = host if redirect.via is Via.STUB else {}
     if base and session:
         base = {**base, b"SIGWRAP_SESSION": session}

@@ -86,7 +86,7 @@ def event_type(decision: Decision, *, approved: bool = False) -> str:
     return _EVENT_TYPES[decision.action]
 
 
-def event_payload(attempt: Attempt, decision: Decision, evaluation_us: int) -> Payload:
+def event_payload(attempt: Attempt, decision: Decision) -> Payload:
     redirected = decision.action is Action.REDIRECT
     number = decision.redirect_signal if redirected else attempt.signal
     words = _words(attempt.target_types)
@@ -105,7 +105,6 @@ def event_payload(attempt: Attempt, decision: Decision, evaluation_us: int) -> P
         "original_signal": attempt.signal,
         "platform": "linux",
         "syscall": attempt.syscall,
-        "evaluation_us": evaluation_us,
     }
 
 
