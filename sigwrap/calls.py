@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import errno
 from enum import Enum
-from typing import NamedTuple
+
+from sigwrap.tuples import NamedTuple
 
 X86_64 = 0xC000003E  # AUDIT_ARCH_X86_64
 I386 = 0x40000003  # AUDIT_ARCH_I386, which a 64-bit program reaches by int 0x80

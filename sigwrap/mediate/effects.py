@@ -18,13 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from enum import Enum, IntEnum
-from typing import Any, NamedTuple
+from typing import Any
 
 from sigwrap.events import Payload
 from sigwrap.mediate.lineage import Process, Types
 from sigwrap.mediate.questions import Question
 from sigwrap.mediate.run_end import LimitReached
 from sigwrap.policy.judge.request import CommandRedirect
+from sigwrap.tuples import NamedTuple
 
 Mediation = Generator["Effect", Any, None]
 Judgement = Generator["Effect", Any, bool]  # a part of one, which says whether to go on

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from sigwrap.events import Payload
 from sigwrap.mediate.effects import (
@@ -51,6 +50,7 @@ from sigwrap.policy.judge.request import (
     Decision,
     Program,
 )
+from sigwrap.tuples import NamedTuple
 
 _SHOWN_CHARACTERS = 1000
 _NOT_DUMPABLE = "the caller may not be looked into: it, or its program's file, forbids reading"
@@ -70,7 +70,7 @@ class ExecFacts(NamedTuple):
     here: tuple[Program, ...]  # those of them that this very exec would run
     readable: bool  # what would be loaded may be read, so it can be verified
     crowd: Crowd
-    stub_rule: str | None = None  # of a stub's child at the exec that was decided for its stub
+    stub_rule: str | None  # of a stub's child at the exec that was decided for its stub
 
 
 class Unseen(NamedTuple):
@@ -243,6 +243,7 @@ class ExecMediator:
             here=(),
             readable=True,
             crowd=Crowd(0, 0),
+            stub_rule=None,
         )
         decision = Decision(action=Action.DENY, rule="builtin:unreadable", reason=unseen.reason)
         yield Record("exec_denied", exec_payload(facts, decision, verified=False))

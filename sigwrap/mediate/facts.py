@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from sigwrap.tuples import NamedTuple
 
 
 class WouldFail(NamedTuple):

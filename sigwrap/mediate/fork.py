@@ -9,7 +9,6 @@ No fork is answered during a count, so no process can hide from it by forking.
 from __future__ import annotations
 
 import errno
-from typing import NamedTuple
 
 from sigwrap.mediate.effects import (
     ContinueFork,
@@ -27,6 +26,7 @@ from sigwrap.mediate.effects import (
 from sigwrap.mediate.headcount import Headcount
 from sigwrap.mediate.lineage import Process
 from sigwrap.policy.judge.rules import Limits
+from sigwrap.tuples import NamedTuple
 
 _COUNTED_FOR_S = 60.0
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import errno
-from typing import NamedTuple
 
 from sigwrap.calls import X32_BIT
 from sigwrap.mediate.effects import Fail, Mediation, Record
+from sigwrap.tuples import NamedTuple
 
 
 class UnknownCall(NamedTuple):

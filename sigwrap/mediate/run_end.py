@@ -19,10 +19,10 @@ from __future__ import annotations
 
 import errno
 from enum import Enum
-from typing import NamedTuple
 
 from sigwrap import status
 from sigwrap.policy.judge.signals import signal_name
+from sigwrap.tuples import NamedTuple
 
 _LEFTOVERS_GRACE_S = 2.0
 
@@ -149,6 +149,9 @@ class RunEnd:
         return self._ended is not None
 
     def on(self, happening: Happening) -> tuple[Step, ...]:
+        if isinstance(happening, Interrupted):
+            # It may be heard of when all is over, and is why COMMAND ended all the same.
+            self._interrupted = True
         if self._state is _State.OVER:
             return ()
         match happening:
@@ -158,7 +161,6 @@ class RunEnd:
             case CommandEnded():
                 return self._command_ended(happening)
             case Interrupted():
-                self._interrupted = True
                 return (StopAsking("sigwrap was interrupted"),)
             case LimitReached():
                 return self._limit_reached(happening)

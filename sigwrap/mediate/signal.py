@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import errno
 from enum import Enum
-from typing import NamedTuple
 
 from sigwrap.mediate import signal_rules
 from sigwrap.mediate.effects import (
@@ -36,6 +35,7 @@ from sigwrap.mediate.signal_rules import Attempt
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import Action, Decision, TargetType
 from sigwrap.policy.judge.signals import signal_name
+from sigwrap.tuples import NamedTuple
 
 _COUNTED_FOR_S = 1.0
 
@@ -98,7 +98,7 @@ class SignalFacts(NamedTuple):
     how: How
     aim: Aim
     correlation: str  # the same for all members of a group
-    stub_may_signal: tuple[int, ...] = ()  # of a stub: the pids of its command and itself
+    stub_may_signal: tuple[int, ...]  # of a stub: the pids of its command and itself
 
 
 class _Judged(NamedTuple):
@@ -139,14 +139,15 @@ class SignalMediator:
                 yield Fail(error, Unrecorded.NOTHING_HAPPENS)
 
     def _judge(self, facts: SignalFacts, target: SignalTarget) -> _Judged:
+        sender = facts.sender
         attempt = Attempt(
-            syscall=facts.syscall,
-            signal=facts.signal,
-            sender_pid=facts.sender.pid,
-            sender_comm=facts.sender.comm,
-            target_pid=target.pid,
-            target_comm=target.comm,
-            target_types=target.types,
+            facts.syscall,
+            facts.signal,
+            sender.pid,
+            sender.comm,
+            target.pid,
+            target.comm,
+            target.types,
         )
         if facts.how is How.NUMBER and target.pid in facts.stub_may_signal:
             decision = signal_rules.OF_A_STUB
@@ -298,15 +299,8 @@ def _deny_unaimed(facts: SignalFacts, decision: Decision) -> Mediation:
 
 
 def _unaimed(facts: SignalFacts) -> Attempt:
-    return Attempt(
-        syscall=facts.syscall,
-        signal=facts.signal,
-        sender_pid=facts.sender.pid,
-        sender_comm=facts.sender.comm,
-        target_pid=None,
-        target_comm="",
-        target_types=frozenset(),
-    )
+    sender = facts.sender
+    return Attempt(facts.syscall, facts.signal, sender.pid, sender.comm, None, "", frozenset())
 
 
 def _event(attempt: Attempt, decision: Decision, *, approved: bool = False) -> Record:

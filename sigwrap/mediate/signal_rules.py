@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from sigwrap.events import Payload
 from sigwrap.mediate.lineage import Types
 from sigwrap.policy.judge.engine import Engine
@@ -16,6 +14,7 @@ from sigwrap.policy.judge.request import (
 )
 from sigwrap.policy.judge.rules import PidRange, ProcessPattern
 from sigwrap.policy.judge.signals import ALL, GROUPS, signal_name
+from sigwrap.tuples import NamedTuple
 
 PROTECTS_SIGWRAP = Decision(
     action=Action.DENY, rule="builtin:sigwrap", reason="nobody inside signals or traces sigwrap"

@@ -79,14 +79,9 @@ class Signals:
         started_ns = time.perf_counter_ns()
         refresh_comm(sender)
         call, aim = self._look(notification, sender, syscall)
+        own_targets = self._recordings.own_targets(sender)
         facts = SignalFacts(
-            sender=sender,
-            syscall=syscall,
-            signal=call.signal,
-            how=call.how,
-            aim=aim,
-            correlation=str(notification.id),
-            stub_may_signal=self._recordings.own_targets(sender),
+            sender, syscall, call.signal, call.how, aim, str(notification.id), own_targets
         )
         steps = self._mediator.mediate(facts)
         hands = _SignalHands(call)

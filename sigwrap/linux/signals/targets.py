@@ -87,12 +87,8 @@ class Targets:
 
     def _inside(self, sender: Process, process: Process) -> SignalTarget:
         refresh_comm(process)
-        return SignalTarget(
-            pid=process.pid,
-            start_time=process.start_time,
-            comm=process.comm,
-            types=types_inside(sender, process, self._processes.command),
-        )
+        types = types_inside(sender, process, self._processes.command)
+        return SignalTarget(process.pid, process.start_time, process.comm, types, 0)
 
     def _outside(self, sender: Process, pid: int, types: Types | None) -> SignalTarget | None:
         found = procfs.stat(pid)

@@ -193,16 +193,16 @@ class Execs:
         if expected is not None and expected.is_of(asked.path, asked.argv, asked.truncated):
             hands.expected = expected
         return ExecFacts(
-            process=process,
-            syscall=syscall,
-            path=os.fsdecode(asked.path),
-            cwd=_cwd(tid),
-            truncated=asked.truncated,
-            programs=executable.programs,
-            here=executable.here,
-            readable=executable.readable,
-            crowd=self._crowd(process),
-            stub_rule=None if hands.expected is None else hands.expected.rule,
+            process,
+            syscall,
+            os.fsdecode(asked.path),
+            _cwd(tid),
+            asked.truncated,
+            executable.programs,
+            executable.here,
+            executable.readable,
+            self._crowd(process),
+            None if hands.expected is None else hands.expected.rule,
         )
 
     def _crowd(self, process: Process) -> Crowd:
