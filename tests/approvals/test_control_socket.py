@@ -13,7 +13,9 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
-from harness import NOBODY, PATIENCE_S, PYTHON, UNDER_TEST, Sigwrap, reader
+
+from tests.support.harness import NOBODY, PYTHON, UNDER_TEST, Sigwrap
+from tests.support.waiting import PATIENCE_S, reader
 
 Make = Callable[..., Any]
 

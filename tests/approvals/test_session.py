@@ -6,7 +6,9 @@ import subprocess
 import time
 
 import pytest
-from harness import PATIENCE_S, PYTHON, UNDER_TEST, Sigwrap, await_that, reader
+
+from tests.support.harness import PYTHON, UNDER_TEST, Sigwrap
+from tests.support.waiting import PATIENCE_S, await_that, reader
 
 POLICY = """
 version: 1

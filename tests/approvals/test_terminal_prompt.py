@@ -8,10 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from harness import PYTHON, Terminal, await_that
 
 from sigwrap.linux import procfs
 from sigwrap.linux.terminal_readers import waits_for_input
+from tests.support.harness import PYTHON
+from tests.support.terminal import Terminal
+from tests.support.waiting import await_that
 
 Make = Callable[..., Any]
 

@@ -12,10 +12,13 @@ import sys
 import time
 
 import pytest
-from harness import PATIENCE_S, PYTHON, Sigwrap, await_state, script, tree
 
-from policies import policy
 from sigwrap.linux import procfs
+from tests.support.harness import PYTHON, Sigwrap
+from tests.support.policies import policy
+from tests.support.processes import tree
+from tests.support.programs import script
+from tests.support.waiting import PATIENCE_S, await_state
 
 TRANSFER_MB = int(os.environ.get("SIGWRAP_TRANSFER_MB", "1"))
 TRANSFER_S = PATIENCE_S + TRANSFER_MB / 20
@@ -23,9 +26,9 @@ BLOCK = bytes(range(256)) * 4096  # 1 MiB, every byte value
 
 
 @pytest.fixture(params=["exec", "stub"])
-def standing_in(wrapped: Sigwrap, request: pytest.FixtureRequest) -> Sigwrap:
+def standing_in(as_user: Sigwrap, request: pytest.FixtureRequest) -> Sigwrap:
     """`tool` becomes `replacement`, `more` becomes `less`, and so on; arguments are kept."""
-    folder = wrapped.folder
+    folder = as_user.folder
     script(folder, "tool", "#!/bin/sh\necho the original\n")
     script(folder, "replacement", '#!/bin/sh\neval "$1"\n')
     rules = "".join(
@@ -35,8 +38,8 @@ def standing_in(wrapped: Sigwrap, request: pytest.FixtureRequest) -> Sigwrap:
         for name, command in {"tool": f"{folder}/replacement", "more": "less"}.items()
     )
     policy(folder, rules + "\n")
-    wrapped.policy = str(folder / "policy.yaml")
-    return wrapped
+    as_user.policy = str(folder / "policy.yaml")
+    return as_user
 
 
 @pytest.mark.parametrize("status", [0, 1, 42, 126, 127, 255])

@@ -9,9 +9,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from harness import PYTHON, Sigwrap, script
 
-from policies import policy
+from tests.support.harness import PYTHON, Sigwrap
+from tests.support.policies import policy
+from tests.support.programs import script
 
 BUSYBOX = shutil.which("busybox")
 TRY = """
@@ -78,8 +79,8 @@ DETOURS = {
 
 
 @pytest.fixture
-def placed(wrapped: Sigwrap, compiled: Path) -> Sigwrap:
-    folder = wrapped.folder
+def placed(as_user: Sigwrap, compiled: Path) -> Sigwrap:
+    folder = as_user.folder
     shutil.copy(compiled / "first", folder / "bad")
     shutil.copy(compiled / "first", folder / "copy")
     (folder / "link").symlink_to("bad")
@@ -95,7 +96,7 @@ def placed(wrapped: Sigwrap, compiled: Path) -> Sigwrap:
   - {{name: by-content, commands: ["*"], sha256: ["{digest}"], decision: deny}}
 """
     policy(folder, rules)
-    return wrapped
+    return as_user
 
 
 def _run(placed: Sigwrap, text: str, *words: str) -> list[str]:
@@ -137,30 +138,30 @@ def test_by_the_loader(placed: Sigwrap) -> None:
         "['/usr/bin/env', '-S', {busybox!r} + ' sh -c ran']",
     ],
 )
-def test_a_shell_in_busybox(wrapped: Sigwrap, detour: str) -> None:
-    (wrapped.folder / "sh").symlink_to(str(BUSYBOX))
+def test_a_shell_in_busybox(as_user: Sigwrap, detour: str) -> None:
+    (as_user.folder / "sh").symlink_to(str(BUSYBOX))
     rules = "\n  - {name: no-shell, commands: [sh, ash], decision: deny}\n"
     words = detour.format(busybox=BUSYBOX)
     text = f"words = {words}\nprint(attempt(lambda: os.execv(words[0], words)))\n"
-    policy(wrapped.folder, rules)
-    assert _run(wrapped, text) == ["13"]
-    assert wrapped.sealed_events("exec_denied")[0].payload["rule_name"] == "no-shell"
+    policy(as_user.folder, rules)
+    assert _run(as_user, text) == ["13"]
+    assert as_user.sealed_events("exec_denied")[0].payload["rule_name"] == "no-shell"
 
 
-def test_a_program_that_executes_itself(wrapped: Sigwrap) -> None:
+def test_a_program_that_executes_itself(as_user: Sigwrap) -> None:
     """/proc/self/exe is the caller's, not sigwrap's."""
     python = os.path.realpath(PYTHON[0])
     name = Path(python).name
     rules = f"""
   - {{name: again, commands: ["{name}"], args_patterns: ["^print..again..$"], decision: deny}}
 """
-    policy(wrapped.folder, rules)
+    policy(as_user.folder, rules)
     text = """
 for path in ("/proc/self/exe", "/proc/thread-self/exe", f"/proc/{os.getpid()}/exe"):
     print(attempt(lambda: os.execv(path, ["x", "-c", "print('again')"])), flush=True)
     print(attempt(lambda: os.execv(path, ["x", "-I", "-S", "-c", "print(4)"])), flush=True)
 """
-    assert _run(wrapped, text) == ["13", "4", "0"] * 3
+    assert _run(as_user, text) == ["13", "4", "0"] * 3
 
 
 def _may_unshare() -> bool:

@@ -8,9 +8,10 @@ import shlex
 from pathlib import Path
 
 import pytest
-from harness import PATIENCE_S, PYTHON, REFUSED, Sigwrap, reader
 
-from policies import policy
+from tests.support.harness import PYTHON, REFUSED, Sigwrap
+from tests.support.policies import policy
+from tests.support.waiting import PATIENCE_S, reader
 
 WAYS = ["execve", "thread", "readonly", "spawn", "vfork", "execveat", "dirfd", "procfd", "devfd"]
 FEW_OF_OUR_OWN = 48
@@ -18,17 +19,17 @@ ORIGINAL_SAYS = "only-ls-would-say-this"
 
 
 @pytest.fixture(params=["exec", "stub"])
-def redirecting(wrapped: Sigwrap, compiled: Path, request: pytest.FixtureRequest) -> Sigwrap:
+def redirecting(as_user: Sigwrap, compiled: Path, request: pytest.FixtureRequest) -> Sigwrap:
     """/bin/ls, a path that is shorter than any replacement's, becomes a program that needs no
     descriptor and no memory to speak of."""
-    (wrapped.folder / ORIGINAL_SAYS).touch()
+    (as_user.folder / ORIGINAL_SAYS).touch()
     rules = f"""
   - {{name: r, commands: [ls], decision: redirect,
      redirect_to: {{command: {compiled}/first, args: [replaced], append_args: true,
                    via: {request.param}}}}}
 """
-    policy(wrapped.folder, rules)
-    return wrapped
+    policy(as_user.folder, rules)
+    return as_user
 
 
 def _run(subject: Sigwrap, *words: str, **options: object) -> tuple[int, str, str]:

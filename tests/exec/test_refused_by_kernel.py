@@ -7,9 +7,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from harness import PYTHON, Sigwrap
 
-from policies import policy
+from tests.support.harness import PYTHON, Sigwrap
+from tests.support.policies import policy
 
 ALLOW = " []\n"
 
@@ -173,15 +173,15 @@ def _outcomes(stdout: bytes) -> list[str]:
     return stdout.decode().splitlines()
 
 
-def test_the_same_as_without_sigwrap(wrapped: Sigwrap, compiled: Path) -> None:
-    native_folder, folder = wrapped.folder / "native", wrapped.folder / "here"
-    name = policy(wrapped.folder, ALLOW)
+def test_the_same_as_without_sigwrap(as_user: Sigwrap, compiled: Path) -> None:
+    native_folder, folder = as_user.folder / "native", as_user.folder / "here"
+    name = policy(as_user.folder, ALLOW)
     line = (*PYTHON, "-c", CASES, str(compiled / "first"))
     for each in (native_folder, folder):
-        wrapped.native("mkdir", str(each))
-    native = wrapped.native(*line, cwd=native_folder)
+        as_user.native("mkdir", str(each))
+    native = as_user.native(*line, cwd=native_folder)
     assert native.returncode == 0, native.stderr
-    done = wrapped.run("-p", name, "--", *line, cwd=folder)
+    done = as_user.run("-p", name, "--", *line, cwd=folder)
     assert done.returncode == 0, done.stderr
     assert done.stderr == native.stderr == b""
     assert _outcomes(done.stdout) == _outcomes(native.stdout)
@@ -189,7 +189,7 @@ def test_the_same_as_without_sigwrap(wrapped: Sigwrap, compiled: Path) -> None:
 
     refused = [each for each in _outcomes(native.stdout) if each.endswith(": 7")]
     assert len(refused) > 40
-    events = wrapped.sealed_events("exec_allowed", "exec_failed", "process_exited")
+    events = as_user.sealed_events("exec_allowed", "exec_failed", "process_exited")
     by_process = Counter((event.pid, event.type) for event in events)
     for event in events:
         if event.type == "process_exited" and event.payload["exit_code"] == 7:
@@ -197,13 +197,13 @@ def test_the_same_as_without_sigwrap(wrapped: Sigwrap, compiled: Path) -> None:
             let_through = by_process[event.pid, "exec_allowed"]
             assert let_through == by_process[event.pid, "exec_failed"]
             assert event.payload["comm"].startswith("python")
-    assert not wrapped.sealed_events("exec_verification_failed")
+    assert not as_user.sealed_events("exec_verification_failed")
 
 
 @pytest.mark.parametrize("how", ["redirected", "brokered"])
-def test_a_replacement_that_the_kernel_refuses(wrapped: Sigwrap, compiled: Path, how: str) -> None:
+def test_a_replacement_that_the_kernel_refuses(as_user: Sigwrap, compiled: Path, how: str) -> None:
     """It is the log that says why; the caller may go on and exec something else."""
-    broken = wrapped.folder / "broken"
+    broken = as_user.folder / "broken"
     broken.write_text("neither a script nor a program")
     broken.chmod(0o755)
     via = "exec" if how == "redirected" else "stub"
@@ -211,8 +211,8 @@ def test_a_replacement_that_the_kernel_refuses(wrapped: Sigwrap, compiled: Path,
   - {{name: r, commands: [ls], decision: redirect, redirect_to: {{command: {broken}, via: {via}}}}}
 """
     text = f"{compiled}/call execve /bin/ls; echo $?; /bin/echo after"
-    done = wrapped.run("-p", policy(wrapped.folder, rules), "--", "sh", "-c", text)
+    done = as_user.run("-p", policy(as_user.folder, rules), "--", "sh", "-c", text)
     assert done.stdout == b"errno 13\n77\nafter\n"
-    (event,) = wrapped.sealed_events("exec_failed")
+    (event,) = as_user.sealed_events("exec_failed")
     payload = event.payload
     assert (payload["path"], payload["error"]) == (str(broken), "ENOEXEC")

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import EXECS, PYTHON, Sigwrap, compile_c, script
+
+from tests.support.harness import EXECS, PYTHON, Sigwrap
+from tests.support.programs import script
 
 
 def needs(program: str) -> pytest.MarkDecorator:
@@ -256,30 +258,8 @@ git stash list; git rebase -q --exec true HEAD~1; git status --short
     _same(sigwrap, "sh", "-c", text, env=env)
 
 
-THREAD_EXEC = r"""
-#include <pthread.h>
-#include <stdio.h>
-#include <unistd.h>
-#include <sys/wait.h>
-static void *go(void *words) {
-    execv("/bin/sh", words);
-    _exit(99);
-}
-int main(int count, char **words) {
-    char *argv[] = {"sh", "-c", "echo from a thread; exit 5", 0};
-    if (count > 1 && fork() != 0) { int status; wait(&status); return WEXITSTATUS(status); }
-    pthread_t thread, others[4];
-    for (int i = 0; i < 4; i++) pthread_create(&others[i], 0, (void *(*)(void *))pause, 0);
-    pthread_create(&thread, 0, go, argv);
-    pthread_join(thread, 0);
-    return 98;
-}
-"""
-
-
-@needs("gcc")
-def test_exec_from_a_thread_that_is_not_the_leader(sigwrap: Sigwrap) -> None:
-    program = compile_c(sigwrap.folder, "thread", THREAD_EXEC, "-pthread")
+def test_exec_from_a_thread_that_is_not_the_leader(sigwrap: Sigwrap, compiled: Path) -> None:
+    program = str(compiled / "thread_exec")
     _same(sigwrap, program, status=5)
     command = sigwrap.events("session_started")[0].payload["command_pid"]
     assert [event.pid for event in sigwrap.events(*EXECS)] == [command, command]

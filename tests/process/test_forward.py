@@ -9,20 +9,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from harness import (
-    EXECS,
-    PATIENCE_S,
-    PYTHON,
-    REFUSED,
-    UNDER_TEST,
-    Sigwrap,
-    Watch,
-    await_key_taken,
-    await_state,
-    children,
-    reader,
-    tree,
-)
+
+from tests.support.harness import EXECS, PYTHON, REFUSED, UNDER_TEST, Sigwrap
+from tests.support.processes import await_key_taken, children, tree
+from tests.support.waiting import PATIENCE_S, Watch, await_state, reader
 
 STUBBORN = "import signal, os; [signal.signal(n, signal.SIG_IGN) for n in (1, 2, 3, 15)]"
 

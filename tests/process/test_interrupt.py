@@ -10,29 +10,23 @@ import socket
 import time
 
 import pytest
-from harness import (
-    EXECS,
-    IS_BINARY,
-    PATIENCE_S,
-    PYTHON,
-    Late,
-    Pipe,
-    Reader,
-    Roles,
-    Sigwrap,
-    Watch,
-    await_end,
-    await_key_taken,
-    await_state,
-    await_that,
-    children,
-    reader,
-    script,
-    tree,
-)
 
 from sigwrap.errors import SigwrapError
 from sigwrap.linux import procfs
+from tests.support.harness import EXECS, IS_BINARY, PYTHON, Sigwrap
+from tests.support.processes import Roles, await_key_taken, children, tree
+from tests.support.programs import script
+from tests.support.waiting import (
+    PATIENCE_S,
+    Late,
+    Pipe,
+    Reader,
+    Watch,
+    await_end,
+    await_state,
+    await_that,
+    reader,
+)
 
 INTERRUPTED = 130
 AT_ONCE_S = 0.5

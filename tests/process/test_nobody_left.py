@@ -8,21 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from harness import (
-    IS_BINARY,
-    PATIENCE_S,
-    PYTHON,
-    REFUSED,
-    Pipe,
-    Roles,
-    Sigwrap,
-    Watch,
-    await_state,
-    await_that,
-    reader,
-    script,
-    tree,
-)
+
+from tests.support.harness import IS_BINARY, PYTHON, REFUSED, Sigwrap
+from tests.support.processes import Roles, tree
+from tests.support.programs import script
+from tests.support.waiting import PATIENCE_S, Pipe, Watch, await_state, await_that, reader
 
 # Children of every kind, each of which says that it is there; all ignore what they can.
 TREE = """

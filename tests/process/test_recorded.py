@@ -7,27 +7,16 @@ import random
 import re
 import shutil
 import signal
-import tempfile
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import (
-    EXECS,
-    PATIENCE_S,
-    PYTHON,
-    REFUSED,
-    Reader,
-    Roles,
-    Sigwrap,
-    compile_c,
-    reader,
-    script,
-)
 
-needs_gcc = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+from tests.support.harness import EXECS, PYTHON, REFUSED, Sigwrap
+from tests.support.processes import Roles
+from tests.support.programs import script
+from tests.support.waiting import PATIENCE_S, Reader, reader
 
 
 @pytest.fixture
@@ -354,56 +343,9 @@ done.join()
 
 # Other ABIs
 
-I386 = r"""
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include <signal.h>
-static long call32(long nr, long a, long b, long c) {
-    long result;
-    __asm__ volatile("int $0x80" : "=a"(result) : "a"(nr), "b"(a), "c"(b), "d"(c)
-                     : "memory", "r8", "r9", "r10", "r11");
-    return (int)result;
-}
-int main(void) {
-    char *low = mmap(0, 4096, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
-    if (low == MAP_FAILED) return 77;
-    if (call32(20, 0, 0, 0) != getpid()) return 78; /* getpid: no i386 ABI here */
-    signal(SIGUSR1, SIG_IGN);
-    printf("kill %ld\n", call32(37, getpid(), SIGUSR1, 0));
-    printf("question %ld\n", call32(37, getpid(), 0, 0));
-    printf("tkill %ld\n", call32(238, getpid(), SIGUSR1, 0));
-    printf("tgkill %ld\n", call32(270, getpid(), getpid(), SIGUSR1));
-    printf("setown %ld\n", call32(55, 0, 8, getpid()));
-    printf("setown64 %ld\n", call32(221, 0, 8, getpid()));
-    printf("setsig64 %ld\n", call32(221, 0, 10, SIGUSR1));
-    fflush(stdout);
-    strcpy(low, "/bin/echo");
-    strcpy(low + 100, "by int 0x80");
-    unsigned *argv = (unsigned *)(low + 200);
-    argv[0] = (unsigned)(unsigned long)low;
-    argv[1] = (unsigned)(unsigned long)(low + 100);
-    argv[2] = 0;
-    if (fork() == 0) _exit(call32(11, (long)low, (long)argv, (long)(argv + 2)) ? 9 : 8);
-    int status;
-    wait(&status);
-    if (fork() == 0) {
-        __asm__ volatile("int $0x80" : : "a"(358), "b"(-100), "c"(low), "d"(argv),
-                         "S"(argv + 2), "D"(0) : "memory");
-        _exit(9);
-    }
-    wait(&status);
-    return 0;
-}
-"""
 
-
-@needs_gcc
-def test_the_i386_door(sigwrap: Sigwrap, tmp_path: Path) -> None:
-    program = compile_c(tmp_path, "i386", I386)
+def test_the_i386_door(sigwrap: Sigwrap, compiled: Path) -> None:
+    program = str(compiled / "i386")
     native = sigwrap.native(program)
     if native.returncode in (77, 78) or native.returncode < 0:
         pytest.skip("no i386 ABI on this kernel")
@@ -453,80 +395,11 @@ os.wait()
 
 # SIGKILL of the supervisor, at any moment
 
-STORM = r"""
-#define _GNU_SOURCE
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
-/* Says what took effect after it took effect. One write each, shorter than PIPE_BUF. */
-static void say(const char *what, int pid, int value) {
-    char line[64];
-    int size = snprintf(line, sizeof line, "%s %d %d\n", what, pid, value);
-    if (write(1, line, size) != size) _exit(1);
-}
-static void receive(void) {
-    sigset_t all;
-    siginfo_t info;
-    sigfillset(&all);
-    for (;;)
-        if (sigwaitinfo(&all, &info) > 0 && info.si_code != SI_KERNEL)
-            say("signal", info.si_pid, info.si_value.sival_int);
-}
-int main(int count, char **words) {
-    if (count > 3) { /* the program of an exec: note RECEIVER NUMBER */
-        int receiver = atoi(words[2]), number = atoi(words[3]);
-        say("exec", getpid(), number);
-        union sigval value = {.sival_int = number};
-        if (number % 3) sigqueue(receiver, SIGRTMIN + number % 20, value);
-        else {
-            siginfo_t info = {.si_signo = SIGRTMIN, .si_code = SI_QUEUE};
-            info.si_pid = getpid(), info.si_uid = getuid(), info.si_value = value;
-            syscall(SYS_rt_tgsigqueueinfo, receiver, receiver, SIGRTMIN, &info);
-        }
-        return 0;
-    }
-    sigset_t all;
-    sigfillset(&all);
-    sigprocmask(SIG_BLOCK, &all, 0);
-    int receiver = fork();
-    if (receiver == 0) receive();
-    char to[16], name[16];
-    snprintf(to, sizeof to, "%d", receiver);
-    for (int worker = 0; worker < 3; worker++)
-        if (fork() == 0)
-            for (int number = worker;; number += 3) {
-                int pid = number % 2 ? vfork() : fork();
-                if (pid == 0) {
-                    snprintf(name, sizeof name, "%d", number);
-                    char *argv[] = {words[0], "note", to, name, 0};
-                    execv(words[0], argv);
-                    _exit(1);
-                }
-                waitpid(pid, 0, 0);
-            }
-    for (;;) pause();
-}
-"""
 
-
-@pytest.fixture(scope="module")
-def storm() -> Iterator[str]:
-    """In a folder that every user may enter."""
-    folder = Path(tempfile.mkdtemp(prefix="sigwrap-storm-"))
-    folder.chmod(0o755)
-    program = compile_c(folder, "storm", STORM)
-    yield program
-    shutil.rmtree(folder)
-
-
-def _kill_in_the_storm(sigwrap: Sigwrap, storm: str, seed: int, victim: str) -> None:
+def _kill_in_the_storm(sigwrap: Sigwrap, storm: Path, seed: int, victim: str) -> None:
     chance = random.Random(seed)
     effects = chance.choice((chance.randrange(1, 20), chance.randrange(20, 500)))
-    process = sigwrap.start("--", storm)
+    process = sigwrap.start("--", str(storm))
     said = reader(process.stdout)
     for _ in range(effects):
         said.line()
@@ -555,16 +428,14 @@ def _kill_in_the_storm(sigwrap: Sigwrap, storm: str, seed: int, victim: str) -> 
             assert recorded_signals[int(subject)] == 1, f"signal {number} is not in the log"
 
 
-@needs_gcc
 @pytest.mark.parametrize("seed", range(50))
 def test_killed_in_a_storm_the_log_holds_what_happened(
-    sigwrap: Sigwrap, storm: str, seed: int
+    sigwrap: Sigwrap, compiled: Path, seed: int
 ) -> None:
-    _kill_in_the_storm(sigwrap, storm, seed, "supervisor")
+    _kill_in_the_storm(sigwrap, compiled / "storm", seed, "supervisor")
 
 
-@needs_gcc
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("victim", ["supervisor", "front"])
-def test_the_same_for_any_user(as_user: Sigwrap, storm: str, seed: int, victim: str) -> None:
-    _kill_in_the_storm(as_user, storm, 1000 + seed, victim)
+def test_the_same_for_any_user(as_user: Sigwrap, compiled: Path, seed: int, victim: str) -> None:
+    _kill_in_the_storm(as_user, compiled / "storm", 1000 + seed, victim)

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import EXECS, PYTHON, REFUSED, Sigwrap, await_state, reader, tree
 
 from sigwrap.store.catalog import list_sessions, open_session
+from tests.support.harness import EXECS, PYTHON, REFUSED, Sigwrap
+from tests.support.processes import tree
+from tests.support.waiting import await_state, reader
 
 # An outer filter, as a container has one: a call, and maybe its second argument, get an errno.
 CONFINED = """

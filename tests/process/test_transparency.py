@@ -11,7 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from harness import IS_BINARY, PYTHON, Pipe, Sigwrap, reader, script
+
+from tests.support.harness import IS_BINARY, PYTHON, Sigwrap
+from tests.support.programs import script
+from tests.support.waiting import Pipe, reader
 
 PROBE = """
 import json, os, resource, sys

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
-from signal_lab import Lab, python
+
+from tests.support.signal_lab import Lab, python
 
 ROUNDS = int(os.environ.get("SIGWRAP_TEST_ROUNDS", "10000"))
 ENOUGH_S = 15 if "SIGWRAP_TEST_ROUNDS" in os.environ else 3
@@ -215,7 +217,7 @@ tell(told)
 
 @pytest.mark.parametrize("by", ["pidfd", "setown_ex", "ioctl"])
 def test_what_is_swapped_meanwhile_reaches_nobody_else(
-    users_lab: Lab, attack: str, by: str
+    users_lab: Lab, compiled: Path, by: str
 ) -> None:
     lab = users_lab.under(OWN)
     rounds = ROUNDS if by == "pidfd" else ROUNDS // 5
@@ -235,7 +237,7 @@ tell(late)
 raise SystemExit(code)
 """
     )
-    done = lab.run(text, lab.boxes, attack, by, rounds, ENOUGH_S)
+    done = lab.run(text, lab.boxes, compiled / "swap", by, rounds, ENOUGH_S)
     (let, refused, wrong), late = map(json.loads, done.stdout.splitlines())
     assert wrong == 0
     assert let and refused  # both were tried

@@ -5,48 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from harness import PATIENCE_S, PYTHON, compile_c
-from signal_lab import Lab
 
-THREADS = """
-#define _GNU_SOURCE
-#include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-static int ready[2];
-static void *rest(void *unused) {
-    if (write(ready[1], "x", 1) != 1) return unused;
-    for (;;) pause();
-}
-static void *dies(void *unused) { return pthread_kill(pthread_self(), SIGWINCH) ? NULL : unused; }
-int main(void) {
-    pthread_t threads[4];
-    char byte;
-    if (pipe(ready)) return 1;
-    for (int i = 0; i < 4; i++)
-        if (pthread_create(&threads[i], NULL, rest, NULL) || read(ready[0], &byte, 1) < 1)
-            return 2;
-    // Every thread gets a signal (33) that makes it change its ids as well.
-    if (setgid(getgid()) || setuid(getuid()) || setreuid(getuid(), getuid())) return 3;
-    for (int i = 0; i < 4; i++) {
-        void *end;
-        if (pthread_cancel(threads[i]) || pthread_join(threads[i], &end)) return 4;
-        if (end != PTHREAD_CANCELED) return 5;
-    }
-    pthread_t last;
-    void *end;
-    if (pthread_create(&last, NULL, dies, &last) || pthread_join(last, &end) || !end) return 6;
-    puts("well");
-    return 0;
-}
-"""
+from tests.support.harness import PYTHON
+from tests.support.signal_lab import Lab
+from tests.support.waiting import PATIENCE_S
+
 GO = """
 package main
 import ("fmt"; "runtime"; "sync"; "time")
@@ -80,14 +46,6 @@ def needs(program: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(not shutil.which(program), reason=f"needs {program}")
 
 
-@pytest.fixture(scope="session")
-def programs() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="sigwrap-programs-"))
-    folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder)
-
-
 def _says(lab: Lab, *line: str, said: bytes, status: int = 0) -> None:
     done = lab.subject.run("--", *line)
     assert (done.returncode, done.stdout, done.stderr) == (status, said, b"")
@@ -117,12 +75,8 @@ def test_shell(users_lab: Lab, text: str, said: bytes) -> None:
     _says(users_lab, "bash", "-c", f"exec 2>/dev/null; {text}", said=said)
 
 
-@needs("gcc")
-def test_setuid_and_cancel_in_a_program_of_threads(users_lab: Lab, programs: Path) -> None:
-    program = str(programs / "threads")
-    if not Path(program).exists():
-        compile_c(programs, "threads", THREADS, "-pthread")
-    _says(users_lab, program, said=b"well\n")
+def test_setuid_and_cancel_in_a_program_of_threads(users_lab: Lab, compiled: Path) -> None:
+    _says(users_lab, str(compiled / "setuid_and_cancel"), said=b"well\n")
 
 
 def test_multiprocessing(users_lab: Lab) -> None:

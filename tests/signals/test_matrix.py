@@ -9,8 +9,9 @@ import signal
 from typing import Any
 
 import pytest
-from harness import NOBODY
-from signal_lab import Lab
+
+from tests.support.harness import NOBODY
+from tests.support.signal_lab import Lab
 
 DECISIONS = ("allow", "deny", "audit", "absorb", "redirect", "approve")
 EVENT = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from harness import Sigwrap
+from tests.support.harness import Sigwrap
 
 POLICY = """
 version: 1

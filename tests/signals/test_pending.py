@@ -7,8 +7,10 @@ import subprocess
 from typing import Any
 
 import pytest
-from harness import PATIENCE_S, UNDER_TEST, Reader, await_that, reader
-from signal_lab import Lab, python
+
+from tests.support.harness import UNDER_TEST
+from tests.support.signal_lab import Lab, python
+from tests.support.waiting import PATIENCE_S, Reader, await_that, reader
 
 OWN = "name: own, signals: ['@all'], target: [self, children, descendants], decision: allow"
 ASK = (

@@ -8,10 +8,10 @@ import uuid
 from collections import Counter
 
 import pytest
-from harness import PATIENCE_S, await_that
-from signal_lab import Lab
 
 from sigwrap.linux import procfs
+from tests.support.signal_lab import Lab
+from tests.support.waiting import PATIENCE_S, await_that
 
 pytestmark = pytest.mark.skipif(not shutil.which("pkill"), reason="needs pkill (procps)")
 

@@ -10,10 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from harness import PATIENCE_S, PYTHON, Roles, await_end, await_state, await_that, children, reader
-from signal_lab import Lab, python
 
 from sigwrap.linux import procfs
+from tests.support.harness import PYTHON
+from tests.support.processes import Roles, children
+from tests.support.signal_lab import Lab, python
+from tests.support.waiting import PATIENCE_S, await_end, await_state, await_that, reader
 
 OWN = "name: own, signals: ['@all'], target: [self, children, descendants], decision: allow"
 

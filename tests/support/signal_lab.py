@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness import PATIENCE_S, PYTHON, Reader, Sigwrap
+from tests.support.harness import PYTHON, Sigwrap
+from tests.support.waiting import PATIENCE_S, Reader
 
-HERE = Path(__file__).parent
-INSIDE = (HERE / "inside.py").read_text()
+INSIDE = (Path(__file__).parents[1] / "signals" / "programs" / "inside.py").read_text()
 """What runs in a session: goes in by `-c`, so that every user can run it from anywhere."""
 
 BOUND_BY = "signal_sent signal_blocked signal_redirected signal_absorbed signal_approved".split()
