@@ -161,18 +161,9 @@ def test_the_asker_dies_while_it_waits(start: Start, as_user: Sigwrap, number: i
     assert b"ok a" not in run.out.seen
 
 
-def test_a_signal_that_the_asker_handles(start: Start, as_user: Sigwrap) -> None:
+def test_a_signal_that_the_asker_handles(start: Start, as_user: Sigwrap, programs: Path) -> None:
     """It goes on waiting: nothing is asked twice, and the signal comes with the answer."""
-    text = """
-import os, signal
-signal.signal(signal.SIGUSR1, lambda *_: os.write(1, b"handled\\n"))
-print(os.getpid(), flush=True)
-try:
-    os.execv("./ok", ["ok", "a"])
-except OSError as error:
-    print(error.errno, flush=True)
-"""
-    run = start(*PYTHON, "-c", text)
+    run = start(*PYTHON, str(programs / "handles_a_signal.py"))
     asker = int(run.out.line())
     request_id = run.question()
     for _ in range(20):
@@ -183,37 +174,11 @@ except OSError as error:
     assert len(as_user.sealed_events("approval_requested")) == 1
 
 
-CHANGES_ITS_MIND = """
-import ctypes, mmap, os, sys
-shared = mmap.mmap(-1, 4096)
-at = ctypes.addressof(ctypes.c_char.from_buffer(shared))
-def put(path, word):
-    shared[0:256] = path.ljust(256, b"\\0")
-    shared[256:512] = word.ljust(256, b"\\0")
-put(b"./ok", b"harmless")
-what = sys.argv[1]
-child = os.fork()
-if child == 0:
-    words = (ctypes.c_void_p * 3)(at, at + 256, None)
-    execve = ctypes.CDLL(None).execve
-    execve.argtypes = [ctypes.c_void_p] * 3
-    execve(at, ctypes.addressof(words), None)
-    os._exit(9)
-input()
-if what == "path":
-    put(b"./bad", b"harmless")
-elif what == "argument":
-    put(b"./ok", b"harmful")
-elif what == "file":
-    os.rename("bad", "ok")
-print("changed", flush=True)
-print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-"""
-
-
 @pytest.mark.parametrize("what", ["path", "argument", "file", "nothing"])
-def test_what_was_approved_is_what_runs(start: Start, as_user: Sigwrap, what: str) -> None:
-    run = start(*PYTHON, "-c", CHANGES_ITS_MIND, what)
+def test_what_was_approved_is_what_runs(
+    start: Start, as_user: Sigwrap, what: str, programs: Path
+) -> None:
+    run = start(*PYTHON, str(programs / "changes_its_mind.py"), what)
     request_id = run.question()
     run.say(b"\n")
     run.out.until(rb"changed\n")
@@ -229,28 +194,13 @@ def test_what_was_approved_is_what_runs(start: Start, as_user: Sigwrap, what: st
         assert len(failures) == 1
 
 
-APPROVES_ITSELF = """
-import os, subprocess, sys
-how, line = sys.argv[1], [*sys.argv[2:], input()]
-if how == "child":
-    subprocess.run(line)
-elif os.fork() == 0:
-    os.setsid()
-    middle = os.getpid()
-    if os.fork() == 0:
-        while os.getppid() == middle:
-            os.sched_yield()
-        subprocess.run(line)
-    os._exit(0)
-input()
-"""
-
-
 @pytest.mark.parametrize("how", ["child", "orphan in a session of its own"])
 @pytest.mark.parametrize("what", ["approve", "deny"])
-def test_nobody_inside_answers(start: Start, as_user: Sigwrap, how: str, what: str) -> None:
+def test_nobody_inside_answers(
+    start: Start, as_user: Sigwrap, how: str, what: str, programs: Path
+) -> None:
     """It is refused and logged, and the question stays open."""
-    line = (*PYTHON, "-c", APPROVES_ITSELF, how, UNDER_TEST, what)
+    line = (*PYTHON, str(programs / "approves_itself.py"), how, UNDER_TEST, what)
     run = start("sh", "-c", './ok a & exec "$@"', "sh", *line)
     run.say(run.question().encode() + b"\n")
     run.err.until(rb"refused: it is inside a supervised session")

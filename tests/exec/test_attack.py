@@ -81,52 +81,10 @@ def test_an_allowed_program_that_nobody_may_read(as_user: Sigwrap, compiled: Pat
     assert len(as_user.sealed_events("exec_verification_failed")) == counts["killed"]
 
 
-SWAP = """
-import os, shutil, sys, time
-swap, folder, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3])
-os.chdir(folder)
-def put(name):
-    if swap == "overwrite":
-        try:
-            with open(name, "rb") as source, open("program", "r+b") as program:
-                program.write(source.read())
-                program.truncate()
-        except OSError:  # it is being executed
-            pass
-        return
-    if swap == "symlink":
-        os.symlink(name, "next")
-    else:
-        shutil.copy(name, "next")
-    os.rename("next", "program")
-shutil.copy("good", "program")
-flipper = os.fork()
-if flipper == 0:
-    while True:
-        for name in ("bad", "good"):
-            put(name)
-            for _ in range(hash(time.monotonic()) % 2000): pass
-start = time.monotonic()
-count = {"ran": 0, "denied": 0, "failed": 0, "killed": 0}
-while (passed := time.monotonic() - start) < seconds or (not count["denied"] and passed < 20):
-    child = os.fork()
-    if child == 0:
-        try:
-            os.execv("program", ["program", "x"])
-        except PermissionError:
-            os._exit(100)
-        except OSError:
-            os._exit(101)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    end = {0: "ran", 100: "denied", 101: "failed", -9: "killed"}[status]
-    count[end] += 1
-os.kill(flipper, 9)
-print(*(f"{end} {number}" for end, number in count.items()), file=sys.stderr)
-"""
-
-
 @pytest.mark.parametrize("swap", ["rename", "symlink", "overwrite"])
-def test_a_file_that_is_swapped_for_another(as_user: Sigwrap, compiled: Path, swap: str) -> None:
+def test_a_file_that_is_swapped_for_another(
+    as_user: Sigwrap, compiled: Path, swap: str, programs: Path
+) -> None:
     """Another process puts the denied program under the allowed one's name, and back; or its
     content into the allowed one's file, where the rule pins that."""
     folder = as_user.folder
@@ -140,7 +98,7 @@ def test_a_file_that_is_swapped_for_another(as_user: Sigwrap, compiled: Path, sw
     if as_user.user is not None:
         for name in ("good", "bad"):
             os.chown(folder / name, as_user.user, as_user.user)
-    line = [*PYTHON, "-c", SWAP, swap, str(folder), ATTACK_S]
+    line = [*PYTHON, str(programs / "swap.py"), swap, str(folder), ATTACK_S]
     said, counts = _attack(swap, as_user, rules, line)
     assert said == []
     assert counts["denied"] > 0

@@ -10,7 +10,6 @@ import pytest
 from tests.support.backstop import Backstop
 from tests.support.harness import IS_BINARY, PYTHON, Sigwrap
 from tests.support.policies import policy
-from tests.support.programs import script
 from tests.support.waiting import PATIENCE_S, await_end, await_that, reader
 
 INTERRUPTED = 130
@@ -175,24 +174,14 @@ def test_posix_spawn_and_vfork(as_user: Sigwrap, backstop: Backstop, compiled: P
     assert as_user.sealed_events("limit_exceeded") == []
 
 
-def test_a_parallel_make_and_pools_of_workers(as_user: Sigwrap, backstop: Backstop) -> None:
+def test_a_parallel_make_and_pools_of_workers(
+    as_user: Sigwrap, backstop: Backstop, programs: Path
+) -> None:
     lines = ["SHELL = bash", "all: " + " ".join(f"t{n}" for n in range(60))]
     recipe = "@x=$$(echo $@ | tr t u); (echo $$x; (true)) > $@; bash -c 'cat $@' >/dev/null"
     lines += [f"t{n}:\n\t{recipe}" for n in range(60)]
     (as_user.folder / "Makefile").write_text("\n".join(lines) + "\n")
-    script(
-        as_user.folder,
-        "workers.py",
-        "import multiprocessing as m, subprocess\n"
-        "def square(n): return n * n\n"
-        "if __name__ == '__main__':\n"
-        "    for kind in ('fork', 'spawn', 'forkserver'):\n"
-        "        with m.get_context(kind).Pool(4) as pool:\n"
-        "            assert sum(pool.map(square, range(100))) == 328350\n"
-        "    for _ in range(50):\n"
-        "        assert subprocess.run(['echo', 'x'], capture_output=True).stdout == b'x\\n'\n",
-    )
-    text = f"make -j8 all && {PYTHON[0]} workers.py && echo done"
+    text = f"make -j8 all && {PYTHON[0]} {programs}/workers.py && echo done"
     limits = "max_processes: 80, max_children: 20, max_depth: 12"
     status, out, err = ended(start(as_user, backstop, limits, "bash", "-c", text))
     assert (status, out.split()[-1:]) == (0, [b"done"]), err

@@ -53,28 +53,10 @@ def test_a_replacement_that_the_kernel_refuses(as_user: Sigwrap, compiled: Path)
     assert done.stdout.decode() == f"errno {errno.EACCES}\n77\nafter\n"
 
 
-FIRST_LINES = """
-import os, subprocess
-lines = [b"/bin/echo A" + b"x" * 300, b"/bin/echo AA", b"/bin/echo", b"/bin/echo\\0abc def\\n",
-         b"/bin/echo abc\\0def\\n", b"  /bin/echo   a b  c \\t \\n", b"/bin/echo hi\\r\\n", b"\\n",
-         *(b" " * (size - 9) + b"/bin/echo" + end
-           for size in (252, 253, 254, 255) for end in (b"\\n", b" \\n", b""))]
-for number, line in enumerate(lines):
-    with open("script", "wb") as file:
-        file.write(b"#!" + line)
-    os.chmod("script", 0o755)
-    try:
-        done = subprocess.run(["./script", "word"], capture_output=True)
-        print(number, done.returncode, done.stdout)
-    except OSError as error:
-        print(number, error.errno)
-"""
-
-
-def test_first_lines_are_read_as_the_kernel_reads_them(as_user: Sigwrap) -> None:
+def test_first_lines_are_read_as_the_kernel_reads_them(as_user: Sigwrap, programs: Path) -> None:
     """Else a script would be killed for having loaded what nobody expected."""
-    native = as_user.native(*PYTHON, "-c", FIRST_LINES)
-    line = ("-p", policy(as_user.folder, ALLOW), "--", *PYTHON, "-c", FIRST_LINES)
+    native = as_user.native(*PYTHON, str(programs / "first_lines.py"))
+    line = ("-p", policy(as_user.folder, ALLOW), "--", *PYTHON, str(programs / "first_lines.py"))
     assert as_user.run(*line).stdout == native.stdout
     assert native.stdout.count(b"\n") == 20
 
@@ -130,7 +112,7 @@ def test_a_program_under_gdb(as_user: Sigwrap) -> None:
     assert b"debugged" in done.stdout
 
 
-def test_another_root(as_user: Sigwrap, compiled: Path) -> None:
+def test_another_root(as_user: Sigwrap, compiled: Path, programs: Path) -> None:
     """A path is looked up from the caller's root, not from ours."""
     if as_user.user is not None:
         pytest.skip("chroot needs root")
@@ -139,17 +121,15 @@ def test_another_root(as_user: Sigwrap, compiled: Path) -> None:
     shutil.copy("/bin/busybox" if Path("/bin/busybox").exists() else compiled / "mark", jail / "x")
     shutil.copy(compiled / "mark", jail / "bin" / "bad")
     (jail / "bin" / "link").symlink_to("/bin/bad")
-    text = """
-import os, sys
-os.chroot(sys.argv[1]); os.chdir("/")
-for path in ("/bin/bad", "bin/../../bin/link", "/bin/sh"):
-    try:
-        os.execv(path, ["x"])
-    except OSError as error:
-        print(error.errno, flush=True)
-"""
     rules = f"\n  - {{name: no, commands: ['{jail}/bin/bad'], decision: deny}}\n"
-    line = ("-p", policy(as_user.folder, rules), "--", *PYTHON, "-c", text, str(jail))
+    line = (
+        "-p",
+        policy(as_user.folder, rules),
+        "--",
+        *PYTHON,
+        str(programs / "in_a_jail.py"),
+        str(jail),
+    )
     done = as_user.run(*line)
     assert done.stdout == b"13\n13\n2\n"
 

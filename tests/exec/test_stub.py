@@ -42,17 +42,9 @@ def stored(subject: Sigwrap, stream: str) -> bytes:
     return b"".join(recorded_bytes(each) for each in events if each["stream"] == stream)
 
 
-ENDS = """
-import subprocess
-for how in ("exit 0", "exit 1", "exit 42", "exit 127", "kill -TERM $$", "kill -SEGV $$",
-            "kill -KILL $$", "kill -RTMIN $$"):
-    print(subprocess.run(["./tool", how]).returncode, flush=True)
-"""
-
-
-def test_it_ends_as_its_command_did(as_user: Sigwrap) -> None:
+def test_it_ends_as_its_command_did(as_user: Sigwrap, programs: Path) -> None:
     line = prepared(as_user, '#!/bin/bash\neval "$1"\n', "limits: {}")
-    done = as_user.run(*line, *PYTHON, "-c", ENDS)
+    done = as_user.run(*line, *PYTHON, str(programs / "ends.py"))
     ends = ["0", "1", "42", "127", "-15", "-11", "-9", "-34"]
     assert (done.stdout.decode().split(), done.stderr) == (ends, b"")
     assert not list(as_user.folder.glob("core*"))
@@ -110,32 +102,10 @@ def _size() -> int:
     return GIB if os.environ.get("SIGWRAP_TEST_GIB") else 1 << 20
 
 
-COPY = """
-import subprocess, sys, hashlib, os
-size, source = int(sys.argv[1]), open("/dev/urandom", "rb")
-block, done = source.read(1 << 20) , 0
-out = subprocess.Popen(["./tool"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-if os.fork() == 0:
-    out.stdout.close()
-    for _ in range(size >> 20):
-        out.stdin.write(block)
-    out.stdin.close()
-    os._exit(0)
-out.stdin.close()
-given, got = hashlib.blake2b(), hashlib.blake2b()
-while data := out.stdout.read(1 << 16):
-    got.update(data)
-    done += len(data)
-for _ in range(size >> 20):
-    given.update(block)
-print(done, given.digest() == got.digest(), out.wait())
-"""
-
-
-def test_much_of_it_through_both_ways(as_user: Sigwrap) -> None:
+def test_much_of_it_through_both_ways(as_user: Sigwrap, programs: Path) -> None:
     size = _size()
     line = prepared(as_user, "#!/bin/sh\nexec cat\n")
-    process = as_user.start(*line, *PYTHON, "-c", COPY, str(size))
+    process = as_user.start(*line, *PYTHON, str(programs / "copy_both_ways.py"), str(size))
     out, err = process.communicate(b"", PATIENCE_S * max(1, size >> 24))
     assert (out.decode().split(), err) == ([str(size), "True", "0"], b"")
     (ended,) = as_user.sealed_events("recording_ended")
@@ -153,35 +123,25 @@ def test_the_end_of_input_is_passed_on_while_output_goes_on(as_user: Sigwrap) ->
     assert process.wait(PATIENCE_S) == 0
 
 
-def test_a_slow_reader_holds_the_command_up_and_nobody_else(as_user: Sigwrap) -> None:
+def test_a_slow_reader_holds_the_command_up_and_nobody_else(
+    as_user: Sigwrap, programs: Path
+) -> None:
     """The command writes more than all buffers hold; the rest of the session goes on."""
     text = "#!/bin/sh\nhead -c 3000000 /dev/zero; echo end >&2\n"
-    program = (
-        "import os, subprocess\n"
-        "tool = subprocess.Popen(['./tool'], stdout=subprocess.PIPE, stderr=subprocess.PIPE)\n"
-        "tool.stdout.read(1)\n"
-        "print([subprocess.run(['true']).returncode for _ in range(20)] == [0] * 20, tool.poll())\n"
-        "print(len(tool.stdout.read()), tool.stderr.read(), tool.wait())\n"
-    )
-    done = as_user.run(*prepared(as_user, text), *PYTHON, "-c", program)
+    done = as_user.run(*prepared(as_user, text), *PYTHON, str(programs / "reads_slowly.py"))
     assert done.stdout.decode().splitlines() == ["True None", "2999999 b'end\\n' 0"]
 
 
-def test_one_stream_that_nobody_reads_does_not_hold_up_the_other(as_user: Sigwrap) -> None:
+def test_one_stream_that_nobody_reads_does_not_hold_up_the_other(
+    as_user: Sigwrap, programs: Path
+) -> None:
     """As natively, for a command that writes both from threads of its own."""
     text = (
         f"#!{PYTHON[0]} -IS\nimport os, threading\n"
         "threading.Thread(target=lambda: os.write(1, bytes(2000000))).start()\n"
         "os.write(2, b'free\\n')\nos.write(2, os.read(0, 100))\n"
     )
-    program = (
-        "import os, subprocess as s\n"
-        "tool = s.Popen(['./tool'], stdin=s.PIPE, stdout=s.PIPE, stderr=s.PIPE)\n"
-        "print(tool.stderr.readline())\n"
-        "os.write(tool.stdin.fileno(), b'also free\\n')\n"
-        "print(tool.stderr.readline(), len(tool.stdout.read()))\n"
-    )
-    done = as_user.run(*prepared(as_user, text), *PYTHON, "-c", program)
+    done = as_user.run(*prepared(as_user, text), *PYTHON, str(programs / "reads_one_stream.py"))
     assert done.stdout == b"b'free\\n'\nb'also free\\n' 2000000\n"
 
 
@@ -194,21 +154,10 @@ def test_a_reader_that_leaves_ends_the_command(as_user: Sigwrap, given: str) -> 
     assert (done.stdout, done.stderr) == (b"y\n141\n", b"")
 
 
-def test_a_command_that_closes_its_streams_early(as_user: Sigwrap) -> None:
+def test_a_command_that_closes_its_streams_early(as_user: Sigwrap, programs: Path) -> None:
     """Both ends see it at once: the reader an end, the writer a closed pipe."""
     text = "#!/bin/sh\nexec <&- >&-; echo waits >&2; exec sleep 1000\n"
-    program = (
-        "import subprocess as s\n"
-        "tool = s.Popen(['./tool'], stdin=s.PIPE, stdout=s.PIPE)\n"
-        "end = tool.stdout.read()\n"
-        "try:\n"
-        "    while True: tool.stdin.write(bytes(1 << 16))\n"
-        "except BrokenPipeError:\n"
-        "    print(end, tool.poll())\n"
-        "    tool.terminate()\n"
-        "    print(tool.wait())\n"
-    )
-    done = as_user.run(*prepared(as_user, text), *PYTHON, "-c", program)
+    done = as_user.run(*prepared(as_user, text), *PYTHON, str(programs / "sees_both_ends.py"))
     assert done.stdout == b"b'' None\n-15\n"
 
 
@@ -404,60 +353,20 @@ def test_twenty_at_once_leave_no_descriptor_behind(as_user: Sigwrap) -> None:
 
 # What must not be had
 
-LOOKER = """
-import os, subprocess, sys
-token = sys.argv[1][::-1].encode()
-tool = subprocess.Popen(["./tool"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-print(tool.stdout.readline().decode(), end="", flush=True)
-found = []
-for pid in ("self", str(tool.pid)):
-    assert token not in open(f"/proc/{pid}/environ", "rb").read()
-    for line in open(f"/proc/{pid}/maps"):
-        span, mode = line.split()[:2]
-        if "r" in mode and "vvar" not in line and "vsyscall" not in line:
-            start, end = (int(word, 16) for word in span.split("-"))
-            with open(f"/proc/{pid}/mem", "rb", 0) as memory:
-                memory.seek(start)
-                parts = memory.read(end - start).split(b"TOKEN=")
-                found += [pid for part in parts[1:] if part.startswith(token)]
-print(found, "exit", (tool.stdin.close(), tool.wait())[1])
-"""
 
-
-def test_the_token_is_with_the_command_and_nowhere_else(as_user: Sigwrap) -> None:
+def test_the_token_is_with_the_command_and_nowhere_else(as_user: Sigwrap, programs: Path) -> None:
     """Not in the caller, not in the stub that it has become, not in the log."""
     text = '#!/bin/sh\necho "length ${#TOKEN} evil $EVIL.$LD_BIND_NOW"; read x\nexit 4\n'
     line = prepared(as_user, text)
     clean = ("env", "-u", "THE_TOKEN", "EVIL=1", "LD_BIND_NOW=1")
-    done = as_user.run(*line, *clean, *PYTHON, "-c", LOOKER, TOKEN[::-1])
+    done = as_user.run(
+        *line, *clean, *PYTHON, str(programs / "looks_for_a_stubs_token.py"), TOKEN[::-1]
+    )
     assert done.stderr == b""
     assert done.stdout.decode().splitlines() == [f"length {len(TOKEN)} evil .", "[] exit 4"]
     for file in as_user.store.rglob("*"):
         if file.is_file():
             assert TOKEN.encode() not in file.read_bytes()
-
-
-THIEF = """
-import ctypes, os, socket, subprocess, sys, time
-libc = ctypes.CDLL(None, use_errno=True)
-tool = subprocess.Popen(["./tool"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
-assert tool.stdout.readline() == b"ready\\n"
-pidfd = os.pidfd_open(tool.pid)
-for number in map(int, os.listdir(f"/proc/{tool.pid}/fd")):
-    if number > 2 and os.readlink(f"/proc/{tool.pid}/fd/{number}").startswith("socket:"):
-        taken = libc.syscall(438, pidfd, number, 0)
-        break
-assert taken >= 0, ctypes.get_errno()
-stolen = socket.socket(fileno=taken)
-data = bytes.fromhex(sys.argv[1])
-try:
-    while True:
-        stolen.sendall(data)
-        if len(sys.argv) == 2: break
-except OSError:
-    pass
-print(tool.wait(), subprocess.run(["true"]).returncode)
-"""
 
 
 @pytest.mark.parametrize(
@@ -471,37 +380,32 @@ print(tool.wait(), subprocess.run(["true"]).returncode)
     ],
 )
 def test_a_stub_that_speaks_garbage_loses_its_command(
-    as_user: Sigwrap, garbage: str, why: str
+    as_user: Sigwrap, garbage: str, why: str, programs: Path
 ) -> None:
     """Whoever may look into the stub can speak in its place; the others don't notice."""
     line = prepared(as_user, "#!/bin/sh\necho ready\nexec sleep 1000\n")
-    done = as_user.run(*line, *PYTHON, "-c", THIEF, garbage)
+    done = as_user.run(*line, *PYTHON, str(programs / "thief.py"), garbage)
     assert done.stdout == b"126 0\n"
     assert why in done.stderr.decode()
     (ended,) = as_user.sealed_events("recording_ended")
     assert why in ended.payload["reason"]
 
 
-def test_input_without_end_that_nobody_asked_for_is_not_kept(as_user: Sigwrap) -> None:
+def test_input_without_end_that_nobody_asked_for_is_not_kept(
+    as_user: Sigwrap, programs: Path
+) -> None:
     line = prepared(as_user, "#!/bin/sh\necho ready\nexec sleep 1000\n")
     some = frame(Kind.STDIN, bytes(60000)).hex()
-    done = as_user.run(*line, *PYTHON, "-c", THIEF, some, "on and on")
+    done = as_user.run(*line, *PYTHON, str(programs / "thief.py"), some, "on and on")
     assert done.stdout == b"126 0\n"
     (ended,) = as_user.sealed_events("recording_ended")
     assert "more input than was asked for" in ended.payload["reason"]
 
 
-FORGER = """
-import os, subprocess
-# A child of ours is no child of a stub: to exec what a stub may is an exec like any other.
-print(subprocess.run(["./real-tool"], capture_output=True).stdout)
-"""
-
-
-def test_the_pass_is_the_stubs_childs_alone(as_user: Sigwrap) -> None:
+def test_the_pass_is_the_stubs_childs_alone(as_user: Sigwrap, programs: Path) -> None:
     line = prepared(as_user, '#!/bin/sh\necho "token ${TOKEN:-none}"\n')
     clean = ("env", "-u", "THE_TOKEN")
-    done = as_user.run(*line, *clean, *PYTHON, "-c", FORGER)
+    done = as_user.run(*line, *clean, *PYTHON, str(programs / "forger.py"))
     assert done.stdout == b"b'token none\\n'\n"
 
 
@@ -549,20 +453,6 @@ def test_a_killed_supervisor_leaves_neither_stub_nor_command(as_user: Sigwrap) -
 
 # The stub alone, against somebody who plays the supervisor
 
-ALONE = """
-import os, socket, sys
-sys.path.insert(0, sys.argv[1])
-from sigwrap.stub.command import end_with
-from sigwrap.stub.stand_in import take_signals
-signals, _mask = take_signals()
-command = os.fork()
-if command == 0:
-    os.execv("/bin/sleep", ["sleep", "1000"])
-print(command, flush=True)
-os._exit(end_with("tool", socket.socket(fileno=int(sys.argv[2])), command, signals))
-"""
-ROOT = Path(__file__).parents[2]
-
 
 @pytest.mark.parametrize(
     ("said", "line"),
@@ -577,9 +467,9 @@ ROOT = Path(__file__).parents[2]
         (frame(Kind.STDOUT) + frame(Kind.STDOUT, b"x"), b"more than there is room for"),
     ],
 )
-def test_whatever_it_hears_it_ends_with_a_line(said: bytes, line: bytes) -> None:
+def test_whatever_it_hears_it_ends_with_a_line(said: bytes, line: bytes, programs: Path) -> None:
     ours, theirs = socket.socketpair()
-    words = [sys.executable, "-IS", "-c", ALONE, str(ROOT), str(theirs.fileno())]
+    words = [sys.executable, "-I", str(programs / "stub_alone.py"), str(theirs.fileno())]
     with subprocess.Popen(
         words,
         pass_fds=[theirs.fileno()],
@@ -601,9 +491,9 @@ def test_whatever_it_hears_it_ends_with_a_line(said: bytes, line: bytes) -> None
     assert err.count(b"\n") == 1
 
 
-def test_what_was_said_before_the_end_is_written_before_it_ends() -> None:
+def test_what_was_said_before_the_end_is_written_before_it_ends(programs: Path) -> None:
     ours, theirs = socket.socketpair()
-    words = [sys.executable, "-IS", "-c", ALONE, str(ROOT), str(theirs.fileno())]
+    words = [sys.executable, "-I", str(programs / "stub_alone.py"), str(theirs.fileno())]
     with subprocess.Popen(
         words, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
     ) as stub:

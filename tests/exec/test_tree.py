@@ -11,7 +11,6 @@ import pytest
 
 from tests.support.harness import EXECS, PYTHON, Sigwrap
 from tests.support.policies import policy
-from tests.support.programs import script
 from tests.support.waiting import PATIENCE_S, reader
 
 LIMIT_REACHED = 124
@@ -231,24 +230,14 @@ while :; do read line; done
 # What people do
 
 
-def test_honest_work_is_not_disturbed(as_user: Sigwrap) -> None:
+def test_honest_work_is_not_disturbed(as_user: Sigwrap, programs: Path) -> None:
     """Under the shipped policy: a parallel make whose recipes are pipelines and subshells, and
     workers that fork."""
     lines = ["all: " + " ".join(f"t{n}" for n in range(80))]
     recipe = "@x=$$(echo $@ | tr t u); (echo $$x; (true)) > $@; sh -c 'sh -c \"cat $@\"' >/dev/null"
     lines += [f"t{n}:\n\t{recipe}" for n in range(80)]
     (as_user.folder / "Makefile").write_text("\n".join(lines) + "\n")
-    script(
-        as_user.folder,
-        "workers.py",
-        "import multiprocessing as m\n"
-        "def square(n): return n * n\n"
-        "if __name__ == '__main__':\n"
-        "    for kind in ('fork', 'spawn', 'forkserver'):\n"
-        "        with m.get_context(kind).Pool(4) as pool:\n"
-        "            assert sum(pool.map(square, range(100))) == 328350\n",
-    )
-    text = f"make -j8 all && {PYTHON[0]} workers.py && echo done"
+    text = f"make -j8 all && {PYTHON[0]} {programs}/workers.py && echo done"
     done = as_user.run("-p", "agent-default", "--", "sh", "-c", text)
     assert (done.returncode, done.stdout.split()[-1:]) == (0, [b"done"]), done.stderr
     assert as_user.sealed_events("limit_exceeded", "exec_denied") == []

@@ -16,31 +16,6 @@ ALLOW = " []\n"
 NO_UNVERIFIED = """
   - {name: unverified, commands: ["*"], traced: true, decision: deny}
 """
-NOT_DUMPABLE = """
-import ctypes, os, sys
-assert ctypes.CDLL(None).prctl(4, 0, 0, 0, 0) == 0
-try:
-    os.execv(sys.argv[1], sys.argv[1:])
-except OSError as error:
-    print(error.errno, flush=True)
-    os._exit(7)
-"""
-TRACED_BY_ITS_PARENT = """
-import ctypes, os, sys
-child = os.fork()
-if child == 0:
-    assert ctypes.CDLL(None).ptrace(0, 0, None, None) == 0
-    try:
-        os.execv(sys.argv[1], sys.argv[1:])
-    except OSError as error:
-        print(error.errno, flush=True)
-        os._exit(7)
-while True:
-    _, status = os.waitpid(child, 0)
-    if not os.WIFSTOPPED(status):
-        os._exit(os.waitstatus_to_exitcode(status))
-    assert ctypes.CDLL(None).ptrace(7, child, None, None) == 0
-"""
 
 
 def _is_root(subject: Sigwrap) -> bool:
@@ -53,10 +28,10 @@ def _first(compiled: Path, folder: Path, name: str, mode: int) -> str:
     return str(folder / name)
 
 
-def test_a_caller_that_is_not_dumpable(as_user: Sigwrap, compiled: Path) -> None:
+def test_a_caller_that_is_not_dumpable(as_user: Sigwrap, compiled: Path, programs: Path) -> None:
     """Root may look into it. Nobody else may, so what it asks for isn't known, and is denied."""
     program = _first(compiled, as_user.folder, "program", 0o755)
-    line = (*PYTHON, "-c", NOT_DUMPABLE, program, "x")
+    line = (*PYTHON, str(programs / "not_dumpable.py"), program, "x")
     done = as_user.run("-p", policy(as_user.folder, ALLOW), "--", *line)
     if _is_root(as_user):
         assert (done.returncode, done.stdout) == (0, b"program x\n")
@@ -119,9 +94,11 @@ def test_a_replacement_that_may_not_be_read(as_user: Sigwrap, compiled: Path) ->
     assert event.payload["verified"] is _is_root(as_user)
 
 
-def test_a_caller_that_is_traced_by_its_parent(as_user: Sigwrap, compiled: Path) -> None:
+def test_a_caller_that_is_traced_by_its_parent(
+    as_user: Sigwrap, compiled: Path, programs: Path
+) -> None:
     program = _first(compiled, as_user.folder, "program", 0o755)
-    line = (*PYTHON, "-c", TRACED_BY_ITS_PARENT, program, "x")
+    line = (*PYTHON, str(programs / "traced_by_its_parent.py"), program, "x")
     done = as_user.run("-p", policy(as_user.folder, ALLOW), "--", *line)
     assert (done.returncode, done.stdout) == (0, b"program x\n"), done.stderr
     payload = as_user.sealed_events("exec_allowed")[-1].payload
@@ -130,13 +107,13 @@ def test_a_caller_that_is_traced_by_its_parent(as_user: Sigwrap, compiled: Path)
 
 @pytest.mark.parametrize("decision", ["deny", "redirect", "approve"])
 def test_what_a_traced_caller_does_not_get_past(
-    as_user: Sigwrap, compiled: Path, decision: str
+    as_user: Sigwrap, compiled: Path, decision: str, programs: Path
 ) -> None:
     program = _first(compiled, as_user.folder, "program", 0o755)
     rules = f"\n  - {{name: r, commands: [program], decision: {decision}%s}}\n" % (
         ", redirect_to: {command: echo, args: [x]}" if decision == "redirect" else ""
     )
-    line = (*PYTHON, "-c", TRACED_BY_ITS_PARENT, program, "x")
+    line = (*PYTHON, str(programs / "traced_by_its_parent.py"), program, "x")
     options = ("-p", policy(as_user.folder, rules), "--approvals", "deny")
     done = as_user.run(*options, "--", *line)
     assert (done.returncode, done.stdout) == (7, b"13\n")
@@ -144,14 +121,14 @@ def test_what_a_traced_caller_does_not_get_past(
     assert event.payload["rule_name"] == "r"
 
 
-def test_agent_strict_denies_a_traced_caller(as_user: Sigwrap) -> None:
+def test_agent_strict_denies_a_traced_caller(as_user: Sigwrap, programs: Path) -> None:
     path = as_user.folder / "policy.yaml"
     path.write_text(
         "version: 1\nname: strict-python\nextends: agent-strict\ncommand_rules:\n"
         '  - {name: python, commands: ["python3*"], traced: false, decision: allow}\n'
     )
     path.chmod(0o644)
-    line = (*PYTHON, "-c", TRACED_BY_ITS_PARENT, "/bin/echo", "x")
+    line = (*PYTHON, str(programs / "traced_by_its_parent.py"), "/bin/echo", "x")
     done = as_user.run("-p", str(path), "--", *line)
     assert (done.returncode, done.stdout) == (7, b"13\n")
     assert b"a traced process may not start programs" in done.stderr
