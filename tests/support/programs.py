@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import tempfile
@@ -49,6 +50,18 @@ def _compile(source: Path) -> None:
     line = [str(COMPILER), "-O1", *flags, "-o", str(source.with_suffix(""))]
     done = subprocess.run([*line, str(source)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def compile_go(source: Path) -> str:
+    program = source.with_suffix("")
+    if not program.exists():
+        cache = os.environ.get("GOCACHE") or str(Path.home() / ".cache" / "go-build")
+        environment = {**os.environ, "GOCACHE": cache, "GOTOOLCHAIN": "local", "GO111MODULE": "off"}
+        line = ["go", "build", "-o", str(program), str(source)]
+        built = subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
+        assert built.returncode == 0, built.stderr
+        program.chmod(0o755)
+    return str(program)
 
 
 def script(folder: Path, name: str, text: str) -> str:
