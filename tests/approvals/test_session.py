@@ -115,7 +115,6 @@ def test_the_asker_is_killed_while_it_waits(sigwrap: Sigwrap, policy: str) -> No
     reader(run.stderr).until(rb"sigwrap approve")
     await_that(lambda: withdrawn(sigwrap))
     assert "nothing waits" in outside(sigwrap, "approvals").stdout
-    assert run.stdin is not None
     run.stdin.close()
     assert run.wait(PATIENCE_S) != 125
 

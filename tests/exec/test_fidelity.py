@@ -75,8 +75,7 @@ def test_its_streams_are_apart(standing_in: Sigwrap) -> None:
 def test_the_end_of_its_input(standing_in: Sigwrap) -> None:
     """It comes when the writer closes, and not before."""
     process = standing_in.start("--", "./tool", "cat; echo over")
-    process.stdin.write(b"first\n")
-    process.stdin.flush()
+    process.say(b"first\n")
     assert process.stdout.readline() == b"first\n"
     process.stdin.close()
     assert process.stdout.read() == b"over\n"

@@ -41,7 +41,8 @@ def refusals(sigwrap: Sigwrap, limit: str) -> int:
     payload = first.payload
     assert (payload["limit"], payload["effect"]) == (limit, "refused")
     assert "count" not in payload and len(further) <= 1
-    return 1 + sum(event.payload["count"] for event in further)
+    more: int = sum(event.payload["count"] for event in further)
+    return 1 + more
 
 
 # Bombs

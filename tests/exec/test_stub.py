@@ -117,7 +117,6 @@ def test_the_end_of_input_is_passed_on_while_output_goes_on(as_user: Sigwrap) ->
     process = as_user.start(*prepared(as_user, text), "./tool")
     said = reader(process.stdout)
     assert said.line() == b"ready"
-    assert process.stdin is not None
     process.stdin.close()
     assert said.line() == b"after the end"
     assert process.wait(PATIENCE_S) == 0
@@ -342,9 +341,7 @@ def test_twenty_at_once_leave_no_descriptor_behind(as_user: Sigwrap) -> None:
     supervisor = Roles.of(process.pid).supervisor
     await_that(lambda: len(as_user.events("recording_ended")) == 1)
     before = len(os.listdir(f"/proc/{supervisor}/fd"))
-    assert process.stdin is not None
-    process.stdin.write(b"go\n")
-    process.stdin.flush()
+    process.say(b"go\n")
     assert said.line().split() == [b"%d" % n for n in range(1, 21)]
     await_that(lambda: len(os.listdir(f"/proc/{supervisor}/fd")) <= before)
     process.communicate(b"\n", PATIENCE_S)

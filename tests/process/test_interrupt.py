@@ -274,7 +274,6 @@ def test_other_signals_are_passed_on(sigwrap: Sigwrap, name: str, programs: Path
     for _ in range(3):
         process.send_signal(signal.Signals[name])
         said.until(rb"got %d\n" % signal.Signals[name])
-    assert process.stdin is not None
     process.communicate(b"\n", PATIENCE_S)
     assert process.returncode == 4
     assert "received" not in _kinds(sigwrap)
@@ -528,8 +527,7 @@ def test_interrupt_while_leftovers_are_cleared(sigwrap: Sigwrap, programs: Path)
     process = sigwrap.start("--", "bash", "-c", text, stderr=None)
     said = reader(process.stdout)
     said.until(rb"here")
-    process.stdin.write(b"\n")  # type: ignore[union-attr]
-    process.stdin.flush()  # type: ignore[union-attr]
+    process.say(b"\n")
     said.until(rb"asked")
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGTERM)

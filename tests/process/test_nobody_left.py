@@ -28,9 +28,7 @@ def start_tree(programs: Path) -> Start:
         watch = Watch(tree(process.pid))
         assert len(watch.processes) >= KINDS + 3
         if how == "leaves":
-            assert process.stdin is not None
-            process.stdin.write(b"x")
-            process.stdin.flush()
+            process.say(b"x")
         return process.pid, watch, lambda: process.wait(PATIENCE_S)
 
     return start
@@ -116,9 +114,7 @@ def test_a_relay_of_forks_does_not_escape(
     said = reader(process.stdout)
     said.until(rb"ready")
     roles = Roles.of(process.pid)
-    assert process.stdin is not None
-    process.stdin.write(b"x")
-    process.stdin.flush()
+    process.say(b"x")
     said.until(rb"here")
     os.kill(getattr(roles, victim), signal.SIGKILL)
     process.wait(PATIENCE_S)

@@ -277,7 +277,7 @@ def _kill_in_the_storm(sigwrap: Sigwrap, storm: Path, seed: int, victim: str) ->
     status = process.wait(PATIENCE_S)
     if victim == "supervisor":
         assert status == REFUSED
-        line = Reader(process.stderr.fileno()).rest().decode()  # type: ignore[union-attr]
+        line = Reader(process.stderr.fileno()).rest().decode()
         assert re.fullmatch(r"sigwrap: the supervisor died of signal 9[^\n]*\n", line)
         sigwrap.verify(ended=False)
     recorded_execs: Counter[tuple[int, str]] = Counter()

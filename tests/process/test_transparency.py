@@ -34,7 +34,8 @@ def _same_probe(program: Path, sigwrap: Sigwrap, *lead: str, **options: Any) -> 
     wrapped = sigwrap.native(*lead, *sigwrap.line("--", *probe), **options)
     assert (native.returncode, wrapped.returncode) == (0, 0), wrapped.stderr
     assert wrapped.stderr == native.stderr
-    expected, seen = json.loads(native.stdout), json.loads(wrapped.stdout)
+    expected: dict[str, Any] = json.loads(native.stdout)
+    seen: dict[str, Any] = json.loads(wrapped.stdout)
     if options.get("start_new_session", True):
         # Each run was a session of its own: its own group, its own session.
         for found in (expected, seen):
@@ -153,7 +154,10 @@ def _ignoring(*numbers: int) -> Callable[[], None]:
 
 
 def _blocking(*numbers: int) -> Callable[[], None]:
-    return lambda: signal.pthread_sigmask(signal.SIG_BLOCK, numbers) and None
+    def change() -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+
+    return change
 
 
 reaping = pytest.mark.skipif(
@@ -209,9 +213,7 @@ def test_a_pipes_reader_sees_the_end_when_command_closes_its_end(sigwrap: Sigwra
         pipe.let_go()
         assert reader(process.stdout).rest() == b""
         assert process.poll() is None
-        assert process.stdin is not None
-        process.stdin.write(b"still here\n")
-        process.stdin.flush()
+        process.say(b"still here\n")
         assert pipe.rest() == b"still here\n"
         assert process.wait(30) == 0
 
@@ -220,11 +222,9 @@ def test_a_pipes_reader_sees_the_end_when_command_closes_its_end(sigwrap: Sigwra
 def test_the_writer_into_stdin_sees_that_command_closed_it(sigwrap: Sigwrap) -> None:
     process = sigwrap.start("--", "sh", "-c", "exec <&-; echo closed; read x <&1 || :; sleep 600")
     assert reader(process.stdout).line() == b"closed"
-    assert process.stdin is not None
     with pytest.raises(BrokenPipeError):
         for _ in range(3):
-            process.stdin.write(b"x" * 100_000)
-            process.stdin.flush()
+            process.say(b"x" * 100_000)
 
 
 @the_bootloader_keeps_streams
@@ -344,10 +344,8 @@ def test_popen_communicates_while_it_runs(sigwrap: Sigwrap) -> None:
     """Line by line, both ways: nothing is buffered on the way."""
     process = sigwrap.start("--", "sh", "-c", "while read x; do echo got $x; done")
     said = reader(process.stdout)
-    assert process.stdin is not None
     for number in range(20):
-        process.stdin.write(b"%d\n" % number)
-        process.stdin.flush()
+        process.say(b"%d\n" % number)
         assert said.line() == b"got %d" % number
     process.stdin.close()
     assert process.wait(30) == 0

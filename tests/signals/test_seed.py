@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -132,6 +133,10 @@ def test_a_group_of_which_all_may_be_reached_is_the_kernels(users_lab: Lab, prog
     assert own == childs == [{"signal": 34, "code": 0, "pid": pid}]  # SI_USER: the kernel's own
 
 
+def _is_in_one_of(calls: tuple[str, ...], pid: int) -> bool:
+    return Path(f"/proc/{pid}/syscall").read_text().startswith(calls)
+
+
 # Noise
 
 
@@ -160,8 +165,7 @@ def test_noise_costs_nothing_and_asks_nobody(users_lab: Lab, programs: Path) -> 
     said = reader(process.stdout)
     assert json.loads(said.line()) == "ready"
     with _held_up(process.pid):
-        process.stdin.write(b"go\n")
-        process.stdin.flush()
+        process.say(b"go\n")
         assert json.loads(said.line()) == "quiet"
     assert json.loads(said.line()) == "loud"
     assert process.wait(PATIENCE_S) == 0
@@ -197,8 +201,7 @@ def test_a_supervisor_that_is_held_up_holds_up_the_call(lab: Lab, programs: Path
     said.line()
     command = lab.subject.events("session_started")[0].payload["command_pid"]
     with _held_up(process.pid):
-        process.stdin.write(b"go\n")
-        process.stdin.flush()
+        process.say(b"go\n")
         await_that(lambda: Path(f"/proc/{command}/syscall").read_text().startswith("62 "))
         (child,) = children(command)
         found = procfs.stat(child)
@@ -216,14 +219,12 @@ def test_a_sender_that_dies_while_it_waits_sends_nothing(users_lab: Lab, program
     calls = ("62 ", "424 ")
     with _held_up(process.pid):
         for _ in pids:
-            process.stdin.write(b"go\n")
-            process.stdin.flush()
+            process.say(b"go\n")
         for pid in pids:
-            await_that(lambda pid=pid: Path(f"/proc/{pid}/syscall").read_text().startswith(calls))
+            await_that(partial(_is_in_one_of, calls, pid))
             os.kill(pid, signal.SIGKILL)
             await_end(pid)
-    process.stdin.write(b"go\n")
-    process.stdin.flush()
+    process.say(b"go\n")
     assert json.loads(said.line()) == [[9, 9], []]
     assert process.wait(PATIENCE_S) == 0
     assert lab.payloads() == []

@@ -8,9 +8,10 @@ import signal
 import subprocess
 import sys
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from sigwrap.events import Event
 from sigwrap.linux import procfs
@@ -32,6 +33,17 @@ PYTHON = (os.path.realpath(sys.executable), "-I", "-S")
 _MARK = "SIGWRAP_TEST_MARK"
 
 
+class Running(subprocess.Popen[bytes]):
+    """Its streams are pipes, unless its test said otherwise."""
+
+    stdin: IO[bytes]
+    stdout: IO[bytes]
+    stderr: IO[bytes]
+
+    def say(self, data: bytes) -> None:
+        self.say(data)
+
+
 @dataclass(slots=True)
 class Sigwrap:
     """The program under test, as one user, with a store of its own."""
@@ -42,7 +54,7 @@ class Sigwrap:
     policy: str = ""
     mark: str = field(default_factory=lambda: uuid.uuid4().hex)
     env: dict[str, str] = field(default_factory=dict)
-    _started: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    _started: list[Running] = field(default_factory=list)
     _terminals: list[Terminal] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -69,21 +81,21 @@ class Sigwrap:
         """`words` are sigwrap's own, `--` included."""
         return self._finish(self._start([*self.as_user(), *self.line(*words)], **options), options)
 
-    def start(self, *words: str | bytes, **options: Any) -> subprocess.Popen[bytes]:
+    def start(self, *words: str | bytes, **options: Any) -> Running:
         return self._start([*self.as_user(), *self.line(*words)], **options)
 
-    def start_line(self, line: list[str | bytes], **options: Any) -> subprocess.Popen[bytes]:
+    def start_line(self, line: Sequence[str | bytes], **options: Any) -> Running:
         return self._start(line, **options)
 
     def on_terminal(self, *words: str | bytes, **options: Any) -> Terminal:
         return self.terminal_for([*self.as_user(), *self.line(*words)], **options)
 
-    def terminal_for(self, line: list[str | bytes], **options: Any) -> Terminal:
+    def terminal_for(self, line: Sequence[str | bytes], **options: Any) -> Terminal:
         terminal = Terminal(line, {**self.env, **options.pop("env", {})}, self.folder, **options)
         self._terminals.append(terminal)
         return terminal
 
-    def _start(self, line: list[str | bytes], **options: Any) -> subprocess.Popen[bytes]:
+    def _start(self, line: Sequence[str | bytes], **options: Any) -> Running:
         options.pop("input", None)
         options.pop("within_s", None)
         options.setdefault("stdin", subprocess.PIPE)
@@ -92,12 +104,12 @@ class Sigwrap:
         options.setdefault("cwd", self.folder)
         options.setdefault("start_new_session", True)
         environment = {**self.env, **options.pop("env", {})}
-        process = subprocess.Popen(line, env=environment, **options)
+        process = Running(line, env=environment, **options)
         self._started.append(process)
         return process
 
     def _finish(
-        self, process: subprocess.Popen[bytes], options: dict[str, Any]
+        self, process: Running, options: dict[str, Any]
     ) -> subprocess.CompletedProcess[bytes]:
         try:
             within_s = options.get("within_s", PATIENCE_S)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from sigwrap.linux import procfs
@@ -47,14 +48,14 @@ def await_key_taken(outermost: int, number: int = signal.SIGINT) -> None:
     swallow the next of its number: no two keys of a person are that close."""
     processes = [outermost, *children(outermost)] if IS_BINARY else [outermost]
     for pid in processes:
-        await_that(lambda pid=pid: not _is_pending(pid, number))  # type: ignore[misc]
+        await_that(partial(_is_taken, pid, number))
 
 
-def _is_pending(pid: int, number: int) -> bool:
-    """Also while its handler runs."""
+def _is_taken(pid: int, number: int) -> bool:
+    """Not while its handler runs."""
     found = procfs.stat(pid)
     if found is None:
-        return False
+        return True
     status = Path(f"/proc/{pid}/status").read_text()
     (pending,) = re.findall(r"^ShdPnd:\t(\w+)$", status, re.MULTILINE)
-    return found.state != "S" or bool(int(pending, 16) >> (number - 1) & 1)
+    return found.state == "S" and not int(pending, 16) >> (number - 1) & 1

@@ -80,7 +80,7 @@ class Lab:
             as_user = [] if user is None else ["setpriv", f"--reuid={user}", "--clear-groups", "--"]
         line = [*as_user, *python("import sys; tell(os.getpid()); receive(*sys.argv[1:])")]
         process = self.subject.start_line([*line, str(self.boxes), name])
-        said = Reader(process.stdout.fileno()).line()  # type: ignore[union-attr]
+        said = Reader(process.stdout.fileno()).line()
         return Outsider(process, name, self.boxes, int(said))
 
 

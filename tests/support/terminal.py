@@ -8,6 +8,7 @@ import os
 import signal
 import struct
 import termios
+from collections.abc import Sequence
 from pathlib import Path
 
 from sigwrap.linux import libc
@@ -19,7 +20,12 @@ class Terminal:
     does: a process group for the job, the terminal for the group, and waiting."""
 
     def __init__(
-        self, line: list[str | bytes], env: dict[str, str], cwd: Path, *, stdout: int | None = None
+        self,
+        line: Sequence[str | bytes],
+        env: dict[str, str],
+        cwd: Path,
+        *,
+        stdout: int | None = None,
     ) -> None:
         self.master, slave = os.openpty()
         _keep_what_is_on_its_way(slave)
@@ -79,7 +85,7 @@ def _keep_what_is_on_its_way(slave: int) -> None:
 
 
 def _keep(
-    line: list[str | bytes],
+    line: Sequence[str | bytes],
     env: dict[str, str],
     cwd: Path,
     slave: int,
@@ -100,7 +106,7 @@ def _keep(
             os.dup2(stdout if fd == 1 and stdout is not None else slave, fd)
         os.closerange(3, 256)
         os.chdir(cwd)
-        os.execvpe(line[0], line, env)
+        os.execvpe(line[0], list(line), env)
     os.close(slave)  # the master reads its end when the job is gone
     os.write(reporter, b"%d\n" % job)
     while True:
