@@ -18,6 +18,8 @@ from tests.support.harness import NOBODY, Sigwrap  # noqa: E402
 from tests.support.programs import COMPILER, Library  # noqa: E402
 from tests.support.signal_lab import Lab  # noqa: E402
 
+pytest_plugins = ["tests.support.skips"]
+
 # Whoever runs the tests may ignore signals (nohup, a CI runner): the children started here must
 # not, or half of them would be testing that.
 for _number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE}:
