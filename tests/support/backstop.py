@@ -10,9 +10,8 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness import await_that
-
 from sigwrap.linux import procfs
+from tests.support.waiting import await_that
 
 AT_MOST = 150
 _ROOTS = (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup"))

@@ -9,17 +9,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness import PATIENCE_S, PYTHON, Reader, Sigwrap
+from tests.support.harness import PYTHON, Sigwrap
+from tests.support.waiting import PATIENCE_S, Reader
 
-HERE = Path(__file__).parent
-INSIDE = (HERE / "inside.py").read_text()
-"""What runs in a session: goes in by `-c`, so that every user can run it from anywhere."""
+INSIDE = (Path(__file__).parents[1] / "signals" / "programs" / "inside.py").read_text()
+"""What programs in a session share."""
 
 BOUND_BY = "signal_sent signal_blocked signal_redirected signal_absorbed signal_approved".split()
 
 
-def python(text: str, *words: object) -> list[str]:
-    return [*PYTHON, "-c", f"{INSIDE}\n{text}", *map(str, words)]
+def python(program: str | Path, *words: object) -> list[str]:
+    """A program beside inside.py, or a few words after all that inside.py has."""
+    if isinstance(program, Path):
+        # Not isolated: it imports what lies beside it.
+        return [PYTHON[0], "-E", "-s", "-S", "-B", str(program), *map(str, words)]
+    return [*PYTHON, "-c", f"{INSIDE}\n{program}", *map(str, words)]
 
 
 def policy(*rules: str, signal: str = "deny", command: str = "audit") -> str:
@@ -43,16 +47,16 @@ class Lab:
         return self
 
     def run(
-        self, text: str, *words: object, options: tuple[str, ...] = ()
+        self, program: str | Path, *words: object, options: tuple[str, ...] = ()
     ) -> subprocess.CompletedProcess[bytes]:
-        """`text` after what inside.py has, in a session that must end well."""
-        done = self.subject.run(*options, "--", *python(text, *words))
+        """In a session that must end well."""
+        done = self.subject.run(*options, "--", *python(program, *words))
         assert (done.returncode, done.stderr) == (0, b""), done.stderr.decode()
         return done
 
-    def tells(self, text: str, *words: object, options: tuple[str, ...] = ()) -> Any:
-        """What `text` says, as JSON."""
-        return json.loads(self.run(text, *words, options=options).stdout)
+    def tells(self, program: str | Path, *words: object, options: tuple[str, ...] = ()) -> Any:
+        """What it says, as JSON."""
+        return json.loads(self.run(program, *words, options=options).stdout)
 
     def payloads(self, *types: str) -> list[dict[str, Any]]:
         """Of a session that ended and whose chain holds."""
@@ -76,7 +80,7 @@ class Lab:
             as_user = [] if user is None else ["setpriv", f"--reuid={user}", "--clear-groups", "--"]
         line = [*as_user, *python("import sys; tell(os.getpid()); receive(*sys.argv[1:])")]
         process = self.subject.start_line([*line, str(self.boxes), name])
-        said = Reader(process.stdout.fileno()).line()  # type: ignore[union-attr]
+        said = Reader(process.stdout.fileno()).line()
         return Outsider(process, name, self.boxes, int(said))
 
 
