@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from sigwrap.cli.output import note
 from sigwrap.errors import InternalError, SigwrapError, UsageError
-from sigwrap.events import EVENT_TYPES
+from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES
 from sigwrap.front.process import run_before_supervisor
 from sigwrap.linux.descriptors import reserve_standard_streams
 from sigwrap.protocols.front import Channel
@@ -140,8 +140,8 @@ def _wants_report(settings: RunSettings, inherited: Inherited) -> bool:
 
 def _one_line(ended: Ended) -> str:
     counts = ended.counts
-    execs = sum(count for name, count in counts.items() if "argv" in EVENT_TYPES[name].fields)
-    signals = sum(count for name, count in counts.items() if name.startswith("signal_"))
+    execs = sum(counts.get(name, 0) for name in EXEC_TYPES)
+    signals = sum(counts.get(name, 0) for name in SIGNAL_TYPES)
     denied = counts.get("exec_denied", 0) + counts.get("signal_blocked", 0)
     lost = f"; {ended.unrecorded} events could not be recorded" if ended.unrecorded else ""
     return (

@@ -10,7 +10,7 @@ from sigwrap.events import EVENT_TYPES
 _INTRODUCTION = """\
 # Events
 
-Generated from `sigwrap/model.py` by `python -m sigwrap.report.reference > docs/events.md`;
+Generated from `sigwrap/events.py` by `python -m sigwrap.report.reference > docs/events.md`;
 a test holds it equal.
 
 A session's log is one SQLite file, `<store>/sessions/<session id>.db`, with one append-only table,

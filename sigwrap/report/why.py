@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from enum import Enum
 
 from sigwrap.escape import printable, shell_words
-from sigwrap.events import EVENT_TYPES, Event, Payload
+from sigwrap.events import EXEC_TYPES, Event, Payload
 from sigwrap.policy.judge.signals import ALL, signal_name
+from sigwrap.report.payload import number, texts
 
 DEATHS_LISTED = 50
 
-_EXEC_TYPES = frozenset(kind.name for kind in EVENT_TYPES.values() if "argv" in kind.fields)
 _LIVING_LIMIT = 65_536
 _ENDED_LIMIT = 10_000
 _LINE_CHARACTERS = 100
@@ -24,7 +24,6 @@ _DELIVERED = {
     "signal_sent": "allowed",
     "signal_redirected": "redirected",
     "signal_approved": "approved",
-    "signal_would_deny": "let through, though it should be denied,",
 }
 _NOT_RUN = frozenset({"exec_denied", "exec_verification_failed"})
 _BY_THE_KERNEL = {
@@ -118,7 +117,7 @@ class WhyFold:
         payload = event.payload
         match event.type:
             case "session_started":
-                self._command_pid = _number(payload.get("command_pid"))
+                self._command_pid = number(payload.get("command_pid"))
             case "process_exited":
                 self._exit(event)
             case "interrupt_received":
@@ -128,7 +127,7 @@ class WhyFold:
                 self._forwarded[name] = self._interrupted_by()
             case "limit_exceeded" if payload.get("effect") == "refused":
                 pass  # a new process, no more
-            case "interrupt_escalated" | "killswitch_activated" | "limit_exceeded":
+            case "interrupt_escalated" | "limit_exceeded":
                 what = str(payload.get("reason") or payload.get("limit") or event.type)
                 self._sigwrap_kills = printable(what)
             case "exec_verification_failed":
@@ -138,7 +137,7 @@ class WhyFold:
                     living.command = living.command_before
             case "session_ended":
                 self._session_end = payload
-            case _ if event.type in _EXEC_TYPES and event.type not in _NOT_RUN:
+            case _ if event.type in EXEC_TYPES and event.type not in _NOT_RUN:
                 self._exec(event)
             case _ if event.type in _DELIVERED:
                 self._signal(event)
@@ -161,11 +160,11 @@ class WhyFold:
 
     def _exec(self, event: Event) -> None:
         payload = event.payload
-        argv = _texts(payload.get("replacement_argv")) or _texts(payload.get("argv"))
+        argv = texts(payload.get("replacement_argv")) or texts(payload.get("argv"))
         argv = argv or [str(payload.get("path") or "?")]
         living = self._living.get(event.pid)
         if living is None:
-            living = self._meet(event.pid, _number(payload.get("ppid")))
+            living = self._meet(event.pid, number(payload.get("ppid")))
         living.command_before, living.command = living.command, command_line(argv)
 
     def _signal(self, event: Event) -> None:
@@ -173,7 +172,7 @@ class WhyFold:
         target = payload.get("target_pid")
         if not isinstance(target, int) or target <= 0:
             return
-        source = _number(payload.get("source_pid"))
+        source = number(payload.get("source_pid"))
         sender = self._living.get(source)
         parent_pid = sender.ppid if sender is not None else 0
         parent = self._living.get(parent_pid)
@@ -202,13 +201,13 @@ class WhyFold:
 
     def _exit(self, event: Event) -> None:
         payload = event.payload
-        pid, ppid = event.pid, _number(payload.get("ppid"))
+        pid, ppid = event.pid, number(payload.get("ppid"))
         living = self._living.pop(pid, None) or _Living(ppid=ppid, command="", sent={})
         name = str(payload.get("signal_name") or "")
         code = payload.get("exit_code")
         if name:
             reason = self._killed(pid, name, living)
-            status: int | None = 128 + _number(payload.get("signal"))
+            status: int | None = 128 + number(payload.get("signal"))
         else:
             reason = _by_itself(code, living)
             status = code if isinstance(code, int) else None
@@ -256,7 +255,8 @@ class WhyFold:
             return _Reason(
                 Cause.SIGWRAP, f"{shown} from sigwrap, which clears what COMMAND left behind"
             )
-        if self._interrupt.get("origin") == "terminal" and self._interrupt["signal_name"] == name:
+        interrupt = self._interrupt
+        if interrupt.get("origin") == "terminal" and interrupt.get("signal_name") == name:
             return _Reason(Cause.TERMINAL, f"{shown} from the terminal{_key(name)}")
         if name in _BY_THE_KERNEL:
             return _Reason(Cause.KERNEL, f"{shown} from the kernel: {_BY_THE_KERNEL[name]}")
@@ -279,7 +279,7 @@ class WhyFold:
             return "which passed it on"
         if interrupt.get("origin") == "terminal":
             return f"which got {name} from the terminal{_key(name)}"
-        sender = f'{_number(interrupt.get("sender_pid"))} "{_short(interrupt.get("sender_cmd"))}"'
+        sender = f'{number(interrupt.get("sender_pid"))} "{_short(interrupt.get("sender_cmd"))}"'
         return f"which got {name} from {sender}"
 
     def _of_process(self, pid: int) -> Why | None:
@@ -355,13 +355,5 @@ def _key(name: str) -> str:
     return f" ({_KEYS[name]})" if name in _KEYS else ""
 
 
-def _name_of(number: object) -> str:
-    return signal_name(number) if isinstance(number, int) and number in ALL else str(number)
-
-
-def _number(value: object) -> int:
-    return value if isinstance(value, int) else 0
-
-
-def _texts(value: object) -> list[str]:
-    return [str(each) for each in value] if isinstance(value, list) else []
+def _name_of(value: object) -> str:
+    return signal_name(value) if isinstance(value, int) and value in ALL else str(value)

@@ -11,18 +11,13 @@ escapes tabs and newlines, and carries bytes that are no UTF-8 as \\udcXX, as Py
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from sigwrap.errors import InternalError, StoreError
-from sigwrap.events import EVENT_TYPES, Base64, Event, Payload
+from sigwrap.events import EVENT_TYPES, UPCASTERS, Base64, Event, Payload, Upcaster
 
 VERSION_KEY = "v"
-
-Upcaster = Callable[[Payload], Payload]
-
-# (type, version) -> the step to version + 1. Rows on disk are never rewritten.
-UPCASTERS: dict[tuple[str, int], Upcaster] = {}
 
 
 class Row(NamedTuple):
@@ -99,12 +94,13 @@ def _upcast(
     current: int,
     upcasters: Mapping[tuple[str, int], Upcaster],
 ) -> Payload:
-    while version < current:
-        payload = upcasters[type_name, version](payload)
-        version += 1
+    if type(version) is not int or version < 1:
+        raise StoreError(f"row {seq} can't be read", "run sigwrap verify")
     if version > current:
         raise StoreError(
             f"row {seq}: {type_name} has version {version}, this sigwrap knows {current}",
             "read it with the sigwrap that wrote it, or a newer one",
         )
+    for step in range(version, current):
+        payload = upcasters[type_name, step](payload)
     return payload

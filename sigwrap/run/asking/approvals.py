@@ -286,7 +286,7 @@ class Approvals:
 
 def _about(request_id: str, question: Question) -> Payload:
     return {
-        "request_id": request_id,
+        "approval_id": request_id,
         "kind": question.kind,
         "what": question.what,
         "rule_name": question.rule,
