@@ -23,7 +23,7 @@ from sigwrap.policy.judge.request import (
 )
 from sigwrap.policy.judge.rules import CommandRule, PidRange, Policy, ProcessPattern, SignalRule
 from sigwrap.policy.judge.signals import ALL
-from sigwrap.policy.judge.subcommand import has_subcommands, subcommand
+from sigwrap.policy.judge.subcommand import name_for_subcommands, subcommand
 
 MAX_KEPT_CANDIDATES = 1000
 
@@ -114,8 +114,8 @@ class Facts:
     @property
     def subcommand(self) -> str:
         if self._subcommand is None:
-            called = self.basename if has_subcommands(self.basename) else self.program.name
-            self._subcommand = subcommand(called, self.program.argv)
+            name = name_for_subcommands(self.basename, self.program.name)
+            self._subcommand = subcommand(name, self.program.argv)
         return self._subcommand
 
     @property
@@ -144,14 +144,7 @@ class CompiledCommandRule:
         self._name_globs = tuple(Glob(word) for word in globs if "/" not in word)
         self._regex = Regex(rule.args_patterns) if rule.args_patterns else None
         self._subcommands = frozenset(rule.subcommands)
-        self.decision = Decision(
-            action=rule.decision,
-            rule=rule.name,
-            reason=f"rule {rule.name} ({rule.place.file}:{rule.place.line})",
-            message=rule.message,
-            escalate=rule.escalate,
-            redirect_to=rule.redirect_to,
-        )
+        self.decision = _decision(rule)._replace(redirect_to=rule.redirect_to)
 
     @property
     def globs(self) -> tuple[Glob, ...]:
@@ -208,15 +201,8 @@ class CompiledSignalRule:
             Glob(each.glob) for each in rule.targets if isinstance(each, ProcessPattern)
         )
         self._pid_ranges = tuple(each for each in rule.targets if isinstance(each, PidRange))
-        self.decision = Decision(
-            action=rule.decision,
-            rule=rule.name,
-            reason=f"rule {rule.name} ({rule.place.file}:{rule.place.line})",
-            message=rule.message,
-            escalate=rule.escalate,
-            redirect_signal=rule.redirect_signal,
-            fallback=rule.fallback,
-            log=rule.log,
+        self.decision = _decision(rule)._replace(
+            redirect_signal=rule.redirect_signal, fallback=rule.fallback, log=rule.log
         )
 
     def target_matches(self, request: SignalRequest) -> bool:
@@ -251,6 +237,16 @@ class _Candidates:
 PROBE = Decision(
     action=Action.ALLOW, rule=PROBE_RULE, reason="signal 0 asks and sends nothing", log=False
 )
+
+
+def _decision(rule: CommandRule | SignalRule) -> Decision:
+    return Decision(
+        action=rule.decision,
+        rule=rule.name,
+        reason=f"rule {rule.name} ({rule.place.file}:{rule.place.line})",
+        message=rule.message,
+        escalate=rule.escalate,
+    )
 
 
 def _default(policy: Policy, kind: str, action: Action) -> Decision:

@@ -20,6 +20,9 @@ from sigwrap.policy.judge.match import (
 from sigwrap.policy.judge.signals import signal_number, signal_numbers, words
 from sigwrap.policy.language.document import Mapping, Node, Scalar, Sequence
 from sigwrap.policy.language.schema import (
+    PATTERNS,
+    UNIT_BYTES,
+    UNIT_SECONDS,
     Duration,
     Flag,
     Form,
@@ -38,12 +41,6 @@ from sigwrap.policy.language.variables import BUILT_IN, UnknownVariable, substit
 from sigwrap.policy.problems import Place, Problem, nearest_word
 
 MAX_TOTAL_SECONDS = 10 * 365 * 24 * 3600
-
-_UNIT_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
-_UNIT_BYTES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class Checked:
@@ -122,12 +119,12 @@ class Checker:
                     return node.value
                 raise self._note(node, f"{name} is true or false", _shown(node))
             case Duration():
-                seconds = self._quantity(node, _UNIT_SECONDS, f"{name} is a time, like 90s or 10m")
+                seconds = self._quantity(node, UNIT_SECONDS, f"{name} is a time, like 90s or 10m")
                 if seconds > MAX_TOTAL_SECONDS:
                     raise self._note(node, f"{name} is longer than ten years", _shown(node))
                 return seconds
             case Size():
-                return self._quantity(node, _UNIT_BYTES, f"{name} is a size, like 512M or 2G")
+                return self._quantity(node, UNIT_BYTES, f"{name} is a size, like 512M or 2G")
             case ListOf():
                 return self._list(node, shape, name)
             case MapOf():
@@ -155,14 +152,12 @@ class Checker:
             case Form.HOST_TEMPLATE:
                 return self._substituted(node, text, host_allowed=True)
             case Form.NAME:
-                return self._expected(
-                    node, text, _NAME, f"{name} is made of letters, digits, . _ -"
-                )
+                return self._expected(node, text, form, f"{name} is made of letters, digits, . _ -")
             case Form.VARIABLE:
-                return self._expected(node, text, _VARIABLE, "a variable is letters, digits and _")
+                return self._expected(node, text, form, "a variable is letters, digits and _")
             case Form.DIGEST:
                 lowered = text.lower()
-                return self._expected(node, lowered, _DIGEST, "a SHA-256 is 64 hexadecimal digits")
+                return self._expected(node, lowered, form, "a SHA-256 is 64 hexadecimal digits")
             case Form.GLOB:
                 return self._glob(node, self._substituted(node, text, form=form), name)
             case Form.REGEX:
@@ -203,8 +198,8 @@ class Checker:
             raise self._note(node, f"a bad regular expression, {error}", node.text) from error
         return pattern
 
-    def _expected(self, node: Scalar, text: str, pattern: re.Pattern[str], message: str) -> str:
-        if not pattern.fullmatch(text):
+    def _expected(self, node: Scalar, text: str, form: Form, message: str) -> str:
+        if not re.fullmatch(PATTERNS[form], text):
             raise self._note(node, message, node.text)
         return text
 

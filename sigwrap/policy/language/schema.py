@@ -11,6 +11,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
+from sigwrap.policy.judge.request import TargetType
+
 # What this version carries out. A policy that uses one of the others loads with a warning, or,
 # under `unenforced: error`, not at all.
 ENFORCED: frozenset[str] = frozenset(
@@ -42,19 +44,9 @@ COMMAND_DECISIONS = ("allow", "deny", "audit", "approve", "redirect")
 SIGNAL_DECISIONS = ("allow", "deny", "audit", "approve", "redirect", "absorb")
 PLAIN_DECISIONS = ("allow", "deny", "audit", "approve")
 REACTIONS = ("log", "stop", "kill")
-TARGET_WORDS = (
-    "self",
-    "children",
-    "descendants",
-    "siblings",
-    "session",
-    "parent",
-    "external",
-    "system",
-    "user",
-    "root",
-    "ancestors",
-)
+TARGET_WORDS = tuple(each.value for each in TargetType)
+UNIT_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
+UNIT_BYTES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
 
 class Form(Enum):
@@ -71,6 +63,14 @@ class Form(Enum):
     SIGNAL = "a signal's name or number"
     SIGNALS = "a signal's name or number, or a group"
     BASE = "the name of a shipped policy, or a file beside this one"
+
+
+# What all of a text of such a form matches; JSON Schema and Python's `re` read these alike.
+PATTERNS: dict[Form, str] = {
+    Form.NAME: "[A-Za-z0-9][A-Za-z0-9._-]*",
+    Form.VARIABLE: "[A-Za-z_][A-Za-z0-9_]*",
+    Form.DIGEST: "[0-9a-fA-F]{64}",
+}
 
 
 class Text(NamedTuple):

@@ -68,19 +68,9 @@ def explain_signal(engine: Engine, request: SignalRequest) -> Explanation:
             continue
         targets = ", ".join(map(target_name, rule.rule.targets))
         passed.append(_passed(rule, f"is about other targets: {targets}"))
-    return Explanation(
-        decision=decision,
-        judgements=(
-            Judgement(
-                what=f"{signal_name(request.signal)} to {_target(request)}",
-                decision=decision,
-                decided_at=decided_by.rule.place if decided_by else None,
-                description=decided_by.rule.description if decided_by else "",
-                passed=tuple(passed),
-                unrelated=unrelated,
-            ),
-        ),
-    )
+    what = f"{signal_name(request.signal)} to {_target(request)}"
+    judgement = _judgement(what, decision, decided_by, passed, unrelated)
+    return Explanation(decision=decision, judgements=(judgement,))
 
 
 def explanation_text(explanation: Explanation) -> str:
@@ -138,8 +128,19 @@ def _program(engine: Engine, program: Program, request: CommandRequest) -> Judge
             unrelated += 1
         elif (condition := rule.failing_condition(facts)) is not None:
             passed.append(_passed(rule, _why(rule.rule, condition, facts)))
+    what = " ".join([program.path, *program.argv[1:]])
+    return _judgement(what, decision, decided_by, passed, unrelated)
+
+
+def _judgement(
+    what: str,
+    decision: Decision,
+    decided_by: CompiledCommandRule | CompiledSignalRule | None,
+    passed: list[Passed],
+    unrelated: int,
+) -> Judgement:
     return Judgement(
-        what=" ".join([program.path, *program.argv[1:]]),
+        what=what,
         decision=decision,
         decided_at=decided_by.rule.place if decided_by else None,
         description=decided_by.rule.description if decided_by else "",

@@ -19,7 +19,7 @@ from sigwrap.policy.judge.request import (
     with_implied,
 )
 from sigwrap.policy.judge.signals import ALL, GROUPS, signal_name
-from sigwrap.policy.judge.subcommand import has_subcommands, subcommand
+from sigwrap.policy.judge.subcommand import has_subcommands, name_for_subcommands, subcommand
 from sigwrap.policy.tools.cases import program_named
 
 LEARNED_EVENTS = ("exec_allowed", "exec_audited", "signal_sent", "signal_approved")
@@ -74,7 +74,7 @@ class _Profile:
 
     def _add_program(self, program: Program) -> None:
         basename = program.path.rpartition("/")[2]
-        called = basename if has_subcommands(basename) else program.name
+        called = name_for_subcommands(basename, program.name)
         if has_subcommands(called):
             word = subcommand(called, program.argv)
             self._subcommands.setdefault(called, set()).add(word)
