@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from sigwrap.cli.options import JsonOption, StoreOption, store_folder
 from sigwrap.cli.output import note, out
 from sigwrap.errors import PolicyError, UsageError
 from sigwrap.policy.judge.engine import Engine
@@ -28,7 +29,6 @@ from sigwrap.policy.tools.show import policy_text
 from sigwrap.start.policy_files import SHIPPED, host_variables, load_policy
 from sigwrap.status import REFUSED
 from sigwrap.store.catalog import open_session
-from sigwrap.store.location import default_store
 
 app = typer.Typer(
     help="Policies: check, show, explain, test, generate.",
@@ -36,7 +36,6 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-JsonOption = Annotated[bool, typer.Option("--json", help="For programs.")]
 RootOption = Annotated[
     Path | None,
     typer.Option(
@@ -153,13 +152,10 @@ def generate(
         list[str], typer.Argument(metavar="SESSION...", help="An id, a unique prefix, or a --name.")
     ],
     name: Annotated[str, typer.Option("--name", help="The policy's name.")] = "generated",
-    store: Annotated[
-        Path | None,
-        typer.Option("--store", metavar="DIR", help="Where the logs lie.", show_default=False),
-    ] = None,
+    store: StoreOption = None,
 ) -> None:
     """Print a policy that allows what these sessions did, and nothing else."""
-    folder = str(store) if store else default_store(os.environ)
+    folder = store_folder(store)
     events = chain.from_iterable(open_session(folder, each).events() for each in sessions)
     out(generate_policy(events, name=name).rstrip())
 
