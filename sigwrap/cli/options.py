@@ -8,16 +8,14 @@ from typing import Annotated
 
 import typer
 
-from sigwrap.store.location import default_store
-
-STORE_DEFAULT = "$SIGWRAP_STORE, else $XDG_STATE_HOME/sigwrap, else ~/.local/state/sigwrap"
+from sigwrap.store.location import DEFAULT_STORE, default_store
 
 StoreOption = Annotated[
     Path | None,
     typer.Option(
         "--store",
         metavar="DIR",
-        help=f"Where the logs lie: {STORE_DEFAULT}.",
+        help=f"Where the logs lie: {DEFAULT_STORE}.",
         show_default=False,
     ),
 ]

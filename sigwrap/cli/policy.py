@@ -26,6 +26,7 @@ from sigwrap.policy.tools.cases import command_request, run_cases
 from sigwrap.policy.tools.explain import explain_command, explain_signal, explanation_text
 from sigwrap.policy.tools.generate import generate_policy
 from sigwrap.policy.tools.show import policy_text
+from sigwrap.run.settings import DEFAULT_POLICY
 from sigwrap.start.policy_files import SHIPPED, host_variables, load_policy
 from sigwrap.status import REFUSED
 from sigwrap.store.catalog import open_session
@@ -95,7 +96,7 @@ def explain(
         list[str] | None,
         typer.Argument(metavar="-- COMMAND...", help="The command line to be judged."),
     ] = None,
-    policy: Annotated[str, typer.Option("--policy", "-p", metavar="NAME|FILE")] = "agent-default",
+    policy: Annotated[str, typer.Option("--policy", "-p", metavar="NAME|FILE")] = DEFAULT_POLICY,
     signal: Annotated[
         str | None, typer.Option("--signal", metavar="SIGNAL", help="Instead of a command.")
     ] = None,
