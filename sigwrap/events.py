@@ -117,7 +117,7 @@ def _types() -> tuple[EventType, ...]:
         event("exec_denied", "an exec was refused: EACCES", *_EXEC_FIELDS),
         event(
             "exec_redirected",
-            "another command took the place of an exec",
+            "another command ran in place of the one that was asked for",
             *_EXEC_FIELDS,
             "replacement",
             "replacement_argv",
@@ -127,7 +127,7 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "io_recorded",
-            "a piece of what a recorded command read or wrote, before it was passed on",
+            "bytes that a recorded command reads or writes, before they are passed on",
             "stream",
             "offset",
             "size",
@@ -136,7 +136,7 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "recording_ended",
-            "a recorded command's input and output are over",
+            "the standard streams of a recorded command have all ended",
             "stub_pid",
             "stdin",
             "stdout",
@@ -145,7 +145,8 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "exec_verification_failed",
-            "what the kernel loaded was not what had been judged; it was killed unrun",
+            "the kernel loaded something other than what was judged; the process was killed "
+            "before its first instruction",
             "path",
             "reason",
             "loaded_path",
@@ -154,15 +155,21 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "exec_failed",
-            "the kernel refused an exec that had been let through or redirected: it did not happen",
+            "the kernel refused an exec that sigwrap had allowed or redirected: nothing was run",
             "path",
             "error",
             "rule_name",
         ),
         event("signal_sent", "a signal was let through", *_SIGNAL_FIELDS),
         event("signal_blocked", "a signal was denied: EPERM", *_SIGNAL_FIELDS),
-        event("signal_redirected", "another signal was sent in its place", *_SIGNAL_FIELDS),
-        event("signal_absorbed", "success was reported, and nothing sent", *_SIGNAL_FIELDS),
+        event(
+            "signal_redirected",
+            "another signal was sent in place of the one that was asked for",
+            *_SIGNAL_FIELDS,
+        ),
+        event(
+            "signal_absorbed", "the sender was told success, and nothing was sent", *_SIGNAL_FIELDS
+        ),
         event("signal_approved", "somebody said yes to a signal", *_SIGNAL_FIELDS),
         event(
             "approval_requested",
@@ -189,7 +196,7 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "control_refused",
-            "a peer of the control socket was sent away",
+            "a process that connected to the control socket was refused",
             "reason",
             "peer_pid",
             "peer_uid",
@@ -204,9 +211,9 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "limit_exceeded",
-            "a limit of the policy was passed. `terminated`: the run was ended, exit status 124. "
-            "`refused` (with `limits.at_fork`): a new process was, with EAGAIN; further refusals "
-            "within a minute are one more event, with their `count`",
+            "a limit of the policy was passed. `effect` is `terminated` where the run was ended "
+            "(exit status 124), and `refused` where a fork failed with EAGAIN (`limits.at_fork`); "
+            "further refusals within a minute are one more event, with their `count`",
             "limit",
             "maximum",
             "effect",
@@ -228,7 +235,7 @@ def _types() -> tuple[EventType, ...]:
         event("interrupt_forwarded", "a signal was passed on to COMMAND", "signal", "signal_name"),
         event(
             "interrupt_escalated",
-            "the whole tree was killed: second interrupt, or the grace ran out",
+            "the whole process tree was killed: second interrupt, or end of the grace period",
             "reason",
             "processes",
         ),
