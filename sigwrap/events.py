@@ -285,7 +285,7 @@ UPCASTERS: dict[tuple[str, int], Upcaster] = {
 
 
 class Base64(str):
-    """Known to hold nothing that JSON escapes."""
+    """Text without a character that JSON escapes, so that none has to be searched for."""
 
     __slots__ = ()
 

@@ -173,7 +173,7 @@ def verify(
 
 
 def _harmless(data: bytes) -> bytes:
-    """A terminal obeys what it is shown; whoever wants that can pipe it through cat."""
+    """Without control characters, which a terminal would obey; a pipe to cat gets them all."""
     lines = data.decode("utf-8", "backslashreplace").split("\n")
     return "\n".join(map(printable, lines)).encode()
 

@@ -1,4 +1,4 @@
-"""The report for someone with one minute: the verdict first, then what led to it."""
+"""The report for a reader with one minute: how the session ended, then what led to it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Who ended a process: a fold over the events.
 
-What was recorded comes first; where nothing was, what the signal itself tells; and where that tells
-nothing, that it is not known. A sender and its parent are named by what they ran when they sent.
+A recorded sender is the answer; where there is none, the signal's number may tell (SIGSEGV is the
+kernel's); else the sender is unknown. A sender and its parent are named by what they ran when the
+signal was sent.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def journal_line(canonical: bytes, hash_hex: str) -> bytes:
 
 
 def parse_journal_line(line: bytes) -> Row:
-    """ValueError where it is none."""
+    """ValueError where the line is none."""
     seq, time_ns, type_name, pid, payload, hash_hex = line[:-1].decode("ascii").split("\t")
     return Row(int(seq), int(time_ns), type_name, int(pid), payload, hash_hex)
 
@@ -77,7 +77,7 @@ def decode_row(
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise StoreError(f"row {seq} can't be read", "run sigwrap verify") from error
     current = _CURRENT_VERSION if current_versions is None else current_versions
-    # A type that isn't known was written by a newer sigwrap: readers show it by its name.
+    # A type that isn't registered is of a newer sigwrap, or of an old one: readers show its name.
     if version != current.get(type_name, version):
         payload = _upcast(seq, type_name, payload, version, current[type_name], upcasters)
     return Event(seq=seq, time_ns=time_ns, type=type_name, pid=pid, payload=payload, hash=hash_hex)

@@ -59,7 +59,7 @@ class Engine:
         facts = Facts(program, request)
         name, basename, path = program.name, facts.basename, program.path
         candidates = self._candidates(name, basename, path)
-        # Asking for all prefixes at once spares asking glob by glob.
+        # One look at all prefixes is cheaper than trying glob by glob.
         prefixes = self._glob_prefixes
         if path.startswith(prefixes) or name.startswith(prefixes) or basename.startswith(prefixes):
             for entry in candidates.all:
@@ -85,7 +85,7 @@ class Engine:
         known = self._literals.intersection((name, basename, path))
         candidates = self._candidates_by_words.get(known)
         if candidates is None:
-            # Links named after other programs can make any pair of words: don't keep them all.
+            # Links can have any names, so there may be any number of pairs: don't keep them all.
             if len(self._candidates_by_words) >= MAX_KEPT_CANDIDATES:
                 self._candidates_by_words.clear()
             candidates = _Candidates(_Entry(rule, known) for rule in self.command_rules)
@@ -94,7 +94,7 @@ class Engine:
 
 
 class Facts:
-    """A program and its request, with what is worked out about them only when a rule asks."""
+    """A program and its request; what few rules have conditions on is computed when one does."""
 
     __slots__ = ("_arguments", "_subcommand", "basename", "program", "request")
 
@@ -215,7 +215,7 @@ class CompiledSignalRule:
 
 
 class _Entry:
-    """A rule as met by a program: is its name alone enough, or must the globs be asked?"""
+    """A rule, for a program with certain names: do these match, or must globs be tried?"""
 
     __slots__ = ("name_is_sure", "rule")
 
@@ -232,8 +232,8 @@ class _Candidates:
         self.sure = tuple(each.rule for each in self.all if each.name_is_sure)
 
 
-# Signal 0 asks whether a process is there. The filter lets it through, so it should not get here;
-# if it does, a default of deny must not break `kill -0`.
+# Signal 0 asks whether a process exists. The filter allows it without a notification; should a
+# request for it be judged all the same, a default of deny must not break `kill -0`.
 PROBE = Decision(
     action=Action.ALLOW, rule=PROBE_RULE, reason="signal 0 asks and sends nothing", log=False
 )

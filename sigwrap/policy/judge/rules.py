@@ -139,7 +139,7 @@ Case = CommandCase | SignalCase
 
 
 class Policy(NamedTuple):
-    """Of an `extends` chain: the rules of all, this file's first; `cases` of this file alone."""
+    """Along `extends`: the rules of all files, this file's first; `cases` of this file alone."""
 
     name: str
     file: str
@@ -158,5 +158,5 @@ class Policy(NamedTuple):
     watch: Watch
     trust: Trust
     cases: tuple[Case, ...]
-    unenforced: tuple[str, ...]  # sections it has that this version doesn't carry out
+    unenforced: tuple[str, ...]  # keys it has that this version doesn't enforce
     warnings: tuple[Problem, ...]

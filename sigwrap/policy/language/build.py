@@ -1,4 +1,4 @@
-"""Checked values to typed rules, and what only several keys together can get wrong."""
+"""Checked values to typed rules, and the checks that concern several keys together."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Nodes against the schema: plain values come out, and everything that is wrong with them.
+"""Checks nodes against the schema, and makes plain values of them.
 
-Nothing stops at the first problem. A value that is wrong is left out of its group, so whoever
-builds rules from the groups does so only when there are no problems.
+A check doesn't stop at the first problem: a value that is wrong is noted and left out of its group.
+So rules must be built from the groups only where no problem was noted.
 """
 
 from __future__ import annotations

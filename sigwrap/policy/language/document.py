@@ -1,4 +1,4 @@
-"""YAML text to nodes that know their place.
+"""YAML text to nodes, each with its place: file, line and column.
 
 The nodes are built here from the parser's events, not by a yaml.Loader: a policy then can't name a
 Python object, duplicate keys are seen, `yes` and `010` are not silently something else, and what a

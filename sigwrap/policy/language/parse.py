@@ -16,7 +16,7 @@ from sigwrap.policy.problems import InvalidPolicy, Place, Problem, Severity
 
 MAX_BASES = 8
 
-# A base by the name that `extends` gives it, as seen from the source that has the `extends`.
+# (what `extends` names, the source that has the `extends`) -> the source that is meant.
 FindBase = Callable[[str, Source], Source | None]
 
 
@@ -117,7 +117,7 @@ class _Loader:
         self.unenforced[name] = Problem(place=place, message=message)
 
 
-# What the first of a chain of policies builds on.
+# The base of a policy that extends none.
 _NOTHING = Policy(
     name="",
     file="",

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from sigwrap.policy.judge.request import TargetType
 
-# What this version carries out. A policy that uses one of the others loads with a warning, or,
-# under `unenforced: error`, not at all.
+# What this version enforces. A policy that uses another key loads with a warning, or, under
+# `unenforced: error`, not at all.
 ENFORCED: frozenset[str] = frozenset(
     {
         "command_rules",

@@ -1,4 +1,4 @@
-"""Why a request is decided as it is: the rule that decides, and those it passed on the way."""
+"""Why a request is decided as it is: the rule that decides, and the rules before it."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Passed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """One program's way through the rules, or one signal's."""
+    """How the rules decide one program, or one signal."""
 
     what: str
     decision: Decision
     decided_at: Place | None  # None: no rule matched
     description: str
     passed: tuple[Passed, ...]
-    unrelated: int  # rules passed because they are about something else altogether
+    unrelated: int  # rules before the one that decides, about other programs or signals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
