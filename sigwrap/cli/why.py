@@ -11,7 +11,8 @@ import typer
 from sigwrap.cli.options import JsonOption, SessionArgument, StoreOption, store_folder
 from sigwrap.cli.output import out
 from sigwrap.errors import SessionError
-from sigwrap.report.why import Why, WhyFold
+from sigwrap.report.cause import Why
+from sigwrap.report.why import WhyFold
 from sigwrap.store.catalog import open_session
 from sigwrap.store.reader import Session
 

@@ -3,7 +3,8 @@
 verify      is the log what its writer wrote?
 summary     what happened, in bounded memory
 tree        the process tree, of which a summary has the lines
-why         who ended a process
+why         who ended a process: a fold over the events
+cause       the causes that it finds, and their sentences
 tally       counts of things whose number is not known, in bounded memory
 metrics     decisions as metrics for Prometheus
 text        the report for a terminal
