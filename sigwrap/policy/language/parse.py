@@ -8,8 +8,13 @@ from sigwrap.policy.judge.request import Action
 from sigwrap.policy.judge.rules import EnvPolicy, Limits, Policy, Trust, Watch
 from sigwrap.policy.language import build
 from sigwrap.policy.language.check import Checked, Checker, unknown_variable
-from sigwrap.policy.language.document import Mapping as MappingNode
-from sigwrap.policy.language.document import Node, Scalar, Source, read_document
+from sigwrap.policy.language.document import (
+    MappingNode,
+    Node,
+    ScalarNode,
+    Source,
+    read_document,
+)
 from sigwrap.policy.language.schema import NOT_ENFORCED_YET, POLICY
 from sigwrap.policy.language.variables import BUILT_IN, UnknownVariable, substitute
 from sigwrap.policy.problems import InvalidPolicy, Place, Problem, Severity
@@ -68,7 +73,7 @@ class _Loader:
             if key.text in BUILT_IN:
                 message = "a built-in variable can't be set"
                 self.problems.append(Problem(place=key.place, message=message, offending=key.text))
-            elif isinstance(value, Scalar) and isinstance(value.value, str):
+            elif isinstance(value, ScalarNode) and isinstance(value.value, str):
                 known = {**self._built_in, **values}
                 try:
                     values[key.text] = substitute(value.value, known)
@@ -84,7 +89,7 @@ class _Loader:
         above: tuple[str, ...],
     ) -> Policy | None:
         node = _entry(document, "extends")
-        if not isinstance(node, Scalar) or not isinstance(node.value, str) or not node.value:
+        if not isinstance(node, ScalarNode) or not isinstance(node.value, str) or not node.value:
             return None
         chain = (*above, source.name)
         base = self._find_base(node.value, source)
