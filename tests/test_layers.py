@@ -91,7 +91,7 @@ def test_only_linux_uses_ctypes() -> None:
 
 def test_a_run_does_not_import_what_reads_the_command_line() -> None:
     look = (
-        "import sys; import sigwrap.cli.run, sigwrap.run.session;"
+        "import sys; import sigwrap.cli.main, sigwrap.cli.run, sigwrap.run.session;"
         "print([each for each in ('typer', 'rich', 'sqlite_utils', 'sigwrap.report')"
         " if each in sys.modules])"
     )

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import pytest
-
 from sigwrap.mediate.execs import (
     NotExecutableFormat,
     Shebang,
@@ -10,6 +9,7 @@ from sigwrap.mediate.execs import (
     replacement_argv,
     shebang,
 )
+
 from sigwrap.policy.judge.request import CommandRedirect
 
 
