@@ -56,6 +56,14 @@ def test_a_command_that_handles_the_key_has_half_of_the_grace_for_itself() -> No
     assert interrupts.next_deadline is None
 
 
+def test_time_brings_nothing_before_the_first_interrupt_and_after_the_last() -> None:
+    interrupts = machine()
+    assert names(interrupts.tick(1000.0)) == []
+    interrupts.signal(key(), 1000.0)
+    interrupts.signal(key(), 1001.0)
+    assert names(interrupts.tick(2000.0)) == []
+
+
 def test_handling_matters_for_the_terminals_keys_only() -> None:
     arrived = Arrived(
         number=signal.SIGINT, from_terminal=False, sender_pid=SOMEBODY, command_handles_it=True
@@ -87,6 +95,13 @@ def test_the_bootloaders_copy_is_no_second_press() -> None:
     interrupts.signal(key(), 0.0)
     assert names(interrupts.signal(sent(signal.SIGINT, BOOTLOADER), 1.5)) == []
     assert names(interrupts.signal(key(), 1.6)) == ["escalate: second interrupt"]
+
+
+def test_a_copy_comes_within_two_seconds() -> None:
+    for at_s, expected in ((2.0, []), (2.1, ["escalate: second interrupt"])):
+        interrupts = machine()
+        interrupts.signal(key(), 0.0)
+        assert names(interrupts.signal(sent(signal.SIGINT, BOOTLOADER), at_s)) == expected
 
 
 def test_a_copy_stands_for_a_press_that_was_merged_with_the_copy_before() -> None:
@@ -126,6 +141,13 @@ def test_one_sender_that_signals_process_and_group_is_one() -> None:
     assert names(interrupts.signal(sent(signal.SIGTERM, SOMEBODY + 1), 0.002)) == [
         "escalate: second interrupt"
     ]
+
+
+def test_one_sender_that_signals_again_after_a_moment_means_it() -> None:
+    for at_s, expected in ((0.3, []), (0.4, ["escalate: second interrupt"])):
+        interrupts = machine()
+        interrupts.signal(sent(signal.SIGTERM), 0.0)
+        assert names(interrupts.signal(sent(signal.SIGTERM), at_s)) == expected
 
 
 def test_timeout_around_the_binary_is_one() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sigwrap.mediate.lineage import Image, Images, Process, types_inside
+from sigwrap.mediate.lineage import Image, Images, Process, types_inside, types_outside
 from sigwrap.policy.judge.request import TargetType, most_specific
 
 
@@ -39,6 +39,45 @@ def test_what_a_target_is_to_its_sender() -> None:
     assert most_specific_type(agent, server, command) is TargetType.SIBLINGS
     assert most_specific_type(shell, servers_child, command) is TargetType.SESSION
     assert most_specific_type(shell, orphan, command) is TargetType.SESSION
+
+
+def test_command_signals_itself() -> None:
+    command = process(1, None)
+    assert TargetType.ROOT in types_inside(command, command, command)
+    child = process(2, command)
+    assert types_inside(child, child, command) == {TargetType.SELF, TargetType.SESSION}
+
+
+@pytest.mark.parametrize(
+    ("is_system", "same_user", "kind"),
+    [
+        (True, True, TargetType.SYSTEM),
+        (True, False, TargetType.SYSTEM),
+        (False, True, TargetType.USER),
+        (False, False, TargetType.EXTERNAL),
+    ],
+)
+def test_who_is_outside(is_system: bool, same_user: bool, kind: TargetType) -> None:
+    types = types_outside(is_system=is_system, same_user=same_user)
+    assert types == {kind, TargetType.EXTERNAL}
+
+
+def test_a_sender_remembers_few_of_its_targets() -> None:
+    command = process(1, None)
+    for pid in range(2, 100):
+        types_inside(command, process(pid, command), command)
+        assert len(command.relations) <= 32
+
+
+def test_the_name_of_one_that_has_ended_is_that_of_its_last_exec() -> None:
+    tool = process(2, None)
+    assert tool.last_name == "p2"
+    tool.argv = ("/opt/bin/a-name-of-17-char", "x")
+    assert tool.last_name == "p2"
+    tool.comm_is_current = False
+    assert tool.last_name == "a-name-of-17-ch"
+    tool.argv = ()
+    assert tool.last_name == "p2"
 
 
 def test_a_target_is_several_things_at_once() -> None:
@@ -129,9 +168,18 @@ def test_an_orphan_is_known_by_its_image() -> None:
     """Its parent has ended. Had it been a grandchild, nobody could tell."""
     tree = Tree()
     shell = tree.execs(tree.meets(2, tree.command, "command"), "shell")
+    other = tree.execs(tree.meets(3, shell, "shell"), "other")
+    tree.execs(tree.meets(4, other, "other"), "deepest")
     shell.ended()
-    orphan = tree.meets(3, None, "shell")
+    orphan = tree.meets(5, None, "shell")
     assert (orphan.depth, orphan.has_ancestor(shell)) == (3, True)
+
+
+def test_the_images_that_are_known_are_those_that_were_loaded() -> None:
+    tree = Tree()
+    tree.execs(tree.meets(2, tree.command, "command"), "shell")
+    assert tree.images.knows(image_of("shell"))
+    assert not tree.images.knows(image_of("command"))
 
 
 def test_a_double_forks_middle_was_there_though_nobody_saw_it() -> None:
@@ -159,6 +207,15 @@ def test_a_parent_that_has_execed_since_is_still_the_parent() -> None:
     assert (child.parent, child.depth) == (shell, 2)
 
 
+def test_who_is_no_deeper_than_a_parent_has_lost_no_child_to_it() -> None:
+    """An orphan goes to somebody above its parent, never to one beside it."""
+    tree = Tree()
+    shell = tree.execs(tree.meets(2, tree.command, "command"), "shell")
+    other = tree.execs(tree.meets(3, tree.command, "command"), "other")
+    child = tree.meets(4, other, "shell")
+    assert (child.parent, child.depth) == (other, shell.depth + 1)
+
+
 def test_what_could_be_of_several_is_of_the_deepest() -> None:
     """Without address randomization, two runs of one program look the same."""
     tree = Tree()
@@ -176,6 +233,7 @@ def test_who_hides_its_image_is_the_deepest_of_all(image: str, below_subreaper: 
     shell = tree.execs(tree.meets(2, tree.command, "command"), "shell")
     tool = tree.execs(tree.meets(3, shell, "shell"), "tool")
     tool.ended()
+    tree.execs_unseen(tree.meets(5, tree.command, "command"))
     parent = tree.command if below_subreaper else None
     assert tree.meets(4, parent, image).depth == tool.depth + 2
 
@@ -224,7 +282,10 @@ def test_that_images_were_forgotten_brings_nobody_up() -> None:
 
 def test_images_of_the_dead_are_forgotten_and_those_of_the_living_kept() -> None:
     tree = Tree()
-    for pid in range(2, 30_000):
+    living = tree.execs(tree.meets(2, tree.command, "command"), "living")
+    deepest = tree.execs(tree.meets(3, living, "living"), "deepest")
+    for pid in range(4, 30_000):
         tree.execs(tree.meets(pid, tree.command, "command"), str(pid)).ended()
     assert tree.meets(30_000, tree.command, "command").depth == 1
-    assert tree.meets(30_001, None, "2").depth == 3
+    assert tree.meets(30_001, None, "4").depth == deepest.depth + 2
+    assert tree.meets(30_002, None, "living").depth == living.depth + 2

@@ -112,6 +112,16 @@ def test_a_withdrawn_request_is_withdrawn_once() -> None:
     assert subject.open == ()
 
 
+def test_where_nobody_can_be_asked_the_answer_is_no() -> None:
+    subject = desk()
+    subject.ask(question(), 0.0)
+    settled = subject.settle_unasked("r1", "no terminal", 0.5)
+    assert settled.answer == Answer(
+        granted=False, by="sigwrap", message="no terminal", reason="nobody"
+    )
+    assert subject.open == ()
+
+
 def test_an_id_that_is_taken_is_not_given_again() -> None:
     ids = iter(["a", "a", "b", "b", "a", "c"])
     subject = Desk(timeout_s=1.0, new_id=lambda: next(ids))
@@ -125,5 +135,5 @@ def test_what_is_remembered_of_settled_requests_is_bounded() -> None:
     subject = desk()
     for _ in range(3_000):
         say(subject, subject.ask(question(), 0.0).id, Verdict.NO)
-    assert say(subject, "r1", Verdict.ONCE) == Unknown()
-    assert isinstance(say(subject, "r3000", Verdict.ONCE), TooLate)
+    assert say(subject, "r2000", Verdict.ONCE) == Unknown()
+    assert isinstance(say(subject, "r2001", Verdict.ONCE), TooLate)

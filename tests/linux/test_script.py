@@ -1,16 +1,14 @@
 from __future__ import annotations
 
 import pytest
-from sigwrap.mediate.execs import (
+
+from sigwrap.linux.execs.script import (
     NotExecutableFormat,
     Shebang,
     command_line,
     interpreter_argv,
-    replacement_argv,
     shebang,
 )
-
-from sigwrap.policy.judge.request import CommandRedirect
 
 
 @pytest.mark.parametrize(
@@ -47,10 +45,3 @@ def test_what_the_interpreter_gets() -> None:
     assert argv == [b"/bin/sh", b"-e", b"./tool", b"a", b""]
     assert command_line(argv) == b"/bin/sh\0-e\0./tool\0a\0\0"
     assert command_line([]) == b"\0"
-
-
-def test_what_a_replacement_gets() -> None:
-    plain = CommandRedirect(command="/opt/bin/safe-rm", args=("-i",))
-    assert replacement_argv(plain, ("rm", "a")) == [b"safe-rm", b"-i"]
-    appended = plain._replace(append_args=True)
-    assert replacement_argv(appended, ("rm", "\udcff")) == [b"safe-rm", b"-i", b"\xff"]
