@@ -52,9 +52,9 @@ class Run:
         return self
 
     def is_over(self, status: int, reason: str) -> None:
-        assert not self.end.is_over
+        was_over = self.end.is_over
         self.on(NoProcessLeft())
-        assert self.end.is_over
+        assert (was_over, self.end.is_over) == (False, True)
         assert (self.end.exit_status, self.end.reason) == (status, reason)
 
 
@@ -64,9 +64,9 @@ def run() -> Run:
 
 
 def test_command_ends_by_itself_and_what_it_left_is_asked_to_end(run: Run) -> None:
-    assert not run.end.command_has_ended
+    had_ended = run.end.command_has_ended
     run.on(ENDED, *CLEARING)
-    assert run.end.command_has_ended
+    assert (had_ended, run.end.command_has_ended) == (False, True)
     run.is_over(3, "COMMAND ended")
 
 
