@@ -131,7 +131,7 @@ def test_two_at_once_and_the_tree_goes_on(start: Start, as_user: Sigwrap) -> Non
     run = start("sh", "-c", text)
     ids = [run.question(), run.question()]
     requested = {
-        e.payload["what"]: e.payload["request_id"] for e in as_user.events("approval_requested")
+        e.payload["what"]: e.payload["approval_id"] for e in as_user.events("approval_requested")
     }
     assert sorted(requested.values()) == sorted(ids)
     run.say(b"meanwhile\n")
@@ -206,7 +206,7 @@ def test_nobody_inside_answers(
     run.say(run.question().encode() + b"\n")
     run.err.until(rb"refused: it is inside a supervised session")
     (request,) = as_user.events("approval_requested")
-    assert run.answer("approve", request.payload["request_id"]).returncode == 0
+    assert run.answer("approve", request.payload["approval_id"]).returncode == 0
     run.out.until(rb"ok a\n")
     run.say(b"\n")
     assert run.end() == 0

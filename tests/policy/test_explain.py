@@ -5,7 +5,6 @@ from __future__ import annotations
 from sigwrap.policy.judge.request import SignalRequest, TargetType, with_implied
 from sigwrap.policy.tools.cases import command_request
 from sigwrap.policy.tools.explain import explain_command, explain_signal, explanation_text
-from tests.policy.conftest import MakeEngine
 
 RULES = """\
 description: x
@@ -26,13 +25,13 @@ signal_rules:
 """ % ("a" * 64)
 
 
-def explain(engine: MakeEngine, *argv: str, depth: int = 1) -> str:
+def explain(engine, *argv, depth=1):
     return explanation_text(
         explain_command(engine(RULES), command_request(list(argv), depth=depth))
     )
 
 
-def test_the_rule_that_decides_and_what_the_caller_is_told(engine: MakeEngine) -> None:
+def test_the_rule_that_decides_and_what_the_caller_is_told(engine):
     assert explain(engine, "git", "push", "--force") == (
         "/usr/bin/git push --force: deny\n"
         "  Why: rule forced matches (policy.yaml:7:5).\n"
@@ -44,7 +43,7 @@ def test_the_rule_that_decides_and_what_the_caller_is_told(engine: MakeEngine) -
     )
 
 
-def test_why_each_rule_was_passed(engine: MakeEngine) -> None:
+def test_why_each_rule_was_passed(engine):
     text = explain(engine, "git", "pull")
     assert "forced  is for the subcommands push, and this is pull" in text
     assert "long    is for arguments that are too long to be judged whole" in text
@@ -53,22 +52,30 @@ def test_why_each_rule_was_passed(engine: MakeEngine) -> None:
     assert "needs an argument that fits ^--force" in explain(engine, "git", "push")
 
 
-def test_what_runs_instead(engine: MakeEngine) -> None:
+def test_of_many_words_the_first_are_named(engine):
+    for count, shown in ((5, "a, b, c, d, e,"), (6, "a, b, c, d, e, 1 more,")):
+        rules = f"[{{name: r, commands: [x], subcommands: [{', '.join('abcdef'[:count])}]"
+        compiled = engine(f"command_rules: {rules}, decision: deny}}]\n")
+        text = explanation_text(explain_command(compiled, command_request(["x"])))
+        assert f"is for the subcommands {shown} and this is none" in text
+
+
+def test_what_runs_instead(engine):
     assert "Runs instead: echo no" in explain(engine, "wget", "x")
 
 
-def test_no_rule_matches(engine: MakeEngine) -> None:
+def test_no_rule_matches(engine):
     text = explain(engine, "unheard-of")
     assert "unheard-of: deny\n  Why: no command rule of x matches; its default is deny." in text
 
 
-def test_a_wrapper_is_explained_program_by_program(engine: MakeEngine) -> None:
+def test_a_wrapper_is_explained_program_by_program(engine):
     text = explain(engine, "sudo", "git", "push", "--force")
     assert "/usr/bin/sudo git push --force: allow" in text
     assert text.endswith("The strictest answer holds: deny, by forced.")
 
 
-def test_a_signal(engine: MakeEngine) -> None:
+def test_a_signal(engine):
     request = SignalRequest(
         signal=9,
         target_types=with_implied([TargetType.CHILDREN]),

@@ -45,6 +45,7 @@ COMMANDS = "command_rules:\n  - {name: a, %s, decision: deny}\n  - {name: b, %s,
         ("commands: ['/usr/**']", "commands: [/usr/bin/x]"),
         ("commands: [x]", "commands: [/usr/bin/x]"),
         ("commands: [x], args_patterns: [a, b]", "commands: [x], args_patterns: [b]"),
+        ("commands: [x], args_patterns: [a, b]", "commands: [x], args_patterns: [b, a]"),
         ("commands: [x], subcommands: [a, b]", "commands: [x], subcommands: [b], truncated: true"),
         ("commands: [x], depth: {min: 1}", "commands: [x], depth: {min: 2, max: 3}"),
         ("commands: [x], depth: {max: 3}", "commands: [x], depth: {max: 3}"),
@@ -64,6 +65,7 @@ def test_a_shadowed_rule_is_found(warnings: Warnings, above: str, below: str) ->
         ("commands: [x]", "commands: ['*']"),
         ("commands: ['x*']", "commands: ['y*']"),
         ("commands: ['/usr/**']", "commands: [x]"),
+        ("commands: ['**/x']", "commands: [x]"),
         ("commands: [x], args_patterns: [a]", "commands: [x]"),
         ("commands: [x], args_patterns: [a]", "commands: [x], args_patterns: [a, b]"),
         ("commands: [x], depth: {min: 2}", "commands: [x], depth: {min: 1}"),
@@ -93,6 +95,21 @@ SIGNALS = "signal_rules:\n  - {name: a, %s, decision: deny}\n  - {name: b, %s, d
             "signals: [9], target: {type: pid_range, min: 1, max: 9}",
             "signals: [9], target: {type: pid_range, min: 2, max: 3}",
             "can never match",
+        ),
+        (
+            "signals: [9], target: [self, {type: pid_range, min: 1, max: 9}]",
+            "signals: [9], target: [user, {type: pid_range, min: 1, max: 9}]",
+            "can't match for pids 1 to 9",
+        ),
+        (
+            "signals: [9], target: {type: pid_range, min: 1, max: 9}",
+            "signals: [9], target: {type: pid_range, min: 1, max: 10}",
+            "",
+        ),
+        (
+            "signals: [9], target: {type: pid_range, min: 2, max: 9}",
+            "signals: [9], target: {type: pid_range, min: 1, max: 9}",
+            "",
         ),
         (
             "signals: [9], target: {type: process, pattern: a}",
@@ -128,12 +145,14 @@ def test_several_rules_together_can_shadow_one(warnings: Warnings) -> None:
 def test_a_rule_on_sigwrap_itself_is_never_asked(warnings: Warnings) -> None:
     rule = "signal_rules: [{name: r, signals: [HUP], target: parent, decision: approve}]\n"
     assert "never reaches its target parent" in warnings(rule)[0]
+    assert warnings(rule.replace("approve", "deny")) == []
 
 
 def test_an_allow_rule_that_any_argument_satisfies(warnings: Warnings) -> None:
     rule = "command_rules: [{name: r, commands: [git], args_patterns: ['%s'], decision: %s}]\n"
     assert "one of its args_patterns fits all" in warnings(rule % (".*", "allow"))[0]
-    assert "as long as one of them fits" in warnings(rule % ("^status$", "allow"))[0]
+    for pattern in ("^status$", "^$", ".+"):
+        assert "as long as one of them fits" in warnings(rule % (pattern, "allow"))[0]
     assert warnings(rule % ("^push$", "deny")) == []
 
 

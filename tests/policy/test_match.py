@@ -9,6 +9,7 @@ import pytest
 from sigwrap.policy.judge.match import (
     MAX_MATCHED_ARGUMENTS,
     MAX_MATCHED_BYTES,
+    MAX_PATTERN_CHARACTERS,
     Arguments,
     BadPattern,
     Glob,
@@ -31,7 +32,7 @@ from sigwrap.policy.judge.match import (
         "(x{0,30}){0,30}y",
     ],
 )
-def test_a_hostile_pattern_answers_in_milliseconds(pattern: str) -> None:
+def test_a_hostile_pattern_answers_in_milliseconds(pattern):
     arguments = Arguments(["x", "a" * MAX_MATCHED_BYTES + "b"])
     regex = Regex([pattern])
     started = time.perf_counter()
@@ -39,7 +40,7 @@ def test_a_hostile_pattern_answers_in_milliseconds(pattern: str) -> None:
     assert time.perf_counter() - started < 0.25
 
 
-def test_the_classic_pattern_on_64_kib_answers_in_milliseconds() -> None:
+def test_the_classic_pattern_on_64_kib_answers_in_milliseconds():
     regex = Regex(["(a+)+$"])
     arguments = Arguments(["x", "a" * MAX_MATCHED_BYTES])
     started = time.perf_counter()
@@ -48,14 +49,25 @@ def test_the_classic_pattern_on_64_kib_answers_in_milliseconds() -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern", ["(", "x" * 2000, "(x{0,40}){0,40}(y{0,40}){0,40}", r"(a)\1", "\ud800"]
+    "pattern",
+    [
+        "(",
+        "x" * (MAX_PATTERN_CHARACTERS + 1),
+        "(x{0,40}){0,40}(y{0,40}){0,40}",
+        r"(a)\1",
+        "\ud800",
+    ],
 )
-def test_a_pattern_that_is_no_regex_or_too_large_is_refused(pattern: str) -> None:
+def test_a_pattern_that_is_no_regex_or_too_large_is_refused(pattern):
     with pytest.raises(BadPattern):
         check_regex(pattern)
 
 
-def test_each_argument_and_all_of_them_joined_are_searched() -> None:
+def test_the_longest_pattern_is_accepted():
+    check_regex("x" * MAX_PATTERN_CHARACTERS)
+
+
+def test_each_argument_and_all_of_them_joined_are_searched():
     arguments = Arguments(["git", "push", "--force", "x y"])
     assert arguments.match(Regex(["^push --force x y$"]))
     assert arguments.match(Regex(["^--force$"]))
@@ -64,7 +76,7 @@ def test_each_argument_and_all_of_them_joined_are_searched() -> None:
     assert Arguments(["git"]).match(Regex(["^$"]))
 
 
-def test_text_beyond_ascii_and_bytes_that_are_no_text() -> None:
+def test_text_beyond_ascii_and_bytes_that_are_no_text():
     assert Arguments(["x", "café"]).match(Regex(["^caf[éè]$"]))
     broken = Arguments(["x", "caf\udce9"])
     assert broken.match(Regex(["^caf.$"]))
@@ -73,18 +85,25 @@ def test_text_beyond_ascii_and_bytes_that_are_no_text() -> None:
     assert Arguments(["git", "push", "\n", "--force"]).match(Regex(["^push .*--force$"]))
 
 
-def test_several_patterns_do_not_mix() -> None:
+def test_several_patterns_do_not_mix():
     regex = Regex(["^a", "b|c$"])
     assert regex.found_in(b"ax") and regex.found_in(b"xc") and not regex.found_in(b"xcx")
 
 
-def test_what_is_beyond_the_bounds_is_cut_and_said_so() -> None:
+def test_what_is_beyond_the_bounds_is_cut_and_said_so():
     assert not Arguments(["x", "a" * MAX_MATCHED_BYTES]).cut
     long = Arguments(["x", "a" * MAX_MATCHED_BYTES, "b"])
     assert long.cut and not long.match(Regex(["b"]))
     many = Arguments(["x"] * (MAX_MATCHED_ARGUMENTS + 100))
     assert many.cut and len(many.texts) == MAX_MATCHED_ARGUMENTS + 1
+    assert not Arguments(["x"] * MAX_MATCHED_ARGUMENTS).cut
     assert sum(map(len, Arguments(["x", *["ab" * 9000] * 9]).texts)) <= 2 * MAX_MATCHED_BYTES
+
+
+def test_no_text_is_searched_twice_and_none_that_is_not_there():
+    assert Arguments(["x", "only"]).texts == [b"only"]
+    filling = Arguments(["x", "a" * (MAX_MATCHED_BYTES - 1), "b"])
+    assert not filling.match(Regex(["^$"]))
 
 
 @pytest.mark.parametrize(
@@ -109,19 +128,19 @@ def test_what_is_beyond_the_bounds_is_cut_and_said_so() -> None:
         ("a$*", "a$b", True),
     ],
 )
-def test_globs(glob: str, text: str, matches: bool) -> None:
+def test_globs(glob, text, matches):
     assert Glob(glob).matches(text) is matches
 
 
 @pytest.mark.parametrize(
     "text", ["plain", "a*b", "[x]", "what?", r"a\b", "a.b", "${x}", "é", "a]b"]
 )
-def test_escaped_text_matches_itself_alone(text: str) -> None:
+def test_escaped_text_matches_itself_alone(text):
     assert Glob(escape_glob(text)).matches(text)
     assert not Glob(escape_glob(text)).matches(text + "x")
     assert Regex([f"^{escape_regex(text)}$"]).found_in(text.encode())
 
 
-def test_a_lone_bracket_is_a_name() -> None:
+def test_a_lone_bracket_is_a_name():
     assert not is_glob("[")
     assert is_glob("[ab]") and is_glob("a*") and is_glob("?")

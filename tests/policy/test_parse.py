@@ -7,11 +7,10 @@ import pytest
 from sigwrap.errors import PolicyError
 from sigwrap.policy.judge.request import Action, TargetType, Via
 from sigwrap.policy.judge.rules import PidRange, ProcessPattern
-from sigwrap.policy.language.document import MAX_NESTING, MAX_TEXT_CHARACTERS
-from sigwrap.policy.language.schema import ENFORCED, NOT_ENFORCED_YET, POLICY, Group
+from sigwrap.policy.language.parse import MAX_BASES
+from sigwrap.policy.language.schema import ENFORCED, NOT_ENFORCED_YET, POLICY
 from sigwrap.policy.problems import InvalidPolicy
 from sigwrap.policy.tools.show import policy_text
-from tests.policy.conftest import MakeEngine, Parse, Problems
 
 TEN_MISTAKES = """\
 version: 1
@@ -44,7 +43,7 @@ limits: {wall_time: soon}
 """
 
 
-def test_ten_mistakes_are_named_at_ten_places(parse: Parse) -> None:
+def test_ten_mistakes_are_named_at_ten_places(parse):
     with pytest.raises(PolicyError) as caught:
         parse(TEN_MISTAKES)
     assert isinstance(caught.value, InvalidPolicy)
@@ -68,102 +67,28 @@ def test_ten_mistakes_are_named_at_ten_places(parse: Parse) -> None:
 
 
 RULE = "command_rules:\n  - {name: r, commands: [x], decision: deny%s}\n"
-SIGNAL_RULE = "signal_rules:\n  - {name: r, signals: [TERM], decision: %s}\n"
 
 
 @pytest.mark.parametrize(
-    ("sections", "message"),
+    ("sections", "said"),
     [
-        ("command_rules: {}\n", "command_rules is a list"),
-        ("command_rules: [x]\n", "command_rules is a mapping"),
-        ("command_rules:\n  - {commands: [x], decision: deny}\n", "needs the key name"),
-        (RULE % ", sha256: [abc]", "64 hexadecimal digits"),
-        (RULE % ", depth: {min: -1}", "out of range"),
-        (RULE % ", depth: 3", "depth is a mapping"),
-        (RULE % ", truncated: yes", "true or false"),
-        (RULE % ", message: 5", "put it in quotes"),
-        (RULE % ", message: [5]", "message is a text"),
-        (RULE % ", args_patterns: []", "args_patterns is empty"),
-        (RULE % ", args_patterns: ['x{1000}{1000}']", "bad regular expression"),
-        (RULE % ", args_patterns: ['a{900}', 'b{900}', 'c{900}', 'd{900}', 'e{900}']", "together"),
-        (
-            "command_rules:\n  - {name: r, commands: ['" + "x*" * 600 + "'], decision: deny}\n",
-            "longer",
-        ),
-        (RULE % ", message: '${TMPDIR}'", "a variable without a value here"),
-        (RULE % ", redirect_to: {command: x}", "needs `decision: redirect`"),
-        (RULE % ", escalate: SIGTERM", "escalate is one of SIGPOLICY"),
-        (RULE % ", message: '${SIGWRAP_HOST:TOKEN}'", "unknown variable"),
-        ("command_rules:\n  - {name: r, commands: ['a[z-a]'], decision: deny}\n", "a bad glob"),
-        ("command_rules:\n  - {name: r, commands: [''], decision: deny}\n", "can't be empty"),
-        ("command_rules:\n  - {name: a b, commands: [x], decision: deny}\n", "made of letters"),
-        (RULE % "" + "  - {name: r, commands: [y], decision: deny}\n", "has this name"),
-        (SIGNAL_RULE % "redirect", "a redirect needs redirect_to"),
-        (SIGNAL_RULE % "redirect, redirect_to: '@fatal'", "one signal, not a group"),
-        (SIGNAL_RULE % "deny, log: false", "only what a rule allows"),
-        (SIGNAL_RULE % "deny, target: 5", "target is one of"),
-        (SIGNAL_RULE % "deny, target: {type: process}", "needs pattern"),
-        (SIGNAL_RULE % "deny, target: {type: self, min: 1}", "has no min"),
-        (SIGNAL_RULE % "deny, target: {type: pid_range, min: 9, max: 1}", "impossible range"),
-        ("signal_rules:\n  - {name: r, signals: [65], decision: deny}\n", "unknown signal"),
-        (
-            "signal_rules:\n  - {name: r, signals: [SIGRTMIN+31], decision: deny}\n",
-            "unknown signal",
-        ),
-        ("tests: [{decision: deny}]\n", "either a command or a signal"),
-        ("tests: [{signal: TERM, decision: deny}]\n", "needs a target"),
-        ("tests: [{command: ls, target: self, decision: deny}]\n", "belongs to a test of a signal"),
-        ("tests: [{command: ls, decision: absorb}]\n", "can't be decided so"),
-        ('tests: [{command: "ls \'x", decision: deny}]\n', "a quote is open"),
-        ("limits: {memory: 5X}\n", "a size, like 512M"),
-        ("limits: {wall_time: 999999999h}\n", "ten years"),
-        ("watch: {loop: {same_exec: 1, within: 5s}}\n", "out of range"),
-        ("vars: {HOME: /x}\n", "a built-in variable can't be set"),
-        ("vars: {A: '${B}', B: x}\n", "unknown variable"),
-        ("extends: nowhere\n", "no policy or file of this name"),
-        ("vars: {A: 1, A: 2}\n", "twice"),
-        ("extends: [a]\n", "extends is a text"),
-        ("name: y\n", "the same key twice"),
-        ("defaults: &a {command: deny}\nenv_policy: *b\n", "an alias to nothing"),
-        ("description: !!python/name:os.system x\n", "a tag"),
-        ("? [a]\n: b\n", "a key that is not a word"),
-        ("---\nversion: 1\n", "a second document"),
-        ("a: b: c\n", "not YAML"),
-        ("a: \x00\n", "not YAML"),
-        ("a: \udce9\n", "not YAML"),
-        ("x: " + "[" * (MAX_NESTING + 1) + "\n", "nested deeper"),
-        ("x: " + "[" * 100_000, "nested deeper"),
-        ("x: '" + "a" * MAX_TEXT_CHARACTERS + "'\n", "longer than"),
+        ("vars: {HOME: /x}\n", '3:8: error: a built-in variable can\'t be set: "HOME"'),
+        ("vars: {A: '${B}', B: x}\n", '3:11: error: unknown variable: "${B}"'),
+        ("extends: nowhere\n", '3:10: error: no policy or file of this name to extend: "nowhere"'),
+        ("extends: [a]\n", '3:10: error: extends is a text: "a list"'),
     ],
 )
-def test_a_mistake_is_named(problems: Problems, sections: str, message: str) -> None:
-    assert any(message in str(each) for each in problems(sections)), problems(sections)
+def test_a_mistake_is_named(problems, sections, said):
+    assert [str(each) for each in problems(sections)] == [f"policy.yaml:{said}"]
 
 
 @pytest.mark.parametrize("text", ["", "\n# nothing\n", "5", "[]", "version: 2\nname: x\n"])
-def test_what_is_no_policy_at_all_is_refused(parse: Parse, text: str) -> None:
+def test_what_is_no_policy_at_all_is_refused(parse, text):
     with pytest.raises(InvalidPolicy):
         parse(text)
 
 
-def test_aliases_cannot_be_multiplied_without_bound(problems: Problems) -> None:
-    laughs = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
-        f"{name}: &{name} [{', '.join([f'*{below}'] * 10)}]\n"
-        for below, name in zip("abcdefgh", "bcdefghi", strict=True)
-    )
-    assert "aliases expanded" in str(problems(laughs)[0])
-
-
-def test_an_alias_stands_for_its_anchor(parse: Parse) -> None:
-    policy = parse(
-        "version: 1\nname: x\ncommand_rules:\n"
-        "  - {name: a, commands: &tools [ls, cat], decision: allow}\n"
-        "  - {name: b, commands: *tools, depth: {min: 3}, decision: deny}\n"
-    )
-    assert policy.command_rules[1].commands == ("ls", "cat")
-
-
-def test_every_key_arrives(parse: Parse) -> None:
+def test_every_key_arrives(parse):
     policy = parse(
         """
 version: 1
@@ -233,24 +158,24 @@ tests: [{command: ls -l, decision: audit}, {signal: 9, target: children, decisio
     assert len(policy.cases) == 2
 
 
-def test_absent_defaults_deny(parse: Parse) -> None:
+def test_absent_defaults_deny(parse):
     policy = parse("version: 1\nname: x\n")
     assert (policy.default_command, policy.default_signal) == (Action.DENY, Action.DENY)
 
 
-def test_many_patterns_of_a_usual_size_are_fine(engine: MakeEngine) -> None:
+def test_many_patterns_of_a_usual_size_are_fine(engine):
     patterns = ", ".join(f"'^--an-option-of-some-length-{index}$'" for index in range(100))
     engine(RULE % f", args_patterns: [{patterns}]")
 
 
-def test_an_empty_variable_takes_the_default(parse: Parse) -> None:
+def test_an_empty_variable_takes_the_default(parse):
     policy = parse(
         "version: 1\nname: x\nvars: {EMPTY: ''}\n" + RULE % ", message: 'a${EMPTY}b${EMPTY:-c}'"
     )
     assert policy.command_rules[0].message == "abc"
 
 
-def test_a_value_put_into_a_pattern_is_taken_literally(parse: Parse) -> None:
+def test_a_value_put_into_a_pattern_is_taken_literally(parse):
     policy = parse(
         "version: 1\nname: x\nvars: {ODD: 'a.b*[c]'}\ncommand_rules:\n"
         "  - {name: r, commands: ['/${ODD}/*'], args_patterns: ['^${ODD}$'], decision: deny}\n"
@@ -259,9 +184,7 @@ def test_a_value_put_into_a_pattern_is_taken_literally(parse: Parse) -> None:
     assert policy.command_rules[0].args_patterns == (r"^a\.b\*\[c\]$",)
 
 
-def test_own_rules_go_before_those_of_the_base_and_other_keys_replace_its_keys(
-    parse: Parse,
-) -> None:
+def test_own_rules_go_before_those_of_the_base_and_other_keys_replace_its_keys(parse):
     base = """
 version: 1
 name: base
@@ -286,32 +209,36 @@ tests: [{command: x, decision: deny}]
     assert policy.cases == ()
 
 
-def test_a_name_leads_to_one_rule(parse: Parse) -> None:
+def test_a_name_leads_to_one_rule(parse):
     base = "version: 1\nname: b\ncommand_rules: [{name: r, commands: [x], decision: deny}]\n"
     with pytest.raises(InvalidPolicy, match="another rule here or in the base has this name"):
         parse(base + "extends: b\n", {"b": base})
 
 
-def test_a_circle_of_extends_is_refused(parse: Parse) -> None:
+def test_a_circle_of_extends_is_refused(parse):
     a = "version: 1\nname: a\nextends: b\n"
     b = "version: 1\nname: b\nextends: a\n"
     with pytest.raises(InvalidPolicy, match=r"a circle of extends: policy.yaml → b → a → b"):
         parse(a, {"a": a, "b": b})
 
 
-def test_a_long_chain_of_extends_is_refused(parse: Parse) -> None:
-    bases = {f"b{i}": f"version: 1\nname: b{i}\nextends: b{i + 1}\n" for i in range(20)}
-    with pytest.raises(InvalidPolicy, match="extend one another"):
-        parse("version: 1\nname: x\nextends: b0\n", bases)
+def test_a_chain_of_extends_has_an_end(parse):
+    bases = {f"b{i}": f"version: 1\nname: b{i}\nextends: b{i + 1}\n" for i in range(1, MAX_BASES)}
+    bases[f"b{MAX_BASES}"] = f"version: 1\nname: b{MAX_BASES}\n"
+    first = "version: 1\nname: x\nextends: b1\n"
+    assert parse(first, bases).bases == tuple(bases)
+    bases[f"b{MAX_BASES}"] += "extends: last\n"
+    with pytest.raises(InvalidPolicy, match=f"more than {MAX_BASES} policies extend one another"):
+        parse(first, {**bases, "last": "version: 1\nname: last\n"})
 
 
-def test_mistakes_of_a_base_are_reported_with_its_own(parse: Parse) -> None:
+def test_mistakes_of_a_base_are_reported_with_its_own(parse):
     with pytest.raises(InvalidPolicy) as caught:
         parse("version: 1\nname: x\nextends: b\nz: 1\n", {"b": "version: 1\nname: b\ny: 1\n"})
     assert {each.place.file for each in caught.value.problems} == {"policy.yaml", "b"}
 
 
-def test_what_is_not_enforced_is_a_warning_never_silence(parse: Parse) -> None:
+def test_what_is_not_enforced_is_a_warning_never_silence(parse):
     policy = parse("version: 1\nname: x\nfile_rules: []\n")
     assert policy.unenforced == ("file_rules",)
     assert [each.message for each in policy.warnings] == [
@@ -319,7 +246,7 @@ def test_what_is_not_enforced_is_a_warning_never_silence(parse: Parse) -> None:
     ]
 
 
-def test_a_limit_is_not_enforced_by_itself(parse: Parse) -> None:
+def test_a_limit_is_not_enforced_by_itself(parse):
     head = "version: 1\nname: x\n"
     enforced = "max_depth: 1, max_children: 1, max_processes: 1, max_execs: 1, wall_time: 1s"
     assert parse(f"{head}limits: {{{enforced}, at_fork: true}}\n").warnings == ()
@@ -333,7 +260,7 @@ def test_a_limit_is_not_enforced_by_itself(parse: Parse) -> None:
         parse(f"{head}unenforced: error\nlimits: {{memory: 1G}}\n")
 
 
-def test_at_fork_is_shown_and_loads_again(parse: Parse) -> None:
+def test_at_fork_is_shown_and_loads_again(parse):
     text = "version: 1\nname: x\nlimits: {at_fork: true, max_processes: 5}\n"
     policy = parse(text)
     assert policy.limits.hold_at_forks
@@ -341,20 +268,16 @@ def test_at_fork_is_shown_and_loads_again(parse: Parse) -> None:
     assert not parse("version: 1\nname: x\nlimits: {at_fork: true}\n").limits.hold_at_forks
 
 
-def test_every_key_is_either_enforced_or_not() -> None:
+def test_every_key_is_either_enforced_or_not():
     keys = {key.name: key.shape for key in POLICY.keys}
-    limits = keys["limits"]
-    assert isinstance(limits, Group)
-    names = {f"limits.{key.name}" for key in limits.keys}
+    names = {f"limits.{key.name}" for key in keys["limits"].keys}
     sections = {"file_rules", "network_rules", "env_policy", "watch", "trust"}
     sections |= {"command_rules", "signal_rules"}
     assert names | sections | {"escalate"} == ENFORCED | NOT_ENFORCED_YET
     assert not ENFORCED & NOT_ENFORCED_YET
 
 
-def test_what_is_not_enforced_is_an_error_where_the_policy_or_its_base_says_so(
-    parse: Parse,
-) -> None:
+def test_what_is_not_enforced_is_an_error_where_the_policy_or_its_base_says_so(parse):
     strict = "version: 1\nname: strict\nunenforced: error\n"
     with pytest.raises(InvalidPolicy, match="file_rules is not enforced yet"):
         parse(strict + "file_rules: []\n")

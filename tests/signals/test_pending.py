@@ -44,7 +44,7 @@ class Agent:
 
     def asked(self) -> list[str]:
         events = self.lab.subject.events("approval_requested")
-        return [event.payload["request_id"] for event in events]
+        return [event.payload["approval_id"] for event in events]
 
     def await_questions(self, count: int) -> list[str]:
         await_that(lambda: len(self.asked()) == count)
