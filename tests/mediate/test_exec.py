@@ -1,4 +1,4 @@
-"""Execs as transcripts: what is decided, in which order it is done, and what can go wrong between."""
+"""Execs as transcripts: what is decided, in which order it is done, and what goes wrong between."""
 
 from __future__ import annotations
 

@@ -52,8 +52,9 @@ class Run:
         return self
 
     def is_over(self, status: int, reason: str) -> None:
-        assert not self.end.is_over
+        was_over = self.end.is_over
         self.on(NoProcessLeft())
+        assert not was_over
         assert self.end.is_over
         assert (self.end.exit_status, self.end.reason) == (status, reason)
 
@@ -64,8 +65,9 @@ def run() -> Run:
 
 
 def test_command_ends_by_itself_and_what_it_left_is_asked_to_end(run: Run) -> None:
-    assert not run.end.command_has_ended
+    had_ended = run.end.command_has_ended
     run.on(ENDED, *CLEARING)
+    assert not had_ended
     assert run.end.command_has_ended
     run.is_over(3, "COMMAND ended")
 
