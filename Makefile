@@ -65,7 +65,7 @@ dist/sigwrap.pyz: $(STAMP) build/zipapp.py $(SOURCES)
 	$(BIN)/python build/zipapp.py $@
 
 bench: $(STAMP)
-	$(BIN)/python tests/bench/bench.py $(ARGS)
+	$(BIN)/python -m tests.bench.bench $(ARGS)
 
 clean:
 	rm -rf $(VENV) dist .work bench.json .pytest_cache .mypy_cache .ruff_cache .hypothesis

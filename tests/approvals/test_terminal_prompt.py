@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,20 +12,11 @@ import pytest
 from sigwrap.linux import procfs
 from sigwrap.linux.terminal_readers import waits_for_input
 from tests.support.harness import PYTHON
-from tests.support.terminal import Terminal
 from tests.support.waiting import await_that
 
 Make = Callable[..., Any]
 
-ANSWERS = rb"y once, a always in this session, n no: "
 WAIT = "import signal; signal.pause()"
-
-
-def read_question(terminal: Terminal) -> bytes:
-    """As a person: not before it is there, and not faster than one can read."""
-    said = terminal.output.until(rb"(?s).*?" + ANSWERS)
-    time.sleep(0.35)  # the one thing here that is about time: an answer must not be too fast
-    return said
 
 
 def foreground_is_ours(subject: Any) -> bool:
@@ -40,7 +30,7 @@ def foreground_is_ours(subject: Any) -> bool:
 def test_an_answer(asking: Make, typed: str, granted: bool, reason: str) -> None:
     subject = asking().start_on_terminal()
     request_id = subject.ask()
-    said = read_question(subject.terminal).decode()
+    said = subject.terminal.read_question().decode()
     assert "bash (pid 4312, depth 2) wants to run" in said
     assert "git push --force" in said
     assert "rule ask-push: pushes are looked at" in said
@@ -57,9 +47,9 @@ def test_an_answer(asking: Make, typed: str, granted: bool, reason: str) -> None
 def test_what_is_no_answer_is_asked_again(asking: Make) -> None:
     subject = asking().start_on_terminal()
     request_id = subject.ask()
-    read_question(subject.terminal)
+    subject.terminal.read_question()
     subject.terminal.type("maybe\n")
-    assert b"none of the answers" in read_question(subject.terminal)
+    assert b"none of the answers" in subject.terminal.read_question()
     subject.terminal.type("n\n")
     assert subject.answer() == (request_id, False, "denied")
 
@@ -68,10 +58,10 @@ def test_two_at_once_are_asked_one_after_the_other(asking: Make) -> None:
     subject = asking().start_on_terminal()
     first = subject.ask("first")
     second = subject.ask("second")
-    assert b"second" not in read_question(subject.terminal)
+    assert b"second" not in subject.terminal.read_question()
     subject.terminal.type("n\n")
     assert subject.answer() == (first, False, "denied")
-    assert b"second" in read_question(subject.terminal)
+    assert b"second" in subject.terminal.read_question()
     subject.terminal.type("y\n")
     assert subject.answer() == (second, True, "granted")
 
@@ -80,11 +70,11 @@ def test_lines_typed_ahead_answer_nothing(asking: Make) -> None:
     """A pasted y y would approve the second unread."""
     subject = asking().start_on_terminal()
     first, second = subject.ask("first"), subject.ask("second")
-    read_question(subject.terminal)
+    subject.terminal.read_question()
     subject.terminal.type("y\ny\n")
     assert subject.answer() == (first, True, "granted")
     subject.terminal.output.until(rb"typed before the question")
-    read_question(subject.terminal)
+    subject.terminal.read_question()
     subject.terminal.type("n\n")
     assert subject.answer() == (second, False, "denied")
 
@@ -92,7 +82,7 @@ def test_lines_typed_ahead_answer_nothing(asking: Make) -> None:
 def test_answered_from_elsewhere_while_it_is_asked(asking: Make) -> None:
     subject = asking().start_on_terminal()
     request_id = subject.ask()
-    read_question(subject.terminal)
+    subject.terminal.read_question()
     assert subject.sigwrap("approve", request_id).returncode == 0
     assert subject.answer() == (request_id, True, "granted")
     subject.terminal.output.until(rb"settled without an answer from here")
@@ -117,7 +107,7 @@ def test_the_control_mode_leaves_the_terminal_alone(asking: Make) -> None:
 def test_names_can_not_paint_on_the_terminal(asking: Make) -> None:
     subject = asking().start_on_terminal()
     subject.ask("ls \x1b[8m; rm -rf /\r\nsigwrap: harmless\x9b2J" + "x" * 5_000)
-    said = read_question(subject.terminal)
+    said = subject.terminal.read_question()
     assert b"\x1b" not in said and b"\xc2\x9b" not in said
     assert b"ls \\e[8m; rm -rf /\\r\\nsigwrap: harmless\\u009b2J" in said
     assert b"and 3539 more characters" in said
@@ -147,7 +137,7 @@ def test_the_question_comes_when_the_command_has_its_line(asking: Make) -> None:
     request_id = subject.ask()
     subject.terminal.output.until(rb"to answer: ")
     subject.terminal.type("for the command\n")
-    read_question(subject.terminal)
+    subject.terminal.read_question()
     subject.terminal.type("y\n")
     assert subject.answer() == (request_id, True, "granted")
 
@@ -172,7 +162,7 @@ def test_a_command_that_polls_something_else_is_not_in_the_way(
     subject = asking().start_on_terminal(*PYTHON, str(programs / "polls_something_else.py"))
     subject.terminal.output.until(rb"polls")
     request_id = subject.ask()
-    read_question(subject.terminal)
+    subject.terminal.read_question()
     subject.terminal.type("y\n")
     assert subject.answer() == (request_id, True, "granted")
 
@@ -184,14 +174,14 @@ def test_a_command_that_starts_to_read_makes_the_question_give_way(
     os.mkfifo(fifo)
     subject = asking().start_on_terminal(*PYTHON, str(programs / "reads_later.py"), str(fifo))
     request_id = subject.ask()
-    read_question(subject.terminal)
+    subject.terminal.read_question()
     with fifo.open("r+b", buffering=0) as go:
         go.write(b"x")
     subject.terminal.output.until(rb"the terminal is wanted; the question comes again")
     await_that(lambda: foreground_is_ours(subject))
     subject.terminal.type("mine\n")
     subject.terminal.output.until(rb"GOT b'mine\\n'")
-    read_question(subject.terminal)
+    subject.terminal.read_question()
     subject.terminal.type("y\n")
     assert subject.answer() == (request_id, True, "granted")
 
@@ -203,14 +193,14 @@ def test_a_command_that_takes_the_terminal_back_gets_no_approval(
     os.mkfifo(fifo)
     subject = asking().start_on_terminal(*PYTHON, str(programs / "takes_foreground.py"), str(fifo))
     request_id = subject.ask()
-    read_question(subject.terminal)
+    subject.terminal.read_question()
     with fifo.open("r+b", buffering=0) as go:
         go.write(b"x")
     await_that(lambda: foreground_is_ours(subject))
     subject.terminal.type("y\n")
     subject.terminal.output.until(rb"GOT b'y\\n'")
     assert not subject.events("approval_granted")
-    read_question(subject.terminal)
+    subject.terminal.read_question()
     subject.terminal.type("n\n")
     assert subject.answer() == (request_id, False, "denied")
 
@@ -235,19 +225,19 @@ def test_keys_reach_the_command_while_the_question_is_up(
     subject.terminal.press(key)  # one before the question is not repeated by it
     subject.terminal.output.until(b"CAUGHT %d;" % number)
     subject.ask()
-    read_question(subject.terminal)
+    subject.terminal.read_question()
     subject.terminal.press(key)
     subject.terminal.output.until(b"CAUGHT %d;" % number)
     assert subject.terminal.output.seen.count(b"CAUGHT") == 2
     assert foreground_is_ours(subject)
-    read_question(subject.terminal)
+    subject.terminal.read_question()
 
 
 def test_a_new_size_is_not_lost(asking: Make, programs: Path) -> None:
     subject = asking().start_on_terminal(*PYTHON, str(programs / "catches.py"))
     subject.terminal.output.until(rb"ready")
     request_id = subject.ask()
-    read_question(subject.terminal)
+    subject.terminal.read_question()
     subject.terminal.resize(33, 44)
     subject.terminal.type("y\n")
     assert subject.answer() == (request_id, True, "granted")
@@ -269,7 +259,7 @@ def test_a_job_in_the_background_asks_when_it_is_in_the_foreground(
     assert subject.ping()["holds"] is False
     with fifo.open("r+b", buffering=0) as go:
         go.write(b"x")
-    read_question(terminal)
+    terminal.read_question()
     terminal.type("y\n")
     assert subject.answer() == (request_id, True, "granted")
 
@@ -287,7 +277,7 @@ def test_input_that_lies_there_is_not_taken_for_an_answer(asking: Make) -> None:
 def test_the_session_ends_while_it_asks(asking: Make) -> None:
     subject = asking().start_on_terminal()
     request_id = subject.ask()
-    read_question(subject.terminal)
+    subject.terminal.read_question()
     subject.quit()
     assert subject.answer() == (request_id, False, "withdrawn")
     assert subject.terminal.await_status() == 0
@@ -297,7 +287,7 @@ def test_the_session_ends_while_it_asks(asking: Make) -> None:
 def test_the_terminal_hangs_up_while_it_asks(asking: Make) -> None:
     subject = asking().start_on_terminal()
     request_id = subject.ask()
-    read_question(subject.terminal)
+    subject.terminal.read_question()
     os.close(subject.terminal.master)
     assert subject.ping()
     assert subject.sigwrap("approve", request_id).returncode == 0

@@ -11,6 +11,7 @@ import importlib.util
 import json
 import os
 import shutil
+import signal
 import socket
 import statistics
 import subprocess
@@ -23,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sigwrap.linux.seccomp import Listener, install_listener
+from tests.bench.policy_decision import measure as measure_decisions
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / ".venv" / "bin" / "sigwrap"
@@ -34,26 +36,7 @@ PYTHON = (os.path.realpath(sys.executable), "-I", "-S")
 SIGNALS = 5_000
 EXECS = 1_000
 
-# Times itself, so that what comes before and after costs nothing here.
-SIGNAL_LOOP = f"""
-import os, signal, time
-signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-child = os.fork()
-if child == 0:
-    signal.pause()
-started = time.perf_counter()
-for _ in range({SIGNALS}):
-    os.kill(child, {{signal}})
-print((time.perf_counter() - started) / {SIGNALS})
-os.kill(child, signal.SIGKILL)
-os.waitpid(child, 0)
-"""
-EXEC_LOOP = f"""
-started=$(date +%s%N)
-i=0
-while [ $i -lt {EXECS} ]; do /bin/true; i=$((i + 1)); done
-echo $((($(date +%s%N) - started) / {EXECS}))e-9
-"""
+PROGRAMS = Path(__file__).parent / "programs"
 
 Measure = Callable[[], float]
 
@@ -108,16 +91,16 @@ def all_rows(folder: Path) -> Iterator[Row]:
         "notification, bare loop",
         {"native": loop_natively, "answered": loop_answered},
     )
+    signals = [*PYTHON, str(PROGRAMS / "signals.py"), str(SIGNALS)]
+    execs = ["sh", str(PROGRAMS / "execs.sh"), str(EXECS)]
     yield from (
-        Row(f"kill(child, {name})", wrapped([*PYTHON, "-c", text], traced), budget)
-        for name, text, budget in (
-            ("SIGUSR1", SIGNAL_LOOP.format(signal="signal.SIGUSR1"), "+30 µs, and strace's / 1.5"),
-            ("0", SIGNAL_LOOP.format(signal=0), "nothing added"),
+        Row(f"kill(child, {name})", wrapped([*signals, str(int(number))], traced), budget)
+        for name, number, budget in (
+            ("SIGUSR1", signal.SIGUSR1, "+30 µs, and strace's / 1.5"),
+            ("0", 0, "nothing added"),
         )
     )
-    yield Row(
-        "exec of /bin/true", wrapped(["sh", "-c", EXEC_LOOP], traced), "1.20 x, less than strace"
-    )
+    yield Row("exec of /bin/true", wrapped(execs, traced), "1.20 x, less than strace")
     starts: dict[str, Measure] = {"native": lambda: whole(["true"])}
     for name, line in (
         ("package", [str(PACKAGE)]),
@@ -227,13 +210,7 @@ def show(row: Row) -> None:
 
 
 def policy_decision() -> dict[str, float]:
-    path = Path(__file__).with_name("policy_decision.py")
-    spec = importlib.util.spec_from_file_location("policy_decision", path)
-    if not path.exists() or spec is None or spec.loader is None:
-        return {}
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    figures: dict[str, float] = module.measure()
+    figures = measure_decisions()
     for name, value in figures.items():
         say(f"\n{name}: {value:.1f}   (budget: 10)")
     return figures

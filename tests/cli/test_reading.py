@@ -12,19 +12,6 @@ import pytest
 
 from sigwrap.store.writer import SessionLog
 
-HARNESS = """
-import sys
-import typer
-from sigwrap.cli.reading import register
-from sigwrap.errors import SigwrapError
-app = typer.Typer()
-register(app)
-try:
-    app()
-except SigwrapError as error:
-    sys.exit(f"sigwrap: {error}")
-"""
-
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -59,10 +46,10 @@ def head(store: Path) -> str:
 
 
 @pytest.fixture
-def run(store: Path, head: str) -> Run:
+def run(store: Path, head: str, programs: Path) -> Run:
     def execute(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-c", HARNESS, *arguments],
+            [sys.executable, str(programs / "reading.py"), *arguments],
             capture_output=True,
             text=True,
             env=environment(SIGWRAP_STORE=str(store), **variables),
@@ -168,12 +155,12 @@ def test_a_mistake_is_one_line(run: Run, arguments: tuple[str, ...], complaint: 
     assert "Traceback" not in failed.stderr
 
 
-def test_a_reader_who_has_seen_enough_is_no_error(run: Run, store: Path) -> None:
+def test_a_reader_who_has_seen_enough_is_no_error(run: Run, store: Path, programs: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     for command in (("replay", "--instant"), ("report",), ("sessions",), ("verify",)):
         ended = subprocess.run(
-            [sys.executable, "-c", HARNESS, *command],
+            [sys.executable, str(programs / "reading.py"), *command],
             stdout=writing,
             stderr=subprocess.PIPE,
             text=True,

@@ -154,6 +154,7 @@ def test_the_asker_dies_while_it_waits(start: Start, as_user: Sigwrap, number: i
     os.kill(asker, number)
     run.out.until(rb"on\n")
     await_that(lambda: _reasons(as_user) == ["withdrawn"])
+    assert b"nothing waits" in run.answer("approvals").stdout
     late = run.answer("approve", request_id)
     assert (late.returncode, b"too late" in late.stderr) == (REFUSED, True)
     run.say(b"\n")

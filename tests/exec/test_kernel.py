@@ -132,12 +132,3 @@ def test_another_root(as_user: Sigwrap, compiled: Path, programs: Path) -> None:
     )
     done = as_user.run(*line)
     assert done.stdout == b"13\n13\n2\n"
-
-
-def test_a_caller_that_dies_while_it_waits_for_an_answer(as_user: Sigwrap) -> None:
-    rules = "\n  - {name: ask, commands: [date], decision: approve}\n"
-    text = "date & sleep 0.3; kill -9 $!; wait; echo over"
-    line = ("-p", policy(as_user.folder, rules), "--approvals", "control", "--")
-    done = as_user.run(*line, "sh", "-c", text)
-    assert b"over\n" in done.stdout
-    assert not as_user.sealed_events("exec_allowed")[2:]

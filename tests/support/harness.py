@@ -41,7 +41,8 @@ class Running(subprocess.Popen[bytes]):
     stderr: IO[bytes]
 
     def say(self, data: bytes) -> None:
-        self.say(data)
+        self.stdin.write(data)
+        self.stdin.flush()
 
 
 @dataclass(slots=True)

@@ -8,11 +8,14 @@ import os
 import signal
 import struct
 import termios
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from sigwrap.linux import libc
 from tests.support.waiting import PATIENCE_S, Reader
+
+ANSWERS = rb"y once, a always in this session, n no: "
 
 
 class Terminal:
@@ -65,6 +68,12 @@ class Terminal:
     def take_back(self) -> None:
         """What a shell's `bg` leaves: the job runs, without the terminal."""
         os.tcsetpgrp(self.master, os.getpgid(self.keeper))
+
+    def read_question(self) -> bytes:
+        """As a person: not before it is there, and no faster than one can read."""
+        said = self.output.until(rb"(?s).*?" + ANSWERS)
+        time.sleep(0.35)  # an answer that comes faster is none, so there is no event to wait for
+        return said
 
     def close(self) -> None:
         with contextlib.suppress(ProcessLookupError):

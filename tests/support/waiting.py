@@ -6,15 +6,20 @@ import contextlib
 import os
 import re
 import select
+import signal
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sigwrap.linux import procfs
 
 PATIENCE_S = float(os.environ.get("SIGWRAP_TEST_PATIENCE_S", "30"))
 """How long a loaded machine may take for what should be at once."""
+
+
+_PF_EXITING = 4  # linux/sched.h
 
 
 class Late(AssertionError):
@@ -35,6 +40,18 @@ class Watched:
         """Alive, or a zombie."""
         found = procfs.stat(self.pid)
         return found is not None and found.start_time == self.start_time
+
+    @property
+    def is_ending(self) -> bool:
+        """Gone, or killed and on its way, however long the machine takes over it."""
+        try:
+            stat = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+            status = Path(f"/proc/{self.pid}/status").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        pending = re.findall(r"^(?:Sig|Shd)Pnd:\t(\w+)$", status, re.MULTILINE)
+        killed = any(int(mask, 16) >> (signal.SIGKILL - 1) & 1 for mask in pending)
+        return killed or bool(int(stat[6]) & _PF_EXITING) or not self.remains
 
 
 class Watch:
@@ -69,6 +86,10 @@ class Watch:
             if not poll.poll(max(0.0, left) * 1000):
                 raise Late(f"still there after {within_s} s: {process.pid} {process.name}")
         return time.monotonic() - started
+
+    @property
+    def unharmed(self) -> list[Watched]:
+        return [process for process in self.processes if not process.is_ending]
 
     @property
     def zombies(self) -> list[Watched]:
