@@ -27,7 +27,7 @@ def test_links_lead_somewhere(document: Path) -> None:
         assert target.startswith("https://") or (document.parent / target).exists(), target
 
 
-# What documents describe already, and the rewrite of the core will bring.
+# Files that documents describe ahead of the code.
 NOT_YET = {
     "sigwrap/mediate/limits.py",
     "sigwrap/mediate/run_end.py",
