@@ -13,13 +13,14 @@ STAMP := $(VENV)/.set-up
 BINARY_STAMP := $(VENV)/.set-up-binary
 SOURCES := $(shell find sigwrap policies -name '*.py' -o -name '*.yaml')
 
-.PHONY: help setup demo test lint binary zipapp bench clean
+.PHONY: help setup demo test lint mutants binary zipapp bench clean
 
 help:
 	@echo 'make setup    .venv, with sigwrap in .venv/bin'
 	@echo 'make demo     a small job under sigwrap, and what its log says'
 	@echo 'make test     every test that needs no built binary'
 	@echo 'make lint     ruff and mypy'
+	@echo 'make mutants  changes of the pure modules that no test notices'
 	@echo 'make binary   dist/sigwrap: one file, no Python needed (tests: .ci/run)'
 	@echo 'make zipapp   dist/sigwrap.pyz: one file for a machine with python3'
 	@echo 'make bench    what sigwrap costs here, and what is in dist; writes bench.json'
@@ -46,6 +47,9 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+mutants: $(STAMP)
+	$(BIN)/python tests/tools/mutants.py $(ARGS)
 
 binary: dist/sigwrap
 

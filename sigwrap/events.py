@@ -210,6 +210,23 @@ def _types() -> tuple[EventType, ...]:
             "comm",
         ),
         event(
+            "call_refused",
+            "a call that sigwrap doesn't know, or a caller outside the session's tree, got EPERM",
+            "syscall_number",
+            "arch",
+            "arguments",
+            "comm",
+            "reason",
+        ),
+        event(
+            "mediation_failed",
+            "an error of sigwrap's own while it decided about a call, which failed with EPERM "
+            "unless it was `answered` before",
+            "error",
+            "comm",
+            "answered",
+        ),
+        event(
             "limit_exceeded",
             "a limit of the policy was passed. `effect` is `terminated` where the run was ended "
             "(exit status 124), and `refused` where a fork failed with EAGAIN (`limits.at_fork`); "

@@ -19,12 +19,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "escape": set(),
     "errors": {"status"},
     "events": {"errors"},
-    "calls": set(),
+    "tuples": set(),
+    "calls": {"tuples"},
     "store": {"errors", "events"},
     "policy": {"errors", "events"},
-    "mediate": {"errors", "status", "events", "calls", "policy"},  # pure: no kernel, file or clock
+    # Pure: it knows no kernel, no file and no clock.
+    "mediate": {"errors", "status", "tuples", "events", "calls", "policy"},
     "linux": {"errors", "events", "calls", "policy", "mediate"},
-    "protocols": {"errors", "linux"},
+    "protocols": {"errors", "tuples", "linux"},
     "start": {"errors", "status", "policy", "linux"},
     "run": {
         *("sigwrap", "status", "escape", "errors", "events", "calls", "start"),

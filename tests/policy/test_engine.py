@@ -92,6 +92,18 @@ def test_a_glob_rule_keeps_its_place_among_literal_ones(engine):
     assert decide(request(program("/bin/gitk"), depth=4)).rule == "third"
 
 
+def test_where_no_glob_rule_holds_the_default_does(engine):
+    decide = engine(
+        "command_rules: [{name: r, commands: ['g*'], depth: {min: 5}, decision: allow}]\n"
+    ).decide_command
+    assert decide(request(program("/bin/git"), depth=4)).rule == "builtin:default"
+
+
+def test_what_is_spelled_out_is_looked_up_not_searched_for(engine):
+    compiled = engine("command_rules: [{name: r, commands: [x, /y, '*'], decision: allow}]\n")
+    assert compiled.command_rules[0].globs == ()
+
+
 def test_links_between_many_names_are_not_all_kept(engine):
     names = [f"n{index}" for index in range(60)]
     compiled = engine(
@@ -100,7 +112,7 @@ def test_links_between_many_names_are_not_all_kept(engine):
     for name in names:
         for basename in names:
             assert compiled.decide_command(request(program(f"/{basename}", name=name))).rule == "r"
-    assert len(compiled._candidates_by_words) <= MAX_KEPT_CANDIDATES
+            assert len(compiled._candidates_by_words) <= MAX_KEPT_CANDIDATES
 
 
 def test_conditions_must_all_hold(engine):
@@ -109,7 +121,8 @@ def test_conditions_must_all_hold(engine):
         "  - {name: r, commands: [x], subcommands: [go], args_patterns: [^-f$], "
         "depth: {min: 1, max: 2}, decision: allow}\n"
     ).decide_command
-    assert decide(request(program("/x", "go", "-f"), depth=1)).rule == "r"
+    for depth in (1, 2):
+        assert decide(request(program("/x", "go", "-f"), depth=depth)).rule == "r"
     for wrong in (
         request(program("/x", "go", "-f"), depth=0),
         request(program("/x", "go", "-f"), depth=3),
@@ -160,6 +173,7 @@ def test_the_strictest_answer_of_what_would_run_holds(engine):
         "  - {name: ask, commands: [perl], decision: approve}\n"
         "  - {name: swap, commands: [git], decision: redirect, redirect_to: {command: echo}}\n"
         "  - {name: never, commands: [rm], decision: deny}\n"
+        "  - {name: neither, commands: [dd], decision: deny}\n"
     ).decide_command
     script, perl = program("/w/a.py"), program("/usr/bin/perl")
     git, rm = program("/usr/bin/git"), program("/usr/bin/rm")
@@ -169,6 +183,7 @@ def test_the_strictest_answer_of_what_would_run_holds(engine):
     assert decide(request(perl, git)).rule == "swap"
     assert decide(request(rm, git, perl)).rule == "never"
     assert decide(request(script, git, rm)).rule == "never"
+    assert decide(request(script, rm, program("/usr/bin/dd"))).rule == "never"
 
 
 def test_strictness_is_one_documented_order():
@@ -219,6 +234,8 @@ def test_a_target_is_several_things_at_once(engine):
     assert decide(signal(15, TargetType.USER)).rule == "rest"
     assert decide(signal(15, TargetType.USER, target_command="postgres: x")).rule == "db"
     assert decide(signal(15, TargetType.SYSTEM, target_pid=1)).rule == "low"
+    assert decide(signal(15, TargetType.SYSTEM, target_pid=100)).rule == "low"
+    assert decide(signal(15, TargetType.SYSTEM, target_pid=101)).rule == "rest"
     assert decide(signal(15, TargetType.PARENT)).rule == "builtin:default"
     assert decide(signal(1, TargetType.CHILDREN)).rule == "builtin:default"
 

@@ -52,6 +52,14 @@ def test_why_each_rule_was_passed(engine):
     assert "needs an argument that fits ^--force" in explain(engine, "git", "push")
 
 
+def test_of_many_words_the_first_are_named(engine):
+    for count, shown in ((5, "a, b, c, d, e,"), (6, "a, b, c, d, e, 1 more,")):
+        rules = f"[{{name: r, commands: [x], subcommands: [{', '.join('abcdef'[:count])}]"
+        compiled = engine(f"command_rules: {rules}, decision: deny}}]\n")
+        text = explanation_text(explain_command(compiled, command_request(["x"])))
+        assert f"is for the subcommands {shown} and this is none" in text
+
+
 def test_what_runs_instead(engine):
     assert "Runs instead: echo no" in explain(engine, "wget", "x")
 

@@ -9,6 +9,7 @@ import pytest
 from sigwrap.policy.judge.match import (
     MAX_MATCHED_ARGUMENTS,
     MAX_MATCHED_BYTES,
+    MAX_PATTERN_CHARACTERS,
     Arguments,
     BadPattern,
     Glob,
@@ -48,11 +49,22 @@ def test_the_classic_pattern_on_64_kib_answers_in_milliseconds():
 
 
 @pytest.mark.parametrize(
-    "pattern", ["(", "x" * 2000, "(x{0,40}){0,40}(y{0,40}){0,40}", r"(a)\1", "\ud800"]
+    "pattern",
+    [
+        "(",
+        "x" * (MAX_PATTERN_CHARACTERS + 1),
+        "(x{0,40}){0,40}(y{0,40}){0,40}",
+        r"(a)\1",
+        "\ud800",
+    ],
 )
 def test_a_pattern_that_is_no_regex_or_too_large_is_refused(pattern):
     with pytest.raises(BadPattern):
         check_regex(pattern)
+
+
+def test_the_longest_pattern_is_accepted():
+    check_regex("x" * MAX_PATTERN_CHARACTERS)
 
 
 def test_each_argument_and_all_of_them_joined_are_searched():
@@ -84,7 +96,14 @@ def test_what_is_beyond_the_bounds_is_cut_and_said_so():
     assert long.cut and not long.match(Regex(["b"]))
     many = Arguments(["x"] * (MAX_MATCHED_ARGUMENTS + 100))
     assert many.cut and len(many.texts) == MAX_MATCHED_ARGUMENTS + 1
+    assert not Arguments(["x"] * MAX_MATCHED_ARGUMENTS).cut
     assert sum(map(len, Arguments(["x", *["ab" * 9000] * 9]).texts)) <= 2 * MAX_MATCHED_BYTES
+
+
+def test_no_text_is_searched_twice_and_none_that_is_not_there():
+    assert Arguments(["x", "only"]).texts == [b"only"]
+    filling = Arguments(["x", "a" * (MAX_MATCHED_BYTES - 1), "b"])
+    assert not filling.match(Regex(["^$"]))
 
 
 @pytest.mark.parametrize(

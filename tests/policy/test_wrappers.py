@@ -17,9 +17,14 @@ from sigwrap.policy.judge.wrappers import MAX_WRAPPERS, unwrap
         ("env -S 'python3 -u' script", ["python3 -u script"]),
         ("env '-S python3 -u' script", ["python3 -u script"]),
         ("env --split-string='A=b rm' x", ["rm x"]),
+        ("env -i -S 'rm x' y", ["rm x y"]),
+        ("env rm -S x", ["rm -S x"]),
+        ("env -S", []),
         ("env -S 'a \"b' c", []),
         ("nice -n 5 rm x", ["rm x"]),
         ("nice -5 rm x", ["rm x"]),
+        ("nice -- -n 5 x", ["-n 5 x"]),
+        ("nice -- -- x", ["-- x"]),
         ("nohup rm x", ["rm x"]),
         ("timeout -k 5 10 rm -f x", ["rm -f x"]),
         ("timeout --signal=KILL 10s rm x", ["rm x"]),
@@ -49,23 +54,25 @@ from sigwrap.policy.judge.wrappers import MAX_WRAPPERS, unwrap
         ("ld-linux-x86-64.so.2 --library-path /lib --argv0 x /bin/rm y", ["/bin/rm y"]),
         ("ld-musl-x86_64.so.1 -- /bin/rm y", ["/bin/rm y"]),
         ("ld --shared x", []),
+        ("ld-gold x y", []),
+        ("plugin.so x y", []),
     ],
 )
-def test_what_a_wrapper_is_about_to_run(command, inner):
+def test_what_a_wrapper_is_about_to_run(command: str, inner: list[str]) -> None:
     argv = shlex.split(command)
     assert [list(each.argv) for each in unwrap(argv[0], argv)] == [
         shlex.split(each) for each in inner
     ]
 
 
-def test_an_applet_is_known_by_its_link():
+def test_an_applet_is_known_by_its_link() -> None:
     (applet,) = unwrap("busybox", ["/bin/rm", "-rf", "/"])
     assert applet.argv == ("/bin/rm", "-rf", "/") and applet.same_file
 
 
-def test_wrappers_without_end_end():
+def test_wrappers_without_end_end() -> None:
     assert len(unwrap("nice", ["nice"] * 1000)) == MAX_WRAPPERS
 
 
-def test_nothing_at_all():
+def test_nothing_at_all() -> None:
     assert unwrap("env", []) == () == unwrap("busybox", []) == unwrap("env", ["env", ""])

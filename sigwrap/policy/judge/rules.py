@@ -96,6 +96,10 @@ class Limits(NamedTuple):
     def hold_at_forks(self) -> bool:
         return self.at_fork and bool(self.max_depth or self.max_children or self.max_processes)
 
+    @property
+    def count_at_execs(self) -> bool:
+        return not self.at_fork and bool(self.max_children or self.max_processes)
+
     @classmethod
     def keys(cls) -> dict[str, str]:
         """Each field's key in a policy: a unit in the field's name is not in the key's."""

@@ -162,6 +162,3 @@ class _Dumper(yaml.SafeDumper):
     def represent_sequence(self, tag: str, sequence: Any, flow_style: bool | None = None) -> Any:
         words = not any(isinstance(item, dict | list) for item in sequence)
         return super().represent_sequence(tag, sequence, flow_style=words)
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sigwrap.mediate.questions import Answer, Desk, Question, Settled, TooLate, Unknown, Verdict
+
+
+def question(what: str = "git push", key: str = "git push") -> Question:
+    return Question(
+        kind="exec",
+        pid=7,
+        process="bash",
+        depth=1,
+        what=what,
+        rule="ask-push",
+        message="",
+        key=(key,),
+    )
+
+
+def desk(timeout_s: float = 10.0) -> Desk:
+    ids: Iterator[int] = iter(range(1, 1_000_000))
+    return Desk(timeout_s=timeout_s, new_id=lambda: f"r{next(ids)}")
+
+
+def settle(found: object) -> list[tuple[str, bool, str]]:
+    assert isinstance(found, tuple)
+    return [(each.id, each.answer.granted, each.answer.reason) for each in found]
+
+
+def say(subject: Desk, request_id: str, verdict: Verdict, now_s: float = 1.0) -> object:
+    return subject.answer(request_id, verdict, by="ann", message="not now", now_s=now_s)
+
+
+def test_yes_is_for_this_request_only() -> None:
+    subject = desk()
+    first, second = subject.ask(question(), 0.0), subject.ask(question(), 0.0)
+    assert settle(say(subject, first.id, Verdict.ONCE)) == [("r1", True, "granted")]
+    assert [each.id for each in subject.open] == [second.id]
+    assert subject.settle_from_memory(second.id, 1.0) is None
+
+
+def test_always_covers_what_waits_and_what_comes_with_the_same_key() -> None:
+    subject = desk()
+    for key in ("push", "rm", "push"):
+        subject.ask(question(key=key), 0.0)
+    assert settle(say(subject, "r3", Verdict.ALWAYS)) == [
+        ("r3", True, "granted"),
+        ("r1", True, "granted"),
+    ]
+    later = subject.ask(question(key="push"), 2.0)
+    from_memory = subject.settle_from_memory(later.id, 2.0)
+    assert from_memory is not None
+    assert (from_memory.answer.granted, from_memory.answer.by, from_memory.always) == (
+        True,
+        "ann",
+        True,
+    )
+    assert subject.settle_from_memory("r2", 2.0) is None
+
+
+def test_always_that_could_not_be_recorded_is_forgotten() -> None:
+    subject = desk()
+    subject.ask(question(), 0.0)
+    say(subject, "r1", Verdict.ALWAYS)
+    subject.forget_always(question())
+    assert subject.settle_from_memory(subject.ask(question(), 1.0).id, 1.0) is None
+
+
+def test_no_carries_its_message() -> None:
+    subject = desk()
+    subject.ask(question(), 0.0)
+    found = say(subject, "r1", Verdict.NO, now_s=2.5)
+    assert found == (
+        Settled(
+            id="r1",
+            question=question(),
+            answer=Answer(granted=False, by="ann", message="not now", reason="denied"),
+            always=False,
+            waited_s=2.5,
+        ),
+    )
+
+
+def test_an_answer_after_the_timeout_is_told_so() -> None:
+    subject = desk(timeout_s=10.0)
+    subject.ask(question(), 0.0)
+    subject.ask(question(), 5.0)
+    assert settle(subject.expire(9.9)) == []
+    assert settle(subject.expire(10.0)) == [("r1", False, "expired")]
+    assert say(subject, "r1", Verdict.ONCE, now_s=11.0) == TooLate(how="expired by sigwrap")
+    assert settle(subject.expire(15.0)) == [("r2", False, "expired")]
+
+
+def test_a_second_answer_is_too_late() -> None:
+    subject = desk()
+    subject.ask(question(), 0.0)
+    say(subject, "r1", Verdict.NO)
+    assert say(subject, "r1", Verdict.ONCE) == TooLate(how="denied by ann")
+
+
+def test_an_id_that_never_was_is_unknown() -> None:
+    assert say(desk(), "r9", Verdict.ONCE) == Unknown()
+
+
+def test_a_withdrawn_request_is_withdrawn_once() -> None:
+    subject = desk()
+    subject.ask(question(), 0.0)
+    settled = subject.withdraw("r1", "gone", 1.0)
+    assert settled is not None and settled.answer.reason == "withdrawn"
+    assert subject.withdraw("r1", "gone", 1.0) is None
+    assert subject.open == ()
+
+
+def test_where_nobody_can_be_asked_the_answer_is_no() -> None:
+    subject = desk()
+    subject.ask(question(), 0.0)
+    settled = subject.settle_unasked("r1", "no terminal", 0.5)
+    assert settled.answer == Answer(
+        granted=False, by="sigwrap", message="no terminal", reason="nobody"
+    )
+    assert subject.open == ()
+
+
+def test_an_id_that_is_taken_is_not_given_again() -> None:
+    ids = iter(["a", "a", "b", "b", "a", "c"])
+    subject = Desk(timeout_s=1.0, new_id=lambda: next(ids))
+    assert subject.ask(question(), 0.0).id == "a"
+    assert subject.ask(question(), 0.0).id == "b"
+    say(subject, "a", Verdict.ONCE)
+    assert subject.ask(question(), 0.0).id == "c"
+
+
+def test_what_is_remembered_of_settled_requests_is_bounded() -> None:
+    subject = desk()
+    for _ in range(3_000):
+        say(subject, subject.ask(question(), 0.0).id, Verdict.NO)
+    assert say(subject, "r2000", Verdict.ONCE) == Unknown()
+    assert isinstance(say(subject, "r2001", Verdict.ONCE), TooLate)

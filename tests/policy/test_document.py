@@ -1,0 +1,134 @@
+"""YAML, and only as much of it as a policy needs."""
+
+from __future__ import annotations
+
+import pytest
+
+from sigwrap.policy.language.document import (
+    MAX_NESTING,
+    MAX_NODES,
+    MAX_TEXT_CHARACTERS,
+    Mapping,
+    Node,
+    Scalar,
+    Sequence,
+    Source,
+    read_document,
+)
+from sigwrap.policy.problems import InvalidPolicy
+
+
+def read(text: str) -> Node:
+    return read_document(Source(name="p.yaml", text=text))
+
+
+def plain(node: Node) -> object:
+    match node:
+        case Scalar():
+            return node.value
+        case Sequence():
+            return list(map(plain, node.items))
+        case Mapping():
+            return {name.text: plain(value) for name, value in node.entries}
+
+
+def problem_with(text: str) -> str:
+    with pytest.raises(InvalidPolicy) as caught:
+        read(text)
+    (problem,) = caught.value.problems
+    return str(problem).removeprefix("p.yaml:")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a: true\n", {"a": True}),
+        ("a: false\n", {"a": False}),
+        ("a: null\n", {"a": None}),
+        ("a: ~\n", {"a": None}),
+        ("a:\n", {"a": None}),
+        ("a: ''\n", {"a": ""}),
+        ("a: 'true'\n", {"a": "true"}),
+        ("a: 10\n", {"a": 10}),
+        ("a: -1\n", {"a": -1}),
+        ("a: '10'\n", {"a": "10"}),
+        # What YAML 1.1 has more of is a text here
+        ("a: yes\n", {"a": "yes"}),
+        ("a: 010\n", {"a": "010"}),
+        ("a: 1.5\n", {"a": "1.5"}),
+        ("a: 2026-01-01\n", {"a": "2026-01-01"}),
+        ("a: ! 5\n", {"a": 5}),
+        ("- a\n- [b, {c: d}]\n", ["a", ["b", {"c": "d"}]]),
+        ("a: &x [b]\nc: *x\n", {"a": ["b"], "c": ["b"]}),
+    ],
+)
+def test_what_a_text_says(text: str, value: object) -> None:
+    assert plain(read(text)) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "1:1: error: an empty policy"),
+        ("\n# nothing\n", "3:1: error: an empty policy"),
+        ("a: b: c\n", "1:5: error: not YAML: mapping values are not allowed in this context"),
+        ("a: \udce9\n", "1:1: error: not YAML: it holds lone surrogates"),
+        ("a: 'b\n", "2:1: error: not YAML: found unexpected end of stream"),
+        ("? [a]\n: b\n", "1:3: error: a key that is not a word"),
+        ("a: b\n---\nc: d\n", "2:1: error: a second document in the same file"),
+        ("a: *b\n", '1:4: error: an alias to nothing above it: "b"'),
+        ("a: &b [*b]\n", '1:8: error: an alias to nothing above it: "b"'),
+        (
+            "a: !!python/name:os.system b\n",
+            '1:4: error: a tag; policies have none: "tag:yaml.org,2002:python/name:os.system"',
+        ),
+        ("a: " + "[" * (MAX_NESTING + 1), f"1:19: error: nested deeper than {MAX_NESTING} levels"),
+        ("a: " + "[" * 100_000, f"1:19: error: nested deeper than {MAX_NESTING} levels"),
+        (
+            "a" * (MAX_TEXT_CHARACTERS + 1),
+            f"1:1: error: longer than {MAX_TEXT_CHARACTERS} characters",
+        ),
+    ],
+)
+def test_what_is_no_document(text: str, said: str) -> None:
+    assert problem_with(text) == said
+
+
+def test_a_character_that_yaml_has_not_is_refused_on_one_line() -> None:
+    said = problem_with("a: \x00\n")
+    assert said.startswith("1:1: error: not YAML: ") and "\n" not in said
+
+
+def test_what_is_just_within_bounds_is_read() -> None:
+    depth = MAX_NESTING - 1
+    assert plain(read("a: " + "[" * depth + "]" * depth)) is not None
+    longest = "a: " + "b" * (MAX_TEXT_CHARACTERS - 3)
+    assert len(longest) == MAX_TEXT_CHARACTERS
+    assert read(longest)
+
+
+def test_siblings_are_no_deeper_than_one_another() -> None:
+    assert plain(read("[" + "[], {}, " * 50 + "]")) == [[], {}] * 50
+
+
+def test_values_are_counted_with_their_aliases_expanded() -> None:
+    half = f"[{'x, ' * (MAX_NODES // 2 - 2)}]"
+    assert read(f"[&a {half}, *a, y]").size == MAX_NODES
+    assert "aliases expanded" in problem_with(f"[&a {half}, *a, y, z]")
+    assert read("{a: b, c: [d]}").size == 6
+
+
+def test_aliases_of_aliases_cannot_multiply_without_bound() -> None:
+    laughs = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+        f"{name}: &{name} [{', '.join([f'*{below}'] * 10)}]\n"
+        for below, name in zip("abcdefgh", "bcdefghi", strict=True)
+    )
+    assert "aliases expanded" in problem_with(laughs)
+
+
+def test_a_node_knows_its_place() -> None:
+    node = read("a: x\nb:\n  - [y]\n")
+    assert isinstance(node, Mapping)
+    ((_, _), (name, items)) = node.entries
+    assert (name.place.line, name.place.column) == (2, 1)
+    assert (items.place.line, items.place.column) == (3, 3)

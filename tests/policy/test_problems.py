@@ -1,0 +1,58 @@
+"""How a problem reads."""
+
+from __future__ import annotations
+
+import pytest
+
+from sigwrap.policy.problems import InvalidPolicy, Place, Problem, Severity, nearest_word
+
+
+def problem(message: str, file: str = "a.yaml", line: int = 1, column: int = 1) -> Problem:
+    return Problem(place=Place(file=file, line=line, column=column), message=message)
+
+
+def test_problems_are_listed_in_the_order_of_the_files() -> None:
+    error = InvalidPolicy(
+        [
+            problem("last", "b.yaml"),
+            problem("third", line=2, column=2),
+            problem("first"),
+            problem("second", line=2),
+        ]
+    )
+    assert error.message.splitlines() == [
+        "4 problems in the policy:",
+        "  a.yaml:1:1: error: first",
+        "  a.yaml:2:1: error: second",
+        "  a.yaml:2:2: error: third",
+        "  b.yaml:1:1: error: last",
+    ]
+
+
+def test_one_problem_is_not_counted() -> None:
+    assert InvalidPolicy([problem("x")]).message.startswith("a problem in the policy:\n")
+
+
+def test_a_warning_says_that_it_is_one() -> None:
+    warning = problem("x")._replace(severity=Severity.WARNING)
+    assert str(warning) == "a.yaml:1:1: warning: x"
+
+
+@pytest.mark.parametrize(
+    ("offending", "shown"),
+    [
+        ("x" * 80, "x" * 80),
+        ("x" * 81, "x" * 77 + "…"),
+        ("é\x1b[2J\n", "é\\x1b[2J\\n"),
+    ],
+)
+def test_offending_text_is_fit_for_a_terminal(offending: str, shown: str) -> None:
+    assert str(problem("x")._replace(offending=offending)) == f'a.yaml:1:1: error: x: "{shown}"'
+
+
+@pytest.mark.parametrize(
+    ("word", "nearest"),
+    [("alow", "allow"), ("DENY", "deny"), ("sigtrem", "SIGTERM"), ("zzz", ""), ("", "")],
+)
+def test_the_nearest_word(word: str, nearest: str) -> None:
+    assert nearest_word(word, ["allow", "deny", "SIGTERM"]) == nearest

@@ -1,0 +1,133 @@
+"""A policy as it takes effect, written as a person would."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from sigwrap.policy.judge.rules import Policy
+from sigwrap.policy.tools.show import policy_text
+
+Parse = Callable[..., Policy]
+
+SHOWN = """\
+version: 1
+name: whole
+description: |-
+  everything,
+  on two lines
+unenforced: error
+defaults:
+  command: audit
+  signal: absorb
+command_rules:
+- name: c
+  description: why
+  commands: [/opt/bin/*, git]
+  args_patterns: [^x]
+  subcommands: [push, '']
+  depth:
+    min: 0
+    max: 3
+  sha256: [%s]
+  truncated: false
+  traced: true
+  decision: redirect
+  message: not for you
+  redirect_to:
+    command: /bin/echo
+    args: ['no']
+    append_args: true
+    env:
+      GITHUB_TOKEN: ${SIGWRAP_HOST:GITHUB_TOKEN}
+    via: stub
+    record: true
+- name: plain
+  commands: ['*']
+  decision: deny
+signal_rules:
+- name: s
+  signals: [SIGHUP, SIGRTMIN+2]
+  target:
+  - children
+  - type: process
+    pattern: postgres*
+  - type: pid_range
+    min: 1
+    max: 100
+  decision: redirect
+  redirect_to: SIGTERM
+  fallback: audit
+- name: quiet
+  signals: ['@all']
+  target: [self, user]
+  decision: allow
+  log: false
+limits:
+  max_depth: 8
+  wall_time: 7200
+  at_fork: true
+""" % ("ab" * 32)
+
+
+def test_it_is_written_as_a_person_would(parse: Parse) -> None:
+    assert policy_text(parse(SHOWN)) + "\n" == SHOWN
+
+
+def test_what_is_not_carried_out_yet_is_shown_all_the_same(parse: Parse) -> None:
+    shown = """\
+version: 1
+name: later
+defaults:
+  command: deny
+  signal: deny
+command_rules:
+- name: r
+  commands: [x]
+  decision: deny
+  escalate: SIGPOLICY
+file_rules:
+- name: f
+  paths: [/x/**]
+  operations: [read, write]
+  decision: deny
+network_rules:
+- name: n
+  destinations: ['*']
+  ports: [443]
+  decision: approve
+  message: ask
+env_policy:
+  remove: ['*_KEY']
+  keep: [API_KEY]
+limits:
+  cpu_time: 90
+  memory: 512
+watch:
+  loop:
+    same_exec: 25
+    within: 60
+    action: stop
+  drift: kill
+trust:
+  path_shadow: deny
+  boundary: kill
+"""
+    assert policy_text(parse(shown)) + "\n" == shown
+
+
+@pytest.mark.parametrize("sections", ["", "watch: {drift: log}\n", "limits: {max_depth: 0}\n"])
+def test_what_changes_nothing_stays_out(parse: Parse, sections: str) -> None:
+    text = policy_text(parse(f"version: 1\nname: x\n{sections}"))
+    assert text == "version: 1\nname: x\ndefaults:\n  command: deny\n  signal: deny"
+
+
+def test_what_it_extends_is_said_in_a_comment(parse: Parse) -> None:
+    bases = {
+        "b": "version: 1\nname: b\nextends: c\n",
+        "c": "version: 1\nname: c\nlimits: {max_depth: 3}\n",
+    }
+    text = policy_text(parse("version: 1\nname: a\nextends: b\n", bases))
+    assert text.startswith("# a extends b extends c\nversion: 1\nname: a\n")
+    assert text.endswith("limits:\n  max_depth: 3")
