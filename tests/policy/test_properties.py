@@ -299,7 +299,7 @@ VALUES = st.recursive(
 
 
 @st.composite
-def strange_decisions(draw):
+def strange_decisions(draw: st.DrawFn) -> Event:
     kind = EVENT_TYPES[draw(st.sampled_from(sorted(EXEC_TYPES | SIGNAL_TYPES)))]
     payload = {field: draw(VALUES) for field in kind.fields if draw(st.booleans())}
     return Event(seq=1, time_ns=0, type=kind.name, pid=9, payload=payload, hash="")
@@ -307,5 +307,5 @@ def strange_decisions(draw):
 
 @quick
 @given(st.lists(strange_decisions(), max_size=5))
-def test_a_log_that_sigwrap_did_not_write_makes_a_policy_that_loads(events):
+def test_a_log_that_sigwrap_did_not_write_makes_a_policy_that_loads(events: list[Event]) -> None:
     parse(generate_policy(events, name="locked"))
