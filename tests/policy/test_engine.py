@@ -272,6 +272,6 @@ def test_a_hostile_request_is_decided_soon(engine):
     )
     decide = engine("command_rules:\n" + rules).decide_command
     for argv in (["x", "a" * 2**21], ["x", *["a"] * 2**18], ["x", *["aa\udcff"] * 20_000]):
-        started = time.perf_counter()
+        started = time.process_time()
         decide(command_request(argv))
-        assert time.perf_counter() - started < 0.5
+        assert time.process_time() - started < 0.5
