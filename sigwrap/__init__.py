@@ -2,16 +2,23 @@
 
 The map, from the bottom up; imports go downward only (tests/test_layers.py holds that):
 
-errors, status, model   what everything speaks of: failures, exit statuses, requests, events
-kernel                  the only ctypes: seccomp, ptrace, memory, processes, signals
-policy                  pure: a policy and a described request in, a decision out
-store                   the event log: hash chain, journal, SQLite
-session                 pure: lineage, the interrupt state machine, what an event says
-supervise               the loop that carries decisions out
-stub                    what stands in for an intercepted command
-forward                 the front process: terminal, interrupts, last line of defence
-report                  folds over the log, and what renders them
-cli                     words on the command line, lines on the terminal
+status      the exit statuses
+escape      text of supervised processes, made harmless for a terminal
+errors      everything that sigwrap raises on purpose
+events      the types of the log's events, and their versions
+calls       the mediated system calls
+store       the event log: hash chain, journal, SQLite
+policy      pure: a policy and a described request in, a decision out
+mediate     pure: what is to happen with a request, and at the end of a run
+linux       what the kernel offers: seccomp, ptrace, memory, processes, signals
+protocols   what two processes of sigwrap tell each other, both ends of each
+start       what COMMAND is started from: its program, its environment, the policy's files
+run         the supervisor: a loop that carries decisions out
+stub        the process that takes the place of a recorded command's caller
+front       the front process: terminal, interrupts, last line of defence
+forward     sigwrap-forward, an init for one command
+report      folds over the log, and what renders them
+cli         words on the command line, lines on the terminal
 """
 
 __version__ = "0.1.0"

@@ -53,7 +53,7 @@ def _role(program: str) -> Callable[[list[str]], int]:
         case "sigwrap-stub":
             from sigwrap.cli.stub import main as role
         case _:
-            from sigwrap.cli.run import main as role
+            from sigwrap.cli.main import main as role
     return role
 
 

@@ -2,12 +2,15 @@
 
 SigwrapError            one line for the user: what, where, what to do next
 ├── UsageError          the command line is wrong
-├── PolicyError         a policy does not load (carries every problem found)
+├── PolicyError         a policy does not load
+│   └── InvalidPolicy   with every problem found (policy/problems.py)
 ├── StoreError          the event log can't be written or read
 ├── KernelError         the kernel refused something (carries errno)
 │   └── NoInterception  the seccomp listener can't be had
-├── SessionError        a session can't be found or can't be started
-└── InternalError       a bug of ours
+├── SessionError        a session can't be found, reached or started
+├── CommandError        COMMAND can't be run (start/command.py)
+├── NotSupervised       a stub without a supervisor (cli/stub.py)
+└── InternalError       a bug of sigwrap
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ class UsageError(SigwrapError):
 
 
 class PolicyError(SigwrapError):
-    """Nothing may run under this policy; show all of `problems`."""
+    """Nothing may run under this policy; show the message."""
 
 
 class StoreError(SigwrapError):

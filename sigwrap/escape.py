@@ -1,6 +1,6 @@
 """Text from a hostile process, made fit for a terminal.
 
-Names, arguments and paths may hold escape sequences, newlines that fake a line of ours, and
+Names, arguments and paths may hold escape sequences, newlines that fake a line of sigwrap's, and
 bidirectional overrides. str.isprintable() is false for all of them (categories Cc, Cf, Cs, Co, Cn,
 Zl, Zp, and every space but the plain one).
 """
@@ -21,7 +21,7 @@ def printable(text: str) -> str:
 
 
 def shell_words(argv: Iterable[str]) -> str:
-    """Could be pasted into bash."""
+    """A command line that could be pasted into bash."""
     return " ".join(map(_shell_word, argv))
 
 

@@ -1,14 +1,19 @@
 """What the log is made of: the events, and the one registry of their types.
 
-Docs and tests are generated from EVENT_TYPES; a type that isn't here can't be written.
+EVENT_TYPES   every type with its version, meaning and fields; a type that isn't here can't be
+              written, and docs/events.md is generated from the table
+UPCASTERS     the steps by which a payload of an older version is read; no row is ever rewritten
+EXEC_TYPES, SIGNAL_TYPES   the types that are a decision about an exec, or about a signal
 """
 
 from __future__ import annotations
 
 from binascii import a2b_base64, b2a_base64
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 Payload = dict[str, Any]
+Upcaster = Callable[[Payload], Payload]
 
 
 class Event(NamedTuple):
@@ -27,7 +32,9 @@ class EventType(NamedTuple):
     fields: tuple[str, ...]
 
 
-_SIGNAL_FIELDS = (
+# The names that other programs know from such logs: `sigwrap export` writes each of them, in this
+# order, for every signal.
+EXPORTED_SIGNAL_FIELDS = (
     "signal",
     "signal_name",
     "source_pid",
@@ -35,13 +42,16 @@ _SIGNAL_FIELDS = (
     "target_pid",
     "target_cmd",
     "target_type",
-    "target_types",
     "decision",
     "rule_name",
     "fallback",
     "original_signal",
     "platform",
     "syscall",
+)
+_SIGNAL_FIELDS = (
+    *EXPORTED_SIGNAL_FIELDS,
+    "target_types",
     "evaluation_us",
     "count",  # of a process that signals itself over and over: how often within a second
     "correlation",  # the same for every member of a group
@@ -63,9 +73,8 @@ _EXEC_FIELDS = (
     "evaluation_us",
     "programs",  # all that would run, links resolved; absent where `path` says it all
 )
-_APPROVAL_FIELDS = ("kind", "what", "rule_name", "message")
+_APPROVAL_FIELDS = ("approval_id", "kind", "what", "rule_name", "message")
 _APPROVAL_ANSWER_FIELDS = (
-    "request_id",
     *_APPROVAL_FIELDS,
     "reason",
     "by",
@@ -76,8 +85,8 @@ _APPROVAL_ANSWER_FIELDS = (
 
 
 def _types() -> tuple[EventType, ...]:
-    def event(name: str, meaning: str, *fields: str) -> EventType:
-        return EventType(name=name, version=1, meaning=meaning, fields=fields)
+    def event(name: str, meaning: str, *fields: str, version: int = 1) -> EventType:
+        return EventType(name=name, version=version, meaning=meaning, fields=fields)
 
     return (
         event(
@@ -108,7 +117,7 @@ def _types() -> tuple[EventType, ...]:
         event("exec_denied", "an exec was refused: EACCES", *_EXEC_FIELDS),
         event(
             "exec_redirected",
-            "another command took the place of an exec",
+            "another command ran in place of the one that was asked for",
             *_EXEC_FIELDS,
             "replacement",
             "replacement_argv",
@@ -118,7 +127,7 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "io_recorded",
-            "a piece of what a recorded command read or wrote, before it was passed on",
+            "bytes that a recorded command reads or writes, before they are passed on",
             "stream",
             "offset",
             "size",
@@ -127,7 +136,7 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "recording_ended",
-            "a recorded command's input and output are over",
+            "the standard streams of a recorded command have all ended",
             "stub_pid",
             "stdin",
             "stdout",
@@ -136,7 +145,8 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "exec_verification_failed",
-            "what the kernel loaded was not what had been judged; it was killed unrun",
+            "the kernel loaded something other than what was judged; the process was killed "
+            "before its first instruction",
             "path",
             "reason",
             "loaded_path",
@@ -145,41 +155,48 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "exec_failed",
-            "the kernel refused an exec that had been let through or redirected: it did not happen",
+            "the kernel refused an exec that sigwrap had allowed or redirected: nothing was run",
             "path",
             "error",
             "rule_name",
         ),
         event("signal_sent", "a signal was let through", *_SIGNAL_FIELDS),
         event("signal_blocked", "a signal was denied: EPERM", *_SIGNAL_FIELDS),
-        event("signal_redirected", "another signal was sent in its place", *_SIGNAL_FIELDS),
-        event("signal_absorbed", "success was reported, and nothing sent", *_SIGNAL_FIELDS),
-        event("signal_approved", "somebody said yes to a signal", *_SIGNAL_FIELDS),
         event(
-            "signal_would_deny",
-            "a signal that was denied by policy where it could not be stopped",
+            "signal_redirected",
+            "another signal was sent in place of the one that was asked for",
             *_SIGNAL_FIELDS,
         ),
         event(
+            "signal_absorbed", "the sender was told success, and nothing was sent", *_SIGNAL_FIELDS
+        ),
+        event("signal_approved", "somebody said yes to a signal", *_SIGNAL_FIELDS),
+        event(
             "approval_requested",
             "an exec or a signal waits for somebody's answer",
-            "request_id",
             *_APPROVAL_FIELDS,
             "comm",
             "depth",
             "timeout_s",
             "asked",
+            version=2,
         ),
-        event("approval_granted", "somebody said yes", *_APPROVAL_ANSWER_FIELDS),
+        event("approval_granted", "somebody said yes", *_APPROVAL_ANSWER_FIELDS, version=2),
         event(
             "approval_denied",
-            "somebody said no, nobody could be asked, or the asker died",
+            "somebody said no, nobody could be asked, or the process that asked has ended",
             *_APPROVAL_ANSWER_FIELDS,
+            version=2,
         ),
-        event("approval_expired", "nobody answered in time: denied", *_APPROVAL_ANSWER_FIELDS),
+        event(
+            "approval_expired",
+            "nobody answered in time: denied",
+            *_APPROVAL_ANSWER_FIELDS,
+            version=2,
+        ),
         event(
             "control_refused",
-            "a peer of the control socket was sent away",
+            "a process that connected to the control socket was refused",
             "reason",
             "peer_pid",
             "peer_uid",
@@ -193,10 +210,27 @@ def _types() -> tuple[EventType, ...]:
             "comm",
         ),
         event(
+            "call_refused",
+            "a call that sigwrap doesn't know, or a caller outside the session's tree, got EPERM",
+            "syscall_number",
+            "arch",
+            "arguments",
+            "comm",
+            "reason",
+        ),
+        event(
+            "mediation_failed",
+            "an error of sigwrap's own while it decided about a call, which failed with EPERM "
+            "unless it was `answered` before",
+            "error",
+            "comm",
+            "answered",
+        ),
+        event(
             "limit_exceeded",
-            "a limit of the policy was passed. `terminated`: the run was ended, exit status 124. "
-            "`refused` (with `limits.at_fork`): a new process was, with EAGAIN; further refusals "
-            "within a minute are one more event, with their `count`",
+            "a limit of the policy was passed. `effect` is `terminated` where the run was ended "
+            "(exit status 124), and `refused` where a fork failed with EAGAIN (`limits.at_fork`); "
+            "further refusals within a minute are one more event, with their `count`",
             "limit",
             "maximum",
             "effect",
@@ -218,7 +252,7 @@ def _types() -> tuple[EventType, ...]:
         event("interrupt_forwarded", "a signal was passed on to COMMAND", "signal", "signal_name"),
         event(
             "interrupt_escalated",
-            "the whole tree was killed: second interrupt, or the grace ran out",
+            "the whole process tree was killed: second interrupt, or end of the grace period",
             "reason",
             "processes",
         ),
@@ -247,9 +281,28 @@ def _types() -> tuple[EventType, ...]:
 
 EVENT_TYPES: dict[str, EventType] = {kind.name: kind for kind in _types()}
 
+EXEC_TYPES = frozenset(kind.name for kind in EVENT_TYPES.values() if "argv" in kind.fields)
+SIGNAL_TYPES = frozenset(kind.name for kind in EVENT_TYPES.values() if "target_pid" in kind.fields)
+
+
+def _request_id_to_approval_id(payload: Payload) -> Payload:
+    return {
+        "approval_id" if name == "request_id" else name: value for name, value in payload.items()
+    }
+
+
+# (type, version) -> the step to version + 1. A step is pure, and takes any payload: a log from
+# elsewhere may hold anything.
+UPCASTERS: dict[tuple[str, int], Upcaster] = {
+    ("approval_requested", 1): _request_id_to_approval_id,
+    ("approval_granted", 1): _request_id_to_approval_id,
+    ("approval_denied", 1): _request_id_to_approval_id,
+    ("approval_expired", 1): _request_id_to_approval_id,
+}
+
 
 class Base64(str):
-    """Known to hold nothing that JSON escapes."""
+    """Text without a character that JSON escapes, so that none has to be searched for."""
 
     __slots__ = ()
 

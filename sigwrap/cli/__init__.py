@@ -1,8 +1,17 @@
 """Words on the command line, lines on the terminal.
 
-app        the typer application: every command, and how errors become lines
-run        `sigwrap -- COMMAND`, which skips typer where the line is plain
-forward    `sigwrap-forward`
-reading    sessions, report, replay, verify
-output     the one place that prints
+main          `sigwrap`: starts a run whose line is plain; hands every other line to typer
+run_options   the one table of run options, and the reader of a plain line
+run           a run, from its settings to its exit status
+app           typer's application: every command, and how an error becomes a line
+run_command   typer's `run`, made from the table of run options
+options       options that several commands share: --store, --json, SESSION
+reading       sessions, report, replay, verify
+approvals     approvals, approve, deny
+why           why
+export        export
+policy        policy check, show, explain, test, generate
+forward       `sigwrap-forward`
+stub          `sigwrap-stub`
+output        the one place that prints
 """

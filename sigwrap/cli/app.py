@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Any
 
 import typer
@@ -17,17 +16,8 @@ from sigwrap.cli import policy as policy_commands
 from sigwrap.cli import reading
 from sigwrap.cli import why as why_command
 from sigwrap.cli.output import note, out
-from sigwrap.cli.run import start
+from sigwrap.cli.run_command import run
 from sigwrap.errors import SigwrapError, UsageError
-from sigwrap.run.settings import (
-    DEFAULT_APPROVAL_TIMEOUT_S,
-    DEFAULT_GRACE_S,
-    DEFAULT_POLICY,
-    Approvals,
-    Nested,
-    Report,
-    RunSettings,
-)
 
 _HELP = """Run a command under supervision.
 
@@ -87,91 +77,7 @@ def _root(
 ) -> None: ...
 
 
-@app.command(context_settings={"allow_interspersed_args": False}, epilog=_STATUS_HELP)
-def run(
-    command: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="COMMAND [ARGS]...", help="What to run.", show_default=False),
-    ] = None,
-    policy: Annotated[
-        str, typer.Option("--policy", "-p", metavar="NAME|FILE", help="What is allowed.")
-    ] = DEFAULT_POLICY,
-    root: Annotated[
-        str,
-        typer.Option(
-            metavar="DIR",
-            help="The workspace, ${PROJECT_ROOT} in a policy; by default the current folder.",
-            show_default=False,
-        ),
-    ] = ".",
-    name: Annotated[str, typer.Option(help="A label for the session.", show_default=False)] = "",
-    store: Annotated[
-        str,
-        typer.Option(
-            metavar="DIR",
-            help="Where the log goes: $SIGWRAP_STORE, else $XDG_STATE_HOME/sigwrap, "
-            "else ~/.local/state/sigwrap.",
-            show_default=False,
-        ),
-    ] = "",
-    grace: Annotated[
-        float,
-        typer.Option(metavar="SECONDS", min=0, help="From the first Ctrl+C to SIGKILL."),
-    ] = DEFAULT_GRACE_S,
-    approvals: Annotated[
-        Approvals,
-        typer.Option(help="Who answers where a rule asks: terminal, control socket, nobody."),
-    ] = Approvals.AUTO,
-    approval_timeout: Annotated[
-        float,
-        typer.Option(metavar="SECONDS", min=0, help="Without an answer by then, it is no."),
-    ] = DEFAULT_APPROVAL_TIMEOUT_S,
-    report: Annotated[
-        bool | None,
-        typer.Option(
-            "--report/--no-report",
-            help="A summary on stderr at the end; by default where stderr is a terminal, "
-            "and one line where $CI is set.",
-            show_default=False,
-        ),
-    ] = None,
-    best_effort: Annotated[
-        bool,
-        typer.Option("--best-effort", help="Run even where interception can't be had."),
-    ] = False,
-    nested: Annotated[
-        Nested, typer.Option(help="Inside another session: refuse, or run under its rules.")
-    ] = Nested.REFUSE,
-    durable: Annotated[
-        bool,
-        typer.Option("--durable", help="Sync the log to disk before each effect; slow."),
-    ] = False,
-) -> int:
-    """Run COMMAND under supervision (the same as: sigwrap [OPTIONS] -- COMMAND)."""
-    if not command:
-        raise UsageError("no command given", "sigwrap -- npm start")
-    for option, seconds in (("--grace", grace), ("--approval-timeout", approval_timeout)):
-        if not 0 <= seconds < math.inf:
-            raise UsageError(f"{option} {seconds}: not a number of seconds")
-    wanted = {None: Report.AUTO, True: Report.ALWAYS, False: Report.NEVER}[report]
-    return start(
-        RunSettings(
-            command=tuple(command),
-            policy=policy,
-            root=root,
-            approvals=approvals,
-            approval_timeout_s=approval_timeout,
-            name=name,
-            store=store,
-            grace_s=grace,
-            report=wanted,
-            best_effort=best_effort,
-            nested=nested,
-            durable=durable,
-        )
-    )
-
-
+app.command(context_settings={"allow_interspersed_args": False}, epilog=_STATUS_HELP)(run)
 reading.register(app)
 approval_commands.register(app)
 why_command.register(app)

@@ -1,38 +1,26 @@
-"""approvals, approve, deny: the other end of the sessions' control sockets."""
+"""approvals, approve, deny: ask the running sessions, and say what they reply."""
 
 from __future__ import annotations
 
 import difflib
 import json
-import os
-import socket
-import struct
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
 
+from sigwrap.cli.options import JsonOption, StoreOption, store_folder
 from sigwrap.cli.output import out
-from sigwrap.cli.reading import JsonOption, StoreOption
-from sigwrap.errors import SessionError, StoreError
+from sigwrap.errors import SessionError
 from sigwrap.escape import printable
-from sigwrap.linux.peer import peer_is_supervised
-from sigwrap.report.times import span
-from sigwrap.run.asking.control_socket import (
-    PROTOCOL_VERSION,
-    SOCKET_SUFFIX,
-    Reply,
-    Request,
-    control_folder,
-    socket_address,
+from sigwrap.protocols.control import (
+    ControlClient,
+    ControlReply,
+    ControlRequest,
+    reachable_sessions,
 )
-from sigwrap.store.location import default_store
+from sigwrap.report.times import span
 
 APPROVALS_SCHEMA = "sigwrap.approvals/1"
-
-_PATIENCE_S = 10.0
-_MAX_REPLY_BYTES = 16 << 20
 
 _approvals = typer.Typer(
     invoke_without_command=True, no_args_is_help=False, help="Show what waits for an answer."
@@ -55,7 +43,7 @@ def approvals(
 ) -> None:
     """Show what waits for an answer, in all running sessions of the store."""
     if context.invoked_subcommand is None:
-        _show(_store(store), as_json)
+        _show(store_folder(store), as_json)
     else:
         context.obj = (store, as_json)
 
@@ -66,37 +54,37 @@ def list_approvals(
 ) -> None:
     """Show what waits for an answer (the same as: sigwrap approvals)."""
     outer_store, outer_as_json = context.obj
-    _show(_store(store or outer_store), as_json or outer_as_json)
+    _show(store_folder(store or outer_store), as_json or outer_as_json)
 
 
 def approve(
-    request_id: IdArgument,
+    approval_id: IdArgument,
     always: Annotated[
         bool, typer.Option("--always", help="And the same again, for this session.")
     ] = False,
     store: StoreOption = None,
 ) -> None:
     """Let a waiting exec or signal go on."""
-    _answer(_store(store), {"do": "approve", "id": request_id, "always": always})
+    _answer(store_folder(store), {"do": "approve", "id": approval_id, "always": always})
 
 
 def deny(
-    request_id: IdArgument,
+    approval_id: IdArgument,
     message: Annotated[
         str, typer.Option("--message", metavar="M", help="What the asker is told.")
     ] = "",
     store: StoreOption = None,
 ) -> None:
     """Refuse a waiting exec or signal."""
-    _answer(_store(store), {"do": "deny", "id": request_id, "message": message})
+    _answer(store_folder(store), {"do": "deny", "id": approval_id, "message": message})
 
 
 def _show(store: str, as_json: bool) -> None:
     requests = []
     more = 0
-    for session_id, connection in _sessions(store):
-        reply = _speak(connection, {"do": "list"}, session_id)
-        requests += [{**each, "session_id": session_id} for each in reply["requests"]]
+    for session in reachable_sessions(store):
+        reply = _asked(session, {"do": "list"})
+        requests += [{**each, "session_id": session.session_id} for each in reply["requests"]]
         more += int(reply.get("more", 0))
     if as_json:
         document = {"schema": APPROVALS_SCHEMA, "requests": requests, "more": more}
@@ -124,15 +112,15 @@ def _rendered(request: dict[str, Any]) -> str:
     )
 
 
-def _answer(store: str, request: Request) -> None:
+def _answer(store: str, request: ControlRequest) -> None:
     wanted = request["id"]
     open_ids: list[str] = []
     late = ""
-    for session_id, connection in _sessions(store):
-        reply = _speak(connection, request, session_id, may_fail=("unknown-id", "late"))
+    for session in reachable_sessions(store):
+        reply = _asked(session, request, may_fail=("unknown-id", "late"))
         match reply.get("error"):
             case None:
-                _tell(reply, session_id)
+                _tell(reply, session.session_id)
                 return
             case "unknown-id":
                 open_ids += map(str, reply.get("open", []))
@@ -151,7 +139,7 @@ def _answer(store: str, request: Request) -> None:
     raise SessionError(f"there is no request {wanted!r}", printable(hint))
 
 
-def _tell(reply: Reply, session_id: str) -> None:
+def _tell(reply: ControlReply, session_id: str) -> None:
     settled = [str(each) for each in reply.get("settled", [])]
     others = f" (and {len(settled) - 1} more of the same)" if len(settled) > 1 else ""
     said = "approved" if reply.get("granted") else "denied"
@@ -160,10 +148,10 @@ def _tell(reply: Reply, session_id: str) -> None:
     out(f"  {printable(str(reply.get('what', '')))}")
 
 
-def _speak(
-    connection: socket.socket, request: Request, session_id: str, may_fail: tuple[str, ...] = ()
-) -> Reply:
-    reply = _exchange(connection, request, session_id)
+def _asked(
+    session: ControlClient, request: ControlRequest, may_fail: tuple[str, ...] = ()
+) -> ControlReply:
+    reply = session.ask(request)
     if reply.get("ok") is True or reply.get("error") in may_fail:
         return reply
     message = printable(str(reply.get("message", "refused")))
@@ -171,70 +159,4 @@ def _speak(
         raise SessionError(
             message, "a supervised process approves nothing, neither of its own session nor others"
         )
-    raise SessionError(f"session {session_id}: {message}")
-
-
-def _exchange(connection: socket.socket, request: Request, session_id: str) -> Reply:
-    received = b""
-    try:
-        try:
-            connection.sendall(json.dumps({"v": PROTOCOL_VERSION, **request}).encode() + b"\n")
-        except BrokenPipeError:
-            pass  # it has hung up, but not without a word
-        while not received.endswith(b"\n") and len(received) < _MAX_REPLY_BYTES:
-            data = connection.recv(1 << 16)
-            if not data:
-                break
-            received += data
-        reply = json.loads(received)
-    except TimeoutError as silence:
-        raise SessionError(f"session {session_id} doesn't answer") from silence
-    except (OSError, ValueError) as failure:
-        raise SessionError(f"session {session_id} hung up: {failure}") from failure
-    return reply if isinstance(reply, dict) else {}
-
-
-def _sessions(store: str) -> Iterator[tuple[str, socket.socket]]:
-    """Those that can be reached; a socket whose session is over is passed over."""
-    folder = control_folder(store)
-    try:
-        folder_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise StoreError(f"can't look into {folder}: {error.strerror}") from error
-    try:
-        for name in sorted(os.listdir(folder_fd)):
-            if name.endswith(SOCKET_SUFFIX):
-                session_id = name.removesuffix(SOCKET_SUFFIX)
-                with _connected(folder_fd, session_id) as connection:
-                    if connection is not None:
-                        yield session_id, connection
-    finally:
-        os.close(folder_fd)
-
-
-@contextmanager
-def _connected(folder_fd: int, session_id: str) -> Iterator[socket.socket | None]:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        # Not settimeout: a connect that doesn't block fails where others wait to be accepted.
-        patience = struct.pack("@ll", int(_PATIENCE_S), 0)
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, patience)
-        try:
-            connection.connect(socket_address(folder_fd, session_id))
-        except (ConnectionRefusedError, FileNotFoundError):
-            yield None
-            return
-        except OSError as error:
-            raise SessionError(f"can't reach session {session_id}: {error.strerror}") from error
-        connection.settimeout(_PATIENCE_S)
-        if peer_is_supervised(connection):
-            raise SessionError(
-                f"what answers for session {session_id} may be a supervised process itself",
-                "only a process outside of all sessions is believed",
-            )
-        yield connection
-
-
-def _store(option: os.PathLike[str] | None) -> str:
-    return default_store(os.environ) if option is None else os.fspath(option)
+    raise SessionError(f"session {session.session_id}: {message}")

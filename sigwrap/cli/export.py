@@ -1,17 +1,17 @@
+"""sigwrap export: a session for other programs."""
+
 from __future__ import annotations
 
-import os
 from enum import Enum
 from typing import Annotated
 
 import typer
 
+from sigwrap.cli.options import SessionArgument, StoreOption, store_folder
 from sigwrap.cli.output import out
-from sigwrap.cli.reading import SessionArgument, StoreOption
 from sigwrap.report.export import jsonl_line
 from sigwrap.report.metrics import MetricsFold
 from sigwrap.store.catalog import open_session
-from sigwrap.store.location import default_store
 
 
 class ExportFormat(Enum):
@@ -32,8 +32,7 @@ def export(
     store: StoreOption = None,
 ) -> None:
     """Write a session for other programs."""
-    folder = default_store(os.environ) if store is None else str(store)
-    opened = open_session(folder, session)
+    opened = open_session(store_folder(store), session)
     try:
         match export_format:
             case ExportFormat.JSONL:

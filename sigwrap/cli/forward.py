@@ -11,8 +11,8 @@ _USAGE = """sigwrap-forward [--grace SECONDS] -- COMMAND [ARGS...]
 Runs COMMAND, passes every signal on to it, reaps orphans, and exits with its status
 (128+N where it died of signal N). Meant as a container's first process.
 
---grace SECONDS   after a SIGTERM, SIGINT or SIGQUIT, kill what is left when they are over;
-                  without it, COMMAND takes the time it needs"""
+--grace SECONDS   this long after a SIGTERM, SIGINT or SIGQUIT, kill every process that is left;
+                  without it, wait for COMMAND as long as it runs"""
 
 
 def main(words: list[str]) -> int:

@@ -14,7 +14,7 @@ def note(text: str, program: str = "sigwrap") -> None:
         try:
             _write(2, f"{program}: {line}\n")
         except OSError:
-            return  # nobody listens any more
+            return  # stderr is closed, or its reader is
 
 
 def _write(fd: int, text: str) -> None:
@@ -22,6 +22,6 @@ def _write(fd: int, text: str) -> None:
 
 
 def out_bytes(data: bytes, fd: int = 1) -> None:
-    # Unbuffered: sigwrap forks, and a buffer would be written once by each copy.
+    # Unbuffered: sigwrap forks, and each process would write its copy of a buffer.
     while data:
         data = data[os.write(fd, data) :]

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from sigwrap.cli.options import JsonOption, StoreOption, store_folder
 from sigwrap.cli.output import note, out
 from sigwrap.errors import PolicyError, UsageError
 from sigwrap.policy.judge.engine import Engine
@@ -25,10 +26,10 @@ from sigwrap.policy.tools.cases import command_request, run_cases
 from sigwrap.policy.tools.explain import explain_command, explain_signal, explanation_text
 from sigwrap.policy.tools.generate import generate_policy
 from sigwrap.policy.tools.show import policy_text
+from sigwrap.run.settings import DEFAULT_POLICY
 from sigwrap.start.policy_files import SHIPPED, host_variables, load_policy
 from sigwrap.status import REFUSED
 from sigwrap.store.catalog import open_session
-from sigwrap.store.location import default_store
 
 app = typer.Typer(
     help="Policies: check, show, explain, test, generate.",
@@ -36,7 +37,6 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-JsonOption = Annotated[bool, typer.Option("--json", help="For programs.")]
 RootOption = Annotated[
     Path | None,
     typer.Option(
@@ -96,7 +96,7 @@ def explain(
         list[str] | None,
         typer.Argument(metavar="-- COMMAND...", help="The command line to be judged."),
     ] = None,
-    policy: Annotated[str, typer.Option("--policy", "-p", metavar="NAME|FILE")] = "agent-default",
+    policy: Annotated[str, typer.Option("--policy", "-p", metavar="NAME|FILE")] = DEFAULT_POLICY,
     signal: Annotated[
         str | None, typer.Option("--signal", metavar="SIGNAL", help="Instead of a command.")
     ] = None,
@@ -153,13 +153,10 @@ def generate(
         list[str], typer.Argument(metavar="SESSION...", help="An id, a unique prefix, or a --name.")
     ],
     name: Annotated[str, typer.Option("--name", help="The policy's name.")] = "generated",
-    store: Annotated[
-        Path | None,
-        typer.Option("--store", metavar="DIR", help="Where the logs lie.", show_default=False),
-    ] = None,
+    store: StoreOption = None,
 ) -> None:
     """Print a policy that allows what these sessions did, and nothing else."""
-    folder = str(store) if store else default_store(os.environ)
+    folder = store_folder(store)
     events = chain.from_iterable(open_session(folder, each).events() for each in sessions)
     out(generate_policy(events, name=name).rstrip())
 

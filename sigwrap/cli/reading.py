@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from sigwrap.cli.options import JsonOption, SessionArgument, StoreOption, store_folder
 from sigwrap.cli.output import out, out_bytes
 from sigwrap.errors import UsageError
 from sigwrap.escape import printable
@@ -31,7 +32,6 @@ from sigwrap.report.text import render_text, render_verification
 from sigwrap.report.verify import Outcome, verify_session
 from sigwrap.store.catalog import list_sessions, open_session
 from sigwrap.store.chain import key_from_environment
-from sigwrap.store.location import default_store
 
 
 class Format(Enum):
@@ -45,26 +45,6 @@ class Stream(Enum):
     STDERR = "stderr"
 
 
-StoreOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--store",
-        metavar="DIR",
-        help="Where the logs lie: $SIGWRAP_STORE, else $XDG_STATE_HOME/sigwrap.",
-        show_default=False,
-    ),
-]
-SessionArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="[SESSION]",
-        help="An id, a unique prefix, a --name, or a file; the latest if left out.",
-        show_default=False,
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="For programs.")]
-
-
 def register(app: typer.Typer) -> None:
     app.command()(sessions)
     app.command()(report)
@@ -74,7 +54,7 @@ def register(app: typer.Typer) -> None:
 
 def sessions(store: StoreOption = None, as_json: JsonOption = False) -> None:
     """List the recorded sessions, the latest last."""
-    found = list_sessions(_store(store))
+    found = list_sessions(store_folder(store))
     with _reader_may_leave():
         out(sessions_json(found) if as_json else render_sessions(found))
 
@@ -90,7 +70,7 @@ def report(
     ] = None,
 ) -> None:
     """Say what happened in a session."""
-    opened = open_session(_store(store), session)
+    opened = open_session(store_folder(store), session)
     # Before reading: a session that ends meanwhile must not look as if it had crashed.
     ending = Ending.RUNNING if opened.running else Ending.NOT_CLEAN
     fold = SummaryFold()
@@ -149,7 +129,7 @@ def replay(
         raise UsageError("--pid goes with --recorded")
     if stream is not None and (until is not None or as_json):
         raise UsageError("--recorded goes with neither --until nor --json")
-    opened = open_session(_store(store), session)
+    opened = open_session(store_folder(store), session)
     if until is not None:
         summary = state_after(opened.events(), until)
         with _reader_may_leave():
@@ -180,7 +160,7 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Check that a log is what sigwrap wrote, or name the first row that isn't."""
-    opened = open_session(_store(store), session)
+    opened = open_session(store_folder(store), session)
     running = opened.running
     verification = verify_session(opened, _key(), expected_head=head)
     with _reader_may_leave():
@@ -193,7 +173,7 @@ def verify(
 
 
 def _harmless(data: bytes) -> bytes:
-    """A terminal obeys what it is shown; whoever wants that can pipe it through cat."""
+    """Without control characters, which a terminal would obey; a pipe to cat gets them all."""
     lines = data.decode("utf-8", "backslashreplace").split("\n")
     return "\n".join(map(printable, lines)).encode()
 
@@ -203,10 +183,6 @@ def _timeline(events: Iterator[Event]) -> Iterator[str]:
     for event in events:
         started_ns = event.time_ns if started_ns is None else started_ns
         yield timeline_line(event, started_ns)
-
-
-def _store(option: Path | None) -> str:
-    return default_store(os.environ) if option is None else str(option)
 
 
 def _key() -> bytes | None:

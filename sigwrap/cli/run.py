@@ -1,23 +1,18 @@
-"""`sigwrap [OPTIONS] -- COMMAND`: the run path.
-
-A well-formed line is read here, without typer, whose import would be a third of the start-up time.
-Whatever isn't plainly well-formed is typer's: it knows how to explain. Both end in `start`.
-"""
+"""A run, from its settings to its exit status."""
 
 from __future__ import annotations
 
 import errno
-import math
 import os
 from typing import TYPE_CHECKING
 
 from sigwrap.cli.output import note
-from sigwrap.errors import InternalError, SigwrapError, UsageError
-from sigwrap.events import EVENT_TYPES
+from sigwrap.errors import InternalError, SigwrapError
+from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES
 from sigwrap.front.process import run_before_supervisor
 from sigwrap.linux.descriptors import reserve_standard_streams
 from sigwrap.protocols.front import Channel
-from sigwrap.run.settings import Approvals, Nested, Report, RunSettings
+from sigwrap.run.settings import Report, RunSettings
 from sigwrap.start import onefile
 from sigwrap.start.command import Inherited
 from sigwrap.status import REFUSED
@@ -26,59 +21,6 @@ if TYPE_CHECKING:
     from sigwrap.run.session import Ended
 
 _REPORT_IT = "please report it; SIGWRAP_DEBUG=1 shows where it happened"
-
-_VALUES = {
-    "-p": "policy",
-    "--policy": "policy",
-    "--root": "root",
-    "--name": "name",
-    "--store": "store",
-    "--grace": "grace_s",
-    "--approvals": "approvals",
-    "--approval-timeout": "approval_timeout_s",
-    "--nested": "nested",
-}
-_FLAGS: dict[str, dict[str, object]] = {
-    "--report": {"report": Report.ALWAYS},
-    "--no-report": {"report": Report.NEVER},
-    "--best-effort": {"best_effort": True},
-    "--durable": {"durable": True},
-}
-
-
-def read_plain_line(words: list[str]) -> RunSettings | None:
-    """None where it takes typer to say what is meant, or what is wrong."""
-    if "--" not in words:
-        return None
-    end = words.index("--")
-    options, command = words[:end], words[end + 1 :]
-    if options[:1] == ["run"]:
-        options = options[1:]
-    fields: dict[str, object] = {}
-    while options:
-        word = options.pop(0)
-        if word in _FLAGS:
-            fields.update(_FLAGS[word])
-            continue
-        option, equals, value = word.partition("=")
-        if option not in _VALUES:
-            return None
-        if not (equals or options):
-            raise UsageError(f"{option} needs a value before --", "see sigwrap run --help")
-        fields[_VALUES[option]] = value if equals else options.pop(0)
-    try:
-        for field in ("grace_s", "approval_timeout_s"):
-            if field in fields:
-                fields[field] = seconds = float(str(fields[field]))
-                if not 0 <= seconds < math.inf:
-                    return None
-        if "nested" in fields:
-            fields["nested"] = Nested(fields["nested"])
-        if "approvals" in fields:
-            fields["approvals"] = Approvals(fields["approvals"])
-    except ValueError:
-        return None
-    return RunSettings(command=tuple(command), **fields) if command else None  # type: ignore[arg-type]
 
 
 def start(settings: RunSettings) -> int:
@@ -140,8 +82,8 @@ def _wants_report(settings: RunSettings, inherited: Inherited) -> bool:
 
 def _one_line(ended: Ended) -> str:
     counts = ended.counts
-    execs = sum(count for name, count in counts.items() if "argv" in EVENT_TYPES[name].fields)
-    signals = sum(count for name, count in counts.items() if name.startswith("signal_"))
+    execs = sum(counts.get(name, 0) for name in EXEC_TYPES)
+    signals = sum(counts.get(name, 0) for name in SIGNAL_TYPES)
     denied = counts.get("exec_denied", 0) + counts.get("signal_blocked", 0)
     lost = f"; {ended.unrecorded} events could not be recorded" if ended.unrecorded else ""
     return (
@@ -149,12 +91,3 @@ def _one_line(ended: Ended) -> str:
         f"after {ended.duration_s:.1f} s; {execs} execs, {signals} signals, {denied} denied{lost}; "
         f"head {ended.head}"
     )
-
-
-def main(words: list[str]) -> int:
-    settings = read_plain_line(words)
-    if settings is not None:
-        return start(settings)
-    from sigwrap.cli.app import run_app
-
-    return run_app(words)

@@ -1,6 +1,6 @@
-"""`sigwrap-stub`: what a recorded command's caller becomes. A supervisor starts it, nobody else.
+"""`sigwrap-stub`: what a recorded command's caller becomes. Only a supervisor starts it.
 
-Its words: the path of the command that it stands in for, then that one's arguments from argv[0] on.
+Its arguments: the path of the command that it stands in for, then that command's argv.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from sigwrap.status import NOT_EXECUTABLE
 
 
 class NotSupervised(SigwrapError):
-    """There is no supervisor to serve it, and the original command must not run instead."""
+    """No supervisor serves this stub, and the original command must not run instead."""
 
     status = NOT_EXECUTABLE
 

@@ -1,18 +1,19 @@
+"""sigwrap why: who ended a process."""
+
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
+from sigwrap.cli.options import JsonOption, SessionArgument, StoreOption, store_folder
 from sigwrap.cli.output import out
-from sigwrap.cli.reading import JsonOption, SessionArgument, StoreOption
 from sigwrap.errors import SessionError
-from sigwrap.report.why import Why, WhyFold
+from sigwrap.report.cause import Why
+from sigwrap.report.why import WhyFold
 from sigwrap.store.catalog import open_session
-from sigwrap.store.location import default_store
 from sigwrap.store.reader import Session
 
 WHY_SCHEMA = "sigwrap.why/1"
@@ -37,8 +38,7 @@ def why(
     as_json: JsonOption = False,
 ) -> None:
     """Say who ended a process, in one sentence."""
-    folder = default_store(os.environ) if store is None else str(store)
-    found, opened = _find(folder, session, pid)
+    found, opened = _find(store_folder(store), session, pid)
     if found is None:
         if pid is None:
             raise SessionError(f"nothing is recorded of the command of session {opened.id}")

@@ -12,16 +12,19 @@ from __future__ import annotations
 import errno
 import struct
 
-from sigwrap.linux.syscalls import (
-    AUDIT_ARCH_I386,
-    AUDIT_ARCH_X86_64,
-    BIRTH_NUMBERS,
-    CLONE_THREAD,
-    NUMBERS,
-    REFUSED_BY_ARGUMENT,
-    SELECTED_BY_ARGUMENT,
-    SIGNAL_ARGUMENT,
+from sigwrap.calls import (
+    I386,
+    TABLE,
     X32_BIT,
+    X86_64,
+    Always,
+    Call,
+    Condition,
+    Never,
+    OfSignal,
+    OneOf,
+    WithoutBits,
+    number,
 )
 
 ALLOW = 0x7FFF0000
@@ -46,19 +49,23 @@ _NO_SYSCALL = 0xFFFFFFFF  # what a tracer leaves behind to skip a call; has the 
 
 
 def mediation_filter(
-    unlogged_signals: frozenset[int] = frozenset(), *, births: bool = False
+    unlogged_signals: frozenset[int] = frozenset(),
+    *,
+    at_fork: bool = False,
+    table: tuple[Call, ...] = TABLE,
 ) -> list[Instruction]:
-    """`unlogged_signals` may be sent by anybody to anybody, without a word to the supervisor;
-    with `births` it hears of every process that is about to be made."""
+    """`unlogged_signals` may be sent by any process to any other, without a notification; with
+    `at_fork`, calls that make a process are handed over too."""
     # Signal 0 asks, it sends nothing.
-    free = (0, *sorted(unlogged_signals))
+    passed = (0, *sorted(unlogged_signals))
+    calls = [call for call in table if at_fork or not call.at_fork]
     return [
         _load(_ARCH_OFFSET),
-        (_JUMP_EQUAL, 1, 0, AUDIT_ARCH_X86_64),
-        *_jump_over(native := _native_only() + _by_number(AUDIT_ARCH_X86_64, free, births)),
+        (_JUMP_EQUAL, 1, 0, X86_64),
+        *_jump_over(native := _native_only() + _by_number(calls, X86_64, passed)),
         *native,
-        (_JUMP_EQUAL, 1, 0, AUDIT_ARCH_I386),
-        *_jump_over(i386 := _by_number(AUDIT_ARCH_I386, free, births)),
+        (_JUMP_EQUAL, 1, 0, I386),
+        *_jump_over(i386 := _by_number(calls, I386, passed)),
         *i386,
         _return(REFUSE_ABI),
     ]
@@ -77,41 +84,36 @@ def _native_only() -> list[Instruction]:
     ]
 
 
-def _by_number(arch: int, free_signals: tuple[int, ...], births: bool) -> list[Instruction]:
+def _by_number(calls: list[Call], arch: int, passed: tuple[int, ...]) -> list[Instruction]:
     program = [_load(_NUMBER_OFFSET)]
-    for name, number in NUMBERS[arch].items():
-        program += _when_equal(number, _verdict(name, free_signals))
-    for name, number in BIRTH_NUMBERS[arch].items() if births else ():
-        program += _when_equal(number, _birth_verdict(name))
+    for call in calls:
+        found = number(call, arch)
+        if found is not None:
+            program += _when_equal(found, _verdict(call.handed_over, passed))
     return [*program, _return(ALLOW)]
 
 
-def _verdict(name: str, free_signals: tuple[int, ...]) -> list[Instruction]:
-    if name in SIGNAL_ARGUMENT:
-        program = [_load_argument(SIGNAL_ARGUMENT[name])]
-        for number in free_signals:
-            program += _when_equal(number, [_return(ALLOW)])
-        return [*program, _return(NOTIFY)]
-    if name in SELECTED_BY_ARGUMENT:
-        position, values = SELECTED_BY_ARGUMENT[name]
-        program = [_load_argument(position)]
-        for value in REFUSED_BY_ARGUMENT.get(name, ()):
-            program += _when_equal(value, [_return(REFUSE)])
-        for value in values:
-            program += _when_equal(value, [_return(NOTIFY)])
-        return [*program, _return(ALLOW)]
-    return [_return(NOTIFY)]
-
-
-def _birth_verdict(name: str) -> list[Instruction]:
-    if name == "clone3":
-        # Its flags lie in memory, where another thread can change them behind our back. As on a
-        # kernel that hasn't got it, the C libraries use clone() then.
-        return [_return(REFUSE_ABI)]
-    if name == "clone":
-        is_thread = (_JUMP_BITS, 0, 1, CLONE_THREAD)
-        return [_load_argument(0), is_thread, _return(ALLOW), _return(NOTIFY)]
-    return [_return(NOTIFY)]
+def _verdict(condition: Condition, passed: tuple[int, ...]) -> list[Instruction]:
+    match condition:
+        case Always():
+            return [_return(NOTIFY)]
+        case Never(errno=error):
+            return [_return(_FAIL_WITH | error)]
+        case WithoutBits(argument=position, bits=bits):
+            has_bits = (_JUMP_BITS, 0, 1, bits)
+            return [_load_argument(position), has_bits, _return(ALLOW), _return(NOTIFY)]
+        case OfSignal(argument=position):
+            program = [_load_argument(position)]
+            for signal_number in passed:
+                program += _when_equal(signal_number, [_return(ALLOW)])
+            return [*program, _return(NOTIFY)]
+        case OneOf(argument=position, values=values, refused=refused):
+            program = [_load_argument(position)]
+            for value in refused.values():
+                program += _when_equal(value, [_return(REFUSE)])
+            for value in values.values():
+                program += _when_equal(value, [_return(NOTIFY)])
+            return [*program, _return(ALLOW)]
 
 
 def _when_equal(value: int, body: list[Instruction]) -> list[Instruction]:

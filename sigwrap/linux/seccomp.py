@@ -31,12 +31,12 @@ NEEDS = (
     "--best-effort runs the command without interception"
 )
 
-_REQUEST = struct.Struct("<QIIiIQ6Q")
+_NOTIFICATION = struct.Struct("<QIIiIQ6Q")
 _RESPONSE = struct.Struct("<QqiI")
 _DESCRIPTOR = struct.Struct("<QIIII")
 
 
-class Request(NamedTuple):
+class Notification(NamedTuple):
     """A call that waits for an answer. Its arguments are registers: nobody can change them."""
 
     id: int
@@ -60,13 +60,13 @@ def int32(register: int) -> int:
 
 
 def install_listener(
-    unlogged_signals: frozenset[int] = frozenset(), *, births: bool = False
+    unlogged_signals: frozenset[int] = frozenset(), *, at_fork: bool = False
 ) -> tuple[int, bool]:
     """Put the calling thread and all its future children under the filter.
 
     Returns the listener's fd, and whether a received call waits on through signals."""
     set_no_new_privileges()
-    code = encode(mediation_filter(unlogged_signals, births=births))
+    code = encode(mediation_filter(unlogged_signals, at_fork=at_fork))
     program = ctypes.create_string_buffer(code, len(code))
     header = struct.pack("<HxxxxxxQ", len(code) // 8, ctypes.addressof(program))
     for flags in (_NEW_LISTENER | _WAIT_KILLABLE_RECV, _NEW_LISTENER):
@@ -94,8 +94,12 @@ def _no_listener(refusal: KernelError) -> NoInterception:
     )
 
 
-def _broken(refusal: OSError) -> KernelError:
-    return KernelError(
+class ListenerBroken(KernelError):
+    """No request can be answered any more: end the run."""
+
+
+def _broken(refusal: OSError) -> ListenerBroken:
+    return ListenerBroken(
         f"the seccomp listener can't be used: {refusal.strerror}", refusal.errno or 0
     )
 
@@ -105,8 +109,8 @@ class Listener:
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
-        self._request = bytearray(_REQUEST.size)
-        self._zero = bytes(_REQUEST.size)
+        self._received = bytearray(_NOTIFICATION.size)
+        self._zero = bytes(_NOTIFICATION.size)
         self._response = bytearray(_RESPONSE.size)
         self._id = bytearray(8)
         try:
@@ -115,20 +119,22 @@ class Listener:
             if refusal.errno not in (errno.EINVAL, errno.ENOTTY):
                 raise _broken(refusal) from refusal
 
-    def receive(self) -> Request | None:
+    def receive(self) -> Notification | None:
         """None where the caller died between the poll and now."""
-        self._request[:] = self._zero
+        self._received[:] = self._zero
         try:
-            ioctl(self.fd, _RECV, self._request, True)
+            ioctl(self.fd, _RECV, self._received, True)
         except OSError as refusal:
             if refusal.errno in (errno.ENOENT, errno.EINTR):
                 return None
             raise _broken(refusal) from refusal
-        return Request._make(_REQUEST.unpack(self._request))
+        return Notification._make(_NOTIFICATION.unpack(self._received))
 
-    def is_waiting(self, request_id: int) -> bool:
+    def is_waiting(self, notification_id: int) -> bool:
         """False once the caller is gone: what was read of its pid may be another process's."""
-        struct.pack_into("<Q", self._id, 0, request_id)
+        if self.fd < 0:
+            return False
+        struct.pack_into("<Q", self._id, 0, notification_id)
         try:
             ioctl(self.fd, _ID_VALID, self._id, True)
         except OSError as refusal:
@@ -137,27 +143,29 @@ class Listener:
             raise _broken(refusal) from refusal
         return True
 
-    def resume(self, request_id: int) -> bool:
-        return self._answer(request_id, 0, 0, _FLAG_CONTINUE)
+    def resume(self, notification_id: int) -> bool:
+        return self._answer(notification_id, 0, 0, _FLAG_CONTINUE)
 
-    def fail(self, request_id: int, error: int) -> bool:
-        return self._answer(request_id, 0, -error, 0)
+    def fail(self, notification_id: int, error: int) -> bool:
+        return self._answer(notification_id, 0, -error, 0)
 
-    def succeed(self, request_id: int, value: int) -> bool:
-        return self._answer(request_id, value, 0, 0)
+    def succeed(self, notification_id: int, value: int) -> bool:
+        return self._answer(notification_id, value, 0, 0)
 
-    def put_descriptor(self, request_id: int, ours: int, number: int) -> None:
+    def put_descriptor(self, notification_id: int, ours: int, number: int) -> None:
         """A duplicate of `ours` as the caller's `number`, in the place of what that was. OSError
         where it can't be, or nobody waits any more."""
         ioctl(
             self.fd,
             _ADD_DESCRIPTOR,
-            _DESCRIPTOR.pack(request_id, _AT_THIS_NUMBER, ours, number, 0),
+            _DESCRIPTOR.pack(notification_id, _AT_THIS_NUMBER, ours, number, 0),
         )
 
-    def _answer(self, request_id: int, value: int, error: int, flags: int) -> bool:
+    def _answer(self, notification_id: int, value: int, error: int, flags: int) -> bool:
         """False where nobody waits for the answer any more."""
-        _RESPONSE.pack_into(self._response, 0, request_id, value, error, flags)
+        if self.fd < 0:
+            return False
+        _RESPONSE.pack_into(self._response, 0, notification_id, value, error, flags)
         try:
             ioctl(self.fd, _SEND, self._response, True)
         except OSError as refusal:
@@ -167,4 +175,6 @@ class Listener:
         return True
 
     def close(self) -> None:
+        """From here on nobody waits."""
         os.close(self.fd)
+        self.fd = -1

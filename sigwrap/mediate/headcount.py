@@ -1,13 +1,13 @@
-from __future__ import annotations
+"""An upper bound on how many processes there are, so that they are seldom counted."""
 
-from collections.abc import Callable
+from __future__ import annotations
 
 _REST = 10  # a count that took 5 ms and found no room is not repeated for 50 ms
 
 
 class Headcount:
-    """How many there are at most. Between two counts the bound only rises, by what was admitted:
-    who has ended is noticed when there seems to be no room left, and not before."""
+    """Between two counts the bound only rises, by what was added. Processes that have ended are
+    noticed when there seems to be no room left, and not before."""
 
     __slots__ = ("_rests_until_s", "at_most")
 
@@ -15,22 +15,16 @@ class Headcount:
         self.at_most = already
         self._rests_until_s = 0.0
 
-    def admits(self, maximum: int, count: Callable[[], int], now_s: Callable[[], float]) -> bool:
-        """Whether there is room for one more, which is then counted in."""
-        if self.at_most >= maximum and not self._recounted(maximum, count, now_s):
-            return False
-        self.at_most += 1
-        return True
+    def has_room(self, maximum: int) -> bool:
+        return self.at_most < maximum
 
-    def _recounted(
-        self, maximum: int, count: Callable[[], int], now_s: Callable[[], float]
-    ) -> bool:
-        started_s = now_s()
-        if started_s < self._rests_until_s:
-            return False
-        self.at_most = count()
-        ended_s = now_s()
-        if self.at_most < maximum:
-            return True
-        self._rests_until_s = ended_s + _REST * (ended_s - started_s)
-        return False
+    def is_worth_a_count(self, now_s: float) -> bool:
+        return now_s >= self._rests_until_s
+
+    def counted(self, number: int, maximum: int, *, started_s: float, ended_s: float) -> None:
+        self.at_most = number
+        if number >= maximum:
+            self._rests_until_s = ended_s + _REST * (ended_s - started_s)
+
+    def add(self) -> None:
+        self.at_most += 1

@@ -15,7 +15,8 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterable
 from enum import Enum
-from typing import NamedTuple
+
+from sigwrap.tuples import NamedTuple
 
 INTERRUPTS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
 

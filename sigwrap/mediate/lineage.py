@@ -21,6 +21,7 @@ class Process:
         "depth",
         "has_ended",
         "image",
+        "known_children",
         "parent",
         "pid",
         "pid_namespace",
@@ -51,6 +52,7 @@ class Process:
         self.relations: dict[Process, Types] = {}  # to what it signalled lately
         self.image: Image = ()  # as last seen: an exec changes it
         self.has_ended = False
+        self.known_children = 0  # that are alive and have made themselves known
         self.children: Headcount | None = None  # counted where they are limited at forks
 
     @property

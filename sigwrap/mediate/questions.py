@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import NamedTuple
+
+from sigwrap.tuples import NamedTuple
 
 _SETTLED_KEPT = 1_000
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import NamedTuple
+
+from sigwrap.tuples import NamedTuple
 
 
 class InterruptBegan(NamedTuple):

@@ -1,7 +1,20 @@
-"""What a log says, for people and for programs: folds over events, and renderers.
+"""What a log says, for people and for programs: folds over events, and what renders them.
 
-verify_session  is the log what its writer wrote?
-SummaryFold     what happened, in bounded memory
-render_text     the report for a terminal; documents: the same as JSON
-timeline_line   one event of a replay
+verify      is the log what its writer wrote?
+summary     what happened, in bounded memory
+tree        the process tree, of which a summary has the lines
+why         who ended a process: a fold over the events
+cause       the causes that it finds, and their sentences
+tally       counts of things whose number is not known, in bounded memory
+metrics     decisions as metrics for Prometheus
+text        the report for a terminal
+sessions    the list of sessions for a terminal
+documents   the same reports as JSON
+export      events as JSON lines for other programs
+replay      events in their rhythm, and the state after one of them
+detail      an event in a few words
+payload     a field of a payload as the type that a reader needs
+times       moments and spans
+style       colour
+reference   docs/events.md from the registry of events
 """

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from sigwrap.escape import printable, shell_words
-from sigwrap.events import Event
-from sigwrap.report.summary import EXEC_TYPES, SIGNAL_TYPES, texts
+from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES, Event
+from sigwrap.report.payload import texts
 
 _DETAIL_CHARACTERS_SHOWN = 400
 

@@ -5,26 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sigwrap.events import Event
-from sigwrap.report.summary import SIGNAL_TYPES
+from sigwrap.events import EXPORTED_SIGNAL_FIELDS, SIGNAL_TYPES, Event
 from sigwrap.report.times import iso_time
-
-# In this order, and always all of them; what else an event has, follows.
-SIGNAL_KEYS = (
-    "signal",
-    "signal_name",
-    "source_pid",
-    "source_cmd",
-    "target_pid",
-    "target_cmd",
-    "target_type",
-    "decision",
-    "rule_name",
-    "fallback",
-    "original_signal",
-    "platform",
-    "syscall",
-)
 
 
 def jsonl_line(event: Event, session_id: str) -> str:
@@ -35,8 +17,8 @@ def jsonl_line(event: Event, session_id: str) -> str:
         "event_type": event.type,
     }
     if event.type in SIGNAL_TYPES:
-        line |= {key: payload.get(key) for key in SIGNAL_KEYS}
-    # After the line's own: nothing in a payload may pass for them.
-    line |= {key: value for key, value in payload.items() if key not in line}
+        line |= {name: payload.get(name) for name in EXPORTED_SIGNAL_FIELDS}
+    # Behind the line's own keys, and never in their place: a payload can't fake them.
+    line |= {name: value for name, value in payload.items() if name not in line}
     line |= {"seq": event.seq, "pid": event.pid, "hash": event.hash}
     return json.dumps(line, separators=(",", ":"))

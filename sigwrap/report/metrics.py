@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from sigwrap.events import Event, Payload
-from sigwrap.report.summary import EXEC_TYPES, SIGNAL_TYPES
+from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES, Event, Payload
 
 BUCKETS_S = (0.0001, 0.0005, 0.001, 0.005, 0.01)
 
@@ -23,9 +22,9 @@ class _Histogram:
     def observe(self, duration_us: int) -> None:
         self.sum_us += duration_us
         seconds = duration_us / 1e6
-        for place, bound in enumerate(BUCKETS_S):
+        for index, bound in enumerate(BUCKETS_S):
             if seconds <= bound:
-                self.in_bucket[place] += 1
+                self.in_bucket[index] += 1
                 return
         self.in_bucket[-1] += 1
 
@@ -40,13 +39,13 @@ class _Pair:
         self._times: dict[str, _Histogram] = {}
 
     def add(self, labels: Labels, payload: Payload) -> None:
-        storm = payload.get("count")
-        times = storm if isinstance(storm, int) and storm > 0 else 1
+        count = payload.get("count")
+        times = count if isinstance(count, int) and count > 0 else 1
         if labels in self._counts or len(self._counts) < _SERIES_LIMIT:
             self._counts[labels] = self._counts.get(labels, 0) + times
         evaluation_us = payload.get("evaluation_us")
-        # What was coalesced was decided once, and that one is an event of its own.
-        if isinstance(evaluation_us, int) and evaluation_us >= 0 and storm is None:
+        # An event with a count repeats a decision that is an event of its own, with its time.
+        if isinstance(evaluation_us, int) and evaluation_us >= 0 and count is None:
             platform = _platform(payload)
             if platform in self._times or len(self._times) < _SERIES_LIMIT:
                 self._times.setdefault(platform, _Histogram()).observe(evaluation_us)

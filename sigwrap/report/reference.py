@@ -10,7 +10,7 @@ from sigwrap.events import EVENT_TYPES
 _INTRODUCTION = """\
 # Events
 
-Generated from `sigwrap/model.py` by `python -m sigwrap.report.reference > docs/events.md`;
+Generated from `sigwrap/events.py` by `python -m sigwrap.report.reference > docs/events.md`;
 a test holds it equal.
 
 A session's log is one SQLite file, `<store>/sessions/<session id>.db`, with one append-only table,
@@ -29,6 +29,10 @@ With `$SIGWRAP_KEY` set, each of these is keyed (a MAC as RFC 7693 defines it; a
 bytes is first hashed to 64). The head, the last row's hash, is printed at the end of a run:
 `sigwrap verify --head HEAD` proves that nothing was cut off or written anew since. Without a key
 and without the head, a log that was rewritten as a whole can't be told from a true one.
+
+When a payload's format changes, its type gets a new version. sigwrap reads rows of older versions
+as if they had been written in the newest one, and never rewrites them; `sigwrap export` writes the
+newest version. An SQLite client sees what was written: look at `v`.
 """
 
 

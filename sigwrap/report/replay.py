@@ -1,4 +1,4 @@
-"""A session as it unrolled: one line an event, in its own rhythm."""
+"""A session's events again, one line each, with the pauses between them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def timeline_line(event: Event, started_ns: int) -> str:
 
 
 def recorded(events: Iterable[Event], stream: str, pid: int | None) -> Iterator[bytes]:
-    """As it was; `pid`: of that command only."""
+    """The bytes of a recorded stream; `pid`: of that command only."""
     for event in events:
         if (
             event.type == "io_recorded"

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from sigwrap.events import EVENT_TYPES, Event, Payload
+from sigwrap.events import EVENT_TYPES, EXEC_TYPES, SIGNAL_TYPES, Event, Payload
+from sigwrap.report.payload import number
 from sigwrap.report.tally import Tally, Top
 from sigwrap.report.tree import ProcessTree, TreeLine
 from sigwrap.report.why import WhyFold
@@ -17,8 +18,6 @@ LISTED_EVENTS = 50
 _NAME_CHARACTERS_KEPT = 200
 _LONGEST_NS = 1 << 63
 
-# Whatever types the registry gains, a report counts them: what has an argv is an exec.
-EXEC_TYPES = frozenset(kind.name for kind in EVENT_TYPES.values() if "argv" in kind.fields)
 NOT_PLAIN_TYPES = frozenset(
     {
         "exec_denied",
@@ -35,13 +34,7 @@ NOT_PLAIN_TYPES = frozenset(
         "limit_exceeded",
     }
 )
-SIGNAL_TYPES = frozenset(kind.name for kind in EVENT_TYPES.values() if "target_pid" in kind.fields)
 INTERRUPT_TYPES = frozenset(name for name in EVENT_TYPES if name.startswith("interrupt_"))
-
-
-def texts(value: object) -> list[str]:
-    """Of a payload: a log that comes from elsewhere may hold anything there."""
-    return [str(each) for each in value] if isinstance(value, list) else []
 
 
 class Ending(Enum):
@@ -174,11 +167,11 @@ class SummaryFold:
 
     def _exec(self, pid: int, payload: Payload) -> None:
         path = str(payload.get("path") or "")
-        ppid, argv = payload.get("ppid"), payload.get("argv")
+        argv = payload.get("argv")
         self._programs.add(path[:_NAME_CHARACTERS_KEPT])
         self._tree.executed(
             pid,
-            ppid if isinstance(ppid, int) else 0,
+            number(payload.get("ppid")),
             argv if argv and isinstance(argv, list) else [path],
         )
 

@@ -1,4 +1,4 @@
-"""Counting without knowing how many different things will come."""
+"""Counts per key in bounded memory, however many different keys there are."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Top(Generic[Key]):
 
 
 class Tally(Generic[Key]):
-    """Keeps what is frequent: when it is full, the rarer half gives way."""
+    """Keeps the frequent keys: when the table is full, the rarer half is dropped."""
 
     def __init__(self, limit: int = 10_000) -> None:
         self._limit = limit

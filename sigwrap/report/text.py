@@ -1,4 +1,4 @@
-"""The report for someone with one minute: the verdict first, then what led to it."""
+"""The report for a reader with one minute: how the session ended, then what led to it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from sigwrap.escape import printable, shell_words
 from sigwrap.events import Event
 from sigwrap.report.detail import detail
+from sigwrap.report.payload import texts
 from sigwrap.report.style import PLAIN, Style
-from sigwrap.report.summary import Ending, Listed, SignalEdge, Summary, texts
+from sigwrap.report.summary import Ending, Listed, SignalEdge, Summary
 from sigwrap.report.tally import Top
 from sigwrap.report.times import local_time, span
 from sigwrap.report.tree import TreeLine, words

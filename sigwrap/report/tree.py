@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 NODE_LIMIT = 1_000
-# Processes whose end was never seen; the pid space of a usual machine is smaller.
+# A bound on processes whose end was not recorded; the default pid_max is smaller.
 _LIVING_LIMIT = 65_536
 _WORDS_KEPT = 64
 _CHARACTERS_KEPT = 400

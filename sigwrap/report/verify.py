@@ -132,7 +132,7 @@ class _Check:
         if self._keyed and self._key is None:
             self._unchecked = f"the log is keyed: set ${KEY_VARIABLE} to check it"
         elif self._key is not None and not self._keyed:
-            # Otherwise whoever lacks the key could replace a keyed log by an unkeyed one.
+            # Else somebody without the key could replace a keyed log by an unkeyed one.
             self.fail(
                 event.seq,
                 f"the log says it has no key, but ${KEY_VARIABLE} is set: "
@@ -155,7 +155,7 @@ class _Check:
         counts = ended.get("counts")
         if not isinstance(counts, dict):
             return "session_ended has no counts"
-        # It may count other things as well, such as the processes that were killed.
+        # session_ended may count other things too, such as the processes that were killed.
         recorded = {
             name: count
             for name, count in counts.items()

@@ -1,95 +1,39 @@
 """Who ended a process: a fold over the events.
 
-What was recorded comes first; where nothing was, what the signal itself tells; and where that tells
-nothing, that it is not known. A sender and its parent are named by what they ran when they sent.
+A recorded sender is the answer; where there is none, the signal's number may tell (SIGSEGV is the
+kernel's); else the sender is unknown. A sender and its parent are named by what they ran when the
+signal was sent.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 
-from sigwrap.escape import printable, shell_words
-from sigwrap.events import EVENT_TYPES, Event, Payload
-from sigwrap.policy.judge.signals import ALL, signal_name
+from sigwrap.escape import printable
+from sigwrap.events import EXEC_TYPES, Event, Payload
+from sigwrap.report.cause import (
+    DELIVERED,
+    Cause,
+    Reason,
+    Sender,
+    Why,
+    by_itself,
+    by_signal,
+    name_of_signal,
+    sent_by,
+    shortened,
+    shown_command,
+    terminal_key,
+    unended,
+)
+from sigwrap.report.payload import number, texts
 
 DEATHS_LISTED = 50
 
-_EXEC_TYPES = frozenset(kind.name for kind in EVENT_TYPES.values() if "argv" in kind.fields)
 _LIVING_LIMIT = 65_536
 _ENDED_LIMIT = 10_000
-_LINE_CHARACTERS = 100
 
-_DELIVERED = {
-    "signal_sent": "allowed",
-    "signal_redirected": "redirected",
-    "signal_approved": "approved",
-    "signal_would_deny": "let through, though it should be denied,",
-}
 _NOT_RUN = frozenset({"exec_denied", "exec_verification_failed"})
-_BY_THE_KERNEL = {
-    "SIGSEGV": "it touched memory that isn't its own",
-    "SIGBUS": "it touched memory that can't be had",
-    "SIGFPE": "an arithmetic fault",
-    "SIGILL": "an instruction that the processor doesn't have",
-    "SIGTRAP": "a breakpoint without a debugger",
-    "SIGSYS": "a system call that a filter forbids",
-    "SIGPIPE": "it wrote to a pipe that nobody reads",
-    "SIGXCPU": "its limit of processor time",
-    "SIGXFSZ": "its limit of file size",
-    "SIGALRM": "an alarm that it had set itself",
-    "SIGVTALRM": "a timer that it had set itself",
-    "SIGPROF": "a timer that it had set itself",
-}
-_KEYS = {"SIGINT": "Ctrl+C", "SIGQUIT": "Ctrl+\\"}
-_NOBODY_INSIDE = "no process of the session sent it"
-
-
-class Cause(Enum):
-    RECORDED = "recorded"  # a process of the session sent it
-    SIGWRAP = "sigwrap"
-    TERMINAL = "terminal"
-    KERNEL = "kernel"
-    OUTSIDE = "outside"  # or the kernel's OOM killer: nobody can tell them apart from here
-    ITSELF = "itself"
-    RUNNING = "running"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sender:
-    pid: int
-    command: str
-    parent_pid: int
-    parent_command: str
-    signal_name: str
-    asked_for: str  # the signal that was asked for, where another was sent
-    decision: str
-    rule: str
-    event_type: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Why:
-    pid: int
-    command: str
-    seq: int  # of its process_exited, 0 where there is none
-    status: int | None  # as a shell shows it
-    signal_name: str
-    cause: Cause
-    text: str
-    sender: Sender | None = None
-
-    @property
-    def sentence(self) -> str:
-        return self.text if self.status is None else f"exit {self.status}: {self.text}"
-
-
-@dataclass(frozen=True, slots=True)
-class _Reason:
-    cause: Cause
-    text: str
-    sender: Sender | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -118,7 +62,7 @@ class WhyFold:
         payload = event.payload
         match event.type:
             case "session_started":
-                self._command_pid = _number(payload.get("command_pid"))
+                self._command_pid = number(payload.get("command_pid"))
             case "process_exited":
                 self._exit(event)
             case "interrupt_received":
@@ -128,7 +72,7 @@ class WhyFold:
                 self._forwarded[name] = self._interrupted_by()
             case "limit_exceeded" if payload.get("effect") == "refused":
                 pass  # a new process, no more
-            case "interrupt_escalated" | "killswitch_activated" | "limit_exceeded":
+            case "interrupt_escalated" | "limit_exceeded":
                 what = str(payload.get("reason") or payload.get("limit") or event.type)
                 self._sigwrap_kills = printable(what)
             case "exec_verification_failed":
@@ -138,9 +82,9 @@ class WhyFold:
                     living.command = living.command_before
             case "session_ended":
                 self._session_end = payload
-            case _ if event.type in _EXEC_TYPES and event.type not in _NOT_RUN:
+            case _ if event.type in EXEC_TYPES and event.type not in _NOT_RUN:
                 self._exec(event)
-            case _ if event.type in _DELIVERED:
+            case _ if event.type in DELIVERED:
                 self._signal(event)
 
     @property
@@ -161,19 +105,19 @@ class WhyFold:
 
     def _exec(self, event: Event) -> None:
         payload = event.payload
-        argv = _texts(payload.get("replacement_argv")) or _texts(payload.get("argv"))
+        argv = texts(payload.get("replacement_argv")) or texts(payload.get("argv"))
         argv = argv or [str(payload.get("path") or "?")]
         living = self._living.get(event.pid)
         if living is None:
-            living = self._meet(event.pid, _number(payload.get("ppid")))
-        living.command_before, living.command = living.command, command_line(argv)
+            living = self._meet(event.pid, number(payload.get("ppid")))
+        living.command_before, living.command = living.command, shown_command(argv)
 
     def _signal(self, event: Event) -> None:
         payload = event.payload
         target = payload.get("target_pid")
         if not isinstance(target, int) or target <= 0:
             return
-        source = _number(payload.get("source_pid"))
+        source = number(payload.get("source_pid"))
         sender = self._living.get(source)
         parent_pid = sender.ppid if sender is not None else 0
         parent = self._living.get(parent_pid)
@@ -188,7 +132,9 @@ class WhyFold:
             parent_pid=parent_pid,
             parent_command=parent.command if parent is not None else "",
             signal_name=printable(name),
-            asked_for="" if asked_for in (None, payload.get("signal")) else _name_of(asked_for),
+            asked_for=""
+            if asked_for in (None, payload.get("signal"))
+            else name_of_signal(asked_for),
             decision=str(payload.get("decision") or ""),
             rule=printable(str(payload.get("rule_name") or "")),
             event_type=event.type,
@@ -202,15 +148,15 @@ class WhyFold:
 
     def _exit(self, event: Event) -> None:
         payload = event.payload
-        pid, ppid = event.pid, _number(payload.get("ppid"))
+        pid, ppid = event.pid, number(payload.get("ppid"))
         living = self._living.pop(pid, None) or _Living(ppid=ppid, command="", sent={})
         name = str(payload.get("signal_name") or "")
         code = payload.get("exit_code")
         if name:
             reason = self._killed(pid, name, living)
-            status: int | None = 128 + _number(payload.get("signal"))
+            status: int | None = 128 + number(payload.get("signal"))
         else:
-            reason = _by_itself(code, living)
+            reason = by_itself(code, living.child_death)
             status = code if isinstance(code, int) else None
         why = Why(
             pid=pid,
@@ -239,38 +185,27 @@ class WhyFold:
 
     # Why
 
-    def _killed(self, pid: int, name: str, living: _Living) -> _Reason:
+    def _killed(self, pid: int, name: str, living: _Living) -> Reason:
         shown = printable(name)
         sender = living.sent.get(name)
         if sender is not None:
-            return _Reason(Cause.RECORDED, _sent_by(sender, to_itself=sender.pid == pid), sender)
+            return Reason(Cause.RECORDED, sent_by(sender, to_itself=sender.pid == pid), sender)
         if pid in self._mismatched and name == "SIGKILL":
-            return _Reason(
+            return Reason(
                 Cause.SIGWRAP, f"{shown} from sigwrap: what was loaded is not what had been judged"
             )
         if name == "SIGKILL" and self._sigwrap_kills:
-            return _Reason(Cause.SIGWRAP, f"{shown} from sigwrap: {self._sigwrap_kills}")
+            return Reason(Cause.SIGWRAP, f"{shown} from sigwrap: {self._sigwrap_kills}")
         if pid == self._command_pid and name in self._forwarded:
-            return _Reason(Cause.SIGWRAP, f"{shown} from sigwrap, {self._forwarded[name]}")
+            return Reason(Cause.SIGWRAP, f"{shown} from sigwrap, {self._forwarded[name]}")
         if self._command_ended and name in ("SIGTERM", "SIGKILL", "SIGHUP"):
-            return _Reason(
+            return Reason(
                 Cause.SIGWRAP, f"{shown} from sigwrap, which clears what COMMAND left behind"
             )
-        if self._interrupt.get("origin") == "terminal" and self._interrupt["signal_name"] == name:
-            return _Reason(Cause.TERMINAL, f"{shown} from the terminal{_key(name)}")
-        if name in _BY_THE_KERNEL:
-            return _Reason(Cause.KERNEL, f"{shown} from the kernel: {_BY_THE_KERNEL[name]}")
-        if name == "SIGKILL":
-            return _Reason(
-                Cause.OUTSIDE,
-                f"{shown} from the kernel's OOM killer or a sender outside: {_NOBODY_INSIDE}",
-            )
-        if name in _KEYS or name == "SIGHUP":
-            return _Reason(
-                Cause.OUTSIDE,
-                f"{shown} from the terminal{_key(name)} or a sender outside: {_NOBODY_INSIDE}",
-            )
-        return _Reason(Cause.UNKNOWN, f"{shown}, by whom is unknown: {_NOBODY_INSIDE}")
+        interrupt = self._interrupt
+        if interrupt.get("origin") == "terminal" and interrupt.get("signal_name") == name:
+            return Reason(Cause.TERMINAL, f"{shown} from the terminal{terminal_key(name)}")
+        return by_signal(name)
 
     def _interrupted_by(self) -> str:
         interrupt = self._interrupt
@@ -278,8 +213,8 @@ class WhyFold:
         if not interrupt:
             return "which passed it on"
         if interrupt.get("origin") == "terminal":
-            return f"which got {name} from the terminal{_key(name)}"
-        sender = f'{_number(interrupt.get("sender_pid"))} "{_short(interrupt.get("sender_cmd"))}"'
+            return f"which got {name} from the terminal{terminal_key(name)}"
+        sender = f'{number(interrupt.get("sender_pid"))} "{shortened(interrupt.get("sender_cmd"))}"'
         return f"which got {name} from {sender}"
 
     def _of_process(self, pid: int) -> Why | None:
@@ -287,8 +222,8 @@ class WhyFold:
         if living is None:
             return self._ended.get(pid)
         if self._session_end is not None:
-            return _unended(pid, living.command, Cause.UNKNOWN, "its end was not seen")
-        return _unended(pid, living.command, Cause.RUNNING, "no end of it is recorded yet")
+            return unended(pid, living.command, Cause.UNKNOWN, "its end was not seen")
+        return unended(pid, living.command, Cause.RUNNING, "no end of it is recorded yet")
 
     def _of_command(self) -> Why | None:
         """The status is what sigwrap exited with, which may say more than the process's own."""
@@ -314,54 +249,3 @@ class WhyFold:
             text=text,
             sender=why.sender if why is not None else None,
         )
-
-
-def command_line(argv: list[str]) -> str:
-    return _short(shell_words(argv[:64]))
-
-
-def _short(text: object) -> str:
-    line = printable(str(text or "?"))
-    return line if len(line) <= _LINE_CHARACTERS else f"{line[:_LINE_CHARACTERS]}…"
-
-
-def _sent_by(sender: Sender, *, to_itself: bool) -> str:
-    name = sender.signal_name
-    if sender.asked_for:
-        name += f" in place of {sender.asked_for}"
-    parts = [f'{name} from {sender.pid} "{sender.command}"' + (" itself" if to_itself else "")]
-    if sender.parent_command:
-        parts.append(f'started by {sender.parent_pid} "{sender.parent_command}"')
-    how = "audited" if sender.decision == "audit" else _DELIVERED[sender.event_type]
-    parts.append(f"{how} by rule {sender.rule}")
-    return ", ".join(parts)
-
-
-def _by_itself(code: object, living: _Living) -> _Reason:
-    death = living.child_death
-    if death is not None and code == death.status:
-        text = f'it ended by itself, as its child {death.pid} "{death.command}" had: {death.text}'
-        return _Reason(Cause.ITSELF, text, death.sender)
-    if code is None:
-        return _Reason(Cause.UNKNOWN, "how it ended could not be seen")
-    return _Reason(Cause.ITSELF, "it ended by itself")
-
-
-def _unended(pid: int, command: str, cause: Cause, text: str) -> Why:
-    return Why(pid=pid, command=command, seq=0, status=None, signal_name="", cause=cause, text=text)
-
-
-def _key(name: str) -> str:
-    return f" ({_KEYS[name]})" if name in _KEYS else ""
-
-
-def _name_of(number: object) -> str:
-    return signal_name(number) if isinstance(number, int) and number in ALL else str(number)
-
-
-def _number(value: object) -> int:
-    return value if isinstance(value, int) else 0
-
-
-def _texts(value: object) -> list[str]:
-    return [str(each) for each in value] if isinstance(value, list) else []

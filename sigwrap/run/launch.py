@@ -55,7 +55,7 @@ class Walls(NamedTuple):
 
     unlogged_signals: frozenset[int]
     no_signal_leaves: bool
-    births_are_told: bool
+    forks_are_mediated: bool
 
 
 def launch(
@@ -136,12 +136,12 @@ def _answer_probe(listener: Listener, child: int, waits_through_signals: bool) -
     poll.register(listener.fd, select.POLLIN)
     if not poll.poll(_HANDSHAKE_TIMEOUT_S * 1000):
         raise NoInterception("the seccomp listener was installed, but hears nothing", 0)
-    request = listener.receive()
-    if request is None or not listener.is_waiting(request.id):
+    probe = listener.receive()
+    if probe is None or not listener.is_waiting(probe.id):
         raise NoInterception("the seccomp listener lost its first request", 0)
     if waits_through_signals:
         os.kill(child, signal.SIGUSR1)  # the kernel promised not to take it for an abort
-    listener.succeed(request[0], _PROBE_ANSWER)
+    listener.succeed(probe.id, _PROBE_ANSWER)
 
 
 def _decode_failure(message: bytes) -> NoInterception:
@@ -159,7 +159,7 @@ def _prepare(supervisor: int) -> None:
 def _enter_filter(walls: Walls, channel: socket.socket) -> None:
     try:
         listener_fd, killable = seccomp.install_listener(
-            walls.unlogged_signals, births=walls.births_are_told
+            walls.unlogged_signals, at_fork=walls.forks_are_mediated
         )
     except NoInterception as refusal:
         text = f"{refusal.message}\0{refusal.hint}".encode()

@@ -49,7 +49,6 @@ class Processes:
         if process is None:
             raise ProcessLookupError(pid)
         process.depth = 0
-        process.parent = None
         self.command = process
         return process
 
@@ -90,8 +89,8 @@ class Processes:
             self._forget(process)
             self._on_end(process, status)
 
-    def all(self) -> list[Process]:
-        return list(self._by_pid.values())
+    def __len__(self) -> int:
+        return len(self._by_pid)
 
     def loaded(self, process: Process) -> None:
         """Its exec has succeeded, and it stands before its first instruction."""
@@ -125,6 +124,8 @@ class Processes:
         else:
             self._unwatched.add(pid)
         self._by_pid[pid] = process
+        if process.parent is not None:
+            process.parent.known_children += 1
         self._images.note(process, process.image)
         return process
 
@@ -187,6 +188,8 @@ class Processes:
     def _forget(self, process: Process) -> None:
         if self._by_pid.get(process.pid) is process:
             del self._by_pid[process.pid]
+            if process.parent is not None:
+                process.parent.known_children -= 1
         self._unwatched.discard(process.pid)
         self._unseen.discard(process)
         process.ended()

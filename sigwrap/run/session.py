@@ -20,14 +20,15 @@ from sigwrap.linux import libc
 from sigwrap.linux.descriptors import release_inherited
 from sigwrap.linux.landlock import can_scope_signals
 from sigwrap.mediate.masking import masked
-from sigwrap.mediate.signals import denies_everything_outside, noise
+from sigwrap.mediate.run_end import RunEnd
+from sigwrap.mediate.signal_rules import denies_everything_outside, noise
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.language.document import Source
 from sigwrap.protocols.front import Channel, CommandStarted
 from sigwrap.run.launch import Launch, Walls, launch
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.settings import Nested, RunSettings
-from sigwrap.run.supervisor import Outcome, Supervisor
+from sigwrap.run.supervisor import Supervisor
 from sigwrap.start.command import Inherited, find_program
 from sigwrap.start.policy_files import host_variables, load_with_sources
 from sigwrap.store.location import default_store
@@ -77,7 +78,7 @@ def run_session(
     walls = Walls(
         unlogged_signals=noise(engine),
         no_signal_leaves=can_scope_signals() and denies_everything_outside(engine),
-        births_are_told=policy.limits.hold_at_forks,
+        forks_are_mediated=policy.limits.hold_at_forks,
     )
     launched = launch(program, settings.command, session_id, inherited, walls)
     try:
@@ -104,7 +105,7 @@ def run_session(
     front.send(CommandStarted(pid=launched.pid))
     release_inherited()
     libc.set_undumpable()
-    supervisor = Supervisor(
+    ended = Supervisor(
         settings=settings,
         recorder=recorder,
         engine=engine,
@@ -112,20 +113,19 @@ def run_session(
         front=front,
         front_pid=front_pid,
         waited_for_pid=waited_for_pid,
-    )
-    outcome = supervisor.run()
+    ).run()
     duration_s = time.monotonic() - clock_started_s
-    _seal(recorder, outcome, duration_s)
-    if outcome.exec_error is not None:
-        tell(f"{os.fsdecode(program)}: {os.strerror(outcome.exec_error)}")
-    if outcome.limit_reached:
-        tell(f"the command was ended by a limit of the policy: {outcome.reason}")
+    _seal(recorder, ended, duration_s)
+    if ended.not_executed is not None:
+        tell(f"{os.fsdecode(program)}: {ended.not_executed.why}")
+    if ended.reached_limit is not None:
+        tell(f"the command was ended by a limit of the policy: {ended.reason}")
     return Ended(
-        status=outcome.status,
+        status=ended.exit_status,
         log_path=log.path,
         session_id=session_id,
         head=log.head,
-        reason=outcome.reason,
+        reason=ended.reason,
         duration_s=duration_s,
         counts=dict(recorder.counts),
         unrecorded=recorder.unrecorded,
@@ -198,20 +198,20 @@ def _capabilities(launched: Launch, walls: Walls) -> list[str]:
         found.append("interception")
     if launched.waits_through_signals:
         found.append("waits_through_signals")
-    if launched.listener is not None and walls.births_are_told:
-        found.append("births")
+    if launched.listener is not None and walls.forks_are_mediated:
+        found.append("mediates_forks")
     if launched.listener is not None and walls.no_signal_leaves:
         found.append("landlock_signal_scope")
     return found
 
 
-def _seal(recorder: Recorder, outcome: Outcome, duration_s: float) -> None:
+def _seal(recorder: Recorder, ended: RunEnd, duration_s: float) -> None:
     recorder.record(
         "session_ended",
         os.getpid(),
         {
-            "exit_status": outcome.status,
-            "reason": outcome.reason,
+            "exit_status": ended.exit_status,
+            "reason": ended.reason,
             "duration_ns": int(duration_s * 1e9),
             "counts": dict(recorder.counts),
             "head": recorder.log.head,

@@ -1,0 +1,6 @@
+"""What COMMAND is started from: its program, its environment, and the policy it runs under.
+
+command        finds COMMAND's program, and execs it as if sigwrap weren't there
+onefile        what PyInstaller's one-file packaging adds to the environment, and must be taken out
+policy_files   policies by name or file: the only part that reads them
+"""

@@ -15,12 +15,12 @@ from sigwrap.start import onefile
 from sigwrap.status import NOT_EXECUTABLE, NOT_FOUND
 
 _DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
-# Python ignores these two from its start; what they were before can't be known from inside.
+# Python ignores these two from its start; what they were before can't be found out any more.
 _IGNORED_BY_PYTHON = frozenset({signal.SIGPIPE, signal.SIGXFSZ})
 
 
 class CommandError(SigwrapError):
-    """COMMAND can't be run at all; `status` says which way."""
+    """COMMAND can't be run; `status` is NOT_FOUND or NOT_EXECUTABLE."""
 
     def __init__(self, message: str, status: int, hint: str = "") -> None:
         super().__init__(message, hint)
@@ -37,7 +37,7 @@ class Inherited(NamedTuple):
 
     @classmethod
     def capture(cls) -> Inherited:
-        # Our own, in the one-file binary too: its bootloader forks first and handles signals then.
+        # Unchanged in the one-file binary: its bootloader forks before it handles signals.
         ignored = procfs.ignored_signals(os.getpid()) - _IGNORED_BY_PYTHON
         return cls(
             environment=onefile.original_environment(procfs.environment()),
@@ -65,7 +65,7 @@ def find_program(command: str, environment: dict[bytes, bytes]) -> bytes:
                 raise CommandError(
                     f"{command}: {os.strerror(errno.EACCES)}", NOT_EXECUTABLE
                 ) from failure
-            continue  # a folder on PATH that can't be searched has nothing for us
+            continue  # as execvp: a folder on PATH that can't be searched is passed over
         if stat.S_ISREG(mode) and os.access(candidate, os.X_OK):
             return candidate
         if b"/" in name or not stat.S_ISDIR(mode):

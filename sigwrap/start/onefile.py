@@ -1,7 +1,7 @@
-"""What PyInstaller's one-file packaging changes around us, and what must not reach COMMAND.
+"""What PyInstaller's one-file packaging adds to the process, and must not reach COMMAND.
 
 The file is two processes: a bootloader that unpacks and waits, and its child, which is this
-program. Where sigwrap isn't packaged so, everything here is neutral.
+program. Where sigwrap isn't packaged so, these functions change nothing.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ def unpacked_folder() -> str:
 
 
 def bootloader_pid() -> int:
-    """0 where there is none. Call it early: a bootloader that is killed before it could pass
-    signals on leaves us behind, and then nobody waits for what we would run."""
+    """0 where there is none. Call it early: a bootloader that is killed before it handles signals
+    leaves this process behind, and then no process waits for the command's status."""
     if not unpacked_folder():
         return 0
     pid = os.getppid()
@@ -53,7 +53,7 @@ def original_environment(environment: dict[bytes, bytes]) -> dict[bytes, bytes]:
 
 
 def variables_of_the_unpacked(environment: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
-    """By these a process of the same file takes the unpacked folder that is there already."""
+    """With these, a process of the same file uses the folder that is unpacked already."""
     if not unpacked_folder():
         return {}
     return {

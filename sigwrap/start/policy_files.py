@@ -1,4 +1,4 @@
-"""Where policies come from: the shipped ones, and files. The only part that reads anything."""
+"""Where policies come from: the shipped ones, and files. Only this module reads them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def load_policy(selector: str, *, variables: Mapping[str, str]) -> Policy:
 def load_with_sources(
     selector: str, *, variables: Mapping[str, str]
 ) -> tuple[Policy, tuple[Source, ...]]:
-    """The texts that it was made of, too: the file first, then what it extends."""
+    """And the texts that the policy is made of: the file first, then what it extends."""
     sources = [read_source(selector)]
 
     def find(base: str, source: Source) -> Source | None:
@@ -63,7 +63,7 @@ def host_variables(project_root: str) -> dict[str, str]:
         "USER": os.environ.get("USER", ""),
         "TMPDIR": os.environ.get("TMPDIR") or "/tmp",
     }
-    # A policy is text. A byte that is none becomes what matches any one character in a glob.
+    # A policy is text. A byte that is no UTF-8 becomes `?`: any one character, in a glob.
     return {
         name: "".join("?" if _is_undecodable(each) else each for each in value)
         for name, value in values.items()

@@ -1,6 +1,12 @@
 """The event store: one append-only, hash-chained log per session, and nothing else is state.
 
-SessionLog    the writer: append records an event, fold moves it into the database
-Session       the reader: events of a running, ended or dead session
-default_store where the logs lie
+writer         SessionLog: append records an event, fold moves it into the database
+reader         Session: the events of a running, ended or dead session
+catalog        which sessions there are, and which one a user means
+location       where the store lies, and which files belong to a session
+codec          an event as a row, and back
+chain          each row's hash over all rows before it
+journal        the file that an event is in first
+journal_copy   the journal as a reader sees it
+schema         the SQLite database
 """

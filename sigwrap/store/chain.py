@@ -1,6 +1,6 @@
 """The hash chain: each row's hash covers the row and, through its predecessor, all before it.
 
-Without a key, whoever can write the file can also compute the chain anew; what proves the log then
+Without a key, anybody who can write the file can compute the chain anew; what proves the log then
 is the head, printed at the end of a run and kept elsewhere. With $SIGWRAP_KEY the hash is keyed
 BLAKE2b, which is a MAC by construction (RFC 7693, 2.9), so no HMAC is wrapped around it.
 """
@@ -29,7 +29,7 @@ def chain_key(key: bytes | None) -> bytes:
 
 
 def genesis(session_id: str, key: bytes) -> bytes:
-    """What the first row follows: a log can't be passed off as another session's."""
+    """The hash that the first row follows: a log can't be passed off as another session's."""
     return blake2b(session_id.encode(), digest_size=DIGEST_SIZE, key=key).digest()
 
 
@@ -50,7 +50,7 @@ class ChainWalk:
         return self._head.hex()
 
     def follow(self, row: Row) -> str:
-        """What is wrong with this row; nothing, mostly."""
+        """What is wrong with this row; empty where nothing is."""
         seq, time_ns, type_name, pid, payload, hash_hex = row
         if seq != self.seq + 1:
             return f"it follows row {self.seq}: rows between them are missing"

@@ -11,18 +11,13 @@ escapes tabs and newlines, and carries bytes that are no UTF-8 as \\udcXX, as Py
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from sigwrap.errors import InternalError, StoreError
-from sigwrap.events import EVENT_TYPES, Base64, Event, Payload
+from sigwrap.events import EVENT_TYPES, UPCASTERS, Base64, Event, Payload, Upcaster
 
 VERSION_KEY = "v"
-
-Upcaster = Callable[[Payload], Payload]
-
-# (type, version) -> the step to version + 1. Rows on disk are never rewritten.
-UPCASTERS: dict[tuple[str, int], Upcaster] = {}
 
 
 class Row(NamedTuple):
@@ -61,7 +56,7 @@ def journal_line(canonical: bytes, hash_hex: str) -> bytes:
 
 
 def parse_journal_line(line: bytes) -> Row:
-    """ValueError where it is none."""
+    """ValueError where the line is none."""
     seq, time_ns, type_name, pid, payload, hash_hex = line[:-1].decode("ascii").split("\t")
     return Row(int(seq), int(time_ns), type_name, int(pid), payload, hash_hex)
 
@@ -82,7 +77,7 @@ def decode_row(
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise StoreError(f"row {seq} can't be read", "run sigwrap verify") from error
     current = _CURRENT_VERSION if current_versions is None else current_versions
-    # A type that isn't known was written by a newer sigwrap: readers show it by its name.
+    # A type that isn't registered is of a newer sigwrap, or of an old one: readers show its name.
     if version != current.get(type_name, version):
         payload = _upcast(seq, type_name, payload, version, current[type_name], upcasters)
     return Event(seq=seq, time_ns=time_ns, type=type_name, pid=pid, payload=payload, hash=hash_hex)
@@ -99,12 +94,13 @@ def _upcast(
     current: int,
     upcasters: Mapping[tuple[str, int], Upcaster],
 ) -> Payload:
-    while version < current:
-        payload = upcasters[type_name, version](payload)
-        version += 1
+    if type(version) is not int or version < 1:
+        raise StoreError(f"row {seq} can't be read", "run sigwrap verify")
     if version > current:
         raise StoreError(
             f"row {seq}: {type_name} has version {version}, this sigwrap knows {current}",
             "read it with the sigwrap that wrote it, or a newer one",
         )
+    for step in range(version, current):
+        payload = upcasters[type_name, step](payload)
     return payload

@@ -1,9 +1,9 @@
 """The journal: an append-only text file, one line an event, ahead of the database.
 
 One write(2) puts an event where SIGKILL of sigwrap can't reach it, for a twentieth of the price of
-a committed INSERT. Its exclusive flock says that the session's writer lives: the kernel drops it
-with the last descriptor, however the process ends. A child that is forked shares the lock until it
-execs (O_CLOEXEC).
+a committed INSERT. An exclusive flock on the file says that the session's writer lives: the kernel
+drops the lock with the last descriptor, however the process ends. A forked child shares the lock
+until it execs (O_CLOEXEC).
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class Journal:
         """OSError where it can't."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
         fd = os.open(path, flags, 0o600)
-        # A reader that looks whether we live holds a shared lock for a moment: wait for it.
+        # A reader that checks whether the writer lives holds a shared lock for a moment: wait.
         fcntl.flock(fd, fcntl.LOCK_EX)
         return cls(path, fd, durable=durable)
 
     def append(self, line: bytes) -> None:
-        """When this returns, the line is recorded; when it raises, nothing of it is."""
+        """When append returns, the line is recorded; when it raises, no part of the line is."""
         if self._torn:
             self._cut_torn_line()
         try:

@@ -15,7 +15,7 @@ _COPY_ATTEMPTS = 10
 
 
 def copy_journal(path: str) -> IO[bytes]:
-    """A copy that holds still while the writer appends, or empties the journal after a fold."""
+    """A copy, since the writer appends meanwhile, or empties the journal after a fold."""
     copy: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=COPY_IN_MEMORY_BYTES)  # noqa: SIM115
     try:
         source = open(path, "rb")  # noqa: SIM115
@@ -27,7 +27,7 @@ def copy_journal(path: str) -> IO[bytes]:
             copy.write(first_line)
             shutil.copyfileobj(source, copy)
             source.seek(0)
-            # The first line holds a seq: while it stands, the writer has only appended.
+            # The first line has a seq: as long as it is the same, the writer has only appended.
             if source.readline() == first_line or not first_line.endswith(b"\n"):
                 break
             source.seek(0)
@@ -41,7 +41,7 @@ def copy_journal(path: str) -> IO[bytes]:
 
 
 def journal_rows(copy: IO[bytes]) -> Iterator[Row]:
-    """Its rows, without a torn last line: that event was never acknowledged."""
+    """The journal's rows, without a torn last line: append never returned for that event."""
     for number, line in enumerate(copy, start=1):
         if not line.endswith(b"\n"):
             return

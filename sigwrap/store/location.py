@@ -9,6 +9,9 @@ SESSIONS_FOLDER = "sessions"
 DATABASE_SUFFIX = ".db"
 JOURNAL_SUFFIX = ".journal"
 
+# What default_store does, for people.
+DEFAULT_STORE = "$SIGWRAP_STORE, else $XDG_STATE_HOME/sigwrap, else ~/.local/state/sigwrap"
+
 
 def default_store(env: Mapping[str, str]) -> str:
     if env.get("SIGWRAP_STORE"):

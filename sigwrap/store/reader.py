@@ -1,4 +1,4 @@
-"""A session's log, whoever its writer is: running, gone, or killed half-way.
+"""A session's log, whether its writer is running, has ended, or was killed half-way.
 
 The database may lag behind the journal, and the journal is emptied once the database has its rows.
 So the journal is copied first and the database read second: together they hold every row.
@@ -123,8 +123,8 @@ class Session:
 
 
 def _merged(stored: Iterator[Row], waiting: Iterator[Row]) -> Iterator[Row]:
-    """In order of seq; of a row in both, the stored one. Mostly, all that waits comes last: only
-    in a database that was tampered with does it fill gaps."""
+    """All rows in order of seq; of a row in both places, the database's. The journal's rows come
+    last: only in a database that was tampered with do they fill gaps."""
     held = next(waiting, None)
     for row in stored:
         while held is not None and held.seq <= row.seq:

@@ -38,7 +38,7 @@ def create_database(path: str, *, durable: bool) -> sqlite3.Connection:
     # timeout=0: another client's lock must not stall the supervisor; a fold is tried again.
     database = sqlite3.connect(path, timeout=0, isolation_level=None)
     try:
-        # There is nothing to lose yet, so nothing to sync for.
+        # There are no rows to lose yet, so no need to sync.
         database.execute("PRAGMA synchronous = OFF")
         database.execute("PRAGMA journal_mode = WAL")
         database.executescript(

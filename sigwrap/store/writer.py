@@ -1,6 +1,6 @@
 """The one writer of a session: record first, index when there is time.
 
-`append` is on the way of every exec and signal of the tree. It costs one JSON encoding, one hash
+Every exec and signal of the tree waits for `append`, which costs one JSON encoding, one hash
 and one write to the journal; the database gets the rows later, in batches. Considered and not
 taken: a committed INSERT per event (20 µs instead of 5), a thread (a queue between the decision and
 the record is what loses events).
@@ -21,7 +21,7 @@ from sigwrap.store.journal import Journal
 from sigwrap.store.schema import create_database
 
 FOLD_BATCH = 256
-# Rows wait in memory for the database. When it takes none for this long, refuse to grow further.
+# Rows are kept in memory until they are in the database. Where so many are, append fails.
 PENDING_LIMIT = 32_768
 PENDING_LIMIT_BYTES = 64 << 20
 FOLD_BATCH_BYTES = 1 << 20
@@ -80,12 +80,12 @@ class SessionLog:
 
     @property
     def wants_fold(self) -> bool:
-        """Even while there is more to do."""
+        """Fold now, even if requests are pending."""
         return len(self._pending) >= FOLD_BATCH or self._pending_bytes >= FOLD_BATCH_BYTES
 
     def append(self, type_name: str, pid: int, payload: Payload, time_ns: int) -> int:
-        """When this returns, the event is recorded; on StoreError it is not, and the chain is
-        where it was."""
+        """When append returns, the event is recorded; on StoreError it is not, and the chain is as
+        before."""
         pending = self._pending
         if len(pending) >= PENDING_LIMIT or self._pending_bytes >= PENDING_LIMIT_BYTES:
             raise StoreError(

@@ -11,13 +11,11 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "process"))
-pytest.register_assert_rewrite("harness")
-
-from harness import PATIENCE_S, UNDER_TEST, Reader, Sigwrap, Terminal  # noqa: E402
-
-from sigwrap.events import Event  # noqa: E402
-from sigwrap.store.catalog import open_session  # noqa: E402
+from sigwrap.events import Event
+from sigwrap.store.catalog import open_session
+from tests.support.harness import UNDER_TEST, Sigwrap
+from tests.support.terminal import Terminal
+from tests.support.waiting import PATIENCE_S, Reader
 
 SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
 
@@ -112,13 +110,6 @@ class Asking:
     def close(self) -> None:
         os.close(self._orders)
         os.close(self._answers_fd)
-
-
-@pytest.fixture
-def sigwrap(tmp_path: Path) -> Iterator[Sigwrap]:
-    subject = Sigwrap(tmp_path, tmp_path / "store")
-    yield subject
-    subject.clean_up()
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ import argparse
 import json
 import os
 import signal
-import sys
 import time
 
 from sigwrap.linux import libc
@@ -108,4 +107,4 @@ def serve(options: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

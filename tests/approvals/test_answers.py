@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from harness import Late, await_that
+
+from tests.support.waiting import Late, await_that
 
 Make = Callable[..., Any]
 

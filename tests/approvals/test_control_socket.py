@@ -7,58 +7,17 @@ import json
 import os
 import socket
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import NOBODY, PATIENCE_S, PYTHON, UNDER_TEST, Sigwrap, reader
+
+from tests.support.harness import NOBODY, PYTHON, UNDER_TEST, Sigwrap
+from tests.support.waiting import PATIENCE_S, reader
 
 Make = Callable[..., Any]
-
-FILTERED = """
-import ctypes, json, os, socket, struct, sys
-libc = ctypes.CDLL(None)
-program = struct.pack("<HBBI", 0x06, 0, 0, 0x7FFF0000)
-buffer = ctypes.create_string_buffer(program, 8)
-header = struct.pack("<HxxxxxxQ", 1, ctypes.addressof(buffer))
-assert libc.prctl(38, ctypes.c_ulong(1), 0, 0, 0) == 0
-assert libc.syscall(317, 1, 0, header) == 0
-end = socket.socket(socket.AF_UNIX)
-if sys.argv[3:]:
-    os.unlink(sys.argv[1])
-    end.bind(sys.argv[1])
-    end.listen()
-    print("ready", flush=True)
-    end.accept()[0].recv(1)
-end.connect(sys.argv[1])
-try:
-    end.send(json.dumps({"v": 1, "do": "approve", "id": sys.argv[2]}).encode() + b"\\n")
-except BrokenPipeError:
-    pass
-print(end.makefile().readline(), end="")
-"""
-
-DETACHED = """
-import os, subprocess, sys
-said, line = sys.argv[1], sys.argv[2:]
-if os.fork() == 0:
-    os.setsid()
-    middle = os.getpid()
-    if os.fork() == 0:
-        while os.getppid() == middle:
-            pass
-        done = subprocess.run(line, stderr=subprocess.PIPE)
-        with open(said + ".new", "wb") as file:
-            file.write(done.stderr)
-        os.rename(said + ".new", said)
-    os._exit(0)
-os.wait()
-while not os.path.exists(said):
-    pass
-sys.stderr.write(open(said).read())
-"""
 
 
 def socket_path(subject: Any) -> str:
@@ -96,10 +55,12 @@ def refused_inside(subject: Any) -> list[dict[str, Any]]:
     return [event.payload for event in events]
 
 
-def test_a_process_with_one_filter_more_is_refused_whoever_its_parents_are(asking: Make) -> None:
+def test_a_process_with_one_filter_more_is_refused_whoever_its_parents_are(
+    asking: Make, programs: Path
+) -> None:
     subject = asking().start()
     request_id = subject.ask()
-    line = [*PYTHON, "-c", FILTERED, socket_path(subject), request_id]
+    line = [*PYTHON, str(programs / "filtered.py"), socket_path(subject), request_id]
     done = subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     reply = json.loads(done.stdout)
     assert (reply["ok"], reply["error"]) == (False, "inside")
@@ -122,22 +83,22 @@ def test_another_session_is_refused(asking: Make, sigwrap: Sigwrap) -> None:
     assert subject.sigwrap("approve", request_id).returncode == 0
 
 
-def test_double_fork_and_setsid_do_not_help(asking: Make, sigwrap: Sigwrap) -> None:
+def test_double_fork_and_setsid_do_not_help(asking: Make, sigwrap: Sigwrap, programs: Path) -> None:
     subject = asking().start()
     request_id = subject.ask()
     other = sigwrap.folder / "other"
-    script = sigwrap.folder / "detached.py"
-    script.write_text(DETACHED)
     mark = str(sigwrap.folder / "said")
     line = (UNDER_TEST, "approve", request_id, "--store", str(subject.store))
-    done = sigwrap.run("--store", str(other), "--", *PYTHON, str(script), mark, *line)
+    done = sigwrap.run(
+        "--store", str(other), "--", *PYTHON, str(programs / "detached.py"), mark, *line
+    )
     assert b"it is inside a supervised session" in done.stderr
     assert len(refused_inside(subject)) == 1
     assert not subject.events("approval_granted")
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root")
-def test_another_user_is_refused(asking: Make) -> None:
+def test_another_user_is_refused(asking: Make, programs: Path) -> None:
     subject = asking().start()
     request_id = subject.ask()
     folder = subject.store / "control"
@@ -146,14 +107,7 @@ def test_another_user_is_refused(asking: Make) -> None:
     for path in (subject.store, *subject.store.parents):
         if path.stat().st_uid == os.getuid() and path.stat().st_mode & 0o777 == 0o700:
             path.chmod(0o711)
-    program = (
-        "import os, socket, sys\n"
-        f"os.setresuid({NOBODY}, {NOBODY}, {NOBODY})\n"
-        "end = socket.socket(socket.AF_UNIX)\n"
-        "end.connect(sys.argv[1])\n"
-        "print(end.makefile().readline(), end='')\n"
-    )
-    line = [*PYTHON, "-c", program, socket_path(subject)]
+    line = [*PYTHON, str(programs / "as_another_user.py"), socket_path(subject), str(NOBODY)]
     done = subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert json.loads(done.stdout)["message"] == "refused: it belongs to another user"
     [event] = subject.events("control_refused")
@@ -173,10 +127,12 @@ def test_a_peer_that_is_gone_is_refused(asking: Make) -> None:
     assert event.payload["reason"].startswith("it ")
 
 
-def test_a_socket_that_a_supervised_process_put_there_is_not_believed(asking: Make) -> None:
+def test_a_socket_that_a_supervised_process_put_there_is_not_believed(
+    asking: Make, programs: Path
+) -> None:
     subject = asking().start()
     request_id = subject.ask()
-    line = [*PYTHON, "-c", FILTERED, socket_path(subject), request_id, "serve"]
+    line = [*PYTHON, str(programs / "filtered.py"), socket_path(subject), request_id, "serve"]
     with subprocess.Popen(line, stdout=subprocess.PIPE) as fake:
         reader(fake.stdout).until(rb"ready\n")
         said = subject.sigwrap("approvals")
@@ -263,53 +219,26 @@ def test_silent_peers_keep_nobody_else_out(asking: Make) -> None:
             assert replies(end) == []
 
 
-def test_a_thousand_connections_stall_nothing(asking: Make) -> None:
+def test_a_thousand_connections_stall_nothing(asking: Make, programs: Path) -> None:
     subject = asking().start()
     request_id = subject.ask()
-    program = (
-        "import socket, sys\n"
-        "ends = []\n"
-        "for _ in range(1000):\n"
-        "    end = socket.socket(socket.AF_UNIX)\n"
-        "    end.setblocking(False)\n"
-        "    try:\n"
-        "        end.connect(sys.argv[1])\n"
-        '        end.send(b\'{"v": 1, "do": "list"}\')\n'
-        "    except OSError:\n"
-        "        pass\n"
-        "    ends.append(end)\n"
-        "print('ready', flush=True)\n"
-        "sys.stdin.read()\n"
-    )
-    line = [sys.executable, "-c", program, socket_path(subject)]
+    line = [*PYTHON, str(programs / "thousand_connections.py"), socket_path(subject)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(line, **pipes) as flood:  # type: ignore[call-overload]
         reader(flood.stdout).until(rb"ready\n")
         for _ in range(20):
             assert subject.ping()
-        assert flood.stdin is not None
         flood.stdin.close()
     assert subject.sigwrap("deny", request_id).returncode == 0
 
 
-FLOODING = """
-import os, socket, sys
-print("floods", flush=True)
-while True:
-    end = socket.socket(socket.AF_UNIX)
-    end.setblocking(False)
-    try:
-        end.connect(sys.argv[1])
-    except OSError:
-        os.sched_yield()
-"""
-
-
-def test_a_flood_from_inside_a_session_keeps_no_answer_out(asking: Make, sigwrap: Sigwrap) -> None:
+def test_a_flood_from_inside_a_session_keeps_no_answer_out(
+    asking: Make, sigwrap: Sigwrap, programs: Path
+) -> None:
     subject = asking().start()
     request_id = subject.ask()
     other = sigwrap.folder / "other"
-    line = [*PYTHON, "-c", FLOODING, socket_path(subject)]
+    line = [*PYTHON, str(programs / "floods.py"), socket_path(subject)]
     flood = sigwrap.start("--store", str(other), "--", *line)
     reader(flood.stdout).until(rb"floods")
     for _ in range(20):

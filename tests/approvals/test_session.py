@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
-from harness import PATIENCE_S, PYTHON, UNDER_TEST, Sigwrap, await_that, reader
+
+from tests.support.harness import PYTHON, UNDER_TEST, Sigwrap
+from tests.support.waiting import PATIENCE_S, await_that, reader
 
 POLICY = """
 version: 1
@@ -14,31 +17,6 @@ name: asks
 defaults: {command: audit, signal: allow}
 command_rules:
   - {name: ask-first, commands: [uname], decision: approve, message: uname is looked at}
-"""
-
-SELF_APPROVING = """
-import os, re, subprocess, sys
-how, sigwrap = sys.argv[1:3]
-line = ["/bin/sh", "-c", "/bin/uname"]
-asker = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-line = b""
-while not (found := re.search(rb"sigwrap approve ([0-9a-f]+)", line)):
-    line = asker.stderr.readline()
-approve = [sigwrap, "approve", found.group(1).decode()]
-if how == "child":
-    done = subprocess.run(approve)
-elif how == "detached":
-    reading, writing = os.pipe()
-    if os.fork() == 0:
-        os.setsid()
-        if os.fork() == 0:
-            os.set_inheritable(writing, True)
-            subprocess.run(approve, close_fds=False)
-        os._exit(0)
-    os.close(writing)
-    os.wait()
-    os.read(reading, 1)
-print("uname said", asker.stdout.read().decode())
 """
 
 
@@ -86,9 +64,9 @@ def test_ctrl_c_at_the_question_ends_the_run(sigwrap: Sigwrap, policy: str) -> N
 
 @pytest.mark.parametrize("how", ["child", "detached"])
 def test_a_supervised_process_can_not_approve_for_itself(
-    sigwrap: Sigwrap, policy: str, how: str
+    sigwrap: Sigwrap, policy: str, how: str, programs: Path
 ) -> None:
-    line = (*PYTHON, "-c", SELF_APPROVING, how, UNDER_TEST)
+    line = (*PYTHON, str(programs / "approves_itself.py"), how, UNDER_TEST)
     done = sigwrap.run("-p", policy, "--approval-timeout", "3", "--", *line)
     assert b"refused: it is inside a supervised session" in done.stderr, done.stderr
     assert b"uname said \n" in done.stdout
@@ -113,7 +91,6 @@ def test_the_asker_is_killed_while_it_waits(sigwrap: Sigwrap, policy: str) -> No
     reader(run.stderr).until(rb"sigwrap approve")
     await_that(lambda: withdrawn(sigwrap))
     assert "nothing waits" in outside(sigwrap, "approvals").stdout
-    assert run.stdin is not None
     run.stdin.close()
     assert run.wait(PATIENCE_S) != 125
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import PYTHON, Terminal, await_that
 
 from sigwrap.linux import procfs
 from sigwrap.linux.terminal_readers import waits_for_input
+from tests.support.harness import PYTHON
+from tests.support.terminal import Terminal
+from tests.support.waiting import await_that
 
 Make = Callable[..., Any]
 
@@ -149,21 +152,10 @@ def test_the_question_comes_when_the_command_has_its_line(asking: Make) -> None:
     assert subject.answer() == (request_id, True, "granted")
 
 
-POLLS = {
-    "select": "select.select([0], [], [])",
-    "poll": "waiting = select.poll(); waiting.register(0, select.POLLIN); waiting.poll()",
-    "epoll": "waiting = select.epoll(); waiting.register(0, select.EPOLLIN); waiting.poll()",
-}
-
-
-@pytest.mark.parametrize("how", POLLS)
-def test_a_command_that_polls_its_input_keeps_it(asking: Make, how: str) -> None:
+@pytest.mark.parametrize("how", ["select", "poll", "epoll"])
+def test_a_command_that_polls_its_input_keeps_it(asking: Make, how: str, programs: Path) -> None:
     """Polled for nothing, it would read for nothing, and wait there for what is not for it."""
-    program = (
-        "import os, select\nprint('polls', flush=True)\n"
-        f"while True:\n    {POLLS[how]}\n    print('GOT', os.read(0, 100), flush=True)\n"
-    )
-    subject = asking().start_on_terminal(*PYTHON, "-c", program)
+    subject = asking().start_on_terminal(*PYTHON, str(programs / "polls_its_input.py"), how)
     subject.terminal.output.until(rb"polls")
     await_that(lambda: any(waits_for_input(pid) for pid in group(subject)))
     request_id = subject.ask()
@@ -174,13 +166,10 @@ def test_a_command_that_polls_its_input_keeps_it(asking: Make, how: str) -> None
     assert subject.sigwrap("approve", request_id).returncode == 0
 
 
-def test_a_command_that_polls_something_else_is_not_in_the_way(asking: Make) -> None:
-    program = (
-        "import os, select\nprint('polls', flush=True)\n"
-        "reading, writing = os.pipe()\nselect.select([reading], [0], [reading])\n"
-        "waiting = select.epoll()\nwaiting.register(reading, select.EPOLLIN)\nwaiting.poll()\n"
-    )
-    subject = asking().start_on_terminal(*PYTHON, "-c", program)
+def test_a_command_that_polls_something_else_is_not_in_the_way(
+    asking: Make, programs: Path
+) -> None:
+    subject = asking().start_on_terminal(*PYTHON, str(programs / "polls_something_else.py"))
     subject.terminal.output.until(rb"polls")
     request_id = subject.ask()
     read_question(subject.terminal)
@@ -188,19 +177,12 @@ def test_a_command_that_polls_something_else_is_not_in_the_way(asking: Make) -> 
     assert subject.answer() == (request_id, True, "granted")
 
 
-READS_LATER = """
-import os, sys
-os.read(os.open(sys.argv[1], os.O_RDWR), 1)
-print("GOT", os.read(0, 100), flush=True)
-"""
-
-
 def test_a_command_that_starts_to_read_makes_the_question_give_way(
-    asking: Make, tmp_path: Any
+    asking: Make, tmp_path: Any, programs: Path
 ) -> None:
     fifo = tmp_path / "go"
     os.mkfifo(fifo)
-    subject = asking().start_on_terminal(*PYTHON, "-c", READS_LATER, str(fifo))
+    subject = asking().start_on_terminal(*PYTHON, str(programs / "reads_later.py"), str(fifo))
     request_id = subject.ask()
     read_question(subject.terminal)
     with fifo.open("r+b", buffering=0) as go:
@@ -214,21 +196,12 @@ def test_a_command_that_starts_to_read_makes_the_question_give_way(
     assert subject.answer() == (request_id, True, "granted")
 
 
-TAKES_FOREGROUND = """
-import os, signal, sys
-os.read(os.open(sys.argv[1], os.O_RDWR), 1)
-signal.signal(signal.SIGTTOU, signal.SIG_IGN)
-os.tcsetpgrp(0, os.getpgrp())
-print("GOT", os.read(0, 100), flush=True)
-"""
-
-
 def test_a_command_that_takes_the_terminal_back_gets_no_approval(
-    asking: Make, tmp_path: Any
+    asking: Make, tmp_path: Any, programs: Path
 ) -> None:
     fifo = tmp_path / "go"
     os.mkfifo(fifo)
-    subject = asking().start_on_terminal(*PYTHON, "-c", TAKES_FOREGROUND, str(fifo))
+    subject = asking().start_on_terminal(*PYTHON, str(programs / "takes_foreground.py"), str(fifo))
     request_id = subject.ask()
     read_question(subject.terminal)
     with fifo.open("r+b", buffering=0) as go:
@@ -242,17 +215,8 @@ def test_a_command_that_takes_the_terminal_back_gets_no_approval(
     assert subject.answer() == (request_id, False, "denied")
 
 
-RAW = """
-import os, tty
-tty.setraw(0)
-print("raw", flush=True, end="")
-while True:
-    print("KEY", os.read(0, 1), flush=True, end="")
-"""
-
-
-def test_a_full_screen_command_keeps_its_keys(asking: Make) -> None:
-    subject = asking().start_on_terminal(*PYTHON, "-c", RAW)
+def test_a_full_screen_command_keeps_its_keys(asking: Make, programs: Path) -> None:
+    subject = asking().start_on_terminal(*PYTHON, str(programs / "raw_keys.py"))
     subject.terminal.output.until(rb"raw")
     request_id = subject.ask()
     subject.terminal.output.until(f"to answer: sigwrap approve {request_id}".encode())
@@ -262,21 +226,11 @@ def test_a_full_screen_command_keeps_its_keys(asking: Make) -> None:
     assert subject.sigwrap("approve", request_id).returncode == 0
 
 
-CATCHES = """
-import os, signal
-for name in ("SIGINT", "SIGQUIT", "SIGWINCH"):
-    signal.signal(getattr(signal, name), lambda number, _frame: os.write(1, b"CAUGHT %d;" % number))
-print("ready", flush=True)
-while True:
-    signal.pause()
-"""
-
-
 @pytest.mark.parametrize(("key", "number"), [("c", 2), ("\\", 3)])
 def test_keys_reach_the_command_while_the_question_is_up(
-    asking: Make, key: str, number: int
+    asking: Make, key: str, number: int, programs: Path
 ) -> None:
-    subject = asking().start_on_terminal(*PYTHON, "-c", CATCHES)
+    subject = asking().start_on_terminal(*PYTHON, str(programs / "catches.py"))
     subject.terminal.output.until(rb"ready")
     subject.terminal.press(key)  # one before the question is not repeated by it
     subject.terminal.output.until(b"CAUGHT %d;" % number)
@@ -289,8 +243,8 @@ def test_keys_reach_the_command_while_the_question_is_up(
     read_question(subject.terminal)
 
 
-def test_a_new_size_is_not_lost(asking: Make) -> None:
-    subject = asking().start_on_terminal(*PYTHON, "-c", CATCHES)
+def test_a_new_size_is_not_lost(asking: Make, programs: Path) -> None:
+    subject = asking().start_on_terminal(*PYTHON, str(programs / "catches.py"))
     subject.terminal.output.until(rb"ready")
     request_id = subject.ask()
     read_question(subject.terminal)
@@ -300,25 +254,15 @@ def test_a_new_size_is_not_lost(asking: Make) -> None:
     subject.terminal.output.until(rb"CAUGHT 28;")
 
 
-SHELL = """
-import os, sys
-job = os.fork()
-if job == 0:
-    os.setpgid(0, 0)
-    os.execvp(sys.argv[2], sys.argv[2:])
-os.read(os.open(sys.argv[1], os.O_RDWR), 1)
-os.tcsetpgrp(0, job)
-os.waitpid(job, 0)
-"""
-
-
 def test_a_job_in_the_background_asks_when_it_is_in_the_foreground(
-    asking: Make, tmp_path: Any
+    asking: Make, tmp_path: Any, programs: Path
 ) -> None:
     fifo = tmp_path / "go"
     os.mkfifo(fifo)
     subject = asking()
-    terminal = subject.subject.terminal_for([*PYTHON, "-c", SHELL, str(fifo), *subject.line])
+    terminal = subject.subject.terminal_for(
+        [*PYTHON, str(programs / "shell.py"), str(fifo), *subject.line]
+    )
     assert subject.next()["ready"]
     request_id = subject.ask()
     terminal.output.until(rb"to answer: ")

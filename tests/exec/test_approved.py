@@ -11,9 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from harness import PATIENCE_S, PYTHON, REFUSED, UNDER_TEST, Sigwrap, await_that, reader
 
-from policies import policy
+from tests.support.harness import PYTHON, REFUSED, UNDER_TEST, Sigwrap
+from tests.support.policies import policy
+from tests.support.waiting import PATIENCE_S, await_that, reader
 
 ASK = """
   - {name: ask, commands: [ok], decision: approve, message: looked at first}
@@ -47,13 +48,13 @@ class Run:
 
 
 @pytest.fixture
-def start(wrapped: Sigwrap, compiled: Path) -> Start:
-    shutil.copy(compiled / "first", wrapped.folder / "ok")
-    shutil.copy(compiled / "first", wrapped.folder / "bad")
-    policy(wrapped.folder, ASK)
+def start(as_user: Sigwrap, compiled: Path) -> Start:
+    shutil.copy(compiled / "first", as_user.folder / "ok")
+    shutil.copy(compiled / "first", as_user.folder / "bad")
+    policy(as_user.folder, ASK)
 
     def run(*words: str, **options: float) -> Run:
-        return Run(wrapped, *words, **options)
+        return Run(as_user, *words, **options)
 
     return run
 
@@ -64,32 +65,32 @@ def _reasons(subject: Sigwrap) -> list[str]:
 
 
 @pytest.mark.parametrize("way", ["execve", "thread", "spawn", "vfork", "execveat", "i386"])
-def test_yes(start: Start, wrapped: Sigwrap, compiled: Path, way: str) -> None:
+def test_yes(start: Start, as_user: Sigwrap, compiled: Path, way: str) -> None:
     run = start(str(compiled / "call"), way, "./ok", "word")
     assert run.answer("approve", run.question()).returncode == 0
     run.out.until(rb"(ok|\d+) word\n")  # by descriptor, its name is a number
     assert run.end() == 0
-    assert [e.type for e in wrapped.sealed_events("approval_requested", "approval_granted")] == [
+    assert [e.type for e in as_user.sealed_events("approval_requested", "approval_granted")] == [
         "approval_requested",
         "approval_granted",
     ]
-    event = wrapped.events("exec_allowed")[-1]
+    event = as_user.events("exec_allowed")[-1]
     assert (event.payload["rule_name"], event.payload["verified"]) == ("ask", True)
     assert event.payload["reason"].startswith("approved by uid ")
 
 
-def test_always_is_for_the_same_command_only(start: Start, wrapped: Sigwrap) -> None:
+def test_always_is_for_the_same_command_only(start: Start, as_user: Sigwrap) -> None:
     run = start("sh", "-c", "./ok a; ./ok a; cp ok b; mv b ok; ./ok a; ./ok b; echo $?")
     assert run.answer("approve", run.question(), "--always").returncode == 0
     run.out.until(rb"(ok a\n){3}")
     assert run.answer("deny", run.question()).returncode == 0
     run.out.until(rb"126\n")
     assert run.end() == 0
-    assert _reasons(wrapped) == ["granted"] * 3 + ["denied"]
+    assert _reasons(as_user) == ["granted"] * 3 + ["denied"]
 
 
 @pytest.mark.parametrize("message", ["", "not on Fridays"])
-def test_no(start: Start, wrapped: Sigwrap, message: str) -> None:
+def test_no(start: Start, as_user: Sigwrap, message: str) -> None:
     run = start("sh", "-c", "./ok a; echo $?")
     more = ("--message", message) if message else ()
     assert run.answer("deny", run.question(), *more).returncode == 0
@@ -97,11 +98,11 @@ def test_no(start: Start, wrapped: Sigwrap, message: str) -> None:
     said = run.err.until(rb"sigwrap: ok: not approved[^\n]*\n").decode()
     assert said.strip() == "sigwrap: ok: not approved" + (f": {message}" if message else "")
     assert run.end() == 0
-    (event,) = wrapped.sealed_events("exec_denied")
+    (event,) = as_user.sealed_events("exec_denied")
     assert event.payload["rule_name"] == "ask"
 
 
-def test_nobody_answers_in_time_and_then_somebody_does(start: Start, wrapped: Sigwrap) -> None:
+def test_nobody_answers_in_time_and_then_somebody_does(start: Start, as_user: Sigwrap) -> None:
     run = start("sh", "-c", "./ok a; echo $?; read line", timeout_s=0.1)
     request_id = run.question()
     assert run.out.line() == b"126"
@@ -111,26 +112,26 @@ def test_nobody_answers_in_time_and_then_somebody_does(start: Start, wrapped: Si
     assert b"too late" in late.stderr
     run.say(b"\n")
     assert run.end() == 0
-    assert _reasons(wrapped) == ["expired"]
+    assert _reasons(as_user) == ["expired"]
     assert b"ok a" not in run.out.seen
 
 
-def test_no_terminal_to_ask_on(start: Start, wrapped: Sigwrap) -> None:
+def test_no_terminal_to_ask_on(start: Start, as_user: Sigwrap) -> None:
     del start
-    line = ("-p", str(wrapped.folder / "policy.yaml"), "--approvals", "tty", "--")
-    done = wrapped.run(*line, "sh", "-c", "./ok a; echo $?")
+    line = ("-p", str(as_user.folder / "policy.yaml"), "--approvals", "tty", "--")
+    done = as_user.run(*line, "sh", "-c", "./ok a; echo $?")
     assert done.stdout == b"126\n"
     assert b"nobody can be asked: there is no terminal" in done.stderr
-    assert _reasons(wrapped) == ["nobody"]
+    assert _reasons(as_user) == ["nobody"]
 
 
-def test_two_at_once_and_the_tree_goes_on(start: Start, wrapped: Sigwrap) -> None:
+def test_two_at_once_and_the_tree_goes_on(start: Start, as_user: Sigwrap) -> None:
     """Answered the other way around; what nobody asks about runs all the while."""
     text = "./ok 1 & ./ok 2 & while read line; do /bin/echo $line; done; wait"
     run = start("sh", "-c", text)
     ids = [run.question(), run.question()]
     requested = {
-        e.payload["what"]: e.payload["request_id"] for e in wrapped.events("approval_requested")
+        e.payload["what"]: e.payload["approval_id"] for e in as_user.events("approval_requested")
     }
     assert sorted(requested.values()) == sorted(ids)
     run.say(b"meanwhile\n")
@@ -142,17 +143,17 @@ def test_two_at_once_and_the_tree_goes_on(start: Start, wrapped: Sigwrap) -> Non
     run.out.until(rb"ok 1\n")
     assert run.end() == 0
     assert b"ok 2" not in run.out.seen
-    assert _reasons(wrapped) == ["denied", "granted"]
+    assert _reasons(as_user) == ["denied", "granted"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_the_asker_dies_while_it_waits(start: Start, wrapped: Sigwrap, number: int) -> None:
+def test_the_asker_dies_while_it_waits(start: Start, as_user: Sigwrap, number: int) -> None:
     run = start("sh", "-c", "./ok a & echo $!; wait; /bin/echo on; read line")
     asker = int(run.out.line())
     request_id = run.question()
     os.kill(asker, number)
     run.out.until(rb"on\n")
-    await_that(lambda: _reasons(wrapped) == ["withdrawn"])
+    await_that(lambda: _reasons(as_user) == ["withdrawn"])
     late = run.answer("approve", request_id)
     assert (late.returncode, b"too late" in late.stderr) == (REFUSED, True)
     run.say(b"\n")
@@ -160,18 +161,9 @@ def test_the_asker_dies_while_it_waits(start: Start, wrapped: Sigwrap, number: i
     assert b"ok a" not in run.out.seen
 
 
-def test_a_signal_that_the_asker_handles(start: Start, wrapped: Sigwrap) -> None:
+def test_a_signal_that_the_asker_handles(start: Start, as_user: Sigwrap, programs: Path) -> None:
     """It goes on waiting: nothing is asked twice, and the signal comes with the answer."""
-    text = """
-import os, signal
-signal.signal(signal.SIGUSR1, lambda *_: os.write(1, b"handled\\n"))
-print(os.getpid(), flush=True)
-try:
-    os.execv("./ok", ["ok", "a"])
-except OSError as error:
-    print(error.errno, flush=True)
-"""
-    run = start(*PYTHON, "-c", text)
+    run = start(*PYTHON, str(programs / "handles_a_signal.py"))
     asker = int(run.out.line())
     request_id = run.question()
     for _ in range(20):
@@ -179,47 +171,21 @@ except OSError as error:
     assert run.answer("deny", request_id).returncode == 0
     assert sorted([run.out.line(), run.out.line()]) == [b"%d" % errno.EACCES, b"handled"]
     assert run.end() == 0
-    assert len(wrapped.sealed_events("approval_requested")) == 1
-
-
-CHANGES_ITS_MIND = """
-import ctypes, mmap, os, sys
-shared = mmap.mmap(-1, 4096)
-at = ctypes.addressof(ctypes.c_char.from_buffer(shared))
-def put(path, word):
-    shared[0:256] = path.ljust(256, b"\\0")
-    shared[256:512] = word.ljust(256, b"\\0")
-put(b"./ok", b"harmless")
-what = sys.argv[1]
-child = os.fork()
-if child == 0:
-    words = (ctypes.c_void_p * 3)(at, at + 256, None)
-    execve = ctypes.CDLL(None).execve
-    execve.argtypes = [ctypes.c_void_p] * 3
-    execve(at, ctypes.addressof(words), None)
-    os._exit(9)
-input()
-if what == "path":
-    put(b"./bad", b"harmless")
-elif what == "argument":
-    put(b"./ok", b"harmful")
-elif what == "file":
-    os.rename("bad", "ok")
-print("changed", flush=True)
-print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-"""
+    assert len(as_user.sealed_events("approval_requested")) == 1
 
 
 @pytest.mark.parametrize("what", ["path", "argument", "file", "nothing"])
-def test_what_was_approved_is_what_runs(start: Start, wrapped: Sigwrap, what: str) -> None:
-    run = start(*PYTHON, "-c", CHANGES_ITS_MIND, what)
+def test_what_was_approved_is_what_runs(
+    start: Start, as_user: Sigwrap, what: str, programs: Path
+) -> None:
+    run = start(*PYTHON, str(programs / "changes_its_mind.py"), what)
     request_id = run.question()
     run.say(b"\n")
     run.out.until(rb"changed\n")
     assert run.answer("approve", request_id).returncode == 0
     ending = [run.out.line()] if what != "nothing" else [run.out.line(), run.out.line()]
     assert run.end() == 0
-    failures = wrapped.sealed_events("exec_verification_failed")
+    failures = as_user.sealed_events("exec_verification_failed")
     if what == "nothing":
         assert ending == [b"ok harmless", b"0"]
         assert not failures
@@ -228,36 +194,21 @@ def test_what_was_approved_is_what_runs(start: Start, wrapped: Sigwrap, what: st
         assert len(failures) == 1
 
 
-APPROVES_ITSELF = """
-import os, subprocess, sys
-how, line = sys.argv[1], [*sys.argv[2:], input()]
-if how == "child":
-    subprocess.run(line)
-elif os.fork() == 0:
-    os.setsid()
-    middle = os.getpid()
-    if os.fork() == 0:
-        while os.getppid() == middle:
-            os.sched_yield()
-        subprocess.run(line)
-    os._exit(0)
-input()
-"""
-
-
 @pytest.mark.parametrize("how", ["child", "orphan in a session of its own"])
 @pytest.mark.parametrize("what", ["approve", "deny"])
-def test_nobody_inside_answers(start: Start, wrapped: Sigwrap, how: str, what: str) -> None:
+def test_nobody_inside_answers(
+    start: Start, as_user: Sigwrap, how: str, what: str, programs: Path
+) -> None:
     """It is refused and logged, and the question stays open."""
-    line = (*PYTHON, "-c", APPROVES_ITSELF, how, UNDER_TEST, what)
+    line = (*PYTHON, str(programs / "approves_itself.py"), how, UNDER_TEST, what)
     run = start("sh", "-c", './ok a & exec "$@"', "sh", *line)
     run.say(run.question().encode() + b"\n")
     run.err.until(rb"refused: it is inside a supervised session")
-    (request,) = wrapped.events("approval_requested")
-    assert run.answer("approve", request.payload["request_id"]).returncode == 0
+    (request,) = as_user.events("approval_requested")
+    assert run.answer("approve", request.payload["approval_id"]).returncode == 0
     run.out.until(rb"ok a\n")
     run.say(b"\n")
     assert run.end() == 0
-    (event,) = wrapped.sealed_events("control_refused")
+    (event,) = as_user.sealed_events("control_refused")
     assert event.payload["inside_session"] is True
-    assert _reasons(wrapped) == ["granted"]
+    assert _reasons(as_user) == ["granted"]

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from harness import PATIENCE_S, PYTHON, Sigwrap
 
-from policies import policy
+from tests.support.harness import PYTHON, Sigwrap
+from tests.support.policies import policy
+from tests.support.waiting import PATIENCE_S
 
 ATTACK_S = os.environ.get("SIGWRAP_ATTACK_S", "0.5")
 WITHIN_S = PATIENCE_S + float(ATTACK_S)
@@ -53,82 +54,40 @@ def _attack(
 
 @pytest.mark.parametrize(("sharer", "what"), RACES)
 def test_memory_that_is_flipped_all_the_while(
-    wrapped: Sigwrap, compiled: Path, sharer: str, what: str
+    as_user: Sigwrap, compiled: Path, sharer: str, what: str
 ) -> None:
     """A denied program never runs one instruction: its first one would leave a mark."""
-    _place(compiled / "first", wrapped.folder, "ok", "bad")
-    ok, bad = str(wrapped.folder / "ok"), str(wrapped.folder / "bad")
+    _place(compiled / "first", as_user.folder, "ok", "bad")
+    ok, bad = str(as_user.folder / "ok"), str(as_user.folder / "bad")
     race = str(compiled / "race")
     line = [race, sharer, what, ATTACK_S, ok, bad]
-    said, counts = _attack(f"{sharer} {what}", wrapped, DENY_BAD, line)
+    said, counts = _attack(f"{sharer} {what}", as_user, DENY_BAD, line)
     assert counts["ran"] > 0 and counts["denied"] > 0
     assert len(said) == counts["ran"]
     assert {line.split()[0] for line in said} == {"ok"}
     assert not any(line.split()[1].startswith("denied") for line in said)
-    assert len(wrapped.sealed_events("exec_verification_failed")) == counts["killed"]
+    assert len(as_user.sealed_events("exec_verification_failed")) == counts["killed"]
 
 
-def test_an_allowed_program_that_nobody_may_read(wrapped: Sigwrap, compiled: Path) -> None:
+def test_an_allowed_program_that_nobody_may_read(as_user: Sigwrap, compiled: Path) -> None:
     """It can't be compared with what was judged; but the denied one that takes its place can."""
-    _place(compiled / "first", wrapped.folder, "ok", "bad")
-    (wrapped.folder / "ok").chmod(0o711)
-    ok, bad = str(wrapped.folder / "ok"), str(wrapped.folder / "bad")
+    _place(compiled / "first", as_user.folder, "ok", "bad")
+    (as_user.folder / "ok").chmod(0o711)
+    ok, bad = str(as_user.folder / "ok"), str(as_user.folder / "bad")
     line = [str(compiled / "race"), "thread", "path", ATTACK_S, ok, bad]
-    said, counts = _attack("unreadable", wrapped, DENY_BAD, line)
+    said, counts = _attack("unreadable", as_user, DENY_BAD, line)
     assert counts["ran"] > 0 and counts["denied"] > 0
     assert set(said) == {"ok allowed-word"}
-    assert len(wrapped.sealed_events("exec_verification_failed")) == counts["killed"]
-
-
-SWAP = """
-import os, shutil, sys, time
-swap, folder, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3])
-os.chdir(folder)
-def put(name):
-    if swap == "overwrite":
-        try:
-            with open(name, "rb") as source, open("program", "r+b") as program:
-                program.write(source.read())
-                program.truncate()
-        except OSError:  # it is being executed
-            pass
-        return
-    if swap == "symlink":
-        os.symlink(name, "next")
-    else:
-        shutil.copy(name, "next")
-    os.rename("next", "program")
-shutil.copy("good", "program")
-flipper = os.fork()
-if flipper == 0:
-    while True:
-        for name in ("bad", "good"):
-            put(name)
-            for _ in range(hash(time.monotonic()) % 2000): pass
-start = time.monotonic()
-count = {"ran": 0, "denied": 0, "failed": 0, "killed": 0}
-while (passed := time.monotonic() - start) < seconds or (not count["denied"] and passed < 20):
-    child = os.fork()
-    if child == 0:
-        try:
-            os.execv("program", ["program", "x"])
-        except PermissionError:
-            os._exit(100)
-        except OSError:
-            os._exit(101)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    end = {0: "ran", 100: "denied", 101: "failed", -9: "killed"}[status]
-    count[end] += 1
-os.kill(flipper, 9)
-print(*(f"{end} {number}" for end, number in count.items()), file=sys.stderr)
-"""
+    assert len(as_user.sealed_events("exec_verification_failed")) == counts["killed"]
 
 
 @pytest.mark.parametrize("swap", ["rename", "symlink", "overwrite"])
-def test_a_file_that_is_swapped_for_another(wrapped: Sigwrap, compiled: Path, swap: str) -> None:
+def test_a_file_that_is_swapped_for_another(
+    as_user: Sigwrap, compiled: Path, swap: str, programs: Path
+) -> None:
     """Another process puts the denied program under the allowed one's name, and back; or its
     content into the allowed one's file, where the rule pins that."""
-    folder = wrapped.folder
+    folder = as_user.folder
     _place(Path("/bin/true"), folder, "good")
     _place(compiled / "first", folder, "bad")
     digest = hashlib.sha256((folder / "bad").read_bytes()).hexdigest()
@@ -136,11 +95,11 @@ def test_a_file_that_is_swapped_for_another(wrapped: Sigwrap, compiled: Path, sw
   - {{name: no, commands: [bad], decision: deny}}
   - {{name: no-copy, commands: [program], sha256: ["{digest}"], decision: deny}}
 """
-    if wrapped.user is not None:
+    if as_user.user is not None:
         for name in ("good", "bad"):
-            os.chown(folder / name, wrapped.user, wrapped.user)
-    line = [*PYTHON, "-c", SWAP, swap, str(folder), ATTACK_S]
-    said, counts = _attack(swap, wrapped, rules, line)
+            os.chown(folder / name, as_user.user, as_user.user)
+    line = [*PYTHON, str(programs / "swap.py"), swap, str(folder), ATTACK_S]
+    said, counts = _attack(swap, as_user, rules, line)
     assert said == []
     assert counts["denied"] > 0
-    assert len(wrapped.sealed_events("exec_verification_failed")) == counts["killed"]
+    assert len(as_user.sealed_events("exec_verification_failed")) == counts["killed"]

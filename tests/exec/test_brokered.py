@@ -4,38 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness import PYTHON, Sigwrap, script
-
-from policies import policy
+from tests.support.harness import PYTHON, Sigwrap
+from tests.support.policies import policy
+from tests.support.programs import script
 
 BROKERED = """
   - {name: broker, commands: [gh], decision: redirect,
      redirect_to: {command: %(folder)s/real-gh, args: [], append_args: true, via: stub,
                    env: {GITHUB_TOKEN: "${SIGWRAP_HOST:THE_TOKEN}"}}}
 """
-LOOKER = """
-import os, subprocess, sys
-token = sys.argv[1][::-1]
-assert token not in str(os.environ)
-done = subprocess.run(["gh", "a b", "c"], capture_output=True, text=True)
-print(done.stdout, end="")
-found = 0
-for line in open("/proc/self/maps"):
-    span, mode = line.split()[:2]
-    if "r" in mode and "vvar" not in line and "vsyscall" not in line:
-        start, end = (int(word, 16) for word in span.split("-"))
-        with open("/proc/self/mem", "rb", 0) as memory:
-            memory.seek(start)
-            parts = memory.read(end - start).split(b"GITHUB_TOKEN=")
-            found += sum(part.startswith(b"t") for part in parts[1:])
-print("in memory", found, "exit", done.returncode)
-"""
 
 
-def test_it_has_what_the_agent_has_not(wrapped: Sigwrap) -> None:
+def test_it_has_what_the_agent_has_not(as_user: Sigwrap, programs: Path) -> None:
     """The token is nowhere in the agent's environment, memory or the log. The command takes
     nothing from the agent's environment, and its status is its own."""
-    folder = wrapped.folder
+    folder = as_user.folder
     token = "the-brokered-t0ken-value"
     text = (
         "#!/bin/sh\n"
@@ -48,51 +31,51 @@ def test_it_has_what_the_agent_has_not(wrapped: Sigwrap) -> None:
     name = policy(folder, BROKERED % {"folder": folder})
     path = f"PATH={folder}:/usr/bin:/bin"
     clean = ("env", "-u", "THE_TOKEN", "EVIL=1", "LD_BIND_NOW=1", path)
-    line = ("-p", name, "--", *clean, *PYTHON, "-c", LOOKER, token[::-1])
-    done = wrapped.run(*line, env={"THE_TOKEN": token})
+    line = ("-p", name, "--", *clean, *PYTHON, str(programs / "looks_for_a_token.py"), token[::-1])
+    done = as_user.run(*line, env={"THE_TOKEN": token})
     assert done.stderr == b""
     assert done.stdout.decode().splitlines() == [
         f"length {len(token)} evil . args a b,c",
         "0",
         "in memory 0 exit 42",
     ]
-    (event,) = wrapped.sealed_events("exec_redirected")
+    (event,) = as_user.sealed_events("exec_redirected")
     assert (event.payload["via"], event.payload["replacement_env"]) == ("stub", ["GITHUB_TOKEN"])
-    for file in wrapped.store.rglob("*"):
+    for file in as_user.store.rglob("*"):
         if file.is_file():
             assert token.encode() not in file.read_bytes()
 
 
-def test_a_value_that_the_host_lacks_is_a_denial(wrapped: Sigwrap) -> None:
-    script(wrapped.folder, "gh", "#!/bin/sh\necho original\n")
-    name = policy(wrapped.folder, BROKERED % {"folder": wrapped.folder})
-    done = wrapped.run("-p", name, "--", "sh", "-c", "./gh; echo $?")
+def test_a_value_that_the_host_lacks_is_a_denial(as_user: Sigwrap) -> None:
+    script(as_user.folder, "gh", "#!/bin/sh\necho original\n")
+    name = policy(as_user.folder, BROKERED % {"folder": as_user.folder})
+    done = as_user.run("-p", name, "--", "sh", "-c", "./gh; echo $?")
     assert done.stdout == b"126\n"
     assert b"no THE_TOKEN" in done.stderr
 
 
-def test_order_input_and_death_by_signal(wrapped: Sigwrap) -> None:
+def test_order_input_and_death_by_signal(as_user: Sigwrap) -> None:
     text = "#!/bin/sh\nfor i in 1 2 3; do echo out $i; echo err $i >&2; done; cat; kill -TERM $$\n"
-    script(wrapped.folder, "real-gh", text)
-    script(wrapped.folder, "gh", "#!/bin/sh\necho original\n")
-    rules = (BROKERED % {"folder": wrapped.folder}).replace("${SIGWRAP_HOST:THE_TOKEN}", "x")
-    line = ("-p", policy(wrapped.folder, rules), "--", "sh", "-c", "./gh 2>&1; echo status $?")
+    script(as_user.folder, "real-gh", text)
+    script(as_user.folder, "gh", "#!/bin/sh\necho original\n")
+    rules = (BROKERED % {"folder": as_user.folder}).replace("${SIGWRAP_HOST:THE_TOKEN}", "x")
+    line = ("-p", policy(as_user.folder, rules), "--", "sh", "-c", "./gh 2>&1; echo status $?")
     data = bytes(range(256)) * 4096
-    done = wrapped.run(*line, input=data)
+    done = as_user.run(*line, input=data)
     order = b"".join(b"out %d\nerr %d\n" % (i, i) for i in (1, 2, 3))
     assert done.stdout.startswith(order + data)
     assert done.stdout.endswith(b"status 143\n")
 
 
-def test_a_wrapper_does_its_part_first(wrapped: Sigwrap) -> None:
+def test_a_wrapper_does_its_part_first(as_user: Sigwrap) -> None:
     """What `env` wraps is replaced when it is executed; what ld.so maps, at once."""
     rules = """
   - {name: r, commands: [date], decision: redirect,
      redirect_to: {command: sh, args: ["-c", 'echo "$FROM_ENV $0"'], append_args: true}}
 """
-    name = policy(wrapped.folder, rules)
-    done = wrapped.run("-p", name, "--", "env", "FROM_ENV=kept", "date", "word")
+    name = policy(as_user.folder, rules)
+    done = as_user.run("-p", name, "--", "env", "FROM_ENV=kept", "date", "word")
     assert done.stdout == b"kept word\n"
     loader = str(next(Path("/lib64").glob("ld-linux-x86-64.so*")))
-    done = wrapped.run("-p", name, "--", loader, "/bin/date", "mapped", env={"FROM_ENV": "by"})
+    done = as_user.run("-p", name, "--", loader, "/bin/date", "mapped", env={"FROM_ENV": "by"})
     assert done.stdout == b"by mapped\n"

@@ -8,10 +8,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-from harness import PATIENCE_S, Sigwrap, reader, script
 
-from policies import policy
 from sigwrap.events import Event
+from tests.support.harness import Sigwrap
+from tests.support.policies import policy
+from tests.support.programs import script
+from tests.support.waiting import PATIENCE_S, reader
 
 WAYS = ["execve", "thread", "readonly", "spawn", "vfork", "execveat", "dirfd", "procfd", "devfd"]
 RULES = """
@@ -23,12 +25,12 @@ RULES = """
 
 
 @pytest.fixture
-def placed(wrapped: Sigwrap, compiled: Path) -> Sigwrap:
+def placed(as_user: Sigwrap, compiled: Path) -> Sigwrap:
     for name in ("good", "bad", "was", "marked"):
-        shutil.copy(compiled / "mark", wrapped.folder / name)
-        (wrapped.folder / name).chmod(0o755)
-    policy(wrapped.folder, RULES % {"folder": wrapped.folder})
-    return wrapped
+        shutil.copy(compiled / "mark", as_user.folder / name)
+        (as_user.folder / name).chmod(0o755)
+    policy(as_user.folder, RULES % {"folder": as_user.folder})
+    return as_user
 
 
 def _run(placed: Sigwrap, *words: str, **options: object) -> tuple[int, str, str]:
@@ -105,36 +107,36 @@ def test_a_full_descriptor_table(placed: Sigwrap, compiled: Path) -> None:
     assert event.payload["verified"] is True
 
 
-def test_arguments_and_environment_of_a_replacement(wrapped: Sigwrap) -> None:
+def test_arguments_and_environment_of_a_replacement(as_user: Sigwrap) -> None:
     rules = """
   - {name: r, commands: [date], decision: redirect,
      redirect_to: {command: sh, args: ["-c", 'echo "$0 $1 $2 $ADDED $KEPT $CHANGED"', "zero"],
                    append_args: true, env: {ADDED: new, CHANGED: "yes"}}}
 """
-    name = policy(wrapped.folder, rules)
+    name = policy(as_user.folder, rules)
     env = {"KEPT": "old", "CHANGED": "no"}
-    done = wrapped.run("-p", name, "--", "sh", "-c", "date a 'b c'; true", env=env)
+    done = as_user.run("-p", name, "--", "sh", "-c", "date a 'b c'; true", env=env)
     assert (done.stdout, done.stderr) == (b"zero a b c new old yes\n", b"")
 
 
-def test_a_replacement_that_is_missing(wrapped: Sigwrap) -> None:
+def test_a_replacement_that_is_missing(as_user: Sigwrap) -> None:
     rules = "\n  - {name: r, commands: [date], decision: redirect, redirect_to: {command: /nope}}\n"
-    done = wrapped.run("-p", policy(wrapped.folder, rules), "--", "sh", "-c", "date; echo $?")
+    done = as_user.run("-p", policy(as_user.folder, rules), "--", "sh", "-c", "date; echo $?")
     assert done.stdout == b"126\n"
     assert b"its replacement can't be run" in done.stderr
-    assert wrapped.sealed_events("exec_denied")
+    assert as_user.sealed_events("exec_denied")
 
 
-def test_what_is_not_there_is_no_event(wrapped: Sigwrap) -> None:
+def test_what_is_not_there_is_no_event(as_user: Sigwrap) -> None:
     text = "/nope/x; echo $?; ./nope; echo $?; /etc/passwd; echo $?; /etc; echo $?; /bin/sh/x"
-    done = wrapped.run("-p", policy(wrapped.folder, " []\n"), "--", "dash", "-c", text)
+    done = as_user.run("-p", policy(as_user.folder, " []\n"), "--", "dash", "-c", text)
     assert done.stdout == b"127\n127\n126\n126\n"
-    assert len(wrapped.sealed_events("exec_allowed")) == 1
+    assert len(as_user.sealed_events("exec_allowed")) == 1
 
 
-def test_a_denied_interpreter_stays_denied(wrapped: Sigwrap, compiled: Path) -> None:
+def test_a_denied_interpreter_stays_denied(as_user: Sigwrap, compiled: Path) -> None:
     """Through a script, a script's script, ld.so, env, a wrapper, and its content."""
-    folder = wrapped.folder
+    folder = as_user.folder
     bad = folder / "bad"
     shutil.copy(compiled / "mark", bad)
     digest = hashlib.sha256(bad.read_bytes()).hexdigest()
@@ -167,55 +169,55 @@ def test_a_denied_interpreter_stays_denied(wrapped: Sigwrap, compiled: Path) -> 
     ]
     text = "".join(f"{line} 2>&1 >/dev/null; echo $?\n" for line in lines)
     env = {"PATH": f"{folder}:/usr/bin:/bin", "MARK": str(folder / "marks")}
-    done = wrapped.run("-p", policy(folder, rules), "--", "sh", "-c", text, env=env)
+    done = as_user.run("-p", policy(folder, rules), "--", "sh", "-c", text, env=env)
     codes = [line for line in done.stdout.decode().splitlines() if line.isdigit()]
     assert codes == ["126"] * 9 + ["77", "77", "126"]
     assert not (folder / "marks").exists()
-    assert len(wrapped.sealed_events("exec_denied")) >= len(lines)
+    assert len(as_user.sealed_events("exec_denied")) >= len(lines)
 
 
-def test_an_approval_that_nobody_can_give(wrapped: Sigwrap) -> None:
+def test_an_approval_that_nobody_can_give(as_user: Sigwrap) -> None:
     rules = "\n  - {name: ask, commands: [date], decision: approve}\n"
-    line = ("-p", policy(wrapped.folder, rules), "--approvals", "deny", "--")
-    done = wrapped.run(*line, "sh", "-c", "date; echo $?")
+    line = ("-p", policy(as_user.folder, rules), "--approvals", "deny", "--")
+    done = as_user.run(*line, "sh", "-c", "date; echo $?")
     assert done.stdout == b"126\n"
     assert done.stderr.count(b"nobody can be asked") == 1
-    event = wrapped.sealed_events("exec_denied")[0]
+    event = as_user.sealed_events("exec_denied")[0]
     assert event.payload["rule_name"] == "ask"
 
 
-def test_secrets_are_not_written(wrapped: Sigwrap) -> None:
+def test_secrets_are_not_written(as_user: Sigwrap) -> None:
     secret = "s3cr3tV4lueThatStays"
     words = ("true", f"--token={secret}", "--password", secret, f"https://a:{secret}@host/")
-    script(wrapped.folder, "run", "#!/bin/sh\nenv API_TOKEN=" + " ".join((secret, *words)))
-    wrapped.run("-p", policy(wrapped.folder, " []\n"), "--", "./run")
-    wrapped.verify(ended=True)
-    for path in wrapped.store.rglob("*"):
+    script(as_user.folder, "run", "#!/bin/sh\nenv API_TOKEN=" + " ".join((secret, *words)))
+    as_user.run("-p", policy(as_user.folder, " []\n"), "--", "./run")
+    as_user.verify(ended=True)
+    for path in as_user.store.rglob("*"):
         if path.is_file() and not path.is_symlink():
             found = path.read_bytes().count(secret.encode())
             assert found == 0, path
 
 
-def test_limits(wrapped: Sigwrap) -> None:
+def test_limits(as_user: Sigwrap) -> None:
     """Deeper than max_depth nothing is executed."""
-    name = policy(wrapped.folder, " []\n", "limits: {max_depth: 2}")
-    script(wrapped.folder, "down", "#!/bin/sh\necho $1\n./down $(($1 + 1)); true\n")
-    done = wrapped.run("-p", name, "--", "./down", "0")
+    name = policy(as_user.folder, " []\n", "limits: {max_depth: 2}")
+    script(as_user.folder, "down", "#!/bin/sh\necho $1\n./down $(($1 + 1)); true\n")
+    done = as_user.run("-p", name, "--", "./down", "0")
     assert done.stdout == b"0\n1\n2\n"
     assert b"max_depth" in done.stderr
-    (event,) = wrapped.sealed_events("exec_denied")
+    (event,) = as_user.sealed_events("exec_denied")
     assert (event.payload["rule_name"], event.payload["depth"]) == ("limits.max_depth", 3)
 
 
 @pytest.mark.parametrize(("limit", "denied"), [("max_children: 3", 4), ("max_processes: 5", 3)])
-def test_limits_on_how_many(wrapped: Sigwrap, limit: str, denied: int) -> None:
+def test_limits_on_how_many(as_user: Sigwrap, limit: str, denied: int) -> None:
     """Seven at once, beside the shell that starts them; what is over the limit is not executed."""
-    name = policy(wrapped.folder, " []\n", f"limits: {{{limit}}}")
+    name = policy(as_user.folder, " []\n", f"limits: {{{limit}}}")
     text = "for i in 1 2 3 4 5 6 7; do /bin/sh -c 'read line' <&3 & done 3<&0; wait"
-    process = wrapped.start("-p", name, "--", "sh", "-c", text)
+    process = as_user.start("-p", name, "--", "sh", "-c", text)
     refused = reader(process.stderr)
     for _ in range(denied):
         refused.until(rb"sigwrap: sh: max_\w+: \d processes are over 5|children are over 3")
     process.stdin.close()
     assert process.wait(PATIENCE_S) == 0
-    assert len(wrapped.sealed_events("exec_denied")) == denied
+    assert len(as_user.sealed_events("exec_denied")) == denied

@@ -10,12 +10,16 @@ import shutil
 import signal
 import sys
 import time
+from pathlib import Path
 
 import pytest
-from harness import PATIENCE_S, PYTHON, Sigwrap, await_state, script, tree
 
-from policies import policy
 from sigwrap.linux import procfs
+from tests.support.harness import PYTHON, Sigwrap
+from tests.support.policies import policy
+from tests.support.processes import tree
+from tests.support.programs import script
+from tests.support.waiting import PATIENCE_S, await_state
 
 TRANSFER_MB = int(os.environ.get("SIGWRAP_TRANSFER_MB", "1"))
 TRANSFER_S = PATIENCE_S + TRANSFER_MB / 20
@@ -23,9 +27,9 @@ BLOCK = bytes(range(256)) * 4096  # 1 MiB, every byte value
 
 
 @pytest.fixture(params=["exec", "stub"])
-def standing_in(wrapped: Sigwrap, request: pytest.FixtureRequest) -> Sigwrap:
+def standing_in(as_user: Sigwrap, request: pytest.FixtureRequest) -> Sigwrap:
     """`tool` becomes `replacement`, `more` becomes `less`, and so on; arguments are kept."""
-    folder = wrapped.folder
+    folder = as_user.folder
     script(folder, "tool", "#!/bin/sh\necho the original\n")
     script(folder, "replacement", '#!/bin/sh\neval "$1"\n')
     rules = "".join(
@@ -35,8 +39,8 @@ def standing_in(wrapped: Sigwrap, request: pytest.FixtureRequest) -> Sigwrap:
         for name, command in {"tool": f"{folder}/replacement", "more": "less"}.items()
     )
     policy(folder, rules + "\n")
-    wrapped.policy = str(folder / "policy.yaml")
-    return wrapped
+    as_user.policy = str(folder / "policy.yaml")
+    return as_user
 
 
 @pytest.mark.parametrize("status", [0, 1, 42, 126, 127, 255])
@@ -47,27 +51,14 @@ def test_its_status(standing_in: Sigwrap, status: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["TERM", "KILL", "INT", "SEGV", "USR1"])
-def test_its_death_by_a_signal(standing_in: Sigwrap, name: str) -> None:
-    text = f"""
-import os, resource, subprocess
-resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-print(subprocess.run(["./tool", "kill -{name} $$"]).returncode)
-"""
-    done = standing_in.run("--", *PYTHON, "-c", text)
+def test_its_death_by_a_signal(standing_in: Sigwrap, name: str, programs: Path) -> None:
+    done = standing_in.run("--", *PYTHON, str(programs / "dies_of.py"), name)
     assert done.stdout == b"%d\n" % -signal.Signals[f"SIG{name}"]
 
 
-def test_a_signal_to_it(standing_in: Sigwrap) -> None:
+def test_a_signal_to_it(standing_in: Sigwrap, programs: Path) -> None:
     """By the id that its parent knows it by."""
-    text = """
-import subprocess
-tool = "trap 'echo told; exit 5' TERM; echo ready; while :; do sleep 0.01; done"
-process = subprocess.Popen(["./tool", tool], stdout=subprocess.PIPE, text=True)
-assert process.stdout.readline() == "ready\\n"
-process.terminate()
-print(process.stdout.read().strip(), process.wait())
-"""
-    assert standing_in.run("--", *PYTHON, "-c", text).stdout == b"told 5\n"
+    assert standing_in.run("--", *PYTHON, str(programs / "terminates_it.py")).stdout == b"told 5\n"
 
 
 def test_the_order_of_its_lines(standing_in: Sigwrap) -> None:
@@ -84,8 +75,7 @@ def test_its_streams_are_apart(standing_in: Sigwrap) -> None:
 def test_the_end_of_its_input(standing_in: Sigwrap) -> None:
     """It comes when the writer closes, and not before."""
     process = standing_in.start("--", "./tool", "cat; echo over")
-    process.stdin.write(b"first\n")
-    process.stdin.flush()
+    process.say(b"first\n")
     assert process.stdout.readline() == b"first\n"
     process.stdin.close()
     assert process.stdout.read() == b"over\n"
@@ -98,18 +88,12 @@ def test_a_reader_that_leaves(standing_in: Sigwrap) -> None:
     assert done.stdout == b"y\n141\n"
 
 
-WRITE = (
-    f"import sys\nfor _ in range({TRANSFER_MB}): sys.stdout.buffer.write(bytes(range(256)) * 4096)"
-)
-
-
 @pytest.mark.parametrize("direction", ["out", "in"])
-def test_many_bytes(standing_in: Sigwrap, direction: str) -> None:
+def test_many_bytes(standing_in: Sigwrap, direction: str, programs: Path) -> None:
     digest = hashlib.sha256()
     for _ in range(TRANSFER_MB):
         digest.update(BLOCK)
-    (standing_in.folder / "write.py").write_text(WRITE)
-    write = f"{' '.join(PYTHON)} {standing_in.folder}/write.py"
+    write = f"{' '.join(PYTHON)} {programs}/write.py {TRANSFER_MB}"
     text, native = {
         "out": (f"./tool '{write}' | sha256sum", f"{write} | sha256sum"),
         "in": (f"{write} | ./tool sha256sum", f"{write} | sha256sum"),
@@ -159,30 +143,9 @@ def test_a_pager_keeps_the_terminal(standing_in: Sigwrap) -> None:
     assert len(standing_in.sealed_events("exec_redirected")) == 1
 
 
-EDIT = """
-import os, select, signal, tty
-resized, tell = os.pipe()
-os.set_blocking(tell, False)
-signal.set_wakeup_fd(tell)
-signal.signal(signal.SIGWINCH, lambda *_: None)
-tty.setraw(0)
-while True:
-    columns, rows = os.get_terminal_size()
-    os.write(1, f"size-{rows}x{columns}.".encode())
-    if 0 in select.select([0, resized], [], [])[0]:
-        key = os.read(0, 1)
-        os.write(1, b"key-%d." % ord(key))
-        if key == b"q":
-            break
-    else:
-        os.read(resized, 1)
-"""
-
-
-def test_a_full_screen_program(standing_in: Sigwrap) -> None:
+def test_a_full_screen_program(standing_in: Sigwrap, programs: Path) -> None:
     """Every key is its own, Ctrl+C and Ctrl+Z too, and it hears of every size."""
-    (standing_in.folder / "edit.py").write_text(EDIT)
-    tool = f"exec {' '.join(PYTHON)} {standing_in.folder}/edit.py"
+    tool = f"exec {' '.join(PYTHON)} {programs}/edit.py"
     terminal = standing_in.on_terminal("--no-report", "--", "./tool", tool)
     terminal.output.until(rb"size-\d+x\d+\.")
     for rows, columns in ((20, 60), (31, 77)):

@@ -6,10 +6,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from backstop import Backstop
-from harness import IS_BINARY, PATIENCE_S, PYTHON, Sigwrap, await_end, await_that, reader, script
 
-from policies import policy
+from tests.support.backstop import Backstop
+from tests.support.harness import IS_BINARY, PYTHON, Sigwrap
+from tests.support.policies import policy
+from tests.support.waiting import PATIENCE_S, await_end, await_that, reader
 
 INTERRUPTED = 130
 BOMB_S = "2"
@@ -40,7 +41,8 @@ def refusals(sigwrap: Sigwrap, limit: str) -> int:
     payload = first.payload
     assert (payload["limit"], payload["effect"]) == (limit, "refused")
     assert "count" not in payload and len(further) <= 1
-    return 1 + sum(event.payload["count"] for event in further)
+    more: int = sum(event.payload["count"] for event in further)
+    return 1 + more
 
 
 # Bombs
@@ -48,75 +50,75 @@ def refusals(sigwrap: Sigwrap, limit: str) -> int:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_bomb_is_held_at_the_limit(
-    wrapped: Sigwrap, backstop: Backstop, compiled: Path, way: str
+    as_user: Sigwrap, backstop: Backstop, compiled: Path, way: str
 ) -> None:
     births = str(compiled / "births")
-    process = start(wrapped, backstop, "max_processes: 12", births, "bomb", way, "stays", BOMB_S)
+    process = start(as_user, backstop, "max_processes: 12", births, "bomb", way, "stays", BOMB_S)
     status, out, err = ended(process)
     assert (status, out.split()) == (0, [b"begun", b"12"])
     assert err.splitlines() == [b"sigwrap: births: no new process: max_processes is 12"]
     assert backstop.most_so_far() <= 12 + OWN
-    assert refusals(wrapped, "max_processes") > 1
-    assert wrapped.alive() == []
+    assert refusals(as_user, "max_processes") > 1
+    assert as_user.alive() == []
 
 
 def test_who_waits_to_be_reaped_takes_up_room(
-    wrapped: Sigwrap, backstop: Backstop, compiled: Path
+    as_user: Sigwrap, backstop: Backstop, compiled: Path
 ) -> None:
     births = str(compiled / "births")
-    process = start(wrapped, backstop, "max_processes: 12", births, "bomb", "fork", "ends", "1")
+    process = start(as_user, backstop, "max_processes: 12", births, "bomb", "fork", "ends", "1")
     assert ended(process)[1].split() == [b"begun", b"12"]
-    refusals(wrapped, "max_processes")
+    refusals(as_user, "max_processes")
 
 
-def test_clone3_is_not_there(wrapped: Sigwrap, backstop: Backstop, compiled: Path) -> None:
+def test_clone3_is_not_there(as_user: Sigwrap, backstop: Backstop, compiled: Path) -> None:
     """Its flags could be changed behind the filter's back."""
     for way in ("clone3", "clone3-32"):
         line = (str(compiled / "births"), "fill", way, "1")
-        process = start(wrapped, backstop, "max_processes: 12", *line)
+        process = start(as_user, backstop, "max_processes: 12", *line)
         assert ended(process)[:2] == (0, b"0 ENOSYS\n")
 
 
-def test_a_shells_bomb(wrapped: Sigwrap, backstop: Backstop) -> None:
+def test_a_shells_bomb(as_user: Sigwrap, backstop: Backstop) -> None:
     """A shell that may not fork tries again, and waits longer each time: it is interrupted."""
     text = "f() { [ $SECONDS -lt 8 ] || exit; f | f & }; f; wait"
-    process = start(wrapped, backstop, "max_processes: 12", "bash", "-c", text)
+    process = start(as_user, backstop, "max_processes: 12", "bash", "-c", text)
     assert b"no new process: max_processes is 12" in reader(process.stderr).until(rb"sigwrap.*\n")
     process.terminate()
     process.wait(PATIENCE_S)
     assert process.returncode == INTERRUPTED
     assert backstop.most_so_far() <= 12 + OWN
-    refusals(wrapped, "max_processes")
-    assert wrapped.alive() == []
+    refusals(as_user, "max_processes")
+    assert as_user.alive() == []
 
 
 def test_the_key_ends_a_bomb_that_does_not_want_to_end(
-    wrapped: Sigwrap, backstop: Backstop, compiled: Path
+    as_user: Sigwrap, backstop: Backstop, compiled: Path
 ) -> None:
     births = str(compiled / "births")
     words = (births, "bomb", "fork", "stays", "10", "deaf")
-    line = wrapped.line("--policy", limited(wrapped, "max_processes: 12"), "--", *words)
-    terminal = wrapped.terminal_for([*backstop.words, *wrapped.as_user(), *line])
+    line = as_user.line("--policy", limited(as_user, "max_processes: 12"), "--", *words)
+    terminal = as_user.terminal_for([*backstop.words, *as_user.as_user(), *line])
     terminal.output.until(rb"begun")
-    await_that(lambda: bool(wrapped.events("limit_exceeded")))
+    await_that(lambda: bool(as_user.events("limit_exceeded")))
     terminal.press("C")
-    await_that(lambda: bool(wrapped.events("interrupt_received")))
+    await_that(lambda: bool(as_user.events("interrupt_received")))
     terminal.press("C")
     assert terminal.await_status() == INTERRUPTED
     await_end(terminal.pid)
-    assert wrapped.alive() == []
-    refusals(wrapped, "max_processes")
+    assert as_user.alive() == []
+    refusals(as_user, "max_processes")
 
 
-def test_a_relay_is_held_and_ended(wrapped: Sigwrap, backstop: Backstop, compiled: Path) -> None:
+def test_a_relay_is_held_and_ended(as_user: Sigwrap, backstop: Backstop, compiled: Path) -> None:
     """Each makes one and ends: nobody is there for long."""
     line = (str(compiled / "births"), "churn", "4")
-    process = start(wrapped, backstop, "max_processes: 12", *line, grace="0.2")
+    process = start(as_user, backstop, "max_processes: 12", *line, grace="0.2")
     assert reader(process.stdout).line() == b"begun"
     process.terminate()
     assert process.wait(PATIENCE_S) == INTERRUPTED
     assert backstop.most_so_far() <= 12 + OWN
-    assert wrapped.alive() == []
+    assert as_user.alive() == []
 
 
 # The other limits
@@ -124,74 +126,64 @@ def test_a_relay_is_held_and_ended(wrapped: Sigwrap, backstop: Backstop, compile
 
 @pytest.mark.parametrize("way", ["fork", "clone", "fork32", "clone32"])
 def test_a_process_has_no_more_children_than_it_may(
-    wrapped: Sigwrap, backstop: Backstop, compiled: Path, way: str
+    as_user: Sigwrap, backstop: Backstop, compiled: Path, way: str
 ) -> None:
     line = (str(compiled / "births"), "fill", way, "20")
-    status, out, _ = ended(start(wrapped, backstop, "max_children: 7", *line))
+    status, out, _ = ended(start(as_user, backstop, "max_children: 7", *line))
     assert (status, out) == (0, b"7 EAGAIN\n")
-    assert refusals(wrapped, "max_children") == 1
+    assert refusals(as_user, "max_children") == 1
 
 
 def test_each_limit_that_was_reached_is_an_event(
-    wrapped: Sigwrap, backstop: Backstop, compiled: Path
+    as_user: Sigwrap, backstop: Backstop, compiled: Path
 ) -> None:
     births = str(compiled / "births")
     text = f"{births} fill fork 20 </dev/null; exec {births} bomb fork stays 1"
     status, out, _ = ended(
-        start(wrapped, backstop, "max_processes: 30, max_children: 7", "sh", "-c", text)
+        start(as_user, backstop, "max_processes: 30, max_children: 7", "sh", "-c", text)
     )
     assert (status, out.split()) == (0, [b"7", b"EAGAIN", b"begun", b"30"])
-    found = wrapped.sealed_events("limit_exceeded")
+    found = as_user.sealed_events("limit_exceeded")
     first = [event.payload["limit"] for event in found if "count" not in event.payload]
     assert first == ["max_children", "max_processes"]
     assert len(found) <= 4
 
 
-def test_who_is_too_deep_makes_nobody(wrapped: Sigwrap, backstop: Backstop, compiled: Path) -> None:
+def test_who_is_too_deep_makes_nobody(as_user: Sigwrap, backstop: Backstop, compiled: Path) -> None:
     line = (str(compiled / "births"), "descend", "fork", "stays", "6")
-    ended(start(wrapped, backstop, "max_depth: 6", *line))
-    depths = [event.payload["depth"] for event in wrapped.sealed_events("exec_denied")]
+    ended(start(as_user, backstop, "max_depth: 6", *line))
+    depths = [event.payload["depth"] for event in as_user.sealed_events("exec_denied")]
     assert depths in ([], [8])
-    assert all(event.payload["depth"] == 7 for event in wrapped.events("limit_exceeded"))
+    assert all(event.payload["depth"] == 7 for event in as_user.events("limit_exceeded"))
 
 
 # What people do
 
 
-def test_threads_are_not_counted(wrapped: Sigwrap, backstop: Backstop, compiled: Path) -> None:
+def test_threads_are_not_counted(as_user: Sigwrap, backstop: Backstop, compiled: Path) -> None:
     line = (str(compiled / "births"), "threads", "50")
     limits = "max_processes: 3, max_children: 3"
-    assert ended(start(wrapped, backstop, limits, *line))[:2] == (0, b"50\n")
-    assert wrapped.sealed_events("limit_exceeded") == []
+    assert ended(start(as_user, backstop, limits, *line))[:2] == (0, b"50\n")
+    assert as_user.sealed_events("limit_exceeded") == []
 
 
-def test_posix_spawn_and_vfork(wrapped: Sigwrap, backstop: Backstop, compiled: Path) -> None:
+def test_posix_spawn_and_vfork(as_user: Sigwrap, backstop: Backstop, compiled: Path) -> None:
     """One at a time, so one more than COMMAND is enough."""
     line = (str(compiled / "births"), "spawn", "100")
     limits = "max_processes: 2, max_children: 1"
-    assert ended(start(wrapped, backstop, limits, *line))[:2] == (0, b"200\n")
-    assert wrapped.sealed_events("limit_exceeded") == []
+    assert ended(start(as_user, backstop, limits, *line))[:2] == (0, b"200\n")
+    assert as_user.sealed_events("limit_exceeded") == []
 
 
-def test_a_parallel_make_and_pools_of_workers(wrapped: Sigwrap, backstop: Backstop) -> None:
+def test_a_parallel_make_and_pools_of_workers(
+    as_user: Sigwrap, backstop: Backstop, programs: Path
+) -> None:
     lines = ["SHELL = bash", "all: " + " ".join(f"t{n}" for n in range(60))]
     recipe = "@x=$$(echo $@ | tr t u); (echo $$x; (true)) > $@; bash -c 'cat $@' >/dev/null"
     lines += [f"t{n}:\n\t{recipe}" for n in range(60)]
-    (wrapped.folder / "Makefile").write_text("\n".join(lines) + "\n")
-    script(
-        wrapped.folder,
-        "workers.py",
-        "import multiprocessing as m, subprocess\n"
-        "def square(n): return n * n\n"
-        "if __name__ == '__main__':\n"
-        "    for kind in ('fork', 'spawn', 'forkserver'):\n"
-        "        with m.get_context(kind).Pool(4) as pool:\n"
-        "            assert sum(pool.map(square, range(100))) == 328350\n"
-        "    for _ in range(50):\n"
-        "        assert subprocess.run(['echo', 'x'], capture_output=True).stdout == b'x\\n'\n",
-    )
-    text = f"make -j8 all && {PYTHON[0]} workers.py && echo done"
+    (as_user.folder / "Makefile").write_text("\n".join(lines) + "\n")
+    text = f"make -j8 all && {PYTHON[0]} {programs}/workers.py && echo done"
     limits = "max_processes: 80, max_children: 20, max_depth: 12"
-    status, out, err = ended(start(wrapped, backstop, limits, "bash", "-c", text))
+    status, out, err = ended(start(as_user, backstop, limits, "bash", "-c", text))
     assert (status, out.split()[-1:]) == (0, [b"done"]), err
-    assert wrapped.sealed_events("limit_exceeded", "exec_denied") == []
+    assert as_user.sealed_events("limit_exceeded", "exec_denied") == []

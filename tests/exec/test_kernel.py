@@ -7,9 +7,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from harness import PYTHON, Sigwrap, script
 
-from policies import policy
+from tests.support.harness import PYTHON, Sigwrap
+from tests.support.policies import policy
+from tests.support.programs import script
 
 ALLOW = " []\n"
 
@@ -23,140 +24,120 @@ ALLOW = " []\n"
         ("execve", errno.ENOEXEC),
     ],
 )
-def test_what_the_kernel_refuses(wrapped: Sigwrap, compiled: Path, way: str, error: int) -> None:
+def test_what_the_kernel_refuses(as_user: Sigwrap, compiled: Path, way: str, error: int) -> None:
     """The caller lives on with the kernel's errno, and is not held any more."""
-    program = wrapped.folder / "program"
+    program = as_user.folder / "program"
     if way == "execve":
         program.write_text("neither a script nor a program")
     else:
         shutil.copy(compiled / "mark", program)
     program.chmod(0o777)
     text = f"{compiled}/call {way} {program}; echo $?; true; /bin/echo after"
-    done = wrapped.run("-p", policy(wrapped.folder, ALLOW), "--", "sh", "-c", text)
+    done = as_user.run("-p", policy(as_user.folder, ALLOW), "--", "sh", "-c", text)
     assert done.stdout.decode() == f"errno {error}\n77\nafter\n"
     assert done.stderr == b""
-    wrapped.verify(ended=True)
+    as_user.verify(ended=True)
 
 
-def test_a_replacement_that_the_kernel_refuses(wrapped: Sigwrap, compiled: Path) -> None:
+def test_a_replacement_that_the_kernel_refuses(as_user: Sigwrap, compiled: Path) -> None:
     """The caller gets EACCES, its registers are its own, and it can exec something else."""
-    broken = wrapped.folder / "broken"
+    broken = as_user.folder / "broken"
     broken.write_text("neither a script nor a program")
     broken.chmod(0o755)
     rules = f"""
   - {{name: r, commands: [was], decision: redirect, redirect_to: {{command: {broken}}}}}
 """
-    shutil.copy(compiled / "mark", wrapped.folder / "was")
+    shutil.copy(compiled / "mark", as_user.folder / "was")
     text = f"{compiled}/call execve ./was; echo $?; /bin/echo after"
-    done = wrapped.run("-p", policy(wrapped.folder, rules), "--", "sh", "-c", text)
+    done = as_user.run("-p", policy(as_user.folder, rules), "--", "sh", "-c", text)
     assert done.stdout.decode() == f"errno {errno.EACCES}\n77\nafter\n"
 
 
-FIRST_LINES = """
-import os, subprocess
-lines = [b"/bin/echo A" + b"x" * 300, b"/bin/echo AA", b"/bin/echo", b"/bin/echo\\0abc def\\n",
-         b"/bin/echo abc\\0def\\n", b"  /bin/echo   a b  c \\t \\n", b"/bin/echo hi\\r\\n", b"\\n",
-         *(b" " * (size - 9) + b"/bin/echo" + end
-           for size in (252, 253, 254, 255) for end in (b"\\n", b" \\n", b""))]
-for number, line in enumerate(lines):
-    with open("script", "wb") as file:
-        file.write(b"#!" + line)
-    os.chmod("script", 0o755)
-    try:
-        done = subprocess.run(["./script", "word"], capture_output=True)
-        print(number, done.returncode, done.stdout)
-    except OSError as error:
-        print(number, error.errno)
-"""
-
-
-def test_first_lines_are_read_as_the_kernel_reads_them(wrapped: Sigwrap) -> None:
+def test_first_lines_are_read_as_the_kernel_reads_them(as_user: Sigwrap, programs: Path) -> None:
     """Else a script would be killed for having loaded what nobody expected."""
-    native = wrapped.native(*PYTHON, "-c", FIRST_LINES)
-    line = ("-p", policy(wrapped.folder, ALLOW), "--", *PYTHON, "-c", FIRST_LINES)
-    assert wrapped.run(*line).stdout == native.stdout
+    native = as_user.native(*PYTHON, str(programs / "first_lines.py"))
+    line = ("-p", policy(as_user.folder, ALLOW), "--", *PYTHON, str(programs / "first_lines.py"))
+    assert as_user.run(*line).stdout == native.stdout
     assert native.stdout.count(b"\n") == 20
 
 
-def test_all_threads_exec_at_once(wrapped: Sigwrap, compiled: Path) -> None:
+def test_all_threads_exec_at_once(as_user: Sigwrap, compiled: Path) -> None:
     """One wins, the others die; no thread's exec can make the supervisor wait for another."""
     line = (str(compiled / "threads"), "/bin/true", "60")
-    done = wrapped.run("-p", policy(wrapped.folder, ALLOW), "--", *line)
+    done = as_user.run("-p", policy(as_user.folder, ALLOW), "--", *line)
     assert (done.returncode, done.stdout) == (0, b"60\n")
-    assert not wrapped.sealed_events("exec_verification_failed")
+    assert not as_user.sealed_events("exec_verification_failed")
 
 
 @pytest.mark.parametrize("redirected", [False, True], ids=["verified", "redirected"])
-def test_signals_while_it_execs(wrapped: Sigwrap, compiled: Path, redirected: bool) -> None:
+def test_signals_while_it_execs(as_user: Sigwrap, compiled: Path, redirected: bool) -> None:
     """Handled, ignored, stopping and continuing ones: none is lost, no exec goes astray."""
-    script(wrapped.folder, "broken", "neither a script nor a program")
-    shutil.copy(compiled / "mark", wrapped.folder / "was")
+    script(as_user.folder, "broken", "neither a script nor a program")
+    shutil.copy(compiled / "mark", as_user.folder / "was")
     rules = "\n  - {name: r, commands: [was], decision: redirect, redirect_to: {command: 'true'}}\n"
-    program = str(wrapped.folder / "was") if redirected else "/bin/true"
-    line = (str(compiled / "storm"), program, str(wrapped.folder / "broken"), "40")
-    done = wrapped.run("-p", policy(wrapped.folder, rules), "--", *line)
+    program = str(as_user.folder / "was") if redirected else "/bin/true"
+    line = (str(compiled / "storm"), program, str(as_user.folder / "broken"), "40")
+    done = as_user.run("-p", policy(as_user.folder, rules), "--", *line)
     assert (done.returncode, done.stdout) == (0, b"right 40 wrong 0\n"), done
-    assert not wrapped.sealed_events("exec_verification_failed")
+    assert not as_user.sealed_events("exec_verification_failed")
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
-def test_a_program_under_strace(wrapped: Sigwrap) -> None:
+def test_a_program_under_strace(as_user: Sigwrap) -> None:
     """It can't be verified, and the event says so."""
     line = ("strace", "-f", "-o", "trace", "sh", "-c", "/bin/echo traced; true")
-    done = wrapped.run("-p", policy(wrapped.folder, ALLOW), "--", *line)
+    done = as_user.run("-p", policy(as_user.folder, ALLOW), "--", *line)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"traced\n", b"")
-    assert "execve" in (wrapped.folder / "trace").read_text()
-    events = {e.payload["argv"][0]: e.payload for e in wrapped.sealed_events("exec_allowed")}
+    assert "execve" in (as_user.folder / "trace").read_text()
+    events = {e.payload["argv"][0]: e.payload for e in as_user.sealed_events("exec_allowed")}
     assert (events["strace"]["traced"], events["strace"]["verified"]) == (False, True)
     assert (events["/bin/echo"]["traced"], events["/bin/echo"]["verified"]) == (True, False)
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
-def test_a_policy_that_denies_what_cannot_be_verified(wrapped: Sigwrap) -> None:
+def test_a_policy_that_denies_what_cannot_be_verified(as_user: Sigwrap) -> None:
     rules = "\n  - {name: traced, commands: ['*'], traced: true, decision: deny}\n"
     line = ("strace", "-o", "trace", "/bin/echo", "x")
-    done = wrapped.run("-p", policy(wrapped.folder, rules), "--", *line)
+    done = as_user.run("-p", policy(as_user.folder, rules), "--", *line)
     assert done.stdout == b""
-    (event,) = wrapped.sealed_events("exec_denied")
+    (event,) = as_user.sealed_events("exec_denied")
     assert event.payload["rule_name"] == "traced"
 
 
 @pytest.mark.skipif(shutil.which("gdb") is None, reason="needs gdb")
-def test_a_program_under_gdb(wrapped: Sigwrap) -> None:
+def test_a_program_under_gdb(as_user: Sigwrap) -> None:
     commands = ("-ex", "run", "-ex", "quit")
     line = ("gdb", "-nx", "-batch", *commands, "--args", "/bin/echo", "debugged")
-    done = wrapped.run("-p", policy(wrapped.folder, ALLOW), "--", *line)
+    done = as_user.run("-p", policy(as_user.folder, ALLOW), "--", *line)
     assert b"debugged" in done.stdout
 
 
-def test_another_root(wrapped: Sigwrap, compiled: Path) -> None:
+def test_another_root(as_user: Sigwrap, compiled: Path, programs: Path) -> None:
     """A path is looked up from the caller's root, not from ours."""
-    if wrapped.user is not None:
+    if as_user.user is not None:
         pytest.skip("chroot needs root")
-    jail = wrapped.folder / "jail"
+    jail = as_user.folder / "jail"
     (jail / "bin").mkdir(parents=True)
     shutil.copy("/bin/busybox" if Path("/bin/busybox").exists() else compiled / "mark", jail / "x")
     shutil.copy(compiled / "mark", jail / "bin" / "bad")
     (jail / "bin" / "link").symlink_to("/bin/bad")
-    text = """
-import os, sys
-os.chroot(sys.argv[1]); os.chdir("/")
-for path in ("/bin/bad", "bin/../../bin/link", "/bin/sh"):
-    try:
-        os.execv(path, ["x"])
-    except OSError as error:
-        print(error.errno, flush=True)
-"""
     rules = f"\n  - {{name: no, commands: ['{jail}/bin/bad'], decision: deny}}\n"
-    line = ("-p", policy(wrapped.folder, rules), "--", *PYTHON, "-c", text, str(jail))
-    done = wrapped.run(*line)
+    line = (
+        "-p",
+        policy(as_user.folder, rules),
+        "--",
+        *PYTHON,
+        str(programs / "in_a_jail.py"),
+        str(jail),
+    )
+    done = as_user.run(*line)
     assert done.stdout == b"13\n13\n2\n"
 
 
-def test_a_caller_that_dies_while_it_waits_for_an_answer(wrapped: Sigwrap) -> None:
+def test_a_caller_that_dies_while_it_waits_for_an_answer(as_user: Sigwrap) -> None:
     rules = "\n  - {name: ask, commands: [date], decision: approve}\n"
     text = "date & sleep 0.3; kill -9 $!; wait; echo over"
-    line = ("-p", policy(wrapped.folder, rules), "--approvals", "control", "--")
-    done = wrapped.run(*line, "sh", "-c", text)
+    line = ("-p", policy(as_user.folder, rules), "--approvals", "control", "--")
+    done = as_user.run(*line, "sh", "-c", text)
     assert b"over\n" in done.stdout
-    assert not wrapped.sealed_events("exec_allowed")[2:]
+    assert not as_user.sealed_events("exec_allowed")[2:]

@@ -8,9 +8,10 @@ import shlex
 from pathlib import Path
 
 import pytest
-from harness import PATIENCE_S, PYTHON, REFUSED, Sigwrap, reader
 
-from policies import policy
+from tests.support.harness import PYTHON, REFUSED, Sigwrap
+from tests.support.policies import policy
+from tests.support.waiting import PATIENCE_S, reader
 
 WAYS = ["execve", "thread", "readonly", "spawn", "vfork", "execveat", "dirfd", "procfd", "devfd"]
 FEW_OF_OUR_OWN = 48
@@ -18,17 +19,17 @@ ORIGINAL_SAYS = "only-ls-would-say-this"
 
 
 @pytest.fixture(params=["exec", "stub"])
-def redirecting(wrapped: Sigwrap, compiled: Path, request: pytest.FixtureRequest) -> Sigwrap:
+def redirecting(as_user: Sigwrap, compiled: Path, request: pytest.FixtureRequest) -> Sigwrap:
     """/bin/ls, a path that is shorter than any replacement's, becomes a program that needs no
     descriptor and no memory to speak of."""
-    (wrapped.folder / ORIGINAL_SAYS).touch()
+    (as_user.folder / ORIGINAL_SAYS).touch()
     rules = f"""
   - {{name: r, commands: [ls], decision: redirect,
      redirect_to: {{command: {compiled}/first, args: [replaced], append_args: true,
                    via: {request.param}}}}}
 """
-    policy(wrapped.folder, rules)
-    return wrapped
+    policy(as_user.folder, rules)
+    return as_user
 
 
 def _run(subject: Sigwrap, *words: str, **options: object) -> tuple[int, str, str]:
@@ -61,39 +62,20 @@ def test_a_caller_that_has_no_standard_streams(redirecting: Sigwrap, compiled: P
     assert len(redirecting.sealed_events("exec_redirected")) == 1
 
 
-def test_a_caller_that_may_map_no_more(redirecting: Sigwrap) -> None:
+def test_a_caller_that_may_map_no_more(redirecting: Sigwrap, programs: Path) -> None:
     """There is no room for the replacement's words, so the exec fails; and so the log says."""
-    text = """
-import os, resource
-size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (size, size))
-try:
-    os.execv("/bin/ls", ["ls"])
-except OSError as error:
-    os._exit(error.errno)
-"""
-    code, out, _ = _run(redirecting, *PYTHON, "-c", text)
+    code, out, _ = _run(redirecting, *PYTHON, str(programs / "may_map_no_more.py"))
     assert (code, out) == (errno.EACCES, "")
     (event,) = redirecting.sealed_events("exec_failed")
     assert (event.payload["rule_name"], event.payload["error"]) == ("r", "EACCES")
 
 
-SIDE_BY_SIDE = """
-import os, sys
-children = []
-for number in range(int(sys.argv[1])):
-    child = os.fork()
-    if child == 0:
-        os.execv("/bin/ls", ["ls", str(number)])
-    children.append(child)
-print(sum(os.waitpid(child, 0)[1] == 0 for child in children), flush=True)
-"""
-
-
 @pytest.mark.parametrize(("limit", "count"), [(256, 20), (64, 6), (FEW_OF_OUR_OWN, 4)])
-def test_sigwrap_with_few_descriptors(redirecting: Sigwrap, limit: int, count: int) -> None:
+def test_sigwrap_with_few_descriptors(
+    redirecting: Sigwrap, limit: int, count: int, programs: Path
+) -> None:
     line = redirecting.line("-p", str(redirecting.folder / "policy.yaml"), "--")
-    words = [*map(str, line), *PYTHON, "-c", SIDE_BY_SIDE, str(count)]
+    words = [*map(str, line), *PYTHON, str(programs / "side_by_side.py"), str(count)]
     done = redirecting.native("sh", "-c", f"ulimit -n {limit}; exec {shlex.join(words)}")
     assert (done.returncode, done.stderr) == (0, b"")
     said = done.stdout.decode().splitlines()
@@ -113,24 +95,12 @@ def test_sigwrap_with_too_few_descriptors(redirecting: Sigwrap, limit: int) -> N
     assert not redirecting.has_sessions()
 
 
-def test_more_processes_than_it_can_watch(redirecting: Sigwrap) -> None:
+def test_more_processes_than_it_can_watch(redirecting: Sigwrap, programs: Path) -> None:
     """Those beyond are judged and verified all the same."""
-    text = """
-import os
-for _ in range(60):
-    reading, writing = os.pipe()
-    if os.fork() == 0:
-        os.execv("/bin/cat", ["cat"])
-    os.close(writing)
-    assert os.read(reading, 1) == b""  # it has executed
-    os.close(reading)
-if os.fork() == 0:
-    os.execv("/bin/ls", ["ls"])
-for _ in range(61):
-    os.wait()
-"""
     name = str(redirecting.folder / "policy.yaml")
-    words = shlex.join(map(str, redirecting.line("-p", name, "--", *PYTHON, "-c", text)))
+    words = shlex.join(
+        map(str, redirecting.line("-p", name, "--", *PYTHON, str(programs / "sixty_and_one.py")))
+    )
     process = redirecting.start_line(
         [*redirecting.as_user(), "sh", "-c", f"ulimit -n {FEW_OF_OUR_OWN}; exec {words}"]
     )

@@ -11,24 +11,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from harness import (
-    PATIENCE_S,
-    PYTHON,
-    UNDER_TEST,
-    Roles,
-    Sigwrap,
-    Watch,
-    await_state,
-    await_that,
-    children,
-    reader,
-    script,
-    tree,
-)
 
-from policies import policy
 from sigwrap.events import recorded_bytes
 from sigwrap.protocols.stub import Kind, exit_frame, frame
+from tests.support.harness import PYTHON, UNDER_TEST, Sigwrap
+from tests.support.policies import policy
+from tests.support.processes import Roles, children, tree
+from tests.support.programs import script
+from tests.support.waiting import PATIENCE_S, Watch, await_state, await_that, reader
 
 RECORDED = """
   - {name: recorder, commands: [tool], decision: redirect,
@@ -52,66 +42,58 @@ def stored(subject: Sigwrap, stream: str) -> bytes:
     return b"".join(recorded_bytes(each) for each in events if each["stream"] == stream)
 
 
-ENDS = """
-import subprocess
-for how in ("exit 0", "exit 1", "exit 42", "exit 127", "kill -TERM $$", "kill -SEGV $$",
-            "kill -KILL $$", "kill -RTMIN $$"):
-    print(subprocess.run(["./tool", how]).returncode, flush=True)
-"""
-
-
-def test_it_ends_as_its_command_did(wrapped: Sigwrap) -> None:
-    line = prepared(wrapped, '#!/bin/bash\neval "$1"\n', "limits: {}")
-    done = wrapped.run(*line, *PYTHON, "-c", ENDS)
+def test_it_ends_as_its_command_did(as_user: Sigwrap, programs: Path) -> None:
+    line = prepared(as_user, '#!/bin/bash\neval "$1"\n', "limits: {}")
+    done = as_user.run(*line, *PYTHON, str(programs / "ends.py"))
     ends = ["0", "1", "42", "127", "-15", "-11", "-9", "-34"]
     assert (done.stdout.decode().split(), done.stderr) == (ends, b"")
-    assert not list(wrapped.folder.glob("core*"))
-    assert not (wrapped.folder / "original-ran").exists()
-    reasons = [each.payload["reason"] for each in wrapped.sealed_events("recording_ended")]
+    assert not list(as_user.folder.glob("core*"))
+    assert not (as_user.folder / "original-ran").exists()
+    reasons = [each.payload["reason"] for each in as_user.sealed_events("recording_ended")]
     assert reasons == ["the command ended"] * len(ends)
 
 
-def test_what_it_reads_and_writes_is_in_the_log(wrapped: Sigwrap) -> None:
+def test_what_it_reads_and_writes_is_in_the_log(as_user: Sigwrap) -> None:
     text = "#!/bin/sh\necho out; echo err >&2; cat; printf '\\377\\0'\n"
-    done = wrapped.run(*prepared(wrapped, text), "./tool", input=b"in\xc3\xa9\n")
+    done = as_user.run(*prepared(as_user, text), "./tool", input=b"in\xc3\xa9\n")
     assert (done.returncode, done.stdout) == (0, b"out\nin\xc3\xa9\n\xff\x00")
     assert done.stderr == b"err\n"
-    assert stored(wrapped, "stdin") == b"in\xc3\xa9\n"
-    assert stored(wrapped, "stdout") == done.stdout
-    assert stored(wrapped, "stderr") == done.stderr
-    (redirected,) = wrapped.events("exec_redirected")
+    assert stored(as_user, "stdin") == b"in\xc3\xa9\n"
+    assert stored(as_user, "stdout") == done.stdout
+    assert stored(as_user, "stderr") == done.stderr
+    (redirected,) = as_user.events("exec_redirected")
     assert (redirected.payload["via"], redirected.payload["record"]) == ("stub", True)
-    assert redirected.payload["replacement"] == str(wrapped.folder / "real-tool")
-    (ended,) = wrapped.events("recording_ended")
+    assert redirected.payload["replacement"] == str(as_user.folder / "real-tool")
+    (ended,) = as_user.events("recording_ended")
     counts = {name: ended.payload[name] for name in ("stdin", "stdout", "stderr")}
     assert counts == {"stdin": 5, "stdout": 11, "stderr": 4}
-    (allowed,) = [each for each in wrapped.events("exec_allowed") if each.pid == ended.pid][:1]
+    (allowed,) = [each for each in as_user.events("exec_allowed") if each.pid == ended.pid][:1]
     assert allowed.payload["rule_name"] == "recorder"
     assert ended.payload["stub_pid"] == redirected.pid
 
 
-def test_replay_shows_what_was_recorded(wrapped: Sigwrap) -> None:
+def test_replay_shows_what_was_recorded(as_user: Sigwrap) -> None:
     program = "import subprocess; [subprocess.run(['./tool', word]) for word in 'ab']"
     text = '#!/bin/sh\nprintf "$1\\\\377\\\\n"; echo e >&2\n'
-    done = wrapped.run(*prepared(wrapped, text), *PYTHON, "-c", program)
+    done = as_user.run(*prepared(as_user, text), *PYTHON, "-c", program)
     assert (done.stdout, done.stderr) == (b"a\xff\nb\xff\n", b"e\ne\n")
-    _, second = [each.pid for each in wrapped.sealed_events("recording_ended")]
+    _, second = [each.pid for each in as_user.sealed_events("recording_ended")]
     replay = (UNDER_TEST, "replay", "--instant")
-    assert wrapped.native(*replay, "--recorded", "stdout").stdout == done.stdout
-    only = wrapped.native(*replay, "--recorded", "stdout", "--pid", str(second))
+    assert as_user.native(*replay, "--recorded", "stdout").stdout == done.stdout
+    only = as_user.native(*replay, "--recorded", "stdout", "--pid", str(second))
     assert only.stdout == b"b\xff\n"
-    assert b"stderr  2 B  e\\n" in wrapped.native(*replay).stdout
-    report = wrapped.native(UNDER_TEST, "report").stdout.decode()
+    assert b"stderr  2 B  e\\n" in as_user.native(*replay).stdout
+    report = as_user.native(UNDER_TEST, "report").stdout.decode()
     assert f"pid {second}  stdin 0 B, stdout 3 B, stderr 2 B  the command ended" in report
     for words in (["--pid", "1"], ["--recorded", "stdout", "--json"]):
-        refused = wrapped.native(*replay, *words)
+        refused = as_user.native(*replay, *words)
         assert refused.returncode == 125
         assert refused.stderr.count(b"\n") == 1
 
 
-def test_the_order_within_each_stream(wrapped: Sigwrap) -> None:
+def test_the_order_within_each_stream(as_user: Sigwrap) -> None:
     text = "#!/bin/sh\ni=0; while [ $i -lt 300 ]; do i=$((i+1)); echo o$i; echo e$i >&2; done\n"
-    done = wrapped.run(*prepared(wrapped, text), "./tool")
+    done = as_user.run(*prepared(as_user, text), "./tool")
     assert done.stdout.split() == [b"o%d" % i for i in range(1, 301)]
     assert done.stderr.split() == [b"e%d" % i for i in range(1, 301)]
 
@@ -120,125 +102,81 @@ def _size() -> int:
     return GIB if os.environ.get("SIGWRAP_TEST_GIB") else 1 << 20
 
 
-COPY = """
-import subprocess, sys, hashlib, os
-size, source = int(sys.argv[1]), open("/dev/urandom", "rb")
-block, done = source.read(1 << 20) , 0
-out = subprocess.Popen(["./tool"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-if os.fork() == 0:
-    out.stdout.close()
-    for _ in range(size >> 20):
-        out.stdin.write(block)
-    out.stdin.close()
-    os._exit(0)
-out.stdin.close()
-given, got = hashlib.blake2b(), hashlib.blake2b()
-while data := out.stdout.read(1 << 16):
-    got.update(data)
-    done += len(data)
-for _ in range(size >> 20):
-    given.update(block)
-print(done, given.digest() == got.digest(), out.wait())
-"""
-
-
-def test_much_of_it_through_both_ways(wrapped: Sigwrap) -> None:
+def test_much_of_it_through_both_ways(as_user: Sigwrap, programs: Path) -> None:
     size = _size()
-    line = prepared(wrapped, "#!/bin/sh\nexec cat\n")
-    process = wrapped.start(*line, *PYTHON, "-c", COPY, str(size))
+    line = prepared(as_user, "#!/bin/sh\nexec cat\n")
+    process = as_user.start(*line, *PYTHON, str(programs / "copy_both_ways.py"), str(size))
     out, err = process.communicate(b"", PATIENCE_S * max(1, size >> 24))
     assert (out.decode().split(), err) == ([str(size), "True", "0"], b"")
-    (ended,) = wrapped.sealed_events("recording_ended")
+    (ended,) = as_user.sealed_events("recording_ended")
     assert (ended.payload["stdin"], ended.payload["stdout"]) == (size, size)
 
 
-def test_the_end_of_input_is_passed_on_while_output_goes_on(wrapped: Sigwrap) -> None:
+def test_the_end_of_input_is_passed_on_while_output_goes_on(as_user: Sigwrap) -> None:
     text = "#!/bin/sh\necho ready; cat >/dev/null; echo after the end\n"
-    process = wrapped.start(*prepared(wrapped, text), "./tool")
+    process = as_user.start(*prepared(as_user, text), "./tool")
     said = reader(process.stdout)
     assert said.line() == b"ready"
-    assert process.stdin is not None
     process.stdin.close()
     assert said.line() == b"after the end"
     assert process.wait(PATIENCE_S) == 0
 
 
-def test_a_slow_reader_holds_the_command_up_and_nobody_else(wrapped: Sigwrap) -> None:
+def test_a_slow_reader_holds_the_command_up_and_nobody_else(
+    as_user: Sigwrap, programs: Path
+) -> None:
     """The command writes more than all buffers hold; the rest of the session goes on."""
     text = "#!/bin/sh\nhead -c 3000000 /dev/zero; echo end >&2\n"
-    program = (
-        "import os, subprocess\n"
-        "tool = subprocess.Popen(['./tool'], stdout=subprocess.PIPE, stderr=subprocess.PIPE)\n"
-        "tool.stdout.read(1)\n"
-        "print([subprocess.run(['true']).returncode for _ in range(20)] == [0] * 20, tool.poll())\n"
-        "print(len(tool.stdout.read()), tool.stderr.read(), tool.wait())\n"
-    )
-    done = wrapped.run(*prepared(wrapped, text), *PYTHON, "-c", program)
+    done = as_user.run(*prepared(as_user, text), *PYTHON, str(programs / "reads_slowly.py"))
     assert done.stdout.decode().splitlines() == ["True None", "2999999 b'end\\n' 0"]
 
 
-def test_one_stream_that_nobody_reads_does_not_hold_up_the_other(wrapped: Sigwrap) -> None:
+def test_one_stream_that_nobody_reads_does_not_hold_up_the_other(
+    as_user: Sigwrap, programs: Path
+) -> None:
     """As natively, for a command that writes both from threads of its own."""
     text = (
         f"#!{PYTHON[0]} -IS\nimport os, threading\n"
         "threading.Thread(target=lambda: os.write(1, bytes(2000000))).start()\n"
         "os.write(2, b'free\\n')\nos.write(2, os.read(0, 100))\n"
     )
-    program = (
-        "import os, subprocess as s\n"
-        "tool = s.Popen(['./tool'], stdin=s.PIPE, stdout=s.PIPE, stderr=s.PIPE)\n"
-        "print(tool.stderr.readline())\n"
-        "os.write(tool.stdin.fileno(), b'also free\\n')\n"
-        "print(tool.stderr.readline(), len(tool.stdout.read()))\n"
-    )
-    done = wrapped.run(*prepared(wrapped, text), *PYTHON, "-c", program)
+    done = as_user.run(*prepared(as_user, text), *PYTHON, str(programs / "reads_one_stream.py"))
     assert done.stdout == b"b'free\\n'\nb'also free\\n' 2000000\n"
 
 
 @pytest.mark.parametrize("given", ["< /dev/null", "< <(yes)"])
-def test_a_reader_that_leaves_ends_the_command(wrapped: Sigwrap, given: str) -> None:
+def test_a_reader_that_leaves_ends_the_command(as_user: Sigwrap, given: str) -> None:
     """Of SIGPIPE, as without us; input that it never reads doesn't stand in the way."""
-    line = prepared(wrapped, "#!/bin/sh\nexec yes\n")
+    line = prepared(as_user, "#!/bin/sh\nexec yes\n")
     text = f"./tool {given} | head -n 1; echo ${{PIPESTATUS[0]}}"
-    done = wrapped.run(*line, "bash", "-c", text)
+    done = as_user.run(*line, "bash", "-c", text)
     assert (done.stdout, done.stderr) == (b"y\n141\n", b"")
 
 
-def test_a_command_that_closes_its_streams_early(wrapped: Sigwrap) -> None:
+def test_a_command_that_closes_its_streams_early(as_user: Sigwrap, programs: Path) -> None:
     """Both ends see it at once: the reader an end, the writer a closed pipe."""
     text = "#!/bin/sh\nexec <&- >&-; echo waits >&2; exec sleep 1000\n"
-    program = (
-        "import subprocess as s\n"
-        "tool = s.Popen(['./tool'], stdin=s.PIPE, stdout=s.PIPE)\n"
-        "end = tool.stdout.read()\n"
-        "try:\n"
-        "    while True: tool.stdin.write(bytes(1 << 16))\n"
-        "except BrokenPipeError:\n"
-        "    print(end, tool.poll())\n"
-        "    tool.terminate()\n"
-        "    print(tool.wait())\n"
-    )
-    done = wrapped.run(*prepared(wrapped, text), *PYTHON, "-c", program)
+    done = as_user.run(*prepared(as_user, text), *PYTHON, str(programs / "sees_both_ends.py"))
     assert done.stdout == b"b'' None\n-15\n"
 
 
-def test_what_the_command_did_not_read_of_a_file_is_left_to_the_next(wrapped: Sigwrap) -> None:
+def test_what_the_command_did_not_read_of_a_file_is_left_to_the_next(as_user: Sigwrap) -> None:
     lines = b"".join(b"line %d\n" % i for i in range(1, 6))
-    (wrapped.folder / "input").write_bytes(lines)
-    line = prepared(wrapped, '#!/bin/sh\n[ "$1" = none ] || head -c 7\n')
+    (as_user.folder / "input").write_bytes(lines)
+    line = prepared(as_user, '#!/bin/sh\n[ "$1" = none ] || head -c 7\n')
     text = "while read -r l; do echo $l; ./tool none; done <input; { ./tool; cat; } <input"
-    done = wrapped.run(*line, "sh", "-c", text)
+    done = as_user.run(*line, "sh", "-c", text)
     assert done.stdout == lines + lines
 
 
-def test_a_descendant_that_keeps_the_pipe_delays_nobody(wrapped: Sigwrap) -> None:
+def test_a_descendant_that_keeps_the_pipe_delays_nobody(as_user: Sigwrap) -> None:
     """All that the command itself wrote arrives; what it left behind writes to a closed pipe."""
-    os.mkfifo(wrapped.folder / "go")
-    (wrapped.folder / "go").chmod(0o666)
+    os.mkfifo(as_user.folder / "go")
+    (as_user.folder / "go").chmod(0o666)
     left = "read x <go; trap '' PIPE; echo late || echo closed >left-behind; : >done"
     text = f'#!/bin/sh\nsh -c "{left}" 2>/dev/null &\nhead -c 100000 /dev/zero; exit 3\n'
     then = "./tool | wc -c; echo go >go; while ! [ -e done ]; do :; done; cat left-behind"
-    done = wrapped.run(*prepared(wrapped, text), "sh", "-c", then)
+    done = as_user.run(*prepared(as_user, text), "sh", "-c", then)
     assert done.stdout.split() == [b"100000", b"closed"]
 
 
@@ -246,56 +184,56 @@ def test_a_descendant_that_keeps_the_pipe_delays_nobody(wrapped: Sigwrap) -> Non
 
 
 @pytest.mark.parametrize("name", ["TERM", "USR1", "INT", "HUP", "QUIT"])
-def test_a_signal_to_the_stub_is_the_commands(wrapped: Sigwrap, name: str) -> None:
+def test_a_signal_to_the_stub_is_the_commands(as_user: Sigwrap, name: str) -> None:
     """Under a policy that lets nobody signal anybody: what it passes on, it may."""
     text = f"#!/bin/bash\ntrap 'echo got {name}; exit 5' {name}\necho ready\nread -t 1000 x <go\n"
-    os.mkfifo(wrapped.folder / "go")
-    (wrapped.folder / "go").chmod(0o666)
-    line = prepared(wrapped, text, "signal_rules: [{name: no, signals: ['@all'], decision: deny}]")
-    process = wrapped.start(*line, "sh", "-c", "./tool; echo $?")
+    os.mkfifo(as_user.folder / "go")
+    (as_user.folder / "go").chmod(0o666)
+    line = prepared(as_user, text, "signal_rules: [{name: no, signals: ['@all'], decision: deny}]")
+    process = as_user.start(*line, "sh", "-c", "./tool; echo $?")
     said = reader(process.stdout)
     assert said.line() == b"ready"
-    (stub,) = [each.pid for each in wrapped.events("exec_redirected")]
+    (stub,) = [each.pid for each in as_user.events("exec_redirected")]
     os.kill(stub, getattr(signal, f"SIG{name}"))
     assert said.line() == f"got {name}".encode()
     assert said.line() == b"5"
     assert process.wait(PATIENCE_S) == 0
-    (sent,) = wrapped.sealed_events("signal_sent")
+    (sent,) = as_user.sealed_events("signal_sent")
     assert (sent.pid, sent.payload["rule_name"]) == (stub, "builtin:stub")
 
 
-def test_a_signal_that_kills_the_command_kills_the_stub_so(wrapped: Sigwrap) -> None:
-    line = prepared(wrapped, "#!/bin/sh\necho ready\nexec sleep 1000\n")
-    process = wrapped.start(*line, *PYTHON, "-c", "import subprocess as s; print(s.call('./tool'))")
+def test_a_signal_that_kills_the_command_kills_the_stub_so(as_user: Sigwrap) -> None:
+    line = prepared(as_user, "#!/bin/sh\necho ready\nexec sleep 1000\n")
+    process = as_user.start(*line, *PYTHON, "-c", "import subprocess as s; print(s.call('./tool'))")
     said = reader(process.stdout)
     assert said.line() == b"ready"
-    (stub,) = [each.pid for each in wrapped.events("exec_redirected")]
+    (stub,) = [each.pid for each in as_user.events("exec_redirected")]
     os.kill(stub, signal.SIGTERM)
     assert said.line() == b"-15"
 
 
-def test_a_stub_that_is_killed_takes_its_command_along(wrapped: Sigwrap) -> None:
-    line = prepared(wrapped, "#!/bin/sh\necho ready\nexec sleep 1000\n")
-    process = wrapped.start(*line, "sh", "-c", "./tool; echo $?; read x; true")
+def test_a_stub_that_is_killed_takes_its_command_along(as_user: Sigwrap) -> None:
+    line = prepared(as_user, "#!/bin/sh\necho ready\nexec sleep 1000\n")
+    process = as_user.start(*line, "sh", "-c", "./tool; echo $?; read x; true")
     said = reader(process.stdout)
     assert said.line() == b"ready"
-    (stub,) = [each.pid for each in wrapped.events("exec_redirected")]
+    (stub,) = [each.pid for each in as_user.events("exec_redirected")]
     with Watch(children(stub)) as command:
         assert command.processes
         os.kill(stub, signal.SIGKILL)
         assert said.line() == b"137"
         command.await_ends()
     process.communicate(b"\n", PATIENCE_S)
-    (ended,) = wrapped.sealed_events("recording_ended")
+    (ended,) = as_user.sealed_events("recording_ended")
     assert ended.payload["reason"] in ("its stub has ended", "its stub hung up")
 
 
 def test_the_interrupt_key_reaches_the_command_once_and_the_stub_outlives_it(
-    wrapped: Sigwrap,
+    as_user: Sigwrap,
 ) -> None:
     text = "#!/bin/bash\ntrap 'echo caught; echo cleaned; exit 7' INT\necho ready\nread x\n"
-    wrapped.policy = prepared(wrapped, text)[1]
-    terminal = wrapped.on_terminal("--", "./tool")
+    as_user.policy = prepared(as_user, text)[1]
+    terminal = as_user.on_terminal("--", "./tool")
     terminal.output.until(rb"ready")
     await_state(tree(terminal.pid)[-1], "S")  # the shell is in its read
     terminal.press("C")
@@ -305,12 +243,12 @@ def test_the_interrupt_key_reaches_the_command_once_and_the_stub_outlives_it(
     assert terminal.output.rest().count(b"caught") == 0
 
 
-def test_suspend_and_resume_as_a_job(wrapped: Sigwrap) -> None:
+def test_suspend_and_resume_as_a_job(as_user: Sigwrap) -> None:
     text = '#!/bin/sh\necho ready; while read -r line; do echo "got $line"; done\n'
-    wrapped.policy = prepared(wrapped, text)[1]
-    terminal = wrapped.on_terminal("--", "./tool")
+    as_user.policy = prepared(as_user, text)[1]
+    terminal = as_user.on_terminal("--", "./tool")
     terminal.output.until(rb"ready")
-    (stub,) = [each.pid for each in wrapped.events("exec_redirected")]
+    (stub,) = [each.pid for each in as_user.events("exec_redirected")]
     for number in range(3):
         terminal.press("Z")
         terminal.await_stop()
@@ -329,145 +267,103 @@ def test_suspend_and_resume_as_a_job(wrapped: Sigwrap) -> None:
 @pytest.mark.parametrize(
     "way", ["execve", "thread", "vfork", "spawn", "readonly", "execveat", "i386"]
 )
-def test_whoever_calls(wrapped: Sigwrap, compiled: Path, way: str) -> None:
-    line = prepared(wrapped, '#!/bin/sh\necho "replaced $1"; exit 9\n')
-    tool = str(wrapped.folder / "tool")
-    done = wrapped.run(*line, str(compiled / "call"), way, tool, "word")
+def test_whoever_calls(as_user: Sigwrap, compiled: Path, way: str) -> None:
+    line = prepared(as_user, '#!/bin/sh\necho "replaced $1"; exit 9\n')
+    tool = str(as_user.folder / "tool")
+    done = as_user.run(*line, str(compiled / "call"), way, tool, "word")
     assert (done.returncode, done.stderr) == (9, b"")
     assert b"replaced word\n" in done.stdout and b"changed" not in done.stdout
 
 
-def test_what_the_caller_set_up_is_the_commands(wrapped: Sigwrap) -> None:
+def test_what_the_caller_set_up_is_the_commands(as_user: Sigwrap) -> None:
     text = (
         "#!/bin/bash\npwd; umask; ulimit -n; ps -o ni= -p $$ | tr -d ' '; cat <&3\n"
         "trap; kill -PIPE $$; echo ignored\n"
         "ls -l /proc/$$/fd | grep -c socket:\n"
     )
-    (wrapped.folder / "sub").mkdir(mode=0o777)
+    (as_user.folder / "sub").mkdir(mode=0o777)
     setup = (
         "cd sub; umask 027; ulimit -n 99; echo three >../3; trap '' PIPE; nice -n 5 ../tool 3<../3"
     )
-    line = prepared(wrapped, text)
-    done = wrapped.run(*line, "bash", "-c", setup)
+    line = prepared(as_user, text)
+    done = as_user.run(*line, "bash", "-c", setup)
     assert done.stderr == b""
     said = done.stdout.decode().splitlines()
-    assert said[:5] == [str(wrapped.folder / "sub"), "0027", "99", "5", "three"]
-    natively = wrapped.native("bash", "-c", setup.replace("../tool", "../real-tool"))
+    assert said[:5] == [str(as_user.folder / "sub"), "0027", "99", "5", "three"]
+    natively = as_user.native("bash", "-c", setup.replace("../tool", "../real-tool"))
     assert done.stdout == natively.stdout
 
 
 @pytest.mark.parametrize("limit", [4, 12, 30])
-def test_few_descriptors(wrapped: Sigwrap, limit: int) -> None:
+def test_few_descriptors(as_user: Sigwrap, limit: int) -> None:
     """It runs, or it is refused in our words; nothing else runs, and no interpreter complains."""
-    line = prepared(wrapped, "#!/bin/sh\necho replaced\n")
-    done = wrapped.run(*line, "sh", "-c", f"ulimit -n {limit}; ./tool; echo $?")
+    line = prepared(as_user, "#!/bin/sh\necho replaced\n")
+    done = as_user.run(*line, "sh", "-c", f"ulimit -n {limit}; ./tool; echo $?")
     if limit == 30:
         assert (done.stdout, done.stderr) == (b"replaced\n0\n", b"")
     else:
         assert done.stdout == b"126\n"
         assert b"too few descriptors" in done.stderr
-        (denied,) = wrapped.sealed_events("exec_denied")
+        (denied,) = as_user.sealed_events("exec_denied")
         assert "too few descriptors" in denied.payload["reason"]
 
 
-def test_a_full_descriptor_table(wrapped: Sigwrap, compiled: Path) -> None:
+def test_a_full_descriptor_table(as_user: Sigwrap, compiled: Path) -> None:
     """Refused in our words, where what is open would stay open in the stub."""
-    line = prepared(wrapped, "#!/bin/sh\necho replaced\n")
-    done = wrapped.run(*line, str(compiled / "call"), "fulltable", str(wrapped.folder / "tool"))
+    line = prepared(as_user, "#!/bin/sh\necho replaced\n")
+    done = as_user.run(*line, str(compiled / "call"), "fulltable", str(as_user.folder / "tool"))
     ran = b"replaced\n" in done.stdout
     assert ran or b"too few descriptors" in done.stderr
-    assert len(wrapped.sealed_events("exec_redirected" if ran else "exec_denied")) == 1
-    assert not (wrapped.folder / "original-ran").exists()
+    assert len(as_user.sealed_events("exec_redirected" if ran else "exec_denied")) == 1
+    assert not (as_user.folder / "original-ran").exists()
 
 
-def test_closed_streams_stay_ours(wrapped: Sigwrap) -> None:
-    line = prepared(wrapped, "#!/bin/sh\necho out; echo err >&2; cat\necho $? >status\n")
-    done = wrapped.run(*line, "sh", "-c", "./tool <&- >&- 2>&-; echo $?")
+def test_closed_streams_stay_ours(as_user: Sigwrap) -> None:
+    line = prepared(as_user, "#!/bin/sh\necho out; echo err >&2; cat\necho $? >status\n")
+    done = as_user.run(*line, "sh", "-c", "./tool <&- >&- 2>&-; echo $?")
     assert done.stdout == b"0\n"
-    assert stored(wrapped, "stdout") == b"out\n"
+    assert stored(as_user, "stdout") == b"out\n"
 
 
-def test_a_command_that_the_kernel_refuses(wrapped: Sigwrap) -> None:
-    line = prepared(wrapped, "neither a script nor a program")
-    done = wrapped.run(*line, "sh", "-c", "./tool; echo $?")
+def test_a_command_that_the_kernel_refuses(as_user: Sigwrap) -> None:
+    line = prepared(as_user, "neither a script nor a program")
+    done = as_user.run(*line, "sh", "-c", "./tool; echo $?")
     assert done.stdout == b"126\n"
     assert done.stderr == b"sigwrap-stub: real-tool: Exec format error\n"
 
 
-def test_twenty_at_once_leave_no_descriptor_behind(wrapped: Sigwrap) -> None:
-    line = prepared(wrapped, "#!/bin/sh\necho $1\n")
+def test_twenty_at_once_leave_no_descriptor_behind(as_user: Sigwrap) -> None:
+    line = prepared(as_user, "#!/bin/sh\necho $1\n")
     all_of_them = "for n in $(seq 20); do ./tool $n & done | sort -n | tr '\\n' ' '; echo; read x"
-    process = wrapped.start(*line, "sh", "-c", f"./tool 0; read x; {all_of_them}")
+    process = as_user.start(*line, "sh", "-c", f"./tool 0; read x; {all_of_them}")
     said = reader(process.stdout)
     assert said.line() == b"0"
     supervisor = Roles.of(process.pid).supervisor
-    await_that(lambda: len(wrapped.events("recording_ended")) == 1)
+    await_that(lambda: len(as_user.events("recording_ended")) == 1)
     before = len(os.listdir(f"/proc/{supervisor}/fd"))
-    assert process.stdin is not None
-    process.stdin.write(b"go\n")
-    process.stdin.flush()
+    process.say(b"go\n")
     assert said.line().split() == [b"%d" % n for n in range(1, 21)]
     await_that(lambda: len(os.listdir(f"/proc/{supervisor}/fd")) <= before)
     process.communicate(b"\n", PATIENCE_S)
-    assert len(wrapped.sealed_events("recording_ended")) == 21
+    assert len(as_user.sealed_events("recording_ended")) == 21
 
 
 # What must not be had
 
-LOOKER = """
-import os, subprocess, sys
-token = sys.argv[1][::-1].encode()
-tool = subprocess.Popen(["./tool"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-print(tool.stdout.readline().decode(), end="", flush=True)
-found = []
-for pid in ("self", str(tool.pid)):
-    assert token not in open(f"/proc/{pid}/environ", "rb").read()
-    for line in open(f"/proc/{pid}/maps"):
-        span, mode = line.split()[:2]
-        if "r" in mode and "vvar" not in line and "vsyscall" not in line:
-            start, end = (int(word, 16) for word in span.split("-"))
-            with open(f"/proc/{pid}/mem", "rb", 0) as memory:
-                memory.seek(start)
-                parts = memory.read(end - start).split(b"TOKEN=")
-                found += [pid for part in parts[1:] if part.startswith(token)]
-print(found, "exit", (tool.stdin.close(), tool.wait())[1])
-"""
 
-
-def test_the_token_is_with_the_command_and_nowhere_else(wrapped: Sigwrap) -> None:
+def test_the_token_is_with_the_command_and_nowhere_else(as_user: Sigwrap, programs: Path) -> None:
     """Not in the caller, not in the stub that it has become, not in the log."""
     text = '#!/bin/sh\necho "length ${#TOKEN} evil $EVIL.$LD_BIND_NOW"; read x\nexit 4\n'
-    line = prepared(wrapped, text)
+    line = prepared(as_user, text)
     clean = ("env", "-u", "THE_TOKEN", "EVIL=1", "LD_BIND_NOW=1")
-    done = wrapped.run(*line, *clean, *PYTHON, "-c", LOOKER, TOKEN[::-1])
+    done = as_user.run(
+        *line, *clean, *PYTHON, str(programs / "looks_for_a_stubs_token.py"), TOKEN[::-1]
+    )
     assert done.stderr == b""
     assert done.stdout.decode().splitlines() == [f"length {len(TOKEN)} evil .", "[] exit 4"]
-    for file in wrapped.store.rglob("*"):
+    for file in as_user.store.rglob("*"):
         if file.is_file():
             assert TOKEN.encode() not in file.read_bytes()
-
-
-THIEF = """
-import ctypes, os, socket, subprocess, sys, time
-libc = ctypes.CDLL(None, use_errno=True)
-tool = subprocess.Popen(["./tool"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
-assert tool.stdout.readline() == b"ready\\n"
-pidfd = os.pidfd_open(tool.pid)
-for number in map(int, os.listdir(f"/proc/{tool.pid}/fd")):
-    if number > 2 and os.readlink(f"/proc/{tool.pid}/fd/{number}").startswith("socket:"):
-        taken = libc.syscall(438, pidfd, number, 0)
-        break
-assert taken >= 0, ctypes.get_errno()
-stolen = socket.socket(fileno=taken)
-data = bytes.fromhex(sys.argv[1])
-try:
-    while True:
-        stolen.sendall(data)
-        if len(sys.argv) == 2: break
-except OSError:
-    pass
-print(tool.wait(), subprocess.run(["true"]).returncode)
-"""
 
 
 @pytest.mark.parametrize(
@@ -481,37 +377,32 @@ print(tool.wait(), subprocess.run(["true"]).returncode)
     ],
 )
 def test_a_stub_that_speaks_garbage_loses_its_command(
-    wrapped: Sigwrap, garbage: str, why: str
+    as_user: Sigwrap, garbage: str, why: str, programs: Path
 ) -> None:
     """Whoever may look into the stub can speak in its place; the others don't notice."""
-    line = prepared(wrapped, "#!/bin/sh\necho ready\nexec sleep 1000\n")
-    done = wrapped.run(*line, *PYTHON, "-c", THIEF, garbage)
+    line = prepared(as_user, "#!/bin/sh\necho ready\nexec sleep 1000\n")
+    done = as_user.run(*line, *PYTHON, str(programs / "thief.py"), garbage)
     assert done.stdout == b"126 0\n"
     assert why in done.stderr.decode()
-    (ended,) = wrapped.sealed_events("recording_ended")
+    (ended,) = as_user.sealed_events("recording_ended")
     assert why in ended.payload["reason"]
 
 
-def test_input_without_end_that_nobody_asked_for_is_not_kept(wrapped: Sigwrap) -> None:
-    line = prepared(wrapped, "#!/bin/sh\necho ready\nexec sleep 1000\n")
+def test_input_without_end_that_nobody_asked_for_is_not_kept(
+    as_user: Sigwrap, programs: Path
+) -> None:
+    line = prepared(as_user, "#!/bin/sh\necho ready\nexec sleep 1000\n")
     some = frame(Kind.STDIN, bytes(60000)).hex()
-    done = wrapped.run(*line, *PYTHON, "-c", THIEF, some, "on and on")
+    done = as_user.run(*line, *PYTHON, str(programs / "thief.py"), some, "on and on")
     assert done.stdout == b"126 0\n"
-    (ended,) = wrapped.sealed_events("recording_ended")
+    (ended,) = as_user.sealed_events("recording_ended")
     assert "more input than was asked for" in ended.payload["reason"]
 
 
-FORGER = """
-import os, subprocess
-# A child of ours is no child of a stub: to exec what a stub may is an exec like any other.
-print(subprocess.run(["./real-tool"], capture_output=True).stdout)
-"""
-
-
-def test_the_pass_is_the_stubs_childs_alone(wrapped: Sigwrap) -> None:
-    line = prepared(wrapped, '#!/bin/sh\necho "token ${TOKEN:-none}"\n')
+def test_the_pass_is_the_stubs_childs_alone(as_user: Sigwrap, programs: Path) -> None:
+    line = prepared(as_user, '#!/bin/sh\necho "token ${TOKEN:-none}"\n')
     clean = ("env", "-u", "THE_TOKEN")
-    done = wrapped.run(*line, *clean, *PYTHON, "-c", FORGER)
+    done = as_user.run(*line, *clean, *PYTHON, str(programs / "forger.py"))
     assert done.stdout == b"b'token none\\n'\n"
 
 
@@ -545,9 +436,9 @@ def stored_of_open(subject: Sigwrap) -> bytes:
     return b"".join(recorded_bytes(each) for each in events if each["stream"] == "stdout")
 
 
-def test_a_killed_supervisor_leaves_neither_stub_nor_command(wrapped: Sigwrap) -> None:
-    line = prepared(wrapped, "#!/bin/sh\necho ready\nexec sleep 1000\n")
-    process = wrapped.start(*line, "./tool")
+def test_a_killed_supervisor_leaves_neither_stub_nor_command(as_user: Sigwrap) -> None:
+    line = prepared(as_user, "#!/bin/sh\necho ready\nexec sleep 1000\n")
+    process = as_user.start(*line, "./tool")
     assert reader(process.stdout).line() == b"ready"
     roles = Roles.of(process.pid)
     with Watch(tree(roles.supervisor)) as watch:
@@ -558,20 +449,6 @@ def test_a_killed_supervisor_leaves_neither_stub_nor_command(wrapped: Sigwrap) -
 
 
 # The stub alone, against somebody who plays the supervisor
-
-ALONE = """
-import os, socket, sys
-sys.path.insert(0, sys.argv[1])
-from sigwrap.stub.command import end_with
-from sigwrap.stub.stand_in import take_signals
-signals, _mask = take_signals()
-command = os.fork()
-if command == 0:
-    os.execv("/bin/sleep", ["sleep", "1000"])
-print(command, flush=True)
-os._exit(end_with("tool", socket.socket(fileno=int(sys.argv[2])), command, signals))
-"""
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
@@ -587,9 +464,9 @@ ROOT = Path(__file__).parents[2]
         (frame(Kind.STDOUT) + frame(Kind.STDOUT, b"x"), b"more than there is room for"),
     ],
 )
-def test_whatever_it_hears_it_ends_with_a_line(said: bytes, line: bytes) -> None:
+def test_whatever_it_hears_it_ends_with_a_line(said: bytes, line: bytes, programs: Path) -> None:
     ours, theirs = socket.socketpair()
-    words = [sys.executable, "-IS", "-c", ALONE, str(ROOT), str(theirs.fileno())]
+    words = [sys.executable, "-I", str(programs / "stub_alone.py"), str(theirs.fileno())]
     with subprocess.Popen(
         words,
         pass_fds=[theirs.fileno()],
@@ -611,9 +488,9 @@ def test_whatever_it_hears_it_ends_with_a_line(said: bytes, line: bytes) -> None
     assert err.count(b"\n") == 1
 
 
-def test_what_was_said_before_the_end_is_written_before_it_ends() -> None:
+def test_what_was_said_before_the_end_is_written_before_it_ends(programs: Path) -> None:
     ours, theirs = socket.socketpair()
-    words = [sys.executable, "-IS", "-c", ALONE, str(ROOT), str(theirs.fileno())]
+    words = [sys.executable, "-I", str(programs / "stub_alone.py"), str(theirs.fileno())]
     with subprocess.Popen(
         words, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
     ) as stub:

@@ -8,9 +8,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from harness import EXECS, PATIENCE_S, PYTHON, Sigwrap, reader, script
 
-from policies import policy
+from tests.support.harness import EXECS, PYTHON, Sigwrap
+from tests.support.policies import policy
+from tests.support.waiting import PATIENCE_S, reader
 
 LIMIT_REACHED = 124
 
@@ -28,196 +29,196 @@ def depths_of_true(sigwrap: Sigwrap) -> list[int]:
 
 
 @pytest.mark.parametrize("way", ["fork", "clone", "clone3", "beside", "fork32", "clone32"])
-def test_depth_survives_double_forks(wrapped: Sigwrap, compiled: Path, way: str) -> None:
+def test_depth_survives_double_forks(as_user: Sigwrap, compiled: Path, way: str) -> None:
     """Each generation two deeper, in a session of its own, and its parent gone before it was
     seen."""
-    name = policy(wrapped.folder, " []\n")
+    name = policy(as_user.folder, " []\n")
     births = str(compiled / "births")
-    done = wrapped.run("-p", name, "--", births, "descend", way, "stays", "5")
+    done = as_user.run("-p", name, "--", births, "descend", way, "stays", "5")
     assert (done.returncode, done.stderr) == (0, b"")
-    assert depths_of_true(wrapped) == [10]
+    assert depths_of_true(as_user) == [10]
 
 
-def test_nobody_gets_less_deep_below_a_subreaper(wrapped: Sigwrap, compiled: Path) -> None:
+def test_nobody_gets_less_deep_below_a_subreaper(as_user: Sigwrap, compiled: Path) -> None:
     """COMMAND adopts all orphans; what it started is one deep, and the generations below are not
     its children."""
-    name = policy(wrapped.folder, " []\n")
+    name = policy(as_user.folder, " []\n")
     births = str(compiled / "births")
-    assert wrapped.run("-p", name, "--", births, "adopt", "fork", "stays", "4").returncode == 0
-    assert depths_of_true(wrapped) == [9]
+    assert as_user.run("-p", name, "--", births, "adopt", "fork", "stays", "4").returncode == 0
+    assert depths_of_true(as_user) == [9]
 
 
 def test_without_address_randomization_nobody_gets_less_deep(
-    wrapped: Sigwrap, compiled: Path
+    as_user: Sigwrap, compiled: Path
 ) -> None:
-    name = policy(wrapped.folder, " []\n")
+    name = policy(as_user.folder, " []\n")
     words = ("setarch", "-R", str(compiled / "births"), "descend", "fork", "stays", "4")
-    assert wrapped.run("-p", name, "--", *words).returncode == 0
-    (depth,) = depths_of_true(wrapped)
+    assert as_user.run("-p", name, "--", *words).returncode == 0
+    (depth,) = depths_of_true(as_user)
     assert depth >= 8
 
 
 @pytest.mark.parametrize("how", ["hidden", "alike", "traced"])
 def test_nobody_gets_less_deep_by_looking_like_its_subreaper(
-    wrapped: Sigwrap, compiled: Path, how: str
+    as_user: Sigwrap, compiled: Path, how: str
 ) -> None:
     """Undumpable, so that an ordinary user can't see its image; without randomization; and that
     with execs that can't be verified."""
-    name = policy(wrapped.folder, " []\n")
-    done = wrapped.run("-p", name, "--", str(compiled / "orphans"), how, "9")
+    name = policy(as_user.folder, " []\n")
+    done = as_user.run("-p", name, "--", str(compiled / "orphans"), how, "9")
     assert (done.returncode, done.stderr) == (0, b"")
-    (depth,) = depths_of_true(wrapped)
+    (depth,) = depths_of_true(as_user)
     assert depth >= 19
 
 
 @pytest.mark.parametrize("end", ["ended", "killed"])
-def test_all_ancestors_end_at_once(wrapped: Sigwrap, compiled: Path, end: str) -> None:
+def test_all_ancestors_end_at_once(as_user: Sigwrap, compiled: Path, end: str) -> None:
     """Each had execed. One more than it is: who is left may have been a grandchild of the last."""
-    name = policy(wrapped.folder, " []\n")
-    done = wrapped.run("-p", name, "--", str(compiled / "orphans"), "execs", end, "3")
+    name = policy(as_user.folder, " []\n")
+    done = as_user.run("-p", name, "--", str(compiled / "orphans"), "execs", end, "3")
     assert (done.returncode, done.stderr) == (0, b"")
-    found = {event.payload["argv"][-2]: event for event in wrapped.sealed_events(*EXECS)[1:-1]}
+    found = {event.payload["argv"][-2]: event for event in as_user.sealed_events(*EXECS)[1:-1]}
     assert [found[left].payload["depth"] for left in ("2", "1", "0")] == [2, 3, 4]
-    (depth,) = depths_of_true(wrapped)
+    (depth,) = depths_of_true(as_user)
     assert 5 <= depth <= 6
 
 
 @pytest.mark.parametrize("end", ["ended", "killed"])
-def test_ancestors_that_nobody_saw_count_as_one(wrapped: Sigwrap, compiled: Path, end: str) -> None:
+def test_ancestors_that_nobody_saw_count_as_one(as_user: Sigwrap, compiled: Path, end: str) -> None:
     """They only forked, and ended before anything was heard of them: the limit of what can be
     known. Who is left is deeper than a child made openly would be, and below COMMAND."""
-    name = policy(wrapped.folder, " []\n")
-    done = wrapped.run("-p", name, "--", str(compiled / "orphans"), "forks", end, "3")
+    name = policy(as_user.folder, " []\n")
+    done = as_user.run("-p", name, "--", str(compiled / "orphans"), "forks", end, "3")
     assert (done.returncode, done.stderr) == (0, b"")
-    (depth,) = depths_of_true(wrapped)
+    (depth,) = depths_of_true(as_user)
     assert depth >= 2
 
 
 @pytest.fixture
-def new_pid_namespace(wrapped: Sigwrap) -> tuple[str, ...]:
-    line = ("unshare", "-fp") if wrapped.user is None and os.getuid() == 0 else ("unshare", "-Urfp")
-    if wrapped.native(*line, "true").returncode:
+def new_pid_namespace(as_user: Sigwrap) -> tuple[str, ...]:
+    line = ("unshare", "-fp") if as_user.user is None and os.getuid() == 0 else ("unshare", "-Urfp")
+    if as_user.native(*line, "true").returncode:
         pytest.skip("needs to make a pid namespace")
     return line
 
 
-def test_depth_in_a_pid_namespace(wrapped: Sigwrap, new_pid_namespace: tuple[str, ...]) -> None:
-    name = policy(wrapped.folder, " []\n")
-    done = wrapped.run("-p", name, "--", *new_pid_namespace, "sh", "-c", "sh -c '/bin/true; :'; :")
+def test_depth_in_a_pid_namespace(as_user: Sigwrap, new_pid_namespace: tuple[str, ...]) -> None:
+    name = policy(as_user.folder, " []\n")
+    done = as_user.run("-p", name, "--", *new_pid_namespace, "sh", "-c", "sh -c '/bin/true; :'; :")
     assert (done.returncode, done.stderr) == (0, b"")
-    found = wrapped.sealed_events(*EXECS)
+    found = as_user.sealed_events(*EXECS)
     assert [event.payload["depth"] for event in found] == [0, 1, 2, 3]
 
 
 def test_double_forks_in_a_pid_namespace(
-    wrapped: Sigwrap, new_pid_namespace: tuple[str, ...], compiled: Path
+    as_user: Sigwrap, new_pid_namespace: tuple[str, ...], compiled: Path
 ) -> None:
     """The namespace's first process adopts them. Those of its own program it may have made itself:
     only for these the fork in between does not count."""
-    name = policy(wrapped.folder, " []\n")
+    name = policy(as_user.folder, " []\n")
     words = (str(compiled / "births"), "descend", "fork", "stays", "4")
-    done = wrapped.run("-p", name, "--", *new_pid_namespace, *words)
+    done = as_user.run("-p", name, "--", *new_pid_namespace, *words)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert depths_of_true(wrapped) == [8]
+    assert depths_of_true(as_user) == [8]
 
 
 @pytest.mark.parametrize("tracer", [(), ("strace", "-f", "-qq", "-o", "/dev/null")])
-def test_orphans_of_one_program_are_equally_deep(wrapped: Sigwrap, tracer: tuple[str, ...]) -> None:
+def test_orphans_of_one_program_are_equally_deep(as_user: Sigwrap, tracer: tuple[str, ...]) -> None:
     """A shell that sends one command after the other into the background."""
     if tracer and not shutil.which(tracer[0]):
         pytest.skip("needs strace")
-    name = policy(wrapped.folder, " []\n")
+    name = policy(as_user.folder, " []\n")
     text = "i=0; while [ $i -lt 40 ]; do (/bin/true &); i=$((i + 1)); done"
-    done = wrapped.run("-p", name, "--", *tracer, "sh", "-c", text)
+    done = as_user.run("-p", name, "--", *tracer, "sh", "-c", text)
     assert (done.returncode, done.stderr) == (0, b"")
-    found = wrapped.sealed_events(*EXECS)
+    found = as_user.sealed_events(*EXECS)
     depths = {event.payload["depth"] for event in found if event.payload["argv"] == ["/bin/true"]}
     shell = 1 if tracer else 0
     assert depths == {shell + 2}
 
 
-def test_a_rule_on_depth_meets_who_hides_its_parents(wrapped: Sigwrap, compiled: Path) -> None:
+def test_a_rule_on_depth_meets_who_hides_its_parents(as_user: Sigwrap, compiled: Path) -> None:
     rules = "\n  - {name: deep, commands: ['true'], depth: {min: 5}, decision: deny}\n"
-    name = policy(wrapped.folder, rules)
+    name = policy(as_user.folder, rules)
     births = str(compiled / "births")
     for generations, denied in ((2, []), (3, [6])):
-        wrapped.run("-p", name, "--", births, "descend", "fork", "stays", str(generations))
-        found = wrapped.sealed_events("exec_denied")
+        as_user.run("-p", name, "--", births, "descend", "fork", "stays", str(generations))
+        found = as_user.sealed_events("exec_denied")
         assert [event.payload["depth"] for event in found] == denied
 
 
-def test_max_depth_meets_who_hides_its_parents(wrapped: Sigwrap, compiled: Path) -> None:
+def test_max_depth_meets_who_hides_its_parents(as_user: Sigwrap, compiled: Path) -> None:
     births = str(compiled / "births")
-    name = limited(wrapped, "max_depth: 6")
-    wrapped.run("-p", name, "--", births, "descend", "fork", "stays", "6")
-    (event,) = wrapped.sealed_events("exec_denied")
+    name = limited(as_user, "max_depth: 6")
+    as_user.run("-p", name, "--", births, "descend", "fork", "stays", "6")
+    (event,) = as_user.sealed_events("exec_denied")
     assert (event.payload["rule_name"], event.payload["depth"]) == ("limits.max_depth", 8)
 
 
 # Time
 
 
-def test_wall_time_ends_the_run(wrapped: Sigwrap) -> None:
-    process = wrapped.start("-p", limited(wrapped, "wall_time: 1s"), "--", "sh", "-c", STAYS)
+def test_wall_time_ends_the_run(as_user: Sigwrap) -> None:
+    process = as_user.start("-p", limited(as_user, "wall_time: 1s"), "--", "sh", "-c", STAYS)
     assert reader(process.stdout).line() == b"asked to end"
     assert process.wait(PATIENCE_S) == LIMIT_REACHED
     assert b"wall_time: 1 s are over" in process.stderr.read()
-    (event,) = wrapped.sealed_events("limit_exceeded")
+    (event,) = as_user.sealed_events("limit_exceeded")
     assert (event.payload["limit"], event.payload["effect"]) == ("wall_time", "terminated")
 
 
-def test_who_stays_beyond_its_time_is_killed(wrapped: Sigwrap) -> None:
-    name = limited(wrapped, "wall_time: 1s")
+def test_who_stays_beyond_its_time_is_killed(as_user: Sigwrap) -> None:
+    name = limited(as_user, "wall_time: 1s")
     line = ("--grace", "0.2", "-p", name, "--", "sh", "-c", "trap '' TERM; read line")
-    process = wrapped.start(*line)
+    process = as_user.start(*line)
     assert process.wait(PATIENCE_S) == LIMIT_REACHED
-    assert wrapped.alive() == []
-    wrapped.verify(ended=True)
+    assert as_user.alive() == []
+    as_user.verify(ended=True)
 
 
-def test_who_ends_in_time_is_left_alone(wrapped: Sigwrap) -> None:
-    name = limited(wrapped, "wall_time: 1h")
-    assert wrapped.run("-p", name, "--", "sh", "-c", "exit 7").returncode == 7
+def test_who_ends_in_time_is_left_alone(as_user: Sigwrap) -> None:
+    name = limited(as_user, "wall_time: 1h")
+    assert as_user.run("-p", name, "--", "sh", "-c", "exit 7").returncode == 7
 
 
 # Programs started
 
 
-def test_max_execs_ends_the_run(wrapped: Sigwrap) -> None:
+def test_max_execs_ends_the_run(as_user: Sigwrap) -> None:
     """COMMAND is the first; what the policy denies, or what isn't there, is none."""
     rules = "\n  - {name: no-false, commands: ['false'], decision: deny}\n"
-    name = limited(wrapped, "max_execs: 3", rules)
+    name = limited(as_user, "max_execs: 3", rules)
     text = "/bin/false; /no/such; /bin/true; /bin/true; /bin/false; echo so far; /bin/true; cat"
-    process = wrapped.start("-p", name, "--", "sh", "-c", text)
+    process = as_user.start("-p", name, "--", "sh", "-c", text)
     assert process.wait(PATIENCE_S) == LIMIT_REACHED
     assert process.stdout.read() == b"so far\n"
     err = process.stderr.read()
     assert b"sigwrap: true: max_execs: 3 programs have been started\n" in err
     assert b"ended by a limit of the policy: max_execs" in err
-    assert len(wrapped.sealed_events(*EXECS)) == 3
-    denied = [event.payload["rule_name"] for event in wrapped.events("exec_denied")]
+    assert len(as_user.sealed_events(*EXECS)) == 3
+    denied = [event.payload["rule_name"] for event in as_user.events("exec_denied")]
     assert denied[:3] == ["no-false", "no-false", "limits.max_execs"]
-    (event,) = wrapped.events("limit_exceeded")
+    (event,) = as_user.events("limit_exceeded")
     facts = (event.payload["limit"], event.payload["maximum"], event.payload["effect"])
     assert facts == ("max_execs", 3, "terminated")
 
 
-def test_what_runs_instead_is_a_program_started(wrapped: Sigwrap) -> None:
+def test_what_runs_instead_is_a_program_started(as_user: Sigwrap) -> None:
     rules = (
         "\n  - {name: instead, commands: ['true'], decision: redirect,"
         " redirect_to: {command: /bin/echo, args: [instead]}}\n"
     )
-    name = limited(wrapped, "max_execs: 2", rules)
-    done = wrapped.run("-p", name, "--", "sh", "-c", "/bin/true; /bin/true; cat")
+    name = limited(as_user, "max_execs: 2", rules)
+    done = as_user.run("-p", name, "--", "sh", "-c", "/bin/true; /bin/true; cat")
     assert (done.returncode, done.stdout) == (LIMIT_REACHED, b"instead\n")
-    assert len(wrapped.sealed_events("exec_redirected")) == 1
+    assert len(as_user.sealed_events("exec_redirected")) == 1
 
 
-def test_as_many_programs_as_it_may(wrapped: Sigwrap) -> None:
-    name = limited(wrapped, "max_execs: 3")
-    done = wrapped.run("-p", name, "--", "sh", "-c", "/bin/true; /bin/true; exit 7")
+def test_as_many_programs_as_it_may(as_user: Sigwrap) -> None:
+    name = limited(as_user, "max_execs: 3")
+    done = as_user.run("-p", name, "--", "sh", "-c", "/bin/true; /bin/true; exit 7")
     assert done.returncode == 7
-    assert wrapped.sealed_events("limit_exceeded") == []
+    assert as_user.sealed_events("limit_exceeded") == []
 
 
 STAYS = """
@@ -229,27 +230,17 @@ while :; do read line; done
 # What people do
 
 
-def test_honest_work_is_not_disturbed(wrapped: Sigwrap) -> None:
+def test_honest_work_is_not_disturbed(as_user: Sigwrap, programs: Path) -> None:
     """Under the shipped policy: a parallel make whose recipes are pipelines and subshells, and
     workers that fork."""
     lines = ["all: " + " ".join(f"t{n}" for n in range(80))]
     recipe = "@x=$$(echo $@ | tr t u); (echo $$x; (true)) > $@; sh -c 'sh -c \"cat $@\"' >/dev/null"
     lines += [f"t{n}:\n\t{recipe}" for n in range(80)]
-    (wrapped.folder / "Makefile").write_text("\n".join(lines) + "\n")
-    script(
-        wrapped.folder,
-        "workers.py",
-        "import multiprocessing as m\n"
-        "def square(n): return n * n\n"
-        "if __name__ == '__main__':\n"
-        "    for kind in ('fork', 'spawn', 'forkserver'):\n"
-        "        with m.get_context(kind).Pool(4) as pool:\n"
-        "            assert sum(pool.map(square, range(100))) == 328350\n",
-    )
-    text = f"make -j8 all && {PYTHON[0]} workers.py && echo done"
-    done = wrapped.run("-p", "agent-default", "--", "sh", "-c", text)
+    (as_user.folder / "Makefile").write_text("\n".join(lines) + "\n")
+    text = f"make -j8 all && {PYTHON[0]} {programs}/workers.py && echo done"
+    done = as_user.run("-p", "agent-default", "--", "sh", "-c", text)
     assert (done.returncode, done.stdout.split()[-1:]) == (0, [b"done"]), done.stderr
-    assert wrapped.sealed_events("limit_exceeded", "exec_denied") == []
+    assert as_user.sealed_events("limit_exceeded", "exec_denied") == []
 
 
 def test_a_shells_pipelines_never_fail_to_fork(sigwrap: Sigwrap) -> None:

@@ -8,38 +8,13 @@ import shutil
 from pathlib import Path
 
 import pytest
-from harness import PYTHON, Sigwrap
 
-from policies import policy
+from tests.support.harness import PYTHON, Sigwrap
+from tests.support.policies import policy
 
 ALLOW = " []\n"
 NO_UNVERIFIED = """
   - {name: unverified, commands: ["*"], traced: true, decision: deny}
-"""
-NOT_DUMPABLE = """
-import ctypes, os, sys
-assert ctypes.CDLL(None).prctl(4, 0, 0, 0, 0) == 0
-try:
-    os.execv(sys.argv[1], sys.argv[1:])
-except OSError as error:
-    print(error.errno, flush=True)
-    os._exit(7)
-"""
-TRACED_BY_ITS_PARENT = """
-import ctypes, os, sys
-child = os.fork()
-if child == 0:
-    assert ctypes.CDLL(None).ptrace(0, 0, None, None) == 0
-    try:
-        os.execv(sys.argv[1], sys.argv[1:])
-    except OSError as error:
-        print(error.errno, flush=True)
-        os._exit(7)
-while True:
-    _, status = os.waitpid(child, 0)
-    if not os.WIFSTOPPED(status):
-        os._exit(os.waitstatus_to_exitcode(status))
-    assert ctypes.CDLL(None).ptrace(7, child, None, None) == 0
 """
 
 
@@ -53,107 +28,109 @@ def _first(compiled: Path, folder: Path, name: str, mode: int) -> str:
     return str(folder / name)
 
 
-def test_a_caller_that_is_not_dumpable(wrapped: Sigwrap, compiled: Path) -> None:
+def test_a_caller_that_is_not_dumpable(as_user: Sigwrap, compiled: Path, programs: Path) -> None:
     """Root may look into it. Nobody else may, so what it asks for isn't known, and is denied."""
-    program = _first(compiled, wrapped.folder, "program", 0o755)
-    line = (*PYTHON, "-c", NOT_DUMPABLE, program, "x")
-    done = wrapped.run("-p", policy(wrapped.folder, ALLOW), "--", *line)
-    if _is_root(wrapped):
+    program = _first(compiled, as_user.folder, "program", 0o755)
+    line = (*PYTHON, str(programs / "not_dumpable.py"), program, "x")
+    done = as_user.run("-p", policy(as_user.folder, ALLOW), "--", *line)
+    if _is_root(as_user):
         assert (done.returncode, done.stdout) == (0, b"program x\n")
-        assert wrapped.sealed_events("exec_allowed")[-1].payload["verified"] is True
+        assert as_user.sealed_events("exec_allowed")[-1].payload["verified"] is True
     else:
         assert (done.returncode, done.stdout) == (7, b"13\n")
-        (event,) = wrapped.sealed_events("exec_denied")
+        (event,) = as_user.sealed_events("exec_denied")
         assert event.payload["rule_name"] == "builtin:unreadable"
         assert "may not be looked into" in event.payload["reason"]
 
 
-def test_a_caller_whose_program_may_not_be_read(wrapped: Sigwrap, compiled: Path) -> None:
-    shutil.copy(compiled / "call", wrapped.folder / "call")
-    (wrapped.folder / "call").chmod(0o711)
-    program = _first(compiled, wrapped.folder, "program", 0o755)
-    name = policy(wrapped.folder, ALLOW)
-    done = wrapped.run("-p", name, "--", "./call", "execve", program, "x")
-    if _is_root(wrapped):
+def test_a_caller_whose_program_may_not_be_read(as_user: Sigwrap, compiled: Path) -> None:
+    shutil.copy(compiled / "call", as_user.folder / "call")
+    (as_user.folder / "call").chmod(0o711)
+    program = _first(compiled, as_user.folder, "program", 0o755)
+    name = policy(as_user.folder, ALLOW)
+    done = as_user.run("-p", name, "--", "./call", "execve", program, "x")
+    if _is_root(as_user):
         assert (done.returncode, done.stdout) == (0, b"program x\n")
     else:
         assert (done.returncode, done.stdout) == (77, b"errno 13\n")
-        (event,) = wrapped.sealed_events("exec_denied")
+        (event,) = as_user.sealed_events("exec_denied")
         assert event.payload["rule_name"] == "builtin:unreadable"
 
 
-def test_a_program_that_may_not_be_read(wrapped: Sigwrap, compiled: Path) -> None:
-    program = _first(compiled, wrapped.folder, "program", 0o711)
-    done = wrapped.run("-p", policy(wrapped.folder, ALLOW), "--", "sh", "-c", f"{program} x; :")
+def test_a_program_that_may_not_be_read(as_user: Sigwrap, compiled: Path) -> None:
+    program = _first(compiled, as_user.folder, "program", 0o711)
+    done = as_user.run("-p", policy(as_user.folder, ALLOW), "--", "sh", "-c", f"{program} x; :")
     assert (done.returncode, done.stdout) == (0, b"program x\n")
-    payload = wrapped.sealed_events("exec_allowed")[-1].payload
-    verified = _is_root(wrapped)
+    payload = as_user.sealed_events("exec_allowed")[-1].payload
+    verified = _is_root(as_user)
     assert (payload["verified"], payload["traced"]) == (verified, not verified)
 
-    line = ("-p", policy(wrapped.folder, NO_UNVERIFIED), "--", "sh", "-c", f"{program} x; echo $?")
-    done = wrapped.run(*line)
+    line = ("-p", policy(as_user.folder, NO_UNVERIFIED), "--", "sh", "-c", f"{program} x; echo $?")
+    done = as_user.run(*line)
     assert done.stdout == (b"program x\n0\n" if verified else b"126\n")
 
 
-def test_the_interpreter_of_a_script_that_may_not_be_read(wrapped: Sigwrap, compiled: Path) -> None:
+def test_the_interpreter_of_a_script_that_may_not_be_read(as_user: Sigwrap, compiled: Path) -> None:
     """Its first line can't be judged, but what it loads can be seen."""
-    bad = _first(compiled, wrapped.folder, "bad", 0o755)
-    (wrapped.folder / "script").write_text(f"#!{bad} argument\n")
-    (wrapped.folder / "script").chmod(0o711)
+    bad = _first(compiled, as_user.folder, "bad", 0o755)
+    (as_user.folder / "script").write_text(f"#!{bad} argument\n")
+    (as_user.folder / "script").chmod(0o711)
     rules = "\n  - {name: no, commands: [bad], decision: deny}\n"
-    line = ("-p", policy(wrapped.folder, rules), "--", "sh", "-c", "./script; echo $?")
-    done = wrapped.run(*line)
+    line = ("-p", policy(as_user.folder, rules), "--", "sh", "-c", "./script; echo $?")
+    done = as_user.run(*line)
     assert b"bad" not in done.stdout
-    event = "exec_denied" if _is_root(wrapped) else "exec_verification_failed"
-    assert len(wrapped.sealed_events(event)) == 1
+    event = "exec_denied" if _is_root(as_user) else "exec_verification_failed"
+    assert len(as_user.sealed_events(event)) == 1
 
 
-def test_a_replacement_that_may_not_be_read(wrapped: Sigwrap, compiled: Path) -> None:
-    program = _first(compiled, wrapped.folder, "program", 0o711)
+def test_a_replacement_that_may_not_be_read(as_user: Sigwrap, compiled: Path) -> None:
+    program = _first(compiled, as_user.folder, "program", 0o711)
     rules = f"""
   - {{name: r, commands: [ls], decision: redirect, redirect_to: {{command: {program}, args: [x]}}}}
 """
-    done = wrapped.run("-p", policy(wrapped.folder, rules), "--", "sh", "-c", "/bin/ls; :")
+    done = as_user.run("-p", policy(as_user.folder, rules), "--", "sh", "-c", "/bin/ls; :")
     assert (done.returncode, done.stdout) == (0, b"program x\n")
-    (event,) = wrapped.sealed_events("exec_redirected")
-    assert event.payload["verified"] is _is_root(wrapped)
+    (event,) = as_user.sealed_events("exec_redirected")
+    assert event.payload["verified"] is _is_root(as_user)
 
 
-def test_a_caller_that_is_traced_by_its_parent(wrapped: Sigwrap, compiled: Path) -> None:
-    program = _first(compiled, wrapped.folder, "program", 0o755)
-    line = (*PYTHON, "-c", TRACED_BY_ITS_PARENT, program, "x")
-    done = wrapped.run("-p", policy(wrapped.folder, ALLOW), "--", *line)
+def test_a_caller_that_is_traced_by_its_parent(
+    as_user: Sigwrap, compiled: Path, programs: Path
+) -> None:
+    program = _first(compiled, as_user.folder, "program", 0o755)
+    line = (*PYTHON, str(programs / "traced_by_its_parent.py"), program, "x")
+    done = as_user.run("-p", policy(as_user.folder, ALLOW), "--", *line)
     assert (done.returncode, done.stdout) == (0, b"program x\n"), done.stderr
-    payload = wrapped.sealed_events("exec_allowed")[-1].payload
+    payload = as_user.sealed_events("exec_allowed")[-1].payload
     assert (payload["verified"], payload["traced"]) == (False, True)
 
 
 @pytest.mark.parametrize("decision", ["deny", "redirect", "approve"])
 def test_what_a_traced_caller_does_not_get_past(
-    wrapped: Sigwrap, compiled: Path, decision: str
+    as_user: Sigwrap, compiled: Path, decision: str, programs: Path
 ) -> None:
-    program = _first(compiled, wrapped.folder, "program", 0o755)
+    program = _first(compiled, as_user.folder, "program", 0o755)
     rules = f"\n  - {{name: r, commands: [program], decision: {decision}%s}}\n" % (
         ", redirect_to: {command: echo, args: [x]}" if decision == "redirect" else ""
     )
-    line = (*PYTHON, "-c", TRACED_BY_ITS_PARENT, program, "x")
-    options = ("-p", policy(wrapped.folder, rules), "--approvals", "deny")
-    done = wrapped.run(*options, "--", *line)
+    line = (*PYTHON, str(programs / "traced_by_its_parent.py"), program, "x")
+    options = ("-p", policy(as_user.folder, rules), "--approvals", "deny")
+    done = as_user.run(*options, "--", *line)
     assert (done.returncode, done.stdout) == (7, b"13\n")
-    (event,) = wrapped.sealed_events("exec_denied")
+    (event,) = as_user.sealed_events("exec_denied")
     assert event.payload["rule_name"] == "r"
 
 
-def test_agent_strict_denies_a_traced_caller(wrapped: Sigwrap) -> None:
-    path = wrapped.folder / "policy.yaml"
+def test_agent_strict_denies_a_traced_caller(as_user: Sigwrap, programs: Path) -> None:
+    path = as_user.folder / "policy.yaml"
     path.write_text(
         "version: 1\nname: strict-python\nextends: agent-strict\ncommand_rules:\n"
         '  - {name: python, commands: ["python3*"], traced: false, decision: allow}\n'
     )
     path.chmod(0o644)
-    line = (*PYTHON, "-c", TRACED_BY_ITS_PARENT, "/bin/echo", "x")
-    done = wrapped.run("-p", str(path), "--", *line)
+    line = (*PYTHON, str(programs / "traced_by_its_parent.py"), "/bin/echo", "x")
+    done = as_user.run("-p", str(path), "--", *line)
     assert (done.returncode, done.stdout) == (7, b"13\n")
     assert b"a traced process may not start programs" in done.stderr
-    (event,) = wrapped.sealed_events("exec_denied")
+    (event,) = as_user.sealed_events("exec_denied")
     assert event.payload["rule_name"] == "cannot-be-verified"

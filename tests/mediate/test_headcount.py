@@ -2,50 +2,32 @@ from __future__ import annotations
 
 from sigwrap.mediate.headcount import Headcount
 
-
-class Tree:
-    """A count takes a second of its clock."""
-
-    def __init__(self, alive: int) -> None:
-        self.alive = alive
-        self.counts = 0
-        self.clock_s = 100.0
-
-    def count(self) -> int:
-        self.counts += 1
-        self.clock_s += 1
-        return self.alive
-
-    def now(self) -> float:
-        return self.clock_s
+MAXIMUM = 5
 
 
-def admits(headcount: Headcount, tree: Tree) -> bool:
-    admitted = headcount.admits(5, tree.count, tree.now)
-    tree.alive += admitted
-    return admitted
+def test_there_is_room_until_the_maximum_is_reached() -> None:
+    headcount = Headcount(3)
+    assert headcount.has_room(MAXIMUM)
+    headcount.add()
+    assert headcount.has_room(MAXIMUM)
+    headcount.add()
+    assert not headcount.has_room(MAXIMUM)
 
 
-def test_nobody_is_counted_while_there_is_room() -> None:
-    headcount, tree = Headcount(1), Tree(1)
-    assert [admits(headcount, tree) for _ in range(4)] == [True] * 4
-    assert tree.counts == 0
-    assert not admits(headcount, tree)
-    assert tree.counts == 1
+def test_a_count_replaces_the_bound() -> None:
+    headcount = Headcount(5)
+    headcount.counted(2, MAXIMUM, started_s=100.0, ended_s=101.0)
+    assert headcount.has_room(MAXIMUM) and headcount.at_most == 2
 
 
-def test_who_has_ended_makes_room() -> None:
-    headcount, tree = Headcount(), Tree(0)
-    for _ in range(5):
-        admits(headcount, tree)
-    tree.alive = 2
-    assert [admits(headcount, tree) for _ in range(4)] == [True, True, True, False]
+def test_a_count_that_found_room_may_be_repeated_at_once() -> None:
+    headcount = Headcount(5)
+    headcount.counted(4, MAXIMUM, started_s=100.0, ended_s=101.0)
+    assert headcount.is_worth_a_count(101.0)
 
 
-def test_a_count_in_vain_is_not_repeated_for_a_while() -> None:
-    headcount, tree = Headcount(5), Tree(5)
-    assert not admits(headcount, tree)
-    tree.alive = 0
-    assert not admits(headcount, tree) and tree.counts == 1
-    tree.clock_s += 10
-    assert admits(headcount, tree) and tree.counts == 2
+def test_a_count_in_vain_is_not_repeated_for_ten_times_as_long_as_it_took() -> None:
+    headcount = Headcount(5)
+    headcount.counted(5, MAXIMUM, started_s=100.0, ended_s=101.0)
+    assert not headcount.is_worth_a_count(110.9)
+    assert headcount.is_worth_a_count(111.0)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -15,9 +17,12 @@ from sigwrap.status import REFUSED
 GOOD = "version: 1\nname: good\ndefaults: {command: audit}\n"
 
 
+Run = Callable[..., tuple[int, str, str]]
+
+
 @pytest.fixture
-def run(capfd):
-    def run(*words):
+def run(capfd: pytest.CaptureFixture[str]) -> Run:
+    def run(*words: str) -> tuple[int, str, str]:
         try:
             status = app(list(words), standalone_mode=False) or 0
         except SigwrapError as error:
@@ -29,7 +34,7 @@ def run(capfd):
     return run
 
 
-def test_check_names_every_problem_and_exits_125(run, tmp_path):
+def test_check_names_every_problem_and_exits_125(run: Run, tmp_path: Path) -> None:
     bad = tmp_path / "bad.yaml"
     bad.write_text("version: 1\nname: x\ndefalts: {}\nvars: 5\n")
     status, out, _ = run("check", str(bad), "agent-strict", str(tmp_path / "none.yaml"))
@@ -39,14 +44,14 @@ def test_check_names_every_problem_and_exits_125(run, tmp_path):
     assert "agent-strict: fine" in out
 
 
-def test_check_is_content_with_warnings(run):
+def test_check_is_content_with_warnings(run: Run) -> None:
     status, out, _ = run("check", "agent-default")
     assert status == 0
     assert "warning: file_rules is not enforced yet" in out
     assert "agent-default: loads, with warnings" in out
 
 
-def test_check_as_json(run, tmp_path):
+def test_check_as_json(run: Run, tmp_path: Path) -> None:
     bad = tmp_path / "bad.yaml"
     bad.write_text("version: 1\nname: x\ndefalts: {}\n")
     status, out, _ = run("check", "--json", str(bad))
@@ -57,7 +62,7 @@ def test_check_as_json(run, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["agent-default", "agent-strict", "agent-observe", "ci"])
-def test_show_prints_a_policy_that_loads_again(run, tmp_path, name):
+def test_show_prints_a_policy_that_loads_again(run: Run, tmp_path: Path, name: str) -> None:
     status, out, _ = run("show", name)
     assert status == 0
     copy = tmp_path / "copy.yaml"
@@ -65,20 +70,20 @@ def test_show_prints_a_policy_that_loads_again(run, tmp_path, name):
     assert run("show", str(copy))[1] == out.removeprefix("# ci extends agent-default\n")
 
 
-def test_show_as_json(run, tmp_path):
+def test_show_as_json(run: Run, tmp_path: Path) -> None:
     shown = json.loads(run("show", "--json", "ci", "--root", str(tmp_path))[1])
     assert shown["bases"] == ["agent-default"]
     assert shown["file_rules"][0]["paths"][0] == str(tmp_path)
 
 
-def test_explain_a_command(run):
+def test_explain_a_command(run: Run) -> None:
     status, out, _ = run("explain", "--policy", "agent-default", "--", "git", "push", "--force")
     assert status == 0
     assert out.startswith("/usr/bin/git push --force: deny\n  Why: rule force-push matches")
     assert run("explain", "--", "git push --force")[1] == out
 
 
-def test_explain_a_signal_as_json(run):
+def test_explain_a_signal_as_json(run: Run) -> None:
     out = run("explain", "--signal", "SIGKILL", "--target", "external", "--json")[1]
     assert json.loads(out)["decision"]["rule"] == "outside"
 
@@ -93,11 +98,11 @@ def test_explain_a_signal_as_json(run):
         ["explain", "--policy", "agent-defualt", "--", "ls"],
     ],
 )
-def test_explain_what_cannot_be_explained(run, words):
+def test_explain_what_cannot_be_explained(run: Run, words: list[str]) -> None:
     assert run(*words)[0] == REFUSED
 
 
-def test_test_says_which_case_fails_and_exits_1(run, tmp_path):
+def test_test_says_which_case_fails_and_exits_1(run: Run, tmp_path: Path) -> None:
     policy = tmp_path / "p.yaml"
     policy.write_text(
         GOOD + "tests:\n  - {command: ls, decision: audit}\n  - {command: ls, decision: deny}\n"
@@ -115,20 +120,22 @@ def test_test_says_which_case_fails_and_exits_1(run, tmp_path):
     ]
 
 
-def test_test_of_a_shipped_policy(run):
+def test_test_of_a_shipped_policy(run: Run) -> None:
     status, out, _ = run("test", "ci")
     assert status == 0 and "cases pass" in out
 
 
-def test_generate_prints_one_policy_for_several_sessions(run, monkeypatch, tmp_path):
+def test_generate_prints_one_policy_for_several_sessions(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     class Session:
-        def __init__(self, command):
+        def __init__(self, command: str) -> None:
             payload = {"path": f"/usr/bin/{command}", "argv": [command]}
             self.recorded = Event(
                 seq=1, time_ns=0, type="exec_audited", pid=1, payload=payload, hash=""
             )
 
-        def events(self):
+        def events(self) -> Iterator[Event]:
             yield self.recorded
 
     monkeypatch.setattr(policy_commands, "open_session", lambda store, selector: Session(selector))

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from sigwrap.policy.language.lint import lint
+from tests.policy.conftest import Parse
+
+Warnings = Callable[[str], list[str]]
 
 
 @pytest.fixture
-def warnings(parse):
+def warnings(parse: Parse) -> Warnings:
     return lambda sections: [
         each.message for each in lint(parse("version: 1\nname: x\n" + sections))
     ]
 
 
-def test_dev_tools_above_package_installs_swallow_npm_and_pip(warnings):
+def test_dev_tools_above_package_installs_swallow_npm_and_pip(warnings: Warnings) -> None:
     assert warnings(
         """
 command_rules:
@@ -47,7 +52,7 @@ COMMANDS = "command_rules:\n  - {name: a, %s, decision: deny}\n  - {name: b, %s,
         ("commands: [x], traced: true", "commands: [x], traced: true"),
     ],
 )
-def test_a_shadowed_rule_is_found(warnings, above, below):
+def test_a_shadowed_rule_is_found(warnings: Warnings, above: str, below: str) -> None:
     assert warnings(COMMANDS % (above, below)) == [
         "rule b can never match: rule a (line 4) decides first"
     ]
@@ -69,7 +74,7 @@ def test_a_shadowed_rule_is_found(warnings, above, below):
         ("commands: [x], subcommands: [a]", "commands: [x], subcommands: [a, b]"),
     ],
 )
-def test_a_rule_that_can_match_is_left_alone(warnings, above, below):
+def test_a_rule_that_can_match_is_left_alone(warnings: Warnings, above: str, below: str) -> None:
     assert warnings(COMMANDS % (above, below)) == []
 
 
@@ -121,12 +126,14 @@ SIGNALS = "signal_rules:\n  - {name: a, %s, decision: deny}\n  - {name: b, %s, d
         ),
     ],
 )
-def test_unreachable_targets_of_signals(warnings, above, below, message):
+def test_unreachable_targets_of_signals(
+    warnings: Warnings, above: str, below: str, message: str
+) -> None:
     found = warnings(SIGNALS % (above, below))
     assert len(found) == (1 if message else 0) and all(message in each for each in found)
 
 
-def test_several_rules_together_can_shadow_one(warnings):
+def test_several_rules_together_can_shadow_one(warnings: Warnings) -> None:
     assert warnings(
         "signal_rules:\n"
         "  - {name: a, signals: [9], target: self, decision: deny}\n"
@@ -135,13 +142,13 @@ def test_several_rules_together_can_shadow_one(warnings):
     ) == ["rule c can never match: rule a (line 4) decides first"]
 
 
-def test_a_rule_on_sigwrap_itself_is_never_asked(warnings):
+def test_a_rule_on_sigwrap_itself_is_never_asked(warnings: Warnings) -> None:
     rule = "signal_rules: [{name: r, signals: [HUP], target: parent, decision: approve}]\n"
     assert "never reaches its target parent" in warnings(rule)[0]
     assert warnings(rule.replace("approve", "deny")) == []
 
 
-def test_an_allow_rule_that_any_argument_satisfies(warnings):
+def test_an_allow_rule_that_any_argument_satisfies(warnings: Warnings) -> None:
     rule = "command_rules: [{name: r, commands: [git], args_patterns: ['%s'], decision: %s}]\n"
     assert "one of its args_patterns fits all" in warnings(rule % (".*", "allow"))[0]
     for pattern in ("^status$", "^$", ".+"):
@@ -149,7 +156,7 @@ def test_an_allow_rule_that_any_argument_satisfies(warnings):
     assert warnings(rule % ("^push$", "deny")) == []
 
 
-def test_a_rule_of_the_base_may_be_shadowed(parse):
+def test_a_rule_of_the_base_may_be_shadowed(parse: Parse) -> None:
     base = "version: 1\nname: b\ncommand_rules: [{name: r, commands: [x], decision: deny}]\n"
     child = base.replace("name: b", "name: c\nextends: b").replace("name: r", "name: s")
     assert lint(parse(child, {"b": base})) == ()

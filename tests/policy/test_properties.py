@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 import string
-from pathlib import Path
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -25,12 +25,14 @@ from sigwrap.policy.judge.request import (
     most_specific,
     with_implied,
 )
+from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
 from sigwrap.policy.tools.explain import explain_command, explain_signal
 from sigwrap.policy.tools.generate import generate_policy, requests_from_events
 from sigwrap.policy.tools.show import policy_text
 from sigwrap.start.policy_files import SHIPPED, read_source
+from tests.policy.fuzz_policy import one_input
 
 quick = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -40,18 +42,18 @@ FOLDERS = ["/bin", "/usr/bin", "/opt/a/b"]
 COMMANDS = ["git", "npm", "ls", "sh", "dash", "*", "mkfs.*", "?it", "/bin/*", "/opt/**", "/bin/git"]
 
 
-def parse(text):
+def parse(text: str) -> Policy:
     return parse_policy(
         Source(name="p.yaml", text=text), variables={}, find_base=lambda name, source: None
     )
 
 
-def quoted(word):
+def quoted(word: str) -> str:
     return "'" + word.replace("'", "''") + "'"
 
 
 @st.composite
-def command_rules(draw):
+def command_rules(draw: st.DrawFn) -> list[str]:
     lines = []
     for index in range(draw(st.integers(0, 6))):
         commands = draw(st.lists(st.sampled_from(COMMANDS), min_size=1, max_size=3))
@@ -74,7 +76,7 @@ TARGETS = [each.value for each in TargetType] + ["{type: process, pattern: 'n*'}
 
 
 @st.composite
-def signal_rules(draw):
+def signal_rules(draw: st.DrawFn) -> list[str]:
     lines = []
     for index in range(draw(st.integers(0, 6))):
         signals = draw(st.sampled_from(["@fatal", "@all", "SIGTERM", "9", "SIGRTMIN+1"]))
@@ -87,7 +89,7 @@ def signal_rules(draw):
     return lines
 
 
-def policy(commands, signals):
+def policy(commands: list[str], signals: list[str]) -> str:
     text = "version: 1\nname: x\n"
     text += "command_rules:\n" + "".join(commands) if commands else ""
     text += "signal_rules:\n" + "".join(signals) if signals else ""
@@ -95,7 +97,7 @@ def policy(commands, signals):
 
 
 @st.composite
-def programs(draw):
+def programs(draw: st.DrawFn) -> Program:
     name = draw(st.sampled_from(NAMES) | st.text(max_size=5).map(lambda t: "n" + surrogates(t)))
     basename = draw(st.sampled_from([name, "busybox", "dash"]))
     arguments = draw(st.lists(st.sampled_from(WORDS), max_size=4))
@@ -103,7 +105,7 @@ def programs(draw):
     return Program(path=path, name=name, argv=(name, *arguments))
 
 
-def surrogates(text):
+def surrogates(text: str) -> str:
     """A name as Linux has it: any bytes but the slash and NUL."""
     return (
         text.encode("utf-8", "replace").translate(None, b"/\0").decode("utf-8", "surrogateescape")
@@ -126,7 +128,9 @@ signals = st.builds(
 
 @quick
 @given(command_rules(), requests)
-def test_the_first_match_decides_each_program_and_the_strictest_holds(rules, request):
+def test_the_first_match_decides_each_program_and_the_strictest_holds(
+    rules: list[str], request: CommandRequest
+) -> None:
     engine = Engine(parse(policy(rules, [])))
     answers = []
     for program in request.programs:
@@ -147,8 +151,8 @@ def test_the_first_match_decides_each_program_and_the_strictest_holds(rules, req
 @quick
 @given(command_rules(), signal_rules(), requests, signals)
 def test_a_rule_added_at_the_end_changes_no_request_that_a_rule_decided(
-    commands, signal_lines, request, signal
-):
+    commands: list[str], signal_lines: list[str], request: CommandRequest, signal: SignalRequest
+) -> None:
     before = Engine(parse(policy(commands, signal_lines)))
     after = Engine(
         parse(
@@ -170,7 +174,9 @@ def test_a_rule_added_at_the_end_changes_no_request_that_a_rule_decided(
 
 @quick
 @given(command_rules(), signal_rules(), requests, signals)
-def test_a_policy_that_is_shown_means_the_same(commands, signal_lines, request, signal):
+def test_a_policy_that_is_shown_means_the_same(
+    commands: list[str], signal_lines: list[str], request: CommandRequest, signal: SignalRequest
+) -> None:
     first = parse(policy(commands, signal_lines))
     second = parse(policy_text(first))
     assert [each.name for each in first.command_rules] == [
@@ -182,7 +188,9 @@ def test_a_policy_that_is_shown_means_the_same(commands, signal_lines, request, 
 
 @quick
 @given(st.lists(requests, max_size=6), st.lists(signals, max_size=6))
-def test_a_generated_policy_denies_nothing_of_what_it_was_made_from(commands, sent):
+def test_a_generated_policy_denies_nothing_of_what_it_was_made_from(
+    commands: list[CommandRequest], sent: list[SignalRequest]
+) -> None:
     events = [_exec_event(each) for each in commands] + [_signal_event(each) for each in sent]
     engine = Engine(parse(generate_policy(events, name="locked")))
     for _, request in requests_from_events(events):
@@ -195,7 +203,7 @@ def test_a_generated_policy_denies_nothing_of_what_it_was_made_from(commands, se
         assert decision.action is Action.ALLOW or invalid_signal
 
 
-def _exec_event(request):
+def _exec_event(request: CommandRequest) -> Event:
     first = request.programs[0]
     payload = {
         "path": first.path,
@@ -207,7 +215,7 @@ def _exec_event(request):
     return Event(seq=1, time_ns=0, type="exec_audited", pid=1, payload=payload, hash="")
 
 
-def _signal_event(request):
+def _signal_event(request: SignalRequest) -> Event:
     payload = {
         "signal": request.signal,
         "target_type": most_specific(request.target_types).value,
@@ -221,7 +229,7 @@ YAMLISH = st.text(alphabet=string.printable + "é\ud800\x00\ufeff", max_size=200
 
 @quick
 @given(YAMLISH)
-def test_parsing_raises_nothing_but_a_policy_error(text):
+def test_parsing_raises_nothing_but_a_policy_error(text: str) -> None:
     for candidate in (text, f"version: 1\nname: x\n{text}", f"command_rules:\n  - {text}"):
         try:
             parse(candidate)
@@ -248,7 +256,7 @@ FLOW = st.recursive(
 
 @quick
 @given(st.dictionaries(st.sampled_from(KEYS), FLOW, max_size=6))
-def test_no_arrangement_of_keys_raises_anything_but_a_policy_error(entries):
+def test_no_arrangement_of_keys_raises_anything_but_a_policy_error(entries: dict[str, str]) -> None:
     try:
         parse("".join(f"{key}: {value}\n" for key, value in entries.items()))
     except PolicyError:
@@ -256,32 +264,21 @@ def test_no_arrangement_of_keys_raises_anything_but_a_policy_error(entries):
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_a_mutilated_policy_raises_nothing_but_a_policy_error(name):
-    fuzz = _fuzz_target()
+def test_a_mutilated_policy_raises_nothing_but_a_policy_error(name: str) -> None:
     chance = random.Random(name)
     text = read_source(name).text.encode()
     for _ in range(40):
         start = chance.randrange(len(text))
         end = min(len(text), start + chance.choice([1, 3, 40]))
         piece = chance.choice([b"", b"\0", b"[", b"- ", b"\xff", b"{a: ", b"(", b"&x *x", b"'"])
-        fuzz.one_input(text[:start] + piece + text[end:])
+        one_input(text[:start] + piece + text[end:])
 
 
-def test_random_bytes_raise_nothing():
-    fuzz = _fuzz_target()
+def test_random_bytes_raise_nothing() -> None:
     chance = random.Random(1)
     for _ in range(300):
-        fuzz.one_input(chance.randbytes(chance.randrange(60)))
+        one_input(chance.randbytes(chance.randrange(60)))
 
 
-def _fuzz_target():
-    path = Path(__file__).with_name("fuzz_policy.py")
-    spec = importlib.util.spec_from_file_location("fuzz_policy", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def _recorded(programs):
+def _recorded(programs: Sequence[Program]) -> list[dict[str, Any]]:
     return [{"path": each.path, "name": each.name, "argv": list(each.argv)} for each in programs]

@@ -9,6 +9,7 @@ import pytest
 from sigwrap.errors import PolicyError
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import Action, SignalRequest, TargetType, with_implied
+from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.judge.signals import ALL
 from sigwrap.policy.language.lint import lint
 from sigwrap.policy.language.schema import ENFORCED
@@ -18,23 +19,23 @@ from sigwrap.start.policy_files import SHIPPED, find_base, load_policy, read_sou
 VARIABLES = {"PROJECT_ROOT": "/work/p", "HOME": "/home/user", "USER": "user", "TMPDIR": "/tmp"}
 
 
-def load(name):
+def load(name: str) -> Policy:
     return load_policy(name, variables=VARIABLES)
 
 
-def test_the_list_is_what_is_in_the_folder():
+def test_the_list_is_what_is_in_the_folder() -> None:
     folder = Path(__file__).parents[2] / "policies"
     assert {f"{name}.yaml" for name in SHIPPED} == {each.name for each in folder.iterdir()}
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_its_own_cases_pass(name):
+def test_its_own_cases_pass(name: str) -> None:
     results = list(run_cases(Engine(load(name))))
     assert results and not [str(each) for each in results if not each.passed]
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_it_is_clean_and_says_what_it_is_for(name):
+def test_it_is_clean_and_says_what_it_is_for(name: str) -> None:
     policy = load(name)
     assert policy.name == name and policy.description
     assert lint(policy) == ()
@@ -43,20 +44,20 @@ def test_it_is_clean_and_says_what_it_is_for(name):
 
 @pytest.mark.parametrize("name", SHIPPED)
 @pytest.mark.parametrize("missing", [{}, {"HOME": "/"}, {"HOME": "/home/a+b (c)[d]"}])
-def test_it_loads_whatever_the_environment(name, missing):
+def test_it_loads_whatever_the_environment(name: str, missing: dict[str, str]) -> None:
     load_policy(name, variables={"PROJECT_ROOT": "/p", "TMPDIR": "/tmp", **missing})
 
 
-def test_strict_has_nothing_that_is_not_enforced():
+def test_strict_has_nothing_that_is_not_enforced() -> None:
     policy = load("agent-strict")
     assert policy.refuses_unenforced and policy.warnings == () == policy.unenforced
 
 
-def test_strict_takes_up_path_shadowing_once_that_is_enforced():
+def test_strict_takes_up_path_shadowing_once_that_is_enforced() -> None:
     assert "trust" not in ENFORCED or load("agent-strict").trust.path_shadow is Action.DENY
 
 
-def test_ci_never_asks():
+def test_ci_never_asks() -> None:
     """Every rule of the base that asks is decided by a rule above it, whatever the arguments."""
     engine = Engine(load("ci"))
     asking = [each for each in engine.policy.command_rules if each.decision is Action.APPROVE]
@@ -72,7 +73,7 @@ def test_ci_never_asks():
 
 @pytest.mark.parametrize("name", ["agent-default", "agent-strict", "ci"])
 @pytest.mark.parametrize("number", sorted(ALL))
-def test_a_process_signals_itself_and_its_children_and_nobody_else(name, number):
+def test_a_process_signals_itself_and_its_children_and_nobody_else(name: str, number: int) -> None:
     engine = Engine(load(name))
     for target in TargetType:
         request = SignalRequest(signal=number, target_types=with_implied([target]))
@@ -81,7 +82,7 @@ def test_a_process_signals_itself_and_its_children_and_nobody_else(name, number)
         assert engine.decide_signal(request).action is expected
 
 
-def test_a_home_folder_is_not_to_be_removed():
+def test_a_home_folder_is_not_to_be_removed() -> None:
     engine = Engine(load("agent-default"))
     for argument in ("/home/user", "/home/user/", "/home/user/*", "/home"):
         decision = engine.decide_command(command_request(["rm", "-rf", argument]))
@@ -90,12 +91,12 @@ def test_a_home_folder_is_not_to_be_removed():
     assert fine.action is Action.ALLOW
 
 
-def test_a_name_that_is_nearly_right_is_helped():
+def test_a_name_that_is_nearly_right_is_helped() -> None:
     with pytest.raises(PolicyError, match="did you mean agent-strict"):
         read_source("agent-strct")
 
 
-def test_a_file_and_the_file_beside_it(tmp_path):
+def test_a_file_and_the_file_beside_it(tmp_path: Path) -> None:
     (tmp_path / "base.yaml").write_text("version: 1\nname: base\ndefaults: {command: audit}\n")
     child = tmp_path / "child.yaml"
     child.write_text("version: 1\nname: child\nextends: base.yaml\n")
@@ -103,7 +104,7 @@ def test_a_file_and_the_file_beside_it(tmp_path):
     assert find_base("nowhere.yaml", read_source(str(child))) is None
 
 
-def test_a_file_that_cannot_be_read_or_is_no_text(tmp_path):
+def test_a_file_that_cannot_be_read_or_is_no_text(tmp_path: Path) -> None:
     with pytest.raises(PolicyError, match="can't be read"):
         read_source(str(tmp_path))
     odd = tmp_path / "odd.yaml"

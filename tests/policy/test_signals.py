@@ -14,13 +14,13 @@ from sigwrap.policy.judge.signals import (
 )
 
 
-def test_numbers_agree_with_the_system():
+def test_numbers_agree_with_the_system() -> None:
     for each in signal.Signals:
         assert signal_number(each.name) == each.value
 
 
 @pytest.mark.parametrize("number", sorted(ALL))
-def test_every_signal_has_a_name_that_leads_back(number):
+def test_every_signal_has_a_name_that_leads_back(number: int) -> None:
     assert signal_number(signal_name(number)) == number
 
 
@@ -38,7 +38,7 @@ def test_every_signal_has_a_name_that_leads_back(number):
         ("SIG33", 33),
     ],
 )
-def test_the_spellings_of_a_signal(word, number):
+def test_the_spellings_of_a_signal(word: str, number: int) -> None:
     assert signal_number(word) == number
 
 
@@ -61,10 +61,10 @@ def test_the_spellings_of_a_signal(word, number):
         "999999999999",
     ],
 )
-def test_what_is_no_signal(word):
+def test_what_is_no_signal(word: str) -> None:
     assert signal_number(word) is None
 
 
-def test_all_includes_the_realtime_signals_that_glibc_keeps():
+def test_all_includes_the_realtime_signals_that_glibc_keeps() -> None:
     assert {32, 33, 64} <= GROUPS["@all"]
     assert all(signal_numbers(word) for word in words())

@@ -21,10 +21,10 @@ from sigwrap.policy.judge.subcommand import subcommand
         ("anything -x one two", "one"),
     ],
 )
-def test_the_first_argument_that_is_no_option(command, word):
+def test_the_first_argument_that_is_no_option(command: str, word: str) -> None:
     argv = command.split()
     assert subcommand(argv[0], argv) == word
 
 
-def test_no_arguments_at_all():
+def test_no_arguments_at_all() -> None:
     assert subcommand("git", ()) == ""

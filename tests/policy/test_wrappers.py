@@ -58,21 +58,21 @@ from sigwrap.policy.judge.wrappers import MAX_WRAPPERS, unwrap
         ("plugin.so x y", []),
     ],
 )
-def test_what_a_wrapper_is_about_to_run(command, inner):
+def test_what_a_wrapper_is_about_to_run(command: str, inner: list[str]) -> None:
     argv = shlex.split(command)
     assert [list(each.argv) for each in unwrap(argv[0], argv)] == [
         shlex.split(each) for each in inner
     ]
 
 
-def test_an_applet_is_known_by_its_link():
+def test_an_applet_is_known_by_its_link() -> None:
     (applet,) = unwrap("busybox", ["/bin/rm", "-rf", "/"])
     assert applet.argv == ("/bin/rm", "-rf", "/") and applet.same_file
 
 
-def test_wrappers_without_end_end():
+def test_wrappers_without_end_end() -> None:
     assert len(unwrap("nice", ["nice"] * 1000)) == MAX_WRAPPERS
 
 
-def test_nothing_at_all():
+def test_nothing_at_all() -> None:
     assert unwrap("env", []) == () == unwrap("busybox", []) == unwrap("env", ["env", ""])

@@ -9,22 +9,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from harness import (
-    EXECS,
-    PATIENCE_S,
-    PYTHON,
-    REFUSED,
-    UNDER_TEST,
-    Sigwrap,
-    Watch,
-    await_key_taken,
-    await_state,
-    children,
-    reader,
-    tree,
-)
 
-STUBBORN = "import signal, os; [signal.signal(n, signal.SIG_IGN) for n in (1, 2, 3, 15)]"
+from tests.support.harness import EXECS, PYTHON, REFUSED, UNDER_TEST, Sigwrap
+from tests.support.processes import await_key_taken, children, tree
+from tests.support.waiting import PATIENCE_S, Watch, await_state, reader
 
 
 @pytest.fixture
@@ -75,18 +63,17 @@ def test_the_separator_may_be_left_out(as_user: Sigwrap, forward: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "WINCH", "ALRM"])
-def test_signals_are_passed_on(as_user: Sigwrap, forward: str, name: str) -> None:
-    text = f"""
-import os, signal
-signal.pthread_sigmask(signal.SIG_BLOCK, {{signal.SIG{name}}})
-os.write(1, b"ready\\n")
-for _ in range(3):
-    signal.sigwait({{signal.SIG{name}}})
-    os.write(1, b"got\\n")
-os.read(0, 1)
-os._exit(4)
-"""
-    process = as_user.start_line([*as_user.as_user(), forward, "--", *PYTHON, "-c", text])
+def test_signals_are_passed_on(as_user: Sigwrap, forward: str, name: str, programs: Path) -> None:
+    process = as_user.start_line(
+        [
+            *as_user.as_user(),
+            forward,
+            "--",
+            *PYTHON,
+            str(programs / "counts_signals.py"),
+            f"SIG{name}",
+        ]
+    )
     said = reader(process.stdout)
     said.until(rb"ready")
     for _ in range(3):
@@ -127,28 +114,28 @@ def test_killed_itself_it_takes_command_along(as_user: Sigwrap, forward: str) ->
         watch.await_ends(1.0)
 
 
-def test_the_grace(as_user: Sigwrap, forward: str) -> None:
-    text = f"{STUBBORN}\nos.write(1, b'ready')\nwhile True: signal.pause()"
-    line = [*as_user.as_user(), forward, "--grace", "0.2", "--", *PYTHON, "-c", text]
+def test_the_grace(as_user: Sigwrap, forward: str, programs: Path) -> None:
+    line = [
+        *as_user.as_user(),
+        forward,
+        "--grace",
+        "0.2",
+        "--",
+        *PYTHON,
+        str(programs / "stubborn.py"),
+    ]
     process = as_user.start_line(line)
     reader(process.stdout).until(rb"ready")
     process.terminate()
     assert process.wait(PATIENCE_S) == 128 + signal.SIGKILL
 
 
-def test_without_a_grace_command_takes_its_time(as_user: Sigwrap, forward: str) -> None:
-    # Not a shell's trap: a signal just before its read would wait for the line.
-    text = """
-import os, signal
-signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-os.write(1, b"ready")
-for _ in range(2):
-    signal.sigwait({signal.SIGTERM})
-    os.write(1, b"asked")
-os.read(0, 1)
-os._exit(5)
-"""
-    process = as_user.start_line([*as_user.as_user(), forward, "--", *PYTHON, "-c", text])
+def test_without_a_grace_command_takes_its_time(
+    as_user: Sigwrap, forward: str, programs: Path
+) -> None:
+    process = as_user.start_line(
+        [*as_user.as_user(), forward, "--", *PYTHON, str(programs / "takes_its_time.py")]
+    )
     said = reader(process.stdout)
     said.until(rb"ready")
     for _ in range(2):
@@ -158,14 +145,10 @@ os._exit(5)
     assert process.returncode == 5
 
 
-def test_one_key_is_one_signal(as_user: Sigwrap, forward: str) -> None:
-    text = """
-import os, signal
-signal.signal(signal.SIGINT, lambda n, f: os.write(1, b"got\\n"))
-os.write(1, b"ready\\n")
-os.read(0, 1)
-"""
-    terminal = as_user.terminal_for([*as_user.as_user(), forward, "--", *PYTHON, "-c", text])
+def test_one_key_is_one_signal(as_user: Sigwrap, forward: str, programs: Path) -> None:
+    terminal = as_user.terminal_for(
+        [*as_user.as_user(), forward, "--", *PYTHON, str(programs / "says_interrupts.py")]
+    )
     terminal.output.until(rb"ready")
     for _ in range(3):
         await_state(tree(terminal.pid)[-1], "S")  # it reads, and is interrupted in that

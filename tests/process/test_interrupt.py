@@ -8,60 +8,30 @@ import shutil
 import signal
 import socket
 import time
+from pathlib import Path
 
 import pytest
-from harness import (
-    EXECS,
-    IS_BINARY,
-    PATIENCE_S,
-    PYTHON,
-    Late,
-    Pipe,
-    Reader,
-    Roles,
-    Sigwrap,
-    Watch,
-    await_end,
-    await_key_taken,
-    await_state,
-    await_that,
-    children,
-    reader,
-    script,
-    tree,
-)
 
 from sigwrap.errors import SigwrapError
 from sigwrap.linux import procfs
+from tests.support.harness import EXECS, IS_BINARY, PYTHON, Sigwrap
+from tests.support.processes import Roles, await_key_taken, children, tree
+from tests.support.waiting import (
+    PATIENCE_S,
+    Late,
+    Pipe,
+    Reader,
+    Watch,
+    await_end,
+    await_state,
+    await_that,
+    reader,
+)
 
 INTERRUPTED = 130
 AT_ONCE_S = 0.5
 
 TRAPPING = 'trap "echo cleaned; exit 3" INT TERM; echo ready; while :; do read x; done'
-STUBBORN = """
-import signal
-signal.signal(signal.SIGINT, signal.SIG_IGN)
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-print("ready", flush=True)
-while True:
-    signal.pause()
-"""
-# Its cleanup waits for a line that the test types: it ends when we say, not by time.
-CLEANING = """
-import signal
-def cut_short(number, frame):
-    print("cut short", flush=True)
-signal.signal(signal.SIGALRM, cut_short)
-try:
-    print("ready", flush=True)
-    while True:
-        signal.pause()
-except KeyboardInterrupt:
-    print("interrupted", flush=True)
-finally:
-    input()
-    print("cleaned", flush=True)
-"""
 
 
 def _kinds(sigwrap: Sigwrap) -> list[str]:
@@ -71,14 +41,6 @@ def _kinds(sigwrap: Sigwrap) -> list[str]:
         if event.type.startswith("interrupt_")
     ]
 
-
-LEFTOVER = """
-import os, signal
-signal.signal(signal.SIGTERM, lambda n, f: os.write(1, b"asked\\n"))
-os.write(1, b"here\\n")
-while True:
-    signal.pause()
-"""
 
 # One Ctrl+C
 
@@ -97,9 +59,9 @@ def test_one_key_lets_a_trapping_shell_clean_up(as_user: Sigwrap) -> None:
     assert as_user.events("interrupt_escalated") == []
 
 
-def test_one_key_does_not_cut_a_pythons_cleanup_short(as_user: Sigwrap) -> None:
+def test_one_key_does_not_cut_a_pythons_cleanup_short(as_user: Sigwrap, programs: Path) -> None:
     """A SIGTERM on top of the terminal's SIGINT would."""
-    terminal = as_user.on_terminal("--", *PYTHON, "-c", CLEANING)
+    terminal = as_user.on_terminal("--", *PYTHON, str(programs / "cleaning.py"))
     terminal.output.until(rb"ready")
     _await_reading(as_user)
     terminal.press("C")
@@ -163,8 +125,8 @@ def test_its_status_is_130_even_where_command_ends_with_0(sigwrap: Sigwrap) -> N
 # Those who don't want to
 
 
-def test_the_graces_end_kills(sigwrap: Sigwrap) -> None:
-    terminal = sigwrap.on_terminal("--grace", "1", "--", *PYTHON, "-c", STUBBORN)
+def test_the_graces_end_kills(sigwrap: Sigwrap, programs: Path) -> None:
+    terminal = sigwrap.on_terminal("--grace", "1", "--", *PYTHON, str(programs / "stubborn.py"))
     terminal.output.until(rb"ready")
     with Watch(tree(terminal.pid)) as watch:
         pressed = time.monotonic()
@@ -177,15 +139,15 @@ def test_the_graces_end_kills(sigwrap: Sigwrap) -> None:
 
 
 @pytest.mark.parametrize("grace", ["0", "0.05"])
-def test_a_short_grace(sigwrap: Sigwrap, grace: str) -> None:
-    terminal = sigwrap.on_terminal("--grace", grace, "--", *PYTHON, "-c", STUBBORN)
+def test_a_short_grace(sigwrap: Sigwrap, grace: str, programs: Path) -> None:
+    terminal = sigwrap.on_terminal("--grace", grace, "--", *PYTHON, str(programs / "stubborn.py"))
     terminal.output.until(rb"ready")
     terminal.press("C")
     assert terminal.await_status(2.0) == INTERRUPTED
 
 
-def test_the_second_key_kills_at_once(as_user: Sigwrap) -> None:
-    terminal = as_user.on_terminal("--grace", "1000", "--", *PYTHON, "-c", STUBBORN)
+def test_the_second_key_kills_at_once(as_user: Sigwrap, programs: Path) -> None:
+    terminal = as_user.on_terminal("--grace", "1000", "--", *PYTHON, str(programs / "stubborn.py"))
     terminal.output.until(rb"ready")
     with Watch(tree(terminal.pid)) as watch:
         terminal.press("C")
@@ -201,8 +163,8 @@ def test_the_second_key_kills_at_once(as_user: Sigwrap) -> None:
     assert escalated.payload["reason"] == "second interrupt"
 
 
-def test_the_second_key_kills_who_is_cleaning_up(sigwrap: Sigwrap) -> None:
-    terminal = sigwrap.on_terminal("--grace", "1000", "--", *PYTHON, "-c", CLEANING)
+def test_the_second_key_kills_who_is_cleaning_up(sigwrap: Sigwrap, programs: Path) -> None:
+    terminal = sigwrap.on_terminal("--grace", "1000", "--", *PYTHON, str(programs / "cleaning.py"))
     terminal.output.until(rb"ready")
     _await_reading(sigwrap)
     terminal.press("C")
@@ -213,8 +175,8 @@ def test_the_second_key_kills_who_is_cleaning_up(sigwrap: Sigwrap) -> None:
     assert _kinds(sigwrap) == ["received", "escalated"]
 
 
-def test_an_impatient_user(sigwrap: Sigwrap) -> None:
-    terminal = sigwrap.on_terminal("--grace", "1000", "--", *PYTHON, "-c", STUBBORN)
+def test_an_impatient_user(sigwrap: Sigwrap, programs: Path) -> None:
+    terminal = sigwrap.on_terminal("--grace", "1000", "--", *PYTHON, str(programs / "stubborn.py"))
     terminal.output.until(rb"ready")
     os.write(terminal.master, b"\x03" * 20)
     for _ in range(3):
@@ -247,7 +209,6 @@ def test_a_signal_to_our_pid_alone_reaches_command_as_term(as_user: Sigwrap, nam
     said = reader(process.stdout)
     said.until(rb"ready")
     _await_reading(as_user)
-    sent = f"{PYTHON[0]} -I -S -c"
     process.send_signal(signal.Signals[name])
     said.until(rb"asked")
     assert process.wait(PATIENCE_S) == INTERRUPTED
@@ -257,13 +218,12 @@ def test_a_signal_to_our_pid_alone_reaches_command_as_term(as_user: Sigwrap, nam
     if not IS_BINARY:  # else it is the bootloader that hands it on
         assert received.payload["sender_pid"] == os.getpid()
         assert received.payload["sender_cmd"] == procfs.command_line(os.getpid())
-    assert sent
     assert (forwarded.type, forwarded.payload["signal_name"]) == ("interrupt_forwarded", "SIGTERM")
 
 
-def test_the_second_signal_of_another_process_kills(sigwrap: Sigwrap) -> None:
+def test_the_second_signal_of_another_process_kills(sigwrap: Sigwrap, programs: Path) -> None:
     """CI runners: SIGINT, then SIGTERM, then they kill everything."""
-    process = sigwrap.start("--grace", "1000", "--", *PYTHON, "-c", STUBBORN)
+    process = sigwrap.start("--grace", "1000", "--", *PYTHON, str(programs / "stubborn.py"))
     reader(process.stdout).until(rb"ready")
     with Watch(tree(process.pid)) as watch:
         process.send_signal(signal.SIGINT)
@@ -307,24 +267,15 @@ def test_timeout_inside_is_commands_own_affair(sigwrap: Sigwrap) -> None:
 
 
 @pytest.mark.parametrize("name", ["SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGALRM", "SIGIO", "SIGURG"])
-def test_other_signals_are_passed_on(sigwrap: Sigwrap, name: str) -> None:
-    text = f"""
-import os, signal
-signal.pthread_sigmask(signal.SIG_BLOCK, {{signal.{name}}})
-os.write(1, b"ready\\n")
-for _ in range(3):
-    os.write(1, b"got %d\\n" % signal.sigwait({{signal.{name}}}))
-os.read(0, 1)
-"""
-    process = sigwrap.start("--", *PYTHON, "-c", text)
+def test_other_signals_are_passed_on(sigwrap: Sigwrap, name: str, programs: Path) -> None:
+    process = sigwrap.start("--", *PYTHON, str(programs / "counts_signals.py"), name)
     said = reader(process.stdout)
     said.until(rb"ready")
     for _ in range(3):
         process.send_signal(signal.Signals[name])
         said.until(rb"got %d\n" % signal.Signals[name])
-    assert process.stdin is not None
     process.communicate(b"\n", PATIENCE_S)
-    assert process.returncode == 0
+    assert process.returncode == 4
     assert "received" not in _kinds(sigwrap)
 
 
@@ -444,16 +395,8 @@ def test_kill_of_a_stopped_job_from_bash(sigwrap: Sigwrap) -> None:
     terminal.await_status()
 
 
-def test_a_new_size_reaches_command(sigwrap: Sigwrap) -> None:
-    text = """
-import os, signal
-signal.signal(
-    signal.SIGWINCH, lambda n, f: os.write(1, b"size %d %d\\n" % os.get_terminal_size(0))
-)
-os.write(1, b"ready\\n")
-os.read(0, 1)
-"""
-    terminal = sigwrap.on_terminal("--", *PYTHON, "-c", text)
+def test_a_new_size_reaches_command(sigwrap: Sigwrap, programs: Path) -> None:
+    terminal = sigwrap.on_terminal("--", *PYTHON, str(programs / "says_its_size.py"))
     terminal.output.until(rb"ready")
     terminal.resize(33, 77)
     terminal.output.until(rb"size 77 33")
@@ -498,16 +441,9 @@ def test_an_interactive_bash_inside(sigwrap: Sigwrap) -> None:
     assert _kinds(sigwrap) == []
 
 
-def test_a_key_that_is_read_as_a_character(sigwrap: Sigwrap) -> None:
+def test_a_key_that_is_read_as_a_character(sigwrap: Sigwrap, programs: Path) -> None:
     """An editor in raw mode gets the byte; nobody is interrupted."""
-    text = """
-import os, tty
-tty.setraw(0)
-os.write(1, b"ready")
-byte = os.read(0, 1)
-os.write(1, b"got %d" % byte[0])
-"""
-    terminal = sigwrap.on_terminal("--no-report", "--", PYTHON[0], "-c", text)
+    terminal = sigwrap.on_terminal("--no-report", "--", PYTHON[0], str(programs / "raw_key.py"))
     terminal.output.until(rb"ready")
     terminal.press("C")
     terminal.output.until(rb"got 3")
@@ -518,18 +454,11 @@ os.write(1, b"got %d" % byte[0])
 # Servers
 
 
-SERVER = """
-const server = require('http').createServer((_, answer) => answer.end('hello'));
-server.listen(0, '127.0.0.1', () => console.log(`port ${server.address().port}`));
-process.on('SIGINT', () => { console.log('closing'); server.close(() => process.exit(0)); });
-"""
-
-
 @pytest.mark.skipif(not shutil.which("npm"), reason="needs npm")
-def test_npm_start_of_a_server(sigwrap: Sigwrap) -> None:
+def test_npm_start_of_a_server(sigwrap: Sigwrap, programs: Path) -> None:
     package = '{"name": "p", "version": "1.0.0", "scripts": {"start": "node server.js"}}'
     (sigwrap.folder / "package.json").write_text(package)
-    (sigwrap.folder / "server.js").write_text(SERVER)
+    shutil.copy(programs / "server.js", sigwrap.folder)
     env = {"npm_config_update_notifier": "false", "npm_config_offline": "true"}
     terminal = sigwrap.on_terminal("--", "npm", "start", env=env)
     port = int(terminal.output.until(rb"port \d+\r\n").split()[1])
@@ -592,15 +521,13 @@ def test_interrupt_at_every_moment_of_the_start(sigwrap: Sigwrap) -> None:
     assert sigwrap.alive() == []
 
 
-def test_interrupt_while_leftovers_are_cleared(sigwrap: Sigwrap) -> None:
+def test_interrupt_while_leftovers_are_cleared(sigwrap: Sigwrap, programs: Path) -> None:
     """COMMAND has ended; a key press kills what it left, at once."""
-    leftover = script(sigwrap.folder, "leftover.py", LEFTOVER)
-    text = f"{' '.join(PYTHON)} {leftover} & read line"
+    text = f"{' '.join(PYTHON)} {programs}/leftover.py & read line"
     process = sigwrap.start("--", "bash", "-c", text, stderr=None)
     said = reader(process.stdout)
     said.until(rb"here")
-    process.stdin.write(b"\n")  # type: ignore[union-attr]
-    process.stdin.flush()  # type: ignore[union-attr]
+    process.say(b"\n")
     said.until(rb"asked")
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGTERM)

@@ -8,79 +8,30 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from harness import (
-    IS_BINARY,
-    PATIENCE_S,
-    PYTHON,
-    REFUSED,
-    Pipe,
-    Roles,
-    Sigwrap,
-    Watch,
-    await_state,
-    await_that,
-    reader,
-    script,
-    tree,
-)
 
-# Children of every kind, each of which says that it is there; all ignore what they can.
-TREE = """
-import os, signal, sys
-def stay(name):
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-    os.write(1, b"here %s\\n" % name)
-    while True:
-        signal.pause()
-def child(name, *steps):
-    if os.fork() == 0:
-        for step in steps:
-            step()
-        stay(name)
-def again():
-    if os.fork():
-        os._exit(0)
-def bare():
-    os.environ.clear()
-    os.execve("/bin/sh", ["sh", "-c", "trap '' TERM INT HUP; echo here bare; read x <&9"], {})
-def zombie():
-    if os.fork() == 0:
-        os._exit(0)
-def stopped():
-    os.write(1, b"here stopped\\n")
-    os.kill(os.getpid(), signal.SIGSTOP)
-r, w = os.pipe()
-os.dup2(r, 9)
-child(b"child")
-child(b"setsid", os.setsid)
-child(b"daemon", again, os.setsid, again)
-child(b"group", lambda: os.setpgid(0, 0))
-child(b"deep", *[again] * 5)
-child(b"with zombie", zombie)
-child(b"bare", bare)
-child(b"x", stopped)
-"""
+from tests.support.harness import IS_BINARY, PYTHON, REFUSED, Sigwrap
+from tests.support.processes import Roles, tree
+from tests.support.programs import script
+from tests.support.waiting import PATIENCE_S, Pipe, Watch, await_state, await_that, reader
+
 KINDS = 8
-STAYING = TREE + "\nimport select\nselect.select([], [], [])\n"
-LEAVING = TREE + "\nos.read(0, 1)\nos._exit(7)\n"
+Start = Callable[..., tuple[int, Watch, Callable[[], int]]]
 
 
-def _start_tree(sigwrap: Sigwrap, text: str, *options: str) -> tuple[int, Watch, Callable[[], int]]:
-    process = sigwrap.start(*options, "--", *PYTHON, "-c", text)
-    said = reader(process.stdout)
-    for _ in range(KINDS):
-        said.until(rb"here [^\n]*\n")
-    watch = Watch(tree(process.pid))
-    assert len(watch.processes) >= KINDS + 3
+@pytest.fixture
+def start_tree(programs: Path) -> Start:
+    def start(sigwrap: Sigwrap, how: str, *options: str) -> tuple[int, Watch, Callable[[], int]]:
+        process = sigwrap.start(*options, "--", *PYTHON, str(programs / "tree.py"), how)
+        said = reader(process.stdout)
+        for _ in range(KINDS):
+            said.until(rb"here [^\n]*\n")
+        watch = Watch(tree(process.pid))
+        assert len(watch.processes) >= KINDS + 3
+        if how == "leaves":
+            process.say(b"x")
+        return process.pid, watch, lambda: process.wait(PATIENCE_S)
 
-    def end() -> int:
-        return process.wait(PATIENCE_S)
-
-    if process.stdin is not None and text is LEAVING:
-        process.stdin.write(b"x")
-        process.stdin.flush()
-    return process.pid, watch, end
+    return start
 
 
 def _nobody_is_left(sigwrap: Sigwrap, watch: Watch, within_s: float = 1.0) -> None:
@@ -91,31 +42,31 @@ def _nobody_is_left(sigwrap: Sigwrap, watch: Watch, within_s: float = 1.0) -> No
     assert sigwrap.alive() == []
 
 
-def test_after_commands_own_end(as_user: Sigwrap) -> None:
-    _, watch, end = _start_tree(as_user, LEAVING)
+def test_after_commands_own_end(as_user: Sigwrap, start_tree: Start) -> None:
+    _, watch, end = start_tree(as_user, "leaves")
     assert end() == 7
     _nobody_is_left(as_user, watch)
     as_user.verify(ended=True)
 
 
-def test_after_the_death_of_command(sigwrap: Sigwrap) -> None:
-    _, watch, end = _start_tree(sigwrap, STAYING)
+def test_after_the_death_of_command(sigwrap: Sigwrap, start_tree: Start) -> None:
+    _, watch, end = start_tree(sigwrap, "stays")
     os.kill(sigwrap.events("session_started")[0].payload["command_pid"], signal.SIGKILL)
     assert end() == 128 + signal.SIGKILL
     _nobody_is_left(sigwrap, watch)
     sigwrap.verify(ended=True)
 
 
-def test_after_the_front_was_killed(as_user: Sigwrap) -> None:
-    pid, watch, end = _start_tree(as_user, STAYING)
+def test_after_the_front_was_killed(as_user: Sigwrap, start_tree: Start) -> None:
+    pid, watch, end = start_tree(as_user, "stays")
     os.kill(Roles.of(pid).front, signal.SIGKILL)
     end()
     _nobody_is_left(as_user, watch)
     as_user.verify(ended=True)  # the supervisor lived to seal it
 
 
-def test_after_the_supervisor_was_killed(as_user: Sigwrap) -> None:
-    pid, watch, end = _start_tree(as_user, STAYING)
+def test_after_the_supervisor_was_killed(as_user: Sigwrap, start_tree: Start) -> None:
+    pid, watch, end = start_tree(as_user, "stays")
     os.kill(Roles.of(pid).supervisor, signal.SIGKILL)
     assert end() == REFUSED
     _nobody_is_left(as_user, watch)
@@ -137,16 +88,16 @@ def test_after_front_and_supervisor_were_killed(sigwrap: Sigwrap) -> None:
         watch.await_ends(1.0)
 
 
-def test_after_an_interrupt_and_the_grace(as_user: Sigwrap) -> None:
-    pid, watch, end = _start_tree(as_user, STAYING, "--grace", "0.2")
+def test_after_an_interrupt_and_the_grace(as_user: Sigwrap, start_tree: Start) -> None:
+    pid, watch, end = start_tree(as_user, "stays", "--grace", "0.2")
     os.kill(pid, signal.SIGTERM)
     assert end() == 130
     _nobody_is_left(as_user, watch)
     as_user.verify(ended=True)
 
 
-def test_after_two_interrupts(sigwrap: Sigwrap) -> None:
-    pid, watch, end = _start_tree(sigwrap, STAYING.replace("import select\n", STUBBORN, 1))
+def test_after_two_interrupts(sigwrap: Sigwrap, start_tree: Start) -> None:
+    pid, watch, end = start_tree(sigwrap, "deaf")
     os.kill(pid, signal.SIGINT)
     os.kill(pid, signal.SIGTERM)
     assert end() == 130
@@ -154,35 +105,16 @@ def test_after_two_interrupts(sigwrap: Sigwrap) -> None:
     sigwrap.verify(ended=True)
 
 
-STUBBORN = "import select; [signal.signal(n, signal.SIG_IGN) for n in (2, 15)]\n"
-
-
-# A process that is gone, with a child in its place, before anybody has read its name in /proc. It
-# ends by itself after so many generations: the machine is shared.
-RELAY = """
-import os
-os.write(1, b"ready\\n")
-os.read(0, 1)
-os.write(1, b"here\\n")
-os.fork()
-for _ in range(4000):
-    if os.fork():
-        os._exit(0)
-    {step}
-os.write(1, b"survived\\n")
-"""
-
-
-@pytest.mark.parametrize("step", ["pass", "os.setsid()"])
+@pytest.mark.parametrize("step", ["fork", "setsid"])
 @pytest.mark.parametrize("victim", ["front", "supervisor"])
-def test_a_relay_of_forks_does_not_escape(sigwrap: Sigwrap, victim: str, step: str) -> None:
-    process = sigwrap.start("--", *PYTHON, "-c", RELAY.format(step=step))
+def test_a_relay_of_forks_does_not_escape(
+    sigwrap: Sigwrap, victim: str, step: str, programs: Path
+) -> None:
+    process = sigwrap.start("--", *PYTHON, str(programs / "relay.py"), step)
     said = reader(process.stdout)
     said.until(rb"ready")
     roles = Roles.of(process.pid)
-    assert process.stdin is not None
-    process.stdin.write(b"x")
-    process.stdin.flush()
+    process.say(b"x")
     said.until(rb"here")
     os.kill(getattr(roles, victim), signal.SIGKILL)
     process.wait(PATIENCE_S)
@@ -234,17 +166,12 @@ def test_a_tree_that_ends_by_itself_leaves_a_quick_end(sigwrap: Sigwrap) -> None
     assert done.returncode == 4
 
 
-def test_a_process_that_outlives_command_only_by_its_threads(sigwrap: Sigwrap) -> None:
-    text = """
-import ctypes, os, threading
-libc = ctypes.CDLL(None)
-def stay():
-    os.write(1, b"here\\n")
-    threading.Event().wait()
-threading.Thread(target=stay).start()
-libc.syscall(60, 0)  # exit of this thread, not of the process
-"""
-    process = sigwrap.start("--grace", "0.2", "--", *PYTHON, "-c", text)
+def test_a_process_that_outlives_command_only_by_its_threads(
+    sigwrap: Sigwrap, programs: Path
+) -> None:
+    process = sigwrap.start(
+        "--grace", "0.2", "--", *PYTHON, str(programs / "outlives_its_leader.py")
+    )
     reader(process.stdout).until(rb"here")
     watch = Watch(tree(process.pid))
     process.terminate()
@@ -253,8 +180,8 @@ libc.syscall(60, 0)  # exit of this thread, not of the process
 
 
 @pytest.mark.skipif(not IS_BINARY, reason="needs the one-file binary")
-def test_after_the_binarys_outer_process_was_killed(sigwrap: Sigwrap) -> None:
-    pid, watch, end = _start_tree(sigwrap, STAYING)
+def test_after_the_binarys_outer_process_was_killed(sigwrap: Sigwrap, start_tree: Start) -> None:
+    pid, watch, end = start_tree(sigwrap, "stays")
     assert Roles.of(pid).front != pid
     os.kill(pid, signal.SIGKILL)
     end()
@@ -263,10 +190,10 @@ def test_after_the_binarys_outer_process_was_killed(sigwrap: Sigwrap) -> None:
 
 
 @pytest.mark.skipif(not IS_BINARY, reason="needs the one-file binary")
-def test_the_binary_leaves_no_folder_behind(sigwrap: Sigwrap) -> None:
+def test_the_binary_leaves_no_folder_behind(sigwrap: Sigwrap, start_tree: Start) -> None:
     sigwrap.run("--", "true")
     assert [path.name for path in sigwrap.folder.glob("_MEI*")] == []
-    pid, watch, end = _start_tree(sigwrap, STAYING)
+    pid, watch, end = start_tree(sigwrap, "stays")
     os.kill(Roles.of(pid).supervisor, signal.SIGKILL)
     end()
     _nobody_is_left(sigwrap, watch)

@@ -7,27 +7,19 @@ import random
 import re
 import shutil
 import signal
-import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import (
-    EXECS,
-    PATIENCE_S,
-    PYTHON,
-    REFUSED,
-    Reader,
-    Roles,
-    Sigwrap,
-    compile_c,
-    reader,
-    script,
-)
 
-needs_gcc = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+from tests.support.harness import EXECS, PYTHON, REFUSED, Sigwrap
+from tests.support.processes import Roles
+from tests.support.programs import script
+from tests.support.waiting import PATIENCE_S, Reader, reader
+
+Results = Callable[..., list[dict[str, Any]]]
 
 
 @pytest.fixture
@@ -79,89 +71,49 @@ def test_a_search_along_path_leaves_only_the_hit(sigwrap: Sigwrap, tmp_path: Pat
     assert [e.payload["path"] for e in sigwrap.sealed_events(*EXECS)][1:] == [hit]
 
 
-def test_an_exec_that_fails_gets_the_kernels_errno(sigwrap: Sigwrap, tmp_path: Path) -> None:
+def test_an_exec_that_fails_gets_the_kernels_errno(
+    sigwrap: Sigwrap, tmp_path: Path, programs: Path
+) -> None:
     (tmp_path / "plain").write_text("x")
     (tmp_path / "loop").symlink_to("loop")
-    text = """
-import errno, os
-for path in ("", "absent", "plain", "plain/x", ".", "loop", "a" * 300, "b" * 5000, "/proc/self/x"):
-    try:
-        os.execv(path or "/", ["x"]) if path else os.execve(path, ["x"], {})
-    except OSError as error:
-        print(path[:9], errno.errorcode[error.errno])
-"""
-    native = sigwrap.native(*PYTHON, "-c", text)
-    wrapped = sigwrap.run("--", *PYTHON, "-c", text)
+    native = sigwrap.native(*PYTHON, str(programs / "failing_execs.py"))
+    wrapped = sigwrap.run("--", *PYTHON, str(programs / "failing_execs.py"))
     assert native.stderr == wrapped.stderr == b""
     assert wrapped.stdout == native.stdout
 
 
-CALLS = """
-import ctypes, os, signal, struct, sys
-libc = ctypes.CDLL(None, use_errno=True)
-libc.syscall.restype = ctypes.c_long
-def call(number, *words):
-    words = [ctypes.c_long(w) if isinstance(w, int) else w for w in words]
-    return libc.syscall(ctypes.c_long(number), *words)
-USR1, WINCH = int(signal.SIGUSR1), int(signal.SIGWINCH)
-signal.signal(signal.SIGUSR1, lambda *_: None)
-me = os.getpid()
-r, w = os.pipe()
-child = os.fork()
-if child == 0:
-    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-    os.write(w, b"x")
-    signal.pause()
-os.read(r, 1)
-info = ctypes.create_string_buffer(128)
-struct.pack_into("iiiiiiQ", info, 0, USR1, 0, -1, 0, me, os.getuid(), 77)
-garbage = 0xdeadbeef << 32
-def report(name, result):
-    print(name, result, ctypes.get_errno() if result < 0 else 0, flush=True)
-"""
+@pytest.fixture
+def results(sigwrap: Sigwrap, programs: Path) -> Results:
+    """What a case of calls.py records; its results must be as natively."""
 
+    def run(*case: str) -> list[dict[str, Any]]:
+        line = [*PYTHON, str(programs / "calls.py"), *case]
+        native = sigwrap.native(*line)
+        wrapped = sigwrap.run("--", *line)
+        assert (native.returncode, native.stderr) == (0, b"")
+        assert (wrapped.returncode, wrapped.stderr) == (0, b"")
+        assert wrapped.stdout == native.stdout
+        payloads = [event.payload for event in sigwrap.sealed_events("signal_sent")]
+        assert payloads[-1]["signal_name"] == "SIGKILL"
+        return payloads[:-1]
 
-def _run_calls(sigwrap: Sigwrap, text: str) -> list[dict[str, Any]]:
-    """What the calls recorded; their results must be as natively."""
-    line = [*PYTHON, "-c", f"{CALLS}\n{text}\nos.kill(child, 9)\nos.wait()\n"]
-    native = sigwrap.native(*line)
-    wrapped = sigwrap.run("--", *line)
-    assert (native.returncode, native.stderr) == (0, b"")
-    assert (wrapped.returncode, wrapped.stderr) == (0, b"")
-    assert wrapped.stdout == native.stdout
-    payloads = [event.payload for event in sigwrap.sealed_events("signal_sent")]
-    assert payloads[-1]["signal_name"] == "SIGKILL"
-    return payloads[:-1]
+    return run
 
 
 @pytest.mark.parametrize(
-    ("name", "call"),
-    [
-        ("kill", "call(62, {target}, USR1)"),
-        ("tkill", "call(200, {target}, USR1)"),
-        ("tgkill", "call(234, {target}, {target}, USR1)"),
-        ("rt_sigqueueinfo", "call(129, {target}, USR1, info)"),
-        ("rt_tgsigqueueinfo", "call(297, {target}, {target}, USR1, info)"),
-        ("pidfd_send_signal", "call(424, os.pidfd_open({target}), USR1, None, 0)"),
-    ],
+    "name",
+    ["kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_send_signal"],
 )
 @pytest.mark.parametrize("target", ["me", "child"])
-def test_each_call_is_one_event(sigwrap: Sigwrap, name: str, call: str, target: str) -> None:
-    (sent,) = _run_calls(sigwrap, f"report('sent', {call.format(target=target)})")
+def test_each_call_is_one_event(results: Results, name: str, target: str) -> None:
+    (sent,) = results("send", name, target)
     assert (sent["syscall"], sent["signal_name"]) == (name, "SIGUSR1")
     assert sent["target_type"] == {"me": "self", "child": "children"}[target]
     assert (sent["target_pid"] == sent["source_pid"]) == (target == "me")
 
 
-def test_garbage_in_the_upper_halves_hides_nothing(sigwrap: Sigwrap) -> None:
-    text = """
-report("kill", call(62, garbage | child, garbage | USR1))
-report("kill0", call(62, garbage | child, garbage))
-report("tgkill", call(234, garbage | child, garbage | child, garbage | USR1))
-report("fcntl", call(72, garbage | r, garbage | 8, garbage | me))
-report("sig", call(72, garbage | r, garbage | 10, garbage | USR1))
-"""
-    sent = _run_calls(sigwrap, text)
+def test_garbage_in_the_upper_halves_hides_nothing(sigwrap: Sigwrap, results: Results) -> None:
+    sent = results("upper_halves")
     assert [p["syscall"] for p in sent] == ["kill", "tgkill", "fcntl", "fcntl"]
     assert sent[0]["target_type"] == "children"
     assert sent[0]["target_pid"] == sent[1]["target_pid"]
@@ -170,39 +122,12 @@ report("sig", call(72, garbage | r, garbage | 10, garbage | USR1))
     assert sent[3]["signal_name"] == "SIGUSR1"
 
 
-def test_a_question_leaves_no_event(sigwrap: Sigwrap) -> None:
-    text = """
-for target in (me, child, 1, 0, 999999999, -999999999):
-    report(target if target in (0, 1) else "pid", call(62, target, 0))
-report("tgkill", call(234, me, me, 0))
-report("pidfd", call(424, os.pidfd_open(child), 0, None, 0))
-"""
-    assert _run_calls(sigwrap, text) == []
+def test_a_question_leaves_no_event(sigwrap: Sigwrap, results: Results) -> None:
+    assert results("questions") == []
 
 
-def test_relations(sigwrap: Sigwrap) -> None:
-    text = """
-grandparent = me
-other = os.fork()
-if other == 0:
-    os.kill(grandparent, USR1)      # root, above
-    os.kill(child, USR1)            # sibling
-    nephew = os.fork()
-    if nephew == 0:
-        os.kill(grandparent, USR1)
-        os._exit(0)
-    os.waitpid(nephew, 0)
-    os._exit(0)
-os.waitpid(other, 0)
-try:
-    os.kill(999999999, USR1)
-except ProcessLookupError:
-    pass
-signal.signal(signal.SIGWINCH, signal.SIG_IGN)
-os.kill(0, WINCH)
-os.kill(-os.getpgrp(), WINCH)
-"""
-    kinds = [p["target_type"] for p in _run_calls(sigwrap, text)]
+def test_relations(sigwrap: Sigwrap, results: Results) -> None:
+    kinds = [p["target_type"] for p in results("relations")]
     assert kinds[:3] == ["root", "siblings", "root"]
     # One event for each member of the group; nobody is there under the number that is too high.
     assert sorted(kinds[3:]) == ["children", "children", "self", "self"]
@@ -220,100 +145,56 @@ def test_a_signal_outside_names_its_target(sigwrap: Sigwrap) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "call"),
+    ("name", "door"),
     [
-        ("fcntl", "call(72, r, 8, child)"),
-        ("fcntl", "call(72, r, 15, struct.pack('ii', 1, child))"),
-        ("fcntl", "call(72, r, 15, struct.pack('ii', 0, child))"),
-        ("fcntl", "call(72, r, 10, 9)"),
-        ("fcntl", "call(72, r, garbage | 8, garbage | child)"),
-        ("ioctl", "call(16, s, 0x8901, struct.pack('i', child))"),
-        ("ioctl", "call(16, s, 0x8902, struct.pack('i', child))"),
-        ("ioctl", "call(16, s, garbage | 0x8901, struct.pack('i', child))"),
+        ("fcntl", "F_SETOWN"),
+        ("fcntl", "F_SETOWN_EX"),
+        ("fcntl", "F_SETOWN_EX thread"),
+        ("fcntl", "F_SETSIG"),
+        ("fcntl", "F_SETOWN garbage"),
+        ("ioctl", "FIOSETOWN"),
+        ("ioctl", "SIOCSPGRP"),
+        ("ioctl", "FIOSETOWN garbage"),
     ],
 )
-def test_side_doors(sigwrap: Sigwrap, name: str, call: str) -> None:
-    text = f"import _socket; s = _socket.socket().detach()\nreport('done', {call})"
-    (sent,) = _run_calls(sigwrap, text)
+def test_side_doors(results: Results, name: str, door: str) -> None:
+    (sent,) = results("side_door", door)
     assert sent["syscall"] == name
-    if "child" in call:
+    if door != "F_SETSIG":
         assert sent["target_type"] == "children"
 
 
-@pytest.mark.parametrize(
-    "call", ["call(72, r, 8, -os.getpgrp())", "call(72, r, 15, struct.pack('ii', 2, os.getpgrp()))"]
-)
-def test_a_side_door_to_the_group_that_sigwrap_is_in(sigwrap: Sigwrap, call: str) -> None:
+@pytest.mark.parametrize("door", ["F_SETOWN group", "F_SETOWN_EX group"])
+def test_a_side_door_to_the_group_that_sigwrap_is_in(
+    sigwrap: Sigwrap, programs: Path, door: str
+) -> None:
     """Denied: the kernel would signal sigwrap too. And it is in the log."""
-    text = f"report('done', {call})\nos.kill(child, 9)\nos.wait()\n"
-    done = sigwrap.run("--", *PYTHON, "-c", f"{CALLS}\n{text}")
+    done = sigwrap.run("--", *PYTHON, str(programs / "calls.py"), "side_door", door)
     assert (done.returncode, done.stdout) == (0, b"done -1 1\n")
     blocked = [event.payload for event in sigwrap.sealed_events("signal_blocked")]
     assert {payload["syscall"] for payload in blocked} == {"fcntl"}
 
 
-def test_a_side_door_that_kills_is_in_the_log(sigwrap: Sigwrap) -> None:
-    text = """
-import fcntl
-victim = os.fork()
-if victim == 0:
-    signal.pause()
-a, b = os.pipe()
-fcntl.fcntl(a, fcntl.F_SETOWN, victim)
-fcntl.fcntl(a, 10, 9)
-fcntl.fcntl(a, fcntl.F_SETFL, os.O_ASYNC)
-os.write(b, b"x")
-print(os.waitpid(victim, 0)[1])
-"""
-    sent = _run_calls(sigwrap, text)
+def test_a_side_door_that_kills_is_in_the_log(sigwrap: Sigwrap, results: Results) -> None:
+    sent = results("a_door_that_kills")
     assert [p["syscall"] for p in sent] == ["fcntl", "fcntl"]
     assert sent[1]["signal"] == 9
     assert sent[0]["target_type"] == "children"
 
 
-def test_execs_by_descriptor(sigwrap: Sigwrap) -> None:
-    text = """
-import os, shutil
-true = shutil.which("true")
-def spawn(run):
-    if os.fork() == 0:
-        run()
-        os._exit(9)
-    assert os.wait()[1] == 0
-fd = os.open(true, os.O_RDONLY)
-spawn(lambda: os.execve(fd, ["by fd"], {}))
-memory = os.memfd_create("hidden")
-os.sendfile(memory, fd, 0, 1 << 30)
-spawn(lambda: os.execve(memory, ["by memfd"], {}))
-spawn(lambda: os.execv(f"/proc/self/fd/{fd}", ["by proc"]))
-import ctypes
-libc = ctypes.CDLL(None)
-folder = os.open(os.path.dirname(true), os.O_RDONLY)
-argv = (ctypes.c_char_p * 2)(b"by folder", None)
-spawn(lambda: libc.syscall(322, folder, b"true", argv, None, 0))
-empty = (ctypes.c_char_p * 1)(None)
-spawn(lambda: libc.syscall(322, fd, b"", (ctypes.c_char_p * 2)(b"empty path", None), None, 0x1000))
-"""
-    done = sigwrap.run("--", *PYTHON, "-c", text)
+def test_execs_by_descriptor(sigwrap: Sigwrap, programs: Path) -> None:
+    done = sigwrap.run("--", *PYTHON, str(programs / "execs_by_descriptor.py"))
     assert (done.returncode, done.stderr) == (0, b"")
     execs = sigwrap.sealed_events(*EXECS)[1:]
     names = ["by fd", "by memfd", "by proc", "by folder", "empty path"]
     assert [e.payload["argv"] for e in execs] == [[name] for name in names]
 
 
-def test_an_exec_with_a_bad_pointer_does_not_run_and_harms_nobody(sigwrap: Sigwrap) -> None:
-    text = """
-import ctypes
-libc = ctypes.CDLL(None, use_errno=True)
-for path, argv in ((1, 0), (0, 0), (b"/bin/true", 1), (1 << 63, 0), (2**64 - 8, 2**64 - 8)):
-    path = ctypes.c_ulong(path) if isinstance(path, int) else path
-    libc.syscall(ctypes.c_long(59), path, ctypes.c_ulong(argv), None)
-    print(ctypes.get_errno(), flush=True)
-libc.syscall(ctypes.c_long(72), 0, 15, ctypes.c_ulong(8))
-print(ctypes.get_errno())
-"""
-    native = sigwrap.native(*PYTHON, "-c", text)
-    wrapped = sigwrap.run("--", *PYTHON, "-c", text)
+def test_an_exec_with_a_bad_pointer_does_not_run_and_harms_nobody(
+    sigwrap: Sigwrap, programs: Path
+) -> None:
+    native = sigwrap.native(*PYTHON, str(programs / "bad_pointers.py"))
+    wrapped = sigwrap.run("--", *PYTHON, str(programs / "bad_pointers.py"))
     assert (wrapped.returncode, wrapped.stdout, wrapped.stderr) == (0, native.stdout, b"")
     sigwrap.verify(ended=True)
 
@@ -334,19 +215,8 @@ def test_names_that_try_to_forge_the_log(sigwrap: Sigwrap, tmp_path: Path) -> No
     assert event.payload["argv"] == [program, name]
 
 
-def test_threads_signal_under_their_process(sigwrap: Sigwrap) -> None:
-    text = """
-import threading
-done = threading.Thread(target=lambda: os.kill(me, WINCH))
-done.start()
-done.join()
-def by_thread():
-    call(234, me, threading.get_native_id(), WINCH)
-done = threading.Thread(target=by_thread)
-done.start()
-done.join()
-"""
-    sent = _run_calls(sigwrap, text)
+def test_threads_signal_under_their_process(sigwrap: Sigwrap, results: Results) -> None:
+    sent = results("by_threads")
     seen = [(p["syscall"], p["target_type"]) for p in sent]
     assert seen == [("kill", "self"), ("tgkill", "self")]
     assert all(p["source_pid"] == p["target_pid"] for p in sent)
@@ -354,56 +224,9 @@ done.join()
 
 # Other ABIs
 
-I386 = r"""
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include <signal.h>
-static long call32(long nr, long a, long b, long c) {
-    long result;
-    __asm__ volatile("int $0x80" : "=a"(result) : "a"(nr), "b"(a), "c"(b), "d"(c)
-                     : "memory", "r8", "r9", "r10", "r11");
-    return (int)result;
-}
-int main(void) {
-    char *low = mmap(0, 4096, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
-    if (low == MAP_FAILED) return 77;
-    if (call32(20, 0, 0, 0) != getpid()) return 78; /* getpid: no i386 ABI here */
-    signal(SIGUSR1, SIG_IGN);
-    printf("kill %ld\n", call32(37, getpid(), SIGUSR1, 0));
-    printf("question %ld\n", call32(37, getpid(), 0, 0));
-    printf("tkill %ld\n", call32(238, getpid(), SIGUSR1, 0));
-    printf("tgkill %ld\n", call32(270, getpid(), getpid(), SIGUSR1));
-    printf("setown %ld\n", call32(55, 0, 8, getpid()));
-    printf("setown64 %ld\n", call32(221, 0, 8, getpid()));
-    printf("setsig64 %ld\n", call32(221, 0, 10, SIGUSR1));
-    fflush(stdout);
-    strcpy(low, "/bin/echo");
-    strcpy(low + 100, "by int 0x80");
-    unsigned *argv = (unsigned *)(low + 200);
-    argv[0] = (unsigned)(unsigned long)low;
-    argv[1] = (unsigned)(unsigned long)(low + 100);
-    argv[2] = 0;
-    if (fork() == 0) _exit(call32(11, (long)low, (long)argv, (long)(argv + 2)) ? 9 : 8);
-    int status;
-    wait(&status);
-    if (fork() == 0) {
-        __asm__ volatile("int $0x80" : : "a"(358), "b"(-100), "c"(low), "d"(argv),
-                         "S"(argv + 2), "D"(0) : "memory");
-        _exit(9);
-    }
-    wait(&status);
-    return 0;
-}
-"""
 
-
-@needs_gcc
-def test_the_i386_door(sigwrap: Sigwrap, tmp_path: Path) -> None:
-    program = compile_c(tmp_path, "i386", I386)
+def test_the_i386_door(sigwrap: Sigwrap, compiled: Path) -> None:
+    program = str(compiled / "i386")
     native = sigwrap.native(program)
     if native.returncode in (77, 78) or native.returncode < 0:
         pytest.skip("no i386 ABI on this kernel")
@@ -419,30 +242,17 @@ def test_the_i386_door(sigwrap: Sigwrap, tmp_path: Path) -> None:
     assert [e["argv"] for e in execs] == [["/bin/echo", "by int 0x80"]] * 2
 
 
-def test_an_x32_call_gets_enosys_and_an_event(sigwrap: Sigwrap) -> None:
-    text = "report('x32', call(0x40000000 | 62, child, USR1)); report('x', call(0x40000000 | 520))"
-    line = [*PYTHON, "-c", f"{CALLS}\n{text}\nos.kill(child, 9)\nos.wait()\n"]
+def test_an_x32_call_gets_enosys_and_an_event(sigwrap: Sigwrap, programs: Path) -> None:
+    line = [*PYTHON, str(programs / "calls.py"), "x32"]
     done = sigwrap.run("--", *line)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"x32 -1 38\nx -1 38\n", b"")
     refused = sigwrap.sealed_events("abi_refused")
     assert [event.payload["syscall_number"] for event in refused] == [62, 520]
 
 
-def test_a_filter_of_the_trees_own_hides_nothing(sigwrap: Sigwrap) -> None:
+def test_a_filter_of_the_trees_own_hides_nothing(sigwrap: Sigwrap, programs: Path) -> None:
     """It can allow, and it can refuse; it can't answer in our place."""
-    text = """
-allow = struct.pack("<HBBI", 6, 0, 0, 0x7fff0000)
-code = ctypes.create_string_buffer(allow)
-program = struct.pack("<HxxxxxxQ", 1, ctypes.addressof(code))
-report("no_new_privs", libc.prctl(38, 1, 0, 0, 0))
-report("filter", call(317, 1, 0, program))
-report("listener", call(317, 1, 8, program) if os.environ.get("SIGWRAP_SESSION") else -1)
-call(62, child, USR1)
-if os.fork() == 0:
-    os.execv("/bin/true", ["hidden"])
-os.wait()
-"""
-    line = [*PYTHON, "-c", f"{CALLS}\n{text}\nos.kill(child, 9)\nos.wait()\n"]
+    line = [*PYTHON, str(programs / "calls.py"), "a_filter_of_its_own"]
     done = sigwrap.run("--", *line)
     assert done.returncode == 0, done.stderr
     assert b"filter 0 0\nlistener -1 16\n" in done.stdout
@@ -453,80 +263,11 @@ os.wait()
 
 # SIGKILL of the supervisor, at any moment
 
-STORM = r"""
-#define _GNU_SOURCE
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
-/* Says what took effect after it took effect. One write each, shorter than PIPE_BUF. */
-static void say(const char *what, int pid, int value) {
-    char line[64];
-    int size = snprintf(line, sizeof line, "%s %d %d\n", what, pid, value);
-    if (write(1, line, size) != size) _exit(1);
-}
-static void receive(void) {
-    sigset_t all;
-    siginfo_t info;
-    sigfillset(&all);
-    for (;;)
-        if (sigwaitinfo(&all, &info) > 0 && info.si_code != SI_KERNEL)
-            say("signal", info.si_pid, info.si_value.sival_int);
-}
-int main(int count, char **words) {
-    if (count > 3) { /* the program of an exec: note RECEIVER NUMBER */
-        int receiver = atoi(words[2]), number = atoi(words[3]);
-        say("exec", getpid(), number);
-        union sigval value = {.sival_int = number};
-        if (number % 3) sigqueue(receiver, SIGRTMIN + number % 20, value);
-        else {
-            siginfo_t info = {.si_signo = SIGRTMIN, .si_code = SI_QUEUE};
-            info.si_pid = getpid(), info.si_uid = getuid(), info.si_value = value;
-            syscall(SYS_rt_tgsigqueueinfo, receiver, receiver, SIGRTMIN, &info);
-        }
-        return 0;
-    }
-    sigset_t all;
-    sigfillset(&all);
-    sigprocmask(SIG_BLOCK, &all, 0);
-    int receiver = fork();
-    if (receiver == 0) receive();
-    char to[16], name[16];
-    snprintf(to, sizeof to, "%d", receiver);
-    for (int worker = 0; worker < 3; worker++)
-        if (fork() == 0)
-            for (int number = worker;; number += 3) {
-                int pid = number % 2 ? vfork() : fork();
-                if (pid == 0) {
-                    snprintf(name, sizeof name, "%d", number);
-                    char *argv[] = {words[0], "note", to, name, 0};
-                    execv(words[0], argv);
-                    _exit(1);
-                }
-                waitpid(pid, 0, 0);
-            }
-    for (;;) pause();
-}
-"""
 
-
-@pytest.fixture(scope="module")
-def storm() -> Iterator[str]:
-    """In a folder that every user may enter."""
-    folder = Path(tempfile.mkdtemp(prefix="sigwrap-storm-"))
-    folder.chmod(0o755)
-    program = compile_c(folder, "storm", STORM)
-    yield program
-    shutil.rmtree(folder)
-
-
-def _kill_in_the_storm(sigwrap: Sigwrap, storm: str, seed: int, victim: str) -> None:
+def _kill_in_the_storm(sigwrap: Sigwrap, storm: Path, seed: int, victim: str) -> None:
     chance = random.Random(seed)
     effects = chance.choice((chance.randrange(1, 20), chance.randrange(20, 500)))
-    process = sigwrap.start("--", storm)
+    process = sigwrap.start("--", str(storm))
     said = reader(process.stdout)
     for _ in range(effects):
         said.line()
@@ -536,7 +277,7 @@ def _kill_in_the_storm(sigwrap: Sigwrap, storm: str, seed: int, victim: str) -> 
     status = process.wait(PATIENCE_S)
     if victim == "supervisor":
         assert status == REFUSED
-        line = Reader(process.stderr.fileno()).rest().decode()  # type: ignore[union-attr]
+        line = Reader(process.stderr.fileno()).rest().decode()
         assert re.fullmatch(r"sigwrap: the supervisor died of signal 9[^\n]*\n", line)
         sigwrap.verify(ended=False)
     recorded_execs: Counter[tuple[int, str]] = Counter()
@@ -555,16 +296,14 @@ def _kill_in_the_storm(sigwrap: Sigwrap, storm: str, seed: int, victim: str) -> 
             assert recorded_signals[int(subject)] == 1, f"signal {number} is not in the log"
 
 
-@needs_gcc
 @pytest.mark.parametrize("seed", range(50))
 def test_killed_in_a_storm_the_log_holds_what_happened(
-    sigwrap: Sigwrap, storm: str, seed: int
+    sigwrap: Sigwrap, compiled: Path, seed: int
 ) -> None:
-    _kill_in_the_storm(sigwrap, storm, seed, "supervisor")
+    _kill_in_the_storm(sigwrap, compiled / "storm", seed, "supervisor")
 
 
-@needs_gcc
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("victim", ["supervisor", "front"])
-def test_the_same_for_any_user(as_user: Sigwrap, storm: str, seed: int, victim: str) -> None:
-    _kill_in_the_storm(as_user, storm, 1000 + seed, victim)
+def test_the_same_for_any_user(as_user: Sigwrap, compiled: Path, seed: int, victim: str) -> None:
+    _kill_in_the_storm(as_user, compiled / "storm", 1000 + seed, victim)

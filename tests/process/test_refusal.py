@@ -5,38 +5,32 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from harness import EXECS, PYTHON, REFUSED, Sigwrap, await_state, reader, tree
 
 from sigwrap.store.catalog import list_sessions, open_session
+from tests.support.harness import EXECS, PYTHON, REFUSED, Sigwrap
+from tests.support.processes import tree
+from tests.support.waiting import await_state, reader
 
-# An outer filter, as a container has one: a call, and maybe its second argument, get an errno.
-CONFINED = """
-import ctypes, os, struct, sys
-number, argument, code = (int(word, 0) for word in sys.argv[1:4])
-def step(code, yes, no, operand):
-    return struct.pack("<HBBI", code, yes, no, operand)
-refuse = step(6, 0, 0, 0x00050000 | code)
-allow = step(6, 0, 0, 0x7fff0000)
-test = [step(0x20, 0, 0, 24), step(0x15, 0, 1, argument), refuse] if argument else [refuse]
-steps = [step(0x20, 0, 0, 0), step(0x15, 0, len(test), number), *test, allow]
-code = ctypes.create_string_buffer(b"".join(steps))
-program = struct.pack("<HxxxxxxQ", len(steps), ctypes.addressof(code))
-libc = ctypes.CDLL(None, use_errno=True)
-assert libc.prctl(38, 1, 0, 0, 0) == 0
-assert libc.prctl(22, 2, ctypes.c_char_p(program), 0, 0) == 0, ctypes.get_errno()
-os.execv(sys.argv[4], sys.argv[4:])
-"""
+Confined = Callable[..., subprocess.CompletedProcess[bytes]]
 SECCOMP, IOCTL = 317, 16
 IOCTLS = {"RECV": 0xC0502100, "SEND": 0xC0182101, "ID_VALID": 0x40082102, "SET_FLAGS": 0x40082104}
 
 
-def _confined(sigwrap: Sigwrap, number: int, argument: int, code: int, *words: str) -> Any:
-    line = [*PYTHON, "-c", CONFINED, str(number), str(argument), str(code), *sigwrap.line(*words)]
-    return sigwrap.native(*line)
+@pytest.fixture
+def confined(programs: Path) -> Confined:
+    """sigwrap where a call, or one with that second argument, gets an errno."""
+
+    def run(
+        subject: Sigwrap, number: int, argument: int, code: int, *words: str
+    ) -> subprocess.CompletedProcess[bytes]:
+        filtered = [str(programs / "confined.py"), str(number), str(argument), str(code)]
+        return subject.native(*PYTHON, *filtered, *subject.line(*words))
+
+    return run
 
 
 def _refused(done: subprocess.CompletedProcess[bytes], sigwrap: Sigwrap) -> str:
@@ -50,8 +44,8 @@ def _refused(done: subprocess.CompletedProcess[bytes], sigwrap: Sigwrap) -> str:
 
 
 @pytest.mark.parametrize("code", [errno.EPERM, errno.ENOSYS, errno.EACCES, errno.EINVAL])
-def test_no_seccomp(as_user: Sigwrap, code: int) -> None:
-    done = _confined(as_user, SECCOMP, 0, code, "--", "touch", "ran")
+def test_no_seccomp(as_user: Sigwrap, code: int, confined: Confined) -> None:
+    done = confined(as_user, SECCOMP, 0, code, "--", "touch", "ran")
     line = _refused(done, as_user)
     assert os.strerror(code) in line
     assert "--best-effort" in line
@@ -59,21 +53,27 @@ def test_no_seccomp(as_user: Sigwrap, code: int) -> None:
 
 @pytest.mark.parametrize("name", IOCTLS)
 @pytest.mark.parametrize("code", [errno.EACCES, errno.EPERM])
-def test_a_listener_that_can_be_had_but_not_used(sigwrap: Sigwrap, name: str, code: int) -> None:
+def test_a_listener_that_can_be_had_but_not_used(
+    sigwrap: Sigwrap, name: str, code: int, confined: Confined
+) -> None:
     """AppArmor, WSL2: the installation works, the answers don't."""
-    done = _confined(sigwrap, IOCTL, IOCTLS[name], code, "--", "touch", "ran")
+    done = confined(sigwrap, IOCTL, IOCTLS[name], code, "--", "touch", "ran")
     _refused(done, sigwrap)
 
 
 @pytest.mark.parametrize("code", [errno.EINVAL, errno.ENOTTY])
-def test_an_older_kernel_without_the_quick_wake_up_will_do(sigwrap: Sigwrap, code: int) -> None:
-    done = _confined(sigwrap, IOCTL, IOCTLS["SET_FLAGS"], code, "--", "echo", "ran")
+def test_an_older_kernel_without_the_quick_wake_up_will_do(
+    sigwrap: Sigwrap, code: int, confined: Confined
+) -> None:
+    done = confined(sigwrap, IOCTL, IOCTLS["SET_FLAGS"], code, "--", "echo", "ran")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"ran\n", b"")
 
 
-def test_best_effort_runs_and_the_log_says_what_is_missing(as_user: Sigwrap) -> None:
+def test_best_effort_runs_and_the_log_says_what_is_missing(
+    as_user: Sigwrap, confined: Confined
+) -> None:
     words = ["--best-effort", "--", "sh", "-c", "echo ran; exit 3"]
-    done = _confined(as_user, SECCOMP, 0, errno.EPERM, *words)
+    done = confined(as_user, SECCOMP, 0, errno.EPERM, *words)
     assert (done.returncode, done.stdout) == (3, b"ran\n")
     (line,) = done.stderr.decode().splitlines()
     assert "without interception" in line
@@ -84,9 +84,11 @@ def test_best_effort_runs_and_the_log_says_what_is_missing(as_user: Sigwrap) -> 
 
 
 @pytest.mark.parametrize("name", IOCTLS)
-def test_best_effort_where_the_listener_cannot_be_used(sigwrap: Sigwrap, name: str) -> None:
+def test_best_effort_where_the_listener_cannot_be_used(
+    sigwrap: Sigwrap, name: str, confined: Confined
+) -> None:
     words = ["--best-effort", "--", "sh", "-c", "echo ran; exit 3"]
-    done = _confined(sigwrap, IOCTL, IOCTLS[name], errno.EACCES, *words)
+    done = confined(sigwrap, IOCTL, IOCTLS[name], errno.EACCES, *words)
     assert (done.returncode, done.stdout) == (3, b"ran\n"), done.stderr
     started = sigwrap.sealed_events("session_started")[0].payload
     assert any("interception" in missing for missing in started["missing"])
@@ -164,27 +166,18 @@ def test_joining_outside_of_any_session_is_a_plain_run(sigwrap: Sigwrap) -> None
     assert "interception" in sigwrap.events("session_started")[0].payload["capabilities"]
 
 
-def test_under_another_programs_listener(sigwrap: Sigwrap) -> None:
+def test_under_another_programs_listener(sigwrap: Sigwrap, programs: Path) -> None:
     """strace --seccomp-bpf has none, but a container's agent may."""
-    text = """
-import ctypes, os, struct, sys
-libc = ctypes.CDLL(None)
-code = ctypes.create_string_buffer(struct.pack("<HBBI", 6, 0, 0, 0x7fff0000))
-program = struct.pack("<HxxxxxxQ", 1, ctypes.addressof(code))
-libc.prctl(38, 1, 0, 0, 0)
-fd = libc.syscall(317, 1, 8, program)
-assert fd >= 0
-os.set_inheritable(fd, True)
-os.execv(sys.argv[1], sys.argv[1:])
-"""
-    done = sigwrap.native(*PYTHON, "-c", text, *sigwrap.line("--", "touch", "ran"))
+    done = sigwrap.native(
+        *PYTHON, str(programs / "has_a_listener.py"), *sigwrap.line("--", "touch", "ran")
+    )
     line = _refused(done, sigwrap)
     assert "another supervisor" in line
 
 
-def test_nobody_is_left_after_a_refusal(sigwrap: Sigwrap) -> None:
+def test_nobody_is_left_after_a_refusal(sigwrap: Sigwrap, confined: Confined) -> None:
     for _ in range(5):
-        done = _confined(sigwrap, IOCTL, IOCTLS["SEND"], errno.EPERM, "--", "touch", "ran")
+        done = confined(sigwrap, IOCTL, IOCTLS["SEND"], errno.EPERM, "--", "touch", "ran")
         _refused(done, sigwrap)
     assert not Path(sigwrap.folder / "ran").exists()
 

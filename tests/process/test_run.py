@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from harness import EXECS, IS_BINARY, NOBODY, PYTHON, REFUSED, Sigwrap, script
+
+from tests.support.harness import EXECS, IS_BINARY, NOBODY, PYTHON, REFUSED, Sigwrap
+from tests.support.programs import script
 
 
 @pytest.mark.parametrize("status", [0, 1, 42, 124, 125, 130, 255])

@@ -8,60 +8,14 @@ import resource
 import signal
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import IS_BINARY, PYTHON, Pipe, Sigwrap, reader, script
 
-PROBE = """
-import json, os, resource, sys
-fds = {}
-for name in os.listdir("/proc/self/fd"):
-    try:
-        link = os.readlink(f"/proc/self/fd/{name}")
-    except OSError:
-        continue
-    if link != f"/proc/{os.getpid()}/fd":
-        fds[name] = link
-tty = {}
-for fd in (0, 1, 2):
-    try:
-        tty[fd] = [os.isatty(fd), os.tcgetpgrp(fd) == os.getpgrp(), os.get_terminal_size(fd)]
-    except OSError as error:
-        tty[fd] = [os.isatty(fd), error.errno]
-umask = os.umask(0)
-stat = open("/proc/self/stat").read().rpartition(")")[2].split()
-status = dict(
-    line.rstrip("\\n").split(":\\t", 1) for line in open("/proc/self/status") if ":\\t" in line
-)
-json.dump({
-    "cwd": os.getcwd(),
-    "umask": umask,
-    "limits": open("/proc/self/limits").read().splitlines(),
-    "fds": fds,
-    "tty": tty,
-    "tty_nr": stat[4],
-    "session": os.getsid(0),
-    "group": os.getpgrp(),
-    "nice": os.nice(0),
-    "affinity": sorted(os.sched_getaffinity(0)),
-    "scheduler": os.sched_getscheduler(0),
-    "oom": open("/proc/self/oom_score_adj").read(),
-    "ids": [status[name] for name in ("Uid", "Gid", "Groups")],
-    "capabilities": [status[name] for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")],
-    "exit_signal_and_traced": status["TracerPid"],
-    "threads": status["Threads"],
-    "personality": open("/proc/self/personality").read(),
-    "timer_slack": open("/proc/self/timerslack_ns").read(),
-    "argv": sys.argv[1:],
-    "orig_argv0": open("/proc/self/cmdline", "rb").read().split(b"\\0")[0].decode(),
-    "dumpable": os.stat("/proc/self/environ").st_uid == os.geteuid(),
-    "comm": open("/proc/self/comm").read(),
-    "coredump_filter": open("/proc/self/coredump_filter").read(),
-    "cgroup": open("/proc/self/cgroup").read(),
-    "mounts": os.readlink("/proc/self/ns/mnt"),
-}, sys.stdout)
-"""
+from tests.support.harness import IS_BINARY, PYTHON, Sigwrap
+from tests.support.programs import script
+from tests.support.waiting import Pipe, reader
 
 
 def _compare(sigwrap: Sigwrap, *words: str, **options: Any) -> tuple[bytes, bytes]:
@@ -73,14 +27,15 @@ def _compare(sigwrap: Sigwrap, *words: str, **options: Any) -> tuple[bytes, byte
     return native.stdout, wrapped.stdout
 
 
-def _same_probe(sigwrap: Sigwrap, *lead: str, **options: Any) -> dict[str, Any]:
+def _same_probe(program: Path, sigwrap: Sigwrap, *lead: str, **options: Any) -> dict[str, Any]:
     """`lead` is what runs the probe natively; what it hands on is what sigwrap gets."""
-    probe = [*PYTHON, "-c", PROBE, "a", "b c"]
+    probe = [*PYTHON, str(program), "a", "b c"]
     native = sigwrap.native(*lead, *probe, **options)
     wrapped = sigwrap.native(*lead, *sigwrap.line("--", *probe), **options)
     assert (native.returncode, wrapped.returncode) == (0, 0), wrapped.stderr
     assert wrapped.stderr == native.stderr
-    expected, seen = json.loads(native.stdout), json.loads(wrapped.stdout)
+    expected: dict[str, Any] = json.loads(native.stdout)
+    seen: dict[str, Any] = json.loads(wrapped.stdout)
     if options.get("start_new_session", True):
         # Each run was a session of its own: its own group, its own session.
         for found in (expected, seen):
@@ -93,16 +48,16 @@ def _same_probe(sigwrap: Sigwrap, *lead: str, **options: Any) -> dict[str, Any]:
     return seen
 
 
-def test_everything_at_once(as_user: Sigwrap) -> None:
-    _same_probe(as_user)
+def test_everything_at_once(as_user: Sigwrap, programs: Path) -> None:
+    _same_probe(programs / "probe.py", as_user)
 
 
-def test_it_stays_in_the_callers_group_and_session(sigwrap: Sigwrap) -> None:
-    seen = _same_probe(sigwrap, start_new_session=False)
+def test_it_stays_in_the_callers_group_and_session(sigwrap: Sigwrap, programs: Path) -> None:
+    seen = _same_probe(programs / "probe.py", sigwrap, start_new_session=False)
     assert (seen["group"], seen["session"]) == (os.getpgrp(), os.getsid(0))
 
 
-def test_umask_nice_limits_affinity(sigwrap: Sigwrap) -> None:
+def test_umask_nice_limits_affinity(sigwrap: Sigwrap, programs: Path) -> None:
     def change() -> None:
         os.umask(0o137)
         os.nice(7)
@@ -111,18 +66,20 @@ def test_umask_nice_limits_affinity(sigwrap: Sigwrap) -> None:
         resource.setrlimit(resource.RLIMIT_STACK, (1 << 20, 1 << 21))
         os.sched_setaffinity(0, {0})
 
-    seen = _same_probe(sigwrap, preexec_fn=change)
+    seen = _same_probe(programs / "probe.py", sigwrap, preexec_fn=change)
     assert (seen["umask"], seen["nice"], seen["affinity"]) == (0o137, 7, [0])
 
 
-def test_a_low_limit_of_open_files_is_enough(sigwrap: Sigwrap) -> None:
-    seen = _same_probe(sigwrap, "prlimit", "--nofile=48:48")
+def test_a_low_limit_of_open_files_is_enough(sigwrap: Sigwrap, programs: Path) -> None:
+    seen = _same_probe(programs / "probe.py", sigwrap, "prlimit", "--nofile=48:48")
     assert any(line.split()[:4] == ["Max", "open", "files", "48"] for line in seen["limits"])
 
 
-def test_descriptors_of_the_caller_stay_and_none_of_ours_appear(sigwrap: Sigwrap) -> None:
+def test_descriptors_of_the_caller_stay_and_none_of_ours_appear(
+    sigwrap: Sigwrap, programs: Path
+) -> None:
     opening = 'exec 7>/dev/null; exec 20</dev/null; exec "$@"'
-    seen = _same_probe(sigwrap, "bash", "-c", opening, "bash")
+    seen = _same_probe(programs / "probe.py", sigwrap, "bash", "-c", opening, "bash")
     assert set(seen["fds"]) == {"0", "1", "2", "7", "20"}
 
 
@@ -197,7 +154,10 @@ def _ignoring(*numbers: int) -> Callable[[], None]:
 
 
 def _blocking(*numbers: int) -> Callable[[], None]:
-    return lambda: signal.pthread_sigmask(signal.SIG_BLOCK, numbers) and None
+    def change() -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+
+    return change
 
 
 reaping = pytest.mark.skipif(
@@ -253,9 +213,7 @@ def test_a_pipes_reader_sees_the_end_when_command_closes_its_end(sigwrap: Sigwra
         pipe.let_go()
         assert reader(process.stdout).rest() == b""
         assert process.poll() is None
-        assert process.stdin is not None
-        process.stdin.write(b"still here\n")
-        process.stdin.flush()
+        process.say(b"still here\n")
         assert pipe.rest() == b"still here\n"
         assert process.wait(30) == 0
 
@@ -264,11 +222,9 @@ def test_a_pipes_reader_sees_the_end_when_command_closes_its_end(sigwrap: Sigwra
 def test_the_writer_into_stdin_sees_that_command_closed_it(sigwrap: Sigwrap) -> None:
     process = sigwrap.start("--", "sh", "-c", "exec <&-; echo closed; read x <&1 || :; sleep 600")
     assert reader(process.stdout).line() == b"closed"
-    assert process.stdin is not None
     with pytest.raises(BrokenPipeError):
         for _ in range(3):
-            process.stdin.write(b"x" * 100_000)
-            process.stdin.flush()
+            process.say(b"x" * 100_000)
 
 
 @the_bootloader_keeps_streams
@@ -312,10 +268,10 @@ def test_a_summary_in_ci_is_one_line_on_stderr(sigwrap: Sigwrap) -> None:
 # The terminal
 
 
-def test_on_a_terminal_it_is_the_foreground_job(sigwrap: Sigwrap) -> None:
-    text = f"{PROBE}\nprint(' END', flush=True)\ninput()"
+def test_on_a_terminal_it_is_the_foreground_job(sigwrap: Sigwrap, programs: Path) -> None:
+    probe = [*PYTHON, str(programs / "probe.py"), "and", "waits"]
     found = []
-    for line in ([*PYTHON, "-c", text], sigwrap.line("--no-report", "--", *PYTHON, "-c", text)):
+    for line in (probe, sigwrap.line("--no-report", "--", *probe)):
         terminal = sigwrap.terminal_for(line)
         said = terminal.output.until(rb"\{.*\} END")
         seen = json.loads(said.removesuffix(b" END"))
@@ -357,35 +313,17 @@ def test_wait_finds_only_own_children(sigwrap: Sigwrap) -> None:
     assert sigwrap.run("--", *PYTHON, "-c", text).stdout == b"none\n"
 
 
-def test_an_orphan_finds_a_parent_that_reaps(sigwrap: Sigwrap) -> None:
+def test_an_orphan_finds_a_parent_that_reaps(sigwrap: Sigwrap, programs: Path) -> None:
     """Only its number differs from init's."""
-    text = """
-import os, select
-r, w = os.pipe()
-told, tell = os.pipe()
-if os.fork() == 0:
-    if os.fork() == 0:
-        os.write(tell, b"%d" % os.getpid())
-        os.read(r, 1)
-    os._exit(0)
-os.wait()
-orphan = int(os.read(told, 10))
-fd = os.pidfd_open(orphan)
-os.write(w, b"x")
-select.select([fd], [], [])
-while os.path.exists(f"/proc/{orphan}"):
-    select.select([], [], [], 0.001)
-print("reaped")
-"""
-    done = sigwrap.run("--", *PYTHON, "-c", text)
+    done = sigwrap.run("--", *PYTHON, str(programs / "orphan_is_reaped.py"))
     assert (done.returncode, done.stdout, done.stderr) == (0, b"reaped\n", b"")
 
 
 def test_real_timers_and_alarm_survive(sigwrap: Sigwrap) -> None:
     """exec keeps an alarm: sigwrap must not lose it, nor be killed by it."""
     text = "import signal; print(signal.alarm(0) > 0)"
-    lead = [*PYTHON, "-c", "import os, signal, sys; signal.alarm(100); os.execvp(*_)"]
-    lead[-1] = "import os, signal, sys; signal.alarm(100); os.execvp(sys.argv[1], sys.argv[1:])"
+    text_of_lead = "import os, signal, sys; signal.alarm(100); os.execvp(sys.argv[1], sys.argv[1:])"
+    lead = [*PYTHON, "-c", text_of_lead]
     native = sigwrap.native(*lead, *PYTHON, "-c", text)
     assert native.stdout == b"True\n"
     wrapped = sigwrap.native(*lead, *sigwrap.line("--", *PYTHON, "-c", text))
@@ -406,10 +344,8 @@ def test_popen_communicates_while_it_runs(sigwrap: Sigwrap) -> None:
     """Line by line, both ways: nothing is buffered on the way."""
     process = sigwrap.start("--", "sh", "-c", "while read x; do echo got $x; done")
     said = reader(process.stdout)
-    assert process.stdin is not None
     for number in range(20):
-        process.stdin.write(b"%d\n" % number)
-        process.stdin.flush()
+        process.say(b"%d\n" % number)
         assert said.line() == b"got %d" % number
     process.stdin.close()
     assert process.wait(30) == 0

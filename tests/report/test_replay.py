@@ -57,7 +57,8 @@ def test_each_event_is_one_line(scenario: Scenarios) -> None:
 
 
 def test_members_of_a_payload_stay_on_the_line() -> None:
-    payload = {"counts": {"exec_audited": 2, "evil\n": "\x1b"}, "missing": [], "name": None, "n": 0}
+    counts = {"exec_audited": 2, "evil\n": "\x1b"}
+    payload: dict[str, Any] = {"counts": counts, "missing": [], "name": None, "n": 0}
     event = Event(seq=9, time_ns=5, type="session_ended", pid=1, payload=payload, hash="")
     line = timeline_line(event, 5)
     assert line.endswith("counts=[exec_audited=2 evil\\n=\\e]  n=0")

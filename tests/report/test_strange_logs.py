@@ -6,16 +6,21 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sigwrap.events import EVENT_TYPES
 from sigwrap.report.documents import event_json, report_json, sessions_json
+from sigwrap.report.export import jsonl_line
+from sigwrap.report.metrics import MetricsFold
 from sigwrap.report.replay import state_after, timeline_line
 from sigwrap.report.sessions import render_sessions
 from sigwrap.report.summary import Ending, SummaryFold
 from sigwrap.report.text import render_text, render_verification
-from sigwrap.report.verify import verify_session
+from sigwrap.report.verify import Outcome, verify_session
+from sigwrap.report.why import WhyFold
+from sigwrap.store import codec
 from sigwrap.store.catalog import list_sessions, open_session
 from sigwrap.store.writer import SessionLog
 
@@ -69,3 +74,24 @@ def test_no_payload_stops_a_reader_or_reaches_the_terminal(
         ]
         for text in shown:
             assert all(line.isprintable() for line in text.split("\n"))
+
+
+def test_a_type_that_is_no_longer_registered_is_read_by_every_report(
+    scenario: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """sigwrap once knew signal_would_deny: its logs stay readable, and intact."""
+    with monkeypatch.context() as patched:
+        patched.setitem(codec._VERSION_MEMBER, "signal_would_deny", '{"v":1')
+        log = scenario()
+        log.add("signal_would_deny", 7, signal_name="SIGTERM", target_pid=8, decision="deny")
+        log.end()
+    metrics, why, summary = MetricsFold(), WhyFold(), SummaryFold()
+    verification = verify_session(log.session, None, and_also=summary.add)
+    assert verification.outcome is Outcome.INTACT, verification.problem
+    for event in log.session.events():
+        metrics.add(event)
+        why.add(event)
+        assert event.type in jsonl_line(event, "s1") and event.type in timeline_line(event, 0)
+    text = render_text(summary.result(Ending.NOT_CLEAN), verification)
+    assert "1  signal_would_deny" in text
+    assert "sigwrap_signals_total" in "\n".join(metrics.lines())

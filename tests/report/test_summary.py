@@ -4,11 +4,9 @@ import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
-from sigwrap.events import EVENT_TYPES, Event
+from sigwrap.events import EVENT_TYPES, EXEC_TYPES, SIGNAL_TYPES, Event
 from sigwrap.report.summary import (
-    EXEC_TYPES,
     LISTED_EVENTS,
-    SIGNAL_TYPES,
     Ending,
     SignalEdge,
     Summary,

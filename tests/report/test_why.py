@@ -10,7 +10,8 @@ import pytest
 
 from sigwrap.cli.app import run_app
 from sigwrap.events import Event
-from sigwrap.report.why import Cause, Why, WhyFold
+from sigwrap.report.cause import Cause, Why
+from sigwrap.report.why import WhyFold
 
 COMMAND = 100
 

@@ -2,90 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from harness import PATIENCE_S, PYTHON, compile_c
-from signal_lab import Lab
 
-THREADS = """
-#define _GNU_SOURCE
-#include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-static int ready[2];
-static void *rest(void *unused) {
-    if (write(ready[1], "x", 1) != 1) return unused;
-    for (;;) pause();
-}
-static void *dies(void *unused) { return pthread_kill(pthread_self(), SIGWINCH) ? NULL : unused; }
-int main(void) {
-    pthread_t threads[4];
-    char byte;
-    if (pipe(ready)) return 1;
-    for (int i = 0; i < 4; i++)
-        if (pthread_create(&threads[i], NULL, rest, NULL) || read(ready[0], &byte, 1) < 1)
-            return 2;
-    // Every thread gets a signal (33) that makes it change its ids as well.
-    if (setgid(getgid()) || setuid(getuid()) || setreuid(getuid(), getuid())) return 3;
-    for (int i = 0; i < 4; i++) {
-        void *end;
-        if (pthread_cancel(threads[i]) || pthread_join(threads[i], &end)) return 4;
-        if (end != PTHREAD_CANCELED) return 5;
-    }
-    pthread_t last;
-    void *end;
-    if (pthread_create(&last, NULL, dies, &last) || pthread_join(last, &end) || !end) return 6;
-    puts("well");
-    return 0;
-}
-"""
-GO = """
-package main
-import ("fmt"; "runtime"; "sync"; "time")
-func main() {
-    runtime.GOMAXPROCS(2)
-    var group sync.WaitGroup
-    over := time.Now().Add(300 * time.Millisecond)
-    for i := 0; i < 8; i++ {
-        group.Add(1)
-        go func() {
-            defer group.Done()
-            for x := 1; time.Now().Before(over); { for j := 0; j < 3000000; j++ { x += x * j } }
-        }()
-    }
-    group.Wait()
-    fmt.Println("well")
-}
-"""
-JAVA = """
-public class Main {
-    public static void main(String[] words) throws Exception {
-        Runtime.getRuntime().addShutdownHook(new Thread(() -> System.out.println("stopped")));
-        System.out.println("started");
-        Thread.sleep(1000000);
-    }
-}
-"""
+from tests.support.harness import PYTHON
+from tests.support.programs import compile_go
+from tests.support.signal_lab import Lab
 
 
 def needs(program: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(not shutil.which(program), reason=f"needs {program}")
-
-
-@pytest.fixture(scope="session")
-def programs() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="sigwrap-programs-"))
-    folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder)
 
 
 def _says(lab: Lab, *line: str, said: bytes, status: int = 0) -> None:
@@ -117,40 +45,17 @@ def test_shell(users_lab: Lab, text: str, said: bytes) -> None:
     _says(users_lab, "bash", "-c", f"exec 2>/dev/null; {text}", said=said)
 
 
-@needs("gcc")
-def test_setuid_and_cancel_in_a_program_of_threads(users_lab: Lab, programs: Path) -> None:
-    program = str(programs / "threads")
-    if not Path(program).exists():
-        compile_c(programs, "threads", THREADS, "-pthread")
-    _says(users_lab, program, said=b"well\n")
+def test_setuid_and_cancel_in_a_program_of_threads(users_lab: Lab, compiled: Path) -> None:
+    _says(users_lab, str(compiled / "setuid_and_cancel"), said=b"well\n")
 
 
-def test_multiprocessing(users_lab: Lab) -> None:
-    text = """
-import multiprocessing, time
-process = multiprocessing.Process(target=time.sleep, args=(1000,))
-process.start(); process.terminate(); process.join()
-other = multiprocessing.Process(target=time.sleep, args=(1000,))
-other.start(); other.kill(); other.join()
-with multiprocessing.Pool(2) as pool:
-    print(process.exitcode, other.exitcode, sum(pool.map(abs, range(10))))
-"""
-    _says(users_lab, *PYTHON, "-c", text, said=b"-15 -9 45\n")
+def test_multiprocessing(users_lab: Lab, programs: Path) -> None:
+    _says(users_lab, *PYTHON, str(programs / "ends_workers.py"), said=b"-15 -9 45\n")
 
 
 @needs("node")
-def test_node(lab: Lab) -> None:
-    text = """
-const child = require("child_process").spawn("sleep", ["1000"]);
-child.on("exit", (code, signal) => {
-    console.log(code, signal);
-    process.on("SIGUSR2", () => { console.log("usr2"); process.exit(0); });
-    setInterval(() => {}, 1000);
-    process.kill(process.pid, "SIGUSR2");
-});
-console.log(child.kill());
-"""
-    _says(lab, "node", "-e", text, said=b"true\nnull SIGTERM\nusr2\n")
+def test_node(lab: Lab, programs: Path) -> None:
+    _says(lab, "node", str(programs / "ends_its_child.js"), said=b"true\nnull SIGTERM\nusr2\n")
 
 
 @needs("make")
@@ -181,77 +86,31 @@ def test_make_ends_its_jobs(lab: Lab) -> None:
     assert [each["target_type"] for each in sent].count("children") == 2
 
 
-def test_a_daemon_reloads_when_its_parent_says_so(users_lab: Lab) -> None:
-    daemon = """
-import os, signal
-signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP, signal.SIGTERM})
-workers = []
-def work():
-    if (pid := os.fork()) == 0:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-        while True: signal.pause()
-    return pid
-worker = work()
-print("serving", flush=True)
-while (number := signal.sigwait({signal.SIGHUP, signal.SIGTERM})) == signal.SIGHUP:
-    old, worker = worker, work()
-    os.kill(old, signal.SIGTERM)
-    print("reloaded", os.waitpid(old, 0)[1], flush=True)
-os.kill(worker, signal.SIGTERM)
-print("stopped", os.waitpid(worker, 0)[1], flush=True)
-"""
-    text = """
-mkfifo said; "$@" >said & exec 3<said
-read -r line <&3; echo $line; kill -HUP $!; read -r line <&3; echo $line
-kill -TERM $!; read -r line <&3; echo $line; wait $!; echo $?
-"""
+def test_a_daemon_reloads_when_its_parent_says_so(users_lab: Lab, programs: Path) -> None:
     said = b"serving\nreloaded 15\nstopped 15\n0\n"
-    _says(users_lab, "bash", "-c", text, "bash", *PYTHON, "-c", daemon, said=said)
+    _says(
+        users_lab,
+        "bash",
+        str(programs / "reloads.sh"),
+        *PYTHON,
+        str(programs / "daemon.py"),
+        said=said,
+    )
 
 
 @needs("nginx")
-def test_nginx_reloads(lab: Lab) -> None:
-    folder = lab.subject.folder
-    (folder / "nginx.conf").write_text(
-        "pid nginx.pid; error_log stderr notice; daemon off; worker_processes 1;\nevents {}\n"
-    )
-    text = """
-nginx -p "$PWD" -c nginx.conf 2>&1 & exec 3< <(:)
-until [ -s nginx.pid ]; do :; done
-kill -HUP $!; kill -QUIT $!; wait $!; echo $?
-"""
-    done = lab.subject.run("--", "bash", "-c", text)
-    assert done.stdout.endswith(b"0\n")
-    assert lab.payloads("signal_blocked") == []
+def test_nginx_reloads(lab: Lab, programs: Path) -> None:
+    shutil.copy(programs / "nginx.conf", lab.subject.folder)
+    _says(lab, "bash", str(programs / "reloads_nginx.sh"), said=b"serving\nreloaded\n0\n")
 
 
 @needs("go")
 def test_go_preempts_its_threads(users_lab: Lab, programs: Path) -> None:
-    program = programs / "storm"
-    if not program.exists():
-        source = programs / "storm.go"
-        source.write_text(GO)
-        cache = os.environ.get("GOCACHE") or str(Path.home() / ".cache" / "go-build")
-        line = ["go", "build", "-o", str(program), str(source)]
-        environment = {**os.environ, "GOCACHE": cache, "GOTOOLCHAIN": "local", "GO111MODULE": "off"}
-        try:
-            built = subprocess.run(
-                line, env=environment, capture_output=True, timeout=PATIENCE_S, check=False
-            )
-        except subprocess.TimeoutExpired:
-            pytest.skip("go takes too long to build here")
-        if built.returncode:
-            pytest.skip(f"go can't build here: {built.stderr.decode()}")
-        program.chmod(0o755)
-    _says(users_lab, str(program), said=b"well\n")
+    _says(users_lab, compile_go(programs / "preempts.go"), said=b"well\n")
     assert len(users_lab.payloads()) <= 5  # SIGURG to itself is not worth a line
 
 
 @needs("java")
-def test_java_is_stopped_by_its_parent(lab: Lab) -> None:
-    (lab.subject.folder / "Main.java").write_text(JAVA)
-    text = """
-mkfifo said; java -XX:TieredStopAtLevel=1 -Xshare:auto Main.java >said & exec 3<said
-read -r line <&3; echo $line; kill $!; read -r line <&3; echo $line; wait $!; echo $?
-"""
-    _says(lab, "bash", "-c", text, said=b"started\nstopped\n143\n")
+def test_java_is_stopped_by_its_parent(lab: Lab, programs: Path) -> None:
+    shutil.copy(programs / "Main.java", lab.subject.folder)
+    _says(lab, "bash", str(programs / "stops_java.sh"), said=b"started\nstopped\n143\n")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
-from harness import Sigwrap
+from tests.support.harness import PYTHON, Sigwrap
 
 POLICY = """
 version: 1
@@ -18,18 +17,11 @@ signal_rules:
     decision: deny
     message: pid 1 is left alone here
 """
-SENDER = """
-import os, signal
-try:
-    os.kill(1, signal.SIGTERM)
-except PermissionError:
-    print("refused")
-"""
 
 
-def test_a_denied_sender_is_told_why(sigwrap: Sigwrap, tmp_path: Path) -> None:
+def test_a_denied_sender_is_told_why(sigwrap: Sigwrap, tmp_path: Path, programs: Path) -> None:
     policy = sigwrap.folder / "says-why.yaml"
     policy.write_text(POLICY)
-    done = sigwrap.run("--policy", str(policy), "--", sys.executable, "-S", "-c", SENDER)
+    done = sigwrap.run("--policy", str(policy), "--", *PYTHON, str(programs / "refused.py"))
     assert (done.returncode, done.stdout) == (0, b"refused\n")
     assert done.stderr == b"pid 1 is left alone here\n"

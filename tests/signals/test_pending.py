@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import PATIENCE_S, UNDER_TEST, Reader, await_that, reader
-from signal_lab import Lab, python
+
+from tests.support.harness import UNDER_TEST
+from tests.support.signal_lab import Lab, python
+from tests.support.waiting import PATIENCE_S, Reader, await_that, reader
 
 OWN = "name: own, signals: ['@all'], target: [self, children, descendants], decision: allow"
 ASK = (
@@ -16,58 +19,12 @@ ASK = (
     "message: a neighbour"
 )
 
-COMMANDS = """
-import sys, threading
-boxes = sys.argv[1]
-block_all()
-box(boxes, "sibling"), box(boxes, "child")
-victim = spawn(lambda: [os.setpgid(0, 0), receive(boxes, "sibling")])
-def obey():
-    '''Does what a line says, and says how that went; `at` does it in a thread, unheard.'''
-    spawn(lambda: receive(boxes, "child"))
-    pids = {"child": ask(boxes, "child")[0], "sibling": ask(boxes, "sibling")[0]}
-    tell(pids)
-    for line in sys.stdin:
-        word, *rest = json.loads(line)
-        if word == "quit":
-            break
-        if word == "send":
-            who, number = rest
-            tell(["sent", who, number, named(native(62, pids[who], number))])
-        if word == "own":  # a descriptor, whose owner is to be the group that one leads
-            fds = os.pipe()
-            group = struct.pack("ii", 2, os.getpgid(pids[rest[0]]))
-            result, owner = native(72, fds[0], 15, group), ctypes.create_string_buffer(8)
-            native(72, fds[0], 16, owner)
-            tell(["own", named(result), owner.raw == group])
-        if word == "later":
-            who, number = rest
-            def later(who=who, number=number):
-                tell(["later", who, number, named(native(62, pids[who], number))])
-            threading.Thread(target=later, daemon=True).start()
-        if word == "child":
-            who, number = rest
-            tell(["child", spawn(lambda: tell(named(native(62, pids[who], number))))])
-        if word == "end":
-            os.kill(rest[0], 9)
-            tell(["ended", os.waitpid(rest[0], 0)[1]])
-        if word == "exec":
-            threading.Thread(target=lambda: os.execv("/bin/echo", ["echo", '"execed"'])).start()
-            threading.Event().wait()
-    tell("end")
-    os._exit(0)
-agent = spawn(obey)
-_, status = os.waitpid(agent, 0)
-tell([os.waitstatus_to_exitcode(status), ask(boxes, "sibling")[1]])
-dismiss(boxes, "sibling"), dismiss(boxes, "child")
-"""
-
 
 class Agent:
-    def __init__(self, lab: Lab, *options: str) -> None:
+    def __init__(self, lab: Lab, program: Path, *options: str) -> None:
         self.lab = lab
         lab.under(OWN, ASK)
-        line = python(COMMANDS, lab.boxes)
+        line = python(program, lab.boxes)
         self.process = lab.subject.start("--approvals", "control", *options, "--", *line)
         self._said: Reader = reader(self.process.stdout)
         self.pids = self.next()
@@ -87,7 +44,7 @@ class Agent:
 
     def asked(self) -> list[str]:
         events = self.lab.subject.events("approval_requested")
-        return [event.payload["request_id"] for event in events]
+        return [event.payload["approval_id"] for event in events]
 
     def await_questions(self, count: int) -> list[str]:
         await_that(lambda: len(self.asked()) == count)
@@ -117,8 +74,8 @@ class Agent:
         return last
 
 
-def test_answers_come_while_others_go_on(users_lab: Lab) -> None:
-    agent = Agent(users_lab)
+def test_answers_come_while_others_go_on(users_lab: Lab, programs: Path) -> None:
+    agent = Agent(users_lab, programs / "obeys.py")
     agent.order("later", "sibling", 34)
     agent.order("later", "sibling", 35)
     first, second = agent.await_questions(2)
@@ -140,8 +97,10 @@ def test_answers_come_while_others_go_on(users_lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("verdict", ["approve", "deny"])
-def test_the_owner_of_a_descriptor_may_be_asked_about(users_lab: Lab, verdict: str) -> None:
-    agent = Agent(users_lab)
+def test_the_owner_of_a_descriptor_may_be_asked_about(
+    users_lab: Lab, verdict: str, programs: Path
+) -> None:
+    agent = Agent(users_lab, programs / "obeys.py")
     agent.order("own", "sibling")
     (request,) = agent.await_questions(1)
     agent.sigwrap(verdict, request)
@@ -150,15 +109,15 @@ def test_the_owner_of_a_descriptor_may_be_asked_about(users_lab: Lab, verdict: s
     assert agent.end() == [0, []]
 
 
-def test_nobody_answers_in_time(users_lab: Lab) -> None:
-    agent = Agent(users_lab, "--approval-timeout", "0.2")
+def test_nobody_answers_in_time(users_lab: Lab, programs: Path) -> None:
+    agent = Agent(users_lab, programs / "obeys.py", "--approval-timeout", "0.2")
     assert agent.do("send", "sibling", 34) == ["sent", "sibling", 34, "EPERM"]
     assert agent.end() == [0, []]
     assert len(users_lab.subject.events("approval_expired")) == 1
 
 
-def test_a_sender_that_dies_meanwhile_asks_no_longer(users_lab: Lab) -> None:
-    agent = Agent(users_lab)
+def test_a_sender_that_dies_meanwhile_asks_no_longer(users_lab: Lab, programs: Path) -> None:
+    agent = Agent(users_lab, programs / "obeys.py")
     agent.order("child", "sibling", 34)
     _, pid = agent.next()
     agent.await_questions(1)
@@ -167,8 +126,10 @@ def test_a_sender_that_dies_meanwhile_asks_no_longer(users_lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("answered", [True, False])
-def test_a_sender_whose_other_thread_execs_meanwhile(users_lab: Lab, answered: bool) -> None:
-    agent = Agent(users_lab)
+def test_a_sender_whose_other_thread_execs_meanwhile(
+    users_lab: Lab, answered: bool, programs: Path
+) -> None:
+    agent = Agent(users_lab, programs / "obeys.py")
     agent.order("later", "sibling", 34)
     (request,) = agent.await_questions(1)
     assert agent.do("exec") == "execed"

@@ -6,50 +6,23 @@ from __future__ import annotations
 import shutil
 import uuid
 from collections import Counter
+from pathlib import Path
 
 import pytest
-from harness import PATIENCE_S, await_that
-from signal_lab import Lab
 
 from sigwrap.linux import procfs
+from tests.support.signal_lab import Lab
+from tests.support.waiting import PATIENCE_S, await_that
 
 pytestmark = pytest.mark.skipif(not shutil.which("pkill"), reason="needs pkill (procps)")
 
-# COMMAND starts a neighbour and the agent; the agent starts a child, and is told when both and the
-# server are known by their names. The mark is in everybody's command line.
-COMMAND = """
-exec 3<&0 </dev/null
-bash -c "exec -a neighbour-$2 sleep 1000" & neighbour=$!
-bash -c "$1" agent-"$2" "$2"
-echo "agent $?"
-kill -0 $neighbour && echo neighbour lives
-kill -TERM $neighbour
-wait $neighbour
-echo "neighbour $?"
-"""
-AS_ITS_CHILD = """
-bash -c "exec -a child-$1 sleep 1000" & child=$!
-read go <&3
-pkill -TERM -f "$1" 2>/dev/null
-echo "pkill $?"
-kill -0 $child && echo child lives
-kill -TERM $child
-wait $child
-echo "child $?"
-"""
-AS_ITSELF = """
-bash -c "exec -a child-$1 sleep 1000" &
-read go <&3
-exec -a "pkill" pkill -TERM -f "$1" 2>/dev/null
-"""
 
-
-def _run(lab: Lab, agent: str) -> tuple[list[str], dict[str, list[str]], bool]:
+def _run(lab: Lab, command: Path, agent: str) -> tuple[list[str], dict[str, list[str]], bool]:
     """What was said; whose signals were blocked and sent, by name; whether the server lives."""
     mark = f"mark{uuid.uuid4().hex[:6]}"
     line = ["bash", "-c", f"exec -a server-{mark} sleep 1000"]
     server = lab.subject.start_line([*lab.subject.as_user(), *line])
-    process = lab.subject.start("--", "bash", "-c", COMMAND, "bash", agent, mark)
+    process = lab.subject.start("--", "bash", str(command), agent, mark)
     names = [f"{name}-{mark}" for name in ("server", "neighbour", "child")]
 
     def known() -> set[str]:
@@ -67,8 +40,8 @@ def _run(lab: Lab, agent: str) -> tuple[list[str], dict[str, list[str]], bool]:
     return out.decode().splitlines(), by_type, server.poll() is None
 
 
-def test_pkill_reaches_nobody_but_children_of_its_own(users_lab: Lab) -> None:
-    said, by_type, server_lives = _run(users_lab, AS_ITS_CHILD)
+def test_pkill_reaches_nobody_but_children_of_its_own(users_lab: Lab, programs: Path) -> None:
+    said, by_type, server_lives = _run(users_lab, programs / "neighbours.sh", "agent_runs_pkill.sh")
     assert said == [
         "pkill 1",  # it could signal none of those that it found
         "child lives",
@@ -87,8 +60,10 @@ def test_pkill_reaches_nobody_but_children_of_its_own(users_lab: Lab) -> None:
     assert blocked["parent"] >= 2
 
 
-def test_an_agent_that_becomes_pkill_reaches_its_children(users_lab: Lab) -> None:
-    said, by_type, server_lives = _run(users_lab, AS_ITSELF)
+def test_an_agent_that_becomes_pkill_reaches_its_children(users_lab: Lab, programs: Path) -> None:
+    said, by_type, server_lives = _run(
+        users_lab, programs / "neighbours.sh", "agent_becomes_pkill.sh"
+    )
     assert said == ["agent 0", "neighbour lives", "neighbour 143"]
     assert server_lives
     assert by_type["signal_sent"] == ["children"]

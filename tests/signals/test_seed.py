@@ -7,13 +7,16 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
-from harness import PATIENCE_S, PYTHON, Roles, await_end, await_state, await_that, children, reader
-from signal_lab import Lab, python
 
 from sigwrap.linux import procfs
+from tests.support.harness import PYTHON
+from tests.support.processes import Roles, children
+from tests.support.signal_lab import Lab, python
+from tests.support.waiting import PATIENCE_S, await_end, await_state, await_that, reader
 
 OWN = "name: own, signals: ['@all'], target: [self, children, descendants], decision: allow"
 
@@ -21,16 +24,8 @@ OWN = "name: own, signals: ['@all'], target: [self, children, descendants], deci
 # The seed's examples
 
 
-def test_a_kill_outside_is_a_permission_error(users_lab: Lab) -> None:
-    text = """
-import os, signal
-try:
-    os.kill(1, signal.SIGTERM)
-    print('FAIL: should have been blocked')
-except PermissionError:
-    print('PASS: blocked as expected')
-"""
-    done = users_lab.subject.run("--", *PYTHON, "-c", text)
+def test_a_kill_outside_is_a_permission_error(users_lab: Lab, programs: Path) -> None:
+    done = users_lab.subject.run("--", *PYTHON, str(programs / "kills_number_one_of_all.py"))
     assert (done.returncode, done.stdout, done.stderr) == (0, b"PASS: blocked as expected\n", b"")
     (event,) = users_lab.payloads("signal_blocked")
     assert (event["signal_name"], event["target_pid"], event["syscall"]) == ("SIGTERM", 1, "kill")
@@ -44,24 +39,18 @@ except PermissionError:
     assert set(keys.split()) <= set(event)
 
 
-def test_a_softened_kill_arrives_as_sigterm(users_lab: Lab) -> None:
+def test_a_softened_kill_arrives_as_sigterm(users_lab: Lab, programs: Path) -> None:
     lab = users_lab.under(
         "name: soften, signals: [KILL], target: children, decision: redirect, redirect_to: SIGTERM",
         OWN,
     )
-    receiver = """
-import os, signal
-signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-print('ready', flush=True)
-info = signal.sigwaitinfo({signal.SIGTERM})
-print('GOT SIGTERM from', info.si_pid, 'of', info.si_uid, flush=True)
-"""
-    text = """
-mkfifo said
-"$@" >said &
-{ read ready; kill -KILL $!; read -r got; wait $!; echo "$? $$ $got"; } <said
-"""
-    done = lab.subject.run("--", "bash", "-c", text, "bash", *PYTHON, "-c", receiver)
+    done = lab.subject.run(
+        "--",
+        "bash",
+        str(programs / "kills_its_child.sh"),
+        *PYTHON,
+        str(programs / "gets_sigterm.py"),
+    )
     assert done.stderr == b""
     status, shell, *got = done.stdout.split()
     uid = os.getuid() if lab.subject.user is None else lab.subject.user
@@ -75,17 +64,9 @@ mkfifo said
 # Decisions
 
 
-def test_absorbed_is_a_success_that_never_arrives(users_lab: Lab) -> None:
+def test_absorbed_is_a_success_that_never_arrives(users_lab: Lab, programs: Path) -> None:
     lab = users_lab.under("name: swallow, signals: [TERM], decision: absorb", OWN)
-    text = """
-block_all()
-child = spawn(signal.pause)
-results = [named(native(62, pid, 15)) for pid in (os.getpid(), child, 1)]
-pending = signal.sigpending()
-os.kill(child, 9)
-tell([results, sorted(pending), os.waitpid(child, 0)[1]])
-"""
-    assert lab.tells(text) == [[0, 0, 0], [], 9]
+    assert lab.tells(programs / "is_absorbed.py") == [[0, 0, 0], [], 9]
     assert [each["type"] for each in lab.payloads()] == ["signal_absorbed"] * 3 + ["signal_sent"]
 
 
@@ -145,23 +126,15 @@ def test_kill_0_of_a_script_ends_what_it_may(users_lab: Lab) -> None:
     }
 
 
-def test_a_group_of_which_all_may_be_reached_is_the_kernels(users_lab: Lab) -> None:
+def test_a_group_of_which_all_may_be_reached_is_the_kernels(users_lab: Lab, programs: Path) -> None:
     lab = users_lab.under(OWN)
-    text = """
-block_all()
-os.setpgid(0, 0)
-asked, answer = os.pipe(), os.pipe()
-def child():
-    os.read(asked[0], 1)
-    os.write(answer[1], json.dumps(drain()).encode() + b"\\n")
-spawn(child)
-result = named(native(62, 0, 34))
-os.write(asked[1], b"x")
-tell([result, drain(), json.loads(line_of(answer[0])), os.getpid()])
-"""
-    result, own, childs, pid = lab.tells(text)
+    result, own, childs, pid = lab.tells(programs / "signals_its_group.py")
     assert result == 0
     assert own == childs == [{"signal": 34, "code": 0, "pid": pid}]  # SI_USER: the kernel's own
+
+
+def _is_in_one_of(calls: tuple[str, ...], pid: int) -> bool:
+    return Path(f"/proc/{pid}/syscall").read_text().startswith(calls)
 
 
 # Noise
@@ -185,28 +158,14 @@ def _held_up(pid: int) -> Iterator[None]:
 NOISE = "name: noise, signals: ['@ignore'], decision: allow, log: false"
 
 
-def test_noise_costs_nothing_and_asks_nobody(users_lab: Lab) -> None:
+def test_noise_costs_nothing_and_asks_nobody(users_lab: Lab, programs: Path) -> None:
     """The supervisor stands still, and the calls return."""
     lab = users_lab.under(NOISE, OWN)
-    text = """
-import sys
-child = spawn(signal.pause)
-tell("ready")
-sys.stdin.readline()
-for number in (17, 23, 28):
-    for _ in range(100):
-        os.kill(child, number)
-        os.kill(os.getpid(), number)
-tell("quiet")
-os.kill(child, 9)
-tell("loud")
-"""
-    process = lab.subject.start("--", *python(text))
+    process = lab.subject.start("--", *python(programs / "noise.py"))
     said = reader(process.stdout)
     assert json.loads(said.line()) == "ready"
     with _held_up(process.pid):
-        process.stdin.write(b"go\n")
-        process.stdin.flush()
+        process.say(b"go\n")
         assert json.loads(said.line()) == "quiet"
     assert json.loads(said.line()) == "loud"
     assert process.wait(PATIENCE_S) == 0
@@ -214,18 +173,13 @@ tell("loud")
 
 
 @pytest.mark.parametrize("signals", ["[CONT]", "[TERM, CONT]", "['@all']"])
-def test_no_noise_reaches_sigwrap_or_everybody(users_lab: Lab, signals: str) -> None:
+def test_no_noise_reaches_sigwrap_or_everybody(
+    users_lab: Lab, signals: str, programs: Path
+) -> None:
     """What is built in comes before any rule, also before one that is not worth a line."""
     lab = users_lab.under(f"name: noise, signals: {signals}, decision: allow, log: false")
     number = int(signal.SIGCONT)  # harms nobody, if it should be let through
-    text = f"""
-supervisor = os.getppid()
-front = int(open(f"/proc/{{supervisor}}/stat").read().rpartition(")")[2].split()[1])
-block_all()
-tell([named(send(call, "native", pid, {number}, pidfd=os.pidfd_open(pid)))
-      for pid in (front, supervisor) for call in NATIVE] + [named(native(62, -1, {number}))])
-"""
-    assert lab.tells(text) == ["EPERM"] * 13
+    assert lab.tells(programs / "continues_sigwrap.py", number) == ["EPERM"] * 13
     rules = [each["rule_name"] for each in lab.payloads("signal_blocked")]
     assert rules == ["builtin:sigwrap"] * 12 + ["builtin:everybody"]
 
@@ -240,23 +194,14 @@ def test_unlogged_but_aimed_is_judged_without_a_line(lab: Lab) -> None:
     assert [each["signal_name"] for each in lab.payloads()] == ["SIGUSR1"]
 
 
-def test_a_supervisor_that_is_held_up_holds_up_the_call(lab: Lab) -> None:
+def test_a_supervisor_that_is_held_up_holds_up_the_call(lab: Lab, programs: Path) -> None:
     lab.under(OWN)
-    text = """
-import sys
-child = spawn(signal.pause)
-tell("ready")
-sys.stdin.readline()
-os.kill(child, 9)
-tell(os.waitpid(child, 0)[1])
-"""
-    process = lab.subject.start("--", *python(text))
+    process = lab.subject.start("--", *python(programs / "kills_when_told.py"))
     said = reader(process.stdout)
     said.line()
     command = lab.subject.events("session_started")[0].payload["command_pid"]
     with _held_up(process.pid):
-        process.stdin.write(b"go\n")
-        process.stdin.flush()
+        process.say(b"go\n")
         await_that(lambda: Path(f"/proc/{command}/syscall").read_text().startswith("62 "))
         (child,) = children(command)
         found = procfs.stat(child)
@@ -265,41 +210,21 @@ tell(os.waitpid(child, 0)[1])
     assert process.wait(PATIENCE_S) == 0
 
 
-def test_a_sender_that_dies_while_it_waits_sends_nothing(users_lab: Lab) -> None:
+def test_a_sender_that_dies_while_it_waits_sends_nothing(users_lab: Lab, programs: Path) -> None:
     """By pidfd, which the supervisor carries out itself, and by number."""
     lab = users_lab.under("name: all, signals: ['@all'], target: session, decision: allow")
-    text = """
-import sys
-boxes = sys.argv[1]
-block_all()
-box(boxes, "victim")
-victim = spawn(lambda: receive(boxes, "victim"))
-fd = os.pidfd_open(victim)
-def sender(call):
-    tell(os.getpid())
-    os.read(0, 3)
-    call()
-senders = [spawn(lambda call=call: sender(call)) for call in (
-    lambda: native(62, victim, 34), lambda: native(424, fd, 35, 0, 0))]
-statuses = [os.waitpid(pid, 0)[1] for pid in senders]
-os.read(0, 3)
-tell([statuses, ask(boxes, "victim")[1]])
-dismiss(boxes, "victim")
-"""
-    process = lab.subject.start("--", *python(text, lab.boxes))
+    process = lab.subject.start("--", *python(programs / "senders_that_wait.py", lab.boxes))
     said = reader(process.stdout)
     pids = [json.loads(said.line()) for _ in range(2)]
     calls = ("62 ", "424 ")
     with _held_up(process.pid):
         for _ in pids:
-            process.stdin.write(b"go\n")
-            process.stdin.flush()
+            process.say(b"go\n")
         for pid in pids:
-            await_that(lambda pid=pid: Path(f"/proc/{pid}/syscall").read_text().startswith(calls))
+            await_that(partial(_is_in_one_of, calls, pid))
             os.kill(pid, signal.SIGKILL)
             await_end(pid)
-    process.stdin.write(b"go\n")
-    process.stdin.flush()
+    process.say(b"go\n")
     assert json.loads(said.line()) == [[9, 9], []]
     assert process.wait(PATIENCE_S) == 0
     assert lab.payloads() == []

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sigwrap.errors import InternalError, StoreError
-from sigwrap.events import EVENT_TYPES, io_payload
+from sigwrap.events import EVENT_TYPES, UPCASTERS, io_payload
 from sigwrap.store.codec import (
     VERSION_KEY,
     Row,
@@ -81,6 +81,35 @@ def test_old_rows_are_read_step_by_step() -> None:
     assert event.payload == {"names": ["a"], "count": 1}
 
 
+def test_every_older_version_of_a_type_has_its_step() -> None:
+    older = {(kind.name, v) for kind in EVENT_TYPES.values() for v in range(1, kind.version)}
+    assert set(UPCASTERS) == older
+
+
+APPROVAL_TYPES = ("approval_requested", "approval_granted", "approval_denied", "approval_expired")
+
+
+@pytest.mark.parametrize("type_name", APPROVAL_TYPES)
+def test_an_approval_written_with_a_request_id_has_an_approval_id(type_name: str) -> None:
+    text = '{"v":1,"request_id":"3f9a10","kind":"exec","what":"npm install"}'
+    event = decode_row(Row(2, 1, type_name, 7, text, HASH))
+    assert event.payload == {"approval_id": "3f9a10", "kind": "exec", "what": "npm install"}
+
+
+@pytest.mark.parametrize("type_name", APPROVAL_TYPES)
+def test_an_approval_is_written_with_its_new_version(type_name: str) -> None:
+    text = encode_payload(type_name, {"approval_id": "3f9a10"})
+    assert text == '{"v":2,"approval_id":"3f9a10"}'
+    assert decode_row(Row(2, 1, type_name, 7, text, HASH)).payload == {"approval_id": "3f9a10"}
+
+
+@pytest.mark.parametrize(("type_name", "version"), sorted(UPCASTERS))
+@given(payload=payloads)
+def test_a_step_takes_any_payload(type_name: str, version: int, payload: dict[str, object]) -> None:
+    text = json.dumps({**payload, VERSION_KEY: version})
+    assert isinstance(decode_row(Row(2, 1, type_name, 7, text, HASH)).payload, dict)
+
+
 def test_a_newer_version_of_a_type_is_not_guessed_at() -> None:
     with pytest.raises(StoreError, match="row 4: process_exited has version 99"):
         decode_row(Row(4, 1, "process_exited", 1, '{"v":99}', HASH))
@@ -91,7 +120,13 @@ def test_a_type_of_a_newer_sigwrap_is_shown_as_it_is() -> None:
     assert event.payload == {"a": 1}
 
 
-@pytest.mark.parametrize("payload", ["", "{", "[]", "3", "{}", '{"v":1}x', b"{}", None])
+@pytest.mark.parametrize(
+    "payload",
+    [
+        *("", "{", "[]", "3", "{}", '{"v":1}x', b"{}", None),
+        *('{"v":0}', '{"v":-1}', '{"v":"1"}', '{"v":null}', '{"v":[]}', '{"v":1.5}'),
+    ],
+)
 def test_a_damaged_payload_names_its_row(payload: object) -> None:
     with pytest.raises(StoreError, match="row 4"):
         decode_row(Row(4, 1, "process_exited", 1, payload, HASH))  # type: ignore[arg-type]

@@ -26,11 +26,11 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
 
+from sigwrap.calls import EXECS, I386, X86_64, number_of
 from sigwrap.linux import ptrace
 from sigwrap.linux.memory import Memory, Unreadable
 from sigwrap.linux.ptrace import Registers
-from sigwrap.linux.seccomp import Request
-from sigwrap.linux.syscalls import AUDIT_ARCH_I386, EXECS, NUMBERS
+from sigwrap.linux.seccomp import Notification
 
 _PROTECTION = mmap.PROT_READ | mmap.PROT_WRITE
 _MAP_FLAGS = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
@@ -47,12 +47,15 @@ class _Abi(NamedTuple):
 
 
 _NATIVE = _Abi(
-    arguments=("rdi", "rsi", "rdx", "r10", "r8", "r9"), map_number=9, exec_number=59, word_size=8
+    arguments=("rdi", "rsi", "rdx", "r10", "r8", "r9"),
+    map_number=9,
+    exec_number=number_of("execve", X86_64),
+    word_size=8,
 )
 _I386 = _Abi(
     arguments=("rbx", "rcx", "rdx", "rsi", "rdi", "rbp"),
     map_number=192,
-    exec_number=NUMBERS[AUDIT_ARCH_I386]["execve"],
+    exec_number=number_of("execve", I386),
     word_size=4,
 )
 
@@ -82,16 +85,16 @@ class Redirection:
 
     def __init__(
         self,
-        request: Request,
+        notification: Notification,
         path: bytes,
         argv: Sequence[bytes],
         environment: Sequence[bytes] | None,
         environment_at: int,
     ) -> None:
         """`environment`: None where the caller's own, at `environment_at`, is to stay."""
-        self._tid = request.tid
-        self._request = request
-        self._abi = _I386 if request.arch == AUDIT_ARCH_I386 else _NATIVE
+        self._tid = notification.tid
+        self._request = notification
+        self._abi = _I386 if notification.arch == I386 else _NATIVE
         self._parts = (path, tuple(argv), environment, environment_at)
         self._step = _Step.STOPPING
         self._saved: Registers = {}
@@ -113,12 +116,12 @@ class Redirection:
             case _Step.LEAVING:
                 return self._give_up(wait_status)
 
-    def is_intact(self, request: Request) -> bool:
-        """To be asked once, of the next request: is it the exec that was staged?"""
+    def is_intact(self, notification: Notification) -> bool:
+        """To be asked once, of the next notification: is it the exec that was staged?"""
         staged = self._step is _Step.STAGED
         self._step = _Step.LEAVING
-        given = (request.argument0, request.argument1, request.argument2)
-        if not staged or request.number != self._abi.exec_number or given != self._pointers():
+        given = (notification.argument0, notification.argument1, notification.argument2)
+        if not staged or notification.number != self._abi.exec_number or given != self._pointers():
             return False
         try:
             with Memory(self._tid) as memory:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import errno
 import signal
-from enum import Enum
 from typing import NamedTuple
 
-from sigwrap.linux import syscalls
+from sigwrap import calls
 from sigwrap.linux.memory import Memory, Unreadable
-from sigwrap.linux.seccomp import Request, int32
+from sigwrap.linux.seccomp import Notification, int32
+from sigwrap.mediate.signal import How
 
 F_OWNER_TID = 0
 F_OWNER_PID = 1
@@ -23,19 +23,9 @@ PIDFD_SELF_THREAD = -10000  # Linux 6.15, and one below it the thread's process
 _PIDFD_SELF = (PIDFD_SELF_THREAD, -10001)
 
 
-class How(Enum):
-    """By what the call names its target, which decides how it may go on."""
+class SignalCall(NamedTuple):
+    """One decoded call. Addresses and descriptors in it are the caller's."""
 
-    NUMBER = "number"  # a register: continuing is safe
-    PIDFD = "pidfd"  # a descriptor, which another thread can swap
-    ITSELF = "itself"  # the caller by a magic number for a pidfd: a register too
-    OWNER = "owner"  # whom the kernel will signal for a descriptor; the number is a register
-    OWNER_IN_MEMORY = "owner in memory"  # the same, but another thread can rewrite it
-    TRACE = "trace"
-    NOBODY = "nobody"  # it chooses the signal that an owner will get
-
-
-class Call(NamedTuple):
     syscall: str
     how: How
     signal: int
@@ -49,103 +39,115 @@ class Call(NamedTuple):
 
 
 class NoTarget(Exception):
-    """By its registers the call can reach nobody: the kernel can have it."""
+    """By its registers the call can reach no process: the kernel can have it."""
 
 
-class Refused(Exception):
-    """As the kernel would, with this errno; but it must not look for itself: by then there may be
-    something else in the caller's memory."""
+class UnknownUse(Exception):
+    """The filter handed over a use of the call that no mediator knows."""
+
+
+class CallRefused(Exception):
+    """The kernel would refuse the call with this errno. It must not look for itself: by then there
+    may be something else in the caller's memory."""
 
     def __init__(self, error: int) -> None:
         super().__init__(error)
         self.errno = error
 
 
-def read_call(request: Request) -> Call:
-    name = syscalls.NAMES[request.arch][request.number]
-    match name:
+def read_call(notification: Notification, syscall: str) -> SignalCall:
+    """Raises NoTarget, CallRefused and UnknownUse."""
+    match syscall:
         case "kill" | "tkill" | "rt_sigqueueinfo":
-            target, number = int32(request.argument0), int32(request.argument1)
-            if name != "kill" and target <= 0:
+            target, number = int32(notification.argument0), int32(notification.argument1)
+            if syscall != "kill" and target <= 0:
                 raise NoTarget
-            thread = target if name == "tkill" else 0
-            return Call(syscall=name, how=How.NUMBER, signal=number, target=target, thread=thread)
+            thread = target if syscall == "tkill" else 0
+            return SignalCall(syscall, How.NUMBER, number, target, thread)
         case "tgkill" | "rt_tgsigqueueinfo":
             # The kernel demands that the thread be of this process, so the process is the target.
-            target, number = int32(request.argument0), int32(request.argument2)
-            thread = int32(request.argument1)
+            target, number = int32(notification.argument0), int32(notification.argument2)
+            thread = int32(notification.argument1)
             if target <= 0 or thread <= 0:
                 raise NoTarget
-            return Call(syscall=name, how=How.NUMBER, signal=number, target=target, thread=thread)
+            return SignalCall(syscall, How.NUMBER, number, target, thread)
         case "pidfd_send_signal":
-            return _pidfd(name, request)
+            return _pidfd(syscall, notification)
         case "ptrace":
-            target = int32(request.argument1)
+            target = int32(notification.argument1)
             if target <= 0:
                 raise NoTarget
-            return Call(syscall=name, how=How.TRACE, signal=signal.SIGKILL, target=target)
+            return SignalCall(syscall, How.TRACE, signal.SIGKILL, target)
         case "ioctl":
-            target = _words(request, 1)[0]
-            return _owner(name, How.OWNER_IN_MEMORY, target, request)
+            if notification.argument1 & 0xFFFFFFFF not in (calls.FIOSETOWN, calls.SIOCSPGRP):
+                raise UnknownUse
+            target = _words(notification, 1)[0]
+            return _owner(syscall, How.OWNER_IN_MEMORY, target, notification)
+        case "fcntl" | "fcntl64":
+            return _fcntl(syscall, notification)
         case _:
-            return _fcntl(name, request)
+            raise UnknownUse
 
 
-def _pidfd(name: str, request: Request) -> Call:
-    pidfd, flags = int32(request.argument0), request.argument3 & 0xFFFFFFFF
+def _pidfd(name: str, notification: Notification) -> SignalCall:
+    pidfd, flags = int32(notification.argument0), notification.argument3 & 0xFFFFFFFF
     if flags not in _PIDFD_FLAGS or (pidfd < 0 and pidfd not in _PIDFD_SELF):
         raise NoTarget  # EINVAL or EBADF, whatever the descriptors are
-    return Call(
+    return SignalCall(
         syscall=name,
         how=How.PIDFD if pidfd >= 0 else How.ITSELF,
-        signal=int32(request.argument1),
+        signal=int32(notification.argument1),
         target=pidfd,
-        info_at=request.argument2,
+        info_at=notification.argument2,
         flags=flags,
-        is_i386=request.arch == syscalls.AUDIT_ARCH_I386,
+        is_i386=notification.arch == calls.I386,
     )
 
 
-def _fcntl(name: str, request: Request) -> Call:
-    match request.argument1 & 0xFFFFFFFF:
-        case syscalls.F_SETOWN:
-            target = int32(request.argument2)
+def _fcntl(name: str, notification: Notification) -> SignalCall:
+    match notification.argument1 & 0xFFFFFFFF:
+        case calls.F_SETOWN:
+            target = int32(notification.argument2)
             if target == 0:
                 raise NoTarget  # nobody owns it any more
-            return _owner(name, How.OWNER, target, request)
-        case syscalls.F_SETOWN_EX:
-            kind, owner = _words(request, 2)
+            return _owner(name, How.OWNER, target, notification)
+        case calls.F_SETOWN_EX:
+            kind, owner = _words(notification, 2)
             if kind not in (F_OWNER_TID, F_OWNER_PID, F_OWNER_PGRP):
-                raise Refused(errno.EINVAL)
+                raise CallRefused(errno.EINVAL)
             if owner < 0:
-                raise Refused(errno.ESRCH)
+                raise CallRefused(errno.ESRCH)
             target = -owner if kind == F_OWNER_PGRP else owner
             thread = owner if kind == F_OWNER_TID else 0
-            return _owner(name, How.OWNER_IN_MEMORY, target, request, thread)
-        case _:
-            number = int32(request.argument2)
+            return _owner(name, How.OWNER_IN_MEMORY, target, notification, thread)
+        case calls.F_SETSIG:
+            number = int32(notification.argument2)
             if number == 0:
                 raise NoTarget  # back to SIGIO
-            return Call(syscall=name, how=How.NOBODY, signal=number, target=0)
+            return SignalCall(syscall=name, how=How.SIGNAL_OF_OWNER, signal=number, target=0)
+        case _:
+            raise UnknownUse
 
 
-def _owner(name: str, how: How, target: int, request: Request, thread: int = 0) -> Call:
+def _owner(
+    name: str, how: How, target: int, notification: Notification, thread: int = 0
+) -> SignalCall:
     """F_SETSIG can make any signal of it, so it is judged as the worst one."""
     kind = F_OWNER_PGRP if target < 0 else F_OWNER_TID if thread else F_OWNER_PID
-    return Call(
+    return SignalCall(
         syscall=name,
         how=how,
         signal=signal.SIGKILL,
         target=target,
         thread=thread,
-        descriptor=int32(request.argument0),
+        descriptor=int32(notification.argument0),
         owner_kind=kind,
     )
 
 
-def _words(request: Request, count: int) -> list[int]:
+def _words(notification: Notification, count: int) -> list[int]:
     try:
-        with Memory(request.tid) as memory:
-            return memory.int32s(request.argument2, count)
+        with Memory(notification.tid) as memory:
+            return memory.int32s(notification.argument2, count)
     except Unreadable as nothing:
-        raise Refused(errno.EFAULT) from nothing
+        raise CallRefused(errno.EFAULT) from nothing

@@ -1,0 +1,10 @@
+"""A policy's rules, and the engine that decides a request by them.
+
+request      what is asked (CommandRequest, SignalRequest), and the Decision
+rules        Policy and its rules, typed
+engine       Engine: decide_command, decide_signal
+match        regular expressions and globs, linear in time
+subcommand   the first argument that is no option
+wrappers     what `env`, `nice`, `busybox`… are about to run
+signals      names, numbers, groups
+"""

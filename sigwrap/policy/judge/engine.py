@@ -23,7 +23,7 @@ from sigwrap.policy.judge.request import (
 )
 from sigwrap.policy.judge.rules import CommandRule, PidRange, Policy, ProcessPattern, SignalRule
 from sigwrap.policy.judge.signals import ALL
-from sigwrap.policy.judge.subcommand import has_subcommands, subcommand
+from sigwrap.policy.judge.subcommand import name_for_subcommands, subcommand
 
 MAX_KEPT_CANDIDATES = 1000
 
@@ -59,7 +59,7 @@ class Engine:
         facts = Facts(program, request)
         name, basename, path = program.name, facts.basename, program.path
         candidates = self._candidates(name, basename, path)
-        # Asking for all prefixes at once spares asking glob by glob.
+        # One look at all prefixes is cheaper than trying glob by glob.
         prefixes = self._glob_prefixes
         if path.startswith(prefixes) or name.startswith(prefixes) or basename.startswith(prefixes):
             for entry in candidates.all:
@@ -85,7 +85,7 @@ class Engine:
         known = self._literals.intersection((name, basename, path))
         candidates = self._candidates_by_words.get(known)
         if candidates is None:
-            # Links named after other programs can make any pair of words: don't keep them all.
+            # Links can have any names, so there may be any number of pairs: don't keep them all.
             if len(self._candidates_by_words) >= MAX_KEPT_CANDIDATES:
                 self._candidates_by_words.clear()
             candidates = _Candidates(_Entry(rule, known) for rule in self.command_rules)
@@ -94,7 +94,7 @@ class Engine:
 
 
 class Facts:
-    """A program and its request, with what is worked out about them only when a rule asks."""
+    """A program and its request; what few rules have conditions on is computed when one does."""
 
     __slots__ = ("_arguments", "_subcommand", "basename", "program", "request")
 
@@ -114,8 +114,8 @@ class Facts:
     @property
     def subcommand(self) -> str:
         if self._subcommand is None:
-            called = self.basename if has_subcommands(self.basename) else self.program.name
-            self._subcommand = subcommand(called, self.program.argv)
+            name = name_for_subcommands(self.basename, self.program.name)
+            self._subcommand = subcommand(name, self.program.argv)
         return self._subcommand
 
     @property
@@ -144,14 +144,7 @@ class CompiledCommandRule:
         self._name_globs = tuple(Glob(word) for word in globs if "/" not in word)
         self._regex = Regex(rule.args_patterns) if rule.args_patterns else None
         self._subcommands = frozenset(rule.subcommands)
-        self.decision = Decision(
-            action=rule.decision,
-            rule=rule.name,
-            reason=f"rule {rule.name} ({rule.place.file}:{rule.place.line})",
-            message=rule.message,
-            escalate=rule.escalate,
-            redirect_to=rule.redirect_to,
-        )
+        self.decision = _decision(rule)._replace(redirect_to=rule.redirect_to)
 
     @property
     def globs(self) -> tuple[Glob, ...]:
@@ -208,15 +201,8 @@ class CompiledSignalRule:
             Glob(each.glob) for each in rule.targets if isinstance(each, ProcessPattern)
         )
         self._pid_ranges = tuple(each for each in rule.targets if isinstance(each, PidRange))
-        self.decision = Decision(
-            action=rule.decision,
-            rule=rule.name,
-            reason=f"rule {rule.name} ({rule.place.file}:{rule.place.line})",
-            message=rule.message,
-            escalate=rule.escalate,
-            redirect_signal=rule.redirect_signal,
-            fallback=rule.fallback,
-            log=rule.log,
+        self.decision = _decision(rule)._replace(
+            redirect_signal=rule.redirect_signal, fallback=rule.fallback, log=rule.log
         )
 
     def target_matches(self, request: SignalRequest) -> bool:
@@ -229,7 +215,7 @@ class CompiledSignalRule:
 
 
 class _Entry:
-    """A rule as met by a program: is its name alone enough, or must the globs be asked?"""
+    """A rule, for a program with certain names: do these match, or must globs be tried?"""
 
     __slots__ = ("name_is_sure", "rule")
 
@@ -246,11 +232,21 @@ class _Candidates:
         self.sure = tuple(each.rule for each in self.all if each.name_is_sure)
 
 
-# Signal 0 asks whether a process is there. The filter lets it through, so it should not get here;
-# if it does, a default of deny must not break `kill -0`.
+# Signal 0 asks whether a process exists. The filter allows it without a notification; should a
+# request for it be judged all the same, a default of deny must not break `kill -0`.
 PROBE = Decision(
     action=Action.ALLOW, rule=PROBE_RULE, reason="signal 0 asks and sends nothing", log=False
 )
+
+
+def _decision(rule: CommandRule | SignalRule) -> Decision:
+    return Decision(
+        action=rule.decision,
+        rule=rule.name,
+        reason=f"rule {rule.name} ({rule.place.file}:{rule.place.line})",
+        message=rule.message,
+        escalate=rule.escalate,
+    )
 
 
 def _default(policy: Policy, kind: str, action: Action) -> Decision:

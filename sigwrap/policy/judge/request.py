@@ -76,7 +76,7 @@ class Program(NamedTuple):
     path: str  # absolute, symbolic links resolved
     name: str  # the last part of the path as the caller gave it, links not resolved
     argv: tuple[str, ...]  # undecodable bytes as surrogates
-    sha256: Callable[[], str] | None = None  # asked only where a rule names digests
+    sha256: Callable[[], str] | None = None  # called only where a rule names digests
 
 
 class CommandRequest(NamedTuple):
@@ -116,4 +116,4 @@ class Decision(NamedTuple):
     redirect_to: CommandRedirect | None = None  # commands, with Action.REDIRECT
     redirect_signal: int = 0  # signals, with Action.REDIRECT
     fallback: Action | None = None  # signals: what to do where this can't be enforced
-    log: bool = True  # False: noise, signals only
+    log: bool = True  # False: no event; signals only

@@ -96,6 +96,15 @@ class Limits(NamedTuple):
     def hold_at_forks(self) -> bool:
         return self.at_fork and bool(self.max_depth or self.max_children or self.max_processes)
 
+    @property
+    def count_at_execs(self) -> bool:
+        return not self.at_fork and bool(self.max_children or self.max_processes)
+
+    @classmethod
+    def keys(cls) -> dict[str, str]:
+        """Each field's key in a policy: a unit in the field's name is not in the key's."""
+        return {field: field.removesuffix("_s").removesuffix("_bytes") for field in cls._fields}
+
 
 class LoopWatch(NamedTuple):
     same_exec: int
@@ -134,7 +143,7 @@ Case = CommandCase | SignalCase
 
 
 class Policy(NamedTuple):
-    """Of an `extends` chain: the rules of all, this file's first; `cases` of this file alone."""
+    """Along `extends`: the rules of all files, this file's first; `cases` of this file alone."""
 
     name: str
     file: str
@@ -153,5 +162,5 @@ class Policy(NamedTuple):
     watch: Watch
     trust: Trust
     cases: tuple[Case, ...]
-    unenforced: tuple[str, ...]  # sections it has that this version doesn't carry out
+    unenforced: tuple[str, ...]  # keys it has that this version doesn't enforce
     warnings: tuple[Problem, ...]

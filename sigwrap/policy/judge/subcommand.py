@@ -64,6 +64,11 @@ def has_subcommands(name: str) -> bool:
     return _SAME_AS.get(name, name) in _OPTIONS_WITH_VALUE
 
 
+def name_for_subcommands(basename: str, called: str) -> str:
+    """The file's own name, where that is a command with subcommands; else what it is called as."""
+    return basename if has_subcommands(basename) else called
+
+
 def subcommand(name: str, argv: Sequence[str]) -> str:
     """The empty string where there is none."""
     with_value = _OPTIONS_WITH_VALUE.get(_SAME_AS.get(name, name), _NO_OPTIONS)

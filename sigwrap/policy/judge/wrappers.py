@@ -1,9 +1,9 @@
-"""What a transparent wrapper is about to run, read off its arguments.
+"""What a transparent wrapper is about to run, read from its arguments.
 
-Mostly this is early notice: when `env` or `xargs` execs its program, that exec is intercepted and
-judged too. It matters where no exec follows: busybox runs its applets inside itself, and ld.so maps
-the program it is given. So the tables hold the options that take a value, and an option
-they don't know counts as a flag. `sh -c` strings are not looked into: their execs are judged.
+Mostly this only tells earlier: when `env` or `xargs` execs its program, that exec is mediated too.
+It matters where no exec follows: busybox runs its applets inside itself, and ld.so maps the program
+it is given. So the tables hold the options that take a value, and an option they don't know counts
+as a flag. `sh -c` strings are not looked into: their execs are judged.
 """
 
 from __future__ import annotations

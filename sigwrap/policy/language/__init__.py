@@ -1,0 +1,10 @@
+"""A policy's text, to rules: in this order.
+
+document    YAML text to nodes with their places, bounded
+schema      every key of the language, once: checks, docs and JSON Schema come from it
+variables   ${PROJECT_ROOT} and its like
+check       nodes against the schema, to plain values
+build       checked values to rules, and what several keys together get wrong
+parse       the whole of it, `extends` followed: text to Policy
+lint        rules of a loaded policy that never match, or allow more than they say
+"""

@@ -1,4 +1,4 @@
-"""Checked values to typed rules, and what only several keys together can get wrong."""
+"""Checked values to typed rules, and the checks that concern several keys together."""
 
 from __future__ import annotations
 
@@ -71,9 +71,7 @@ def command_rule(rule: Checked) -> CommandRule:
     depth = rule.get("depth") or Checked(place=rule.place)
     redirect = rule.get("redirect_to")
     return CommandRule(
-        place=rule.place,
-        name=rule.get("name"),
-        description=rule.get("description", ""),
+        **_of_every_rule(rule),
         commands=rule.get("commands"),
         args_patterns=rule.get("args_patterns", ()),
         subcommands=rule.get("subcommands", ()),
@@ -82,8 +80,6 @@ def command_rule(rule: Checked) -> CommandRule:
         sha256=frozenset(rule.get("sha256", ())),
         truncated=rule.get("truncated"),
         traced=rule.get("traced"),
-        decision=Action(rule.get("decision")),
-        message=rule.get("message", ""),
         redirect_to=_command_redirect(redirect) if redirect else None,
         escalate=rule.get("escalate", ""),
     )
@@ -93,13 +89,9 @@ def signal_rule(rule: Checked) -> SignalRule:
     words = rule.get("signals")
     redirect = rule.get("redirect_to")
     return SignalRule(
-        place=rule.place,
-        name=rule.get("name"),
-        description=rule.get("description", ""),
+        **_of_every_rule(rule),
         signals=frozenset().union(*(signal_numbers(word) or () for word in words)),
         targets=tuple(map(_target, _listed(rule.get("target")))),
-        decision=Action(rule.get("decision")),
-        message=rule.get("message", ""),
         redirect_signal=(signal_number(redirect) or 0) if redirect else 0,
         fallback=Action(rule.get("fallback")) if rule.get("fallback") else None,
         log=rule.get("log", True),
@@ -109,25 +101,15 @@ def signal_rule(rule: Checked) -> SignalRule:
 
 def file_rule(rule: Checked) -> FileRule:
     return FileRule(
-        place=rule.place,
-        name=rule.get("name"),
-        description=rule.get("description", ""),
-        paths=rule.get("paths"),
-        operations=rule.get("operations"),
-        decision=Action(rule.get("decision")),
-        message=rule.get("message", ""),
+        **_of_every_rule(rule), paths=rule.get("paths"), operations=rule.get("operations")
     )
 
 
 def network_rule(rule: Checked) -> NetworkRule:
     return NetworkRule(
-        place=rule.place,
-        name=rule.get("name"),
-        description=rule.get("description", ""),
+        **_of_every_rule(rule),
         destinations=rule.get("destinations"),
         ports=rule.get("ports", ()),
-        decision=Action(rule.get("decision")),
-        message=rule.get("message", ""),
     )
 
 
@@ -159,6 +141,16 @@ def case(checked: Checked) -> Case:
         target_pid=checked.get("target_pid", 0),
     )
     return SignalCase(place=checked.place, request=request, decision=decision, rule=rule)
+
+
+def _of_every_rule(rule: Checked) -> dict[str, Any]:
+    return {
+        "place": rule.place,
+        "name": rule.get("name"),
+        "description": rule.get("description", ""),
+        "decision": Action(rule.get("decision")),
+        "message": rule.get("message", ""),
+    }
 
 
 def _command_redirect(redirect: Checked) -> CommandRedirect:

@@ -1,13 +1,13 @@
-"""Nodes against the schema: plain values come out, and everything that is wrong with them.
+"""Checks nodes against the schema, and makes plain values of them.
 
-Nothing stops at the first problem. A value that is wrong is left out of its group, so whoever
-builds rules from the groups does so only when there are no problems.
+A check doesn't stop at the first problem: a value that is wrong is noted and left out of its group.
+So rules must be built from the groups only where no problem was noted.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping as AnyMapping
+from collections.abc import Mapping
 from typing import Any
 
 from sigwrap.policy.judge.match import (
@@ -18,8 +18,11 @@ from sigwrap.policy.judge.match import (
     escape_regex,
 )
 from sigwrap.policy.judge.signals import signal_number, signal_numbers, words
-from sigwrap.policy.language.document import Mapping, Node, Scalar, Sequence
+from sigwrap.policy.language.document import MappingNode, Node, ScalarNode, SequenceNode
 from sigwrap.policy.language.schema import (
+    PATTERNS,
+    UNIT_BYTES,
+    UNIT_SECONDS,
     Duration,
     Flag,
     Form,
@@ -38,12 +41,6 @@ from sigwrap.policy.language.variables import BUILT_IN, UnknownVariable, substit
 from sigwrap.policy.problems import Place, Problem, nearest_word
 
 MAX_TOTAL_SECONDS = 10 * 365 * 24 * 3600
-
-_UNIT_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
-_UNIT_BYTES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class Checked:
@@ -74,13 +71,13 @@ class _Wrong(Exception):
 
 
 class Checker:
-    def __init__(self, variables: AnyMapping[str, str]) -> None:
+    def __init__(self, variables: Mapping[str, str]) -> None:
         self._variables = variables
         self.problems: list[Problem] = []
 
     def group(self, node: Node, group: Group) -> Checked:
         checked = Checked(place=node.place)
-        if not isinstance(node, Mapping):
+        if not isinstance(node, MappingNode):
             self._note(node, f"{group.title} is a mapping of keys", _shown(node))
             return checked
         keys = {key.name: key for key in group.keys}
@@ -118,16 +115,16 @@ class Checker:
             case Number():
                 return self._number(node, shape, name)
             case Flag():
-                if isinstance(node, Scalar) and isinstance(node.value, bool):
+                if isinstance(node, ScalarNode) and isinstance(node.value, bool):
                     return node.value
                 raise self._note(node, f"{name} is true or false", _shown(node))
             case Duration():
-                seconds = self._quantity(node, _UNIT_SECONDS, f"{name} is a time, like 90s or 10m")
+                seconds = self._quantity(node, UNIT_SECONDS, f"{name} is a time, like 90s or 10m")
                 if seconds > MAX_TOTAL_SECONDS:
                     raise self._note(node, f"{name} is longer than ten years", _shown(node))
                 return seconds
             case Size():
-                return self._quantity(node, _UNIT_BYTES, f"{name} is a size, like 512M or 2G")
+                return self._quantity(node, UNIT_BYTES, f"{name} is a size, like 512M or 2G")
             case ListOf():
                 return self._list(node, shape, name)
             case MapOf():
@@ -138,15 +135,15 @@ class Checker:
                 return self._shaped(node, self._option(node, shape, name), name)
 
     def _text(self, node: Node, form: Form, name: str) -> str:
-        if not isinstance(node, Scalar) or not isinstance(node.value, str):
+        if not isinstance(node, ScalarNode) or not isinstance(node.value, str):
             # A signal may be given by its number.
-            if isinstance(node, Scalar) and form in (Form.SIGNAL, Form.SIGNALS):
+            if isinstance(node, ScalarNode) and form in (Form.SIGNAL, Form.SIGNALS):
                 return self._formed(node, node.text, form, name)
-            hint = "; put it in quotes" if isinstance(node, Scalar) and node.text else ""
+            hint = "; put it in quotes" if isinstance(node, ScalarNode) and node.text else ""
             raise self._note(node, f"{name} is a text{hint}", _shown(node))
         return self._formed(node, node.value, form, name)
 
-    def _formed(self, node: Scalar, text: str, form: Form, name: str) -> str:
+    def _formed(self, node: ScalarNode, text: str, form: Form, name: str) -> str:
         match form:
             case Form.PLAIN | Form.BASE:
                 return text
@@ -155,14 +152,12 @@ class Checker:
             case Form.HOST_TEMPLATE:
                 return self._substituted(node, text, host_allowed=True)
             case Form.NAME:
-                return self._expected(
-                    node, text, _NAME, f"{name} is made of letters, digits, . _ -"
-                )
+                return self._expected(node, text, form, f"{name} is made of letters, digits, . _ -")
             case Form.VARIABLE:
-                return self._expected(node, text, _VARIABLE, "a variable is letters, digits and _")
+                return self._expected(node, text, form, "a variable is letters, digits and _")
             case Form.DIGEST:
                 lowered = text.lower()
-                return self._expected(node, lowered, _DIGEST, "a SHA-256 is 64 hexadecimal digits")
+                return self._expected(node, lowered, form, "a SHA-256 is 64 hexadecimal digits")
             case Form.GLOB:
                 return self._glob(node, self._substituted(node, text, form=form), name)
             case Form.REGEX:
@@ -178,7 +173,7 @@ class Checker:
         return text
 
     def _substituted(
-        self, node: Scalar, text: str, *, form: Form = Form.TEMPLATE, host_allowed: bool = False
+        self, node: ScalarNode, text: str, *, form: Form = Form.TEMPLATE, host_allowed: bool = False
     ) -> str:
         escape = {Form.GLOB: escape_glob, Form.REGEX: escape_regex}.get(form, str)
         try:
@@ -187,7 +182,7 @@ class Checker:
             self.problems.append(unknown_variable(node.place, error, self._variables))
             raise _Wrong from error
 
-    def _glob(self, node: Scalar, glob: str, name: str) -> str:
+    def _glob(self, node: ScalarNode, glob: str, name: str) -> str:
         if not glob:
             raise self._note(node, f"{name} can't be empty")
         try:
@@ -196,26 +191,26 @@ class Checker:
             raise self._note(node, f"a bad glob, {error}", node.text) from error
         return glob
 
-    def _regex(self, node: Scalar, pattern: str) -> str:
+    def _regex(self, node: ScalarNode, pattern: str) -> str:
         try:
             check_regex(pattern)
         except BadPattern as error:
             raise self._note(node, f"a bad regular expression, {error}", node.text) from error
         return pattern
 
-    def _expected(self, node: Scalar, text: str, pattern: re.Pattern[str], message: str) -> str:
-        if not pattern.fullmatch(text):
+    def _expected(self, node: ScalarNode, text: str, form: Form, message: str) -> str:
+        if not re.fullmatch(PATTERNS[form], text):
             raise self._note(node, message, node.text)
         return text
 
     def _word(self, node: Node, shape: Word, name: str) -> str:
-        if isinstance(node, Scalar) and node.text in shape.words:
+        if isinstance(node, ScalarNode) and node.text in shape.words:
             return node.text
-        nearest = nearest_word(node.text, shape.words) if isinstance(node, Scalar) else ""
+        nearest = nearest_word(node.text, shape.words) if isinstance(node, ScalarNode) else ""
         raise self._note(node, f"{name} is one of {', '.join(shape.words)}", _shown(node), nearest)
 
     def _number(self, node: Node, shape: Number, name: str) -> int:
-        value = node.value if isinstance(node, Scalar) else None
+        value = node.value if isinstance(node, ScalarNode) else None
         if not isinstance(value, int) or isinstance(value, bool):
             raise self._note(node, f"{name} is a whole number", _shown(node))
         if not shape.minimum <= value <= shape.maximum:
@@ -228,14 +223,14 @@ class Checker:
         return value
 
     def _quantity(self, node: Node, units: dict[str, int], message: str) -> int:
-        text = node.text if isinstance(node, Scalar) else ""
+        text = node.text if isinstance(node, ScalarNode) else ""
         found = re.fullmatch(r"([0-9]{1,12})([A-Za-z]?)", text)
         if found is None or found[2] not in units:
             raise self._note(node, message, _shown(node))
         return int(found[1]) * units[found[2]]
 
     def _list(self, node: Node, shape: ListOf, name: str) -> tuple[Any, ...]:
-        if not isinstance(node, Sequence):
+        if not isinstance(node, SequenceNode):
             raise self._note(node, f"{name} is a list", _shown(node))
         if len(node.items) < shape.minimum:
             raise self._note(node, f"{name} is empty; leave it out, or fill it")
@@ -250,7 +245,7 @@ class Checker:
         return tuple(items)
 
     def _map(self, node: Node, shape: MapOf, name: str) -> dict[str, Any]:
-        if not isinstance(node, Mapping):
+        if not isinstance(node, MappingNode):
             raise self._note(node, f"{name} is a mapping of names", _shown(node))
         result: dict[str, Any] = {}
         seen: set[str] = set()
@@ -279,9 +274,7 @@ class Checker:
         return _Wrong(message)
 
 
-def unknown_variable(
-    place: Place, error: UnknownVariable, variables: AnyMapping[str, str]
-) -> Problem:
+def unknown_variable(place: Place, error: UnknownVariable, variables: Mapping[str, str]) -> Problem:
     has_no_value = error.name in BUILT_IN
     nearest = "" if has_no_value else nearest_word(error.name, {*variables, *BUILT_IN})
     return Problem(
@@ -295,22 +288,22 @@ def unknown_variable(
 def _node_kind(shape: Shape) -> type[Node]:
     match shape:
         case ListOf():
-            return Sequence
+            return SequenceNode
         case MapOf() | Group():
-            return Mapping
+            return MappingNode
         case _:
-            return Scalar
+            return ScalarNode
 
 
 def _kind_name(kind: type[Node]) -> str:
-    return {Scalar: "a word", Sequence: "a list", Mapping: "a mapping"}[kind]
+    return {ScalarNode: "a word", SequenceNode: "a list", MappingNode: "a mapping"}[kind]
 
 
 def _shown(node: Node) -> str:
     match node:
-        case Scalar():
+        case ScalarNode():
             return node.text or "nothing"
-        case Sequence():
+        case SequenceNode():
             return "a list"
-        case Mapping():
+        case MappingNode():
             return "a mapping"

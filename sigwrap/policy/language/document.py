@@ -1,4 +1,4 @@
-"""YAML text to nodes that know their place.
+"""YAML text to nodes, each with its place: file, line and column.
 
 The nodes are built here from the parser's events, not by a yaml.Loader: a policy then can't name a
 Python object, duplicate keys are seen, `yes` and `010` are not silently something else, and what a
@@ -26,26 +26,26 @@ _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None, "~
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class Scalar(NamedTuple):
+class ScalarNode(NamedTuple):
     place: Place
     value: str | int | bool | None
     text: str
     size: int = 1
 
 
-class Sequence(NamedTuple):
+class SequenceNode(NamedTuple):
     place: Place
     items: tuple[Node, ...]
     size: int
 
 
-class Mapping(NamedTuple):
+class MappingNode(NamedTuple):
     place: Place
-    entries: tuple[tuple[Scalar, Node], ...]
+    entries: tuple[tuple[ScalarNode, Node], ...]
     size: int
 
 
-Node = Scalar | Sequence | Mapping
+Node = ScalarNode | SequenceNode | MappingNode
 
 
 class Source(NamedTuple):
@@ -124,11 +124,11 @@ class _Composer:
         node: Node
         if isinstance(event, yaml.SequenceStartEvent):
             items = tuple(self._items())
-            node = Sequence(place=place, items=items, size=1 + sum(each.size for each in items))
+            node = SequenceNode(place=place, items=items, size=1 + sum(each.size for each in items))
         else:
             entries = tuple(self._entries())
             size = 1 + sum(1 + value.size for _, value in entries)
-            node = Mapping(place=place, entries=entries, size=size)
+            node = MappingNode(place=place, entries=entries, size=size)
         self._depth -= 1
         return node
 
@@ -136,10 +136,10 @@ class _Composer:
         while not isinstance(event := self._next(), yaml.SequenceEndEvent):
             yield self._node(event)
 
-    def _entries(self) -> Iterator[tuple[Scalar, Node]]:
+    def _entries(self) -> Iterator[tuple[ScalarNode, Node]]:
         while not isinstance(event := self._next(), yaml.MappingEndEvent):
             key = self._node(event)
-            if not isinstance(key, Scalar):
+            if not isinstance(key, ScalarNode):
                 raise self._refuse(event, "a key that is not a word")
             yield key, self._node(self._next())
 
@@ -150,14 +150,14 @@ class _Composer:
         return _invalid(_place(self._file, event.start_mark), message, offending)
 
 
-def _scalar(place: Place, text: str, *, plain: bool) -> Scalar:
+def _scalar(place: Place, text: str, *, plain: bool) -> ScalarNode:
     value: str | int | bool | None = text
     if plain:
         if text in _WORDS:
             value = _WORDS[text]
         elif _INTEGER.fullmatch(text):
             value = int(text)
-    return Scalar(place=place, value=value, text=text)
+    return ScalarNode(place=place, value=value, text=text)
 
 
 def _place(file: str, mark: _Mark | None) -> Place:

@@ -1,4 +1,4 @@
-"""Rules that can never fire, and rules that allow more than they say.
+"""Rules that can never match, and rules that allow more than they seem to.
 
 Only rules of the policy's own file are reported: that they stand before a base's rules is what
 `extends` is for.
@@ -55,7 +55,7 @@ def _names(rule: CommandRule, word: str) -> bool:
     globs = [each for each in rule.commands if is_glob(each) and ("/" in each) == ("/" in word)]
     if not is_glob(word) and any(_glob(each).matches(word) for each in globs):
         return True
-    # /usr/bin/npm is called npm, whoever calls it.
+    # A name without a slash matches /usr/bin/npm too.
     return "/" in word and not is_glob(word) and _names(rule, word.rpartition("/")[2])
 
 

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeVar
 
 from sigwrap.policy.judge.request import Action
 from sigwrap.policy.judge.rules import EnvPolicy, Limits, Policy, Trust, Watch
 from sigwrap.policy.language import build
 from sigwrap.policy.language.check import Checked, Checker, unknown_variable
-from sigwrap.policy.language.document import Mapping as MappingNode
-from sigwrap.policy.language.document import Node, Scalar, Source, read_document
+from sigwrap.policy.language.document import (
+    MappingNode,
+    Node,
+    ScalarNode,
+    Source,
+    read_document,
+)
 from sigwrap.policy.language.schema import NOT_ENFORCED_YET, POLICY
 from sigwrap.policy.language.variables import BUILT_IN, UnknownVariable, substitute
 from sigwrap.policy.problems import InvalidPolicy, Place, Problem, Severity
 
 MAX_BASES = 8
 
-# A base by the name that `extends` gives it, as seen from the source that has the `extends`.
+# (what `extends` names, the source that has the `extends`) -> the source that is meant.
 FindBase = Callable[[str, Source], Source | None]
-
-_Section = TypeVar("_Section", EnvPolicy, Limits)
 
 
 def parse_policy(source: Source, *, variables: Mapping[str, str], find_base: FindBase) -> Policy:
@@ -71,7 +73,7 @@ class _Loader:
             if key.text in BUILT_IN:
                 message = "a built-in variable can't be set"
                 self.problems.append(Problem(place=key.place, message=message, offending=key.text))
-            elif isinstance(value, Scalar) and isinstance(value.value, str):
+            elif isinstance(value, ScalarNode) and isinstance(value.value, str):
                 known = {**self._built_in, **values}
                 try:
                     values[key.text] = substitute(value.value, known)
@@ -87,7 +89,7 @@ class _Loader:
         above: tuple[str, ...],
     ) -> Policy | None:
         node = _entry(document, "extends")
-        if not isinstance(node, Scalar) or not isinstance(node.value, str) or not node.value:
+        if not isinstance(node, ScalarNode) or not isinstance(node.value, str) or not node.value:
             return None
         chain = (*above, source.name)
         base = self._find_base(node.value, source)
@@ -120,7 +122,7 @@ class _Loader:
         self.unenforced[name] = Problem(place=place, message=message)
 
 
-# What the first of a chain of policies builds on.
+# The base of a policy that extends none.
 _NOTHING = Policy(
     name="",
     file="",
@@ -147,6 +149,7 @@ _NOTHING = Policy(
 def _policy(source: Source, checked: Checked, variables: Mapping[str, str], base: Policy) -> Policy:
     absent = Checked(place=checked.place)
     defaults = checked.get("defaults", absent)
+    env_policy = checked.get("env_policy", absent)
     watch = checked.get("watch", absent)
     trust = checked.get("trust", absent)
     loop = watch.get("loop")
@@ -168,8 +171,11 @@ def _policy(source: Source, checked: Checked, variables: Mapping[str, str], base
         signal_rules=(*signal_rules, *base.signal_rules),
         file_rules=(*file_rules, *base.file_rules),
         network_rules=(*network_rules, *base.network_rules),
-        env_policy=_replaced(base.env_policy, checked.get("env_policy", absent)),
-        limits=_replaced(base.limits, checked.get("limits", absent)),
+        env_policy=EnvPolicy(
+            remove=env_policy.get("remove", base.env_policy.remove),
+            keep=env_policy.get("keep", base.env_policy.keep),
+        ),
+        limits=_limits(base.limits, checked.get("limits", absent)),
         watch=Watch(
             loop=build.loop_watch(loop) if loop else base.watch.loop,
             drift=watch.get("drift", base.watch.drift),
@@ -182,13 +188,9 @@ def _policy(source: Source, checked: Checked, variables: Mapping[str, str], base
     )
 
 
-_UNITS = {"wall_time_s": "wall_time", "cpu_time_s": "cpu_time", "memory_bytes": "memory"}
-
-
-def _replaced(section: _Section, given: Checked) -> _Section:
-    keys = {name: _UNITS.get(name, name) for name in section._fields}
-    changes = {name: given.get(key) for name, key in keys.items() if key in given.values}
-    return section._replace(**changes)
+def _limits(base: Limits, given: Checked) -> Limits:
+    keys = Limits.keys().items()
+    return base._replace(**{field: given.get(key) for field, key in keys if key in given.values})
 
 
 def _entry(document: Node, key: str) -> Node | None:

@@ -11,8 +11,10 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-# What this version carries out. A policy that uses one of the others loads with a warning, or,
-# under `unenforced: error`, not at all.
+from sigwrap.policy.judge.request import TargetType
+
+# What this version enforces. A policy that uses another key loads with a warning, or, under
+# `unenforced: error`, not at all.
 ENFORCED: frozenset[str] = frozenset(
     {
         "command_rules",
@@ -42,19 +44,9 @@ COMMAND_DECISIONS = ("allow", "deny", "audit", "approve", "redirect")
 SIGNAL_DECISIONS = ("allow", "deny", "audit", "approve", "redirect", "absorb")
 PLAIN_DECISIONS = ("allow", "deny", "audit", "approve")
 REACTIONS = ("log", "stop", "kill")
-TARGET_WORDS = (
-    "self",
-    "children",
-    "descendants",
-    "siblings",
-    "session",
-    "parent",
-    "external",
-    "system",
-    "user",
-    "root",
-    "ancestors",
-)
+TARGET_WORDS = tuple(each.value for each in TargetType)
+UNIT_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
+UNIT_BYTES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
 
 class Form(Enum):
@@ -71,6 +63,14 @@ class Form(Enum):
     SIGNAL = "a signal's name or number"
     SIGNALS = "a signal's name or number, or a group"
     BASE = "the name of a shipped policy, or a file beside this one"
+
+
+# What all of a text of such a form matches; JSON Schema and Python's `re` read these alike.
+PATTERNS: dict[Form, str] = {
+    Form.NAME: "[A-Za-z0-9][A-Za-z0-9._-]*",
+    Form.VARIABLE: "[A-Za-z_][A-Za-z0-9_]*",
+    Form.DIGEST: "[0-9a-fA-F]{64}",
+}
 
 
 class Text(NamedTuple):
@@ -150,7 +150,7 @@ _REDIRECT = Group(
         _key(
             "command",
             Text(form=Form.TEMPLATE),
-            "the program to run instead; also its argv[0]",
+            "the replacement: the program that runs instead; also its argv[0]",
             required=True,
         ),
         _key("args", ListOf(item=Text(form=Form.TEMPLATE)), "its arguments"),
@@ -163,13 +163,16 @@ _REDIRECT = Group(
         _key(
             "via",
             Word(words=("exec", "stub")),
-            "`exec` (default): with the caller's environment; "
-            "`stub`: with sigwrap's own, and nothing of the caller's",
+            "whose environment the replacement gets, besides `env`. `exec` (default): the "
+            "caller's. `stub`: sigwrap's own and nothing of the caller's, so that it can hold "
+            "secrets. Either way it runs in the caller's process, but for `record`",
         ),
         _key(
             "record",
             Flag(),
-            "with `via: stub`: what it reads and writes goes into the log, as it is; default false",
+            "with `via: stub`: the caller becomes sigwrap-stub, the replacement runs as its child, "
+            "and what goes through the child's standard streams is in the log, as it is; default "
+            "false",
         ),
     ),
 )
@@ -357,7 +360,8 @@ POLICY = Group(
         _key(
             "unenforced",
             Word(words=("warn", "error")),
-            "what a section that this version can't enforce is: a warning (default) or an error",
+            "what follows from a key that this version doesn't enforce: a warning (default) or an "
+            "error",
         ),
         _key(
             "defaults",
@@ -400,7 +404,7 @@ POLICY = Group(
                     _key("keep", ListOf(item=Text()), "globs: variables that stay all the same"),
                 ),
             ),
-            "what COMMAND gets to see of the environment",
+            "which environment variables COMMAND gets",
         ),
         _key(
             "limits",
@@ -415,33 +419,33 @@ POLICY = Group(
                     _key(
                         "max_children",
                         Number(),
-                        "children of one process, at a time; held when one of them execs, or with "
-                        "`at_fork`",
+                        "children of one process, at a time; checked when one of them execs, and "
+                        "at forks with `at_fork`",
                     ),
                     _key(
                         "max_processes",
                         Number(),
                         "processes of the session, at a time, zombies among them, threads not; "
-                        "held when one execs, or with `at_fork`",
+                        "checked when one of them execs, and at forks with `at_fork`",
                     ),
                     _key(
                         "at_fork",
                         Flag(),
-                        "the three above hold at forks too: one that would pass them, or by a "
-                        "process that is too deep, fails with EAGAIN. The price: each fork takes "
-                        "about 60 µs more, and may fail with EINTR in a program that handles "
-                        "signals without SA_RESTART (dash in long pipelines); default false",
+                        "the three above are checked at forks too: a fork that would pass one of "
+                        "them fails with EAGAIN. The price: each fork takes about 60 µs more, and "
+                        "may fail with EINTR in a program that handles signals without SA_RESTART "
+                        "(dash in long pipelines); default false",
                     ),
                     _key(
                         "max_execs",
                         Number(),
-                        "programs started over the whole run, COMMAND among them; the next is "
-                        "denied, and the run ended: exit status 124",
+                        "execs over the whole run, COMMAND's among them; the next exec is denied, "
+                        "and the run ended: exit status 124",
                     ),
                     _key(
                         "wall_time",
                         Duration(),
-                        "how long the run may take; then it is ended: exit status 124",
+                        "how long the run may take, until it is ended: exit status 124",
                     ),
                     _key("cpu_time", Duration(), "processor time of the whole tree"),
                     _key("memory", Size(), "memory of the whole tree"),
@@ -462,11 +466,11 @@ POLICY = Group(
                                 _key(
                                     "same_exec",
                                     Number(minimum=2),
-                                    "so many times the same file, arguments and folder",
+                                    "how many execs of the same file, arguments and folder",
                                     required=True,
                                 ),
-                                _key("within", Duration(), "in so short a time", required=True),
-                                _key("action", Word(words=REACTIONS), "what then; default log"),
+                                _key("within", Duration(), "within which time", required=True),
+                                _key("action", Word(words=REACTIONS), "what follows; default log"),
                             ),
                         ),
                         "raises SIGLOOP",

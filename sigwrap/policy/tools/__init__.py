@@ -1,0 +1,8 @@
+"""What `sigwrap policy` does with a policy, and the generated documents.
+
+show        a policy as it takes effect, as text that loads again
+explain     why a request is decided as it is
+cases       the `tests:` of a policy
+generate    recorded events to a policy that allows just them
+reference   the reference in docs/policy.md, and docs/policy.schema.json
+"""

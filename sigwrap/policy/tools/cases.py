@@ -1,4 +1,4 @@
-"""The `tests:` of a policy: what must come out, and what does."""
+"""The `tests:` of a policy: the decision that each expects, and the decision that is made."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def command_request(
 def program_named(path: str, argv: Sequence[str], folder: str = "/") -> Program:
     name = path.rstrip("/").rpartition("/")[2] or "unknown"
     if "/" in path:
-        # Two slashes in front would stay two: POSIX lets them mean something, Linux doesn't.
+        # normpath keeps two leading slashes, which POSIX lets mean something. Linux doesn't.
         absolute = "/" + normpath(join(folder, path)).lstrip("/")
     else:
         absolute = SEARCHED_FOLDER + name

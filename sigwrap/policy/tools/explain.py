@@ -1,4 +1,4 @@
-"""Why a request is decided as it is: the rule that decides, and those it passed on the way."""
+"""Why a request is decided as it is: the rule that decides, and the rules before it."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Passed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """One program's way through the rules, or one signal's."""
+    """How the rules decide one program, or one signal."""
 
     what: str
     decision: Decision
     decided_at: Place | None  # None: no rule matched
     description: str
     passed: tuple[Passed, ...]
-    unrelated: int  # rules passed because they are about something else altogether
+    unrelated: int  # rules before the one that decides, about other programs or signals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,19 +68,9 @@ def explain_signal(engine: Engine, request: SignalRequest) -> Explanation:
             continue
         targets = ", ".join(map(target_name, rule.rule.targets))
         passed.append(_passed(rule, f"is about other targets: {targets}"))
-    return Explanation(
-        decision=decision,
-        judgements=(
-            Judgement(
-                what=f"{signal_name(request.signal)} to {_target(request)}",
-                decision=decision,
-                decided_at=decided_by.rule.place if decided_by else None,
-                description=decided_by.rule.description if decided_by else "",
-                passed=tuple(passed),
-                unrelated=unrelated,
-            ),
-        ),
-    )
+    what = f"{signal_name(request.signal)} to {_target(request)}"
+    judgement = _judgement(what, decision, decided_by, passed, unrelated)
+    return Explanation(decision=decision, judgements=(judgement,))
 
 
 def explanation_text(explanation: Explanation) -> str:
@@ -138,8 +128,19 @@ def _program(engine: Engine, program: Program, request: CommandRequest) -> Judge
             unrelated += 1
         elif (condition := rule.failing_condition(facts)) is not None:
             passed.append(_passed(rule, _why(rule.rule, condition, facts)))
+    what = " ".join([program.path, *program.argv[1:]])
+    return _judgement(what, decision, decided_by, passed, unrelated)
+
+
+def _judgement(
+    what: str,
+    decision: Decision,
+    decided_by: CompiledCommandRule | CompiledSignalRule | None,
+    passed: list[Passed],
+    unrelated: int,
+) -> Judgement:
     return Judgement(
-        what=" ".join([program.path, *program.argv[1:]]),
+        what=what,
         decision=decision,
         decided_at=decided_by.rule.place if decided_by else None,
         description=decided_by.rule.description if decided_by else "",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from sigwrap.events import Event, Payload
+from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES, Event, Payload
 from sigwrap.policy.judge.match import escape_glob, is_glob
 from sigwrap.policy.judge.request import (
     CommandRequest,
@@ -19,23 +19,9 @@ from sigwrap.policy.judge.request import (
     with_implied,
 )
 from sigwrap.policy.judge.signals import ALL, GROUPS, signal_name
-from sigwrap.policy.judge.subcommand import has_subcommands, subcommand
+from sigwrap.policy.judge.subcommand import has_subcommands, name_for_subcommands, subcommand
 from sigwrap.policy.tools.cases import program_named
 
-EXEC_EVENTS = (
-    "exec_allowed",
-    "exec_audited",
-    "exec_denied",
-    "exec_redirected",
-)
-SIGNAL_EVENTS = (
-    "signal_sent",
-    "signal_blocked",
-    "signal_redirected",
-    "signal_absorbed",
-    "signal_approved",
-    "signal_would_deny",
-)
 LEARNED_EVENTS = ("exec_allowed", "exec_audited", "signal_sent", "signal_approved")
 
 # Including those of YAML 1.1, for the sake of editors and other tools.
@@ -47,9 +33,9 @@ Request = CommandRequest | SignalRequest
 def requests_from_events(events: Iterable[Event]) -> Iterator[tuple[Event, Request]]:
     """What was asked of the policy then, to be decided again; events of other types are skipped."""
     for event in events:
-        if event.type in EXEC_EVENTS:
+        if event.type in EXEC_TYPES:
             yield event, _command_request(event.payload)
-        elif event.type in SIGNAL_EVENTS:
+        elif event.type in SIGNAL_TYPES:
             yield event, _signal_request(event.payload)
 
 
@@ -88,7 +74,7 @@ class _Profile:
 
     def _add_program(self, program: Program) -> None:
         basename = program.path.rpartition("/")[2]
-        called = basename if has_subcommands(basename) else program.name
+        called = name_for_subcommands(basename, program.name)
         if has_subcommands(called):
             word = subcommand(called, program.argv)
             self._subcommands.setdefault(called, set()).add(word)

@@ -13,7 +13,10 @@ from typing import Any
 from sigwrap.policy.language.schema import (
     ENFORCED,
     NOT_ENFORCED_YET,
+    PATTERNS,
     POLICY,
+    UNIT_BYTES,
+    UNIT_SECONDS,
     Duration,
     Flag,
     Form,
@@ -29,15 +32,10 @@ from sigwrap.policy.language.schema import (
     Word,
 )
 
-BEGIN = "<!-- reference: generated from sigwrap/policy/schema.py -->"
+BEGIN = "<!-- reference: generated from sigwrap/policy/language/schema.py -->"
 END = "<!-- end of the reference -->"
 
-_PATTERNS = {
-    Form.NAME: "^[A-Za-z0-9][A-Za-z0-9._-]*$",
-    Form.VARIABLE: "^[A-Za-z_][A-Za-z0-9_]*$",
-    Form.DIGEST: "^[0-9a-fA-F]{64}$",
-    Form.GLOB: "^[\\s\\S]+$",
-}
+_PATTERNS = {**PATTERNS, Form.GLOB: "[\\s\\S]+"}
 
 
 def json_schema() -> str:
@@ -142,7 +140,7 @@ def _schema(shape: Shape) -> dict[str, Any]:
             return {"type": ["string", "integer"]}
         case Text():
             pattern = _PATTERNS.get(shape.form)
-            return {"type": "string", **({"pattern": pattern} if pattern else {})}
+            return {"type": "string", **({"pattern": f"^{pattern}$"} if pattern else {})}
         case Word():
             return {"enum": list(shape.words)}
         case Number():
@@ -150,14 +148,14 @@ def _schema(shape: Shape) -> dict[str, Any]:
         case Flag():
             return {"type": "boolean"}
         case Duration():
-            return {"type": ["string", "integer"], "minimum": 0, "pattern": "^[0-9]+[smh]?$"}
+            return _quantity_schema(UNIT_SECONDS)
         case Size():
-            return {"type": ["string", "integer"], "minimum": 0, "pattern": "^[0-9]+[KMG]?$"}
+            return _quantity_schema(UNIT_BYTES)
         case ListOf():
             schema = {"type": "array", "items": _schema(shape.item)}
             return {**schema, "minItems": shape.minimum} if shape.minimum else schema
         case MapOf():
-            names = {"pattern": _PATTERNS[shape.key.form]}
+            names = {"pattern": f"^{PATTERNS[shape.key.form]}$"}
             return {
                 "type": "object",
                 "propertyNames": names,
@@ -167,6 +165,11 @@ def _schema(shape: Shape) -> dict[str, Any]:
             return _group_schema(shape)
         case OneOf():
             return {"anyOf": [_schema(option) for option in shape.options]}
+
+
+def _quantity_schema(units: dict[str, int]) -> dict[str, Any]:
+    pattern = f"^[0-9]+[{''.join(units)}]?$"
+    return {"type": ["string", "integer"], "minimum": 0, "pattern": pattern}
 
 
 def _write(folder: str) -> None:

@@ -22,8 +22,6 @@ from sigwrap.policy.judge.rules import (
 )
 from sigwrap.policy.judge.signals import ALL, signal_name
 
-_LIMIT_KEYS = {"wall_time_s": "wall_time", "cpu_time_s": "cpu_time", "memory_bytes": "memory"}
-
 
 def policy_text(policy: Policy) -> str:
     watch = policy.watch
@@ -67,11 +65,21 @@ def policy_text(policy: Policy) -> str:
     )
 
 
-def _command_rule(rule: CommandRule) -> dict[str, Any]:
+def _rule(
+    rule: CommandRule | SignalRule | FileRule | NetworkRule,
+    conditions: dict[str, Any],
+    **consequences: Any,
+) -> dict[str, Any]:
     return {
+        **_filled(name=rule.name, description=rule.description),
+        **conditions,
+        **_filled(decision=rule.decision.value, message=rule.message, **consequences),
+    }
+
+
+def _command_rule(rule: CommandRule) -> dict[str, Any]:
+    conditions = {
         **_filled(
-            name=rule.name,
-            description=rule.description,
             commands=list(rule.commands),
             args_patterns=list(rule.args_patterns),
             subcommands=list(rule.subcommands),
@@ -79,13 +87,13 @@ def _command_rule(rule: CommandRule) -> dict[str, Any]:
             sha256=sorted(rule.sha256),
         ),
         **_given(truncated=rule.truncated, traced=rule.traced),
-        **_filled(
-            decision=rule.decision.value,
-            message=rule.message,
-            redirect_to=_redirect(rule.redirect_to) if rule.redirect_to else None,
-            escalate=rule.escalate,
-        ),
     }
+    return _rule(
+        rule,
+        conditions,
+        redirect_to=_redirect(rule.redirect_to) if rule.redirect_to else None,
+        escalate=rule.escalate,
+    )
 
 
 def _redirect(redirect: CommandRedirect) -> dict[str, Any]:
@@ -100,24 +108,18 @@ def _redirect(redirect: CommandRedirect) -> dict[str, Any]:
 
 
 def _signal_rule(rule: SignalRule) -> dict[str, Any]:
-    return {
-        **_filled(
-            name=rule.name,
-            description=rule.description,
-            signals=["@all"]
-            if rule.signals == ALL
-            else list(map(signal_name, sorted(rule.signals))),
+    every_signal = rule.signals == ALL
+    shown = _rule(
+        rule,
+        _filled(
+            signals=["@all"] if every_signal else list(map(signal_name, sorted(rule.signals))),
             target=list(map(_target, rule.targets)),
-            decision=rule.decision.value,
-            message=rule.message,
-            redirect_to=signal_name(rule.redirect_signal)
-            if rule.decision is Action.REDIRECT
-            else "",
-            fallback=rule.fallback.value if rule.fallback else "",
-            escalate=rule.escalate,
         ),
-        **({} if rule.log else {"log": False}),
-    }
+        redirect_to=signal_name(rule.redirect_signal) if rule.decision is Action.REDIRECT else "",
+        fallback=rule.fallback.value if rule.fallback else "",
+        escalate=rule.escalate,
+    )
+    return shown if rule.log else {**shown, "log": False}
 
 
 def _target(target: Target) -> Any:
@@ -131,31 +133,15 @@ def _target(target: Target) -> Any:
 
 
 def _file_rule(rule: FileRule) -> dict[str, Any]:
-    return _filled(
-        name=rule.name,
-        description=rule.description,
-        paths=list(rule.paths),
-        operations=list(rule.operations),
-        decision=rule.decision.value,
-        message=rule.message,
-    )
+    return _rule(rule, _filled(paths=list(rule.paths), operations=list(rule.operations)))
 
 
 def _network_rule(rule: NetworkRule) -> dict[str, Any]:
-    return _filled(
-        name=rule.name,
-        description=rule.description,
-        destinations=list(rule.destinations),
-        ports=list(rule.ports),
-        decision=rule.decision.value,
-        message=rule.message,
-    )
+    return _rule(rule, _filled(destinations=list(rule.destinations), ports=list(rule.ports)))
 
 
 def _limits(limits: Limits) -> dict[str, int]:
-    return _filled(
-        **{_LIMIT_KEYS.get(name, name): value for name, value in limits._asdict().items()}
-    )
+    return _filled(**dict(zip(Limits.keys().values(), limits, strict=True)))
 
 
 def _filled(**entries: Any) -> dict[str, Any]:

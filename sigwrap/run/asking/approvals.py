@@ -26,7 +26,8 @@ from sigwrap.mediate.questions import (
     Unknown,
     Verdict,
 )
-from sigwrap.run.asking.control_socket import ControlSocket, Reply, Request, refusal
+from sigwrap.protocols.control import ControlReply, ControlRequest, refusal
+from sigwrap.run.asking.control_socket import ControlSocket
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.settings import Approvals as Mode
@@ -233,7 +234,7 @@ class Approvals:
         }
         self._recorder.record("control_refused", peer.pid, payload)
 
-    def _on_request(self, request: Request, peer: Peer) -> Reply:
+    def _on_request(self, request: ControlRequest, peer: Peer) -> ControlReply:
         match request:
             case {"do": "list"}:
                 return self._list()
@@ -247,7 +248,7 @@ class Approvals:
             case _:
                 return refusal("bad-request", "a request is a list, an approve or a deny")
 
-    def _list(self) -> Reply:
+    def _list(self) -> ControlReply:
         now_s = time.monotonic()
         return {
             "ok": True,
@@ -258,7 +259,7 @@ class Approvals:
 
     def _answer_by_control(
         self, request_id: str, verdict: Verdict, peer: Peer, message: str
-    ) -> Reply:
+    ) -> ControlReply:
         if self._mode not in _BY_CONTROL:
             return refusal(
                 "not-taken",
@@ -286,7 +287,7 @@ class Approvals:
 
 def _about(request_id: str, question: Question) -> Payload:
     return {
-        "request_id": request_id,
+        "approval_id": request_id,
         "kind": question.kind,
         "what": question.what,
         "rule_name": question.rule,

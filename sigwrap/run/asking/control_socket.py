@@ -1,52 +1,42 @@
-"""A session's control socket: one request a line, one reply a line, both JSON.
+"""The server of the control protocol (protocols/control.py): a session's control socket.
 
-    {"v": 1, "do": "approve", "id": "3f9a10"}    {"v": 1, "ok": true, ...}
-
-Nothing a peer does holds the loop up: lines, connections and patience are bounded, and who floods
-the socket is made to wait. The folder is 0700 and the socket 0600; both are another wall, for who
-may speak is decided by who connected (kernel/peer.py).
+No peer can hold the loop up: the length of a line, the number of connections and the time that a
+connection may be silent are bounded, and a peer that floods the socket is made to wait. Who may
+speak is decided by the process that connected (linux/peer.py); that the folder has mode 0700 and
+the socket 0600 comes on top.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import socket
 import stat
 import time
 from collections.abc import Callable
-from typing import Any
 
 from sigwrap.errors import StoreError
 from sigwrap.linux.peer import Peer, examine
+from sigwrap.protocols.control import (
+    MAX_LINE_BYTES,
+    SOCKET_SUFFIX,
+    BadRequest,
+    ControlReply,
+    ControlRequest,
+    control_folder,
+    decode_request,
+    encode,
+    refusal,
+    socket_address,
+)
 from sigwrap.run.loop import Loop
 
-PROTOCOL_VERSION = 1
-SOCKET_SUFFIX = ".sock"
-MAX_LINE_BYTES = 16 * 1024
 MAX_CONNECTIONS = 32
 PATIENCE_S = 5.0
 
 _BACKLOG = 64
 _REFUSALS_AT_ONCE = 10
 _REFUSALS_PAUSE_S = 0.2
-
-Request = dict[str, Any]
-Reply = dict[str, Any]
-
-
-def control_folder(store: str) -> str:
-    return os.path.join(store, "control")
-
-
-def refusal(error: str, message: str, **more: Any) -> Reply:
-    return {"ok": False, "error": error, "message": message, **more}
-
-
-def socket_address(folder_fd: int, session_id: str) -> str:
-    """A socket's address has room for 108 bytes, and a store may lie deeper."""
-    return f"/proc/self/fd/{folder_fd}/{session_id}{SOCKET_SUFFIX}"
 
 
 class ControlSocket:
@@ -56,7 +46,7 @@ class ControlSocket:
         session_id: str,
         loop: Loop,
         *,
-        on_request: Callable[[Request, Peer], Reply],
+        on_request: Callable[[ControlRequest, Peer], ControlReply],
         on_refused: Callable[[Peer], None],
     ) -> None:
         """StoreError where there can't be one."""
@@ -131,7 +121,7 @@ class ControlSocket:
             "inside" if peer.inside_session else "refused", f"refused: {peer.objection}"
         )
         try:
-            accepted.send(_encode(reply), socket.MSG_NOSIGNAL)
+            accepted.send(encode(reply), socket.MSG_NOSIGNAL)
         except OSError:
             pass
         accepted.close()
@@ -153,18 +143,11 @@ class ControlSocket:
     def loop(self) -> Loop:
         return self._loop
 
-    def reply_to(self, line: bytes, peer: Peer) -> Reply:
+    def reply_to(self, line: bytes, peer: Peer) -> ControlReply:
         try:
-            request = json.loads(line)
-        except (ValueError, RecursionError):
-            return refusal("bad-request", "that line is no JSON")
-        if not isinstance(request, dict):
-            return refusal("bad-request", "a request is a JSON object")
-        if request.get("v") != PROTOCOL_VERSION:
-            return refusal(
-                "version",
-                f"this session speaks version {PROTOCOL_VERSION} of the control protocol",
-            )
+            request = decode_request(line)
+        except BadRequest as bad:
+            return bad.reply
         return self._on_request(request, peer)
 
     def gone(self, connection: _Connection) -> None:
@@ -218,11 +201,11 @@ class _Connection:
         if newline:
             self._received = rest
             self._be_patient()
-            self._to_send = _encode(self._control.reply_to(line, self._peer))
+            self._to_send = encode(self._control.reply_to(line, self._peer))
             self._watch(0)
             self._control.loop.call_at(time.monotonic(), self._advance_later)
         elif len(line) > MAX_LINE_BYTES:
-            self._to_send = _encode(refusal("bad-request", "that line is too long"))
+            self._to_send = encode(refusal("bad-request", "that line is too long"))
             self._send()
             self.close()
         elif self._at_end:
@@ -264,10 +247,6 @@ class _Connection:
             self.close()
         else:
             self._control.loop.call_at(self._patience_ends_s, self._check_patience)
-
-
-def _encode(reply: Reply) -> bytes:
-    return json.dumps({"v": PROTOCOL_VERSION, **reply}).encode() + b"\n"
 
 
 def _open_private_folder(path: str) -> int:

@@ -25,7 +25,8 @@ from typing import NamedTuple
 
 from sigwrap.events import io_payload
 from sigwrap.linux import procfs
-from sigwrap.linux.execs.target import Inode
+from sigwrap.linux.execs.environment import Variables
+from sigwrap.linux.execs.executable import Inode
 from sigwrap.linux.ptrace import take_descriptor
 from sigwrap.linux.seccomp import Listener
 from sigwrap.mediate.lineage import Process
@@ -40,7 +41,6 @@ from sigwrap.protocols.stub import (
     exit_frame,
     frame,
 )
-from sigwrap.run.execs.environment import Variables
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
 
@@ -57,6 +57,9 @@ class Expected(NamedTuple):
     inodes: list[Inode]
     variables: Variables
     rule: str
+
+    def is_of(self, path: bytes, argv: list[bytes], truncated: bool) -> bool:
+        return (path, argv, truncated) == (self.path, self.argv, False)
 
 
 class Recordings:
@@ -77,12 +80,13 @@ class Recordings:
         """It has ended, or is something else now."""
         self._expected.pop(stub, None)
 
-    def is_own_signal(self, sender: Process, target_pid: int) -> bool:
-        """A stub's to itself or to its command: what it passes on, or the end that it mirrors."""
+    def own_targets(self, sender: Process) -> tuple[int, ...]:
+        """Whom a stub may signal: its command, to pass a signal on, and itself, to end as the
+        command did."""
         recording = self._running.get(sender)
-        return recording is not None and target_pid in (sender.pid, recording.command.pid)
+        return () if recording is None else (sender.pid, recording.command.pid)
 
-    def begin(self, request_id: int, command: Process) -> Recording:
+    def begin(self, notification_id: int, command: Process) -> Recording:
         """At the exec of a stub's child. OSError where it can't be; then it can be tried again."""
         stub = command.parent
         if stub is None:
@@ -95,7 +99,7 @@ class Recordings:
                 reading, writing = os.pipe()
                 ends += (reading, writing) if fd else (writing, reading)
             for fd in range(3):
-                self._listener.put_descriptor(request_id, ends[2 + 2 * fd], fd)
+                self._listener.put_descriptor(notification_id, ends[2 + 2 * fd], fd)
             streams = [_inode(end) for end in ends[2::2]]
             ends.append(os.pidfd_open(command.pid))
             ends.append(os.pidfd_open(stub.pid))

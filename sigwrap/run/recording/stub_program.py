@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterable, Sequence
 
 import sigwrap
+from sigwrap.linux.execs.environment import Variables
 from sigwrap.protocols.stub import STUB_VARIABLE
-from sigwrap.run.execs.environment import Variables
 from sigwrap.start import onefile
 
 # From a package or a zipapp: an interpreter that looks nowhere else for modules than where we are.

@@ -1,0 +1,16 @@
+"""`sigwrap`: a run whose line is plain starts at once; every other line is typer's."""
+
+from __future__ import annotations
+
+from sigwrap.cli.run_options import read_plain_line
+
+
+def main(words: list[str]) -> int:
+    settings = read_plain_line(words)
+    if settings is not None:
+        from sigwrap.cli.run import start
+
+        return start(settings)
+    from sigwrap.cli.app import run_app
+
+    return run_app(words)

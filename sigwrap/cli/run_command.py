@@ -1,0 +1,88 @@
+"""`sigwrap run` as typer has it: the help, and what is wrong with a line."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Annotated, Any
+
+import typer
+
+from sigwrap.cli.run import start
+from sigwrap.cli.run_options import RUN_OPTIONS, FlagOption, ValueOption, value_of
+from sigwrap.errors import UsageError
+from sigwrap.run.settings import RunSettings
+
+_CommandArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="COMMAND [ARGS]...", help="What to run.", show_default=False),
+]
+
+
+def run(command: list[str] | None = None, **given: Any) -> int:
+    """Run COMMAND under supervision (the same as: sigwrap [OPTIONS] -- COMMAND)."""
+    if not command:
+        raise UsageError("no command given", "sigwrap -- npm start")
+    fields: dict[str, Any] = {}
+    for option in RUN_OPTIONS:
+        match option:
+            case ValueOption():
+                fields[option.field] = _value(option, given[option.field])
+            case FlagOption():
+                fields |= _choice(option, given[option.field])
+    return start(RunSettings(command=tuple(command), **fields))
+
+
+def _value(option: ValueOption, given: Any) -> object:
+    try:
+        return value_of(option, given)
+    except ValueError as error:
+        raise UsageError(f"{option.names[0]} {error}") from error
+
+
+def _choice(option: FlagOption, given: bool | None) -> dict[str, object]:
+    """typer says True for the first word, False for the second, and the default for neither."""
+    chosen = dict(zip((True, False), option.choices.values(), strict=False))
+    return {option.field: chosen[given]} if given in chosen else {}
+
+
+def _parameters() -> list[inspect.Parameter]:
+    """In the order of the table, after COMMAND."""
+    return [
+        _parameter("command", _CommandArgument, None),
+        *(_parameter(each.field, *_annotation(each)) for each in RUN_OPTIONS),
+    ]
+
+
+def _annotation(option: ValueOption | FlagOption) -> tuple[Any, Any]:
+    """The type with its typer.Option, and the default."""
+    match option:
+        case ValueOption(names, field, help_text, kind, metavar, shows_default):
+            shown = typer.Option(
+                *names,
+                metavar=metavar,
+                help=help_text,
+                show_default=shows_default,
+                min=0 if kind is float else None,
+            )
+            return Annotated[kind, shown], RunSettings._field_defaults[field]
+        case FlagOption(choices, _, help_text):
+            shown = typer.Option("/".join(choices), help=help_text, show_default=False)
+            return (
+                (Annotated[bool | None, shown], None)
+                if len(choices) == 2
+                else (
+                    Annotated[bool, shown],
+                    False,
+                )
+            )
+
+
+def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, annotation=annotation, default=default)
+
+
+# typer reads a command's options off its signature.
+_signature = inspect.Signature(_parameters(), return_annotation=int)
+run.__signature__ = _signature  # type: ignore[attr-defined]
+run.__annotations__ = {each.name: each.annotation for each in _signature.parameters.values()}

@@ -1,0 +1,128 @@
+"""The options of a run, once: what they are called, what they set, what they mean.
+
+`read_plain_line` reads a well-formed line by this table, without typer, whose import would be a
+third of the start-up time. Every other line is typer's, which explains what is wrong;
+run_command.py makes typer's command from the same table.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import Enum
+from typing import Any, NamedTuple
+
+from sigwrap.errors import UsageError
+from sigwrap.run.settings import Approvals, Nested, Report, RunSettings
+from sigwrap.store.location import DEFAULT_STORE
+
+
+class ValueOption(NamedTuple):
+    """`--name VALUE` or `--name=VALUE`; the default is that of the field in RunSettings."""
+
+    names: tuple[str, ...]
+    field: str
+    help: str
+    kind: type[str] | type[float] | type[Enum] = str  # float: seconds
+    metavar: str | None = None
+    shows_default: bool = True
+
+
+class FlagOption(NamedTuple):
+    """A word without a value; `choices` has the words, and what each of them sets."""
+
+    choices: dict[str, object]
+    field: str
+    help: str
+
+
+RUN_OPTIONS: tuple[ValueOption | FlagOption, ...] = (
+    ValueOption(("--policy", "-p"), "policy", "What is allowed.", metavar="NAME|FILE"),
+    ValueOption(
+        ("--root",),
+        "root",
+        "The workspace, ${PROJECT_ROOT} in a policy; by default the current folder.",
+        metavar="DIR",
+        shows_default=False,
+    ),
+    ValueOption(("--name",), "name", "A label for the session.", shows_default=False),
+    ValueOption(
+        ("--store",),
+        "store",
+        f"Where the log goes: {DEFAULT_STORE}.",
+        metavar="DIR",
+        shows_default=False,
+    ),
+    ValueOption(
+        ("--grace",), "grace_s", "From the first Ctrl+C to SIGKILL.", float, metavar="SECONDS"
+    ),
+    ValueOption(
+        ("--approvals",),
+        "approvals",
+        "Who answers where a rule asks: terminal, control socket, nobody.",
+        Approvals,
+    ),
+    ValueOption(
+        ("--approval-timeout",),
+        "approval_timeout_s",
+        "Without an answer by then, it is no.",
+        float,
+        metavar="SECONDS",
+    ),
+    FlagOption(
+        {"--report": Report.ALWAYS, "--no-report": Report.NEVER},
+        "report",
+        "A summary on stderr at the end; by default where stderr is a terminal, "
+        "and one line where $CI is set.",
+    ),
+    FlagOption({"--best-effort": True}, "best_effort", "Run even where interception can't be had."),
+    ValueOption(
+        ("--nested",), "nested", "Inside another session: refuse, or run under its rules.", Nested
+    ),
+    FlagOption({"--durable": True}, "durable", "Sync the log to disk before each effect; slow."),
+)
+
+_VALUES = {
+    name: each for each in RUN_OPTIONS if isinstance(each, ValueOption) for name in each.names
+}
+_FLAGS = {
+    word: (each.field, value)
+    for each in RUN_OPTIONS
+    if isinstance(each, FlagOption)
+    for word, value in each.choices.items()
+}
+
+
+def read_plain_line(words: list[str]) -> RunSettings | None:
+    """None where it takes typer to say what is meant, or what is wrong."""
+    if "--" not in words:
+        return None
+    end = words.index("--")
+    options, command = words[:end], words[end + 1 :]
+    if options[:1] == ["run"]:
+        options = options[1:]
+    fields: dict[str, object] = {}
+    while options:
+        word = options.pop(0)
+        if word in _FLAGS:
+            field, chosen = _FLAGS[word]
+            fields[field] = chosen
+            continue
+        name, equals, value = word.partition("=")
+        if name not in _VALUES:
+            return None
+        if not (equals or options):
+            raise UsageError(f"{name} needs a value before --", "see sigwrap run --help")
+        option = _VALUES[name]
+        try:
+            fields[option.field] = value_of(option, value if equals else options.pop(0))
+        except ValueError:
+            return None
+    return RunSettings(command=tuple(command), **fields) if command else None  # type: ignore[arg-type]
+
+
+def value_of(option: ValueOption, word: Any) -> object:
+    """ValueError where the option has no such value."""
+    value = option.kind(word)
+    if isinstance(value, float) and not 0 <= value < math.inf:
+        raise ValueError(f"{word}: not a number of seconds")
+    return value

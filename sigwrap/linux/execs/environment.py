@@ -1,0 +1,119 @@
+"""The environment that a replacement gets, put onto its own stack at its exec stop.
+
+It never passes through the memory of the caller, which a vfork parent shares and a fork's child has
+a copy of: at the exec stop the new image's stack holds argc, the arguments, the environment and the
+auxiliary vector, nobody else has it, and nothing of the image has run. A vector with the new
+entries is written below it and the stack pointer moved there. /proc/PID/environ goes on showing
+what the kernel was given, so it doesn't show these either.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from collections.abc import Mapping, Sequence
+
+from sigwrap.linux import ptrace
+from sigwrap.linux.memory import Memory
+from sigwrap.policy.judge.request import CommandRedirect, Via
+
+_HOST_VALUE = re.compile(r"\$\{SIGWRAP_HOST:(\w+)\}")
+_KEY_NAME = b"SIGWRAP_KEY"  # whoever has it can write the log anew
+_CODE_SEGMENT_32 = 0x23
+_STACK_BYTES = 4 * 1024 * 1024  # the most that is looked at: Linux caps arguments at 6 MiB in all
+_CHUNK = 4096
+_ALIGNMENT = 16
+
+Variables = tuple[tuple[bytes, bytes], ...]
+
+
+class NoHostValue(Exception):
+    """The policy names a variable that sigwrap itself doesn't have."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+def variables_for(
+    redirect: CommandRedirect, host: Mapping[bytes, bytes], session: bytes
+) -> Variables:
+    """`via: stub` takes nothing from the caller, whose LD_PRELOAD would read along: it gets
+    sigwrap's own environment, which is `host`. Raises NoHostValue."""
+    host = {name: value for name, value in host.items() if name != _KEY_NAME}
+    base = host if redirect.via is Via.STUB else {}
+    if base and session:
+        base = {**base, b"SIGWRAP_SESSION": session}
+    added = {os.fsencode(name): _with_host_values(value, host) for name, value in redirect.env}
+    return tuple({**base, **added}.items())
+
+
+def _with_host_values(text: str, host: Mapping[bytes, bytes]) -> bytes:
+    def value_of(found: re.Match[str]) -> str:
+        value = host.get(os.fsencode(found[1]))
+        if value is None:
+            raise NoHostValue(found[1])
+        return os.fsdecode(value)
+
+    return os.fsencode(_HOST_VALUE.sub(value_of, text))
+
+
+def add_to_new_image(pid: int, variables: Variables) -> None:
+    """At the exec stop. OSError, Unreadable or KernelError where it can't be done."""
+    registers = ptrace.registers(pid)
+    word_size = 4 if registers["cs"] == _CODE_SEGMENT_32 else 8
+    stack_at = registers["rsp"]
+    names = {name for name, _ in variables}
+    with Memory(pid) as memory:
+        words = _vector(pid, stack_at, word_size)
+        environment_at = words[0] + 2
+        end = words.index(0, environment_at)
+        kept = [
+            pointer
+            for pointer in words[environment_at:end]
+            if memory.string(pointer)[0].partition(b"=")[0] not in names
+        ]
+    text = b"".join(name + b"=" + value + b"\0" for name, value in variables)
+    text_at = (stack_at - len(text)) & -_ALIGNMENT
+    added = []
+    position = text_at
+    for name, value in variables:
+        added.append(position)
+        position += len(name) + len(value) + 2
+    vector = [*words[:environment_at], *kept, *added, *words[end:]]
+    data = struct.pack(f"<{len(vector)}{'Q' if word_size == 8 else 'I'}", *vector)
+    vector_at = (text_at - len(data)) & -_ALIGNMENT
+    ptrace.write_memory(pid, text_at, text)
+    ptrace.write_memory(pid, vector_at, data)
+    ptrace.set_registers(pid, {**registers, "rsp": vector_at})
+
+
+def _vector(pid: int, stack_at: int, word_size: int) -> Sequence[int]:
+    """argc, arguments, NULL, environment, NULL, auxiliary vector up to and with its AT_NULL."""
+    data = b""
+    while len(data) < _STACK_BYTES:
+        more = ptrace.read_memory(pid, stack_at + len(data), _CHUNK)
+        data += more
+        words = memoryview(data[: len(data) - len(data) % word_size]).cast(
+            "Q" if word_size == 8 else "I"
+        )
+        end = _end_of_vector(words.tolist())
+        if end:
+            return words[:end].tolist()
+        if not more:
+            break
+    raise OSError("the new image's stack has no end")
+
+
+def _end_of_vector(words: Sequence[int]) -> int:
+    """0 where it isn't all there yet."""
+    try:
+        position = words.index(0, words[0] + 2) + 1
+    except (IndexError, ValueError):
+        return 0
+    while position + 1 < len(words):
+        if words[position] == 0:  # AT_NULL, and its value
+            return position + 2
+        position += 2
+    return 0

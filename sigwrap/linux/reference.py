@@ -1,0 +1,50 @@
+"""docs/calls.md, from the table of mediated calls."""
+
+from __future__ import annotations
+
+from errno import errorcode
+
+from sigwrap.calls import TABLE, Always, Call, Never, OfSignal, OneOf, WithoutBits
+
+_HEAD = """# Mediated calls
+
+Generated from `sigwrap/calls.py`; `make docs` writes it anew.
+
+The filter sees registers, and of an argument the low 32 bits. A call that it hands over waits until
+sigwrap has recorded and answered it. A call of the x32 ABI, and one that is handed over but isn't
+in this table, is refused with an event.
+
+| call | x86_64 | i386 | mediator | what the filter does | what the call does |
+| --- | --- | --- | --- | --- | --- |
+"""
+
+
+def calls_reference() -> str:
+    return _HEAD + "".join(map(_row, TABLE))
+
+
+def _row(call: Call) -> str:
+    numbers = " | ".join("-" if n is None else str(n) for n in (call.x86_64, call.i386))
+    family = "-" if isinstance(call.handed_over, Never) else call.family.value
+    condition = _condition(call) + (", under `limits.at_fork`" if call.at_fork else "")
+    return f"| `{call.name}` | {numbers} | {family} | {condition} | {call.meaning} |\n"
+
+
+def _condition(call: Call) -> str:
+    match call.handed_over:
+        case Always():
+            return "hands it over"
+        case OfSignal():
+            return "hands it over, unless the signal is 0 or unlogged"
+        case OneOf(values=values, refused=refused):
+            parts = [f"hands it over for {_names(values)}"] if values else []
+            parts += [f"EPERM for {_names(refused)}"] if refused else []
+            return "; ".join(parts)
+        case WithoutBits():
+            return "hands it over, unless it makes a thread"
+        case Never(errno=error):
+            return errorcode[error]
+
+
+def _names(values: dict[str, int]) -> str:
+    return ", ".join(f"`{name}`" for name in values)

@@ -1,0 +1,113 @@
+"""Which process a number names, and what that process is to the sender."""
+
+from __future__ import annotations
+
+import os
+from typing import Protocol
+
+from sigwrap.linux import pidns, procfs
+from sigwrap.mediate.effects import SignalTarget
+from sigwrap.mediate.lineage import (
+    SIGWRAP_ITSELF,
+    Process,
+    Types,
+    types_inside,
+    types_outside,
+)
+
+
+class Table(Protocol):
+    """The processes of the session."""
+
+    command: Process | None
+
+    def target(self, number: int) -> Process | None: ...
+
+
+class Targets:
+    def __init__(self, processes: Table, sigwrap_pids: frozenset[int]) -> None:
+        self._processes = processes
+        self._sigwrap_pids = sigwrap_pids
+        self._our_level = pidns.level(os.getpid())
+
+    def of_number(self, sender: Process, number: int) -> SignalTarget | None:
+        """`number` as the sender means it; None where there is nobody."""
+        if number == sender.pid and self._shares_our_numbers(sender):
+            return self._inside(sender, sender)
+        if not self._shares_our_numbers(sender):
+            translated = pidns.process(sender.pid, number)
+            if translated is None:
+                return None
+            number = translated
+        return self.of_pid(sender, number)
+
+    def of_pid(self, sender: Process, pid: int) -> SignalTarget | None:
+        if pid in self._sigwrap_pids:
+            return self._outside(sender, pid, SIGWRAP_ITSELF)
+        process = self._processes.target(pid)
+        if process is not None:
+            return self._inside(sender, process)
+        tgid = procfs.tgid(pid)
+        if tgid is None:
+            return None
+        if tgid in self._sigwrap_pids:
+            return self._outside(sender, tgid, SIGWRAP_ITSELF)
+        return self._outside(sender, tgid, None)
+
+    def of_group(self, sender: Process, number: int) -> list[SignalTarget]:
+        """0 for the sender's own group."""
+        if number == 0:
+            found = procfs.stat(sender.pid)
+            group = None if found is None else found.pgrp
+        elif self._shares_our_numbers(sender):
+            group = number
+        else:
+            group = pidns.group(sender.pid, number)
+        return [] if group is None else self.of_group_led_by(sender, group)
+
+    def of_group_led_by(self, sender: Process, group: int) -> list[SignalTarget]:
+        members = [
+            pid
+            for pid in procfs.all_pids()
+            if (found := procfs.stat(pid)) is not None and found.pgrp == group
+        ]
+        targets = (self.of_pid(sender, pid) for pid in members)
+        return [target for target in targets if target is not None]
+
+    def threads_number(self, sender: Process, number: int) -> int:
+        """Ours of a thread; 0 where there is none."""
+        if self._shares_our_numbers(sender):
+            return number
+        return pidns.process(sender.pid, number) or 0
+
+    def _shares_our_numbers(self, sender: Process) -> bool:
+        if not sender.pid_namespace:
+            sender.pid_namespace = pidns.level(sender.pid)
+        return sender.pid_namespace == self._our_level
+
+    def _inside(self, sender: Process, process: Process) -> SignalTarget:
+        refresh_comm(process)
+        types = types_inside(sender, process, self._processes.command)
+        return SignalTarget(process.pid, process.start_time, process.comm, types, 0)
+
+    def _outside(self, sender: Process, pid: int, types: Types | None) -> SignalTarget | None:
+        found = procfs.stat(pid)
+        if found is None:
+            return None
+        if types is None:
+            types = types_outside(
+                is_system=pid == 1 or found.is_kernel_thread,
+                same_user=_same_user(sender.pid, pid),
+            )
+        return SignalTarget(pid=pid, start_time=found.start_time, comm=found.comm, types=types)
+
+
+def refresh_comm(process: Process) -> None:
+    if not process.comm_is_current:
+        process.comm = procfs.comm(process.pid) or process.comm
+        process.comm_is_current = True
+
+
+def _same_user(one: int, other: int) -> bool:
+    first, second = procfs.credentials(one), procfs.credentials(other)
+    return first is not None and second is not None and first.real_uid == second.real_uid

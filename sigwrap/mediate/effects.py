@@ -1,0 +1,270 @@
+"""What a mediator yields, and what it gets back.
+
+A mediator is a generator: it gets facts, yields effects one by one, and is resumed with the reply
+to each. The performer (run/perform.py) carries effects out. Waiting for a person, or for an exec to
+be over, is a generator that has not been resumed yet. Where the caller is gone, the generator is
+closed instead of resumed, so no mediator needs to ask whether somebody still waits.
+
+    Record(…)            reply: Logged           an event is appended to the log
+    Continue(), Fail(…)  reply: None             the kernel gets its answer
+
+The performer refuses an answer for which no event was recorded. The exceptions are `Unrecorded`:
+an answer names its own.
+
+Named tuples, not dataclasses: some are made for every exec and signal, at a third of the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from enum import Enum, IntEnum
+from typing import Any
+
+from sigwrap.events import Payload
+from sigwrap.mediate.lineage import Process, Types
+from sigwrap.mediate.questions import Question
+from sigwrap.mediate.run_end import LimitReached
+from sigwrap.policy.judge.request import CommandRedirect
+from sigwrap.tuples import NamedTuple
+
+Mediation = Generator["Effect", Any, None]
+Judgement = Generator["Effect", Any, bool]  # a part of one, which says whether to go on
+
+
+class Logged(IntEnum):
+    """What came of an event; false where it could not be written."""
+
+    FAILED = 0
+    WRITTEN = 1
+    COUNTED = 2  # it repeats one that is in the log, and a later event has the count
+
+
+class Record(NamedTuple):
+    """Reply: Logged."""
+
+    event: str
+    payload: Payload
+
+
+class RecordRepeated(NamedTuple):
+    """The first of its key is recorded; those that follow within the time are one event more, with
+    their count. Reply: Logged."""
+
+    event: str
+    payload: Payload
+    key: tuple[object, ...]
+    within_s: float
+
+
+class Unrecorded(Enum):
+    """Why an answer needs no event."""
+
+    NOTHING_HAPPENS = "the kernel would refuse the call as well, and nothing takes effect"
+    REACHES_NOBODY = "by its registers the call can reach no process"
+    ONLY_ASKS = "the call asks a question and changes nothing"
+    RULE_IS_UNLOGGED = "the rule says log: false"
+    FORK_IS_FREE = "no rule speaks of a fork that is within the limits"
+
+
+class Continue(NamedTuple):
+    """The kernel goes on with the call: only where its arguments are registers."""
+
+    unrecorded: Unrecorded | None = None
+
+
+class Fail(NamedTuple):
+    errno: int
+    unrecorded: Unrecorded | None = None
+
+
+class Succeed(NamedTuple):
+    """The caller sees 0, and the kernel does nothing."""
+
+    unrecorded: Unrecorded | None = None
+
+
+class Ask(NamedTuple):
+    """The caller waits until somebody has answered. Reply: Answer."""
+
+    question: Question
+    notice: str = ""  # for the caller's stderr while it waits
+
+
+class Tell(NamedTuple):
+    """A line on the caller's stderr."""
+
+    text: str
+
+
+class EndRun(NamedTuple):
+    reason: LimitReached
+
+
+# Execs
+
+
+class Hold(NamedTuple):
+    """The caller is traced until its exec is over, so that the exec can be verified. Where another
+    thread of its process is at an exec, this waits for the end of that. Reply: Held."""
+
+
+class Held(Enum):
+    YES = "yes"
+    TRACED = "somebody else traces the caller"
+    NOT_DUMPABLE = "the caller may not be looked into"
+
+
+class Image(Enum):
+    ASKED = "what the caller asked for"
+    REPLACEMENT = "what was prepared in its place"
+
+
+class VerifyThenContinue(NamedTuple):
+    """The exec goes on, and what the kernel loads is compared before it runs. After Hold only.
+    Reply: ExecOutcome."""
+
+    image: Image
+
+
+class Ran(NamedTuple):
+    """The right program was loaded, and runs."""
+
+
+class KernelRefused(NamedTuple):
+    """The exec failed."""
+
+    errno: int
+
+
+class LoadedOther(NamedTuple):
+    """Another program was loaded than the one that was judged. It stands before its first
+    instruction, and does not get any further than that."""
+
+    problem: str
+    path: str
+    argv: tuple[str, ...]
+
+
+ExecOutcome = Ran | KernelRefused | LoadedOther
+
+
+class ContinueUnverified(NamedTuple):
+    """The exec goes on, and nobody looks at what it loads."""
+
+
+class Prepare(NamedTuple):
+    """Finds the replacement. Reply: Prepared or Unpreparable."""
+
+    redirect: CommandRedirect
+    argv: tuple[str, ...]
+    rule: str
+
+
+class PrepareStubCommand(NamedTuple):
+    """The caller is a stub's child: the streams of its command are tied to the supervisor. Reply:
+    Prepared or Unpreparable."""
+
+
+class Prepared(NamedTuple):
+    path: str
+    argv: tuple[str, ...]
+    readable: bool
+
+
+class Unpreparable(NamedTuple):
+    why: str
+
+
+class Replace(NamedTuple):
+    """The caller's call is restarted with the replacement's path and arguments. After Hold and
+    Prepare. Reply: Restarted, KernelRefused or Tampered."""
+
+
+class Restarted(NamedTuple):
+    """The new call has come, and waits."""
+
+
+class Tampered(NamedTuple):
+    """A call has come and waits, but it isn't the one that was made."""
+
+
+# Signals
+
+
+class SignalTarget(NamedTuple):
+    pid: int
+    start_time: int
+    comm: str
+    types: Types
+    thread: int = 0  # which of its threads is meant, where one is
+
+
+class Send(NamedTuple):
+    """The supervisor sends it in the sender's place. Reply: 0 or an errno."""
+
+    target: SignalTarget
+    signal: int
+    unrecorded: Unrecorded | None = None
+
+
+class SetOwner(NamedTuple):
+    """The supervisor sets whom a descriptor's signals go to, or that they go to nobody. Reply: 0 or
+    an errno."""
+
+    target: SignalTarget | None
+    unrecorded: Unrecorded | None = None
+
+
+class LookAgain(NamedTuple):
+    """Is it still the process that was judged? Reply: bool."""
+
+    target: SignalTarget
+
+
+# Forks
+
+
+class CountChildren(NamedTuple):
+    """Reply: Counted."""
+
+    parent: Process
+
+
+class CountTree(NamedTuple):
+    """Reply: Counted."""
+
+
+class Counted(NamedTuple):
+    number: int
+    started_s: float
+    ended_s: float
+
+
+class ContinueFork(NamedTuple):
+    """Continue, and until the child is seen it counts as one of this parent's."""
+
+    parent: Process
+
+
+Effect = (
+    Record
+    | RecordRepeated
+    | Continue
+    | Fail
+    | Succeed
+    | Ask
+    | Tell
+    | EndRun
+    | Hold
+    | VerifyThenContinue
+    | ContinueUnverified
+    | Prepare
+    | PrepareStubCommand
+    | Replace
+    | Send
+    | SetOwner
+    | LookAgain
+    | CountChildren
+    | CountTree
+    | ContinueFork
+)

@@ -1,0 +1,408 @@
+"""An exec, from what the caller asked for to what came of it.
+
+It is decided by the policy, recorded, and then goes on verified, is replaced in place, is refused,
+or waits for a person's answer. Whatever goes wrong on the way is a denial with an event.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+
+from sigwrap.events import Payload
+from sigwrap.mediate.effects import (
+    Ask,
+    Continue,
+    ContinueUnverified,
+    EndRun,
+    ExecOutcome,
+    Fail,
+    Held,
+    Hold,
+    Image,
+    KernelRefused,
+    LoadedOther,
+    Mediation,
+    Prepare,
+    Prepared,
+    PrepareStubCommand,
+    Ran,
+    Record,
+    Replace,
+    Restarted,
+    Tampered,
+    Tell,
+    Unpreparable,
+    Unrecorded,
+    VerifyThenContinue,
+)
+from sigwrap.mediate.facts import WouldFail
+from sigwrap.mediate.limits import Crowd, exceeded, used_up
+from sigwrap.mediate.lineage import Process
+from sigwrap.mediate.masking import masked
+from sigwrap.mediate.questions import Answer, Question
+from sigwrap.mediate.run_end import LimitReached
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.request import (
+    Action,
+    CommandRedirect,
+    CommandRequest,
+    Decision,
+    Program,
+)
+from sigwrap.tuples import NamedTuple
+
+_SHOWN_CHARACTERS = 1000
+_NOT_DUMPABLE = "the caller may not be looked into: it, or its program's file, forbids reading"
+_NOWHERE = "its arguments point to memory that isn't there"
+# What `env` or `xargs` is going to exec can be denied early. It is asked about or replaced when the
+# wrapper execs it: else somebody would be asked twice, or the wrapper's own doing be lost.
+_LEFT_TO_THE_WRAPPED = frozenset({Action.APPROVE, Action.REDIRECT})
+
+
+class ExecFacts(NamedTuple):
+    process: Process
+    syscall: str
+    path: str  # as the caller wrote it
+    cwd: str
+    truncated: bool  # its arguments were longer than what was read
+    programs: tuple[Program, ...]  # the file, its interpreters, and what wrappers are to run
+    here: tuple[Program, ...]  # those of them that this very exec would run
+    readable: bool  # what would be loaded may be read, so it can be verified
+    crowd: Crowd
+    stub_rule: str | None  # of a stub's child at the exec that was decided for its stub
+
+
+class Unseen(NamedTuple):
+    """The caller's memory can't be read: what it asks for is not known."""
+
+    process: Process
+    syscall: str
+    reason: str
+    errno: int
+
+
+class OnlyAsks(NamedTuple):
+    """An execveat with AT_EXECVE_CHECK, which runs nothing."""
+
+
+def not_dumpable(process: Process, syscall: str) -> Unseen:
+    return Unseen(process, syscall, _NOT_DUMPABLE, errno.EACCES)
+
+
+def pointing_nowhere(process: Process, syscall: str) -> Unseen:
+    return Unseen(process, syscall, _NOWHERE, errno.EFAULT)
+
+
+class ExecMediator:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._limits = engine.policy.limits
+        self._gone_on = 0
+        self._last_told: tuple[Process, str] | None = None
+        # Refused at /usr/bin/X, a shell asks for /bin/X at once: the answer is still the same.
+        self._last_refusal: tuple[Process, tuple[str, ...], str] | None = None
+
+    def mediate(self, facts: ExecFacts | Unseen | OnlyAsks | WouldFail) -> Mediation:
+        match facts:
+            case ExecFacts(stub_rule=None):
+                yield from self._decide(facts)
+            case ExecFacts():
+                yield from self._run_stub_command(facts)
+            case WouldFail():
+                yield Fail(facts.errno, Unrecorded.NOTHING_HAPPENS)
+            case OnlyAsks():
+                yield Continue(Unrecorded.ONLY_ASKS)  # its flags are in a register
+            case Unseen():
+                yield from self._deny_unseen(facts)
+
+    def _decide(self, facts: ExecFacts) -> Mediation:
+        decision = self._judge(facts)
+        if decision.action is not Action.DENY:
+            used = used_up(self._limits, self._gone_on)
+            if used is not None:
+                yield from self._deny_as_used_up(facts, used)
+                return
+        match decision.action:
+            case Action.ALLOW:
+                yield from self._let_run(facts, decision, "exec_allowed")
+            case Action.AUDIT:
+                yield from self._let_run(facts, decision, "exec_audited")
+            case Action.REDIRECT:
+                yield from self._redirect(facts, decision)
+            case Action.APPROVE:
+                yield from self._ask(facts, decision)
+            case Action.DENY | Action.ABSORB:
+                yield from self._deny(facts, decision)
+
+    def _judge(self, facts: ExecFacts) -> Decision:
+        limit = exceeded(self._limits, facts.process.depth, facts.crowd)
+        if limit is not None:
+            return limit
+        subject = _subject(facts, traced=not facts.readable)
+        decision = self._engine.decide_command(subject)
+        if decision.action in _LEFT_TO_THE_WRAPPED and len(facts.here) < len(facts.programs):
+            decision = self._engine.decide_command(subject._replace(programs=facts.here))
+        return decision
+
+    # Going on
+
+    def _let_run(self, facts: ExecFacts, decision: Decision, event: str) -> Mediation:
+        held: Held = yield Hold()
+        match held:
+            case Held.YES:
+                payload = exec_payload(facts, decision, verified=facts.readable)
+                if (yield Record(event, payload)):
+                    yield from self._go_on(facts.programs[0].path, decision.rule, Image.ASKED)
+                else:
+                    yield Fail(errno.EACCES)
+            case Held.TRACED:
+                yield from self._let_run_unverified(facts)
+            case Held.NOT_DUMPABLE:  # another thread of the caller turned that on meanwhile
+                yield from self._deny_unseen(not_dumpable(facts.process, facts.syscall))
+
+    def _go_on(self, path: str, rule: str, image: Image) -> Mediation:
+        self._gone_on += 1
+        outcome: ExecOutcome = yield VerifyThenContinue(image)
+        match outcome:
+            case Ran():
+                pass
+            case KernelRefused():  # the log has it as let through already
+                yield _exec_failed(path, rule, outcome.errno)
+            case LoadedOther():
+                payload = {
+                    "path": path,
+                    "reason": outcome.problem,
+                    "loaded_path": outcome.path,
+                    "loaded_argv": masked(outcome.argv),
+                    "rule_name": rule,
+                }
+                yield Record("exec_verification_failed", payload)
+
+    def _let_run_unverified(self, facts: ExecFacts) -> Mediation:
+        decision = self._engine.decide_command(_subject(facts, traced=True))
+        match decision.action:
+            case Action.ALLOW:
+                event = "exec_allowed"
+            case Action.AUDIT:
+                event = "exec_audited"
+            case _:
+                yield from self._deny(facts, decision, traced=True)
+                return
+        if (yield Record(event, exec_payload(facts, decision, verified=False, traced=True))):
+            self._gone_on += 1
+            yield ContinueUnverified()
+        else:
+            yield Fail(errno.EACCES)
+
+    def _run_stub_command(self, facts: ExecFacts) -> Mediation:
+        """What a stub stands in for was decided when the stub's caller asked for it."""
+        rule = facts.stub_rule or ""
+        decision = Decision(action=Action.ALLOW, rule=rule, reason="what its stub stands in for")
+        prepared: Prepared | Unpreparable = yield PrepareStubCommand()
+        if isinstance(prepared, Unpreparable):
+            yield from self._deny_because(facts, decision, prepared.why)
+        elif (yield Hold()) is not Held.YES:
+            yield from self._deny_because(facts, decision, "it is traced, so it can't be recorded")
+        elif (
+            yield Record("exec_allowed", exec_payload(facts, decision, verified=prepared.readable))
+        ):
+            yield from self._go_on(prepared.path, rule, Image.REPLACEMENT)
+        else:
+            yield Fail(errno.EACCES)
+
+    # Refusing
+
+    def _deny(
+        self, facts: ExecFacts, decision: Decision, why: str = "", *, traced: bool = False
+    ) -> Mediation:
+        """`why`: what the caller is told where the rule has no message of its own."""
+        payload = exec_payload(facts, decision, verified=False, traced=traced)
+        yield Record("exec_denied", payload)
+        text = decision.message or why
+        if text:
+            yield from self._tell(facts, text)
+        yield Fail(errno.EACCES)
+
+    def _deny_because(self, facts: ExecFacts, decision: Decision, reason: str) -> Mediation:
+        denial = decision._replace(action=Action.DENY, reason=reason)
+        yield from self._deny(facts, denial, reason)
+
+    def _deny_as_used_up(self, facts: ExecFacts, denial: Decision) -> Mediation:
+        yield from self._deny(facts, denial)
+        yield EndRun(LimitReached("max_execs", self._limits.max_execs, denial.reason))
+
+    def _deny_unseen(self, unseen: Unseen) -> Mediation:
+        facts = ExecFacts(
+            process=unseen.process,
+            syscall=unseen.syscall,
+            path="",
+            cwd="",
+            truncated=True,
+            programs=(Program(path="", name="", argv=()),),
+            here=(),
+            readable=True,
+            crowd=Crowd(0, 0),
+            stub_rule=None,
+        )
+        decision = Decision(action=Action.DENY, rule="builtin:unreadable", reason=unseen.reason)
+        yield Record("exec_denied", exec_payload(facts, decision, verified=False))
+        yield Fail(unseen.errno)
+
+    def _tell(self, facts: ExecFacts, text: str) -> Mediation:
+        """A shell that is refused /usr/bin/X goes on along PATH and is refused /bin/X as well: the
+        caller is told once."""
+        line = f"sigwrap: {facts.programs[0].name}: {text}"
+        if self._last_told != (facts.process, line):
+            self._last_told = (facts.process, line)
+            yield Tell(line)
+
+    # Replacing
+
+    def _redirect(self, facts: ExecFacts, decision: Decision) -> Mediation:
+        redirect = decision.redirect_to
+        if redirect is None:
+            yield from self._deny_because(facts, decision, "the rule names no replacement")
+            return
+        if facts.truncated and redirect.append_args:
+            why = "too many arguments to be passed on"
+            yield from self._deny_because(facts, decision, why)
+            return
+        argv = replacement_argv(redirect, self._matched(facts, decision).argv)
+        prepared: Prepared | Unpreparable = yield Prepare(redirect, argv, decision.rule)
+        if isinstance(prepared, Unpreparable):
+            yield from self._deny_because(facts, decision, prepared.why)
+            return
+        if (yield Hold()) is not Held.YES:
+            why = "the caller is traced, so it can't be redirected"
+            yield from self._deny_because(facts, decision, why)
+            return
+        payload = exec_payload(facts, decision, verified=prepared.readable)
+        payload |= {
+            "replacement": prepared.path,
+            "replacement_argv": masked(prepared.argv),
+            "replacement_env": [name for name, _ in redirect.env],
+            "via": redirect.via.value,
+            "record": redirect.record,
+        }
+        if not (yield Record("exec_redirected", payload)):
+            yield Fail(errno.EACCES)
+            return
+        if decision.message:
+            yield from self._tell(facts, decision.message)
+        came_back: Restarted | KernelRefused | Tampered = yield Replace()
+        match came_back:
+            case Restarted():
+                yield from self._go_on(prepared.path, decision.rule, Image.REPLACEMENT)
+            case KernelRefused():
+                yield _exec_failed(prepared.path, decision.rule, came_back.errno)
+            case Tampered():
+                yield _exec_failed(prepared.path, decision.rule, errno.EACCES)
+                yield Fail(errno.EACCES)
+
+    def _matched(self, facts: ExecFacts, decision: Decision) -> Program:
+        """The program that the decision is about: the file, its interpreter, an applet."""
+        subject = _subject(facts, traced=not facts.readable)
+        for program in facts.here:
+            if self._engine.decide_program(program, subject) == decision:
+                return program
+        return facts.here[0]
+
+    # Asking
+
+    def _ask(self, facts: ExecFacts, decision: Decision) -> Mediation:
+        main = facts.programs[0]
+        key = ("exec", decision.rule, main.path, *main.argv)
+        if self._last_refusal is not None and self._last_refusal[:2] == (facts.process, key):
+            yield from self._deny_because(facts, decision, self._last_refusal[2])
+            return
+        question = Question(
+            kind="exec",
+            pid=facts.process.pid,
+            process=facts.process.comm,
+            depth=facts.process.depth,
+            what=" ".join(masked(main.argv))[:_SHOWN_CHARACTERS],
+            rule=decision.rule,
+            message=decision.message,
+            key=key,
+        )
+        notice = f"sigwrap: {main.name}: waits for approval (rule {decision.rule})"
+        answer: Answer = yield Ask(question, notice)
+        if not answer.granted:
+            reason = _refusal(answer)
+            self._last_refusal = (facts.process, key, reason)
+            yield from self._deny_because(facts, decision._replace(message=""), reason)
+            return
+        used = used_up(self._limits, self._gone_on)
+        if used is not None:
+            yield from self._deny_as_used_up(facts, used)
+            return
+        # What was asked about is what was read then. A caller that has changed its arguments
+        # meanwhile loads something else, and is killed.
+        approved = decision._replace(reason=f"approved by {answer.by}")
+        yield from self._let_run(facts, approved, "exec_allowed")
+
+
+def _subject(facts: ExecFacts, *, traced: bool) -> CommandRequest:
+    return CommandRequest(
+        programs=facts.programs,
+        depth=facts.process.depth,
+        truncated=facts.truncated,
+        traced=traced,
+    )
+
+
+def replacement_argv(redirect: CommandRedirect, argv: Sequence[str]) -> tuple[str, ...]:
+    name = redirect.command.rpartition("/")[2]
+    return (name, *redirect.args, *(argv[1:] if redirect.append_args else ()))
+
+
+def exec_payload(
+    facts: ExecFacts, decision: Decision, *, verified: bool, traced: bool = False
+) -> Payload:
+    """`verified`: that it will be; the event comes first. If that fails, another one says so."""
+    main = facts.programs[0]
+    argv = masked(main.argv)
+    payload: Payload = {
+        "path": facts.path or main.path,
+        "argv": argv,
+        "cwd": facts.cwd,
+        "comm": facts.process.comm,
+        "ppid": facts.process.ppid,
+        "depth": facts.process.depth,
+        "decision": decision.action.value,
+        "rule_name": decision.rule,
+        "reason": decision.reason,
+        "syscall": facts.syscall,
+        "truncated": facts.truncated,
+        "traced": traced or not facts.readable,
+        "verified": verified,
+    }
+    if len(facts.programs) > 1 or main.path != payload["path"]:
+        payload["programs"] = [
+            {
+                "path": each.path,
+                "name": each.name,
+                "argv": argv if each.argv is main.argv else masked(each.argv),
+            }
+            for each in facts.programs
+        ]
+    return payload
+
+
+def _exec_failed(path: str, rule: str, error: int) -> Record:
+    name = errno.errorcode.get(error, str(error))
+    return Record("exec_failed", {"path": path, "error": name, "rule_name": rule})
+
+
+def _refusal(answer: Answer) -> str:
+    match answer.reason:
+        case "denied":
+            text = "not approved"
+        case "expired":
+            text = "not approved in time"
+        case "nobody":
+            text = "needs approval, and nobody can be asked"
+        case _:
+            text = f"needs approval: {answer.reason}"
+    return f"{text}: {answer.message}" if answer.message else text

@@ -1,0 +1,105 @@
+"""A process that is about to be made, under a policy with `limits.at_fork`.
+
+All that the call asks for is in registers, so it goes on in the kernel, or fails with EAGAIN as it
+does at the kernel's own limit on processes. Mostly it costs an addition to a Headcount. The
+processes themselves, zombies included, are counted only when that bound says that there is no room.
+No fork is answered during a count, so no process can hide from it by forking.
+"""
+
+from __future__ import annotations
+
+import errno
+
+from sigwrap.mediate.effects import (
+    ContinueFork,
+    CountChildren,
+    Counted,
+    CountTree,
+    Fail,
+    Judgement,
+    Logged,
+    Mediation,
+    RecordRepeated,
+    Tell,
+    Unrecorded,
+)
+from sigwrap.mediate.headcount import Headcount
+from sigwrap.mediate.lineage import Process
+from sigwrap.policy.judge.rules import Limits
+from sigwrap.tuples import NamedTuple
+
+_COUNTED_FOR_S = 60.0
+
+
+class ForkFacts(NamedTuple):
+    process: Process
+    syscall: str
+    makes_sibling: bool  # CLONE_PARENT: the caller's parent becomes the parent
+    now_s: float
+
+
+class ForkMediator:
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._everybody = Headcount(1)  # COMMAND
+        self._run_ends = False
+
+    def stop(self) -> None:
+        """The tree is being killed: no process may be made any more."""
+        self._run_ends = True
+
+    def mediate(self, facts: ForkFacts) -> Mediation:
+        if self._run_ends:
+            yield Fail(errno.EAGAIN, Unrecorded.NOTHING_HAPPENS)
+            return
+        limits = self._limits
+        process = facts.process
+        if limits.max_depth and process.depth > limits.max_depth:
+            # Its parent was allowed to make it, so that it is told so when it execs.
+            yield from _refuse(facts, "max_depth", limits.max_depth)
+            return
+        parent = process
+        if facts.makes_sibling and process.parent is not None:
+            parent = process.parent
+        if limits.max_children:
+            if parent.children is None:
+                parent.children = Headcount()
+            if not (yield from _has_room(facts, parent.children, limits.max_children, parent)):
+                yield from _refuse(facts, "max_children", limits.max_children)
+                return
+        if limits.max_processes:
+            if not (yield from _has_room(facts, self._everybody, limits.max_processes, None)):
+                yield from _refuse(facts, "max_processes", limits.max_processes)
+                return
+            self._everybody.add()
+        if parent.children is not None:
+            parent.children.add()
+        yield ContinueFork(parent)
+
+
+def _has_room(
+    facts: ForkFacts, headcount: Headcount, maximum: int, parent: Process | None
+) -> Judgement:
+    """`parent`: whose children are counted; None for the whole tree."""
+    if not headcount.has_room(maximum) and headcount.is_worth_a_count(facts.now_s):
+        found: Counted = yield CountTree() if parent is None else CountChildren(parent)
+        headcount.counted(found.number, maximum, started_s=found.started_s, ended_s=found.ended_s)
+    return headcount.has_room(maximum)
+
+
+def _refuse(facts: ForkFacts, limit: str, maximum: int) -> Mediation:
+    process = facts.process
+    payload = {
+        "limit": limit,
+        "maximum": maximum,
+        "effect": "refused",
+        "comm": process.comm,
+        "depth": process.depth,
+        "syscall": facts.syscall,
+    }
+    logged: Logged = yield RecordRepeated(
+        "limit_exceeded", payload, ("fork", limit), _COUNTED_FOR_S
+    )
+    if logged is not Logged.COUNTED:
+        yield Tell(f"sigwrap: {process.comm}: no new process: {limit} is {maximum}")
+    yield Fail(errno.EAGAIN)

@@ -1,0 +1,40 @@
+"""The policy's limits on the tree, where they meet an exec."""
+
+from __future__ import annotations
+
+from sigwrap.policy.judge.request import Action, Decision
+from sigwrap.policy.judge.rules import Limits
+from sigwrap.tuples import NamedTuple
+
+
+class Crowd(NamedTuple):
+    """How many processes there are, as far as they are known. The caller counts."""
+
+    siblings: int  # of its parent
+    processes: int  # of the session
+
+
+def exceeded(limits: Limits, depth: int, crowd: Crowd) -> Decision | None:
+    if limits.max_depth and depth > limits.max_depth:
+        return _denial("max_depth", f"depth {depth} is over {limits.max_depth}")
+    if limits.at_fork:
+        return None  # the others were held where the processes were made
+    if limits.max_children and crowd.siblings > limits.max_children:
+        why = f"{crowd.siblings} children are over {limits.max_children}"
+        return _denial("max_children", why)
+    if limits.max_processes and crowd.processes > limits.max_processes:
+        why = f"{crowd.processes} processes are over {limits.max_processes}"
+        return _denial("max_processes", why)
+    return None
+
+
+def used_up(limits: Limits, execs: int) -> Decision | None:
+    """`execs` have gone on so far, COMMAND's own among them."""
+    if not limits.max_execs or execs < limits.max_execs:
+        return None
+    return _denial("max_execs", f"{execs} programs have been started")
+
+
+def _denial(limit: str, why: str) -> Decision:
+    text = f"{limit}: {why}"
+    return Decision(action=Action.DENY, rule=f"limits.{limit}", reason=text, message=text)

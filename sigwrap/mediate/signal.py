@@ -1,0 +1,350 @@
+"""A signal, or what makes the kernel send one: judged for each target, recorded, and only then let
+through.
+
+A call that names its target by a number goes on in the kernel: numbers are registers, which no
+thread can change. A call that names it by what another thread could swap (a pidfd, a number in
+memory) is carried out by the supervisor, on what was judged.
+"""
+
+from __future__ import annotations
+
+import errno
+from enum import Enum
+
+from sigwrap.mediate import signal_rules
+from sigwrap.mediate.effects import (
+    Ask,
+    Continue,
+    Fail,
+    Judgement,
+    LookAgain,
+    Mediation,
+    Record,
+    RecordRepeated,
+    Send,
+    SetOwner,
+    SignalTarget,
+    Succeed,
+    Tell,
+    Unrecorded,
+)
+from sigwrap.mediate.facts import WouldFail
+from sigwrap.mediate.lineage import Process
+from sigwrap.mediate.questions import Answer, Question
+from sigwrap.mediate.signal_rules import Attempt
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.request import Action, Decision, TargetType
+from sigwrap.policy.judge.signals import signal_name
+from sigwrap.tuples import NamedTuple
+
+_COUNTED_FOR_S = 1.0
+
+
+class How(Enum):
+    """By what the call names its target, which decides how it may go on."""
+
+    NUMBER = "number"  # a register: continuing is safe
+    PIDFD = "pidfd"  # a descriptor, which another thread can swap
+    ITSELF = "itself"  # the caller by a magic number for a pidfd: a register too
+    OWNER = "owner"  # whom the kernel will signal for a descriptor; the number is a register
+    OWNER_IN_MEMORY = "owner in memory"  # the same, but another thread can rewrite it
+    TRACE = "trace"
+    SIGNAL_OF_OWNER = "signal of owner"  # it chooses the signal that an owner will get
+
+
+_SENDS = (How.NUMBER, How.PIDFD, How.ITSELF)
+_SETS_OWNER = (How.OWNER, How.OWNER_IN_MEMORY)
+_IN_REGISTERS = (How.NUMBER, How.ITSELF, How.OWNER, How.TRACE)
+
+
+# Whom a call would reach
+
+
+class One(NamedTuple):
+    target: SignalTarget
+
+
+class Group(NamedTuple):
+    members: tuple[SignalTarget, ...]
+
+
+class Everybody(NamedTuple):
+    """kill(-1)."""
+
+
+class WhoeverOwns(NamedTuple):
+    """The call chooses the signal; whom it goes to was judged when the owner was set."""
+
+
+class NoOwner(NamedTuple):
+    """The descriptor is to signal nobody any more."""
+
+
+class Unresolved(NamedTuple):
+    """It can't be found out."""
+
+
+class Nobody(NamedTuple):
+    """By its registers the call can reach no process: the kernel can have it."""
+
+
+Aim = One | Group | Everybody | WhoeverOwns | NoOwner | Unresolved | Nobody | WouldFail
+
+
+class SignalFacts(NamedTuple):
+    sender: Process
+    syscall: str
+    signal: int
+    how: How
+    aim: Aim
+    correlation: str  # the same for all members of a group
+    stub_may_signal: tuple[int, ...]  # of a stub: the pids of its command and itself
+
+
+class _Judged(NamedTuple):
+    target: SignalTarget
+    attempt: Attempt
+    decision: Decision
+
+
+class SignalMediator:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def mediate(self, facts: SignalFacts) -> Mediation:
+        match facts.aim:
+            case One(target=target):
+                yield from self._one(facts, self._judge(facts, target))
+            case Group(members=members):
+                yield from self._group(facts, [self._judge(facts, each) for each in members])
+            case Everybody():
+                yield from _deny_unaimed(facts, signal_rules.EVERYBODY)
+            case Unresolved():
+                yield from _deny_unaimed(facts, signal_rules.UNRESOLVED)
+            case WhoeverOwns():
+                attempt, decision = _unaimed(facts), signal_rules.OWNER_JUDGED
+                if (yield _event(attempt, decision)):
+                    yield Continue()
+                else:
+                    yield Fail(errno.EPERM)
+            case NoOwner():
+                error: int = yield SetOwner(None, Unrecorded.REACHES_NOBODY)
+                if error:
+                    yield Fail(error, Unrecorded.NOTHING_HAPPENS)
+                else:
+                    yield Succeed(Unrecorded.REACHES_NOBODY)
+            case Nobody():
+                yield Continue(Unrecorded.REACHES_NOBODY)
+            case WouldFail(errno=error):
+                yield Fail(error, Unrecorded.NOTHING_HAPPENS)
+
+    def _judge(self, facts: SignalFacts, target: SignalTarget) -> _Judged:
+        sender = facts.sender
+        attempt = Attempt(
+            facts.syscall,
+            facts.signal,
+            sender.pid,
+            sender.comm,
+            target.pid,
+            target.comm,
+            target.types,
+        )
+        if facts.how is How.NUMBER and target.pid in facts.stub_may_signal:
+            decision = signal_rules.OF_A_STUB
+        else:
+            traces = facts.how is How.TRACE
+            decision = signal_rules.decide(self._engine, attempt, traces=traces)
+        return _Judged(target, attempt, decision)
+
+    # One target
+
+    def _one(self, facts: SignalFacts, judged: _Judged) -> Mediation:
+        match judged.decision.action:
+            case Action.ALLOW | Action.AUDIT:
+                if facts.how in _IN_REGISTERS:
+                    yield from self._continue(facts, judged)
+                else:
+                    yield from self._carry_out(facts, judged)
+            case Action.REDIRECT if facts.how in _SENDS:
+                yield from self._carry_out(facts, judged)
+            case Action.DENY | Action.REDIRECT:
+                denied = judged._replace(decision=_denied(judged.decision))
+                yield from self._deny(facts, denied)
+            case Action.ABSORB:
+                if (yield from self._record(facts, judged)):
+                    yield Succeed(_unlogged(judged))
+                else:
+                    yield Fail(errno.EPERM)
+            case Action.APPROVE:
+                yield from self._ask_for_one(facts, judged)
+
+    def _ask_for_one(self, facts: SignalFacts, judged: _Judged) -> Mediation:
+        answer: Answer = yield Ask(_question(facts, [judged]))
+        if not answer.granted:
+            yield from self._deny(facts, judged)
+        elif facts.how in _SENDS:  # the supervisor sends it: its number may be another's by now
+            yield from self._carry_out(facts, judged, approved=True)
+        elif (yield LookAgain(judged.target)):
+            yield from self._continue(facts, judged, approved=True)
+        else:
+            yield Fail(errno.ESRCH, Unrecorded.NOTHING_HAPPENS)
+
+    def _continue(
+        self, facts: SignalFacts, judged: _Judged, *, approved: bool = False
+    ) -> Mediation:
+        if (yield from self._record(facts, judged, approved=approved)):
+            yield Continue(_unlogged(judged))
+        else:
+            yield Fail(errno.EPERM)
+
+    def _deny(self, facts: SignalFacts, judged: _Judged) -> Mediation:
+        if (yield from self._record(facts, judged)):
+            yield from _tell([judged.decision])
+        yield Fail(errno.EPERM, _unlogged(judged))
+
+    def _carry_out(
+        self, facts: SignalFacts, judged: _Judged, *, approved: bool = False
+    ) -> Mediation:
+        """In the caller's place; the caller gets the real result."""
+        if not (yield from self._record(facts, judged, approved=approved)):
+            yield Fail(errno.EPERM)
+            return
+        if facts.how is How.OWNER_IN_MEMORY:
+            error: int = yield SetOwner(judged.target, _unlogged(judged))
+        else:
+            error = yield Send(judged.target, _number(judged), _unlogged(judged))
+        if error:
+            yield Fail(error, _unlogged(judged))
+        else:
+            yield Succeed(_unlogged(judged))
+
+    def _record(self, facts: SignalFacts, judged: _Judged, *, approved: bool = False) -> Judgement:
+        """Returns whether the call may go on."""
+        attempt, decision = judged.attempt, judged.decision
+        if not decision.log:
+            return True
+        event = _event(attempt, decision, approved=approved)
+        if signal_rules.is_coalesced(attempt, decision):
+            key = (facts.sender, attempt.signal, decision.rule)
+            return bool((yield RecordRepeated(event.event, event.payload, key, _COUNTED_FOR_S)))
+        return bool((yield event))
+
+    # A group
+
+    def _group(self, facts: SignalFacts, judged: list[_Judged]) -> Mediation:
+        asking = [each for each in judged if each.decision.action is Action.APPROVE]
+        if asking:
+            answer: Answer = yield Ask(_question(facts, asking))
+            yield from self._deliver(facts, judged, granted=answer.granted)
+        elif facts.how in (How.NUMBER, How.ITSELF) and all(_goes_on(each) for each in judged):
+            if (yield from self._record_members(facts, judged)):
+                yield Continue(_unlogged(*judged))
+            else:
+                yield Fail(errno.EPERM)
+        else:
+            yield from self._deliver(facts, judged, granted=False)
+
+    def _deliver(self, facts: SignalFacts, judged: list[_Judged], *, granted: bool) -> Mediation:
+        """To those who may be reached. The sender itself comes last: it may not survive."""
+        sets_owner = facts.how in _SETS_OWNER
+        if sets_owner and not all(_goes_on(each, granted=granted) for each in judged):
+            judged = [each._replace(decision=_denied(each.decision)) for each in judged]
+        if not (yield from self._record_members(facts, judged, granted=granted)):
+            yield Fail(errno.EPERM)
+            return
+        yield from _tell([each.decision for each in judged])
+        if sets_owner:
+            yield from self._set_owning_group(judged, granted=granted)
+            return
+        reached = 0
+        judged.sort(key=lambda each: TargetType.SELF in each.attempt.target_types)
+        for each in judged:
+            action = each.decision.action
+            if action is Action.ABSORB:
+                reached += 1
+            elif action is not Action.DENY and (granted or action is not Action.APPROVE):
+                error: int = yield Send(each.target, _number(each), _unlogged(each))
+                reached += not error
+        if reached:
+            yield Succeed(_unlogged(*judged))
+        else:
+            yield Fail(errno.EPERM, _unlogged(*judged))
+
+    def _set_owning_group(self, judged: list[_Judged], *, granted: bool) -> Mediation:
+        error: int = errno.EPERM
+        if all(_goes_on(each, granted=granted) for each in judged):
+            error = yield SetOwner(judged[0].target, _unlogged(*judged))
+        if error:
+            yield Fail(error, _unlogged(*judged))
+        else:
+            yield Succeed(_unlogged(*judged))
+
+    def _record_members(
+        self, facts: SignalFacts, judged: list[_Judged], *, granted: bool = False
+    ) -> Judgement:
+        """Returns whether all that is to be in the log is."""
+        for each in judged:
+            if each.decision.log:
+                event = _event(each.attempt, each.decision, approved=granted)
+                event.payload["correlation"] = facts.correlation
+                if not (yield event):
+                    return False
+        return True
+
+
+def _deny_unaimed(facts: SignalFacts, decision: Decision) -> Mediation:
+    if (yield _event(_unaimed(facts), decision)):
+        yield from _tell([decision])
+    yield Fail(errno.EPERM)
+
+
+def _unaimed(facts: SignalFacts) -> Attempt:
+    sender = facts.sender
+    return Attempt(facts.syscall, facts.signal, sender.pid, sender.comm, None, "", frozenset())
+
+
+def _event(attempt: Attempt, decision: Decision, *, approved: bool = False) -> Record:
+    kind = signal_rules.event_type(decision, approved=approved)
+    return Record(kind, signal_rules.event_payload(attempt, decision))
+
+
+def _tell(decisions: list[Decision]) -> Mediation:
+    denied = (each.message for each in decisions if each.action is Action.DENY and each.message)
+    for message in dict.fromkeys(denied):
+        yield Tell(message)
+
+
+def _question(facts: SignalFacts, asking: list[_Judged]) -> Question:
+    first = asking[0]
+    others = f" and {len(asking) - 1} more" if len(asking) > 1 else ""
+    name = signal_name(facts.signal)
+    return Question(
+        kind="signal",
+        pid=facts.sender.pid,
+        process=facts.sender.comm,
+        depth=facts.sender.depth,
+        what=f"{name} to {first.attempt.target_pid} ({first.attempt.target_comm}){others}",
+        rule=first.decision.rule,
+        message=first.decision.message,
+        key=("signal", name, first.decision.rule, first.attempt.target_comm),
+    )
+
+
+def _unlogged(*judged: _Judged) -> Unrecorded | None:
+    """Where no rule of all of them wanted an event."""
+    if any(each.decision.log for each in judged):
+        return None
+    return Unrecorded.RULE_IS_UNLOGGED
+
+
+def _goes_on(judged: _Judged, *, granted: bool = False) -> bool:
+    action = judged.decision.action
+    return action in (Action.ALLOW, Action.AUDIT) or (granted and action is Action.APPROVE)
+
+
+def _denied(decision: Decision) -> Decision:
+    return decision._replace(action=Action.DENY)
+
+
+def _number(judged: _Judged) -> int:
+    return judged.decision.redirect_signal or judged.attempt.signal

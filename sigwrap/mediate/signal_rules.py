@@ -1,0 +1,157 @@
+"""What is decided about a signal, and how its event reads."""
+
+from __future__ import annotations
+
+from sigwrap.events import Payload
+from sigwrap.mediate.lineage import Types
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.request import (
+    Action,
+    Decision,
+    SignalRequest,
+    TargetType,
+    with_implied,
+)
+from sigwrap.policy.judge.rules import PidRange, ProcessPattern
+from sigwrap.policy.judge.signals import ALL, GROUPS, signal_name
+from sigwrap.tuples import NamedTuple
+
+PROTECTS_SIGWRAP = Decision(
+    action=Action.DENY, rule="builtin:sigwrap", reason="nobody inside signals or traces sigwrap"
+)
+EVERYBODY = Decision(
+    action=Action.DENY, rule="builtin:everybody", reason="kill(-1) is never let through"
+)
+UNRESOLVED = Decision(
+    action=Action.DENY, rule="builtin:unresolved", reason="whom it would reach can't be found out"
+)
+OWNER_JUDGED = Decision(
+    action=Action.ALLOW,
+    rule="builtin:owner",
+    reason="whoever owns the descriptor was judged as if the signal were SIGKILL",
+)
+OF_A_STUB = Decision(
+    action=Action.ALLOW,
+    rule="builtin:stub",
+    reason="a stub passes signals on to its command, and ends as that did",
+)
+OUTSIDE_TRACED = Decision(
+    action=Action.DENY, rule="builtin:ptrace", reason="nobody outside is traced from inside"
+)
+
+_EVENT_TYPES = {
+    Action.ALLOW: "signal_sent",
+    Action.AUDIT: "signal_sent",
+    Action.APPROVE: "signal_approved",
+    Action.REDIRECT: "signal_redirected",
+    Action.ABSORB: "signal_absorbed",
+    Action.DENY: "signal_blocked",
+}
+_LETS_THROUGH = frozenset({Action.ALLOW, Action.AUDIT, Action.APPROVE, Action.REDIRECT})
+
+
+class Attempt(NamedTuple):
+    """One signal to one target: what a mediated call comes down to, once or for each member of
+    a group."""
+
+    syscall: str
+    signal: int
+    sender_pid: int
+    sender_comm: str
+    target_pid: int | None
+    target_comm: str
+    target_types: Types
+
+
+def decide(engine: Engine, attempt: Attempt, *, traces: bool) -> Decision:
+    """Whoever traces can make the other do anything, so it is judged as a SIGKILL to it."""
+    if TargetType.PARENT in attempt.target_types:
+        return PROTECTS_SIGWRAP
+    if traces and TargetType.SESSION not in attempt.target_types:
+        return OUTSIDE_TRACED
+    return engine.decide_signal(
+        SignalRequest(
+            signal=attempt.signal,
+            target_types=attempt.target_types,
+            target_command=attempt.target_comm,
+            target_pid=attempt.target_pid or 0,
+        )
+    )
+
+
+def event_type(decision: Decision, *, approved: bool = False) -> str:
+    if decision.action is Action.APPROVE and not approved:
+        return "signal_blocked"
+    return _EVENT_TYPES[decision.action]
+
+
+def event_payload(attempt: Attempt, decision: Decision) -> Payload:
+    redirected = decision.action is Action.REDIRECT
+    number = decision.redirect_signal if redirected else attempt.signal
+    words = _words(attempt.target_types)
+    return {
+        "signal": number,
+        "signal_name": signal_name(number) if number in ALL else str(number),
+        "source_pid": attempt.sender_pid,
+        "source_cmd": attempt.sender_comm,
+        "target_pid": attempt.target_pid,
+        "target_cmd": attempt.target_comm,
+        "target_type": words[0] if words else "unknown",
+        "target_types": words,
+        "decision": decision.action.value,
+        "rule_name": decision.rule,
+        "fallback": False,
+        "original_signal": attempt.signal,
+        "platform": "linux",
+        "syscall": attempt.syscall,
+    }
+
+
+_known_words: dict[Types, list[str]] = {}
+
+
+def _words(types: Types) -> list[str]:
+    """The most specific first."""
+    words = _known_words.get(types)
+    if words is None:
+        words = _known_words[types] = [each.value for each in TargetType if each in types]
+    return words
+
+
+def is_coalesced(attempt: Attempt, decision: Decision) -> bool:
+    """A process that signals itself over and over (a Go program preempting its threads)."""
+    return decision.action is Action.ALLOW and TargetType.SELF in attempt.target_types
+
+
+def denies_everything_outside(engine: Engine) -> bool:
+    """Whether a wall that lets no signal out could stand under this policy unnoticed."""
+    if any(
+        rule.decision in _LETS_THROUGH
+        and any(isinstance(target, ProcessPattern | PidRange) for target in rule.targets)
+        for rule in engine.policy.signal_rules
+    ):
+        return False
+    outside = [
+        with_implied({kind}) for kind in (TargetType.EXTERNAL, TargetType.USER, TargetType.SYSTEM)
+    ]
+    return not any(
+        engine.decide_signal(SignalRequest(signal=number, target_types=types)).action
+        in _LETS_THROUGH
+        for number in ALL
+        for types in outside
+    )
+
+
+def noise(engine: Engine) -> frozenset[int]:
+    """Signals that the policy lets everybody send anybody, unlogged: the filter can do that.
+
+    It can't tell whom they are for, so only those that sigwrap itself and everybody may get: a rule
+    must not undo what is built in."""
+    return frozenset(
+        number
+        for number in GROUPS["@ignore"]
+        if (rule := next((r for r in engine.policy.signal_rules if number in r.signals), None))
+        and rule.decision is Action.ALLOW
+        and not rule.log
+        and not rule.targets
+    )

@@ -1,0 +1,141 @@
+"""Why a process ended: the cause, and the sentence that says it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from sigwrap.escape import printable, shell_words
+from sigwrap.policy.judge.signals import ALL, signal_name
+
+_LINE_CHARACTERS = 100
+
+DELIVERED = {
+    "signal_sent": "allowed",
+    "signal_redirected": "redirected",
+    "signal_approved": "approved",
+}
+_BY_THE_KERNEL = {
+    "SIGSEGV": "it touched memory that isn't its own",
+    "SIGBUS": "it touched memory that can't be had",
+    "SIGFPE": "an arithmetic fault",
+    "SIGILL": "an instruction that the processor doesn't have",
+    "SIGTRAP": "a breakpoint without a debugger",
+    "SIGSYS": "a system call that a filter forbids",
+    "SIGPIPE": "it wrote to a pipe that nobody reads",
+    "SIGXCPU": "its limit of processor time",
+    "SIGXFSZ": "its limit of file size",
+    "SIGALRM": "an alarm that it had set itself",
+    "SIGVTALRM": "a timer that it had set itself",
+    "SIGPROF": "a timer that it had set itself",
+}
+_KEYS = {"SIGINT": "Ctrl+C", "SIGQUIT": "Ctrl+\\"}
+_NOBODY_INSIDE = "no process of the session sent it"
+
+
+class Cause(Enum):
+    RECORDED = "recorded"  # a process of the session sent it
+    SIGWRAP = "sigwrap"
+    TERMINAL = "terminal"
+    KERNEL = "kernel"
+    OUTSIDE = "outside"  # or the kernel's OOM killer: nobody can tell them apart from here
+    ITSELF = "itself"
+    RUNNING = "running"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sender:
+    pid: int
+    command: str
+    parent_pid: int
+    parent_command: str
+    signal_name: str
+    asked_for: str  # the signal that was asked for, where another was sent
+    decision: str
+    rule: str
+    event_type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Why:
+    pid: int
+    command: str
+    seq: int  # of its process_exited, 0 where there is none
+    status: int | None  # as a shell shows it
+    signal_name: str
+    cause: Cause
+    text: str
+    sender: Sender | None = None
+
+    @property
+    def sentence(self) -> str:
+        return self.text if self.status is None else f"exit {self.status}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    cause: Cause
+    text: str
+    sender: Sender | None = None
+
+
+def shown_command(argv: list[str]) -> str:
+    return shortened(shell_words(argv[:64]))
+
+
+def shortened(text: object) -> str:
+    line = printable(str(text or "?"))
+    return line if len(line) <= _LINE_CHARACTERS else f"{line[:_LINE_CHARACTERS]}…"
+
+
+def sent_by(sender: Sender, *, to_itself: bool) -> str:
+    name = sender.signal_name
+    if sender.asked_for:
+        name += f" in place of {sender.asked_for}"
+    parts = [f'{name} from {sender.pid} "{sender.command}"' + (" itself" if to_itself else "")]
+    if sender.parent_command:
+        parts.append(f'started by {sender.parent_pid} "{sender.parent_command}"')
+    how = "audited" if sender.decision == "audit" else DELIVERED[sender.event_type]
+    parts.append(f"{how} by rule {sender.rule}")
+    return ", ".join(parts)
+
+
+def by_signal(name: str) -> Reason:
+    """Where no sender is recorded: what the signal itself tells."""
+    shown = printable(name)
+    if name in _BY_THE_KERNEL:
+        return Reason(Cause.KERNEL, f"{shown} from the kernel: {_BY_THE_KERNEL[name]}")
+    if name == "SIGKILL":
+        return Reason(
+            Cause.OUTSIDE,
+            f"{shown} from the kernel's OOM killer or a sender outside: {_NOBODY_INSIDE}",
+        )
+    if name in _KEYS or name == "SIGHUP":
+        return Reason(
+            Cause.OUTSIDE,
+            f"{shown} from the terminal{terminal_key(name)} or a sender outside: {_NOBODY_INSIDE}",
+        )
+    return Reason(Cause.UNKNOWN, f"{shown}, by whom is unknown: {_NOBODY_INSIDE}")
+
+
+def by_itself(code: object, death: Why | None) -> Reason:
+    """`death`: of the child whose death by a signal was seen last."""
+    if death is not None and code == death.status:
+        text = f'it ended by itself, as its child {death.pid} "{death.command}" had: {death.text}'
+        return Reason(Cause.ITSELF, text, death.sender)
+    if code is None:
+        return Reason(Cause.UNKNOWN, "how it ended could not be seen")
+    return Reason(Cause.ITSELF, "it ended by itself")
+
+
+def unended(pid: int, command: str, cause: Cause, text: str) -> Why:
+    return Why(pid=pid, command=command, seq=0, status=None, signal_name="", cause=cause, text=text)
+
+
+def terminal_key(name: str) -> str:
+    return f" ({_KEYS[name]})" if name in _KEYS else ""
+
+
+def name_of_signal(value: object) -> str:
+    return signal_name(value) if isinstance(value, int) and value in ALL else str(value)

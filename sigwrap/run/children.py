@@ -1,0 +1,79 @@
+"""What wait(2) reports to the supervisor, the subreaper of its tree: stops of tracing, stops of job
+control, and ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from sigwrap.linux.ptrace import WALL
+from sigwrap.linux.sigfd import SignalFd
+from sigwrap.run.ending import Ending
+from sigwrap.run.job_control import JobControl
+from sigwrap.run.loop import Loop
+from sigwrap.run.mediation import Mediation
+
+_ENDS_AND_STOPS = os.WNOHANG | os.WUNTRACED | os.WCONTINUED | WALL
+_CHILDREN_A_TURN = 64
+_EXEC_STOP_COMES_WITHIN_NS = 300_000
+
+
+class Children:
+    def __init__(
+        self,
+        *,
+        command_pid: int,
+        mediation: Mediation | None,
+        job_control: JobControl,
+        ending: Ending,
+        loop: Loop,
+    ) -> None:
+        self._command_pid = command_pid
+        self._mediation = mediation
+        self._job_control = job_control
+        self._ending = ending
+        self._loop = loop
+        self._signals = SignalFd({signal.SIGCHLD})
+        loop.watch(self._signals.fd, self._on_signal)
+
+    def await_exec_stop(self) -> None:
+        """A moment: mostly it comes sooner than the supervisor would fall asleep and be woken
+        again. Whoever else wants the processor gets it meanwhile."""
+        until_ns = time.perf_counter_ns() + _EXEC_STOP_COMES_WITHIN_NS
+        while time.perf_counter_ns() < until_ns:
+            os.sched_yield()
+            if self._signals.read():
+                self._take()
+                return
+
+    def _on_signal(self, _happened: int) -> None:
+        self._signals.read()
+        self._take()
+
+    def _take(self) -> None:
+        for _ in range(_CHILDREN_A_TURN):
+            try:
+                pid, wait_status = os.waitpid(-1, _ENDS_AND_STOPS)
+            except ChildProcessError:
+                self._ending.no_child_is_left()
+                return
+            if pid == 0:
+                return
+            if os.WIFSTOPPED(wait_status) or os.WIFCONTINUED(wait_status):
+                self._on_stop(pid, wait_status)
+            else:
+                self._on_end(pid, wait_status)
+        # Children that end as fast as they are reaped must not keep the others waiting.
+        self._loop.call_at(time.monotonic(), self._take)
+
+    def _on_stop(self, pid: int, wait_status: int) -> None:
+        if self._mediation is not None and self._mediation.on_stop(pid, wait_status):
+            return
+        if pid == self._command_pid:
+            self._job_control.mirror(wait_status)
+
+    def _on_end(self, pid: int, wait_status: int) -> None:
+        if self._mediation is not None:
+            self._mediation.on_end(pid)
+        self._ending.reaped(pid, wait_status)

@@ -1,0 +1,111 @@
+"""Does what mediate/run_end.py says. Nothing else ends COMMAND or kills the tree."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+
+from sigwrap.linux import process as linux_process
+from sigwrap.mediate.run_end import (
+    CommandEnded,
+    GraceOver,
+    Happening,
+    KillTree,
+    NoProcessLeft,
+    RecordEscalation,
+    RecordLimit,
+    RunEnd,
+    Step,
+    StopAsking,
+    TerminateCommand,
+    TerminateDescendants,
+    Wait,
+)
+from sigwrap.run.asking.approvals import Approvals
+from sigwrap.run.job_control import JobControl
+from sigwrap.run.loop import Loop
+from sigwrap.run.processes import Processes
+from sigwrap.run.recorder import Recorder
+
+_SWEEP_S = 0.5
+
+
+class Ending:
+    def __init__(
+        self,
+        *,
+        command_pid: int,
+        grace_s: float,
+        recorder: Recorder,
+        approvals: Approvals,
+        processes: Processes,
+        loop: Loop,
+        job_control: JobControl,
+        stop_forks: Callable[[], None],
+    ) -> None:
+        self._command_pid = command_pid
+        self._recorder = recorder
+        self._approvals = approvals
+        self._processes = processes
+        self._loop = loop
+        self._job_control = job_control
+        self._stop_forks = stop_forks
+        self.run = RunEnd(grace_s=grace_s)
+
+    def on(self, happening: Happening) -> None:
+        for step in self.run.on(happening):
+            self._take(step)
+
+    def reaped(self, pid: int, wait_status: int) -> None:
+        self._processes.reaped(pid, wait_status)
+        if pid != self._command_pid:
+            return
+        self._job_control.continue_front()
+        if os.WIFSIGNALED(wait_status):
+            self.on(CommandEnded(None, os.WTERMSIG(wait_status)))
+        else:
+            self.on(CommandEnded(os.WEXITSTATUS(wait_status), None))
+
+    def no_child_is_left(self) -> None:
+        """Orphans come to the supervisor, so no process of the tree is left either."""
+        self._loop.turn(0)  # the last ends, which are events already
+        self.on(NoProcessLeft())
+
+    def _take(self, step: Step) -> None:
+        match step:
+            case RecordLimit(reached=reached):
+                payload = {
+                    "limit": reached.limit,
+                    "maximum": reached.maximum,
+                    "effect": "terminated",
+                    "reason": reached.why,
+                }
+                self._recorder.record("limit_exceeded", self._command_pid, payload)
+            case RecordEscalation(why=why):
+                alive = len(linux_process.descendants(os.getpid()))
+                payload = {"reason": why, "processes": alive}
+                self._recorder.record("interrupt_escalated", self._command_pid, payload)
+            case StopAsking(why=why):
+                self._approvals.stop_asking(why)
+            case TerminateCommand():
+                _terminate(self._command_pid)
+            case TerminateDescendants():
+                for pid in linux_process.descendants(os.getpid()):
+                    _terminate(pid)
+            case Wait(seconds=seconds):
+                self._loop.call_at(time.monotonic() + seconds, lambda: self.on(GraceOver()))
+            case KillTree():
+                self._stop_forks()
+                self._kill_tree()
+
+    def _kill_tree(self) -> None:
+        """In pieces, so that the loop goes on meanwhile."""
+        if not linux_process.kill_descendants(os.getpid(), self.reaped, timeout_s=_SWEEP_S):
+            self._loop.call_at(time.monotonic(), self._kill_tree)
+
+
+def _terminate(pid: int) -> None:
+    linux_process.send(pid, signal.SIGTERM)
+    linux_process.send(pid, signal.SIGCONT)  # a stopped process can't end

@@ -1,0 +1,388 @@
+"""The edge of the exec mediator: its facts are gathered here, and its effects carried out."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import time
+from collections.abc import Callable, Sequence
+
+from sigwrap.linux import procfs, ptrace
+from sigwrap.linux.execs.environment import NoHostValue, Variables, variables_for
+from sigwrap.linux.execs.executable import (
+    Asked,
+    ExecRefused,
+    Executable,
+    only_asks,
+    resolve,
+    resolve_replacement,
+)
+from sigwrap.linux.execs.restage import Redirection
+from sigwrap.linux.memory import Unreadable
+from sigwrap.linux.paths import place_of
+from sigwrap.linux.ptrace import Gone, NotTraceable
+from sigwrap.linux.seccomp import Notification
+from sigwrap.mediate.effects import (
+    ContinueUnverified,
+    Held,
+    Hold,
+    Image,
+    Prepare,
+    Prepared,
+    PrepareStubCommand,
+    Replace,
+    Unpreparable,
+    VerifyThenContinue,
+)
+from sigwrap.mediate.exec import (
+    ExecFacts,
+    ExecMediator,
+    OnlyAsks,
+    Unseen,
+    not_dumpable,
+    pointing_nowhere,
+)
+from sigwrap.mediate.facts import WouldFail
+from sigwrap.mediate.limits import Crowd
+from sigwrap.mediate.lineage import Process
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.request import Via
+from sigwrap.run.execs.tracer import Tracee, Tracer
+from sigwrap.run.perform import PAUSED, CallerGone, Performer, Scope
+from sigwrap.run.processes import Processes
+from sigwrap.run.recording.recordings import Expected, Recording, Recordings
+from sigwrap.run.recording.stub_program import stub_line, stub_variables
+from sigwrap.start import onefile
+
+_OUR_SHORTAGE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+_NO_CROWD = Crowd(0, 0)
+_A_STUB_OPENS = 24  # descriptors: what an interpreter reads at its start, and its own few
+
+
+class _ExecHands:
+    """What one exec holds."""
+
+    __slots__ = (
+        "asked",
+        "at_exec_stop",
+        "executable",
+        "expected",
+        "goes_on",
+        "notification",
+        "path",
+        "recording",
+        "replacement",
+        "replacement_argv",
+        "sets_environment",
+        "tracee",
+        "tracer",
+        "variables",
+    )
+
+    def __init__(self, notification: Notification, tracer: Tracer) -> None:
+        self.notification = notification
+        self.tracer = tracer
+        self.asked: Asked | None = None
+        self.executable: Executable | None = None
+        self.tracee: Tracee | None = None
+        self.goes_on = False
+        # Of a replacement
+        self.replacement: Executable | None = None
+        self.path = b""
+        self.replacement_argv: Sequence[bytes] = ()
+        self.sets_environment = False  # all of it, at the exec stop
+        self.variables: Variables = ()
+        self.at_exec_stop: Callable[[int], str] | None = None
+        # Of a stub's command
+        self.expected: Expected | None = None
+        self.recording: Recording | None = None
+
+    def failed(self) -> None:
+        if self.tracee is not None:
+            self.tracer.refused(self.tracee)
+
+    def close(self) -> None:
+        for each in (self.executable, self.replacement):
+            if each is not None:
+                each.close()
+        if self.recording is not None and not self.goes_on:
+            self.recording.drop("the command was refused")
+
+
+class Execs:
+    def __init__(
+        self,
+        *,
+        performer: Performer,
+        engine: Engine,
+        processes: Processes,
+        recordings: Recordings,
+        waits_through_signals: bool,
+    ) -> None:
+        self._performer = performer
+        self._mediator = ExecMediator(engine)
+        self._counts_crowd = engine.policy.limits.count_at_execs
+        self._processes = processes
+        self._recordings = recordings
+        self.tracer = Tracer(
+            performer, processes.loaded, waits_through_signals=waits_through_signals
+        )
+        self._our_root = place_of(b"/")
+        performer.offer(
+            {
+                Hold: self._hold,
+                VerifyThenContinue: self._verify_then_continue,
+                ContinueUnverified: self._continue_unverified,
+                Prepare: self._prepare,
+                PrepareStubCommand: self._prepare_stub_command,
+                Replace: self._replace,
+            }
+        )
+
+    def begin(self, notification: Notification, process: Process, syscall: str) -> None:
+        if self.tracer.take_back(notification):
+            return
+        if only_asks(notification, syscall):
+            self._start(notification, process, OnlyAsks(), _ExecHands(notification, self.tracer))
+        elif self.tracer.is_busy(process):
+            self.tracer.put_off(process, lambda: self.begin(notification, process, syscall))
+        else:
+            started_ns = time.perf_counter_ns()
+            hands = _ExecHands(notification, self.tracer)
+            facts = self._look(hands, process, syscall)
+            self._start(notification, process, facts, hands, started_ns)
+
+    def _start(
+        self,
+        notification: Notification,
+        process: Process,
+        facts: ExecFacts | Unseen | OnlyAsks | WouldFail,
+        hands: _ExecHands,
+        started_ns: int = 0,
+    ) -> None:
+        steps = self._mediator.mediate(facts)
+        scope = Scope(notification.id, notification.tid, process, steps, hands, started_ns)
+        if isinstance(facts, ExecFacts):
+            if not self._performer.still_waits(scope):
+                self._performer.drop(scope)
+                return
+            self._recordings.forget(process)  # a stub that execs is none any more
+        self._performer.begin(scope)
+
+    # Facts
+
+    def _look(
+        self, hands: _ExecHands, process: Process, syscall: str
+    ) -> ExecFacts | Unseen | WouldFail:
+        tid = hands.notification.tid
+        try:
+            asked = hands.asked = Asked(hands.notification, syscall)
+            executable = hands.executable = resolve(tid, process.pid, asked, self._our_root)
+        except Unreadable as unreadable:
+            if isinstance(unreadable.__cause__, PermissionError):
+                return not_dumpable(process, syscall)
+            return pointing_nowhere(process, syscall)
+        except (ExecRefused, OSError) as refusal:
+            error = refusal.errno or errno.EACCES
+            if error in _OUR_SHORTAGE:
+                reason = f"sigwrap: {os.strerror(error)}"
+                return Unseen(process, syscall, reason, errno.EACCES)
+            return WouldFail(error)
+        expected = self._recordings.expected_of(process)
+        if expected is not None and expected.is_of(asked.path, asked.argv, asked.truncated):
+            hands.expected = expected
+        return ExecFacts(
+            process,
+            syscall,
+            os.fsdecode(asked.path),
+            _cwd(tid),
+            asked.truncated,
+            executable.programs,
+            executable.here,
+            executable.readable,
+            self._crowd(process),
+            None if hands.expected is None else hands.expected.rule,
+        )
+
+    def _crowd(self, process: Process) -> Crowd:
+        if not self._counts_crowd:
+            return _NO_CROWD
+        siblings = 0 if process.parent is None else process.parent.known_children
+        return Crowd(siblings, len(self._processes))
+
+    # Effects
+
+    def _hold(self, scope: Scope, effect: Hold) -> object:
+        self._performer.check(scope)
+        if self.tracer.is_busy(scope.process):  # since it was asked for
+            self.tracer.put_off(scope.process, lambda: self._performer.redo(scope, effect))
+            return PAUSED
+        try:
+            scope.hands.tracee = self.tracer.hold(scope)
+        except Gone as gone:
+            raise CallerGone from gone
+        except NotTraceable as refusal:
+            if refusal.errno == errno.EPERM and not _is_traced(scope.tid):
+                return Held.NOT_DUMPABLE
+            return Held.TRACED
+        return Held.YES
+
+    def _verify_then_continue(self, scope: Scope, effect: VerifyThenContinue) -> object:
+        hands: _ExecHands = scope.hands
+        tracee = hands.tracee
+        assert tracee is not None, "held before"
+        if effect.image is Image.ASKED:
+            tracee.judged = hands.executable
+        else:
+            tracee.judged = hands.replacement
+            tracee.variables = hands.variables
+            tracee.at_exec_stop = hands.at_exec_stop
+        self._is_becoming_another(scope.process, tracee.judged)
+        hands.goes_on = True
+        self.tracer.go_on(tracee, lambda: self._performer.let_go_on(scope, effect))
+        return PAUSED
+
+    def _continue_unverified(self, scope: Scope, effect: ContinueUnverified) -> None:
+        process = scope.process
+        self._is_becoming_another(process, scope.hands.executable)
+        self.tracer.note_unheld(process, scope.tid)
+        self._processes.loads_unseen(process)
+        self._performer.let_go_on(scope, effect)
+
+    def _is_becoming_another(self, process: Process, executable: Executable | None) -> None:
+        process.comm_is_current = False
+        if executable is not None:
+            process.argv = executable.programs[0].argv[:1]
+
+    def _prepare(self, scope: Scope, effect: Prepare) -> Prepared | Unpreparable:
+        hands: _ExecHands = scope.hands
+        redirect, pid = effect.redirect, scope.process.pid
+        hands.sets_environment = redirect.via is Via.STUB
+        host = onefile.original_environment(dict(os.environb))
+        try:
+            hands.variables = variables_for(redirect, host, self._session_of(scope))
+        except NoHostValue as missing:
+            return Unpreparable(f"sigwrap has no {missing.name} in its environment")
+        argv = [os.fsencode(word) for word in effect.argv]
+        if not self._find_replacement(scope, redirect.command, argv):
+            return Unpreparable(f"its replacement can't be run: {redirect.command}")
+        assert hands.replacement is not None
+        shown = hands.replacement.programs[0].path
+        if redirect.record:
+            expected = Expected(
+                hands.path, argv, hands.replacement.inodes(), hands.variables, effect.rule
+            )
+            program, line = stub_line(hands.path, argv)
+            if not self._find_replacement(scope, program, line):
+                return Unpreparable(f"sigwrap's own program can't be run: {program}")
+            if not _has_room_for_a_stub(pid):
+                return Unpreparable("too few descriptors are free to record it")
+            hands.variables = stub_variables(procfs.ignored_signals(pid))
+            hands.at_exec_stop = _noting(self._recordings, scope.process, expected)
+        return Prepared(shown, effect.argv, hands.replacement.readable)
+
+    def _prepare_stub_command(
+        self, scope: Scope, _effect: PrepareStubCommand
+    ) -> Prepared | Unpreparable:
+        self._performer.check(scope)
+        hands: _ExecHands = scope.hands
+        expected = hands.expected
+        assert expected is not None, "a stub's command"
+        path = os.fsdecode(expected.path)
+        if not self._find_replacement(scope, path, expected.argv):
+            return Unpreparable(f"its replacement can't be run: {path}")
+        assert hands.replacement is not None
+        if hands.replacement.inodes() != expected.inodes:
+            return Unpreparable(f"its replacement is another file now: {path}")
+        try:
+            hands.recording = self._recordings.begin(scope.id, scope.process)
+        except OSError as failure:
+            why = os.strerror(failure.errno or errno.EIO)
+            return Unpreparable(f"its input and output can't be recorded: {why}")
+        hands.variables = expected.variables
+        hands.at_exec_stop = hands.recording.command_runs
+        argv = tuple(map(os.fsdecode, expected.argv))
+        return Prepared(hands.replacement.programs[0].path, argv, hands.replacement.readable)
+
+    def _find_replacement(self, scope: Scope, command: str, argv: Sequence[bytes]) -> bool:
+        hands: _ExecHands = scope.hands
+        if hands.replacement is not None:
+            hands.replacement.close()
+            hands.replacement = None
+        try:
+            hands.path, hands.replacement = resolve_replacement(
+                scope.tid, scope.process.pid, command, list(argv), self._our_root
+            )
+        except (OSError, ExecRefused, Unreadable):
+            return False
+        hands.replacement_argv = argv
+        return True
+
+    def _replace(self, scope: Scope, effect: Replace) -> object:
+        hands: _ExecHands = scope.hands
+        tracee, asked = hands.tracee, hands.asked
+        assert tracee is not None and asked is not None, "held and prepared before"
+        # Where the environment is set at the exec stop, the call itself has an empty one.
+        environment: list[bytes] | None = [] if hands.sets_environment else None
+        redirection = Redirection(
+            hands.notification,
+            hands.path,
+            hands.replacement_argv,
+            environment,
+            asked.environment_at,
+        )
+        scope.process.comm_is_current = False
+        self.tracer.restart(
+            tracee,
+            redirection,
+            lambda: self._performer.restart(scope, effect, ptrace.ERESTARTNOINTR),
+        )
+        return PAUSED
+
+    def _session_of(self, scope: Scope) -> bytes:
+        asked: Asked | None = scope.hands.asked
+        for entry in (asked.environment(scope.tid) if asked is not None else None) or ():
+            if entry.startswith(b"SIGWRAP_SESSION="):
+                return entry.partition(b"=")[2]
+        return b""
+
+
+def _noting(recordings: Recordings, stub: Process, expected: Expected) -> Callable[[int], str]:
+    def note(_pid: int) -> str:
+        recordings.expect(stub, expected)
+        return ""
+
+    return note
+
+
+def _has_room_for_a_stub(pid: int) -> bool:
+    """Without, its interpreter would end in words of its own."""
+    try:
+        limit, _hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        taken = os.listdir(f"/proc/{pid}/fd")
+    except OSError:
+        return False
+    if limit == resource.RLIM_INFINITY or limit - len(taken) >= _A_STUB_OPENS:
+        return True
+    return limit - sum(_survives_exec(pid, name) for name in taken) >= _A_STUB_OPENS
+
+
+def _survives_exec(pid: int, fd: str) -> bool:
+    try:
+        with open(f"/proc/{pid}/fdinfo/{fd}", encoding="ascii") as info:
+            flags = next(line for line in info if line.startswith("flags:"))
+    except (OSError, StopIteration):
+        return False
+    return not int(flags.split()[1], 8) & os.O_CLOEXEC
+
+
+def _is_traced(tid: int) -> bool:
+    return procfs.numbers(tid, "TracerPid") != [0]
+
+
+def _cwd(tid: int) -> str:
+    try:
+        return os.readlink(f"/proc/{tid}/cwd")
+    except OSError:
+        return ""

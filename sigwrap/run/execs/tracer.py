@@ -1,0 +1,260 @@
+"""Every exec that goes on is held until it has succeeded or failed, so that it can be compared.
+
+The caller is seized while it waits in its notification and asked to stop, then let go on. Either
+the exec succeeds, and the thread stops before the first instruction of the new image, where it is
+compared and released or killed; or the kernel refuses it, and the stop that was asked for comes as
+the thread returns, with the errno untouched. One of the two always comes, so nothing is waited for
+and no exec is lost track of. (PTRACE_SYSCALL would tell of a refusal as well, but needs a stop
+first, which a thread inside a notification can't have.)
+
+One exec of a process at a time. PTRACE_SEIZE takes the mutex that an exec holds while it waits for
+the process's other threads to go, and such a thread, if sigwrap traced it, goes only when sigwrap
+reaps it: seizing a second thread could block the supervisor for good. So the requests of the other
+threads are put off. Behind an exec that could not be held they are not verified either: nothing
+tells when that one is over.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+from collections import deque
+from collections.abc import Callable
+
+from sigwrap.calls import EXECS
+from sigwrap.errors import KernelError
+from sigwrap.linux import procfs, ptrace
+from sigwrap.linux.execs import image
+from sigwrap.linux.execs.environment import Variables, add_to_new_image
+from sigwrap.linux.execs.executable import Executable
+from sigwrap.linux.execs.restage import Redirection
+from sigwrap.linux.memory import Unreadable
+from sigwrap.linux.ptrace import Gone, NotTraceable
+from sigwrap.linux.seccomp import Notification
+from sigwrap.mediate.effects import KernelRefused, LoadedOther, Ran, Restarted, Tampered
+from sigwrap.mediate.lineage import Process
+from sigwrap.run.perform import Performer, Scope
+
+_UNHELD_KEPT = 1000
+
+
+class Tracee:
+    """A thread that the supervisor traces, from its notification until its exec is over."""
+
+    __slots__ = (
+        "at_exec_stop",
+        "is_refused",
+        "judged",
+        "process",
+        "redirection",
+        "scope",
+        "tid",
+        "variables",
+    )
+
+    def __init__(self, scope: Scope) -> None:
+        self.tid = scope.tid
+        self.process = scope.process
+        self.scope = scope
+        self.judged: Executable | None = None
+        self.redirection: Redirection | None = None
+        self.variables: Variables = ()  # for the new image's environment
+        # Gets the pid, and says why the new image must not run, if so.
+        self.at_exec_stop: Callable[[int], str] | None = None
+        self.is_refused = False  # by sigwrap: the log doesn't say that it goes on
+
+
+class Tracer:
+    def __init__(
+        self,
+        performer: Performer,
+        loaded: Callable[[Process], None],
+        *,
+        waits_through_signals: bool,
+    ) -> None:
+        """`loaded` gets a process whose exec has succeeded, before it runs."""
+        self._performer = performer
+        self._loaded = loaded
+        self._waits_through_signals = waits_through_signals
+        self._by_tid: dict[int, Tracee] = {}
+        self._by_pid: dict[int, Tracee] = {}
+        self._put_off: dict[int, deque[Callable[[], None]]] = {}
+        self._unheld: dict[int, tuple[Process, int]] = {}  # pid -> whose thread went on unverified
+
+    def holds(self, tid: int) -> bool:
+        return tid in self._by_tid
+
+    def is_busy(self, process: Process) -> bool:
+        """With the exec of one of its threads."""
+        return process.pid in self._by_pid
+
+    def put_off(self, process: Process, call: Callable[[], None]) -> None:
+        """Until the exec is over that the process is busy with."""
+        self._put_off.setdefault(process.pid, deque()).append(call)
+
+    def take_back(self, notification: Notification) -> bool:
+        """Whether it is the call of a thread that is held: the one that was restarted."""
+        tracee = self._by_tid.get(notification.tid)
+        if tracee is None:
+            return False
+        if tracee.redirection is None:
+            self._forget(tracee)  # another thread of its process took its id
+            return False
+        self._performer.came_back(tracee.scope, notification.id)
+        is_intact = tracee.redirection.is_intact(notification)
+        self._performer.resume(tracee.scope, Restarted() if is_intact else Tampered())
+        return True
+
+    def hold(self, scope: Scope) -> Tracee:
+        """Raises NotTraceable or Gone."""
+        if self._unheld and self._is_behind_unheld(scope):
+            raise NotTraceable("another thread's exec may not be over", errno.EBUSY)
+        ptrace.seize(scope.tid)
+        tracee = Tracee(scope)
+        self._by_tid[scope.tid] = tracee
+        self._by_pid[scope.process.pid] = tracee
+        return tracee
+
+    def note_unheld(self, process: Process, tid: int) -> None:
+        """A thread's exec goes on without being held."""
+        if len(self._unheld) >= _UNHELD_KEPT:
+            alive = {pid: who for pid, who in self._unheld.items() if _is_task(pid, who[1])}
+            self._unheld = alive
+        self._unheld[process.pid] = (process, tid)
+
+    def _is_behind_unheld(self, scope: Scope) -> bool:
+        pid = scope.process.pid
+        process, tid = self._unheld.get(pid, (None, 0))
+        if process is None:
+            return False
+        if process is scope.process and tid != scope.tid and _is_task(pid, tid):
+            return True
+        del self._unheld[pid]
+        return False
+
+    def go_on(self, tracee: Tracee, answer: Callable[[], None]) -> None:
+        # Without WAIT_KILLABLE_RECV the interrupt would break off the notification itself. After
+        # the answer it may come when the exec is already over: the exec stop calls it off.
+        if self._waits_through_signals:
+            _interrupt(tracee)
+            answer()
+        else:
+            answer()
+            _interrupt(tracee)
+
+    def refused(self, tracee: Tracee) -> None:
+        """Its call fails; it is let go as it returns."""
+        tracee.is_refused = True
+        _interrupt(tracee)
+
+    def restart(self, tracee: Tracee, redirection: Redirection, answer: Callable[[], None]) -> None:
+        """The call stops on its way out, is rewritten there, and comes back as a new request."""
+        tracee.redirection = redirection
+        _interrupt(tracee)
+        answer()
+
+    def _forget(self, tracee: Tracee) -> None:
+        if self._by_tid.get(tracee.tid) is tracee:
+            del self._by_tid[tracee.tid]
+        if self._by_pid.get(tracee.process.pid) is tracee:
+            del self._by_pid[tracee.process.pid]
+        self._performer.drop(tracee.scope)
+        pid = tracee.process.pid
+        waiting = self._put_off.get(pid)
+        while waiting and pid not in self._by_pid:
+            waiting.popleft()()
+        if not waiting:
+            self._put_off.pop(pid, None)
+
+    # What wait reports
+
+    def on_stop(self, pid: int, wait_status: int) -> bool:
+        """Whether it is a stop of tracing; job control sees to a child's own stops."""
+        if wait_status >> 16 == ptrace.EVENT_EXEC:
+            self._on_exec(pid)
+            return True
+        tracee = self._by_tid.get(pid)
+        if tracee is None or os.WIFCONTINUED(wait_status):
+            return False
+        try:
+            done = self._on_other_stop(tracee, wait_status)
+        except KernelError:  # it was killed out of its stop
+            done = True
+        if done:
+            self._forget(tracee)
+        return True
+
+    def on_end(self, pid: int) -> None:
+        tracee = self._by_tid.get(pid) or self._by_pid.get(pid)
+        if tracee is not None:
+            self._forget(tracee)
+
+    def _on_exec(self, pid: int) -> None:
+        """By now a thread that didn't lead its process has taken the leader's id; of each process
+        one thread is held, so this is it."""
+        tracee = self._by_pid.get(pid)
+        try:
+            if tracee is None or tracee.judged is None:  # no exec that was let go on
+                os.kill(pid, signal.SIGKILL)
+            else:
+                self._compare(pid, tracee, tracee.judged)
+        except (KernelError, ProcessLookupError):
+            pass  # it was killed meanwhile
+        if tracee is not None:
+            self._forget(tracee)
+
+    def _compare(self, pid: int, tracee: Tracee, judged: Executable) -> None:
+        problem = image.difference(pid, judged) or _set_environment(pid, tracee.variables)
+        if not problem and tracee.at_exec_stop is not None:
+            problem = tracee.at_exec_stop(pid)
+        if not problem:
+            self._loaded(tracee.process)
+            ptrace.detach(pid)
+            self._performer.resume(tracee.scope, Ran())
+            return
+        try:
+            self._performer.resume(tracee.scope, LoadedOther(problem, *image.shown(pid)))
+        finally:
+            os.kill(pid, signal.SIGKILL)
+
+    def _on_other_stop(self, tracee: Tracee, wait_status: int) -> bool:
+        """Whether it was let go."""
+        if tracee.redirection is not None:
+            done = tracee.redirection.on_stop(wait_status)
+            if tracee.redirection.error:
+                self._failed(tracee, tracee.redirection.error)
+            return done
+        # It returned from the exec. A group stop goes on after the detach, as its parent expects.
+        is_event = wait_status >> 16
+        error = 0 if tracee.is_refused else ptrace.error_in(ptrace.registers(tracee.tid), EXECS)
+        if error:
+            self._failed(tracee, error)
+        ptrace.detach(tracee.tid, 0 if is_event else os.WSTOPSIG(wait_status))
+        return True
+
+    def _failed(self, tracee: Tracee, error: int) -> None:
+        process = tracee.process
+        process.comm, process.comm_is_current = procfs.comm(process.pid), True
+        self._performer.resume(tracee.scope, KernelRefused(error))
+
+
+def _interrupt(tracee: Tracee) -> None:
+    try:
+        ptrace.interrupt(tracee.tid)
+    except Gone:
+        pass  # its end will be reported
+
+
+def _is_task(pid: int, tid: int) -> bool:
+    return os.path.exists(f"/proc/{pid}/task/{tid}")
+
+
+def _set_environment(pid: int, variables: Variables) -> str:
+    if not variables:
+        return ""
+    try:
+        add_to_new_image(pid, variables)
+    except (OSError, KernelError, Unreadable) as failure:
+        return f"its environment could not be set: {failure}"
+    return ""

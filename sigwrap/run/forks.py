@@ -1,0 +1,84 @@
+"""The edge of the fork mediator: its facts are gathered here, and its effects carried out."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import NamedTuple
+
+from sigwrap.calls import CLONE_PARENT
+from sigwrap.linux import process as linux_process
+from sigwrap.linux.seccomp import Notification
+from sigwrap.linux.signals.targets import refresh_comm
+from sigwrap.mediate.effects import ContinueFork, CountChildren, Counted, CountTree, Unrecorded
+from sigwrap.mediate.fork import ForkFacts, ForkMediator
+from sigwrap.mediate.lineage import Process
+from sigwrap.policy.judge.rules import Limits
+from sigwrap.run.perform import NO_HANDS, Performer, Scope
+
+_KEPT = 256
+_FORKS_WITHIN_S = 1.0  # from the answer to the fork itself, on a busy machine
+
+
+class _Pending(NamedTuple):
+    """A fork that was let go on. Until its thread is back or gone, the child may still be to
+    come, and counts."""
+
+    parent: Process
+    answered_s: float
+
+
+class Forks:
+    def __init__(self, *, performer: Performer, limits: Limits) -> None:
+        self._performer = performer
+        self._mediator = ForkMediator(limits)
+        self.stop = self._mediator.stop
+        self._pending: dict[int, _Pending] = {}  # by the thread that forks
+        self._looked_through_at = _KEPT
+        performer.offer(
+            {
+                CountChildren: self._count_children,
+                CountTree: self._count_tree,
+                ContinueFork: self._continue_fork,
+            }
+        )
+
+    def begin(self, notification: Notification, process: Process, syscall: str) -> None:
+        self._pending.pop(notification.tid, None)  # it is back
+        refresh_comm(process)
+        facts = ForkFacts(
+            process=process,
+            syscall=syscall,
+            makes_sibling=syscall == "clone" and bool(notification.argument0 & CLONE_PARENT),
+            now_s=time.monotonic(),
+        )
+        steps = self._mediator.mediate(facts)
+        self._performer.begin(Scope(notification.id, notification.tid, process, steps, NO_HANDS, 0))
+
+    def _continue_fork(self, scope: Scope, effect: ContinueFork) -> None:
+        if len(self._pending) >= self._looked_through_at:
+            self._forget_arrived()
+            self._looked_through_at = 2 * len(self._pending) + _KEPT
+        self._pending[scope.tid] = _Pending(effect.parent, time.monotonic())
+        self._performer.let_go_on(scope, effect, Unrecorded.FORK_IS_FREE)
+
+    def _count_children(self, _scope: Scope, effect: CountChildren) -> Counted:
+        started_s = time.monotonic()
+        self._forget_arrived()
+        pending = sum(each.parent is effect.parent for each in self._pending.values())
+        number = len(linux_process.children(effect.parent.pid)) + pending
+        return Counted(number, started_s, time.monotonic())
+
+    def _count_tree(self, _scope: Scope, _effect: CountTree) -> Counted:
+        started_s = time.monotonic()
+        self._forget_arrived()
+        number = linux_process.count_descendants(os.getpid()) + len(self._pending)
+        return Counted(number, started_s, time.monotonic())
+
+    def _forget_arrived(self) -> None:
+        latest_s = time.monotonic() - _FORKS_WITHIN_S
+        self._pending = {
+            tid: fork
+            for tid, fork in self._pending.items()
+            if fork.answered_s > latest_s and os.path.exists(f"/proc/{tid}")
+        }

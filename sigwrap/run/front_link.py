@@ -1,0 +1,111 @@
+"""The supervisor's end of what it and the front process tell each other."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+
+from sigwrap.linux import process as linux_process
+from sigwrap.linux import procfs
+from sigwrap.mediate.run_end import Interrupted, KillDemanded
+from sigwrap.policy.judge.signals import signal_name
+from sigwrap.protocols.front import (
+    Channel,
+    CommandEnded,
+    InterruptBegan,
+    KillTree,
+    Message,
+    NothingMore,
+    SignalForCommand,
+)
+from sigwrap.run.ending import Ending
+from sigwrap.run.loop import Loop
+from sigwrap.run.recorder import Recorder
+
+_LAST_WORDS_S = 0.5
+
+
+class FrontLink:
+    def __init__(
+        self,
+        *,
+        channel: Channel,
+        front_pid: int,
+        command_pid: int,
+        recorder: Recorder,
+        ending: Ending,
+        loop: Loop,
+    ) -> None:
+        self._channel = channel
+        self._command_pid = command_pid
+        self._recorder = recorder
+        self._ending = ending
+        self._loop = loop
+        self._is_heard_out = False
+        self._is_watched = True
+        self._pidfd = os.pidfd_open(front_pid)
+        loop.watch(channel.fd, self._on_message)
+        loop.watch(self._pidfd, self._on_end)
+
+    def hear_out(self) -> None:
+        """An interrupt that reached the front process before COMMAND ended is why COMMAND ended."""
+        self._channel.send(CommandEnded())
+        poll = select.poll()
+        poll.register(self._channel.fd, select.POLLIN)
+        deadline = time.monotonic() + _LAST_WORDS_S
+        while (
+            not (self._is_heard_out or self._channel.is_closed)
+            and (left_s := deadline - time.monotonic()) > 0
+        ):
+            ready = poll.poll(left_s * 1000)
+            if not ready or not ready[0][1] & select.POLLIN:
+                return
+            self._on_message(ready[0][1])
+
+    def _on_message(self, _happened: int) -> None:
+        for message in self._channel.receive():
+            self._obey(message)
+        if self._channel.is_closed and self._is_watched:
+            self._is_watched = False
+            self._loop.unwatch(self._channel.fd)
+
+    def _on_end(self, _happened: int) -> None:
+        self._loop.unwatch(self._pidfd)
+        self._ending.on(KillDemanded("the front process died"))
+
+    def _obey(self, message: Message) -> None:
+        match message:
+            case InterruptBegan():
+                self._interrupted(message)
+            case SignalForCommand(number=number):
+                self._pass_on(number)
+            case KillTree(reason=reason):
+                self._ending.on(KillDemanded(reason))
+            case NothingMore():
+                self._is_heard_out = True
+            case _:
+                raise ValueError(f"not for the supervisor: {message}")
+
+    def _interrupted(self, message: InterruptBegan) -> None:
+        self._ending.on(Interrupted())
+        payload = {
+            "signal": message.number,
+            "signal_name": signal_name(message.number),
+            "origin": "terminal" if message.from_terminal else "process",
+            "sender_pid": message.sender_pid,
+            "sender_cmd": message.sender_cmd,
+        }
+        self._recorder.record("interrupt_received", message.sender_pid, payload)
+
+    def _pass_on(self, number: int) -> None:
+        command = self._command_pid
+        found = procfs.stat(command)
+        if self._ending.run.command_has_ended or found is None or found.has_ended:
+            return
+        payload = {"signal": number, "signal_name": signal_name(number)}
+        self._recorder.record("interrupt_forwarded", command, payload)
+        linux_process.send(command, number)
+        if number == signal.SIGTERM:
+            linux_process.send(command, signal.SIGCONT)  # a stopped job can't end

@@ -1,0 +1,57 @@
+"""Ctrl+Z and fg: a shell waits for the front process, so that one stops and goes on as COMMAND
+does."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+
+from sigwrap.linux import process as linux_process
+from sigwrap.linux import procfs
+
+
+class JobControl:
+    def __init__(
+        self,
+        *,
+        command_pid: int,
+        waited_for_pid: int,
+        bootloader_pid: int,
+        prompt_holds_terminal: Callable[[], bool],
+    ) -> None:
+        self._command_pid = command_pid
+        self._waited_for_pid = waited_for_pid
+        self._bootloader_pid = bootloader_pid
+        self._prompt_holds_terminal = prompt_holds_terminal
+        self._front_is_stopped = False
+
+    def mirror(self, wait_status: int) -> None:
+        """Both from here: a SIGSTOP by the front process itself could come after the supervisor's
+        SIGCONT, and would last."""
+        if os.WIFCONTINUED(wait_status):
+            self.continue_front()
+            return
+        number = os.WSTOPSIG(wait_status)
+        if number == signal.SIGSTOP or self._prompt_holds_terminal():
+            return
+        if self._bootloader_stops_at(number):
+            return
+        found = procfs.stat(self._command_pid)
+        if found is not None and found.state == "T":
+            # Else a shell has continued it by now: a stop that comes late would look like another.
+            self._front_is_stopped = linux_process.send(self._waited_for_pid, signal.SIGSTOP)
+
+    def continue_front(self) -> None:
+        if self._front_is_stopped:
+            self._front_is_stopped = False
+            linux_process.send(self._waited_for_pid, signal.SIGCONT)
+
+    def _bootloader_stops_at(self, number: int) -> bool:
+        """Where the whole group got the signal, which is blocked here, the bootloader stops by
+        itself; a stop by the supervisor on top could come after the shell's SIGCONT."""
+        return (
+            self._bootloader_pid != 0
+            and number in signal.sigpending()
+            and number not in procfs.caught_signals(self._bootloader_pid)
+        )

@@ -1,0 +1,124 @@
+"""From a notification to the mediator of its family."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from sigwrap import calls
+from sigwrap.calls import Family
+from sigwrap.linux.seccomp import Listener, ListenerBroken, Notification
+from sigwrap.linux.signals.call import UnknownUse
+from sigwrap.mediate import effects
+from sigwrap.mediate.lineage import Process
+from sigwrap.mediate.refusal import UnknownCall, refuse_failed, refuse_unknown, refuse_x32
+from sigwrap.mediate.run_end import LimitReached
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.run.asking.approvals import Approvals
+from sigwrap.run.execs.execs import Execs
+from sigwrap.run.forks import Forks
+from sigwrap.run.loop import Loop
+from sigwrap.run.perform import NO_HANDS, Performer, Scope
+from sigwrap.run.processes import Processes
+from sigwrap.run.recorder import Recorder
+from sigwrap.run.recording.recordings import Recordings
+from sigwrap.run.signals import Signals
+
+
+class Mediation:
+    def __init__(
+        self,
+        *,
+        listener: Listener,
+        waits_through_signals: bool,
+        recorder: Recorder,
+        engine: Engine,
+        processes: Processes,
+        approvals: Approvals,
+        loop: Loop,
+        sigwrap_pids: frozenset[int],
+        end_run: Callable[[LimitReached], None],
+    ) -> None:
+        self._processes = processes
+        self._recordings = Recordings(loop=loop, recorder=recorder, listener=listener)
+        self._performer = performer = Performer(
+            listener=listener,
+            recorder=recorder,
+            approvals=approvals,
+            loop=loop,
+            end_run=end_run,
+        )
+        self._execs = Execs(
+            performer=performer,
+            engine=engine,
+            processes=processes,
+            recordings=self._recordings,
+            waits_through_signals=waits_through_signals,
+        )
+        self._signals = Signals(
+            performer=performer,
+            engine=engine,
+            processes=processes,
+            recordings=self._recordings,
+            sigwrap_pids=sigwrap_pids,
+        )
+        self._forks = Forks(performer=performer, limits=engine.policy.limits)
+        self._begin = {
+            Family.EXEC: self._execs.begin,
+            Family.SIGNAL: self._signals.begin,
+            Family.FORK: self._forks.begin,
+        }
+        self.on_stop = self._execs.tracer.on_stop
+        self.on_end = self._execs.tracer.on_end
+        self.holds = self._execs.tracer.holds
+        self.stop_forks = self._forks.stop
+
+    def answer(self, notification: Notification) -> None:
+        caller = self._processes.of_thread(notification.tid)
+        if caller is None:
+            # It ended while it waited. If it still waits, it is not where it should be.
+            self._refuse(notification, _stranger(notification.tid), "not of this session's tree")
+            return
+        if notification.arch == calls.X86_64 and notification.number & calls.X32_BIT:
+            self._run(notification, caller, refuse_x32(notification.number, caller.comm))
+            return
+        call = calls.find(notification.arch, notification.number)
+        if call is None:
+            self._refuse(notification, caller, "no mediator knows this call")
+            return
+        try:
+            self._begin[call.family](notification, caller, call.name)
+        except UnknownUse:
+            self._refuse(notification, caller, f"no mediator knows this use of {call.name}")
+        except ListenerBroken:
+            raise
+        except Exception as bug:  # it denies this request, and the run goes on
+            error = f"{type(bug).__name__}: {bug}"
+            self._run(notification, caller, refuse_failed(error, caller.comm))
+
+    def process_ended(self, process: Process) -> None:
+        self._recordings.forget(process)
+        self._performer.process_ended(process)
+
+    def close(self) -> None:
+        self._recordings.close()
+        self._performer.close()
+
+    def _refuse(self, notification: Notification, caller: Process, reason: str) -> None:
+        unknown = UnknownCall(
+            number=notification.number,
+            arch=notification.arch,
+            arguments=notification[6:],
+            comm=caller.comm,
+            reason=reason,
+        )
+        self._run(notification, caller, refuse_unknown(unknown))
+
+    def _run(self, notification: Notification, caller: Process, steps: effects.Mediation) -> None:
+        now_ns = time.perf_counter_ns()
+        scope = Scope(notification.id, notification.tid, caller, steps, NO_HANDS, now_ns)
+        self._performer.begin(scope)
+
+
+def _stranger(tid: int) -> Process:
+    return Process(pid=tid, start_time=0, parent=None, ppid=0, depth=0, comm="")

@@ -1,0 +1,380 @@
+"""Carries out what mediators yield. Only this file answers a notification.
+
+Nothing takes effect unrecorded: an answer is refused, and with it the call, where no event of its
+request is in the log and the mediator names no exception (mediate/effects.py, Unrecorded). What a
+request holds is let go when its mediator ends, whatever way it ends. A mediator that raises denies
+its own request, with an event, and the run goes on.
+"""
+
+from __future__ import annotations
+
+import errno
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from sigwrap.errors import InternalError
+from sigwrap.events import EVENT_TYPES
+from sigwrap.linux import caller_stderr
+from sigwrap.linux.seccomp import Listener, ListenerBroken
+from sigwrap.mediate.effects import (
+    Ask,
+    Continue,
+    ContinueFork,
+    ContinueUnverified,
+    Effect,
+    EndRun,
+    Fail,
+    Logged,
+    Mediation,
+    Record,
+    RecordRepeated,
+    Send,
+    SetOwner,
+    Succeed,
+    Tell,
+    Unrecorded,
+    VerifyThenContinue,
+)
+from sigwrap.mediate.lineage import Process
+from sigwrap.mediate.questions import Answer
+from sigwrap.mediate.run_end import LimitReached
+from sigwrap.run.asking.approvals import Approvals
+from sigwrap.run.loop import Loop
+from sigwrap.run.recorder import Recorder
+from sigwrap.run.repeats import Repeats
+
+_LOOK_AFTER_CALLERS_S = 1.0
+_TIMED = frozenset(kind.name for kind in EVENT_TYPES.values() if "evaluation_us" in kind.fields)
+
+# What may be done for which reason without an event.
+_NEEDS_NO_EVENT: dict[Unrecorded, frozenset[type]] = {
+    Unrecorded.NOTHING_HAPPENS: frozenset({Fail}),
+    Unrecorded.REACHES_NOBODY: frozenset({Continue, Succeed, SetOwner}),
+    Unrecorded.ONLY_ASKS: frozenset({Continue}),
+    Unrecorded.RULE_IS_UNLOGGED: frozenset({Continue, Fail, Succeed, Send, SetOwner}),
+    Unrecorded.FORK_IS_FREE: frozenset({ContinueFork}),
+}
+
+
+class CallerGone(Exception):
+    """Nobody waits for this request any more."""
+
+
+class Hands(Protocol):
+    """What one request holds, and how its family carries out effects of its own."""
+
+    def failed(self) -> None:
+        """The kernel was told that the call fails."""
+
+    def close(self) -> None:
+        """The mediator has ended."""
+
+
+class Scope:
+    """One request, from its notification to the end of its mediator."""
+
+    __slots__ = (
+        "evaluation_us",
+        "event_failed",
+        "hands",
+        "id",
+        "is_answered",
+        "is_checked",
+        "is_over",
+        "is_recorded",
+        "process",
+        "started_ns",
+        "steps",
+        "tid",
+    )
+
+    def __init__(
+        self,
+        notification_id: int,
+        tid: int,
+        process: Process,
+        steps: Mediation,
+        hands: Any,  # Hands, and what the handlers of its family know of it
+        started_ns: int,
+    ) -> None:
+        self.id = notification_id
+        self.tid = tid
+        self.process = process
+        self.steps = steps
+        self.hands = hands
+        self.started_ns = started_ns
+        self.evaluation_us = -1  # not known before the first effect
+        self.is_checked = False  # that the caller still waits: so what was read of it is its own
+        self.is_recorded = False
+        self.event_failed = False
+        self.is_answered = False
+        self.is_over = False
+
+
+class _Paused:
+    pass
+
+
+PAUSED = _Paused()  # a handler's answer where the reply comes later, by resume or redo
+Handler = Callable[[Scope, Any], Any]
+
+
+class _NoHands:
+    def failed(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+NO_HANDS = _NoHands()  # of a request that holds nothing
+
+
+class Performer:
+    def __init__(
+        self,
+        *,
+        listener: Listener,
+        recorder: Recorder,
+        approvals: Approvals,
+        loop: Loop,
+        end_run: Callable[[LimitReached], None],
+    ) -> None:
+        self._listener = listener
+        self._recorder = recorder
+        self._repeats = Repeats(recorder, loop)
+        self._approvals = approvals
+        self._loop = loop
+        self._end_run = end_run
+        self._asking: dict[Scope, str] = {}  # -> the id of the approval that it waits for
+        self._handlers: dict[type, Handler] = {
+            Record: self._record,
+            RecordRepeated: self._record_repeated,
+            Continue: self._continue,
+            Fail: self._fail,
+            Succeed: self._succeed,
+            Ask: self._ask,
+            Tell: self._tell,
+            EndRun: self._on_end_run,
+        }
+        caller_stderr.allow_writing_to_terminals()
+
+    def offer(self, handlers: dict[type, Handler]) -> None:
+        """How a family carries out the effects that only it has."""
+        self._handlers |= handlers
+
+    def begin(self, scope: Scope) -> None:
+        self._perform(scope, None)
+
+    def resume(self, scope: Scope, reply: object) -> None:
+        """With what a paused mediator waits for."""
+        if not scope.is_over:
+            self._perform(scope, reply)
+
+    def redo(self, scope: Scope, effect: Effect) -> None:
+        """What an effect had to wait for has happened."""
+        if not scope.is_over:
+            self._perform(scope, None, effect)
+
+    def drop(self, scope: Scope) -> None:
+        """Its caller is gone, or its call will come again as a new request."""
+        if not scope.is_over:
+            self._finish(scope)
+
+    def process_ended(self, process: Process) -> None:
+        self._repeats.process_ended(process)
+        for scope in [scope for scope in self._asking if scope.process is process]:
+            self._approvals.withdraw(self._asking[scope])
+
+    def close(self) -> None:
+        self._repeats.close()
+
+    # From one effect to the next
+
+    def _perform(self, scope: Scope, reply: object, effect: Effect | None = None) -> None:
+        steps, handlers = scope.steps, self._handlers
+        try:
+            if effect is None:
+                effect = steps.send(reply)
+            if scope.evaluation_us < 0:
+                scope.evaluation_us = (time.perf_counter_ns() - scope.started_ns) // 1000
+            while True:
+                reply = handlers[type(effect)](scope, effect)
+                if reply is PAUSED:
+                    return
+                effect = steps.send(reply)
+        except StopIteration:
+            if not scope.is_answered:
+                self._report(scope, InternalError("its mediator ended without an answer"))
+        except CallerGone:
+            pass
+        except ListenerBroken:
+            self._finish(scope)
+            raise
+        except Exception as bug:
+            self._report(scope, bug)
+        self._finish(scope)
+
+    def _finish(self, scope: Scope) -> None:
+        if scope.is_over:
+            return
+        scope.is_over = True
+        self._asking.pop(scope, None)
+        scope.steps.close()
+        try:
+            if not scope.is_answered:  # fail closed
+                scope.is_answered = True
+                self._listener.fail(scope.id, errno.EPERM)
+                scope.hands.failed()
+        finally:
+            scope.hands.close()
+
+    def _report(self, scope: Scope, bug: Exception) -> None:
+        payload = {
+            "error": f"{type(bug).__name__}: {bug}",
+            "comm": scope.process.comm,
+            "answered": scope.is_answered,
+        }
+        self._recorder.record("mediation_failed", scope.process.pid, payload)
+
+    # Events
+
+    def still_waits(self, scope: Scope) -> bool:
+        """Where not, what was read of the caller may be of another process."""
+        if not scope.is_checked:
+            scope.is_checked = self._listener.is_waiting(scope.id)
+        return scope.is_checked
+
+    def check(self, scope: Scope) -> None:
+        if not self.still_waits(scope):
+            raise CallerGone
+
+    def _record(self, scope: Scope, effect: Record) -> Logged:
+        self.check(scope)
+        self._stamp(scope, effect)
+        is_written = self._recorder.record(effect.event, scope.process.pid, effect.payload)
+        return self._note(scope, Logged.WRITTEN if is_written else Logged.FAILED)
+
+    def _record_repeated(self, scope: Scope, effect: RecordRepeated) -> Logged:
+        self.check(scope)
+        self._stamp(scope, effect)
+        logged = self._repeats.record(
+            effect.event, scope.process.pid, effect.payload, effect.key, effect.within_s
+        )
+        return self._note(scope, logged)
+
+    def _stamp(self, scope: Scope, effect: Record | RecordRepeated) -> None:
+        if effect.event in _TIMED:
+            effect.payload["evaluation_us"] = scope.evaluation_us
+
+    def _note(self, scope: Scope, logged: Logged) -> Logged:
+        if logged:
+            scope.is_recorded = True
+        else:
+            scope.event_failed = True
+        return logged
+
+    def demand_event(self, scope: Scope, effect: Effect, unrecorded: Unrecorded | None) -> None:
+        """Raises InternalError where `effect` must not take place for want of an event."""
+        if scope.event_failed and type(effect) is not Fail:
+            raise InternalError(f"{type(effect).__name__} after an event that can't be written")
+        if scope.is_recorded or (scope.event_failed and type(effect) is Fail):
+            return
+        if unrecorded is None or type(effect) not in _NEEDS_NO_EVENT[unrecorded]:
+            raise InternalError(f"{type(effect).__name__} without an event")
+
+    # Answers
+
+    def _continue(self, scope: Scope, effect: Continue) -> None:
+        self.demand_event(scope, effect, effect.unrecorded)
+        self._mark_answered(scope)
+        self._listener.resume(scope.id)
+
+    def _fail(self, scope: Scope, effect: Fail) -> None:
+        self.demand_event(scope, effect, effect.unrecorded)
+        self._mark_answered(scope)
+        self._listener.fail(scope.id, effect.errno)
+        scope.hands.failed()
+
+    def _succeed(self, scope: Scope, effect: Succeed) -> None:
+        self.demand_event(scope, effect, effect.unrecorded)
+        self._mark_answered(scope)
+        self._listener.succeed(scope.id, 0)
+
+    def let_go_on(
+        self,
+        scope: Scope,
+        effect: VerifyThenContinue | ContinueUnverified | ContinueFork,
+        unrecorded: Unrecorded | None = None,
+    ) -> None:
+        """For the handlers of a family, which do more than answering."""
+        self.demand_event(scope, effect, unrecorded)
+        self._mark_answered(scope)
+        self._listener.resume(scope.id)
+
+    def restart(self, scope: Scope, effect: Effect, restarting_errno: int) -> None:
+        """The kernel makes the call again; it comes back as a new notification."""
+        self.demand_event(scope, effect, None)
+        self._mark_answered(scope)
+        self._listener.fail(scope.id, restarting_errno)
+
+    def came_back(self, scope: Scope, notification_id: int) -> None:
+        scope.id = notification_id
+        scope.is_answered = False
+
+    def _mark_answered(self, scope: Scope) -> None:
+        if scope.is_answered:
+            raise InternalError("a request is answered once")
+        scope.is_answered = True
+
+    # People
+
+    def _tell(self, scope: Scope, effect: Tell) -> None:
+        self.check(scope)
+        caller_stderr.tell(scope.process.pid, effect.text)
+
+    def _ask(self, scope: Scope, effect: Ask) -> object:
+        self.check(scope)
+        at_once: list[Answer] = []
+
+        def answered(answer: Answer) -> None:
+            if scope in self._asking:
+                self._answered(scope, answer)
+            else:
+                at_once.append(answer)
+
+        approval_id = self._approvals.ask(effect.question, answered)
+        if at_once:
+            if at_once[0].reason == "withdrawn":
+                raise CallerGone
+            return at_once[0]
+        if not self._asking:
+            self._look_after_callers_later()
+        self._asking[scope] = approval_id
+        if effect.notice:
+            text = f"{effect.notice}; sigwrap approve {approval_id}"
+            caller_stderr.tell(scope.process.pid, text)
+        return PAUSED
+
+    def _answered(self, scope: Scope, answer: Answer) -> None:
+        del self._asking[scope]
+        if answer.reason == "withdrawn":
+            self._finish(scope)
+            return
+        scope.is_checked = False  # the caller may have ended while it waited
+        self.resume(scope, answer)
+
+    def _look_after_callers_later(self) -> None:
+        self._loop.call_at(time.monotonic() + _LOOK_AFTER_CALLERS_S, self._look_after_callers)
+
+    def _look_after_callers(self) -> None:
+        """A thread that dies while it waits is not told of by the end of its process."""
+        for scope, approval_id in tuple(self._asking.items()):
+            if not self._listener.is_waiting(scope.id):
+                self._approvals.withdraw(approval_id)
+        if self._asking:
+            self._look_after_callers_later()
+
+    def _on_end_run(self, scope: Scope, effect: EndRun) -> None:
+        self._end_run(effect.reason)

@@ -1,0 +1,63 @@
+"""An event that would repeat itself a thousand times a second: the first is recorded, and one more
+with the count of those that followed."""
+
+from __future__ import annotations
+
+import time
+
+from sigwrap.events import Payload
+from sigwrap.mediate.effects import Logged
+from sigwrap.mediate.lineage import Process
+from sigwrap.run.loop import Loop
+from sigwrap.run.recorder import Recorder
+
+Key = tuple[object, ...]
+
+
+class _Repeated:
+    __slots__ = ("event", "further", "payload", "pid")
+
+    def __init__(self, event: str, pid: int, payload: Payload) -> None:
+        self.event = event
+        self.pid = pid
+        self.payload = payload
+        self.further = 0
+
+
+class Repeats:
+    def __init__(self, recorder: Recorder, loop: Loop) -> None:
+        self._recorder = recorder
+        self._loop = loop
+        self._running: dict[Key, _Repeated] = {}
+
+    def record(self, event: str, pid: int, payload: Payload, key: Key, within_s: float) -> Logged:
+        running = self._running.get(key)
+        if running is not None:
+            running.further += 1
+            return Logged.COUNTED
+        if not self._recorder.record(event, pid, payload):
+            return Logged.FAILED
+        first = self._running[key] = _Repeated(event, pid, payload)
+
+        def over() -> None:
+            if self._running.get(key) is first:  # or its process has ended meanwhile
+                self._sum_up(key)
+
+        self._loop.call_at(time.monotonic() + within_s, over)
+        return Logged.WRITTEN
+
+    def process_ended(self, process: Process) -> None:
+        for key in [key for key in self._running if process in key]:
+            self._sum_up(key)
+
+    def close(self) -> None:
+        for key in tuple(self._running):
+            self._sum_up(key)
+
+    def _sum_up(self, key: Key) -> None:
+        repeated = self._running.pop(key)
+        if repeated.further:
+            payload = {**repeated.payload, "count": repeated.further}
+            if "evaluation_us" in payload:
+                payload["evaluation_us"] = 0
+            self._recorder.record(repeated.event, repeated.pid, payload)

@@ -1,0 +1,112 @@
+"""A plain line and typer read the same table, and make the same settings of the same words."""
+
+from __future__ import annotations
+
+import pytest
+
+from sigwrap.cli import run_command
+from sigwrap.cli.app import run_app
+from sigwrap.cli.run_options import RUN_OPTIONS, ValueOption, read_plain_line
+from sigwrap.errors import UsageError
+from sigwrap.run.settings import Approvals, Nested, Report, RunSettings
+
+LINES = [
+    "-- true",
+    "run -- true",
+    "-p ci -- npm start",
+    "--policy=my.yaml --root / --name demo --store /tmp/store -- npm start",
+    "--grace 2.5 --approval-timeout 3 -- true",
+    "--approvals deny --nested join -- true",
+    "--report -- true",
+    "--no-report --best-effort --durable -- sh -c true -- --grace 3",
+]
+NOT_PLAIN = ["", "true", "--grace", "report --json", "--grace x -- true", "--grace -1 -- true"]
+NOT_PLAIN += ["--grace inf -- true", "--nope -- true", "--approvals maybe -- true", "-pci -- true"]
+NOT_PLAIN += ["--report=yes -- true", "--"]
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[RunSettings]:
+    """What typer would have started."""
+    settings: list[RunSettings] = []
+
+    def start(given: RunSettings) -> int:
+        settings.append(given)
+        return 0
+
+    monkeypatch.setattr(run_command, "start", start)
+    return settings
+
+
+def test_every_setting_but_the_command_has_its_option() -> None:
+    assert [each.field for each in RUN_OPTIONS if each.field not in RunSettings._fields] == []
+    assert {each.field for each in RUN_OPTIONS} == set(RunSettings._fields) - {"command"}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_both_readers_agree(line: str, started: list[RunSettings]) -> None:
+    plain = read_plain_line(line.split())
+    assert plain is not None
+    assert run_app(line.split()) == 0
+    assert started == [plain]
+
+
+def test_each_option_sets_what_it_says() -> None:
+    read = read_plain_line([*LINES[3].split()[:-3], *LINES[4].split()[:-2], *LINES[5].split()])
+    assert read == RunSettings(
+        command=("true",),
+        policy="my.yaml",
+        root="/",
+        name="demo",
+        store="/tmp/store",
+        grace_s=2.5,
+        approval_timeout_s=3.0,
+        approvals=Approvals.DENY,
+        nested=Nested.JOIN,
+    )
+    read = read_plain_line(LINES[7].split())
+    assert read == RunSettings(
+        command=("sh", "-c", "true", "--", "--grace", "3"),
+        report=Report.NEVER,
+        best_effort=True,
+        durable=True,
+    )
+
+
+@pytest.mark.parametrize("line", NOT_PLAIN)
+def test_what_is_not_plain_is_left_to_typer(line: str) -> None:
+    assert read_plain_line(line.split()) is None
+
+
+def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
+    with pytest.raises(UsageError, match="--grace needs a value before --"):
+        read_plain_line(["--grace", "--", "true"])
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("--grace x -- true", "'x' is not a valid float"),
+        ("--grace -1 -- true", "-1.0 is not in the range x>=0"),
+        ("--grace inf -- true", "--grace inf: not a number of seconds"),
+        ("--approval-timeout nan -- true", "--approval-timeout nan: not a number of seconds"),
+        ("--approvals maybe -- true", "'maybe' is not one of 'auto', 'tty', 'control', 'deny'"),
+        ("--nope -- true", "No such option: --nope"),
+        ("--policy ci --", "no command given (sigwrap -- npm start)"),
+    ],
+)
+def test_typer_says_what_is_wrong(
+    line: str, complaint: str, started: list[RunSettings], capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run_app(line.split()) == 125
+    assert complaint in capfd.readouterr().err
+    assert started == []
+
+
+def test_the_help_has_every_option(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run_app(["run", "--help"]) == 0
+    shown = " ".join(capfd.readouterr().out.split())
+    for option in RUN_OPTIONS:
+        names = option.names if isinstance(option, ValueOption) else tuple(option.choices)
+        assert all(name in shown for name in names)
+        assert option.help in shown

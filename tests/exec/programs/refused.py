@@ -1,0 +1,179 @@
+import ctypes
+import errno
+import mmap
+import os
+import resource
+import signal
+import sys
+
+libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall.argtypes = [ctypes.c_long] + [ctypes.c_void_p] * 5
+EMPTY_PATH, NOFOLLOW, CHECK = 0x1000, 0x100, 0x10000
+static, top = sys.argv[1], os.getcwd()
+MIB = 1 << 20
+
+
+def strings(words):
+    return (ctypes.c_char_p * (len(words) + 1))(*words, None)
+
+
+def execve(path, argv=(b"x", b"ran"), env=()):
+    given = [
+        each if each is None or isinstance(each, int) else ctypes.addressof(keep(each))
+        for each in (path, argv, env)
+    ]
+    libc.syscall(59, *given, None, None)
+    return ctypes.get_errno()
+
+
+def execveat(fd, path, flags, argv=(b"x", b"ran")):
+    result = libc.syscall(
+        322,
+        fd,
+        ctypes.addressof(keep(path)),
+        ctypes.addressof(keep(argv)),
+        ctypes.addressof(keep(())),
+        flags,
+    )
+    return ctypes.get_errno() if result else 0
+
+
+kept = []
+
+
+def keep(value):
+    kept.append(ctypes.create_string_buffer(value) if isinstance(value, bytes) else strings(value))
+    return kept[-1]
+
+
+def put(name, data, mode=0o755):
+    with open(name, "wb") as file:
+        file.write(data)
+    os.chmod(name, mode)
+    return os.fsencode(os.path.join(top, name))
+
+
+def limited(kind, size, *more):
+    resource.setrlimit(kind, (size, size))
+    return execve(*more)
+
+
+def in_use(path):
+    fd = os.open(path, os.O_RDWR)
+    try:
+        return execve(path)
+    finally:
+        os.close(fd)
+
+
+def on_a_noexec_mount():
+    if libc.unshare(0x20000) or libc.mount(b"none", b"/", None, 1 << 18 | 1 << 14, None):
+        return "not permitted"
+    if libc.mount(b"none", os.fsencode(top + "/empty"), b"tmpfs", 8, None):
+        return "not permitted"
+    return execve(put("empty/program", open(static, "rb").read()))
+
+
+def too_many_processes():
+    if os.geteuid():
+        return "not permitted"
+    reading, writing = os.pipe()
+    other = os.fork()
+    if other == 0:
+        os.setuid(65534)
+        os.write(writing, b"x")
+        signal.pause()
+    os.read(reading, 1)
+    resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+    os.setuid(65534)
+    error = execve(b"/bin/true")
+    os.kill(other, signal.SIGKILL)
+    return error
+
+
+code = open(static, "rb").read()
+true = open("/bin/true", "rb").read()
+os.mkdir("empty")
+os.symlink("loop", "loop")
+os.symlink(static, "link")
+program = os.fsencode(static)
+put("script0", b"#!/bin/true\n")
+for number in range(1, 8):
+    put(f"script{number}", b"#!%b/script%d\n" % (os.fsencode(top), number - 1))
+put("pages", bytes(2 * mmap.PAGESIZE))
+pages = os.open("pages", os.O_RDWR)
+page = mmap.mmap(pages, 2 * mmap.PAGESIZE)
+os.truncate(pages, mmap.PAGESIZE)  # what lies beyond can't be read by anybody
+page_at = ctypes.addressof(ctypes.c_char.from_buffer(page))
+page[mmap.PAGESIZE - 4 : mmap.PAGESIZE] = b"/bin"
+unterminated = page_at + mmap.PAGESIZE - 4
+folder = os.open(".", os.O_PATH)
+file = os.open(static, os.O_PATH)
+closing_script = os.open("script0", os.O_RDONLY | os.O_CLOEXEC)
+
+CASES = {
+    "text": lambda: execve(put("text", b"no program")),
+    "empty file": lambda: execve(put("nothing", b"")),
+    "cut short": lambda: execve(put("short", true[:40])),
+    "another machine": lambda: execve(put("arm", true[:18] + b"\x28\0" + true[20:])),
+    "missing loader": lambda: execve(put("lost", true.replace(b"/lib64/ld-", b"/lib65/ld-"))),
+    "script without interpreter": lambda: execve(put("blank", b"#!\n")),
+    "missing interpreter": lambda: execve(put("gone", b"#!/nope/sh\n")),
+    "interpreter is a folder": lambda: execve(put("folder", b"#!/usr\n")),
+    "interpreter is text": lambda: execve(put("by-text", b"#!%b\n" % put("text", b"no program"))),
+    "interpreter without x": lambda: execve(put("by-data", b"#!/etc/passwd\n")),
+    "five scripts deep": lambda: execve(b"script4"),
+    "six scripts deep": lambda: execve(b"script5"),
+    "eight scripts deep": lambda: execve(b"script7"),
+    "one argument too long": lambda: execve(program, (b"x", b"y" * (MIB // 8))),
+    "arguments too long": lambda: execve(program, (b"x", *[b"y" * 100_000] * 100)),
+    "environment too long": lambda: execve(program, (b"x",), [b"y=" + b"z" * 100_000] * 100),
+    "too many arguments": lambda: execve(program, (b"",) * 300_000),
+    "small stack": lambda: limited(resource.RLIMIT_STACK, 1 << 16, program, [b"y" * 60_000] * 4),
+    "no memory": lambda: limited(resource.RLIMIT_AS, 4096, program),
+    "no memory for a loader": lambda: limited(resource.RLIMIT_AS, 1 << 17, b"/bin/true"),
+    "no data": lambda: limited(resource.RLIMIT_DATA, 0, program),
+    "too many processes": too_many_processes,
+    "open for writing": lambda: in_use(put("busy", code)),
+    "loop": lambda: execve(b"loop"),
+    "loop on the way": lambda: execve(b"loop/x"),
+    "name too long": lambda: execve(b"y" * 256),
+    "path too long": lambda: execve(b"./" * 2050 + b"x"),
+    "path of the greatest length": lambda: execve(b"./" * 2040 + b"script0"),
+    "below a file": lambda: execve(program + b"/x"),
+    "folder": lambda: execve(b"/usr"),
+    "folder without x": lambda: execve(b"/root/x/y"),
+    "no x": lambda: execve(put("data", code, 0o644)),
+    "x for somebody else": lambda: execve(put("others", code, 0o001)),
+    "noexec": on_a_noexec_mount,
+    "device": lambda: execve(b"/dev/null"),
+    "not there": lambda: execve(b"nope"),
+    "no path": lambda: execve(b""),
+    "bad path": lambda: execve(1),
+    "null path": lambda: execve(None),
+    "path without end": lambda: execve(unterminated),
+    "bad arguments": lambda: execve(program, 1),
+    "bad environment": lambda: execve(program, (b"x", b"ran"), 1),
+    "arguments without end": lambda: execve(program, unterminated - 4),
+    "no arguments": lambda: execve(program, None),
+    "bad folder": lambda: execveat(999, b"x", 0),
+    "folder is a file": lambda: execveat(file, b"x", 0),
+    "empty path": lambda: execveat(file, b"", 0),
+    "empty path of a folder": lambda: execveat(folder, b"", EMPTY_PATH),
+    "closing script": lambda: execveat(closing_script, b"", EMPTY_PATH),
+    "link not followed": lambda: execveat(folder, b"link", NOFOLLOW),
+    "unknown flags": lambda: execveat(folder, b"link", 1 << 25),
+    "check": lambda: execveat(file, b"", EMPTY_PATH | CHECK),
+    "check of what is none": lambda: execveat(folder, b"text", CHECK),
+    "it still works": lambda: execve(program),
+}
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+for name, case in CASES.items():
+    child = os.fork()
+    if child == 0:
+        error = case()
+        error = errno.errorcode.get(error, error)
+        os.write(1, f"{name}: {error}\n".encode())
+        os._exit(7)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    os.write(1, f"{name}: {status}\n".encode())

@@ -1,0 +1,13 @@
+import os
+import socket
+import sys
+
+from sigwrap.stub.command import end_with
+from sigwrap.stub.stand_in import take_signals
+
+signals, _mask = take_signals()
+command = os.fork()
+if command == 0:
+    os.execv("/bin/sleep", ["sleep", "1000"])
+print(command, flush=True)
+os._exit(end_with("tool", socket.socket(fileno=int(sys.argv[1])), command, signals))

@@ -1,0 +1,12 @@
+"""What tests of real processes share.
+
+harness      Sigwrap: the program under test, as one user, with a store of its own
+waiting      everything is awaited by its event: a line, a pidfd, a state
+terminal     a pseudo-terminal, and a parent that keeps a job on it as a shell does
+processes    the processes of a run, as the kernel shows them
+programs     programs that tests run: scripts, and C compiled once
+policies     policy files of one test
+signal_lab   sessions made for signals, and receivers that say what has reached them
+backstop     the kernel's limit on what a test may fork
+skips        a skip that nobody has allowed fails the run
+"""

@@ -1,0 +1,167 @@
+"""The program under test: real processes, a store of its own, nobody left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from sigwrap.events import Event
+from sigwrap.linux import procfs
+from sigwrap.report.verify import Outcome, verify_session
+from sigwrap.store.catalog import list_sessions, open_session
+from tests.support.terminal import Terminal
+from tests.support.waiting import PATIENCE_S, Late
+
+NOBODY = 65534
+EXECS = ("exec_allowed", "exec_audited")
+REFUSED = 125
+
+_BESIDE_PYTHON = Path(sys.executable).with_name("sigwrap")
+UNDER_TEST = os.environ.get("SIGWRAP_UNDER_TEST") or str(_BESIDE_PYTHON)
+IS_BINARY = Path(UNDER_TEST).read_bytes()[:2] != b"#!"
+PYTHON = (os.path.realpath(sys.executable), "-I", "-S")
+"""Every user may run it, and it starts in no time."""
+
+_MARK = "SIGWRAP_TEST_MARK"
+
+
+class Running(subprocess.Popen[bytes]):
+    """Its streams are pipes, unless its test said otherwise."""
+
+    stdin: IO[bytes]
+    stdout: IO[bytes]
+    stderr: IO[bytes]
+
+    def say(self, data: bytes) -> None:
+        self.say(data)
+
+
+@dataclass(slots=True)
+class Sigwrap:
+    """The program under test, as one user, with a store of its own."""
+
+    folder: Path
+    store: Path
+    user: int | None = None
+    policy: str = ""
+    mark: str = field(default_factory=lambda: uuid.uuid4().hex)
+    env: dict[str, str] = field(default_factory=dict)
+    _started: list[Running] = field(default_factory=list)
+    _terminals: list[Terminal] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        kept = ("PATH", "LANG", "LC_ALL", "USER", "TERM")
+        self.env = {name: os.environ[name] for name in kept if name in os.environ}
+        self.env["HOME"] = str(self.folder)
+        self.env["TMPDIR"] = str(self.folder)
+        self.env["SIGWRAP_STORE"] = str(self.store)
+        self.env[_MARK] = self.mark
+
+    def line(self, *words: str | bytes, program: str = UNDER_TEST) -> list[str | bytes]:
+        """Without the switch to the user: for a caller that has switched."""
+        return [program, *(["--policy", self.policy] if self.policy else []), *words]
+
+    def as_user(self) -> list[str]:
+        if self.user is None:
+            return []
+        return ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups", "--"]
+
+    def native(self, *words: str | bytes, **options: Any) -> subprocess.CompletedProcess[bytes]:
+        return self._finish(self._start([*self.as_user(), *words], **options), options)
+
+    def run(self, *words: str | bytes, **options: Any) -> subprocess.CompletedProcess[bytes]:
+        """`words` are sigwrap's own, `--` included."""
+        return self._finish(self._start([*self.as_user(), *self.line(*words)], **options), options)
+
+    def start(self, *words: str | bytes, **options: Any) -> Running:
+        return self._start([*self.as_user(), *self.line(*words)], **options)
+
+    def start_line(self, line: Sequence[str | bytes], **options: Any) -> Running:
+        return self._start(line, **options)
+
+    def on_terminal(self, *words: str | bytes, **options: Any) -> Terminal:
+        return self.terminal_for([*self.as_user(), *self.line(*words)], **options)
+
+    def terminal_for(self, line: Sequence[str | bytes], **options: Any) -> Terminal:
+        terminal = Terminal(line, {**self.env, **options.pop("env", {})}, self.folder, **options)
+        self._terminals.append(terminal)
+        return terminal
+
+    def _start(self, line: Sequence[str | bytes], **options: Any) -> Running:
+        options.pop("input", None)
+        options.pop("within_s", None)
+        options.setdefault("stdin", subprocess.PIPE)
+        options.setdefault("stdout", subprocess.PIPE)
+        options.setdefault("stderr", subprocess.PIPE)
+        options.setdefault("cwd", self.folder)
+        options.setdefault("start_new_session", True)
+        environment = {**self.env, **options.pop("env", {})}
+        process = Running(line, env=environment, **options)
+        self._started.append(process)
+        return process
+
+    def _finish(
+        self, process: Running, options: dict[str, Any]
+    ) -> subprocess.CompletedProcess[bytes]:
+        try:
+            within_s = options.get("within_s", PATIENCE_S)
+            out, err = process.communicate(options.get("input", b""), within_s)
+        except subprocess.TimeoutExpired as late:
+            raise Late(f"{process.args!r} did not end; stderr: {late.stderr!r}") from None
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    # Its log
+
+    def events(self, *types: str) -> list[Event]:
+        found = open_session(str(self.store), "").events()
+        return [event for event in found if not types or event.type in types]
+
+    def has_sessions(self) -> bool:
+        return bool(list_sessions(str(self.store)))
+
+    def sealed_events(self, *types: str) -> list[Event]:
+        """Of a session that ended cleanly, whose chain holds."""
+        self.verify(ended=True)
+        return self.events(*types)
+
+    def verify(self, *, ended: bool) -> None:
+        found = verify_session(open_session(str(self.store), ""), None)
+        assert (found.outcome, found.problem, found.ended) == (Outcome.INTACT, "", ended)
+
+    # Its processes
+
+    def alive(self) -> list[int]:
+        """Every process that was started in this test, by its environment."""
+        return [pid for pid in procfs.all_pids() if self._is_ours(pid)]
+
+    def _is_ours(self, pid: int) -> bool:
+        if pid == os.getpid():
+            return False
+        try:
+            return f"{_MARK}={self.mark}".encode() in Path(f"/proc/{pid}/environ").read_bytes()
+        except OSError:
+            return False
+
+    def clean_up(self) -> None:
+        for terminal in self._terminals:
+            terminal.close()
+        for process in self._started:
+            if process.poll() is None:
+                process.kill()
+        for pid in self.alive():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        for process in self._started:
+            process.wait(PATIENCE_S)
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream is not None:
+                    with contextlib.suppress(OSError):
+                        stream.close()

@@ -1,0 +1,123 @@
+"""A pseudo-terminal, and a parent that keeps a job on it as a shell does."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import signal
+import struct
+import termios
+from collections.abc import Sequence
+from pathlib import Path
+
+from sigwrap.linux import libc
+from tests.support.waiting import PATIENCE_S, Reader
+
+
+class Terminal:
+    """A pseudo-terminal with one job in its foreground, under a parent that does what a shell
+    does: a process group for the job, the terminal for the group, and waiting."""
+
+    def __init__(
+        self,
+        line: Sequence[str | bytes],
+        env: dict[str, str],
+        cwd: Path,
+        *,
+        stdout: int | None = None,
+    ) -> None:
+        self.master, slave = os.openpty()
+        _keep_what_is_on_its_way(slave)
+        reports, reporter = os.pipe()
+        self.keeper = os.fork()
+        if self.keeper == 0:
+            try:
+                _keep(line, env, cwd, slave, reporter, stdout)
+            finally:
+                os._exit(99)
+        os.close(slave)
+        os.close(reporter)
+        self._reports = Reader(reports)
+        self._reports_fd = reports
+        self.output = Reader(self.master)
+        self.pid = int(self._reports.line())
+
+    def press(self, key: str) -> None:
+        os.write(self.master, bytes([ord(key.upper()) - 64]))
+
+    def type(self, text: str) -> None:
+        os.write(self.master, text.encode())
+
+    def resize(self, rows: int, columns: int) -> None:
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def await_stop(self) -> None:
+        self._reports.until(rb"stopped\n")
+
+    def await_status(self, within_s: float = PATIENCE_S) -> int:
+        """As a shell shows it."""
+        return int(self._reports.until(rb"ended \d+\n", within_s).split()[1])
+
+    def foreground(self) -> int:
+        return os.tcgetpgrp(self.master)
+
+    def take_back(self) -> None:
+        """What a shell's `bg` leaves: the job runs, without the terminal."""
+        os.tcsetpgrp(self.master, os.getpgid(self.keeper))
+
+    def close(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.keeper, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.keeper, 0)
+        for fd in (self.master, self._reports_fd):
+            with contextlib.suppress(OSError):
+                os.close(fd)
+
+
+def _keep_what_is_on_its_way(slave: int) -> None:
+    """A key that signals also discards output, a moment after the signal: by then it may be the
+    signal handler's."""
+    settings = termios.tcgetattr(slave)
+    settings[3] |= termios.NOFLSH
+    termios.tcsetattr(slave, termios.TCSANOW, settings)
+
+
+def _keep(
+    line: Sequence[str | bytes],
+    env: dict[str, str],
+    cwd: Path,
+    slave: int,
+    reporter: int,
+    stdout: int | None,
+) -> None:
+    libc.set_parent_death_signal(signal.SIGKILL)  # a test run that was killed leaves nobody
+    os.setsid()
+    fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    job = os.fork()
+    if job == 0:
+        os.setpgid(0, 0)
+        os.tcsetpgrp(slave, os.getpid())
+        for number in (signal.SIGTTOU, signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
+        for fd in (0, 1, 2):
+            os.dup2(stdout if fd == 1 and stdout is not None else slave, fd)
+        os.closerange(3, 256)
+        os.chdir(cwd)
+        os.execvpe(line[0], list(line), env)
+    os.close(slave)  # the master reads its end when the job is gone
+    os.write(reporter, b"%d\n" % job)
+    while True:
+        _, status = os.waitpid(job, os.WUNTRACED | os.WCONTINUED)
+        if os.WIFSTOPPED(status):
+            os.write(reporter, b"stopped\n")
+        elif os.WIFCONTINUED(status):
+            os.write(reporter, b"continued\n")
+        else:
+            code = os.waitstatus_to_exitcode(status)
+            os.write(reporter, b"ended %d\n" % (code if code >= 0 else 128 - code))
+            break
+    # Until the test closes the master: a session leader's end would hang up the terminal.
+    signal.pause()
