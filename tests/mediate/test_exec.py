@@ -1,0 +1,639 @@
+"""Execs as transcripts: what is decided, in which order it is done, and what can go wrong between."""
+
+from __future__ import annotations
+
+import errno
+from typing import Any
+
+import pytest
+
+from sigwrap.mediate.effects import (
+    Ask,
+    Continue,
+    ContinueUnverified,
+    EndRun,
+    Fail,
+    Held,
+    Hold,
+    Image,
+    KernelRefused,
+    LoadedOther,
+    Logged,
+    Prepare,
+    Prepared,
+    PrepareStubCommand,
+    Ran,
+    Replace,
+    Restarted,
+    Tampered,
+    Tell,
+    Unpreparable,
+    Unrecorded,
+    VerifyThenContinue,
+)
+from sigwrap.mediate.exec import (
+    ExecFacts,
+    ExecMediator,
+    OnlyAsks,
+    not_dumpable,
+    pointing_nowhere,
+    replacement_argv,
+)
+from sigwrap.mediate.facts import WouldFail
+from sigwrap.mediate.limits import Crowd
+from sigwrap.mediate.lineage import Process
+from sigwrap.mediate.questions import Answer, Question
+from sigwrap.mediate.run_end import LimitReached
+from sigwrap.policy.judge.request import CommandRedirect, Program, Via
+from tests.mediate.transcript import Transcript, engine, play
+
+RULES = """
+command_rules:
+  - {name: no-bad, commands: [bad], decision: deny}
+  - {name: no-rm, commands: [rm], decision: deny, message: not this one}
+  - {name: look-at, commands: [npm], decision: audit}
+  - {name: untraced, commands: [id], traced: true, decision: deny, message: not while traced}
+  - {name: instead, commands: [was], decision: redirect, message: "good, instead",
+     redirect_to: {command: /opt/good, args: [-q], append_args: true, env: {A: b}}}
+  - {name: ask-push, commands: [git], decision: approve, message: pushes are looked at}
+  - {name: rest, commands: ["*"], decision: allow}
+defaults: {command: deny, signal: deny}
+"""
+
+
+@pytest.fixture
+def bash() -> Process:
+    return Process(pid=40, start_time=1, parent=None, ppid=30, depth=1, comm="bash")
+
+
+def program(name: str, *argv: str) -> Program:
+    return Program(path=f"/usr/bin/{name}", name=name, argv=(name, *argv))
+
+
+def facts(process: Process, *programs: Program, **different: Any) -> ExecFacts:
+    values: dict[str, Any] = {
+        "process": process,
+        "syscall": "execve",
+        "path": programs[0].path,
+        "cwd": "/work",
+        "truncated": False,
+        "programs": programs,
+        "here": programs,
+        "readable": True,
+        "crowd": Crowd(1, 1),
+        "stub_rule": None,
+    }
+    return ExecFacts(**(values | different))
+
+
+class Shell:
+    """What one process asks for, of one mediator."""
+
+    def __init__(self, process: Process, sections: str = RULES) -> None:
+        self.process = process
+        self.mediator = ExecMediator(engine(sections))
+
+    def asks_for(self, *programs: Program | str, **different: Any) -> Transcript:
+        named = [program(each) if isinstance(each, str) else each for each in programs]
+        return play(self.mediator.mediate(facts(self.process, *named, **different)))
+
+    def runs(self, name: str) -> None:
+        transcript = self.asks_for(name).yields(Hold(), reply=Held.YES).records("exec_allowed")
+        transcript.yields(VerifyThenContinue(Image.ASKED), reply=Ran()).ends()
+
+
+@pytest.fixture
+def shell(bash: Process) -> Shell:
+    return Shell(bash)
+
+
+# Going on
+
+
+def test_an_allowed_exec_is_held_recorded_and_verified(shell: Shell) -> None:
+    transcript = shell.asks_for(program("ls", "-l"), path="ls").yields(Hold(), reply=Held.YES)
+    transcript.records("exec_allowed").yields(VerifyThenContinue(Image.ASKED), reply=Ran()).ends()
+    assert transcript.payload == {
+        "path": "ls",
+        "argv": ("ls", "-l"),
+        "cwd": "/work",
+        "comm": "bash",
+        "ppid": 30,
+        "depth": 1,
+        "decision": "allow",
+        "rule_name": "rest",
+        "reason": transcript.payload["reason"],
+        "syscall": "execve",
+        "truncated": False,
+        "traced": False,
+        "verified": True,
+        "programs": [{"path": "/usr/bin/ls", "name": "ls", "argv": ("ls", "-l")}],
+    }
+
+
+def test_what_the_path_says_already_is_not_said_again(shell: Shell) -> None:
+    transcript = shell.asks_for("ls").yields(Hold(), reply=Held.YES).records("exec_allowed")
+    assert "programs" not in transcript.payload
+
+
+def test_a_descriptor_has_the_path_of_its_file(shell: Shell) -> None:
+    shell.asks_for("ls", path="").yields(Hold(), reply=Held.YES).records(
+        "exec_allowed", path="/usr/bin/ls"
+    )
+
+
+def test_a_script_names_its_interpreter_too(shell: Shell) -> None:
+    script = Program("/work/x", "x", ("x", "--token=abcdefgh"))
+    shown = [
+        {"path": "/work/x", "name": "x", "argv": ("x", "--token=***")},
+        {"path": "/usr/bin/sh", "name": "sh", "argv": ("sh",)},
+    ]
+    shell.asks_for(script, "sh").yields(Hold(), reply=Held.YES).records(
+        "exec_allowed", argv=("x", "--token=***"), programs=shown
+    )
+
+
+def test_an_audited_exec_is_marked(shell: Shell) -> None:
+    shell.asks_for("npm").yields(Hold(), reply=Held.YES).records(
+        "exec_audited", rule_name="look-at", decision="audit"
+    ).yields(VerifyThenContinue(Image.ASKED), reply=Ran()).ends()
+
+
+def test_what_cannot_be_recorded_does_not_run(shell: Shell) -> None:
+    shell.asks_for("ls").yields(Hold(), reply=Held.YES).records(
+        "exec_allowed", reply=Logged.FAILED
+    ).yields(Fail(errno.EACCES)).ends()
+
+
+def test_an_exec_that_the_kernel_refused_is_taken_back(shell: Shell) -> None:
+    shell.asks_for("ls").yields(Hold(), reply=Held.YES).records("exec_allowed").yields(
+        VerifyThenContinue(Image.ASKED), reply=KernelRefused(errno.E2BIG)
+    ).records("exec_failed", path="/usr/bin/ls", error="E2BIG", rule_name="rest").ends()
+
+
+def test_an_errno_without_a_name_is_a_number(shell: Shell) -> None:
+    shell.asks_for("ls").yields(Hold(), reply=Held.YES).records("exec_allowed").yields(
+        VerifyThenContinue(Image.ASKED), reply=KernelRefused(4000)
+    ).records("exec_failed", error="4000").ends()
+
+
+def test_another_image_than_the_judged_one_is_an_event_with_its_secrets_masked(
+    shell: Shell,
+) -> None:
+    other = LoadedOther("another file was loaded", "/tmp/evil", ("evil", "--password=hunter22"))
+    transcript = shell.asks_for("ls").yields(Hold(), reply=Held.YES).records("exec_allowed")
+    transcript.yields(VerifyThenContinue(Image.ASKED), reply=other)
+    transcript.records("exec_verification_failed").ends()
+    assert transcript.payload == {
+        "path": "/usr/bin/ls",
+        "reason": "another file was loaded",
+        "loaded_path": "/tmp/evil",
+        "loaded_argv": ("evil", "--password=***"),
+        "rule_name": "rest",
+    }
+
+
+# What can't be verified
+
+
+def test_a_program_that_may_not_be_read_is_marked(shell: Shell) -> None:
+    shell.asks_for("ls", readable=False).yields(Hold(), reply=Held.YES).records(
+        "exec_allowed", verified=False, traced=True
+    ).yields(VerifyThenContinue(Image.ASKED), reply=Ran()).ends()
+
+
+def test_a_rule_on_traced_callers_meets_a_program_that_may_not_be_read(shell: Shell) -> None:
+    shell.asks_for("id", readable=False).records(
+        "exec_denied", rule_name="untraced", traced=True, verified=False
+    ).yields(Tell("sigwrap: id: not while traced"), Fail(errno.EACCES)).ends()
+
+
+@pytest.mark.parametrize(("name", "event"), [("ls", "exec_allowed"), ("npm", "exec_audited")])
+def test_a_traced_caller_goes_on_unverified(shell: Shell, name: str, event: str) -> None:
+    shell.asks_for(name).yields(Hold(), reply=Held.TRACED).records(
+        event, verified=False, traced=True
+    ).yields(ContinueUnverified()).ends()
+
+
+def test_a_traced_caller_meets_the_rule_on_traced_callers(shell: Shell) -> None:
+    shell.asks_for("id").yields(Hold(), reply=Held.TRACED).records(
+        "exec_denied", rule_name="untraced", decision="deny", traced=True, verified=False
+    ).yields(Tell("sigwrap: id: not while traced"), Fail(errno.EACCES)).ends()
+
+
+def test_what_goes_on_unverified_is_recorded_or_fails(shell: Shell) -> None:
+    shell.asks_for("ls").yields(Hold(), reply=Held.TRACED).records(
+        "exec_allowed", reply=Logged.FAILED
+    ).yields(Fail(errno.EACCES)).ends()
+
+
+def test_a_caller_that_turned_undumpable_is_denied(shell: Shell) -> None:
+    shell.asks_for("ls").yields(Hold(), reply=Held.NOT_DUMPABLE).records(
+        "exec_denied", path="", argv=(), rule_name="builtin:unreadable", verified=False
+    ).yields(Fail(errno.EACCES)).ends()
+
+
+# Without a decision
+
+
+def test_the_kernels_own_refusal_needs_no_event(shell: Shell) -> None:
+    steps = shell.mediator.mediate(WouldFail(errno.ENOENT))
+    play(steps).yields(Fail(errno.ENOENT, Unrecorded.NOTHING_HAPPENS)).ends()
+
+
+def test_a_check_runs_nothing_and_needs_no_event(shell: Shell) -> None:
+    play(shell.mediator.mediate(OnlyAsks())).yields(Continue(Unrecorded.ONLY_ASKS)).ends()
+
+
+def test_a_caller_that_may_not_be_looked_into_is_denied(shell: Shell) -> None:
+    transcript = play(shell.mediator.mediate(not_dumpable(shell.process, "execveat")))
+    transcript.records("exec_denied").yields(Fail(errno.EACCES)).ends()
+    assert transcript.payload == {
+        "path": "",
+        "argv": (),
+        "cwd": "",
+        "comm": "bash",
+        "ppid": 30,
+        "depth": 1,
+        "decision": "deny",
+        "rule_name": "builtin:unreadable",
+        "reason": "the caller may not be looked into: it, or its program's file, forbids reading",
+        "syscall": "execveat",
+        "truncated": True,
+        "traced": False,
+        "verified": False,
+    }
+
+
+def test_a_pointer_that_leads_nowhere_gets_efault(shell: Shell) -> None:
+    transcript = play(shell.mediator.mediate(pointing_nowhere(shell.process, "execve")))
+    transcript.records("exec_denied").yields(Fail(errno.EFAULT)).ends()
+    assert transcript.payload["reason"] == "its arguments point to memory that isn't there"
+
+
+# Refusing
+
+
+def test_a_denial_without_a_message_tells_the_caller_nothing(shell: Shell) -> None:
+    shell.asks_for("bad").records(
+        "exec_denied", rule_name="no-bad", decision="deny", verified=False
+    ).yields(Fail(errno.EACCES)).ends()
+
+
+def test_a_denial_fails_also_where_it_cannot_be_recorded(shell: Shell) -> None:
+    shell.asks_for("bad").records("exec_denied", reply=Logged.FAILED).yields(
+        Fail(errno.EACCES)
+    ).ends()
+
+
+def test_a_caller_is_told_once_while_it_looks_along_its_path(shell: Shell, bash: Process) -> None:
+    told = Tell("sigwrap: rm: not this one")
+    shell.asks_for("rm").records("exec_denied").yields(told, Fail(errno.EACCES)).ends()
+    shell.asks_for("rm").records("exec_denied").yields(Fail(errno.EACCES)).ends()
+    shell.process = Process(pid=41, start_time=1, parent=bash, ppid=40, depth=2, comm="bash")
+    shell.asks_for("rm").records("exec_denied").yields(told, Fail(errno.EACCES)).ends()
+
+
+def test_the_strictest_of_all_programs_decides(shell: Shell) -> None:
+    shell.asks_for("env", "bad", here=(program("env"),)).records(
+        "exec_denied", rule_name="no-bad"
+    ).yields(Fail(errno.EACCES)).ends()
+
+
+@pytest.mark.parametrize("later", ["git", "was"])
+def test_what_a_wrapper_will_exec_is_asked_about_or_replaced_when_it_does(
+    shell: Shell, later: str
+) -> None:
+    shell.asks_for("env", later, here=(program("env"),)).yields(Hold(), reply=Held.YES).records(
+        "exec_allowed", rule_name="rest"
+    )
+
+
+# Replacing
+
+PREPARED = Prepared("/opt/good", ("good", "-q", "x", "--token=abcdefgh"), True)
+
+
+def redirected(shell: Shell, prepared: Prepared | Unpreparable = PREPARED) -> Transcript:
+    redirect = CommandRedirect(
+        command="/opt/good", args=("-q",), append_args=True, env=(("A", "b"),), via=Via.EXEC
+    )
+    argv = ("good", "-q", "x", "--token=abcdefgh")
+    asked = program("was", "x", "--token=abcdefgh")
+    return shell.asks_for(asked).yields(Prepare(redirect, argv, "instead"), reply=prepared)
+
+
+def test_a_replacement_takes_the_place_of_the_call(shell: Shell) -> None:
+    transcript = redirected(shell).yields(Hold(), reply=Held.YES).records("exec_redirected")
+    transcript.yields(Tell("sigwrap: was: good, instead"))
+    transcript.yields(Replace(), reply=Restarted())
+    transcript.yields(VerifyThenContinue(Image.REPLACEMENT), reply=Ran()).ends()
+    assert (
+        transcript.payload
+        | {
+            "argv": ("was", "x", "--token=***"),
+            "decision": "redirect",
+            "rule_name": "instead",
+            "verified": True,
+            "replacement": "/opt/good",
+            "replacement_argv": ("good", "-q", "x", "--token=***"),
+            "replacement_env": ["A"],
+            "via": "exec",
+            "record": False,
+        }
+        == transcript.payload
+    )
+
+
+def test_a_replacement_that_may_not_be_read_is_marked(shell: Shell) -> None:
+    unreadable = PREPARED._replace(readable=False)
+    redirected(shell, unreadable).yields(Hold(), reply=Held.YES).records(
+        "exec_redirected", verified=False
+    )
+
+
+def test_a_redirect_that_cannot_be_recorded_fails(shell: Shell) -> None:
+    redirected(shell).yields(Hold(), reply=Held.YES).records(
+        "exec_redirected", reply=Logged.FAILED
+    ).yields(Fail(errno.EACCES)).ends()
+
+
+def test_a_call_that_could_not_be_restarted_has_failed(shell: Shell) -> None:
+    transcript = redirected(shell).yields(Hold(), reply=Held.YES).records("exec_redirected")
+    transcript.next()
+    transcript.yields(Replace(), reply=KernelRefused(errno.EACCES))
+    transcript.records("exec_failed", path="/opt/good", error="EACCES", rule_name="instead").ends()
+
+
+def test_a_call_that_came_back_altered_is_refused(shell: Shell) -> None:
+    transcript = redirected(shell).yields(Hold(), reply=Held.YES).records("exec_redirected")
+    transcript.next()
+    transcript.yields(Replace(), reply=Tampered())
+    transcript.records("exec_failed", path="/opt/good", error="EACCES", rule_name="instead")
+    transcript.yields(Fail(errno.EACCES)).ends()
+
+
+def test_a_replacement_that_the_kernel_refused_is_taken_back(shell: Shell) -> None:
+    transcript = redirected(shell).yields(Hold(), reply=Held.YES).records("exec_redirected")
+    transcript.next()
+    transcript.yields(Replace(), reply=Restarted())
+    transcript.yields(VerifyThenContinue(Image.REPLACEMENT), reply=KernelRefused(errno.ENOEXEC))
+    transcript.records("exec_failed", path="/opt/good", error="ENOEXEC", rule_name="instead").ends()
+
+
+def test_a_replacement_that_cannot_be_run_is_a_denial(shell: Shell) -> None:
+    why = "its replacement can't be run: /opt/good"
+    redirected(shell, Unpreparable(why)).records(
+        "exec_denied", decision="deny", reason=why, rule_name="instead"
+    ).yields(Tell("sigwrap: was: good, instead"), Fail(errno.EACCES)).ends()
+
+
+@pytest.mark.parametrize("held", [Held.TRACED, Held.NOT_DUMPABLE])
+def test_a_caller_that_cannot_be_held_is_not_redirected(shell: Shell, held: Held) -> None:
+    redirected(shell).yields(Hold(), reply=held).records(
+        "exec_denied", reason="the caller is traced, so it can't be redirected"
+    ).yields(Tell("sigwrap: was: good, instead"), Fail(errno.EACCES)).ends()
+
+
+def test_arguments_that_were_not_all_read_are_not_passed_on(shell: Shell) -> None:
+    shell.asks_for("was", truncated=True).records(
+        "exec_denied", reason="too many arguments to be passed on", truncated=True
+    ).yields(Tell("sigwrap: was: good, instead"), Fail(errno.EACCES)).ends()
+
+
+def test_arguments_that_are_not_passed_on_need_not_be_read(bash: Process) -> None:
+    rules = RULES.replace("append_args: true", "append_args: false")
+    redirect = CommandRedirect(
+        command="/opt/good", args=("-q",), append_args=False, env=(("A", "b"),), via=Via.EXEC
+    )
+    Shell(bash, rules).asks_for("was", truncated=True).yields(
+        Prepare(redirect, ("good", "-q"), "instead")
+    )
+
+
+def test_the_arguments_are_those_of_the_program_that_the_rule_names(shell: Shell) -> None:
+    """Of a script whose interpreter is redirected, the interpreter's."""
+    interpreter = program("was", "/work/script", "y")
+    effect = shell.asks_for(program("script", "y"), interpreter).next()
+    assert isinstance(effect, Prepare)
+    assert effect.argv == ("good", "-q", "/work/script", "y")
+
+
+def test_a_replacement_is_called_by_its_name() -> None:
+    plain = CommandRedirect(command="/opt/tools/safe-rm", args=("-i",))
+    assert replacement_argv(plain, ("rm", "-rf", "x")) == ("safe-rm", "-i")
+    appending = plain._replace(append_args=True)
+    assert replacement_argv(appending, ("rm", "-rf", "x")) == ("safe-rm", "-i", "-rf", "x")
+
+
+# As a stub's command
+
+
+def test_a_stubs_command_runs_once_its_streams_are_tied(shell: Shell) -> None:
+    prepared = Prepared("/opt/good", ("good",), True)
+    shell.asks_for("bad", stub_rule="record-it").yields(
+        PrepareStubCommand(), reply=prepared
+    ).yields(Hold(), reply=Held.YES).records(
+        "exec_allowed",
+        rule_name="record-it",
+        decision="allow",
+        reason="what its stub stands in for",
+        verified=True,
+    ).yields(VerifyThenContinue(Image.REPLACEMENT), reply=Ran()).ends()
+
+
+def test_a_stubs_command_that_may_not_be_read_is_marked(shell: Shell) -> None:
+    shell.asks_for("bad", stub_rule="record-it").yields(
+        PrepareStubCommand(), reply=Prepared("/opt/good", ("good",), False)
+    ).yields(Hold(), reply=Held.YES).records("exec_allowed", verified=False)
+
+
+def test_a_stubs_command_whose_streams_cannot_be_tied_is_denied(shell: Shell) -> None:
+    why = "its input and output can't be recorded: Bad file descriptor"
+    shell.asks_for("good", stub_rule="record-it").yields(
+        PrepareStubCommand(), reply=Unpreparable(why)
+    ).records("exec_denied", rule_name="record-it", reason=why, decision="deny").yields(
+        Tell(f"sigwrap: good: {why}"), Fail(errno.EACCES)
+    ).ends()
+
+
+@pytest.mark.parametrize("held", [Held.TRACED, Held.NOT_DUMPABLE])
+def test_a_stubs_command_that_cannot_be_held_is_denied(shell: Shell, held: Held) -> None:
+    why = "it is traced, so it can't be recorded"
+    shell.asks_for("good", stub_rule="record-it").yields(
+        PrepareStubCommand(), reply=PREPARED
+    ).yields(Hold(), reply=held).records("exec_denied", reason=why).yields(
+        Tell(f"sigwrap: good: {why}"), Fail(errno.EACCES)
+    ).ends()
+
+
+def test_a_stubs_command_that_cannot_be_recorded_fails(shell: Shell) -> None:
+    shell.asks_for("good", stub_rule="record-it").yields(
+        PrepareStubCommand(), reply=PREPARED
+    ).yields(Hold(), reply=Held.YES).records("exec_allowed", reply=Logged.FAILED).yields(
+        Fail(errno.EACCES)
+    ).ends()
+
+
+def test_a_stubs_command_that_the_kernel_refused_is_taken_back(shell: Shell) -> None:
+    shell.asks_for("good", stub_rule="record-it").yields(
+        PrepareStubCommand(), reply=PREPARED
+    ).yields(Hold(), reply=Held.YES).records("exec_allowed").yields(
+        VerifyThenContinue(Image.REPLACEMENT), reply=KernelRefused(errno.ENOENT)
+    ).records("exec_failed", path="/opt/good", error="ENOENT", rule_name="record-it").ends()
+
+
+# Asking
+
+YES = Answer(granted=True, by="the terminal", message="", reason="granted")
+NO = Answer(granted=False, by="uid 0, pid 7", message="not on a Friday", reason="denied")
+
+
+def asked(shell: Shell, answer: Answer, **different: Any) -> Transcript:
+    push = program("git", "push", "--token=abcdefgh")
+    question = Question(
+        kind="exec",
+        pid=40,
+        process="bash",
+        depth=1,
+        what="git push --token=***",
+        rule="ask-push",
+        message="pushes are looked at",
+        key=("exec", "ask-push", "/usr/bin/git", "git", "push", "--token=abcdefgh"),
+    )
+    notice = "sigwrap: git: waits for approval (rule ask-push)"
+    return shell.asks_for(push, **different).yields(Ask(question, notice), reply=answer)
+
+
+def test_a_yes_lets_it_run(shell: Shell) -> None:
+    asked(shell, YES).yields(Hold(), reply=Held.YES).records(
+        "exec_allowed",
+        decision="approve",
+        rule_name="ask-push",
+        reason="approved by the terminal",
+    ).yields(VerifyThenContinue(Image.ASKED), reply=Ran()).ends()
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "said"),
+    [
+        ("denied", "not on a Friday", "not approved: not on a Friday"),
+        ("denied", "", "not approved"),
+        ("expired", "", "not approved in time"),
+        ("nobody", "no terminal", "needs approval, and nobody can be asked: no terminal"),
+        ("odd", "", "needs approval: odd"),
+    ],
+)
+def test_a_no_says_why(shell: Shell, reason: str, message: str, said: str) -> None:
+    answer = Answer(granted=False, by="sigwrap", message=message, reason=reason)
+    asked(shell, answer).records(
+        "exec_denied", decision="deny", rule_name="ask-push", reason=said
+    ).yields(Tell(f"sigwrap: git: {said}"), Fail(errno.EACCES)).ends()
+
+
+def test_nobody_is_asked_again_while_a_shell_looks_along_its_path(
+    shell: Shell, bash: Process
+) -> None:
+    asked(shell, NO).records("exec_denied").yields(
+        Tell("sigwrap: git: not approved: not on a Friday"), Fail(errno.EACCES)
+    ).ends()
+    push = program("git", "push", "--token=abcdefgh")
+    shell.asks_for(push).records("exec_denied", reason="not approved: not on a Friday").yields(
+        Tell("sigwrap: git: pushes are looked at"), Fail(errno.EACCES)
+    ).ends()
+    assert isinstance(shell.asks_for(program("git", "fetch")).next(), Ask)
+    shell.process = Process(pid=41, start_time=1, parent=bash, ppid=40, depth=2, comm="bash")
+    assert isinstance(shell.asks_for(push).next(), Ask)
+
+
+def test_a_long_command_line_is_cut_in_the_question(shell: Shell) -> None:
+    effect = shell.asks_for(program("git", "x" * 5000)).next()
+    assert isinstance(effect, Ask) and len(effect.question.what) == 1000
+
+
+# Limits
+
+
+def limited(process: Process, limits: str) -> Shell:
+    return Shell(process, f"{RULES}limits: {limits}\n")
+
+
+@pytest.mark.parametrize(
+    ("limits", "different", "why"),
+    [
+        ("{max_depth: 1}", {"process_depth": 2}, "max_depth: depth 2 is over 1"),
+        ("{max_children: 3}", {"crowd": Crowd(4, 4)}, "max_children: 4 children are over 3"),
+        ("{max_processes: 3}", {"crowd": Crowd(1, 4)}, "max_processes: 4 processes are over 3"),
+    ],
+)
+def test_an_exec_over_a_limit_is_denied(
+    bash: Process, limits: str, different: dict[str, Any], why: str
+) -> None:
+    bash.depth = different.pop("process_depth", 1)
+    rule = "limits." + why.partition(":")[0]
+    limited(bash, limits).asks_for("ls", **different).records(
+        "exec_denied", rule_name=rule, reason=why, decision="deny"
+    ).yields(Tell(f"sigwrap: ls: {why}"), Fail(errno.EACCES)).ends()
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        "{max_depth: 1}",
+        "{max_children: 4}",
+        "{max_processes: 4}",
+        "{max_children: 1, max_processes: 1, at_fork: true}",
+        "{max_depth: 0, max_children: 0, max_processes: 0}",
+    ],
+)
+def test_an_exec_at_a_limit_goes_on(bash: Process, limits: str) -> None:
+    """With at_fork, the processes were counted where they were made."""
+    limited(bash, limits).asks_for("ls", crowd=Crowd(4, 4)).yields(Hold())
+
+
+def test_one_exec_too_many_is_denied_and_ends_the_run(bash: Process) -> None:
+    shell = limited(bash, "{max_execs: 2}")
+    shell.runs("ls")
+    shell.runs("ls")
+    why = "max_execs: 2 programs have been started"
+    shell.asks_for("ls").records("exec_denied", rule_name="limits.max_execs").yields(
+        Tell(f"sigwrap: ls: {why}"),
+        Fail(errno.EACCES),
+        EndRun(LimitReached("max_execs", 2, why)),
+    ).ends()
+
+
+def test_a_denied_exec_uses_nothing_up_and_ends_no_run(bash: Process) -> None:
+    shell = limited(bash, "{max_execs: 1}")
+    shell.asks_for("bad").records("exec_denied", rule_name="no-bad").yields(
+        Fail(errno.EACCES)
+    ).ends()
+    shell.runs("ls")
+    shell.asks_for("bad").records("exec_denied", rule_name="no-bad").yields(
+        Fail(errno.EACCES)
+    ).ends()
+
+
+def test_what_an_answer_waited_for_may_be_one_too_many_by_then(bash: Process) -> None:
+    shell = limited(bash, "{max_execs: 1}")
+    waiting = asked(shell, YES)
+    shell.runs("ls")
+    why = "max_execs: 1 programs have been started"
+    waiting.records("exec_denied", rule_name="limits.max_execs").yields(
+        Tell(f"sigwrap: git: {why}"),
+        Fail(errno.EACCES),
+        EndRun(LimitReached("max_execs", 1, why)),
+    ).ends()
+
+
+@pytest.mark.parametrize("held", [Held.TRACED, Held.YES])
+def test_execs_count_that_go_on_unverified_or_are_replaced(bash: Process, held: Held) -> None:
+    shell = limited(bash, "{max_execs: 1}")
+    if held is Held.TRACED:
+        shell.asks_for("ls").yields(Hold(), reply=held).records("exec_allowed").next()
+    else:
+        transcript = redirected(shell).yields(Hold(), reply=held).records("exec_redirected")
+        transcript.next()
+        transcript.yields(Replace(), reply=Restarted())
+        transcript.next()
+    shell.asks_for("ls").records("exec_denied", rule_name="limits.max_execs")

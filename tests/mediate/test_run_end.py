@@ -1,0 +1,165 @@
+"""The end of a run as a transcript: what happens goes in, what is to be done comes out."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from sigwrap.mediate.run_end import (
+    CommandEnded,
+    CommandNotExecuted,
+    GraceOver,
+    Happening,
+    Interrupted,
+    KillDemanded,
+    KillTree,
+    LimitReached,
+    NoProcessLeft,
+    RecordEscalation,
+    RecordLimit,
+    RunEnd,
+    Step,
+    StopAsking,
+    TerminateCommand,
+    TerminateDescendants,
+    Wait,
+)
+
+OUT_OF_TIME = LimitReached("wall_time", 5, "wall_time: 5 s are over")
+TOO_MANY = LimitReached("max_execs", 9, "max_execs: 9 programs have been started")
+ENDED = CommandEnded(3, None)
+KILLED = CommandEnded(None, 9)
+SECOND = KillDemanded("second interrupt")
+
+ENDING = (
+    RecordLimit(OUT_OF_TIME),
+    StopAsking("a limit of the policy was reached"),
+    TerminateCommand(),
+    Wait(10.0),
+)
+CLEARING = (TerminateDescendants(), Wait(2.0))
+ASKS_NO_MORE = (StopAsking("sigwrap was interrupted"),)
+KILLING = (RecordEscalation("second interrupt"), KillTree())
+
+
+class Run:
+    def __init__(self) -> None:
+        self.end = RunEnd(grace_s=10.0)
+
+    def on(self, happening: Happening, *steps: Step) -> Run:
+        assert self.end.on(happening) == steps
+        return self
+
+    def is_over(self, status: int, reason: str) -> None:
+        assert not self.end.is_over
+        self.on(NoProcessLeft())
+        assert self.end.is_over
+        assert (self.end.exit_status, self.end.reason) == (status, reason)
+
+
+@pytest.fixture
+def run() -> Run:
+    return Run()
+
+
+def test_command_ends_by_itself_and_what_it_left_is_asked_to_end(run: Run) -> None:
+    assert not run.end.command_has_ended
+    run.on(ENDED, *CLEARING)
+    assert run.end.command_has_ended
+    run.is_over(3, "COMMAND ended")
+
+
+def test_a_status_of_zero_is_zero(run: Run) -> None:
+    run.on(CommandEnded(0, None), *CLEARING).is_over(0, "COMMAND ended")
+
+
+def test_what_command_left_is_killed_when_its_grace_is_over(run: Run) -> None:
+    run.on(ENDED, *CLEARING).on(GraceOver(), KillTree()).is_over(3, "COMMAND ended")
+
+
+def test_command_dies_of_a_signal(run: Run) -> None:
+    run.on(KILLED, *CLEARING).is_over(137, "COMMAND died of SIGKILL")
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(errno.ENOENT, 127), (errno.EACCES, 126), (errno.ENOEXEC, 126)]
+)
+def test_command_could_not_be_executed(run: Run, error: int, status: int) -> None:
+    failed = CommandNotExecuted(error, "why")
+    run.on(failed).on(CommandEnded(126, None), *CLEARING)
+    assert run.end.not_executed == failed
+    run.is_over(status, "COMMAND could not be executed: why")
+
+
+def test_a_run_of_which_nobody_told_the_end_has_failed(run: Run) -> None:
+    run.is_over(125, "COMMAND ended")
+
+
+def test_an_interrupt_is_left_to_the_front_process_and_sets_the_status(run: Run) -> None:
+    run.on(Interrupted(), *ASKS_NO_MORE).on(ENDED, *CLEARING).is_over(130, "interrupted")
+
+
+def test_an_interrupt_that_is_heard_of_after_the_end_sets_the_status_too(run: Run) -> None:
+    run.on(ENDED, *CLEARING).on(NoProcessLeft()).on(Interrupted())
+    assert (run.end.exit_status, run.end.reason) == (130, "interrupted")
+
+
+def test_a_second_interrupt_kills_the_tree(run: Run) -> None:
+    run.on(Interrupted(), *ASKS_NO_MORE).on(SECOND, *KILLING)
+    run.on(KILLED).is_over(130, "killed: second interrupt")
+
+
+def test_the_death_of_the_front_process_kills_the_tree(run: Run) -> None:
+    died = KillDemanded("the front process died")
+    run.on(died, RecordEscalation("the front process died"), KillTree())
+    run.on(KILLED).is_over(137, "killed: the front process died")
+
+
+def test_a_limit_asks_command_to_end_and_kills_after_the_grace(run: Run) -> None:
+    run.on(OUT_OF_TIME, *ENDING).on(GraceOver(), KillTree()).on(KILLED)
+    assert run.end.reached_limit == OUT_OF_TIME
+    run.is_over(124, "wall_time: 5 s are over")
+
+
+def test_a_command_that_ends_at_a_limit_leaves_what_it_left_its_grace(run: Run) -> None:
+    run.on(OUT_OF_TIME, *ENDING).on(ENDED, *CLEARING).is_over(124, "wall_time: 5 s are over")
+
+
+def test_the_first_limit_is_the_reason(run: Run) -> None:
+    run.on(OUT_OF_TIME, *ENDING).on(TOO_MANY).on(ENDED, *CLEARING)
+    run.is_over(124, "wall_time: 5 s are over")
+
+
+def test_a_limit_that_is_reached_after_an_interrupt_does_not_change_the_status(run: Run) -> None:
+    run.on(Interrupted(), *ASKS_NO_MORE).on(OUT_OF_TIME, *ENDING).on(ENDED, *CLEARING)
+    assert run.end.reached_limit is None
+    run.is_over(130, "interrupted")
+
+
+def test_a_limit_stays_the_reason_where_an_interrupt_comes_later(run: Run) -> None:
+    run.on(OUT_OF_TIME, *ENDING).on(Interrupted(), *ASKS_NO_MORE).on(ENDED, *CLEARING)
+    run.is_over(124, "wall_time: 5 s are over")
+
+
+def test_a_limit_means_nothing_once_command_has_ended(run: Run) -> None:
+    run.on(ENDED, *CLEARING).on(OUT_OF_TIME).is_over(3, "COMMAND ended")
+
+
+def test_an_interrupt_at_a_limit_can_still_be_a_second_one(run: Run) -> None:
+    run.on(OUT_OF_TIME, *ENDING).on(SECOND, *KILLING).on(KILLED)
+    run.is_over(124, "killed: second interrupt")
+
+
+def test_a_grace_that_is_over_while_the_tree_is_killed_changes_nothing(run: Run) -> None:
+    run.on(ENDED, *CLEARING).on(SECOND, *KILLING).on(GraceOver())
+
+
+def test_a_tree_that_is_being_killed_is_killed_again_on_demand(run: Run) -> None:
+    run.on(SECOND, *KILLING).on(SECOND, *KILLING)
+
+
+@pytest.mark.parametrize("happening", [ENDED, OUT_OF_TIME, SECOND, GraceOver(), NoProcessLeft()])
+def test_nothing_is_done_after_the_end(run: Run, happening: Happening) -> None:
+    run.on(ENDED, *CLEARING).on(NoProcessLeft()).on(happening)
+    assert run.end.exit_status == 3

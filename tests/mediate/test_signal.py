@@ -1,0 +1,447 @@
+"""Signals as transcripts: one target, a group, an owner; recorded first, then let through."""
+
+from __future__ import annotations
+
+import errno
+import signal
+
+import pytest
+
+from sigwrap.mediate.effects import (
+    Ask,
+    Continue,
+    Effect,
+    Fail,
+    Logged,
+    LookAgain,
+    Send,
+    SetOwner,
+    SignalTarget,
+    Succeed,
+    Tell,
+    Unrecorded,
+)
+from sigwrap.mediate.facts import WouldFail
+from sigwrap.mediate.lineage import SIGWRAP_ITSELF, Process, Types
+from sigwrap.mediate.questions import Answer, Question
+from sigwrap.mediate.signal import (
+    Aim,
+    Everybody,
+    Group,
+    How,
+    Nobody,
+    NoOwner,
+    One,
+    SignalFacts,
+    SignalMediator,
+    Unresolved,
+    WhoeverOwns,
+)
+from sigwrap.policy.judge.request import TargetType, with_implied
+from tests.mediate.transcript import Transcript, engine, play
+
+TERM, USR1, USR2, HUP, INT, KILL = (
+    signal.SIGTERM,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGHUP,
+    signal.SIGINT,
+    signal.SIGKILL,
+)
+RULES = """
+signal_rules:
+  - {name: quiet, signals: [WINCH], target: session, decision: allow, log: false}
+  - {name: own, signals: ["@all"], target: self, decision: allow}
+  - {name: softer, signals: [KILL], target: children, decision: redirect, redirect_to: TERM}
+  - {name: swallow, signals: [HUP], target: session, decision: absorb}
+  - {name: ask, signals: [USR2], target: session, decision: approve, message: are you sure}
+  - {name: look-at, signals: [INT], target: session, decision: audit}
+  - {name: siblings-no, signals: ["@all"], target: siblings, decision: deny, message: not them}
+  - {name: inside, signals: ["@all"], target: session, decision: allow}
+defaults: {command: deny, signal: deny}
+"""
+ENGINE = engine(RULES)
+
+
+def types(*kinds: TargetType) -> Types:
+    return with_implied(frozenset(kinds))
+
+
+CHILD = SignalTarget(50, 5, "sleep", types(TargetType.CHILDREN))
+DESCENDANT = SignalTarget(51, 5, "node", types(TargetType.DESCENDANTS))
+SIBLING = SignalTarget(60, 5, "redis", types(TargetType.SIBLINGS))
+OUTSIDE = SignalTarget(70, 5, "postgres", types(TargetType.USER))
+OURSELVES = SignalTarget(2, 1, "sigwrap", SIGWRAP_ITSELF)
+BASH = Process(pid=40, start_time=1, parent=None, ppid=30, depth=1, comm="bash")
+ITSELF = SignalTarget(40, 1, "bash", types(TargetType.SELF))
+
+YES = Answer(granted=True, by="the terminal", message="", reason="granted")
+NO = Answer(granted=False, by="the terminal", message="", reason="denied")
+
+
+def sends(
+    number: int,
+    aim: Aim | SignalTarget,
+    *,
+    how: How = How.NUMBER,
+    syscall: str = "kill",
+    stub_may_signal: tuple[int, ...] = (),
+) -> Transcript:
+    where = One(aim) if isinstance(aim, SignalTarget) else aim
+    facts = SignalFacts(BASH, syscall, number, how, where, "4711", stub_may_signal)
+    return play(SignalMediator(ENGINE).mediate(facts))
+
+
+# One target
+
+
+def test_an_allowed_signal_is_recorded_and_goes_on_in_the_kernel() -> None:
+    transcript = sends(TERM, DESCENDANT).records("signal_sent").yields(Continue())
+    transcript.ends()
+    assert transcript.payload == {
+        "signal": 15,
+        "signal_name": "SIGTERM",
+        "source_pid": 40,
+        "source_cmd": "bash",
+        "target_pid": 51,
+        "target_cmd": "node",
+        "target_type": "descendants",
+        "target_types": ["descendants", "session"],
+        "decision": "allow",
+        "rule_name": "inside",
+        "fallback": False,
+        "original_signal": 15,
+        "platform": "linux",
+        "syscall": "kill",
+    }
+
+
+def test_an_audited_signal_goes_on_and_is_marked() -> None:
+    sends(INT, DESCENDANT).records("signal_sent", decision="audit").yields(Continue()).ends()
+
+
+def test_a_denied_signal_fails_and_its_sender_is_told() -> None:
+    sends(TERM, SIBLING).records("signal_blocked", rule_name="siblings-no").yields(
+        Tell("not them"), Fail(errno.EPERM)
+    ).ends()
+
+
+def test_a_denial_without_a_message_tells_nothing() -> None:
+    sends(TERM, OUTSIDE).records("signal_blocked", target_type="user").yields(
+        Fail(errno.EPERM)
+    ).ends()
+
+
+def test_an_absorbed_signal_looks_sent() -> None:
+    sends(HUP, CHILD).records("signal_absorbed").yields(Succeed()).ends()
+
+
+def test_a_redirected_signal_is_sent_by_the_supervisor() -> None:
+    sends(KILL, CHILD).records(
+        "signal_redirected", signal=15, signal_name="SIGTERM", original_signal=9
+    ).yields(Send(CHILD, TERM), reply=0).yields(Succeed()).ends()
+
+
+def test_the_sender_gets_the_real_result() -> None:
+    sends(KILL, CHILD).records("signal_redirected").yields(
+        Send(CHILD, TERM), reply=errno.ESRCH
+    ).yields(Fail(errno.ESRCH)).ends()
+
+
+@pytest.mark.parametrize(
+    ("number", "target", "event"),
+    [
+        (TERM, DESCENDANT, "signal_sent"),
+        (TERM, SIBLING, "signal_blocked"),
+        (HUP, CHILD, "signal_absorbed"),
+        (KILL, CHILD, "signal_redirected"),
+    ],
+)
+def test_what_cannot_be_recorded_fails(number: int, target: SignalTarget, event: str) -> None:
+    sends(number, target).records(event, reply=Logged.FAILED).yields(Fail(errno.EPERM)).ends()
+
+
+def test_an_unlogged_rule_writes_nothing() -> None:
+    sends(signal.SIGWINCH, CHILD).yields(Continue(Unrecorded.RULE_IS_UNLOGGED)).ends()
+
+
+def test_nobody_inside_signals_sigwrap_itself() -> None:
+    sends(TERM, OURSELVES).records(
+        "signal_blocked", rule_name="builtin:sigwrap", target_type="parent"
+    ).yields(Fail(errno.EPERM)).ends()
+
+
+def test_a_stub_signals_its_command_and_nobody_else() -> None:
+    sends(TERM, SIBLING, stub_may_signal=(40, 60)).records(
+        "signal_sent", rule_name="builtin:stub"
+    ).yields(Continue()).ends()
+    sends(TERM, SIBLING, stub_may_signal=(40, 61)).records("signal_blocked")
+    sends(TERM, SIBLING, how=How.PIDFD, stub_may_signal=(40, 60)).records("signal_blocked")
+
+
+# By what the target is named
+
+
+@pytest.mark.parametrize("how", [How.NUMBER, How.ITSELF, How.OWNER])
+def test_what_is_named_by_a_register_goes_on_in_the_kernel(how: How) -> None:
+    sends(TERM, DESCENDANT, how=how).records("signal_sent").yields(Continue()).ends()
+
+
+def test_what_is_named_by_a_pidfd_is_sent_by_the_supervisor() -> None:
+    sends(TERM, DESCENDANT, how=How.PIDFD).records("signal_sent").yields(
+        Send(DESCENDANT, TERM), reply=0
+    ).yields(Succeed()).ends()
+
+
+def test_an_owner_that_lies_in_memory_is_set_by_the_supervisor() -> None:
+    sends(KILL, DESCENDANT, how=How.OWNER_IN_MEMORY).records("signal_sent").yields(
+        SetOwner(DESCENDANT), reply=0
+    ).yields(Succeed()).ends()
+    sends(KILL, DESCENDANT, how=How.OWNER_IN_MEMORY).records("signal_sent").yields(
+        SetOwner(DESCENDANT), reply=errno.EBADF
+    ).yields(Fail(errno.EBADF)).ends()
+
+
+@pytest.mark.parametrize("how", [How.OWNER, How.OWNER_IN_MEMORY, How.TRACE])
+def test_what_sends_nothing_is_denied_where_a_signal_would_be_redirected(how: How) -> None:
+    sends(KILL, CHILD, how=how).records("signal_blocked", decision="deny").yields(
+        Fail(errno.EPERM)
+    ).ends()
+
+
+def test_tracing_is_judged_as_a_sigkill_inside_and_denied_outside() -> None:
+    sends(KILL, DESCENDANT, how=How.TRACE).records("signal_sent").yields(Continue()).ends()
+    sends(KILL, OUTSIDE, how=How.TRACE).records(
+        "signal_blocked", rule_name="builtin:ptrace"
+    ).yields(Fail(errno.EPERM)).ends()
+
+
+# Without a target to judge
+
+
+@pytest.mark.parametrize(
+    ("aim", "rule"), [(Everybody(), "builtin:everybody"), (Unresolved(), "builtin:unresolved")]
+)
+def test_everybody_and_what_cannot_be_resolved_are_denied(aim: Aim, rule: str) -> None:
+    transcript = sends(TERM, aim).records(
+        "signal_blocked", rule_name=rule, target_pid=None, target_type="unknown"
+    )
+    transcript.yields(Fail(errno.EPERM)).ends()
+    assert transcript.payload["target_types"] == []
+
+
+def test_a_denial_that_cannot_be_recorded_fails_all_the_same() -> None:
+    sends(TERM, Everybody()).records("signal_blocked", reply=Logged.FAILED).yields(
+        Fail(errno.EPERM)
+    ).ends()
+
+
+def test_whoever_owns_a_descriptor_was_judged_before() -> None:
+    sends(TERM, WhoeverOwns(), how=How.SIGNAL_OF_OWNER).records(
+        "signal_sent", rule_name="builtin:owner"
+    ).yields(Continue()).ends()
+    sends(TERM, WhoeverOwns(), how=How.SIGNAL_OF_OWNER).records(
+        "signal_sent", reply=Logged.FAILED
+    ).yields(Fail(errno.EPERM)).ends()
+
+
+def test_a_descriptor_without_an_owner_signals_nobody() -> None:
+    sends(KILL, NoOwner()).yields(SetOwner(None, Unrecorded.REACHES_NOBODY), reply=0).yields(
+        Succeed(Unrecorded.REACHES_NOBODY)
+    ).ends()
+    sends(KILL, NoOwner()).yields(
+        SetOwner(None, Unrecorded.REACHES_NOBODY), reply=errno.EBADF
+    ).yields(Fail(errno.EBADF, Unrecorded.NOTHING_HAPPENS)).ends()
+
+
+def test_what_reaches_nobody_is_the_kernels() -> None:
+    sends(577, Nobody()).yields(Continue(Unrecorded.REACHES_NOBODY)).ends()
+
+
+def test_the_kernels_own_refusal_needs_no_event() -> None:
+    sends(TERM, WouldFail(errno.ESRCH)).yields(Fail(errno.ESRCH, Unrecorded.NOTHING_HAPPENS)).ends()
+
+
+# Again and again
+
+
+def test_a_process_that_signals_itself_is_counted() -> None:
+    key = (BASH, int(USR1), "own")
+    sends(USR1, ITSELF).counts("signal_sent", key, 1.0, target_type="self").yields(
+        Continue()
+    ).ends()
+    sends(USR1, ITSELF).counts("signal_sent", key, 1.0, reply=Logged.COUNTED).yields(
+        Continue()
+    ).ends()
+    sends(USR1, ITSELF).counts("signal_sent", key, 1.0, reply=Logged.FAILED).yields(
+        Fail(errno.EPERM)
+    ).ends()
+
+
+# A group
+
+
+def group(number: int, *members: SignalTarget, how: How = How.NUMBER) -> Transcript:
+    return sends(number, Group(members), how=how)
+
+
+def test_a_group_that_may_all_be_reached_is_the_kernels() -> None:
+    group(TERM, CHILD, DESCENDANT).records(
+        "signal_sent", target_pid=50, correlation="4711"
+    ).records("signal_sent", target_pid=51, correlation="4711").yields(Continue()).ends()
+
+
+@pytest.mark.parametrize("refused_at", [0, 1])
+def test_a_group_with_an_event_that_cannot_be_written_fails(refused_at: int) -> None:
+    transcript = group(TERM, CHILD, DESCENDANT)
+    for _ in range(refused_at):
+        transcript.records("signal_sent")
+    transcript.records("signal_sent", reply=Logged.FAILED).yields(Fail(errno.EPERM)).ends()
+
+
+def test_of_a_group_those_are_signalled_who_may_be_the_sender_last() -> None:
+    transcript = group(TERM, ITSELF, SIBLING, CHILD)
+    for event, pid in (("signal_sent", 40), ("signal_blocked", 60), ("signal_sent", 50)):
+        transcript.records(event, target_pid=pid)
+    transcript.yields(Tell("not them")).yields(Send(CHILD, TERM), reply=0)
+    transcript.yields(Send(ITSELF, TERM), reply=0).yields(Succeed()).ends()
+
+
+def test_a_group_of_which_nobody_is_reached_fails() -> None:
+    group(TERM, SIBLING, OUTSIDE).records("signal_blocked").records("signal_blocked").yields(
+        Tell("not them"), Fail(errno.EPERM)
+    ).ends()
+    group(TERM, SIBLING, CHILD).records("signal_blocked").records("signal_sent").yields(
+        Tell("not them")
+    ).yields(Send(CHILD, TERM), reply=errno.ESRCH).yields(Fail(errno.EPERM)).ends()
+
+
+def test_the_sender_is_told_each_message_once() -> None:
+    other = SIBLING._replace(pid=61)
+    group(TERM, SIBLING, other).records("signal_blocked").records("signal_blocked").yields(
+        Tell("not them"), Fail(errno.EPERM)
+    ).ends()
+
+
+def test_an_absorbed_member_counts_as_reached() -> None:
+    group(HUP, CHILD, OUTSIDE).records("signal_absorbed").records("signal_blocked").yields(
+        Succeed()
+    ).ends()
+
+
+def test_a_member_is_redirected_by_itself() -> None:
+    group(KILL, CHILD, DESCENDANT).records("signal_redirected").records("signal_sent").yields(
+        Send(CHILD, TERM), reply=0
+    ).yields(Send(DESCENDANT, KILL), reply=0).yields(Succeed()).ends()
+
+
+def test_an_unlogged_group_writes_nothing() -> None:
+    group(signal.SIGWINCH, CHILD, DESCENDANT).yields(Continue(Unrecorded.RULE_IS_UNLOGGED)).ends()
+    quiet = Send(CHILD, signal.SIGWINCH, Unrecorded.RULE_IS_UNLOGGED)
+    group(signal.SIGWINCH, CHILD, how=How.PIDFD).yields(quiet, reply=0).yields(
+        Succeed(Unrecorded.RULE_IS_UNLOGGED)
+    ).ends()
+
+
+def test_a_partly_unlogged_group_has_the_events_of_the_others() -> None:
+    transcript = group(signal.SIGWINCH, CHILD, OUTSIDE).records("signal_blocked", target_pid=70)
+    quiet = Send(CHILD, signal.SIGWINCH, Unrecorded.RULE_IS_UNLOGGED)
+    transcript.yields(quiet, reply=0).yields(Succeed()).ends()
+
+
+def test_a_group_named_by_a_pidfd_is_never_left_to_the_kernel() -> None:
+    group(TERM, DESCENDANT, how=How.PIDFD).records("signal_sent").yields(
+        Send(DESCENDANT, TERM), reply=0
+    ).yields(Succeed()).ends()
+
+
+@pytest.mark.parametrize("how", [How.OWNER, How.OWNER_IN_MEMORY])
+def test_a_group_owns_a_descriptor_only_if_all_may_be_reached(how: How) -> None:
+    group(TERM, DESCENDANT, CHILD, how=how).records("signal_sent").records("signal_sent").yields(
+        SetOwner(DESCENDANT), reply=0
+    ).yields(Succeed()).ends()
+    group(TERM, DESCENDANT, CHILD, how=how).records("signal_sent").records("signal_sent").yields(
+        SetOwner(DESCENDANT), reply=errno.EINVAL
+    ).yields(Fail(errno.EINVAL)).ends()
+    group(TERM, DESCENDANT, SIBLING, how=how).records(
+        "signal_blocked", decision="deny", rule_name="inside"
+    ).records("signal_blocked", rule_name="siblings-no").yields(
+        Tell("not them"), Fail(errno.EPERM)
+    ).ends()
+
+
+# Asking
+
+
+def question(what: str) -> Question:
+    return Question(
+        kind="signal",
+        pid=40,
+        process="bash",
+        depth=1,
+        what=what,
+        rule="ask",
+        message="are you sure",
+        key=("signal", "SIGUSR2", "ask", "sleep"),
+    )
+
+
+def test_an_approved_signal_is_sent_by_the_supervisor() -> None:
+    """Its number may be another process's by then."""
+    ask = Ask(question("SIGUSR2 to 50 (sleep)"))
+    sends(USR2, CHILD).yields(ask, reply=YES).records("signal_approved", decision="approve").yields(
+        Send(CHILD, USR2), reply=0
+    ).yields(Succeed()).ends()
+    sends(USR2, CHILD).yields(ask, reply=YES).records(
+        "signal_approved", reply=Logged.FAILED
+    ).yields(Fail(errno.EPERM)).ends()
+
+
+def test_a_signal_that_is_not_approved_is_denied() -> None:
+    sends(USR2, CHILD).yields(Ask(question("SIGUSR2 to 50 (sleep)")), reply=NO).records(
+        "signal_blocked"
+    ).yields(Fail(errno.EPERM)).ends()
+
+
+@pytest.mark.parametrize("how", [How.OWNER, How.TRACE])
+def test_what_sends_nothing_goes_on_if_its_target_is_still_the_same(how: How) -> None:
+    asked = sends(USR2, CHILD, how=how)
+    asked.next(YES)
+    asked.yields(LookAgain(CHILD), reply=True).records("signal_approved").yields(Continue()).ends()
+    asked = sends(USR2, CHILD, how=how)
+    asked.next(YES)
+    asked.yields(LookAgain(CHILD), reply=False).yields(
+        Fail(errno.ESRCH, Unrecorded.NOTHING_HAPPENS)
+    ).ends()
+
+
+@pytest.mark.parametrize(
+    ("answer", "then"),
+    [
+        (YES, [Send(CHILD, USR2), Send(DESCENDANT, USR2)]),
+        (NO, []),
+    ],
+)
+def test_of_a_group_one_question_speaks_of_all_who_need_it(
+    answer: Answer, then: list[Effect]
+) -> None:
+    transcript = group(USR2, CHILD, DESCENDANT, OUTSIDE)
+    transcript.yields(Ask(question("SIGUSR2 to 50 (sleep) and 1 more")), reply=answer)
+    kind = "signal_approved" if answer.granted else "signal_blocked"
+    transcript.records(kind).records(kind).records("signal_blocked", target_pid=70)
+    for effect in then:
+        transcript.yields(effect, reply=0)
+    transcript.yields(Succeed() if then else Fail(errno.EPERM)).ends()
+
+
+@pytest.mark.parametrize("answer", [YES, NO])
+def test_a_group_becomes_an_owner_if_somebody_says_yes(answer: Answer) -> None:
+    transcript = group(USR2, CHILD, how=How.OWNER)
+    transcript.next(answer)
+    if answer.granted:
+        transcript.records("signal_approved").yields(SetOwner(CHILD), reply=0)
+        transcript.yields(Succeed()).ends()
+    else:
+        transcript.records("signal_blocked", decision="deny").yields(
+            Tell("are you sure"), Fail(errno.EPERM)
+        ).ends()

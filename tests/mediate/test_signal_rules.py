@@ -1,0 +1,157 @@
+"""What is decided about a signal before and beneath a policy's rules."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from sigwrap.mediate.signal_rules import (
+    Attempt,
+    denies_everything_outside,
+    event_payload,
+    event_type,
+    is_coalesced,
+    noise,
+)
+from sigwrap.policy.judge.request import Action, Decision, TargetType, with_implied
+from tests.mediate.transcript import engine
+
+INSIDE = "- {name: inside, signals: ['@all'], target: session, decision: allow}\n"
+
+
+def rules(*lines: str, default: str = "deny") -> str:
+    listed = "".join(f"  {line.rstrip()}\n" for line in lines)
+    return f"signal_rules:\n{listed}defaults: {{command: deny, signal: {default}}}\n"
+
+
+def attempt(*kinds: TargetType, number: int = 15) -> Attempt:
+    return Attempt("kill", number, 1, "a", 2, "b", with_implied(frozenset(kinds)))
+
+
+@pytest.mark.parametrize(
+    ("action", "approved", "event"),
+    [
+        (Action.ALLOW, False, "signal_sent"),
+        (Action.AUDIT, False, "signal_sent"),
+        (Action.DENY, False, "signal_blocked"),
+        (Action.DENY, True, "signal_blocked"),
+        (Action.ABSORB, False, "signal_absorbed"),
+        (Action.REDIRECT, False, "signal_redirected"),
+        (Action.APPROVE, True, "signal_approved"),
+        (Action.APPROVE, False, "signal_blocked"),
+    ],
+)
+def test_an_event_says_what_became_of_the_signal(
+    action: Action, approved: bool, event: str
+) -> None:
+    decision = Decision(action=action, rule="r", reason="")
+    assert event_type(decision, approved=approved) == event
+
+
+def test_an_event_names_the_signal_that_was_sent_and_the_one_that_was_asked_for() -> None:
+    redirected = Decision(action=Action.REDIRECT, rule="r", reason="", redirect_signal=15)
+    payload = event_payload(attempt(TargetType.CHILDREN, number=9), redirected)
+    assert (payload["signal"], payload["signal_name"]) == (15, "SIGTERM")
+    assert payload["original_signal"] == 9
+    assert payload["target_type"] == "children"
+    assert payload["target_types"] == ["children", "descendants", "session"]
+
+
+def test_a_number_that_is_no_signal_is_its_own_name() -> None:
+    allowed = Decision(action=Action.ALLOW, rule="r", reason="")
+    payload = event_payload(attempt(number=577), allowed)
+    assert payload["signal_name"] == "577" and payload["target_type"] == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("action", "kind", "counted"),
+    [
+        (Action.ALLOW, TargetType.SELF, True),
+        (Action.AUDIT, TargetType.SELF, False),
+        (Action.DENY, TargetType.SELF, False),
+        (Action.ALLOW, TargetType.CHILDREN, False),
+    ],
+)
+def test_only_allowed_signals_to_oneself_are_counted(
+    action: Action, kind: TargetType, counted: bool
+) -> None:
+    decision = Decision(action=action, rule="r", reason="")
+    assert is_coalesced(attempt(kind), decision) is counted
+
+
+@pytest.mark.parametrize(
+    ("sections", "denied"),
+    [
+        (rules(INSIDE), True),
+        (rules(INSIDE, default="allow"), False),
+        (rules(INSIDE, default="audit"), False),
+        (rules(INSIDE, "- {name: o, signals: [USR1], target: external, decision: allow}"), False),
+        (rules(INSIDE, "- {name: o, signals: [USR1], target: user, decision: approve}"), False),
+        (
+            rules(
+                INSIDE,
+                "- {name: o, signals: [KILL], target: system, decision: redirect,"
+                " redirect_to: TERM}",
+            ),
+            False,
+        ),
+        (rules(INSIDE, "- {name: o, signals: [USR1], target: user, decision: absorb}"), True),
+        (
+            rules(
+                "- {name: o, signals: ['@all'], target: external, decision: deny}",
+                default="allow",
+            ),
+            True,
+        ),
+        (
+            rules(
+                INSIDE,
+                "- {name: o, signals: [HUP], target: {type: process, pattern: nginx},"
+                " decision: allow}",
+            ),
+            False,
+        ),
+        (
+            rules(
+                INSIDE,
+                "- {name: o, signals: [HUP], target: {type: pid_range, min: 1, max: 9},"
+                " decision: allow}",
+            ),
+            False,
+        ),
+        (
+            rules(
+                INSIDE,
+                "- {name: o, signals: [HUP], target: {type: process, pattern: nginx},"
+                " decision: deny}",
+            ),
+            True,
+        ),
+    ],
+)
+def test_a_wall_around_the_session_stands_where_no_rule_reaches_out(
+    sections: str, denied: bool
+) -> None:
+    assert denies_everything_outside(engine(sections)) is denied
+
+
+@pytest.mark.parametrize(
+    ("line", "unlogged"),
+    [
+        ("- {name: n, signals: ['@ignore'], decision: allow, log: false}", {17, 23, 28}),
+        ("- {name: n, signals: [WINCH], decision: allow, log: false}", {28}),
+        ("- {name: n, signals: [WINCH], decision: allow}", set()),
+        ("- {name: n, signals: [WINCH], target: session, decision: allow, log: false}", set()),
+        ("- {name: n, signals: [TERM], decision: allow, log: false}", set()),
+        ("- {name: n, signals: [WINCH], decision: deny}", set()),
+    ],
+)
+def test_noise_is_what_everybody_may_send_everybody_unlogged(line: str, unlogged: set[int]) -> None:
+    assert noise(engine(rules(line))) == unlogged
+
+
+def test_a_rule_above_takes_a_signal_out_of_the_noise() -> None:
+    above = "- {name: a, signals: [CHLD], target: self, decision: allow}"
+    below = "- {name: n, signals: ['@ignore'], decision: allow, log: false}"
+    assert noise(engine(rules(above, below))) == {signal.SIGURG, signal.SIGWINCH}

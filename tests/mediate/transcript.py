@@ -1,0 +1,81 @@
+"""A mediator's dialogue, written down: facts in, then effects out and replies in.
+
+    play(steps).yields(Hold(), reply=Held.YES).records("exec_allowed", …).yields(…).ends()
+
+A request that is decided without the kernel, in microseconds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sigwrap.events import Payload
+from sigwrap.mediate.effects import Effect, Logged, Mediation, Record, RecordRepeated
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.language.document import Source
+from sigwrap.policy.language.parse import parse_policy
+
+
+class Transcript:
+    def __init__(self, steps: Mediation) -> None:
+        self._steps = steps
+        self._reply: Any = None
+        self.payload: Payload = {}  # of the last event
+
+    def next(self, reply: Any = None) -> Effect:
+        """The next effect, whatever it is; `reply` is what it gets."""
+        effect = self._steps.send(self._reply)
+        self._reply = reply
+        return effect
+
+    def yields(self, *effects: Effect, reply: Any = None) -> Transcript:
+        """These, one by one; the last of them gets the reply."""
+        for position, effect in enumerate(effects, 1):
+            found = self.next(reply if position == len(effects) else None)
+            assert found == effect, f"{found} instead of {effect}"
+        return self
+
+    def records(
+        self, event: str, *, reply: Logged = Logged.WRITTEN, **payload: object
+    ) -> Transcript:
+        found = self.next(reply)
+        assert isinstance(found, Record), found
+        assert found.event == event, found
+        return self._holds(found.payload, payload)
+
+    def counts(
+        self,
+        event: str,
+        key: tuple[object, ...],
+        within_s: float,
+        *,
+        reply: Logged = Logged.WRITTEN,
+        **payload: object,
+    ) -> Transcript:
+        """An event that may be one of many."""
+        found = self.next(reply)
+        assert isinstance(found, RecordRepeated), found
+        assert (found.event, found.key, found.within_s) == (event, key, within_s)
+        return self._holds(found.payload, payload)
+
+    def ends(self) -> None:
+        try:
+            effect = self._steps.send(self._reply)
+        except StopIteration:
+            return
+        raise AssertionError(f"{effect} instead of the end")
+
+    def _holds(self, found: Payload, wanted: dict[str, object]) -> Transcript:
+        assert {key: found.get(key) for key in wanted} == wanted
+        self.payload = found
+        return self
+
+
+def play(steps: Mediation) -> Transcript:
+    return Transcript(steps)
+
+
+def engine(sections: str) -> Engine:
+    """From the sections below `version` and `name` of a policy."""
+    source = Source(name="policy.yaml", text=f"version: 1\nname: x\n{sections}")
+    return Engine(parse_policy(source, variables={}, find_base=lambda _name, _source: None))

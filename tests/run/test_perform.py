@@ -1,0 +1,421 @@
+"""Nothing takes effect unrecorded. The listener and the log are stand-ins that write down what they
+are told: what is tested is which of it the performer lets through, and in which order."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from sigwrap.events import Payload
+from sigwrap.linux import caller_stderr
+from sigwrap.linux.seccomp import ListenerBroken
+from sigwrap.mediate.effects import (
+    Ask,
+    Continue,
+    ContinueFork,
+    Effect,
+    EndRun,
+    Fail,
+    Logged,
+    Record,
+    RecordRepeated,
+    Send,
+    SetOwner,
+    SignalTarget,
+    Succeed,
+    Tell,
+    Unrecorded,
+    VerifyThenContinue,
+)
+from sigwrap.mediate.effects import Image as WhichImage
+from sigwrap.mediate.lineage import Process
+from sigwrap.mediate.questions import Answer, Question
+from sigwrap.mediate.run_end import LimitReached
+from sigwrap.run.perform import PAUSED, Performer, Scope
+
+BASH = Process(pid=40, start_time=1, parent=None, ppid=30, depth=1, comm="bash")
+TARGET = SignalTarget(50, 5, "sleep", frozenset())
+QUESTION = Question("exec", 40, "bash", 1, "git push", "ask", "", ("k",))
+YES = Answer(granted=True, by="the terminal", message="", reason="granted")
+REFUSED = f"fail 7 {errno.EPERM}"
+
+
+class Stage:
+    """All that the performer drives, as one list of what happened."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.happened: list[str] = []
+        self.payloads: dict[str, Payload] = {}
+        self.waits = True
+        self.can_write = True
+        self.is_broken = False
+        self.answers_at_once: Answer | None = None
+        self.on_answer: Any = None
+        self.timers: list[Any] = []
+        self.performer = Performer(
+            listener=self,  # type: ignore[arg-type]
+            recorder=self,  # type: ignore[arg-type]
+            approvals=self,  # type: ignore[arg-type]
+            loop=self,  # type: ignore[arg-type]
+            end_run=lambda reason: self.happened.append(f"end {reason.limit}"),
+        )
+        monkeypatch.setattr(
+            caller_stderr, "tell", lambda pid, text: self.happened.append(f"tell {pid} {text}")
+        )
+
+    def of(self, *effects: Effect) -> list[str]:
+        def steps() -> Generator[Effect, Any, None]:
+            for effect in effects:
+                yield effect
+
+        return self.run(steps())
+
+    def run(self, steps: Generator[Effect, Any, None]) -> list[str]:
+        self.performer.begin(Scope(7, 41, BASH, steps, self, 0))
+        return self.happened
+
+    # The listener
+
+    def is_waiting(self, notification_id: int) -> bool:
+        return self.waits
+
+    def resume(self, notification_id: int) -> None:
+        self.happened.append(f"resume {notification_id}")
+
+    def fail(self, notification_id: int, error: int) -> None:
+        if self.is_broken:
+            raise ListenerBroken("broken", errno.EBADF)
+        self.happened.append(f"fail {notification_id} {error}")
+
+    def succeed(self, notification_id: int, value: int) -> None:
+        self.happened.append(f"succeed {notification_id} {value}")
+
+    # The log
+
+    def record(self, event: str, pid: int, payload: Payload) -> bool:
+        self.happened.append(f"record {event} {pid}")
+        self.payloads[event] = payload
+        return self.can_write
+
+    # Approvals, the loop
+
+    def ask(self, question: Question, on_answer: Any) -> str:
+        self.happened.append("ask")
+        self.on_answer = on_answer
+        if self.answers_at_once is not None:
+            on_answer(self.answers_at_once)
+        return "a1b2c3"
+
+    def withdraw(self, approval_id: str) -> None:
+        self.happened.append(f"withdraw {approval_id}")
+        self.on_answer(Answer(granted=False, by="", message="", reason="withdrawn"))
+
+    def call_at(self, _deadline_s: float, call: Any) -> None:
+        self.timers.append(call)
+
+    # Hands
+
+    def failed(self) -> None:
+        self.happened.append("failed")
+
+    def close(self) -> None:
+        self.happened.append("let go")
+
+
+@pytest.fixture
+def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
+    return Stage(monkeypatch)
+
+
+def record(event: str = "signal_sent") -> Record:
+    return Record(event, {})
+
+
+# The promise
+
+
+@pytest.mark.parametrize(
+    ("effect", "done"),
+    [(Continue(), "resume 7"), (Succeed(), "succeed 7 0"), (Fail(3), "fail 7 3")],
+)
+def test_an_answer_comes_after_its_event(stage: Stage, effect: Effect, done: str) -> None:
+    happened = stage.of(record(), effect)
+    assert happened[:2] == ["record signal_sent 40", done]
+    assert happened[-1] == "let go"
+
+
+@pytest.mark.parametrize("effect", [Continue(), Succeed(), Fail(3)])
+def test_an_answer_without_an_event_is_refused_and_reported(stage: Stage, effect: Effect) -> None:
+    assert stage.of(effect) == ["record mediation_failed 40", REFUSED, "failed", "let go"]
+    name = type(effect).__name__
+    assert stage.payloads["mediation_failed"] == {
+        "error": f"InternalError: {name} without an event",
+        "comm": "bash",
+        "answered": False,
+    }
+
+
+@pytest.mark.parametrize("effect", [Continue(), Succeed()])
+def test_nothing_goes_on_after_an_event_that_could_not_be_written(
+    stage: Stage, effect: Effect
+) -> None:
+    stage.can_write = False
+    assert stage.of(record(), effect)[1:] == [
+        "record mediation_failed 40",
+        REFUSED,
+        "failed",
+        "let go",
+    ]
+
+
+def test_a_call_fails_also_where_its_event_could_not_be_written(stage: Stage) -> None:
+    stage.can_write = False
+    assert stage.of(record(), Fail(3)) == ["record signal_sent 40", "fail 7 3", "failed", "let go"]
+
+
+def test_one_written_event_does_not_stand_for_one_that_failed(stage: Stage) -> None:
+    def steps() -> Generator[Effect, Any, None]:
+        assert (yield record()) is Logged.WRITTEN
+        stage.can_write = False
+        assert (yield record()) is Logged.FAILED
+        yield Continue()
+
+    assert "resume 7" not in stage.run(steps())
+
+
+ALLOWED = {
+    Unrecorded.NOTHING_HAPPENS: {Fail},
+    Unrecorded.REACHES_NOBODY: {Continue, Succeed},
+    Unrecorded.ONLY_ASKS: {Continue},
+    Unrecorded.RULE_IS_UNLOGGED: {Continue, Succeed, Fail},
+    Unrecorded.FORK_IS_FREE: set(),
+}
+
+
+@pytest.mark.parametrize("reason", Unrecorded)
+@pytest.mark.parametrize("answer", [Continue, Succeed, Fail])
+def test_each_reason_to_record_nothing_is_good_for_its_answers_only(
+    stage: Stage, reason: Unrecorded, answer: Any
+) -> None:
+    effect = Fail(3, reason) if answer is Fail else answer(reason)
+    happened = stage.of(effect)
+    assert ("record mediation_failed 40" in happened) is (answer not in ALLOWED[reason])
+
+
+@pytest.mark.parametrize(
+    ("effect", "reason", "allowed"),
+    [
+        (Send(TARGET, 9), None, False),
+        (Send(TARGET, 9), Unrecorded.RULE_IS_UNLOGGED, True),
+        (Send(TARGET, 9), Unrecorded.REACHES_NOBODY, False),
+        (SetOwner(None), None, False),
+        (SetOwner(None), Unrecorded.REACHES_NOBODY, True),
+        (ContinueFork(BASH), Unrecorded.FORK_IS_FREE, True),
+        (ContinueFork(BASH), Unrecorded.NOTHING_HAPPENS, False),
+        (VerifyThenContinue(WhichImage.ASKED), None, False),
+        (VerifyThenContinue(WhichImage.ASKED), Unrecorded.RULE_IS_UNLOGGED, False),
+    ],
+)
+def test_what_a_family_does_by_itself_is_held_to_the_same(
+    stage: Stage, effect: Effect, reason: Unrecorded | None, allowed: bool
+) -> None:
+    def handle(scope: Scope, effect: Effect) -> None:
+        stage.performer.demand_event(scope, effect, reason)
+        stage.happened.append("done")
+
+    stage.performer.offer({type(effect): handle})
+    assert ("done" in stage.of(effect)) is allowed
+    stage.happened.clear()
+    assert "done" in stage.of(record(), effect)
+
+
+def test_a_request_is_answered_once(stage: Stage) -> None:
+    happened = stage.of(record(), Continue(), Fail(3))
+    assert happened.count("resume 7") == 1 and "fail 7 3" not in happened
+    assert stage.payloads["mediation_failed"]["answered"] is True
+
+
+# Whatever way it ends
+
+
+def test_a_mediator_that_ends_without_an_answer_denies(stage: Stage) -> None:
+    assert stage.of(record())[1:] == ["record mediation_failed 40", REFUSED, "failed", "let go"]
+
+
+def test_a_mediator_that_raises_denies_its_own_request(stage: Stage) -> None:
+    def steps() -> Generator[Effect, Any, None]:
+        yield record()
+        raise RecursionError("deep")
+
+    assert stage.run(steps())[1:] == ["record mediation_failed 40", REFUSED, "failed", "let go"]
+    assert stage.payloads["mediation_failed"]["error"] == "RecursionError: deep"
+
+
+def test_a_caller_that_is_gone_leaves_no_event(stage: Stage) -> None:
+    stage.waits = False
+    assert stage.of(record(), Continue()) == [REFUSED, "failed", "let go"]
+
+
+def test_a_listener_that_broke_ends_the_run_and_lets_go(stage: Stage) -> None:
+    stage.is_broken = True
+    with pytest.raises(ListenerBroken):
+        stage.of(record(), Fail(3))
+    assert stage.happened[-1] == "let go"
+
+
+def test_a_dropped_request_is_let_go_once(stage: Stage) -> None:
+    scope = Scope(7, 41, BASH, iter_of(record()), stage, 0)
+    stage.performer.drop(scope)
+    stage.performer.drop(scope)
+    stage.performer.resume(scope, None)
+    stage.performer.redo(scope, record())
+    assert stage.happened == [REFUSED, "failed", "let go"]
+
+
+def iter_of(*effects: Effect) -> Generator[Effect, Any, None]:
+    yield from effects
+
+
+def test_a_restarted_call_is_answered_anew(stage: Stage) -> None:
+    """The kernel makes it again, and it comes with another number."""
+
+    def restart(scope: Scope, effect: Effect) -> object:
+        stage.performer.restart(scope, effect, 513)
+        stage.performer.came_back(scope, 8)
+        return None
+
+    stage.performer.offer({VerifyThenContinue: restart})
+    happened = stage.of(record(), VerifyThenContinue(WhichImage.ASKED), Fail(3))
+    assert happened[1:3] == ["fail 7 513", "fail 8 3"]
+
+
+# Waiting
+
+
+def asks() -> Generator[Effect, Any, None]:
+    answer = yield Ask(QUESTION, "waits for approval")
+    yield record("exec_allowed" if answer.granted else "exec_denied")
+    yield Fail(errno.EACCES)
+
+
+def test_a_mediator_waits_for_an_answer_and_goes_on(stage: Stage) -> None:
+    assert stage.run(asks()) == ["ask", "tell 40 waits for approval; sigwrap approve a1b2c3"]
+    stage.happened.clear()
+    stage.on_answer(YES)
+    assert stage.happened[0] == "record exec_allowed 40"
+    assert stage.happened[-1] == "let go"
+
+
+def test_an_answer_that_is_there_at_once_needs_no_notice(stage: Stage) -> None:
+    stage.answers_at_once = YES
+    assert stage.run(asks())[:2] == ["ask", "record exec_allowed 40"]
+
+
+def test_a_caller_that_died_while_it_waited_gets_no_event(stage: Stage) -> None:
+    stage.run(asks())
+    stage.happened.clear()
+    stage.waits = False
+    stage.on_answer(YES)
+    assert stage.happened == [REFUSED, "failed", "let go"]
+
+
+def test_a_caller_that_dies_is_noticed_and_its_request_withdrawn(stage: Stage) -> None:
+    stage.run(asks())
+    stage.happened.clear()
+    stage.timers.pop()()
+    assert stage.happened == []
+    stage.waits = False
+    stage.timers.pop()()
+    assert stage.happened == ["withdraw a1b2c3", REFUSED, "failed", "let go"]
+    assert stage.timers == []
+
+
+def test_the_end_of_its_process_withdraws_a_request(stage: Stage) -> None:
+    stage.run(asks())
+    other = Process(pid=41, start_time=1, parent=None, ppid=30, depth=1, comm="sh")
+    stage.performer.process_ended(other)
+    assert "withdraw a1b2c3" not in stage.happened
+    stage.performer.process_ended(BASH)
+    assert stage.happened[-4:] == ["withdraw a1b2c3", REFUSED, "failed", "let go"]
+
+
+def test_a_withdrawal_at_once_is_the_end(stage: Stage) -> None:
+    stage.answers_at_once = YES._replace(granted=False, reason="withdrawn")
+    assert stage.run(asks()) == ["ask", REFUSED, "failed", "let go"]
+
+
+def test_an_effect_that_had_to_wait_is_done_again(stage: Stage) -> None:
+    ready: list[Scope] = []
+
+    def hold(scope: Scope, effect: Effect) -> object:
+        if not ready:
+            ready.append(scope)
+            return PAUSED
+        return None
+
+    effect = VerifyThenContinue(WhichImage.ASKED)
+    stage.performer.offer({VerifyThenContinue: hold})
+    assert stage.of(effect, record(), Continue()) == []
+    stage.performer.redo(ready[0], effect)
+    assert stage.happened == ["record signal_sent 40", "resume 7", "let go"]
+
+
+# Events
+
+
+def test_events_of_decisions_say_how_long_the_decision_took(stage: Stage) -> None:
+    stage.of(Record("exec_denied", {}), Record("exec_failed", {}), Fail(3))
+    assert stage.payloads["exec_denied"]["evaluation_us"] > 0
+    assert "evaluation_us" not in stage.payloads["exec_failed"]
+
+
+def test_repeated_events_are_one_and_a_count(stage: Stage) -> None:
+    key = (BASH, 10, "own")
+    repeated = [RecordRepeated("signal_sent", {"n": n}, key, 1.0) for n in range(4)]
+    for each in repeated:
+        assert "resume 7" in stage.of(each, Continue())
+    assert stage.happened.count("record signal_sent 40") == 1
+    stage.timers[0]()
+    assert stage.happened.count("record signal_sent 40") == 2
+    assert stage.payloads["signal_sent"] == {"n": 0, "evaluation_us": 0, "count": 3}
+
+
+@pytest.mark.parametrize("ends", ["process", "session"])
+def test_a_count_is_written_at_the_end_at_the_latest(stage: Stage, ends: str) -> None:
+    for _ in range(2):
+        stage.of(RecordRepeated("limit_exceeded", {}, (BASH,), 60.0), Fail(11))
+    if ends == "process":
+        stage.performer.process_ended(BASH)
+    else:
+        stage.performer.close()
+    assert stage.payloads["limit_exceeded"] == {"count": 1}
+    stage.timers[0]()
+    assert stage.happened.count("record limit_exceeded 40") == 2
+
+
+def test_a_single_event_has_no_count(stage: Stage) -> None:
+    stage.of(RecordRepeated("limit_exceeded", {}, (BASH,), 60.0), Fail(11))
+    stage.performer.close()
+    assert stage.happened.count("record limit_exceeded 40") == 1
+
+
+def test_a_repeated_event_that_cannot_be_written_is_tried_again(stage: Stage) -> None:
+    stage.can_write = False
+    stage.of(RecordRepeated("signal_sent", {}, (BASH,), 1.0), Fail(1))
+    stage.can_write = True
+    stage.happened.clear()
+    assert stage.of(RecordRepeated("signal_sent", {}, (BASH,), 1.0), Continue())[0] == (
+        "record signal_sent 40"
+    )
+
+
+def test_a_reason_to_end_reaches_the_run(stage: Stage) -> None:
+    reached = LimitReached("max_execs", 1, "why")
+    assert "end max_execs" in stage.of(record(), Fail(13), EndRun(reached))
+
+
+def test_a_line_goes_to_the_caller(stage: Stage) -> None:
+    assert stage.of(record(), Tell("no"), Fail(1))[1] == "tell 40 no"
