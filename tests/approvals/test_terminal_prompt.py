@@ -54,18 +54,6 @@ def test_what_is_no_answer_is_asked_again(asking: Make) -> None:
     assert subject.answer() == (approval_id, False, "denied")
 
 
-def test_two_at_once_are_asked_one_after_the_other(asking: Make) -> None:
-    subject = asking().start_on_terminal()
-    first = subject.ask("first")
-    second = subject.ask("second")
-    assert b"second" not in subject.terminal.read_question()
-    subject.terminal.type("n\n")
-    assert subject.answer() == (first, False, "denied")
-    assert b"second" in subject.terminal.read_question()
-    subject.terminal.type("y\n")
-    assert subject.answer() == (second, True, "granted")
-
-
 def test_lines_typed_ahead_answer_nothing(asking: Make) -> None:
     """A pasted y y would approve the second unread."""
     subject = asking().start_on_terminal()

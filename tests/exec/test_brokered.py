@@ -54,19 +54,6 @@ def test_a_value_that_the_host_lacks_is_a_denial(as_user: Sigwrap) -> None:
     assert b"no THE_TOKEN" in done.stderr
 
 
-def test_order_input_and_death_by_signal(as_user: Sigwrap) -> None:
-    text = "#!/bin/sh\nfor i in 1 2 3; do echo out $i; echo err $i >&2; done; cat; kill -TERM $$\n"
-    script(as_user.folder, "real-gh", text)
-    script(as_user.folder, "gh", "#!/bin/sh\necho original\n")
-    rules = (BROKERED % {"folder": as_user.folder}).replace("${SIGWRAP_HOST:THE_TOKEN}", "x")
-    line = ("-p", policy(as_user.folder, rules), "--", "sh", "-c", "./gh 2>&1; echo status $?")
-    data = bytes(range(256)) * 4096
-    done = as_user.run(*line, input=data)
-    order = b"".join(b"out %d\nerr %d\n" % (i, i) for i in (1, 2, 3))
-    assert done.stdout.startswith(order + data)
-    assert done.stdout.endswith(b"status 143\n")
-
-
 def test_a_wrapper_does_its_part_first(as_user: Sigwrap) -> None:
     """What `env` wraps is replaced when it is executed; what ld.so maps, at once."""
     rules = """

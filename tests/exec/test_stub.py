@@ -8,11 +8,13 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from sigwrap.events import recorded_bytes
+from sigwrap.events import Event, recorded_bytes
 from sigwrap.protocols.stub import Kind, exit_frame, frame
 from tests.support.harness import PYTHON, UNDER_TEST, Sigwrap
 from tests.support.policies import policy
@@ -37,9 +39,9 @@ def prepared(subject: Sigwrap, text: str, *more: str) -> tuple[str, ...]:
     return ("-p", policy(subject.folder, RECORDED % {"folder": subject.folder}, *more), "--")
 
 
-def stored(subject: Sigwrap, stream: str) -> bytes:
-    events = [each.payload for each in subject.sealed_events("io_recorded")]
-    return b"".join(recorded_bytes(each) for each in events if each["stream"] == stream)
+def stored(events: list[Event], stream: str) -> bytes:
+    payloads = [each.payload for each in events]
+    return b"".join(recorded_bytes(each) for each in payloads if each["stream"] == stream)
 
 
 def test_it_ends_as_its_command_did(as_user: Sigwrap, programs: Path) -> None:
@@ -58,9 +60,10 @@ def test_what_it_reads_and_writes_is_in_the_log(as_user: Sigwrap) -> None:
     done = as_user.run(*prepared(as_user, text), "./tool", input=b"in\xc3\xa9\n")
     assert (done.returncode, done.stdout) == (0, b"out\nin\xc3\xa9\n\xff\x00")
     assert done.stderr == b"err\n"
-    assert stored(as_user, "stdin") == b"in\xc3\xa9\n"
-    assert stored(as_user, "stdout") == done.stdout
-    assert stored(as_user, "stderr") == done.stderr
+    recorded = as_user.sealed_events("io_recorded")
+    assert stored(recorded, "stdin") == b"in\xc3\xa9\n"
+    assert stored(recorded, "stdout") == done.stdout
+    assert stored(recorded, "stderr") == done.stderr
     (redirected,) = as_user.events("exec_redirected")
     assert (redirected.payload["via"], redirected.payload["record"]) == ("stub", True)
     assert redirected.payload["replacement"] == str(as_user.folder / "real-tool")
@@ -322,7 +325,7 @@ def test_closed_streams_stay_ours(as_user: Sigwrap) -> None:
     line = prepared(as_user, "#!/bin/sh\necho out; echo err >&2; cat\necho $? >status\n")
     done = as_user.run(*line, "sh", "-c", "./tool <&- >&- 2>&-; echo $?")
     assert done.stdout == b"0\n"
-    assert stored(as_user, "stdout") == b"out\n"
+    assert stored(as_user.sealed_events("io_recorded"), "stdout") == b"out\n"
 
 
 def test_a_command_that_the_kernel_refuses(as_user: Sigwrap) -> None:
@@ -409,31 +412,16 @@ def test_the_pass_is_the_stubs_childs_alone(as_user: Sigwrap, programs: Path) ->
 # The store and the supervisor
 
 
-def test_a_full_store_stops_it_and_says_so(sigwrap: Sigwrap, tmp_path: Path) -> None:
+def test_a_full_store_stops_it_and_says_so(sigwrap: Sigwrap, small_disk: Path) -> None:
     """Nothing passes that isn't in the log."""
-    if os.getuid() != 0:
-        pytest.skip("needs root")
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    line = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)]
-    if subprocess.run(line, capture_output=True, check=False).returncode != 0:
-        pytest.skip("can't mount a tmpfs")
-    try:
-        sigwrap.store = disk / "store"
-        sigwrap.env["SIGWRAP_STORE"] = str(sigwrap.store)
-        text = "#!/bin/sh\nexec head -c 50000000 /dev/urandom\n"
-        done = sigwrap.run(*prepared(sigwrap, text), "sh", "-c", "./tool | wc -c; exit 0")
-        assert int(done.stdout) < 2 << 20
-        assert b"the event log can't be written" in done.stderr
-        assert b"can't write the event log" in done.stderr
-        assert len(stored_of_open(sigwrap)) >= int(done.stdout)
-    finally:
-        subprocess.run(["umount", "--lazy", str(disk)], check=True)
-
-
-def stored_of_open(subject: Sigwrap) -> bytes:
-    events = [each.payload for each in subject.events("io_recorded")]
-    return b"".join(recorded_bytes(each) for each in events if each["stream"] == "stdout")
+    sigwrap.store = small_disk / "store"
+    sigwrap.env["SIGWRAP_STORE"] = str(sigwrap.store)
+    text = "#!/bin/sh\nexec head -c 50000000 /dev/urandom\n"
+    done = sigwrap.run(*prepared(sigwrap, text), "sh", "-c", "./tool | wc -c; exit 0")
+    assert int(done.stdout) < 1 << 19
+    assert b"the event log can't be written" in done.stderr
+    assert b"can't write the event log" in done.stderr
+    assert len(stored(sigwrap.events("io_recorded"), "stdout")) >= int(done.stdout)
 
 
 def test_a_killed_supervisor_leaves_neither_stub_nor_command(as_user: Sigwrap) -> None:
@@ -451,6 +439,17 @@ def test_a_killed_supervisor_leaves_neither_stub_nor_command(as_user: Sigwrap) -
 # The stub alone, against somebody who plays the supervisor
 
 
+@contextmanager
+def stub_alone(programs: Path) -> Iterator[tuple[socket.socket, subprocess.Popen[bytes]]]:
+    ours, theirs = socket.socketpair()
+    fd = theirs.fileno()
+    words = [sys.executable, "-I", str(programs / "stub_alone.py"), str(fd)]
+    pipe = subprocess.PIPE
+    with ours, subprocess.Popen(words, pass_fds=[fd], stdin=pipe, stdout=pipe, stderr=pipe) as stub:
+        theirs.close()
+        yield ours, stub
+
+
 @pytest.mark.parametrize(
     ("said", "line"),
     [
@@ -465,23 +464,13 @@ def test_a_killed_supervisor_leaves_neither_stub_nor_command(as_user: Sigwrap) -
     ],
 )
 def test_whatever_it_hears_it_ends_with_a_line(said: bytes, line: bytes, programs: Path) -> None:
-    ours, theirs = socket.socketpair()
-    words = [sys.executable, "-I", str(programs / "stub_alone.py"), str(theirs.fileno())]
-    with subprocess.Popen(
-        words,
-        pass_fds=[theirs.fileno()],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as stub:
-        theirs.close()
+    with stub_alone(programs) as (ours, stub):
         command = int(reader(stub.stdout).line())
         with Watch([command]) as watch:
             ours.sendall(said)
             ours.shutdown(socket.SHUT_WR)
             _, err = stub.communicate(timeout=PATIENCE_S)
             watch.await_ends()
-    ours.close()
     assert stub.returncode == 126
     assert line in err
     assert err.startswith(b"sigwrap-stub: tool: ")
@@ -489,18 +478,12 @@ def test_whatever_it_hears_it_ends_with_a_line(said: bytes, line: bytes, program
 
 
 def test_what_was_said_before_the_end_is_written_before_it_ends(programs: Path) -> None:
-    ours, theirs = socket.socketpair()
-    words = [sys.executable, "-I", str(programs / "stub_alone.py"), str(theirs.fileno())]
-    with subprocess.Popen(
-        words, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
-    ) as stub:
-        theirs.close()
+    with stub_alone(programs) as (ours, stub):
         said = reader(stub.stdout)
         os.kill(int(said.line()), signal.SIGKILL)
         ours.sendall(frame(Kind.STDOUT, b"all of it\n") + exit_frame(-9))
         assert said.line() == b"all of it"
         assert stub.wait(PATIENCE_S) == -9
-    ours.close()
 
 
 def test_it_is_not_for_people(sigwrap: Sigwrap) -> None:

@@ -119,18 +119,3 @@ def test_what_a_traced_caller_does_not_get_past(
     assert (done.returncode, done.stdout) == (7, b"13\n")
     (event,) = as_user.sealed_events("exec_denied")
     assert event.payload["rule_name"] == "r"
-
-
-def test_agent_strict_denies_a_traced_caller(as_user: Sigwrap, programs: Path) -> None:
-    path = as_user.folder / "policy.yaml"
-    path.write_text(
-        "version: 1\nname: strict-python\nextends: agent-strict\ncommand_rules:\n"
-        '  - {name: python, commands: ["python3*"], traced: false, decision: allow}\n'
-    )
-    path.chmod(0o644)
-    line = (*PYTHON, str(programs / "traced_by_its_parent.py"), "/bin/echo", "x")
-    done = as_user.run("-p", str(path), "--", *line)
-    assert (done.returncode, done.stdout) == (7, b"13\n")
-    assert b"a traced process may not start programs" in done.stderr
-    (event,) = as_user.sealed_events("exec_denied")
-    assert event.payload["rule_name"] == "cannot-be-verified"

@@ -16,6 +16,7 @@ from sigwrap.errors import SigwrapError
 from sigwrap.linux import procfs
 from tests.support.harness import EXECS, IS_BINARY, PYTHON, Sigwrap
 from tests.support.processes import Roles, await_key_taken, children, tree
+from tests.support.programs import needs
 from tests.support.waiting import (
     PATIENCE_S,
     Pipe,
@@ -450,7 +451,7 @@ def test_a_key_that_is_read_as_a_character(sigwrap: Sigwrap, programs: Path) -> 
 # Servers
 
 
-@pytest.mark.skipif(not shutil.which("npm"), reason="needs npm")
+@needs("npm")
 def test_npm_start_of_a_server(sigwrap: Sigwrap, programs: Path) -> None:
     package = '{"name": "p", "version": "1.0.0", "scripts": {"start": "node server.js"}}'
     (sigwrap.folder / "package.json").write_text(package)

@@ -1,4 +1,4 @@
-"""A hostile process tries what it can: other ABIs, other routes, swaps, races, storms."""
+"""A hostile process tries what it can: other ABIs, other routes, swaps, races, floods."""
 
 from __future__ import annotations
 
@@ -33,17 +33,20 @@ def _blocked(lab: Lab) -> list[tuple[str, str, str]]:
 def test_x32_calls_are_refused_and_recorded(users_lab: Lab, programs: Path) -> None:
     lab = users_lab.under(OWN)
     told = lab.tells(programs / "x32_calls.py", lab.boxes)
-    assert told == [["ENOSYS"] * 5, {"child": [], "sibling": []}]
-    assert len(lab.subject.events("abi_refused")) == 5
+    assert told == [["ENOSYS"] * 6, {"child": [], "sibling": []}]
+    refused = [event.payload["syscall_number"] for event in lab.subject.events("abi_refused")]
+    assert refused == [62, 200, 129, 520, 524, 234]
 
 
 def test_upper_register_halves_hide_nothing(users_lab: Lab, programs: Path) -> None:
     lab = users_lab.under(OWN)
     told = lab.tells(programs / "upper_halves.py", lab.boxes)
-    # The third names the group of that number: there is none.
-    results = ["EPERM"] * 8
-    results[2] = "ESRCH"
+    # The third names the group of that number: there is none. The last two are a question, and
+    # which signal a descriptor without an owner is to send.
+    results = ["EPERM", "EPERM", "ESRCH", *["EPERM"] * 6, 0, 0]
     assert told == [results, {"child": [], "sibling": []}]
+    (sent,) = lab.payloads("signal_sent")
+    assert (sent["syscall"], sent["signal"]) == ("fcntl", 9)
     assert {kind for _, kind, _ in _blocked(lab)} == {"siblings"}
 
 
@@ -63,6 +66,9 @@ def test_no_owner_but_who_may_be_killed(
     assert all(each == ["EPERM", "EPERM"] for each in groups.values()), groups
     assert late == {"child": [], "sibling": []}
     assert outside.arrived() == [] and outside.lives
+    sent = [(each["target_type"], each["signal"]) for each in lab.payloads("signal_sent")]
+    assert sent.count(("children", 9)) == len(own)  # an owner is judged as if it were killed
+    assert sent.count(("unknown", 34)) == len(own)  # the signal that it is to get
     walled = "landlock_signal_scope"
     (started,) = lab.subject.events("session_started")
     assert (walled in started.payload["capabilities"]) == (len(rules) == 1)

@@ -31,7 +31,7 @@ class Terminal:
         stdout: int | None = None,
     ) -> None:
         self.master, slave = os.openpty()
-        _keep_what_is_on_its_way(slave)
+        _keep_output_at_keys(slave)
         reports, reporter = os.pipe()
         self.keeper = os.fork()
         if self.keeper == 0:
@@ -65,10 +65,6 @@ class Terminal:
     def foreground(self) -> int:
         return os.tcgetpgrp(self.master)
 
-    def take_back(self) -> None:
-        """What a shell's `bg` leaves: the job runs, without the terminal."""
-        os.tcsetpgrp(self.master, os.getpgid(self.keeper))
-
     def read_question(self) -> bytes:
         """As a person: not before it is there, and no faster than one can read."""
         said = self.output.until(rb"(?s).*?" + ANSWERS)
@@ -85,7 +81,7 @@ class Terminal:
                 os.close(fd)
 
 
-def _keep_what_is_on_its_way(slave: int) -> None:
+def _keep_output_at_keys(slave: int) -> None:
     """A key that signals also discards output, a moment after the signal: by then it may be the
     signal handler's."""
     settings = termios.tcgetattr(slave)

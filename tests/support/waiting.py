@@ -43,7 +43,7 @@ class Watched:
 
     @property
     def is_ending(self) -> bool:
-        """Gone, or killed and on its way, however long the machine takes over it."""
+        """Gone, or killed, however long the machine takes over it."""
         try:
             stat = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
             status = Path(f"/proc/{self.pid}/status").read_text()

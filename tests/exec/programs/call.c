@@ -9,8 +9,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/sendfile.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -106,13 +104,6 @@ int main(int argc, char **argv) {
         char path[64];
         sprintf(path, "/dev/fd/%d", fd);
         execve(path, words, environ);
-    } else if (!strcmp(how, "memfd")) {
-        int from = open(words[0], O_RDONLY);
-        int fd = memfd_create("x", 0);
-        struct stat state;
-        fstat(from, &state);
-        sendfile(fd, from, NULL, state.st_size);
-        syscall(SYS_execveat, fd, "", words, environ, AT_EMPTY_PATH);
     } else if (!strcmp(how, "fulltable")) {
         while (dup(0) >= 0) {}
         execve(words[0], words, environ);
@@ -132,21 +123,6 @@ int main(int argc, char **argv) {
                          : "a"(11), "b"(pointers[0]), "c"(pointers), "d"(pointers + 128)
                          : "memory");
         errno = -result;
-    } else if (!strcmp(how, "toolong")) {
-        size_t size = 3 << 20;
-        char *large = malloc(size + 1);
-        memset(large, 'x', size);
-        large[size] = 0;
-        char *more[] = {words[0], large, NULL};
-        execve(words[0], more, environ);
-    } else if (!strcmp(how, "busy")) {
-        int fd = open(words[0], O_WRONLY);
-        if (fd < 0) return 4;
-        execve(words[0], words, environ);
-    } else if (!strcmp(how, "badpath")) {
-        execve((char *)1, words, environ);
-    } else if (!strcmp(how, "noargv")) {
-        execve(words[0], NULL, NULL);
     }
     return failed();
 }
