@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
+
+from sigwrap.tuples import NamedTuple
 
 Payload = dict[str, Any]
 Upcaster = Callable[[Payload], Payload]

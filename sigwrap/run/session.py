@@ -11,7 +11,6 @@ import signal
 import time
 from collections.abc import Callable
 from hashlib import blake2b
-from typing import NamedTuple
 
 import sigwrap
 from sigwrap.errors import SessionError, StoreError
@@ -33,6 +32,7 @@ from sigwrap.start.command import Inherited, find_program
 from sigwrap.start.policy_files import host_variables, load_with_sources
 from sigwrap.store.location import default_store
 from sigwrap.store.writer import SessionLog
+from sigwrap.tuples import NamedTuple
 
 _KEY_NAME = b"SIGWRAP_KEY"
 _FEWEST_OPEN_FILES = 48
