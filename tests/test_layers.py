@@ -25,12 +25,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "policy": {"errors", "tuples", "events"},
     # Pure: it knows no kernel, no file and no clock.
     "mediate": {"errors", "status", "tuples", "events", "calls", "policy"},
-    "linux": {"errors", "tuples", "events", "calls", "policy", "mediate"},
+    "platform": {"mediate"},
+    "linux": {"errors", "tuples", "events", "calls", "policy", "mediate", "platform"},
     "protocols": {"errors", "tuples", "linux"},
     "start": {"errors", "tuples", "status", "policy", "linux"},
     "run": {
         *("sigwrap", "tuples", "status", "escape", "errors", "events", "calls", "start"),
-        *("linux", "policy", "store", "mediate", "protocols"),
+        *("linux", "policy", "store", "mediate", "protocols", "platform"),
     },
     "stub": {"status", "tuples", "errors", "events", "start", "linux", "protocols"},
     "front": {"status", "tuples", "errors", "start", "linux", "mediate", "protocols"},
@@ -38,7 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "report": {"status", "tuples", "errors", "escape", "events", "policy", "store"},
     "cli": {
         *("sigwrap", "status", "escape", "errors", "events", "tuples", "calls", "start"),
-        *("linux", "policy", "store", "mediate", "protocols"),
+        *("linux", "policy", "store", "mediate", "protocols", "platform"),
         *("run", "stub", "front", "forward", "report"),
     },
     "__main__": {"status", "errors", "cli"},
@@ -89,7 +90,7 @@ def test_only_linux_uses_ctypes() -> None:
                 assert imported != "ctypes", f"{module.relative_to(ROOT)}:{line}"
 
 
-PURE = ("calls", "tuples", "events", "policy", "mediate")
+PURE = ("calls", "tuples", "events", "policy", "mediate", "platform")
 THE_WORLD = {
     *("os", "io", "time", "datetime", "random", "secrets", "socket", "select", "selectors"),
     *("fcntl", "ctypes", "pathlib", "shutil", "tempfile", "subprocess", "threading", "resource"),
