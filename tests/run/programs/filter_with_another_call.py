@@ -1,5 +1,5 @@
-"""sigwrap with a filter that hands over one call more than the table of calls has. Its arguments are
-those of sigwrap."""
+"""sigwrap with a filter that hands over one call more than the table of calls has. The arguments of
+this program are those of sigwrap."""
 
 from __future__ import annotations
 
