@@ -37,10 +37,6 @@ class Run:
     def answer(self, *words: str) -> subprocess.CompletedProcess[bytes]:
         return self.subject.native(UNDER_TEST, *words)
 
-    def say(self, text: bytes) -> None:
-        self.process.stdin.write(text)
-        self.process.stdin.flush()
-
     def end(self) -> int:
         self.process.stdin.close()
         return self.process.wait(PATIENCE_S)
@@ -106,10 +102,10 @@ def test_two_at_once_and_the_tree_goes_on(start: Start, as_user: Sigwrap) -> Non
         e.payload["what"]: e.payload["approval_id"] for e in as_user.events("approval_requested")
     }
     assert sorted(requested.values()) == sorted(ids)
-    run.say(b"meanwhile\n")
+    run.process.say(b"meanwhile\n")
     run.out.until(rb"meanwhile\n")
     assert run.answer("deny", requested["./ok 2"]).returncode == 0
-    run.say(b"still\n")
+    run.process.say(b"still\n")
     run.out.until(rb"still\n")
     assert run.answer("approve", requested["./ok 1"]).returncode == 0
     run.out.until(rb"ok 1\n")
@@ -129,7 +125,7 @@ def test_the_asker_dies_while_it_waits(start: Start, as_user: Sigwrap, number: i
     assert b"nothing waits" in run.answer("approvals").stdout
     late = run.answer("approve", request_id)
     assert (late.returncode, b"too late" in late.stderr) == (REFUSED, True)
-    run.say(b"\n")
+    run.process.say(b"\n")
     assert run.end() == 0
     assert b"ok a" not in run.out.seen
 
@@ -153,7 +149,7 @@ def test_what_was_approved_is_what_runs(
 ) -> None:
     run = start(*PYTHON, str(programs / "changes_its_mind.py"), what)
     request_id = run.question()
-    run.say(b"\n")
+    run.process.say(b"\n")
     run.out.until(rb"changed\n")
     assert run.answer("approve", request_id).returncode == 0
     ending = [run.out.line()] if what != "nothing" else [run.out.line(), run.out.line()]
@@ -175,12 +171,12 @@ def test_nobody_inside_answers(
     """It is refused and logged, and the question stays open."""
     line = (*PYTHON, str(programs / "approves_itself.py"), how, UNDER_TEST, what)
     run = start("sh", "-c", './ok a & exec "$@"', "sh", *line)
-    run.say(run.question().encode() + b"\n")
+    run.process.say(run.question().encode() + b"\n")
     run.err.until(rb"refused: it is inside a supervised session")
     (request,) = as_user.events("approval_requested")
     assert run.answer("approve", request.payload["approval_id"]).returncode == 0
     run.out.until(rb"ok a\n")
-    run.say(b"\n")
+    run.process.say(b"\n")
     assert run.end() == 0
     (event,) = as_user.sealed_events("control_refused")
     assert event.payload["inside_session"] is True

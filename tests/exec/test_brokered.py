@@ -31,7 +31,8 @@ def test_it_has_what_the_agent_has_not(as_user: Sigwrap, programs: Path) -> None
     name = policy(folder, BROKERED % {"folder": folder})
     path = f"PATH={folder}:/usr/bin:/bin"
     clean = ("env", "-u", "THE_TOKEN", "EVIL=1", "LD_BIND_NOW=1", path)
-    line = ("-p", name, "--", *clean, *PYTHON, str(programs / "looks_for_a_token.py"), token[::-1])
+    looks = (*PYTHON, str(programs / "looks_for_a_token.py"), token[::-1], "no stub")
+    line = ("-p", name, "--", *clean, *looks, "gh", "a b", "c")
     done = as_user.run(*line, env={"THE_TOKEN": token})
     assert done.stderr == b""
     assert done.stdout.decode().splitlines() == [

@@ -15,7 +15,7 @@ from tests.support.programs import script
 from tests.support.waiting import PATIENCE_S, reader
 
 WAYS = ["execve", "thread", "readonly", "spawn", "vfork", "execveat", "dirfd", "procfd", "devfd"]
-WAYS += ["i386"]
+WAYS += ["i386", "i386at"]
 RULES = """
   - {name: no-bad, commands: [bad], decision: deny, message: not this one}
 """
@@ -51,6 +51,8 @@ def test_allowed(placed: Sigwrap, compiled: Path, way: str) -> None:
     assert _path(event) == str(placed.folder / "good")
     assert event.payload["rule_name"] == "builtin:default"
     assert event.payload["verified"] is True
+    by_descriptor = way in ("execveat", "dirfd", "i386at")
+    assert event.payload["syscall"] == ("execveat" if by_descriptor else "execve")
 
 
 @pytest.mark.parametrize("way", [*WAYS, "fulltable"])

@@ -359,11 +359,11 @@ def test_the_token_is_with_the_command_and_nowhere_else(as_user: Sigwrap, progra
     text = '#!/bin/sh\necho "length ${#TOKEN} evil $EVIL.$LD_BIND_NOW"; read x\nexit 4\n'
     line = prepared(as_user, text)
     clean = ("env", "-u", "THE_TOKEN", "EVIL=1", "LD_BIND_NOW=1")
-    done = as_user.run(
-        *line, *clean, *PYTHON, str(programs / "looks_for_a_stubs_token.py"), TOKEN[::-1]
-    )
+    looks = (*PYTHON, str(programs / "looks_for_a_token.py"), TOKEN[::-1], "stub")
+    done = as_user.run(*line, *clean, *looks, "./tool")
     assert done.stderr == b""
-    assert done.stdout.decode().splitlines() == [f"length {len(TOKEN)} evil .", "[] exit 4"]
+    said = [f"length {len(TOKEN)} evil .", "in memory 0 exit 4"]
+    assert done.stdout.decode().splitlines() == said
     for file in as_user.store.rglob("*"):
         if file.is_file():
             assert TOKEN.encode() not in file.read_bytes()

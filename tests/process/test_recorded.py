@@ -112,23 +112,6 @@ def test_threads_signal_under_their_process(sigwrap: Sigwrap, results: Results) 
 # Other ABIs
 
 
-def test_the_i386_door(sigwrap: Sigwrap, compiled: Path) -> None:
-    program = str(compiled / "i386")
-    native = sigwrap.native(program)
-    if native.returncode in (77, 78) or native.returncode < 0:
-        pytest.skip("no i386 ABI on this kernel")
-    wrapped = sigwrap.run("--", program)
-    assert (wrapped.returncode, wrapped.stdout) == (0, native.stdout)
-    assert wrapped.stdout.count(b"by int 0x80") == 2
-    sent = [e.payload for e in sigwrap.sealed_events("signal_sent")]
-    calls = ["kill", "tkill", "tgkill", "fcntl", "fcntl64", "fcntl64"]
-    assert [p["syscall"] for p in sent] == calls
-    assert {p["target_type"] for p in sent[:5]} == {"self"}
-    execs = [e.payload for e in sigwrap.events(*EXECS)][1:]
-    assert [e["syscall"] for e in execs] == ["execve", "execveat"]
-    assert [e["argv"] for e in execs] == [["/bin/echo", "by int 0x80"]] * 2
-
-
 def test_a_filter_of_the_trees_own_hides_nothing(sigwrap: Sigwrap, programs: Path) -> None:
     """It can allow, and it can refuse; it can't answer in our place."""
     line = [*PYTHON, str(programs / "calls.py"), "a_filter_of_its_own"]
