@@ -16,11 +16,11 @@ import pytest
 
 from sigwrap.events import Event, recorded_bytes
 from sigwrap.protocols.stub import Kind, exit_frame, frame
-from tests.support.harness import PYTHON, UNDER_TEST, Sigwrap
+from tests.support.harness import PYTHON, UNDER_TEST, Running, Sigwrap
 from tests.support.policies import policy
 from tests.support.processes import Roles, children, tree
 from tests.support.programs import script
-from tests.support.waiting import PATIENCE_S, Watch, await_state, await_that, reader
+from tests.support.waiting import PATIENCE_S, Reader, Watch, await_state, await_that, reader
 
 RECORDED = """
   - {name: recorder, commands: [tool], decision: redirect,
@@ -37,6 +37,14 @@ def prepared(subject: Sigwrap, text: str, *more: str) -> tuple[str, ...]:
     script(subject.folder, "tool", "#!/bin/sh\necho original; : > original-ran\n")
     script(subject.folder, "real-tool", text)
     return ("-p", policy(subject.folder, RECORDED % {"folder": subject.folder}, *more), "--")
+
+
+def ready(subject: Sigwrap, process: Running) -> tuple[Reader, int]:
+    """What the command says from now on, and its stub."""
+    said = reader(process.stdout)
+    assert said.line() == b"ready"
+    (redirected,) = subject.events("exec_redirected")
+    return said, redirected.pid
 
 
 def stored(events: list[Event], stream: str) -> bytes:
@@ -194,9 +202,7 @@ def test_a_signal_to_the_stub_is_the_commands(as_user: Sigwrap, name: str) -> No
     (as_user.folder / "go").chmod(0o666)
     line = prepared(as_user, text, "signal_rules: [{name: no, signals: ['@all'], decision: deny}]")
     process = as_user.start(*line, "sh", "-c", "./tool; echo $?")
-    said = reader(process.stdout)
-    assert said.line() == b"ready"
-    (stub,) = [each.pid for each in as_user.events("exec_redirected")]
+    said, stub = ready(as_user, process)
     os.kill(stub, getattr(signal, f"SIG{name}"))
     assert said.line() == f"got {name}".encode()
     assert said.line() == b"5"
@@ -208,9 +214,7 @@ def test_a_signal_to_the_stub_is_the_commands(as_user: Sigwrap, name: str) -> No
 def test_a_signal_that_kills_the_command_kills_the_stub_so(as_user: Sigwrap) -> None:
     line = prepared(as_user, "#!/bin/sh\necho ready\nexec sleep 1000\n")
     process = as_user.start(*line, *PYTHON, "-c", "import subprocess as s; print(s.call('./tool'))")
-    said = reader(process.stdout)
-    assert said.line() == b"ready"
-    (stub,) = [each.pid for each in as_user.events("exec_redirected")]
+    said, stub = ready(as_user, process)
     os.kill(stub, signal.SIGTERM)
     assert said.line() == b"-15"
 
@@ -218,9 +222,7 @@ def test_a_signal_that_kills_the_command_kills_the_stub_so(as_user: Sigwrap) -> 
 def test_a_stub_that_is_killed_takes_its_command_along(as_user: Sigwrap) -> None:
     line = prepared(as_user, "#!/bin/sh\necho ready\nexec sleep 1000\n")
     process = as_user.start(*line, "sh", "-c", "./tool; echo $?; read x; true")
-    said = reader(process.stdout)
-    assert said.line() == b"ready"
-    (stub,) = [each.pid for each in as_user.events("exec_redirected")]
+    said, stub = ready(as_user, process)
     with Watch(children(stub)) as command:
         assert command.processes
         os.kill(stub, signal.SIGKILL)

@@ -9,14 +9,16 @@ import signal
 import socket
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sigwrap.errors import SigwrapError
 from sigwrap.linux import procfs
-from tests.support.harness import EXECS, IS_BINARY, PYTHON, Sigwrap
+from tests.support.harness import EXECS, IS_BINARY, PYTHON, Running, Sigwrap
 from tests.support.processes import Roles, await_key_taken, children, tree
 from tests.support.programs import needs
+from tests.support.terminal import Terminal
 from tests.support.waiting import (
     PATIENCE_S,
     Pipe,
@@ -46,9 +48,7 @@ def _kinds(sigwrap: Sigwrap) -> list[str]:
 
 
 def test_one_key_lets_a_trapping_shell_clean_up(as_user: Sigwrap) -> None:
-    terminal = as_user.on_terminal("--", "bash", "-c", TRAPPING)
-    terminal.output.until(rb"ready")
-    _await_reading(as_user)
+    terminal = _terminal(as_user, "--", "bash", "-c", TRAPPING)
     terminal.press("C")
     terminal.output.until(rb"cleaned")
     assert terminal.await_status() == INTERRUPTED
@@ -61,9 +61,7 @@ def test_one_key_lets_a_trapping_shell_clean_up(as_user: Sigwrap) -> None:
 
 def test_one_key_does_not_cut_a_pythons_cleanup_short(as_user: Sigwrap, programs: Path) -> None:
     """A SIGTERM on top of the terminal's SIGINT would."""
-    terminal = as_user.on_terminal("--", *PYTHON, str(programs / "cleaning.py"))
-    terminal.output.until(rb"ready")
-    _await_reading(as_user)
+    terminal = _terminal(as_user, "--", *PYTHON, str(programs / "cleaning.py"))
     terminal.press("C")
     terminal.output.until(rb"interrupted")
     await_key_taken(terminal.pid)  # a Python that ends has no handler any more
@@ -74,15 +72,13 @@ def test_one_key_does_not_cut_a_pythons_cleanup_short(as_user: Sigwrap, programs
 
 
 def test_one_key_ends_what_has_no_handler(sigwrap: Sigwrap) -> None:
-    terminal = sigwrap.on_terminal("--", "sh", "-c", "echo ready; exec cat")
-    terminal.output.until(rb"ready")
+    terminal = _terminal(sigwrap, "--", "sh", "-c", "echo ready; exec cat")
     terminal.press("C")
     assert terminal.await_status() == INTERRUPTED
 
 
 def test_quit_key(sigwrap: Sigwrap) -> None:
-    terminal = sigwrap.on_terminal("--", "sh", "-c", "ulimit -c 0; echo ready; exec cat")
-    terminal.output.until(rb"ready")
+    terminal = _terminal(sigwrap, "--", "sh", "-c", "ulimit -c 0; echo ready; exec cat")
     terminal.press("\\")
     assert terminal.await_status() == INTERRUPTED
     (received,) = sigwrap.sealed_events("interrupt_received")
@@ -91,9 +87,7 @@ def test_quit_key(sigwrap: Sigwrap) -> None:
 
 def test_one_who_traps_only_term_gets_it_at_once(sigwrap: Sigwrap) -> None:
     text = 'trap "" INT; trap "echo asked; exit 0" TERM; echo ready; while :; do read x; done'
-    terminal = sigwrap.on_terminal("--grace", "1000", "--", "bash", "-c", text)
-    terminal.output.until(rb"ready")
-    _await_reading(sigwrap)
+    terminal = _terminal(sigwrap, "--grace", "1000", "--", "bash", "-c", text)
     terminal.press("C")
     terminal.output.until(rb"asked")
     assert terminal.await_status() == INTERRUPTED
@@ -104,9 +98,7 @@ def test_one_who_handles_the_key_and_goes_on_gets_term_within_the_grace(sigwrap:
     text = (
         'trap "echo no" INT; trap "echo asked; exit 0" TERM; echo ready; while :; do read x; done'
     )
-    terminal = sigwrap.on_terminal("--grace", "1", "--", "bash", "-c", text)
-    terminal.output.until(rb"ready")
-    _await_reading(sigwrap)
+    terminal = _terminal(sigwrap, "--grace", "1", "--", "bash", "-c", text)
     terminal.press("C")
     terminal.output.until(rb"no")
     terminal.output.until(rb"asked")
@@ -115,9 +107,7 @@ def test_one_who_handles_the_key_and_goes_on_gets_term_within_the_grace(sigwrap:
 
 
 def test_its_status_is_130_even_where_command_ends_with_0(sigwrap: Sigwrap) -> None:
-    terminal = sigwrap.on_terminal("--", "bash", "-c", TRAPPING.replace("exit 3", "exit 0"))
-    terminal.output.until(rb"ready")
-    _await_reading(sigwrap)
+    terminal = _terminal(sigwrap, "--", "bash", "-c", TRAPPING.replace("exit 3", "exit 0"))
     terminal.press("C")
     assert terminal.await_status() == INTERRUPTED
 
@@ -126,8 +116,7 @@ def test_its_status_is_130_even_where_command_ends_with_0(sigwrap: Sigwrap) -> N
 
 
 def test_the_graces_end_kills(sigwrap: Sigwrap, programs: Path) -> None:
-    terminal = sigwrap.on_terminal("--grace", "1", "--", *PYTHON, str(programs / "stubborn.py"))
-    terminal.output.until(rb"ready")
+    terminal = _terminal(sigwrap, "--grace", "1", "--", *PYTHON, str(programs / "stubborn.py"))
     with Watch(tree(terminal.pid)) as watch:
         pressed = time.monotonic()
         terminal.press("C")
@@ -141,15 +130,13 @@ def test_the_graces_end_kills(sigwrap: Sigwrap, programs: Path) -> None:
 
 @pytest.mark.parametrize("grace", ["0", "0.05"])
 def test_a_short_grace(sigwrap: Sigwrap, grace: str, programs: Path) -> None:
-    terminal = sigwrap.on_terminal("--grace", grace, "--", *PYTHON, str(programs / "stubborn.py"))
-    terminal.output.until(rb"ready")
+    terminal = _terminal(sigwrap, "--grace", grace, "--", *PYTHON, str(programs / "stubborn.py"))
     terminal.press("C")
     assert terminal.await_status(DEFAULT_GRACE_S / 2) == INTERRUPTED
 
 
 def test_the_second_key_kills_at_once(as_user: Sigwrap, programs: Path) -> None:
-    terminal = as_user.on_terminal("--grace", "1000", "--", *PYTHON, str(programs / "stubborn.py"))
-    terminal.output.until(rb"ready")
+    terminal = _terminal(as_user, "--grace", "1000", "--", *PYTHON, str(programs / "stubborn.py"))
     with Watch(tree(terminal.pid)) as watch:
         terminal.press("C")
         terminal.output.until(rb"\^C")
@@ -163,9 +150,7 @@ def test_the_second_key_kills_at_once(as_user: Sigwrap, programs: Path) -> None:
 
 
 def test_the_second_key_kills_who_is_cleaning_up(sigwrap: Sigwrap, programs: Path) -> None:
-    terminal = sigwrap.on_terminal("--grace", "1000", "--", *PYTHON, str(programs / "cleaning.py"))
-    terminal.output.until(rb"ready")
-    _await_reading(sigwrap)
+    terminal = _terminal(sigwrap, "--grace", "1000", "--", *PYTHON, str(programs / "cleaning.py"))
     terminal.press("C")
     terminal.output.until(rb"interrupted")
     await_key_taken(terminal.pid)
@@ -175,8 +160,7 @@ def test_the_second_key_kills_who_is_cleaning_up(sigwrap: Sigwrap, programs: Pat
 
 
 def test_an_impatient_user(sigwrap: Sigwrap, programs: Path) -> None:
-    terminal = sigwrap.on_terminal("--grace", "1000", "--", *PYTHON, str(programs / "stubborn.py"))
-    terminal.output.until(rb"ready")
+    terminal = _terminal(sigwrap, "--grace", "1000", "--", *PYTHON, str(programs / "stubborn.py"))
     os.write(terminal.master, b"\x03" * 20)
     for _ in range(3):
         terminal.press("C")
@@ -190,9 +174,7 @@ def test_an_impatient_user(sigwrap: Sigwrap, programs: Path) -> None:
 
 def test_a_stopped_tree_is_killed_all_the_same(sigwrap: Sigwrap) -> None:
     text = "(echo ready; kill -STOP $BASHPID) & trap '' TERM; wait; wait; cat"
-    process = sigwrap.start("--grace", "0.1", "--", "bash", "-c", text)
-    said = reader(process.stdout)
-    said.until(rb"ready")
+    process, _ = _start(sigwrap, "--grace", "0.1", "--", "bash", "-c", text)
     process.terminate()
     assert process.wait(PATIENCE_S) == INTERRUPTED
     assert sigwrap.alive() == []
@@ -204,10 +186,7 @@ def test_a_stopped_tree_is_killed_all_the_same(sigwrap: Sigwrap) -> None:
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"])
 def test_a_signal_to_our_pid_alone_reaches_command_as_term(as_user: Sigwrap, name: str) -> None:
     text = 'trap "echo asked; exit 0" TERM; echo ready; while :; do read x; done'
-    process = as_user.start("--", "bash", "-c", text)
-    said = reader(process.stdout)
-    said.until(rb"ready")
-    _await_reading(as_user)
+    process, said = _start(as_user, "--", "bash", "-c", text)
     process.send_signal(signal.Signals[name])
     said.until(rb"asked")
     assert process.wait(PATIENCE_S) == INTERRUPTED
@@ -222,8 +201,7 @@ def test_a_signal_to_our_pid_alone_reaches_command_as_term(as_user: Sigwrap, nam
 
 def test_the_second_signal_of_another_process_kills(sigwrap: Sigwrap, programs: Path) -> None:
     """CI runners: SIGINT, then SIGTERM, then they kill everything."""
-    process = sigwrap.start("--grace", "1000", "--", *PYTHON, str(programs / "stubborn.py"))
-    reader(process.stdout).until(rb"ready")
+    process, _ = _start(sigwrap, "--grace", "1000", "--", *PYTHON, str(programs / "stubborn.py"))
     with Watch(tree(process.pid)) as watch:
         process.send_signal(signal.SIGINT)
         _await_event(sigwrap, "interrupt_forwarded")
@@ -235,10 +213,7 @@ def test_the_second_signal_of_another_process_kills(sigwrap: Sigwrap, programs: 
 
 
 def test_a_signal_to_the_whole_group_is_one_interrupt(sigwrap: Sigwrap) -> None:
-    process = sigwrap.start("--", "bash", "-c", TRAPPING)
-    said = reader(process.stdout)
-    said.until(rb"ready")
-    _await_reading(sigwrap)
+    process, said = _start(sigwrap, "--", "bash", "-c", TRAPPING)
     os.killpg(process.pid, signal.SIGTERM)
     said.until(rb"cleaned")
     assert process.wait(PATIENCE_S) == INTERRUPTED
@@ -268,9 +243,7 @@ def test_timeout_inside_is_commands_own_affair(sigwrap: Sigwrap) -> None:
 
 @pytest.mark.parametrize("name", ["SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGALRM", "SIGIO", "SIGURG"])
 def test_other_signals_are_passed_on(sigwrap: Sigwrap, name: str, programs: Path) -> None:
-    process = sigwrap.start("--", *PYTHON, str(programs / "counts_signals.py"), name)
-    said = reader(process.stdout)
-    said.until(rb"ready")
+    process, said = _start(sigwrap, "--", *PYTHON, str(programs / "counts_signals.py"), name)
     for _ in range(3):
         process.send_signal(signal.Signals[name])
         said.until(rb"got %d\n" % signal.Signals[name])
@@ -281,10 +254,7 @@ def test_other_signals_are_passed_on(sigwrap: Sigwrap, name: str, programs: Path
 
 def test_a_realtime_signal_is_passed_on(sigwrap: Sigwrap) -> None:
     text = "trap 'echo got it' RTMIN+3; echo ready; while :; do read x && exit 5; done"
-    process = sigwrap.start("--", "bash", "-c", text)
-    said = reader(process.stdout)
-    said.until(rb"ready")
-    _await_reading(sigwrap)
+    process, said = _start(sigwrap, "--", "bash", "-c", text)
     process.send_signal(signal.SIGRTMIN + 3)
     said.until(rb"got it")
     process.communicate(b"\n", PATIENCE_S)
@@ -292,8 +262,7 @@ def test_a_realtime_signal_is_passed_on(sigwrap: Sigwrap) -> None:
 
 
 def test_hang_up_of_the_terminal_ends_the_run(sigwrap: Sigwrap) -> None:
-    terminal = sigwrap.on_terminal("--", "bash", "-c", 'trap "" HUP; echo ready; cat; cat; cat')
-    terminal.output.until(rb"ready")
+    terminal = _terminal(sigwrap, "--", "bash", "-c", 'trap "" HUP; echo ready; cat; cat; cat')
     with Watch(tree(terminal.pid)) as watch:
         os.kill(terminal.keeper, signal.SIGKILL)  # the session's leader, like a closed window
         watch.await_ends()
@@ -305,8 +274,7 @@ def test_hang_up_of_the_terminal_ends_the_run(sigwrap: Sigwrap) -> None:
 
 def test_suspend_and_resume_as_a_job(sigwrap: Sigwrap) -> None:
     text = 'echo ready; while read x; do echo "got $x"; done'
-    terminal = sigwrap.on_terminal("--", "bash", "-c", text)
-    terminal.output.until(rb"ready")
+    terminal = _terminal(sigwrap, "--", "bash", "-c", text)
     command = procfs_command(sigwrap)
     for number in range(3):
         terminal.press("Z")
@@ -321,9 +289,7 @@ def test_suspend_and_resume_as_a_job(sigwrap: Sigwrap) -> None:
 
 
 def test_interrupt_while_suspended(sigwrap: Sigwrap) -> None:
-    terminal = sigwrap.on_terminal("--grace", "1000", "--", "bash", "-c", TRAPPING)
-    terminal.output.until(rb"ready")
-    _await_reading(sigwrap)
+    terminal = _terminal(sigwrap, "--grace", "1000", "--", "bash", "-c", TRAPPING)
     terminal.press("Z")
     terminal.await_stop()
     os.kill(terminal.pid, signal.SIGTERM)
@@ -396,8 +362,7 @@ def test_kill_of_a_stopped_job_from_bash(sigwrap: Sigwrap) -> None:
 
 
 def test_a_new_size_reaches_command(sigwrap: Sigwrap, programs: Path) -> None:
-    terminal = sigwrap.on_terminal("--", *PYTHON, str(programs / "says_its_size.py"))
-    terminal.output.until(rb"ready")
+    terminal = _terminal(sigwrap, "--", *PYTHON, str(programs / "says_its_size.py"))
     terminal.resize(33, 77)
     terminal.output.until(rb"size 77 33")
     terminal.resize(44, 111)
@@ -440,8 +405,7 @@ def test_an_interactive_bash_inside(sigwrap: Sigwrap) -> None:
 
 def test_a_key_that_is_read_as_a_character(sigwrap: Sigwrap, programs: Path) -> None:
     """An editor in raw mode gets the byte; nobody is interrupted."""
-    terminal = sigwrap.on_terminal("--no-report", "--", PYTHON[0], str(programs / "raw_key.py"))
-    terminal.output.until(rb"ready")
+    terminal = _terminal(sigwrap, "--no-report", "--", PYTHON[0], str(programs / "raw_key.py"))
     terminal.press("C")
     terminal.output.until(rb"got 3")
     assert terminal.await_status() == 0
@@ -480,9 +444,7 @@ def test_a_hundred_single_keys_are_never_taken_for_two(sigwrap: Sigwrap) -> None
     """COMMAND's cleanup would be cut short by an escalation, and the log would tell."""
     cleaning = 'trap "echo cleaned; exit 0" INT; echo ready; read x; read x; read x'
     for _ in range(100):
-        terminal = sigwrap.on_terminal("--no-report", "--", "dash", "-c", cleaning)
-        terminal.output.until(rb"ready")
-        _await_reading(sigwrap)
+        terminal = _terminal(sigwrap, "--no-report", "--", "dash", "-c", cleaning)
         terminal.press("C")
         terminal.output.until(rb"cleaned")
         assert terminal.await_status() == INTERRUPTED
@@ -539,10 +501,7 @@ def test_interrupt_while_leftovers_are_cleared(sigwrap: Sigwrap, programs: Path)
 
 def test_a_stopped_supervisor_does_not_save_the_tree(sigwrap: Sigwrap) -> None:
     """SIGSTOP from outside: it is woken, and the run ends as asked."""
-    process = sigwrap.start("--", "bash", "-c", TRAPPING)
-    said = reader(process.stdout)
-    said.until(rb"ready")
-    _await_reading(sigwrap)
+    process, said = _start(sigwrap, "--", "bash", "-c", TRAPPING)
     supervisor = Roles.of(process.pid).supervisor
     os.kill(supervisor, signal.SIGSTOP)
     process.terminate()
@@ -551,9 +510,7 @@ def test_a_stopped_supervisor_does_not_save_the_tree(sigwrap: Sigwrap) -> None:
 
 
 def test_stop_and_continue_of_our_pid(sigwrap: Sigwrap) -> None:
-    process = sigwrap.start("--", "sh", "-c", "echo ready; read x; echo got $x")
-    said = reader(process.stdout)
-    said.until(rb"ready")
+    process, _ = _start(sigwrap, "--", "sh", "-c", "echo ready; read x; echo got $x")
     os.kill(process.pid, signal.SIGSTOP)
     await_state(process.pid, "T")
     os.kill(process.pid, signal.SIGCONT)
@@ -585,6 +542,23 @@ def _await_event(sigwrap: Sigwrap, *types: str) -> None:
     await_that(is_there)
 
 
+def _terminal(sigwrap: Sigwrap, *words: str) -> Terminal:
+    """Once COMMAND is ready."""
+    terminal = sigwrap.on_terminal(*words)
+    terminal.output.until(rb"ready")
+    _await_reading(sigwrap)
+    return terminal
+
+
+def _start(sigwrap: Sigwrap, *words: str, **options: Any) -> tuple[Running, Reader]:
+    """Once COMMAND is ready, and what it says."""
+    process = sigwrap.start(*words, **options)
+    said = reader(process.stdout)
+    said.until(rb"ready")
+    _await_reading(sigwrap)
+    return process, said
+
+
 def _await_reading(sigwrap: Sigwrap) -> None:
     """A shell or Python looks for signals, and then it reads: one in between waits for a line."""
     await_state(procfs_command(sigwrap), "S")
@@ -597,9 +571,7 @@ def procfs_command(sigwrap: Sigwrap) -> int:
 
 def test_command_that_moved_to_its_own_session_still_gets_the_interrupt(sigwrap: Sigwrap) -> None:
     """The terminal's signal doesn't reach it, ours does."""
-    terminal = sigwrap.on_terminal("--grace", "1000", "--", "setsid", "-w", "bash", "-c", TRAPPING)
-    terminal.output.until(rb"ready")
-    _await_reading(sigwrap)
+    terminal = _terminal(sigwrap, "--grace", "1000", "--", "setsid", "-w", "bash", "-c", TRAPPING)
     terminal.press("C")
     assert terminal.await_status() == INTERRUPTED
     assert sigwrap.alive() == []
@@ -607,8 +579,7 @@ def test_command_that_moved_to_its_own_session_still_gets_the_interrupt(sigwrap:
 
 def test_nobody_else_waits_for_the_front(sigwrap: Sigwrap) -> None:
     with Pipe() as pipe:
-        process = sigwrap.start("--", "sh", "-c", "echo ready; cat", pass_fds=(pipe.writing,))
-        reader(process.stdout).until(rb"ready")
+        process, _ = _start(sigwrap, "--", "sh", "-c", "echo ready; cat", pass_fds=(pipe.writing,))
         pipe.let_go()
         assert children(process.pid)
         process.terminate()
