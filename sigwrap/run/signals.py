@@ -113,7 +113,7 @@ class Signals:
                 return call, self._of_held(sender, call, sender.pid, thread)
             case How.SIGNAL_OF_OWNER:
                 return call, WhoeverOwns()
-            case How.NUMBER | How.OWNER | How.OWNER_IN_MEMORY | How.TRACE:
+            case How.NUMBER | How.OWNER | How.OWNER_IN_MEMORY | How.TRACE | How.LIMIT:
                 return call, self._by_number(sender, call)
 
     def _by_number(self, sender: Process, call: SignalCall) -> Aim:

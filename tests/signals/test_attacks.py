@@ -47,6 +47,26 @@ def test_upper_register_halves_hide_nothing(users_lab: Lab, programs: Path) -> N
     assert {kind for _, kind, _ in _blocked(lab)} == {"siblings"}
 
 
+# By way of resource limits
+
+
+def test_limits_of_another_process_are_judged_as_a_sigkill_to_it(
+    users_lab: Lab, programs: Path
+) -> None:
+    """RLIMIT_CPU kills, RLIMIT_NOFILE disarms; Landlock and dumpable stop neither."""
+    lab = users_lab.under(OWN)
+    told = lab.tells(programs / "limits_others.py", lab.outsider().pid)
+    assert told == {
+        "supervisor": [0, "EPERM"],
+        "outside": [0, "EPERM"],
+        "child": [0, 0],
+        "self": [0, 0],
+    }
+    ours = ("prlimit64", "parent", "builtin:sigwrap")
+    theirs = ("prlimit64", "user", "builtin:default")
+    assert set(_blocked(lab)) == {ours, theirs}
+
+
 # By way of a descriptor's owner
 
 
@@ -63,7 +83,7 @@ def test_no_owner_but_who_may_be_killed(
     assert all(each == ["EPERM", "EPERM"] for each in groups.values()), groups
     assert late == {"child": [], "sibling": []}
     assert outside.arrived() == [] and outside.lives
-    walled = "landlock_signal_scope"
+    walled = "signal_wall"
     (started,) = lab.subject.events("session_started")
     assert (walled in started.payload["capabilities"]) == (len(rules) == 1)
 
