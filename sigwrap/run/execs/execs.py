@@ -1,4 +1,4 @@
-"""The edge of the exec mediator: its facts are gathered here, and its effects carried out."""
+"""The edge of the exec mediator: a request's facts in, its effects carried out."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from sigwrap.linux.execs.executable import (
     ExecRefused,
     Executable,
     only_asks,
-    resolve,
     resolve_replacement,
 )
+from sigwrap.linux.execs.look import Seen, cwd_of, look
 from sigwrap.linux.execs.restage import Redirection
 from sigwrap.linux.memory import Unreadable
 from sigwrap.linux.paths import place_of
@@ -40,8 +40,6 @@ from sigwrap.mediate.exec import (
     ExecMediator,
     OnlyAsks,
     Unseen,
-    not_dumpable,
-    pointing_nowhere,
 )
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.limits import Crowd
@@ -56,7 +54,6 @@ from sigwrap.run.recording.recordings import Expected, Recordings
 from sigwrap.run.recording.stub_program import stub_line, stub_variables
 from sigwrap.start import onefile
 
-_OUR_SHORTAGE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 _NO_CROWD = Crowd(0, 0)
 _A_STUB_OPENS = 24  # descriptors: what an interpreter reads at its start, and its own few
 
@@ -151,7 +148,11 @@ class Execs:
         else:
             started_ns = time.perf_counter_ns()
             hands = _ExecHands(notification, self.tracer)
-            facts = self._look(hands, process, syscall)
+            try:
+                facts = self._look(hands, process, syscall)
+            except BaseException:
+                hands.close()
+                raise
             self._start(notification, process, facts, hands, started_ns)
 
     def _start(
@@ -176,20 +177,11 @@ class Execs:
     def _look(
         self, hands: _ExecHands, process: Process, syscall: str
     ) -> ExecFacts | Unseen | WouldFail:
-        tid = hands.notification.tid
-        try:
-            asked = hands.asked = Asked(hands.notification, syscall)
-            executable = hands.executable = resolve(tid, process.pid, asked, self._our_root)
-        except Unreadable as unreadable:
-            if isinstance(unreadable.__cause__, PermissionError):
-                return not_dumpable(process, syscall)
-            return pointing_nowhere(process, syscall)
-        except (ExecRefused, OSError) as refusal:
-            error = refusal.errno or errno.EACCES
-            if error in _OUR_SHORTAGE:
-                reason = f"sigwrap: {os.strerror(error)}"
-                return Unseen(process, syscall, reason, errno.EACCES)
-            return WouldFail(error)
+        notification = hands.notification
+        seen = look(notification, process, syscall, self._our_root)
+        if not isinstance(seen, Seen):
+            return seen
+        asked, executable = hands.asked, hands.executable = seen
         expected = self._recordings.expected_of(process)
         if expected is not None and expected.is_of(asked.path, asked.argv, asked.truncated):
             hands.expected = expected
@@ -197,7 +189,7 @@ class Execs:
             process,
             syscall,
             os.fsdecode(asked.path),
-            _cwd(tid),
+            cwd_of(notification.tid),
             asked.truncated,
             executable.programs,
             executable.here,
@@ -380,10 +372,3 @@ def _survives_exec(pid: int, fd: str) -> bool:
 
 def _is_traced(tid: int) -> bool:
     return procfs.numbers(tid, "TracerPid") != [0]
-
-
-def _cwd(tid: int) -> str:
-    try:
-        return os.readlink(f"/proc/{tid}/cwd")
-    except OSError:
-        return ""
