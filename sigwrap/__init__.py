@@ -11,6 +11,7 @@ calls       the mediated system calls
 store       the event log: hash chain, journal, SQLite
 policy      pure: a policy and a described request in, a decision out
 mediate     pure: what is to happen with a request, and at the end of a run
+platform    what a backend has to offer, and what a run is without
 linux       what the kernel offers: seccomp, ptrace, memory, processes, signals
 protocols   what two processes of sigwrap tell each other, both ends of each
 start       what COMMAND is started from: its program, its environment, the policy's files

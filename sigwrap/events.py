@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
+
+from sigwrap.tuples import NamedTuple
 
 Payload = dict[str, Any]
 Upcaster = Callable[[Payload], Payload]
@@ -111,6 +113,7 @@ def _types() -> tuple[EventType, ...]:
             "capabilities",
             "missing",
             "keyed",
+            version=2,
         ),
         event("exec_allowed", "an exec was let through", *_EXEC_FIELDS),
         event("exec_audited", "an exec was let through and marked", *_EXEC_FIELDS),
@@ -285,6 +288,18 @@ EXEC_TYPES = frozenset(kind.name for kind in EVENT_TYPES.values() if "argv" in k
 SIGNAL_TYPES = frozenset(kind.name for kind in EVENT_TYPES.values() if "target_pid" in kind.fields)
 
 
+_CAPABILITIES_THEN = {"births": "forks", "landlock_signal_scope": "signal_wall"}
+_CAME_WITH_INTERCEPTION = ["verification", "replacement", "recording", "delivery"]
+
+
+def _capabilities_of_any_platform(payload: Payload) -> Payload:
+    """They were named after how Linux has them, and what always came together had one name."""
+    then = texts(payload.get("capabilities"))
+    now = [_CAPABILITIES_THEN.get(each, each) for each in then]
+    more = _CAME_WITH_INTERCEPTION if "interception" in then else []
+    return {**payload, "capabilities": [*now, *more]}
+
+
 def _request_id_to_approval_id(payload: Payload) -> Payload:
     return {
         "approval_id" if name == "request_id" else name: value for name, value in payload.items()
@@ -294,6 +309,7 @@ def _request_id_to_approval_id(payload: Payload) -> Payload:
 # (type, version) -> the step to version + 1. A step is pure, and takes any payload: a log from
 # elsewhere may hold anything.
 UPCASTERS: dict[tuple[str, int], Upcaster] = {
+    ("session_started", 1): _capabilities_of_any_platform,
     ("approval_requested", 1): _request_id_to_approval_id,
     ("approval_granted", 1): _request_id_to_approval_id,
     ("approval_denied", 1): _request_id_to_approval_id,

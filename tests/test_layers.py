@@ -18,27 +18,28 @@ MAY_IMPORT: dict[str, set[str]] = {
     "status": set(),
     "escape": set(),
     "errors": {"status"},
-    "events": {"errors"},
     "tuples": set(),
+    "events": {"errors", "tuples"},
     "calls": {"tuples"},
-    "store": {"errors", "events"},
-    "policy": {"errors", "events"},
+    "store": {"errors", "tuples", "events"},
+    "policy": {"errors", "tuples", "events"},
     # Pure: it knows no kernel, no file and no clock.
     "mediate": {"errors", "status", "tuples", "events", "calls", "policy"},
-    "linux": {"errors", "events", "calls", "policy", "mediate"},
+    "platform": {"mediate"},
+    "linux": {"errors", "tuples", "events", "calls", "policy", "mediate", "platform"},
     "protocols": {"errors", "tuples", "linux"},
-    "start": {"errors", "status", "policy", "linux"},
+    "start": {"errors", "tuples", "status", "policy", "linux"},
     "run": {
-        *("sigwrap", "status", "escape", "errors", "events", "calls", "start"),
-        *("linux", "policy", "store", "mediate", "protocols"),
+        *("sigwrap", "tuples", "status", "escape", "errors", "events", "calls", "start"),
+        *("linux", "policy", "store", "mediate", "protocols", "platform"),
     },
-    "stub": {"status", "errors", "events", "start", "linux", "protocols"},
-    "front": {"status", "errors", "start", "linux", "mediate", "protocols"},
-    "forward": {"status", "errors", "start", "linux", "mediate", "front"},
-    "report": {"status", "errors", "escape", "events", "policy", "store"},
+    "stub": {"status", "tuples", "errors", "events", "start", "linux", "protocols"},
+    "front": {"status", "tuples", "errors", "start", "linux", "mediate", "protocols"},
+    "forward": {"status", "tuples", "errors", "start", "linux", "mediate", "front"},
+    "report": {"status", "tuples", "errors", "escape", "events", "policy", "store"},
     "cli": {
         *("sigwrap", "status", "escape", "errors", "events", "tuples", "calls", "start"),
-        *("linux", "policy", "store", "mediate", "protocols"),
+        *("linux", "policy", "store", "mediate", "protocols", "platform"),
         *("run", "stub", "front", "forward", "report"),
     },
     "__main__": {"status", "errors", "cli"},
@@ -87,6 +88,36 @@ def test_only_linux_uses_ctypes() -> None:
         if "linux" not in module.parts:
             for line, imported in _imports(_parse(module)):
                 assert imported != "ctypes", f"{module.relative_to(ROOT)}:{line}"
+
+
+PURE = ("calls", "tuples", "events", "policy", "mediate", "platform")
+THE_WORLD = {
+    *("os", "io", "time", "datetime", "random", "secrets", "socket", "select", "selectors"),
+    *("fcntl", "ctypes", "pathlib", "shutil", "tempfile", "subprocess", "threading", "resource"),
+}
+
+
+@pytest.mark.parametrize("part", PURE)
+def test_a_pure_part_knows_no_kernel_no_file_and_no_clock(part: str) -> None:
+    for module in _modules(part):
+        for line, imported in _imports(_parse(module)):
+            where = f"{module.relative_to(ROOT)}:{line}: {imported}"
+            assert imported.split(".")[0] not in THE_WORLD, where
+
+
+def test_only_the_performer_answers_a_notification() -> None:
+    """The handshake of the launch aside, which answers a call of its own making."""
+    answers = {"resume", "fail", "succeed"}
+    found = {
+        str(module.relative_to(ROOT / "sigwrap"))
+        for module in (ROOT / "sigwrap" / "run").rglob("*.py")
+        for call in ast.walk(_parse(module))
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr in answers
+        and "listener" in ast.unparse(call.func.value)
+    }
+    assert found == {"run/perform.py", "run/launch.py"}
 
 
 def test_a_run_does_not_import_what_reads_the_command_line() -> None:

@@ -16,9 +16,9 @@ import os
 import select
 import socket
 import struct
-from typing import NamedTuple
 
 from sigwrap.linux import procfs
+from sigwrap.tuples import NamedTuple
 
 _SO_PEERPIDFD = 77  # Linux 6.5: holds the very process that connected, whatever its pid is now
 _UCRED = struct.Struct("=iII")

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+
+from sigwrap.tuples import NamedTuple
 
 _EXITING = 0x00000004
 _KERNEL_THREAD = 0x00200000
@@ -37,19 +38,19 @@ def stat(pid: int) -> Stat | None:
     right = data.rindex(b")")  # the name may hold parentheses itself
     fields = data[right + 2 :].split()
     flags = int(fields[6])
-    return Stat(
-        pid=int(data[:left]),
-        comm=data[left + 1 : right].decode("utf-8", "surrogateescape"),
-        state=chr(fields[0][0]),
-        ppid=int(fields[1]),
-        pgrp=int(fields[2]),
-        session=int(fields[3]),
-        is_kernel_thread=bool(flags & _KERNEL_THREAD),
-        is_exiting=bool(flags & _EXITING),
-        threads=int(fields[17]),
-        start_time=int(fields[19]),
-        exit_status=int(fields[49]),
-        image=_image(int(fields[23]), int(fields[25]), int(fields[44])),
+    return Stat(  # by position: it is made several times for each exec
+        int(data[:left]),
+        data[left + 1 : right].decode("utf-8", "surrogateescape"),
+        chr(fields[0][0]),
+        int(fields[1]),
+        int(fields[2]),
+        int(fields[3]),
+        bool(flags & _KERNEL_THREAD),
+        bool(flags & _EXITING),
+        int(fields[17]),
+        int(fields[19]),
+        int(fields[49]),
+        _image(int(fields[23]), int(fields[25]), int(fields[44])),
     )
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from errno import errorcode
 
 from sigwrap.calls import TABLE, Always, Call, Never, OfSignal, OneOf, WithoutBits
+from sigwrap.platform import WITHOUT
 
 _HEAD = """# Mediated calls
 
-Generated from `sigwrap/calls.py`; `make docs` writes it anew.
+Generated from `sigwrap/calls.py` by `python -m sigwrap.linux.reference > docs/calls.md`.
 
 The filter sees registers, and of an argument the low 32 bits. A call that it hands over waits until
 sigwrap has recorded and answered it. A call of the x32 ABI, and one that is handed over but isn't
@@ -19,8 +21,20 @@ in this table, is refused with an event.
 """
 
 
+_CAPABILITIES = """
+## Capabilities
+
+What a run may rest on is in its log (`session_started`, `capabilities`), and what each effect of a
+mediator needs is in `sigwrap/platform.py`.
+
+| capability | without it |
+| --- | --- |
+"""
+
+
 def calls_reference() -> str:
-    return _HEAD + "".join(map(_row, TABLE))
+    capabilities = "".join(f"| `{each.value}` | {why} |\n" for each, why in WITHOUT.items())
+    return _HEAD + "".join(map(_row, TABLE)) + _CAPABILITIES + capabilities
 
 
 def _row(call: Call) -> str:
@@ -48,3 +62,7 @@ def _condition(call: Call) -> str:
 
 def _names(values: dict[str, int]) -> str:
     return ", ".join(f"`{name}`" for name in values)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(calls_reference())

@@ -5,11 +5,11 @@ import errno
 import os
 import struct
 from fcntl import ioctl
-from typing import NamedTuple
 
 from sigwrap.errors import KernelError, NoInterception
 from sigwrap.linux.bpf import encode, mediation_filter
 from sigwrap.linux.libc import set_no_new_privileges, syscall
+from sigwrap.tuples import NamedTuple
 
 _SYS_SECCOMP = 317
 _SET_MODE_FILTER = 1

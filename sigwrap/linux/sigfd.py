@@ -7,9 +7,9 @@ import os
 import signal
 import struct
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from sigwrap.linux.libc import failure, libc
+from sigwrap.tuples import NamedTuple
 
 SI_KERNEL = 0x80
 

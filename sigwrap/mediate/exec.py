@@ -345,12 +345,7 @@ class ExecMediator:
 
 
 def _subject(facts: ExecFacts, *, traced: bool) -> CommandRequest:
-    return CommandRequest(
-        programs=facts.programs,
-        depth=facts.process.depth,
-        truncated=facts.truncated,
-        traced=traced,
-    )
+    return CommandRequest(facts.programs, facts.process.depth, facts.truncated, traced)
 
 
 def replacement_argv(redirect: CommandRedirect, argv: Sequence[str]) -> tuple[str, ...]:

@@ -71,10 +71,7 @@ def decide(engine: Engine, attempt: Attempt, *, traces: bool) -> Decision:
         return OUTSIDE_TRACED
     return engine.decide_signal(
         SignalRequest(
-            signal=attempt.signal,
-            target_types=attempt.target_types,
-            target_command=attempt.target_comm,
-            target_pid=attempt.target_pid or 0,
+            attempt.signal, attempt.target_types, attempt.target_comm, attempt.target_pid or 0
         )
     )
 

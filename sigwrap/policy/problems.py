@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from enum import Enum
-from typing import NamedTuple
 
 from sigwrap.errors import PolicyError
+from sigwrap.tuples import NamedTuple
 
 
 class Place(NamedTuple):

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import struct
 from enum import IntEnum
-from typing import NamedTuple
+
+from sigwrap.tuples import NamedTuple
 
 MAX_PAYLOAD_BYTES = 64 * 1024
 WINDOW_BYTES = 4 * MAX_PAYLOAD_BYTES

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
 
 from sigwrap.events import EVENT_TYPES, EXEC_TYPES, SIGNAL_TYPES, Event, Payload, number
 from sigwrap.report.tally import Tally, Top
 from sigwrap.report.tree import ProcessTree, TreeLine
 from sigwrap.report.why import WhyFold
+from sigwrap.tuples import NamedTuple
 
 PROGRAMS_SHOWN = 20
 SIGNALS_SHOWN = 50

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from typing import NamedTuple
 
 from sigwrap.calls import CLONE_PARENT
 from sigwrap.linux import process as linux_process
@@ -15,6 +14,7 @@ from sigwrap.mediate.fork import ForkFacts, ForkMediator
 from sigwrap.mediate.lineage import Process
 from sigwrap.policy.judge.rules import Limits
 from sigwrap.run.perform import NO_HANDS, Performer, Scope
+from sigwrap.tuples import NamedTuple
 
 _KEPT = 256
 _FORKS_WITHIN_S = 1.0  # from the answer to the fork itself, on a busy machine

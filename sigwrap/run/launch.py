@@ -14,13 +14,13 @@ import signal
 import socket
 import struct
 from collections.abc import Callable
-from typing import NamedTuple
 
 from sigwrap.errors import KernelError, NoInterception
 from sigwrap.linux import landlock, libc, seccomp
 from sigwrap.linux.seccomp import Listener
 from sigwrap.start.command import Inherited, exec_command
 from sigwrap.status import NOT_EXECUTABLE
+from sigwrap.tuples import NamedTuple
 
 _HANDSHAKE_TIMEOUT_S = 10.0
 _PROBE_ANSWER = 0x5A

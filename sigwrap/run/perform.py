@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from sigwrap.errors import InternalError
 from sigwrap.events import EVENT_TYPES
 from sigwrap.linux import caller_stderr
-from sigwrap.linux.seccomp import Listener, ListenerBroken
+from sigwrap.linux.seccomp import ListenerBroken
 from sigwrap.mediate.effects import (
     Ask,
     Continue,
@@ -39,6 +39,7 @@ from sigwrap.mediate.effects import (
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.questions import Answer
 from sigwrap.mediate.run_end import LimitReached
+from sigwrap.platform import Interception
 from sigwrap.run.asking.approvals import Approvals
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
@@ -135,7 +136,7 @@ class Performer:
     def __init__(
         self,
         *,
-        listener: Listener,
+        listener: Interception,
         recorder: Recorder,
         approvals: Approvals,
         loop: Loop,

@@ -11,7 +11,6 @@ import signal
 import time
 from collections.abc import Callable
 from hashlib import blake2b
-from typing import NamedTuple
 
 import sigwrap
 from sigwrap.errors import SessionError, StoreError
@@ -22,6 +21,7 @@ from sigwrap.linux.landlock import can_scope_signals
 from sigwrap.mediate.masking import masked
 from sigwrap.mediate.run_end import RunEnd
 from sigwrap.mediate.signal_rules import denies_everything_outside, noise
+from sigwrap.platform import Capability
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.language.document import Source
 from sigwrap.protocols.front import Channel, CommandStarted
@@ -33,6 +33,7 @@ from sigwrap.start.command import Inherited, find_program
 from sigwrap.start.policy_files import host_variables, load_with_sources
 from sigwrap.store.location import default_store
 from sigwrap.store.writer import SessionLog
+from sigwrap.tuples import NamedTuple
 
 _KEY_NAME = b"SIGWRAP_KEY"
 _FEWEST_OPEN_FILES = 48
@@ -193,16 +194,22 @@ def _policy_texts(sources: tuple[Source, ...], variables: dict[str, str]) -> Pay
 
 
 def _capabilities(launched: Launch, walls: Walls) -> list[str]:
-    found = []
-    if launched.listener is not None:
-        found.append("interception")
+    if launched.listener is None:
+        return []
+    found = [
+        Capability.INTERCEPTION,
+        Capability.VERIFICATION,
+        Capability.REPLACEMENT,
+        Capability.RECORDING,
+        Capability.DELIVERY,
+    ]
     if launched.waits_through_signals:
-        found.append("waits_through_signals")
-    if launched.listener is not None and walls.forks_are_mediated:
-        found.append("mediates_forks")
-    if launched.listener is not None and walls.no_signal_leaves:
-        found.append("landlock_signal_scope")
-    return found
+        found.append(Capability.WAITS_THROUGH_SIGNALS)
+    if walls.forks_are_mediated:
+        found.append(Capability.FORKS)
+    if walls.no_signal_leaves:
+        found.append(Capability.SIGNAL_WALL)
+    return [each.value for each in found]
 
 
 def _seal(recorder: Recorder, ended: RunEnd, duration_s: float) -> None:

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
+
+from sigwrap.tuples import NamedTuple
 
 DEFAULT_POLICY = "agent-default"
 DEFAULT_GRACE_S = 10.0

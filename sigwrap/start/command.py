@@ -7,12 +7,12 @@ import os
 import resource
 import signal
 import stat
-from typing import NamedTuple
 
 from sigwrap.errors import SigwrapError
 from sigwrap.linux import procfs
 from sigwrap.start import onefile
 from sigwrap.status import NOT_EXECUTABLE, NOT_FOUND
+from sigwrap.tuples import NamedTuple
 
 _DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
 # Python ignores these two from its start; what they were before can't be found out any more.

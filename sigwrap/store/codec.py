@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from sigwrap.errors import InternalError, StoreError
 from sigwrap.events import EVENT_TYPES, UPCASTERS, Base64, Event, Payload, Upcaster
+from sigwrap.tuples import NamedTuple
 
 VERSION_KEY = "v"
 

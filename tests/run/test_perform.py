@@ -56,7 +56,7 @@ class Stage:
         self.on_answer: Any = None
         self.timers: list[Any] = []
         self.performer = Performer(
-            listener=self,  # type: ignore[arg-type]
+            listener=self,
             recorder=self,  # type: ignore[arg-type]
             approvals=self,  # type: ignore[arg-type]
             loop=self,  # type: ignore[arg-type]
@@ -82,16 +82,19 @@ class Stage:
     def is_waiting(self, notification_id: int) -> bool:
         return self.waits
 
-    def resume(self, notification_id: int) -> None:
+    def resume(self, notification_id: int) -> bool:
         self.happened.append(f"resume {notification_id}")
+        return True
 
-    def fail(self, notification_id: int, error: int) -> None:
+    def fail(self, notification_id: int, error: int) -> bool:
         if self.is_broken:
             raise ListenerBroken("broken", errno.EBADF)
         self.happened.append(f"fail {notification_id} {error}")
+        return True
 
-    def succeed(self, notification_id: int, value: int) -> None:
+    def succeed(self, notification_id: int, value: int) -> bool:
         self.happened.append(f"succeed {notification_id} {value}")
+        return True
 
     # The log
 

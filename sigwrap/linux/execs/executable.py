@@ -213,9 +213,7 @@ class Executable:
     def _program(self, fd: int, called: bytes, argv: list[bytes]) -> Program:
         path = os.readlink(f"/proc/self/fd/{fd}")
         name = os.fsdecode(called.rpartition(b"/")[2]) or path.rpartition("/")[2]
-        return Program(
-            path=path, name=name, argv=tuple(map(os.fsdecode, argv)), sha256=self._digester(fd)
-        )
+        return Program(path, name, tuple(map(os.fsdecode, argv)), self._digester(fd))
 
     def _digester(self, fd: int) -> Callable[[], str]:
         def digest() -> str:

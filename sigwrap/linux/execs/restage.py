@@ -24,13 +24,13 @@ import signal
 import struct
 from collections.abc import Sequence
 from enum import Enum
-from typing import NamedTuple
 
 from sigwrap.calls import EXECS, I386, X86_64, number_of
 from sigwrap.linux import ptrace
 from sigwrap.linux.memory import Memory, Unreadable
 from sigwrap.linux.ptrace import Registers
 from sigwrap.linux.seccomp import Notification
+from sigwrap.tuples import NamedTuple
 
 _PROTECTION = mmap.PROT_READ | mmap.PROT_WRITE
 _MAP_FLAGS = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from sigwrap.tuples import NamedTuple
 
 HEADER_BYTES = 256  # BINPRM_BUF_SIZE
 MAX_INTERPRETERS = 5  # the kernel says ELOOP to a sixth

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import errno
 import signal
-from typing import NamedTuple
 
 from sigwrap import calls
 from sigwrap.linux.memory import Memory, Unreadable
 from sigwrap.linux.seccomp import Notification, int32
 from sigwrap.mediate.signal import How
+from sigwrap.tuples import NamedTuple
 
 F_OWNER_TID = 0
 F_OWNER_PID = 1

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import Enum
-from typing import NamedTuple
+
+from sigwrap.tuples import NamedTuple
 
 DEFAULT_RULE = "builtin:default"
 PROBE_RULE = "builtin:probe"

@@ -5,10 +5,9 @@ Named tuples, not dataclasses: these are made whenever sigwrap starts, at an eig
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from sigwrap.policy.judge.request import Action, CommandRedirect, SignalRequest, TargetType
 from sigwrap.policy.problems import Place, Problem
+from sigwrap.tuples import NamedTuple
 
 
 class CommandRule(NamedTuple):

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+
+from sigwrap.tuples import NamedTuple
 
 MAX_WRAPPERS = 8
 

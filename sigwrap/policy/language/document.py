@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import yaml
 
 from sigwrap.policy.problems import InvalidPolicy, Place, Problem
+from sigwrap.tuples import NamedTuple
 
 MAX_TEXT_CHARACTERS = 256 * 1024
 MAX_NESTING = 16

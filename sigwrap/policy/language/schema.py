@@ -9,9 +9,9 @@ Named tuples, not dataclasses: these are made whenever sigwrap starts, at an eig
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
 
 from sigwrap.policy.judge.request import TargetType
+from sigwrap.tuples import NamedTuple
 
 # What this version enforces. A policy that uses another key loads with a warning, or, under
 # `unenforced: error`, not at all.

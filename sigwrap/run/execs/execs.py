@@ -51,7 +51,8 @@ from sigwrap.policy.judge.request import Via
 from sigwrap.run.execs.tracer import Tracee, Tracer
 from sigwrap.run.perform import PAUSED, CallerGone, Performer, Scope
 from sigwrap.run.processes import Processes
-from sigwrap.run.recording.recordings import Expected, Recording, Recordings
+from sigwrap.run.recording.recording import Recording
+from sigwrap.run.recording.recordings import Expected, Recordings
 from sigwrap.run.recording.stub_program import stub_line, stub_variables
 from sigwrap.start import onefile
 

@@ -1,0 +1,391 @@
+"""One recorded command: bytes go from its pipes to its stub and back as frames, each recorded
+before it is passed on.
+
+Nothing here waits, and nothing that the stub says is believed: of a stream no more than its window
+is kept, and a stub that breaks the protocol loses its command.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import signal
+import socket
+import struct
+import termios
+from collections.abc import Callable
+
+from sigwrap.events import io_payload
+from sigwrap.linux import procfs
+from sigwrap.linux.execs.executable import Inode
+from sigwrap.mediate.lineage import Process
+from sigwrap.protocols.stub import (
+    MAX_PAYLOAD_BYTES,
+    WINDOW_BYTES,
+    BrokenProtocol,
+    Decoder,
+    Kind,
+    count_frame,
+    count_of,
+    exit_frame,
+    frame,
+)
+from sigwrap.run.loop import Loop
+from sigwrap.run.recorder import Recorder
+
+_RECEIVED_AT_ONCE = 2 * MAX_PAYLOAD_BYTES
+_ERRORS_ONLY = 0
+_STREAMS = {Kind.STDIN: "stdin", Kind.STDOUT: "stdout", Kind.STDERR: "stderr"}
+
+
+class Recording:
+    def __init__(
+        self,
+        *,
+        loop: Loop,
+        recorder: Recorder,
+        stub: Process,
+        command: Process,
+        to_stub: socket.socket,
+        pipes: tuple[int, int, int],
+        pidfds: tuple[int, int],
+        streams: list[Inode],
+        input_left: int,
+        over: Callable[[], object],
+    ) -> None:
+        self._loop = loop
+        self._recorder = recorder
+        self._stub = stub
+        self.command = command
+        self._to_stub = to_stub
+        self._streams = streams
+        self._over = over
+        self._decoder = Decoder()
+        self._to_send = bytearray()
+        self._sends_later = False
+        self._status: int | None = None  # the command's; what it left in its pipes is read out
+        self._exit_is_sent = False
+        self._is_over = False
+        self._input = _Input(pipes[0], input_left)
+        self._outputs = {Kind.STDOUT: _Output(pipes[1]), Kind.STDERR: _Output(pipes[2])}
+        self._pidfds = list(pidfds)
+        for pipe in pipes:
+            os.set_blocking(pipe, False)
+        loop.watch(to_stub.fileno(), self._on_stub)
+        loop.watch(pipes[0], self._on_input, _ERRORS_ONLY)
+        for kind, output in self._outputs.items():
+            self._watch_output(kind, output)
+        loop.watch(pidfds[0], self._on_command_ended)
+        loop.watch(pidfds[1], lambda _: self.drop("its stub has ended"))
+
+    def command_runs(self, pid: int) -> str:
+        """At its exec stop: why it must not."""
+        for fd, wanted in enumerate(self._streams):
+            if _inode_of_path(f"/proc/{pid}/fd/{fd}") != wanted:
+                return "its streams are not those that are recorded"
+        self._queue(frame(Kind.READY))
+        return ""
+
+    def end(self, reason: str) -> None:
+        if self._is_over:
+            return
+        self._is_over = True
+        for fd in (self._to_stub.fileno(), *self._pidfds):
+            self._loop.unwatch(fd)
+        self._close(self._input)
+        for output in self._outputs.values():
+            self._close(output)
+        for fd in self._pidfds:
+            os.close(fd)
+        if self._input.left >= 0:
+            os.close(self._input.left)
+        self._to_stub.close()
+        self._recorder.record(
+            "recording_ended",
+            self.command.pid,
+            {
+                "stub_pid": self._stub.pid,
+                "stdin": self._input.passed,
+                **{_STREAMS[kind]: output.sent for kind, output in self._outputs.items()},
+                "reason": reason,
+            },
+        )
+        self._over()
+
+    def drop(self, reason: str) -> None:
+        """The command doesn't go on without its stub: whoever waits for it wouldn't know."""
+        if self._is_over:
+            return
+        if self._status is None:
+            try:
+                signal.pidfd_send_signal(self._pidfds[0], signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        if self._exit_is_sent and not self._to_send:
+            reason = "the command ended"
+        else:
+            self._queue(frame(Kind.ERROR, reason.encode()))
+        self.end(reason)
+
+    # The command's end
+
+    def _on_command_ended(self, _happened: int) -> None:
+        """Its stub doesn't reap it before it is told, so it still says how it ended. What its own
+        descendants write from now on has nobody to go to."""
+        fd = self._pidfds.pop(0)
+        self._loop.unwatch(fd)
+        os.close(fd)
+        found = procfs.stat(self.command.pid)
+        ended = found is not None and found.start_time == self.command.start_time
+        self._status = os.waitstatus_to_exitcode(found.exit_status) if found and ended else 0
+        self._finish_input()  # the stub has to know what to give back before it hears of the exit
+        for kind, output in self._outputs.items():
+            if output.is_open:
+                output.left = _bytes_in(output.fd)
+                self._read_on(kind, output)
+        self._finish()
+
+    def _finish(self) -> None:
+        if self._status is None or self._exit_is_sent:
+            return
+        if not any(output.is_open for output in self._outputs.values()):
+            self._exit_is_sent = True
+            self._queue(exit_frame(self._status))
+
+    # What the command writes
+
+    def _watch_output(self, kind: Kind, output: _Output) -> None:
+        def readable(_happened: int) -> None:
+            self._read_some(kind, output)
+
+        self._loop.watch(output.fd, readable)
+        output.is_watched = True
+
+    def _read_on(self, kind: Kind, output: _Output) -> None:
+        """There may be room again, or an end."""
+        if not output.is_open:
+            return
+        if output.left == 0:
+            self._end_output(kind, output)
+        elif output.room and not output.is_watched:
+            self._watch_output(kind, output)
+
+    def _read_some(self, kind: Kind, output: _Output) -> None:
+        if not output.is_open:
+            return
+        room = min(MAX_PAYLOAD_BYTES, output.room)
+        if output.left is not None:
+            room = min(room, output.left)
+        try:
+            data = os.read(output.fd, room) if room else b""
+        except BlockingIOError:
+            return
+        if not data and room:
+            self._end_output(kind, output)
+            return
+        if data:
+            payload = io_payload(_STREAMS[kind], output.sent, data)
+            if not self._recorder.record("io_recorded", self.command.pid, payload):
+                self.drop("the event log can't be written")
+                return
+            output.sent += len(data)
+            self._queue(frame(kind, data))
+        if output.left is not None:
+            output.left -= len(data)
+            if output.left == 0:
+                self._end_output(kind, output)
+                return
+        if not output.room and output.is_watched:
+            output.is_watched = False
+            self._loop.unwatch(output.fd)
+
+    def _end_output(self, kind: Kind, output: _Output) -> None:
+        self._close(output)
+        self._queue(frame(kind))
+        self._finish()
+
+    # What it reads
+
+    def _on_input(self, happened: int) -> None:
+        if happened & select.EPOLLERR:  # nobody reads it any more
+            self._finish_input()
+        else:
+            self._write_input()
+
+    def _write_input(self) -> None:
+        given = self._input
+        while given.data:
+            try:
+                size = os.write(given.fd, given.data)
+            except BlockingIOError:
+                break
+            except BrokenPipeError:
+                self._finish_input()
+                return
+            del given.data[:size]
+            given.passed += size
+            self._queue(count_frame(Kind.STDIN, given.passed))
+        if given.ends and not given.data:
+            self._close(given)
+        elif given.waits_for_room != bool(given.data):
+            given.waits_for_room = bool(given.data)
+            self._loop.unwatch(given.fd)
+            events = select.EPOLLOUT if given.waits_for_room else _ERRORS_ONLY
+            self._loop.watch(given.fd, self._on_input, events)
+
+    def _finish_input(self) -> None:
+        given = self._input
+        if given.is_over:
+            return
+        given.is_over = True
+        if given.left >= 0:
+            given.passed -= _bytes_in(given.left)
+        self._close(given)
+        given.data.clear()
+        self._queue(count_frame(Kind.STDIN, given.passed))
+        self._queue(frame(Kind.STDIN))
+
+    def _close(self, stream: _Output | _Input) -> None:
+        if stream.is_open:
+            stream.is_open = False
+            if stream.is_watched:
+                self._loop.unwatch(stream.fd)
+            os.close(stream.fd)
+
+    # The stub
+
+    def _on_stub(self, happened: int) -> None:
+        if happened & select.EPOLLOUT:
+            self._send()
+        if self._is_over or not happened & ~select.EPOLLOUT:
+            return
+        try:
+            data = self._to_stub.recv(_RECEIVED_AT_ONCE, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self.drop("its stub hung up")
+            return
+        try:
+            for kind, payload in self._decoder.feed(data):
+                self._on_frame(kind, payload)
+        except BrokenProtocol as broken:
+            self.drop(f"its stub broke the protocol: {broken}")
+
+    def _on_frame(self, kind: Kind, payload: bytes) -> None:
+        if self._is_over:
+            return
+        match kind:
+            case Kind.STDOUT | Kind.STDERR:
+                output = self._outputs[kind]
+                if payload:
+                    output.acknowledged = count_of(
+                        payload, at_least=output.acknowledged, at_most=output.sent
+                    )
+                    self._read_on(kind, output)
+                else:  # the command is to meet a closed pipe, as it would without us
+                    self._close(output)
+                    self._finish()
+            case Kind.STDIN:
+                self._take_input(payload)
+            case _:
+                raise BrokenProtocol(f"{kind.name} is not for the supervisor")
+
+    def _take_input(self, payload: bytes) -> None:
+        given = self._input
+        if given.ends or given.received + len(payload) - given.passed > WINDOW_BYTES:
+            raise BrokenProtocol("more input than was asked for")
+        if not given.is_open:  # it was on its way when the command stopped reading
+            given.received += len(payload)
+            return
+        if payload:
+            recorded = io_payload("stdin", given.received, payload)
+            if not self._recorder.record("io_recorded", self.command.pid, recorded):
+                self.drop("the event log can't be written")
+                return
+            given.received += len(payload)
+            given.data += payload
+        else:
+            given.ends = True
+        self._write_input()
+
+    def _queue(self, data: bytes) -> None:
+        self._to_send += data
+        if not self._sends_later:
+            self._send()
+
+    def _send(self) -> None:
+        try:
+            sent = self._to_stub.send(self._to_send, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            sent = len(self._to_send)  # its end will be seen
+        del self._to_send[:sent]
+        if self._sends_later != bool(self._to_send):
+            self._sends_later = bool(self._to_send)
+            self._loop.unwatch(self._to_stub.fileno())
+            events = select.EPOLLIN | (select.EPOLLOUT if self._sends_later else 0)
+            self._loop.watch(self._to_stub.fileno(), self._on_stub, events)
+
+
+class _Output:
+    __slots__ = ("acknowledged", "fd", "is_open", "is_watched", "left", "sent")
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self.is_open = True
+        self.is_watched = False
+        self.sent = 0
+        self.acknowledged = 0
+        self.left: int | None = None  # once the command has ended: what is still to be read
+
+    @property
+    def room(self) -> int:
+        return WINDOW_BYTES - (self.sent - self.acknowledged)
+
+
+class _Input:
+    __slots__ = (
+        "data",
+        "ends",
+        "fd",
+        "is_open",
+        "is_over",
+        "is_watched",
+        "left",
+        "passed",
+        "received",
+        "waits_for_room",
+    )
+
+    def __init__(self, fd: int, left: int) -> None:
+        """`left`: to look what the command didn't take, which only a file gets back; else -1."""
+        self.fd = fd
+        self.left = left
+        self.is_open = True
+        self.is_over = False
+        self.is_watched = True
+        self.data = bytearray()
+        self.ends = False
+        self.waits_for_room = False
+        self.received = 0
+        self.passed = 0  # into the pipe; of a file in the end, out of it
+
+
+def _bytes_in(pipe: int) -> int:
+    buffer = bytearray(4)
+    fcntl.ioctl(pipe, termios.FIONREAD, buffer, True)
+    count: int = struct.unpack("=i", buffer)[0]
+    return count
+
+
+def _inode_of_path(path: str) -> Inode | None:
+    try:
+        state = os.stat(path)
+    except OSError:
+        return None
+    return state.st_dev, state.st_ino
