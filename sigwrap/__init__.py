@@ -6,6 +6,7 @@ status      the exit statuses
 escape      text of supervised processes, made harmless for a terminal
 errors      everything that sigwrap raises on purpose
 events      the types of the log's events, and their versions
+tuples      named tuples that are cheap to define: a start defines a hundred
 calls       the mediated system calls
 store       the event log: hash chain, journal, SQLite
 policy      pure: a policy and a described request in, a decision out

@@ -301,6 +301,21 @@ UPCASTERS: dict[tuple[str, int], Upcaster] = {
 }
 
 
+# A field of a payload, as the type that a reader needs: a log from elsewhere may hold anything.
+
+
+def text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def texts(value: object) -> list[str]:
+    return [str(each) for each in value] if isinstance(value, list) else []
+
+
+def number(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
 class Base64(str):
     """Text without a character that JSON escapes, so that none has to be searched for."""
 

@@ -37,7 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "forward": {"status", "errors", "start", "linux", "mediate", "front"},
     "report": {"status", "errors", "escape", "events", "policy", "store"},
     "cli": {
-        *("sigwrap", "status", "escape", "errors", "events", "calls", "start"),
+        *("sigwrap", "status", "escape", "errors", "events", "tuples", "calls", "start"),
         *("linux", "policy", "store", "mediate", "protocols"),
         *("run", "stub", "front", "forward", "report"),
     },

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any
 
 from sigwrap.errors import UsageError
-from sigwrap.run.settings import Approvals, Nested, Report, RunSettings
+from sigwrap.run.settings import ApprovalMode, Nested, Report, RunSettings
 from sigwrap.store.location import DEFAULT_STORE
+from sigwrap.tuples import NamedTuple
 
 
 class ValueOption(NamedTuple):
@@ -59,7 +60,7 @@ RUN_OPTIONS: tuple[ValueOption | FlagOption, ...] = (
         ("--approvals",),
         "approvals",
         "Who answers where a rule asks: terminal, control socket, nobody.",
-        Approvals,
+        ApprovalMode,
     ),
     ValueOption(
         ("--approval-timeout",),

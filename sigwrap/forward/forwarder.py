@@ -11,7 +11,7 @@ from sigwrap import status
 from sigwrap.errors import InternalError
 from sigwrap.front.parent import ParentOfOne, shares_our_group, take_signals
 from sigwrap.linux import libc
-from sigwrap.linux import process as kernel_process
+from sigwrap.linux import process as linux_process
 from sigwrap.linux.descriptors import release_inherited, reserve_standard_streams
 from sigwrap.linux.sigfd import SignalFd, SignalInfo
 from sigwrap.mediate.interrupts import BootloaderCopies
@@ -63,7 +63,7 @@ class _Forwarder(ParentOfOne):
         if self._copies.has_copy(info.number, info.sender_pid, time.monotonic()):
             return
         if not (info.is_from_terminal and shares_our_group(self._child)):
-            kernel_process.send(self._child, info.number)
+            linux_process.send(self._child, info.number)
         if info.number in self._ENDING and self._grace_s is not None and self._kill_at is None:
             self._kill_at = time.monotonic() + self._grace_s
 
@@ -72,7 +72,7 @@ class _Forwarder(ParentOfOne):
 
     def _on_child_stopped(self, number: int) -> None:
         if number != signal.SIGSTOP:  # job control: the shell that waits for us has to see it
-            kernel_process.send(os.getpid(), signal.SIGSTOP)
+            linux_process.send(os.getpid(), signal.SIGSTOP)
 
     def _kill_tree(self, reason: str) -> None:
         self._sweep()

@@ -1,0 +1,5 @@
+"""The front process of a run, whose pid the caller knows.
+
+process   the terminal's end of a run: decides what a Ctrl+C means, and is the last line of defence
+parent    what it has in common with sigwrap-forward: signals, one child, the end of its tree
+"""

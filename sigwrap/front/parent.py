@@ -9,7 +9,7 @@ import signal
 import time
 from abc import ABC, abstractmethod
 
-from sigwrap.linux import process as kernel_process
+from sigwrap.linux import process as linux_process
 from sigwrap.linux.sigfd import SignalFd, SignalInfo
 from sigwrap.start import onefile
 from sigwrap.start.command import Inherited
@@ -110,7 +110,7 @@ class ParentOfOne(ABC):
             continue
 
     def _sweep(self) -> bool:
-        return kernel_process.kill_descendants(os.getpid(), self._reaped, timeout_s=_SWEEP_S)
+        return linux_process.kill_descendants(os.getpid(), self._reaped, timeout_s=_SWEEP_S)
 
     def _reaped(self, pid: int, child_status: int) -> None:
         if pid == self._child:

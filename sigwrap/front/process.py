@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from sigwrap import status
 from sigwrap.front.parent import ParentOfOne, shares_our_group, take_signals
 from sigwrap.linux import libc, procfs
-from sigwrap.linux import process as kernel_process
+from sigwrap.linux import process as linux_process
 from sigwrap.linux.descriptors import release_inherited
 from sigwrap.linux.sigfd import SignalFd, SignalInfo
 from sigwrap.mediate.interrupts import (
@@ -157,7 +157,7 @@ class _FrontProcess(ParentOfOne):
                 self._channel.send(NothingMore())
 
     def _on_child_stopped(self, number: int) -> None:
-        kernel_process.send(self._child, signal.SIGCONT)  # somebody stopped the supervisor
+        linux_process.send(self._child, signal.SIGCONT)  # somebody stopped the supervisor
 
     def _kill_tree(self, reason: str) -> None:
         """The supervisor does it, and its log says so; if it can't, we do."""

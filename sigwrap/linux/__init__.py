@@ -1,11 +1,23 @@
-"""The only ctypes in sigwrap: what the kernel offers, with its errno translated once.
+"""What the kernel offers, and the facts that mediators get. The only ctypes in sigwrap; an errno is
+translated once, here.
 
-libc        the calls Python lacks, and the translation of their errno
-bpf         the seccomp filter as a program (pure)
-syscalls    the numbers of the mediated calls, by ABI (pure)
-seccomp     installing the filter, and the listener's ioctls
-memory      strings and arrays of another process
-procfs      what /proc says of a process
-process     parent-death signal, subreaper, pidfds, the end of a whole tree
-sigfd       signals as readable events, with their origin
+libc               the calls Python lacks
+bpf                the seccomp filter as a program, from the table of calls
+seccomp            installing the filter, and the listener's ioctls
+landlock           the wall that lets no signal out of the session
+ptrace             stopping another thread, looking at it and sending it on
+memory             strings and arrays of another process
+paths              which file a path means to another process
+procfs             what /proc says of a process
+process            children, descendants, the end of a whole tree
+pidfd              signals to a process that is held
+pidns              numbers that a process in another pid namespace uses
+sigfd              signals as readable events, with their sender
+peer               which process is at the other end of a unix socket
+descriptors        descriptors that sigwrap inherited
+caller_stderr      a line on a caller's standard error, never at the price of waiting
+terminal_readers   which processes wait for a terminal's input
+execs              what an exec would run, what it did run, and another in its place
+signals            what a signal call asks for, whom it would reach, and sending it
+reference          docs/calls.md
 """

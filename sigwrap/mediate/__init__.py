@@ -1,10 +1,19 @@
-"""Pure: requests in, decisions and commands out; no kernel, no files, no clock.
+"""Pure: what is to happen with a request, and at the end of a run. No kernel, no file, no clock.
 
-settings     what a run was asked to do
-interrupts   the Ctrl+C state machine
-lineage      who is whose child, at which depth, and what a signal's target is to its sender
-execs        what an exec's event says, and how a script's first line reads
-signals      what is decided about a signal, and what its event says
-approvals    the queue of what waits for a yes or a no
-masking      secrets in arguments
+A mediator is a generator: facts in, effects out, replies in (effects.py).
+
+effects        what mediators yield, and what they get back
+facts          facts that more than one mediator gets
+exec           an exec, from what the caller asked for to what came of it
+signal         a signal, to each of its targets
+fork           a process that is about to be made
+refusal        requests that no mediator decides
+limits         the policy's limits on the tree, where they meet an exec
+run_end        every reason to end, and what happens then
+interrupts     what Ctrl+C means: the front process's state machine
+lineage        which process is whose child, how deep, and what a target is to its sender
+headcount      an upper bound on how many processes there are
+signal_rules   what is decided about a signal before and beneath a policy's rules
+questions      requests for approval as they are asked, answered and forgotten
+masking        secrets in arguments
 """

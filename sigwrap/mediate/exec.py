@@ -303,10 +303,11 @@ class ExecMediator:
     def _matched(self, facts: ExecFacts, decision: Decision) -> Program:
         """The program that the decision is about: the file, its interpreter, an applet."""
         subject = _subject(facts, traced=not facts.readable)
-        for program in facts.here:
-            if self._engine.decide_program(program, subject) == decision:
-                return program
-        return facts.here[0]
+        return next(
+            program
+            for program in facts.here
+            if self._engine.decide_program(program, subject) == decision
+        )
 
     # Asking
 

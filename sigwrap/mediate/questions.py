@@ -64,7 +64,7 @@ class Unknown(NamedTuple):
     """There was no such request."""
 
 
-class Desk:
+class QuestionQueue:
     """One session's requests."""
 
     def __init__(self, *, timeout_s: float, new_id: Callable[[], str]) -> None:
@@ -80,34 +80,34 @@ class Desk:
         return tuple(self._open.values())
 
     def ask(self, question: Question, now_s: float) -> Open:
-        request_id = self._new_id()
-        while request_id in self._open or request_id in self._settled:
-            request_id = self._new_id()
+        approval_id = self._new_id()
+        while approval_id in self._open or approval_id in self._settled:
+            approval_id = self._new_id()
         request = Open(
-            id=request_id,
+            id=approval_id,
             question=question,
             asked_at_s=now_s,
             deadline_s=now_s + self._timeout_s,
         )
-        self._open[request_id] = request
+        self._open[approval_id] = request
         return request
 
-    def settle_from_memory(self, request_id: str, now_s: float) -> Settled | None:
+    def settle_from_memory(self, approval_id: str, now_s: float) -> Settled | None:
         """Where the same was granted for the whole session."""
-        request = self._open[request_id]
+        request = self._open[approval_id]
         by = self._always.get(request.question.key)
         return None if by is None else self._grant(request, by, always=True, now_s=now_s)
 
-    def settle_unasked(self, request_id: str, why: str, now_s: float) -> Settled:
-        return self._refuse(self._open[request_id], US, why, "nobody", now_s)
+    def settle_unasked(self, approval_id: str, why: str, now_s: float) -> Settled:
+        return self._refuse(self._open[approval_id], US, why, "nobody", now_s)
 
     def answer(
-        self, request_id: str, verdict: Verdict, *, by: str, message: str, now_s: float
+        self, approval_id: str, verdict: Verdict, *, by: str, message: str, now_s: float
     ) -> tuple[Settled, ...] | TooLate | Unknown:
         """`always` also settles what waits with the same key."""
-        request = self._open.get(request_id)
+        request = self._open.get(approval_id)
         if request is None:
-            how = self._settled.get(request_id)
+            how = self._settled.get(approval_id)
             return Unknown() if how is None else TooLate(how=how)
         match verdict:
             case Verdict.NO:
@@ -124,9 +124,9 @@ class Desk:
     def forget_always(self, question: Question) -> None:
         self._always.pop(question.key, None)
 
-    def withdraw(self, request_id: str, why: str, now_s: float) -> Settled | None:
+    def withdraw(self, approval_id: str, why: str, now_s: float) -> Settled | None:
         """None where it was settled before."""
-        request = self._open.get(request_id)
+        request = self._open.get(approval_id)
         return None if request is None else self._refuse(request, US, why, "withdrawn", now_s)
 
     def expire(self, now_s: float) -> tuple[Settled, ...]:

@@ -14,10 +14,11 @@ import socket
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from sigwrap.errors import SessionError, StoreError
 from sigwrap.linux.peer import peer_is_supervised
+from sigwrap.tuples import NamedTuple
 
 PROTOCOL_VERSION = 1
 SOCKET_SUFFIX = ".sock"

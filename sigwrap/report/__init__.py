@@ -13,7 +13,6 @@ documents   the same reports as JSON
 export      events as JSON lines for other programs
 replay      events in their rhythm, and the state after one of them
 detail      an event in a few words
-payload     a field of a payload as the type that a reader needs
 times       moments and spans
 style       colour
 reference   docs/events.md from the registry of events

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sigwrap.escape import printable, shell_words
-from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES, Event
-from sigwrap.report.payload import texts
+from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES, Event, texts
 
 _DETAIL_CHARACTERS_SHOWN = 400
 

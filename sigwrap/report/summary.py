@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from sigwrap.events import EVENT_TYPES, EXEC_TYPES, SIGNAL_TYPES, Event, Payload
-from sigwrap.report.payload import number
+from sigwrap.events import EVENT_TYPES, EXEC_TYPES, SIGNAL_TYPES, Event, Payload, number
 from sigwrap.report.tally import Tally, Top
 from sigwrap.report.tree import ProcessTree, TreeLine
 from sigwrap.report.why import WhyFold

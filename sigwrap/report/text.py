@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from sigwrap.escape import printable, shell_words
-from sigwrap.events import Event
+from sigwrap.events import Event, texts
 from sigwrap.report.detail import detail
-from sigwrap.report.payload import texts
 from sigwrap.report.style import PLAIN, Style
 from sigwrap.report.summary import Ending, Listed, SignalEdge, Summary
 from sigwrap.report.tally import Top

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sigwrap.escape import printable
-from sigwrap.events import EXEC_TYPES, Event, Payload
+from sigwrap.events import EXEC_TYPES, Event, Payload, number, texts
 from sigwrap.report.cause import (
     DELIVERED,
     Cause,
@@ -26,7 +26,6 @@ from sigwrap.report.cause import (
     terminal_key,
     unended,
 )
-from sigwrap.report.payload import number, texts
 
 DEATHS_LISTED = 50
 

@@ -1,19 +1,22 @@
-"""The loop that carries decisions out.
+"""The supervisor of a run: a loop that feeds the pure parts and carries out what they say.
 
-session         a session from its id to its sealed log
-launch          from fork to COMMAND's first exec
-supervisor      the life of a run: requests, ends, the front process
-loop            descriptors and deadlines of one thread
-recorder        the log as the gates see it
-processes       the processes of the tree, held by pidfds
-channel         what the front process and the supervisor tell each other
-
-exec_gate       an exec, from the request to what becomes of it: exec_target finds out what would
-                run, exec_verify holds it to that, exec_redirect puts another in its place
-recording       commands whose input and output are recorded: the supervisor's side of their stubs;
-                stub_program says how a stub is started
-signal_gate     a signal likewise: signal_call reads it, signal_targets says whom it would reach,
-                signal_effects carries out what the kernel can't be left to
-caller_stderr   a denial's message, never at the price of waiting
-approvals       requests that wait for a person: terminal_prompt asks here, control from elsewhere
+session       a session from its id to its sealed log
+settings      what a run was asked to do
+launch        from fork to COMMAND's first exec
+supervisor    what a run is made of, and its turns
+loop          descriptors and deadlines of one thread
+mediation     from a notification to the mediator of its family
+perform       carries effects out; only it answers a notification
+execs         the edge of the exec mediator: facts, tracing, replacing
+signals       the edge of the signal mediator
+forks         the edge of the fork mediator
+asking        requests for approval: on the terminal, through the control socket
+recording     commands whose input and output are recorded: the supervisor's side of their stubs
+processes     the processes of the tree, held by pidfds
+children      what wait(2) reports: stops of tracing, stops of job control, ends
+job_control   Ctrl+Z and fg
+front_link    the supervisor's end of the channel to the front process
+ending        does what mediate/run_end.py says
+recorder      the log, as the rest of the run sees it
+repeats       the first of many equal events, and a count of the others
 """

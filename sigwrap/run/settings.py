@@ -13,7 +13,7 @@ class Nested(Enum):
     JOIN = "join"
 
 
-class Approvals(Enum):
+class ApprovalMode(Enum):
     """Who may answer a request for approval."""
 
     AUTO = "auto"  # the terminal where there is one, and the control socket
@@ -32,7 +32,7 @@ class RunSettings(NamedTuple):
     command: tuple[str, ...]
     policy: str = DEFAULT_POLICY
     root: str = "."
-    approvals: Approvals = Approvals.AUTO
+    approvals: ApprovalMode = ApprovalMode.AUTO
     approval_timeout_s: float = DEFAULT_APPROVAL_TIMEOUT_S
     name: str = ""
     store: str = ""

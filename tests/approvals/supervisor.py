@@ -20,7 +20,7 @@ from sigwrap.linux import libc
 from sigwrap.run.asking.approvals import Answer, Approvals, Question
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
-from sigwrap.run.settings import Approvals as Mode
+from sigwrap.run.settings import ApprovalMode as Mode
 from sigwrap.store.writer import SessionLog
 
 
@@ -74,11 +74,11 @@ def serve(options: argparse.Namespace) -> None:
                 say(answer=ids[0], **answer._asdict())
 
         fields["key"] = tuple(fields.get("key", ("k",)))  # type: ignore[arg-type]
-        request_id = approvals.ask(Question(**fields), on_answer)  # type: ignore[arg-type]
-        ids.append(request_id)
-        say(asked=request_id)
+        approval_id = approvals.ask(Question(**fields), on_answer)  # type: ignore[arg-type]
+        ids.append(approval_id)
+        say(asked=approval_id)
         if answered:
-            say(answer=request_id, **answered[0]._asdict())
+            say(answer=approval_id, **answered[0]._asdict())
 
     def obey(_happened: int) -> None:
         nonlocal running, buffered
@@ -89,8 +89,8 @@ def serve(options: argparse.Namespace) -> None:
             match json.loads(line):
                 case {"ask": fields}:
                     ask(fields)
-                case {"withdraw": request_id}:
-                    approvals.withdraw(request_id)
+                case {"withdraw": approval_id}:
+                    approvals.withdraw(approval_id)
                 case {"ping": number}:
                     say(pong=number, at=time.monotonic(), holds=approvals.holds_terminal)
                 case {"quit": _}:

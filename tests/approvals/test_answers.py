@@ -23,11 +23,11 @@ def settled(subject: Any) -> list[tuple[str, str, str]]:
 
 def test_yes(asking: Make) -> None:
     subject = asking().start()
-    request_id = subject.ask()
-    said = subject.sigwrap("approve", request_id)
+    approval_id = subject.ask()
+    said = subject.sigwrap("approve", approval_id)
     assert said.returncode == 0, said.stderr
-    assert said.stdout == f"{request_id} approved in session s1\n  git push --force\n"
-    assert subject.answer() == (request_id, True, "granted")
+    assert said.stdout == f"{approval_id} approved in session s1\n  git push --force\n"
+    assert subject.answer() == (approval_id, True, "granted")
     [(kind, reason, by)] = settled(subject)
     assert (kind, reason) == ("approval_granted", "granted")
     assert by.startswith("uid ")
@@ -38,8 +38,8 @@ def test_yes(asking: Make) -> None:
 
 def test_no_with_a_message(asking: Make) -> None:
     subject = asking().start()
-    request_id = subject.ask()
-    assert subject.sigwrap("deny", request_id, "--message", "on Fridays?").returncode == 0
+    approval_id = subject.ask()
+    assert subject.sigwrap("deny", approval_id, "--message", "on Fridays?").returncode == 0
     said = subject.next()
     assert (said["granted"], said["reason"], said["message"]) == (False, "denied", "on Fridays?")
 
@@ -68,11 +68,11 @@ def test_two_at_once_are_answered_in_any_order(asking: Make) -> None:
 
 def test_timeout_then_a_late_answer_is_told_so(asking: Make) -> None:
     subject = asking(timeout_s=0.05).start()
-    request_id = subject.ask()
-    assert subject.answer() == (request_id, False, "expired")
-    said = subject.sigwrap("approve", request_id)
+    approval_id = subject.ask()
+    assert subject.answer() == (approval_id, False, "expired")
+    said = subject.sigwrap("approve", approval_id)
     assert said.returncode == 125
-    assert f"too late: {request_id} was expired" in said.stderr
+    assert f"too late: {approval_id} was expired" in said.stderr
     assert [kind for kind, _, _ in settled(subject)] == ["approval_expired"]
 
 
@@ -81,52 +81,52 @@ def test_timeout_then_a_late_answer_is_told_so(asking: Make) -> None:
 )
 def test_where_nobody_can_answer_it_is_no_at_once(asking: Make, mode: str, why: str) -> None:
     subject = asking(mode).start()
-    request_id = subject.ask()
+    approval_id = subject.ask()
     said = subject.next()
-    assert (said["answer"], said["granted"], said["reason"]) == (request_id, False, "nobody")
+    assert (said["answer"], said["granted"], said["reason"]) == (approval_id, False, "nobody")
     assert why in said["message"]
     assert [kind for kind, _, _ in settled(subject)] == ["approval_denied"]
 
 
 def test_the_asker_dies(asking: Make) -> None:
     subject = asking().start()
-    request_id = subject.ask()
-    subject.order(withdraw=request_id)
-    assert subject.answer() == (request_id, False, "withdrawn")
-    assert "too late" in subject.sigwrap("approve", request_id).stderr
-    subject.order(withdraw=request_id)
+    approval_id = subject.ask()
+    subject.order(withdraw=approval_id)
+    assert subject.answer() == (approval_id, False, "withdrawn")
+    assert "too late" in subject.sigwrap("approve", approval_id).stderr
+    subject.order(withdraw=approval_id)
     subject.ping()
 
 
 def test_a_session_that_ends_withdraws_what_is_open(asking: Make) -> None:
     subject = asking().start()
-    request_id = subject.ask()
+    approval_id = subject.ask()
     subject.quit()
-    assert subject.answer() == (request_id, False, "withdrawn")
+    assert subject.answer() == (approval_id, False, "withdrawn")
     folder = subject.store / "control"
     await_that(lambda: not list(folder.iterdir()))
-    said = subject.sigwrap("approve", request_id)
+    said = subject.sigwrap("approve", approval_id)
     assert said.returncode == 125
     assert "a session that is over takes no answers" in said.stderr
 
 
 def test_an_unknown_id_gets_the_nearest(asking: Make) -> None:
     subject = asking().start()
-    request_id = subject.ask()
-    wrong = ("0" if request_id[0] != "0" else "1") + request_id[1:]
+    approval_id = subject.ask()
+    wrong = ("0" if approval_id[0] != "0" else "1") + approval_id[1:]
     said = subject.sigwrap("approve", wrong)
     assert said.returncode == 125
-    assert f"did you mean {request_id}?" in said.stderr
+    assert f"did you mean {approval_id}?" in said.stderr
 
 
 def test_the_right_session_of_several_gets_the_answer(asking: Make) -> None:
     first, second = asking().start(), asking().start()
     first.ask("a")
-    request_id = second.ask("b")
+    approval_id = second.ask("b")
     listing = first.sigwrap("approvals").stdout
     assert "session s1" in listing and "session s2" in listing
-    assert second.sigwrap("deny", request_id).returncode == 0
-    assert second.answer() == (request_id, False, "denied")
+    assert second.sigwrap("deny", approval_id).returncode == 0
+    assert second.answer() == (approval_id, False, "denied")
     assert "pong" in first.ping()  # and nothing before it
 
 
@@ -140,9 +140,9 @@ def test_names_can_not_paint_on_the_terminal(asking: Make) -> None:
 
 def test_a_store_with_a_long_path(asking: Make, tmp_path: Any) -> None:
     subject = asking(store=tmp_path / ("d" * 100) / ("e" * 100)).start()
-    request_id = subject.ask()
-    assert subject.sigwrap("approve", request_id).returncode == 0
-    assert subject.answer() == (request_id, True, "granted")
+    approval_id = subject.ask()
+    assert subject.sigwrap("approve", approval_id).returncode == 0
+    assert subject.answer() == (approval_id, True, "granted")
 
 
 def test_the_socket_is_for_its_user_only(asking: Make) -> None:

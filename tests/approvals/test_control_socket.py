@@ -59,8 +59,8 @@ def test_a_process_with_one_filter_more_is_refused_whoever_its_parents_are(
     asking: Make, programs: Path
 ) -> None:
     subject = asking().start()
-    request_id = subject.ask()
-    line = [*PYTHON, str(programs / "filtered.py"), socket_path(subject), request_id]
+    approval_id = subject.ask()
+    line = [*PYTHON, str(programs / "filtered.py"), socket_path(subject), approval_id]
     done = subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     reply = json.loads(done.stdout)
     assert (reply["ok"], reply["error"]) == (False, "inside")
@@ -73,22 +73,22 @@ def test_a_process_with_one_filter_more_is_refused_whoever_its_parents_are(
 
 def test_another_session_is_refused(asking: Make, sigwrap: Sigwrap) -> None:
     subject = asking().start()
-    request_id = subject.ask()
+    approval_id = subject.ask()
     other = sigwrap.folder / "other"
-    line = (UNDER_TEST, "approve", request_id, "--store", str(subject.store))
+    line = (UNDER_TEST, "approve", approval_id, "--store", str(subject.store))
     done = sigwrap.run("--store", str(other), "--", *line)
     assert done.returncode == 125
     assert b"it is inside a supervised session" in done.stderr
     assert len(refused_inside(subject)) == 1
-    assert subject.sigwrap("approve", request_id).returncode == 0
+    assert subject.sigwrap("approve", approval_id).returncode == 0
 
 
 def test_double_fork_and_setsid_do_not_help(asking: Make, sigwrap: Sigwrap, programs: Path) -> None:
     subject = asking().start()
-    request_id = subject.ask()
+    approval_id = subject.ask()
     other = sigwrap.folder / "other"
     mark = str(sigwrap.folder / "said")
-    line = (UNDER_TEST, "approve", request_id, "--store", str(subject.store))
+    line = (UNDER_TEST, "approve", approval_id, "--store", str(subject.store))
     done = sigwrap.run(
         "--store", str(other), "--", *PYTHON, str(programs / "detached.py"), mark, *line
     )
@@ -100,7 +100,7 @@ def test_double_fork_and_setsid_do_not_help(asking: Make, sigwrap: Sigwrap, prog
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root")
 def test_another_user_is_refused(asking: Make, programs: Path) -> None:
     subject = asking().start()
-    request_id = subject.ask()
+    approval_id = subject.ask()
     folder = subject.store / "control"
     for path in (folder, *folder.iterdir()):
         path.chmod(0o777)
@@ -112,7 +112,7 @@ def test_another_user_is_refused(asking: Make, programs: Path) -> None:
     assert json.loads(done.stdout)["message"] == "refused: it belongs to another user"
     [event] = subject.events("control_refused")
     assert event.payload["peer_uid"] == NOBODY
-    assert subject.sigwrap("deny", request_id).returncode == 0
+    assert subject.sigwrap("deny", approval_id).returncode == 0
 
 
 def test_a_peer_that_is_gone_is_refused(asking: Make) -> None:
@@ -131,8 +131,8 @@ def test_a_socket_that_a_supervised_process_put_there_is_not_believed(
     asking: Make, programs: Path
 ) -> None:
     subject = asking().start()
-    request_id = subject.ask()
-    line = [*PYTHON, str(programs / "filtered.py"), socket_path(subject), request_id, "serve"]
+    approval_id = subject.ask()
+    line = [*PYTHON, str(programs / "filtered.py"), socket_path(subject), approval_id, "serve"]
     with subprocess.Popen(line, stdout=subprocess.PIPE) as fake:
         reader(fake.stdout).until(rb"ready\n")
         said = subject.sigwrap("approvals")
@@ -161,11 +161,11 @@ def test_a_socket_that_a_supervised_process_put_there_is_not_believed(
 )
 def test_garbage_is_answered_and_harmless(asking: Make, line: bytes, error: str) -> None:
     subject = asking().start()
-    request_id = subject.ask()
+    approval_id = subject.ask()
     with connected(subject) as end:
         [reply] = send(end, line + b"\n")
     assert (reply["ok"], reply["error"], reply["v"]) == (False, error, 1)
-    assert subject.sigwrap("approve", request_id).returncode == 0
+    assert subject.sigwrap("approve", approval_id).returncode == 0
 
 
 def test_a_line_without_end_is_cut_off(asking: Make) -> None:
@@ -187,12 +187,12 @@ def test_a_line_without_end_is_cut_off(asking: Make) -> None:
 
 def test_several_requests_on_one_connection(asking: Make) -> None:
     subject = asking().start()
-    request_id = subject.ask()
-    lines = [{"v": 1, "do": "list"}, {"v": 1, "do": "deny", "id": request_id, "message": 5}]
+    approval_id = subject.ask()
+    lines = [{"v": 1, "do": "list"}, {"v": 1, "do": "deny", "id": approval_id, "message": 5}]
     with connected(subject) as end:
         found = send(end, b"".join(json.dumps(line).encode() + b"\n" for line in lines))
     assert [reply["ok"] for reply in found] == [True, True]
-    assert subject.answer() == (request_id, False, "denied")
+    assert subject.answer() == (approval_id, False, "denied")
 
 
 def test_answers_are_not_taken_where_only_the_terminal_may_give_them(asking: Make) -> None:
@@ -208,20 +208,20 @@ def test_answers_are_not_taken_where_only_the_terminal_may_give_them(asking: Mak
 def test_silent_peers_keep_nobody_else_out(asking: Make) -> None:
     """As many as there are places; each loses its place in the end."""
     subject = asking().start()
-    request_id = subject.ask()
+    approval_id = subject.ask()
     with ExitStack() as stack:
         silent = [stack.enter_context(connected(subject)) for _ in range(32)]
         subject.ping()
-        done = subject.sigwrap("approve", request_id)
+        done = subject.sigwrap("approve", approval_id)
         assert done.returncode == 0, done.stderr
-        assert subject.answer() == (request_id, True, "granted")
+        assert subject.answer() == (approval_id, True, "granted")
         for end in silent:
             assert replies(end) == []
 
 
 def test_a_thousand_connections_stall_nothing(asking: Make, programs: Path) -> None:
     subject = asking().start()
-    request_id = subject.ask()
+    approval_id = subject.ask()
     line = [*PYTHON, str(programs / "thousand_connections.py"), socket_path(subject)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(line, **pipes) as flood:  # type: ignore[call-overload]
@@ -229,21 +229,21 @@ def test_a_thousand_connections_stall_nothing(asking: Make, programs: Path) -> N
         for _ in range(20):
             assert subject.ping()
         flood.stdin.close()
-    assert subject.sigwrap("deny", request_id).returncode == 0
+    assert subject.sigwrap("deny", approval_id).returncode == 0
 
 
 def test_a_flood_from_inside_a_session_keeps_no_answer_out(
     asking: Make, sigwrap: Sigwrap, programs: Path
 ) -> None:
     subject = asking().start()
-    request_id = subject.ask()
+    approval_id = subject.ask()
     other = sigwrap.folder / "other"
     line = [*PYTHON, str(programs / "floods.py"), socket_path(subject)]
     flood = sigwrap.start("--store", str(other), "--", *line)
     reader(flood.stdout).until(rb"floods")
     for _ in range(20):
         assert subject.ping()
-    done = subject.sigwrap("approve", request_id)
+    done = subject.sigwrap("approve", approval_id)
     flood.terminate()
     assert done.returncode == 0, done.stderr
     assert len(subject.events("control_refused")) < 1_000

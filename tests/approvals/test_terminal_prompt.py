@@ -29,14 +29,14 @@ def foreground_is_ours(subject: Any) -> bool:
 )
 def test_an_answer(asking: Make, typed: str, granted: bool, reason: str) -> None:
     subject = asking().start_on_terminal()
-    request_id = subject.ask()
+    approval_id = subject.ask()
     said = subject.terminal.read_question().decode()
     assert "bash (pid 4312, depth 2) wants to run" in said
     assert "git push --force" in said
     assert "rule ask-push: pushes are looked at" in said
-    assert request_id in said
+    assert approval_id in said
     subject.terminal.type(f"{typed}\n")
-    assert subject.answer() == (request_id, granted, reason)
+    assert subject.answer() == (approval_id, granted, reason)
     [settled] = subject.events("approval_granted", "approval_denied")
     assert settled.payload["by"] == "the terminal"
     assert settled.payload["always"] is (typed == "ALWAYS")
@@ -46,12 +46,12 @@ def test_an_answer(asking: Make, typed: str, granted: bool, reason: str) -> None
 
 def test_what_is_no_answer_is_asked_again(asking: Make) -> None:
     subject = asking().start_on_terminal()
-    request_id = subject.ask()
+    approval_id = subject.ask()
     subject.terminal.read_question()
     subject.terminal.type("maybe\n")
     assert b"none of the answers" in subject.terminal.read_question()
     subject.terminal.type("n\n")
-    assert subject.answer() == (request_id, False, "denied")
+    assert subject.answer() == (approval_id, False, "denied")
 
 
 def test_two_at_once_are_asked_one_after_the_other(asking: Make) -> None:
@@ -81,18 +81,18 @@ def test_lines_typed_ahead_answer_nothing(asking: Make) -> None:
 
 def test_answered_from_elsewhere_while_it_is_asked(asking: Make) -> None:
     subject = asking().start_on_terminal()
-    request_id = subject.ask()
+    approval_id = subject.ask()
     subject.terminal.read_question()
-    assert subject.sigwrap("approve", request_id).returncode == 0
-    assert subject.answer() == (request_id, True, "granted")
+    assert subject.sigwrap("approve", approval_id).returncode == 0
+    assert subject.answer() == (approval_id, True, "granted")
     subject.terminal.output.until(rb"settled without an answer from here")
     await_that(lambda: foreground_is_ours(subject))
 
 
 def test_nobody_answers(asking: Make) -> None:
     subject = asking(timeout_s=0.5).start_on_terminal()
-    request_id = subject.ask()
-    assert subject.answer() == (request_id, False, "expired")
+    approval_id = subject.ask()
+    assert subject.answer() == (approval_id, False, "expired")
     await_that(lambda: foreground_is_ours(subject))
 
 
@@ -120,13 +120,13 @@ def test_a_command_that_waits_for_a_line_gets_it(asking: Make) -> None:
     """It reads already, so the question would lose its answer: only the command is named."""
     subject = asking().start_on_terminal("head", "-n2")
     await_that(lambda: any(b"0 0x0 " in reading(pid) for pid in group(subject)))
-    request_id = subject.ask()
-    subject.terminal.output.until(f"to answer: sigwrap approve {request_id}".encode())
+    approval_id = subject.ask()
+    subject.terminal.output.until(f"to answer: sigwrap approve {approval_id}".encode())
     assert subject.ping()["holds"] is False
     subject.terminal.type("y\n")
     subject.terminal.output.until(rb"y\r\ny\r\n")  # its echo, and what head made of it
-    assert subject.sigwrap("deny", request_id).returncode == 0
-    assert subject.answer() == (request_id, False, "denied")
+    assert subject.sigwrap("deny", approval_id).returncode == 0
+    assert subject.answer() == (approval_id, False, "denied")
     subject.terminal.type("second\n")
     subject.terminal.output.until(rb"second\r\nsecond\r\n")
 
@@ -134,12 +134,12 @@ def test_a_command_that_waits_for_a_line_gets_it(asking: Make) -> None:
 def test_the_question_comes_when_the_command_has_its_line(asking: Make) -> None:
     subject = asking().start_on_terminal("sh", "-c", f"read line; exec {PYTHON[0]} -c '{WAIT}'")
     await_that(lambda: any(b"0 0x0 " in reading(pid) for pid in group(subject)))
-    request_id = subject.ask()
+    approval_id = subject.ask()
     subject.terminal.output.until(rb"to answer: ")
     subject.terminal.type("for the command\n")
     subject.terminal.read_question()
     subject.terminal.type("y\n")
-    assert subject.answer() == (request_id, True, "granted")
+    assert subject.answer() == (approval_id, True, "granted")
 
 
 @pytest.mark.parametrize("how", ["select", "poll", "epoll"])
@@ -148,12 +148,12 @@ def test_a_command_that_polls_its_input_keeps_it(asking: Make, how: str, program
     subject = asking().start_on_terminal(*PYTHON, str(programs / "polls_its_input.py"), how)
     subject.terminal.output.until(rb"polls")
     await_that(lambda: any(waits_for_input(pid) for pid in group(subject)))
-    request_id = subject.ask()
+    approval_id = subject.ask()
     subject.terminal.output.until(rb"to answer: ")
     assert subject.ping()["holds"] is False
     subject.terminal.type("y\n")
     subject.terminal.output.until(rb"GOT b'y\\n'")
-    assert subject.sigwrap("approve", request_id).returncode == 0
+    assert subject.sigwrap("approve", approval_id).returncode == 0
 
 
 def test_a_command_that_polls_something_else_is_not_in_the_way(
@@ -161,10 +161,10 @@ def test_a_command_that_polls_something_else_is_not_in_the_way(
 ) -> None:
     subject = asking().start_on_terminal(*PYTHON, str(programs / "polls_something_else.py"))
     subject.terminal.output.until(rb"polls")
-    request_id = subject.ask()
+    approval_id = subject.ask()
     subject.terminal.read_question()
     subject.terminal.type("y\n")
-    assert subject.answer() == (request_id, True, "granted")
+    assert subject.answer() == (approval_id, True, "granted")
 
 
 def test_a_command_that_starts_to_read_makes_the_question_give_way(
@@ -173,7 +173,7 @@ def test_a_command_that_starts_to_read_makes_the_question_give_way(
     fifo = tmp_path / "go"
     os.mkfifo(fifo)
     subject = asking().start_on_terminal(*PYTHON, str(programs / "reads_later.py"), str(fifo))
-    request_id = subject.ask()
+    approval_id = subject.ask()
     subject.terminal.read_question()
     with fifo.open("r+b", buffering=0) as go:
         go.write(b"x")
@@ -183,7 +183,7 @@ def test_a_command_that_starts_to_read_makes_the_question_give_way(
     subject.terminal.output.until(rb"GOT b'mine\\n'")
     subject.terminal.read_question()
     subject.terminal.type("y\n")
-    assert subject.answer() == (request_id, True, "granted")
+    assert subject.answer() == (approval_id, True, "granted")
 
 
 def test_a_command_that_takes_the_terminal_back_gets_no_approval(
@@ -192,7 +192,7 @@ def test_a_command_that_takes_the_terminal_back_gets_no_approval(
     fifo = tmp_path / "go"
     os.mkfifo(fifo)
     subject = asking().start_on_terminal(*PYTHON, str(programs / "takes_foreground.py"), str(fifo))
-    request_id = subject.ask()
+    approval_id = subject.ask()
     subject.terminal.read_question()
     with fifo.open("r+b", buffering=0) as go:
         go.write(b"x")
@@ -202,18 +202,18 @@ def test_a_command_that_takes_the_terminal_back_gets_no_approval(
     assert not subject.events("approval_granted")
     subject.terminal.read_question()
     subject.terminal.type("n\n")
-    assert subject.answer() == (request_id, False, "denied")
+    assert subject.answer() == (approval_id, False, "denied")
 
 
 def test_a_full_screen_command_keeps_its_keys(asking: Make, programs: Path) -> None:
     subject = asking().start_on_terminal(*PYTHON, str(programs / "raw_keys.py"))
     subject.terminal.output.until(rb"raw")
-    request_id = subject.ask()
-    subject.terminal.output.until(f"to answer: sigwrap approve {request_id}".encode())
+    approval_id = subject.ask()
+    subject.terminal.output.until(f"to answer: sigwrap approve {approval_id}".encode())
     subject.terminal.type("y")
     subject.terminal.output.until(rb"KEY b'y'")
     assert subject.ping()["holds"] is False
-    assert subject.sigwrap("approve", request_id).returncode == 0
+    assert subject.sigwrap("approve", approval_id).returncode == 0
 
 
 @pytest.mark.parametrize(("key", "number"), [("c", 2), ("\\", 3)])
@@ -236,11 +236,11 @@ def test_keys_reach_the_command_while_the_question_is_up(
 def test_a_new_size_is_not_lost(asking: Make, programs: Path) -> None:
     subject = asking().start_on_terminal(*PYTHON, str(programs / "catches.py"))
     subject.terminal.output.until(rb"ready")
-    request_id = subject.ask()
+    approval_id = subject.ask()
     subject.terminal.read_question()
     subject.terminal.resize(33, 44)
     subject.terminal.type("y\n")
-    assert subject.answer() == (request_id, True, "granted")
+    assert subject.answer() == (approval_id, True, "granted")
     subject.terminal.output.until(rb"CAUGHT 28;")
 
 
@@ -254,44 +254,44 @@ def test_a_job_in_the_background_asks_when_it_is_in_the_foreground(
         [*PYTHON, str(programs / "shell.py"), str(fifo), *subject.line]
     )
     assert subject.next()["ready"]
-    request_id = subject.ask()
+    approval_id = subject.ask()
     terminal.output.until(rb"to answer: ")
     assert subject.ping()["holds"] is False
     with fifo.open("r+b", buffering=0) as go:
         go.write(b"x")
     terminal.read_question()
     terminal.type("y\n")
-    assert subject.answer() == (request_id, True, "granted")
+    assert subject.answer() == (approval_id, True, "granted")
 
 
 def test_input_that_lies_there_is_not_taken_for_an_answer(asking: Make) -> None:
     subject = asking().start_on_terminal()
     subject.terminal.type("y\n")
     subject.terminal.output.until(rb"y")
-    request_id = subject.ask()
+    approval_id = subject.ask()
     subject.terminal.output.until(rb"to answer: ")
     assert subject.ping()["holds"] is False
-    assert subject.sigwrap("deny", request_id).returncode == 0
+    assert subject.sigwrap("deny", approval_id).returncode == 0
 
 
 def test_the_session_ends_while_it_asks(asking: Make) -> None:
     subject = asking().start_on_terminal()
-    request_id = subject.ask()
+    approval_id = subject.ask()
     subject.terminal.read_question()
     subject.quit()
-    assert subject.answer() == (request_id, False, "withdrawn")
+    assert subject.answer() == (approval_id, False, "withdrawn")
     assert subject.terminal.await_status() == 0
     assert foreground_is_ours(subject)
 
 
 def test_the_terminal_hangs_up_while_it_asks(asking: Make) -> None:
     subject = asking().start_on_terminal()
-    request_id = subject.ask()
+    approval_id = subject.ask()
     subject.terminal.read_question()
     os.close(subject.terminal.master)
     assert subject.ping()
-    assert subject.sigwrap("approve", request_id).returncode == 0
-    assert subject.answer() == (request_id, True, "granted")
+    assert subject.sigwrap("approve", approval_id).returncode == 0
+    assert subject.answer() == (approval_id, True, "granted")
 
 
 def group(subject: Any) -> list[int]:

@@ -8,7 +8,7 @@ from sigwrap.cli import run_command
 from sigwrap.cli.app import run_app
 from sigwrap.cli.run_options import RUN_OPTIONS, ValueOption, read_plain_line
 from sigwrap.errors import UsageError
-from sigwrap.run.settings import Approvals, Nested, Report, RunSettings
+from sigwrap.run.settings import ApprovalMode, Nested, Report, RunSettings
 
 LINES = [
     "-- true",
@@ -61,7 +61,7 @@ def test_each_option_sets_what_it_says() -> None:
         store="/tmp/store",
         grace_s=2.5,
         approval_timeout_s=3.0,
-        approvals=Approvals.DENY,
+        approvals=ApprovalMode.DENY,
         nested=Nested.JOIN,
     )
     read = read_plain_line(LINES[7].split())

@@ -27,19 +27,11 @@ def test_links_lead_somewhere(document: Path) -> None:
         assert target.startswith("https://") or (document.parent / target).exists(), target
 
 
-# What documents describe already, and the rewrite of the core will bring.
-NOT_YET = {
-    "sigwrap/mediate/limits.py",
-    "sigwrap/mediate/run_end.py",
-    "sigwrap/run/perform.py",
-}
-
-
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_files_that_are_named_exist(document: Path) -> None:
     text = document.read_text(encoding="utf-8")
     for name in re.findall(r"`((?:sigwrap|tests|docs|build|policies)/[\w/.-]*)`", text):
-        assert name in NOT_YET or (ROOT / name).exists(), name
+        assert (ROOT / name).exists(), name
 
 
 def test_every_make_target_that_a_document_names_exists() -> None:

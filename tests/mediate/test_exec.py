@@ -1,4 +1,4 @@
-"""Execs as transcripts: what is decided, in which order it is done, and what goes wrong between."""
+"""Execs as transcripts: what is decided, in which order it is done, what goes wrong between."""
 
 from __future__ import annotations
 
@@ -419,6 +419,14 @@ def test_the_arguments_are_those_of_the_program_that_the_rule_names(shell: Shell
     assert effect.argv == ("good", "-q", "/work/script", "y")
 
 
+def test_a_rule_on_what_cannot_be_verified_redirects_too(bash: Process) -> None:
+    rules = RULES.replace("- {name: instead,", "- {name: instead, traced: true,")
+    script = program("script", "y")
+    effect = Shell(bash, rules).asks_for(script, program("was", "z"), readable=False).next()
+    assert isinstance(effect, Prepare)
+    assert effect.argv == ("good", "-q", "z")
+
+
 def test_a_replacement_is_called_by_its_name() -> None:
     plain = CommandRedirect(command="/opt/tools/safe-rm", args=("-i",))
     assert replacement_argv(plain, ("rm", "-rf", "x")) == ("safe-rm", "-i")
@@ -628,7 +636,8 @@ def test_what_an_answer_waited_for_may_be_one_too_many_by_then(bash: Process) ->
 
 @pytest.mark.parametrize("held", [Held.TRACED, Held.YES])
 def test_execs_count_that_go_on_unverified_or_are_replaced(bash: Process, held: Held) -> None:
-    shell = limited(bash, "{max_execs: 1}")
+    shell = limited(bash, "{max_execs: 2}")
+    shell.runs("ls")
     if held is Held.TRACED:
         shell.asks_for("ls").yields(Hold(), reply=held).records("exec_allowed").next()
     else:
@@ -636,4 +645,4 @@ def test_execs_count_that_go_on_unverified_or_are_replaced(bash: Process, held: 
         transcript.next()
         transcript.yields(Replace(), reply=Restarted())
         transcript.next()
-    shell.asks_for("ls").records("exec_denied", rule_name="limits.max_execs")
+    shell.asks_for("ls").records("exec_denied", reason="max_execs: 2 programs have been started")

@@ -2,7 +2,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sigwrap.mediate.questions import Answer, Desk, Question, Settled, TooLate, Unknown, Verdict
+from sigwrap.mediate.questions import (
+    Answer,
+    Question,
+    QuestionQueue,
+    Settled,
+    TooLate,
+    Unknown,
+    Verdict,
+)
 
 
 def question(what: str = "git push", key: str = "git push") -> Question:
@@ -18,9 +26,9 @@ def question(what: str = "git push", key: str = "git push") -> Question:
     )
 
 
-def desk(timeout_s: float = 10.0) -> Desk:
+def queue(timeout_s: float = 10.0) -> QuestionQueue:
     ids: Iterator[int] = iter(range(1, 1_000_000))
-    return Desk(timeout_s=timeout_s, new_id=lambda: f"r{next(ids)}")
+    return QuestionQueue(timeout_s=timeout_s, new_id=lambda: f"r{next(ids)}")
 
 
 def settle(found: object) -> list[tuple[str, bool, str]]:
@@ -28,12 +36,12 @@ def settle(found: object) -> list[tuple[str, bool, str]]:
     return [(each.id, each.answer.granted, each.answer.reason) for each in found]
 
 
-def say(subject: Desk, request_id: str, verdict: Verdict, now_s: float = 1.0) -> object:
-    return subject.answer(request_id, verdict, by="ann", message="not now", now_s=now_s)
+def say(subject: QuestionQueue, approval_id: str, verdict: Verdict, now_s: float = 1.0) -> object:
+    return subject.answer(approval_id, verdict, by="ann", message="not now", now_s=now_s)
 
 
 def test_yes_is_for_this_request_only() -> None:
-    subject = desk()
+    subject = queue()
     first, second = subject.ask(question(), 0.0), subject.ask(question(), 0.0)
     assert settle(say(subject, first.id, Verdict.ONCE)) == [("r1", True, "granted")]
     assert [each.id for each in subject.open] == [second.id]
@@ -41,7 +49,7 @@ def test_yes_is_for_this_request_only() -> None:
 
 
 def test_always_covers_what_waits_and_what_comes_with_the_same_key() -> None:
-    subject = desk()
+    subject = queue()
     for key in ("push", "rm", "push"):
         subject.ask(question(key=key), 0.0)
     assert settle(say(subject, "r3", Verdict.ALWAYS)) == [
@@ -60,7 +68,7 @@ def test_always_covers_what_waits_and_what_comes_with_the_same_key() -> None:
 
 
 def test_always_that_could_not_be_recorded_is_forgotten() -> None:
-    subject = desk()
+    subject = queue()
     subject.ask(question(), 0.0)
     say(subject, "r1", Verdict.ALWAYS)
     subject.forget_always(question())
@@ -68,7 +76,7 @@ def test_always_that_could_not_be_recorded_is_forgotten() -> None:
 
 
 def test_no_carries_its_message() -> None:
-    subject = desk()
+    subject = queue()
     subject.ask(question(), 0.0)
     found = say(subject, "r1", Verdict.NO, now_s=2.5)
     assert found == (
@@ -83,7 +91,7 @@ def test_no_carries_its_message() -> None:
 
 
 def test_an_answer_after_the_timeout_is_told_so() -> None:
-    subject = desk(timeout_s=10.0)
+    subject = queue(timeout_s=10.0)
     subject.ask(question(), 0.0)
     subject.ask(question(), 5.0)
     assert settle(subject.expire(9.9)) == []
@@ -93,18 +101,18 @@ def test_an_answer_after_the_timeout_is_told_so() -> None:
 
 
 def test_a_second_answer_is_too_late() -> None:
-    subject = desk()
+    subject = queue()
     subject.ask(question(), 0.0)
     say(subject, "r1", Verdict.NO)
     assert say(subject, "r1", Verdict.ONCE) == TooLate(how="denied by ann")
 
 
 def test_an_id_that_never_was_is_unknown() -> None:
-    assert say(desk(), "r9", Verdict.ONCE) == Unknown()
+    assert say(queue(), "r9", Verdict.ONCE) == Unknown()
 
 
 def test_a_withdrawn_request_is_withdrawn_once() -> None:
-    subject = desk()
+    subject = queue()
     subject.ask(question(), 0.0)
     settled = subject.withdraw("r1", "gone", 1.0)
     assert settled is not None and settled.answer.reason == "withdrawn"
@@ -113,7 +121,7 @@ def test_a_withdrawn_request_is_withdrawn_once() -> None:
 
 
 def test_where_nobody_can_be_asked_the_answer_is_no() -> None:
-    subject = desk()
+    subject = queue()
     subject.ask(question(), 0.0)
     settled = subject.settle_unasked("r1", "no terminal", 0.5)
     assert settled.answer == Answer(
@@ -124,7 +132,7 @@ def test_where_nobody_can_be_asked_the_answer_is_no() -> None:
 
 def test_an_id_that_is_taken_is_not_given_again() -> None:
     ids = iter(["a", "a", "b", "b", "a", "c"])
-    subject = Desk(timeout_s=1.0, new_id=lambda: next(ids))
+    subject = QuestionQueue(timeout_s=1.0, new_id=lambda: next(ids))
     assert subject.ask(question(), 0.0).id == "a"
     assert subject.ask(question(), 0.0).id == "b"
     say(subject, "a", Verdict.ONCE)
@@ -132,7 +140,7 @@ def test_an_id_that_is_taken_is_not_given_again() -> None:
 
 
 def test_what_is_remembered_of_settled_requests_is_bounded() -> None:
-    subject = desk()
+    subject = queue()
     for _ in range(3_000):
         say(subject, subject.ask(question(), 0.0).id, Verdict.NO)
     assert say(subject, "r2000", Verdict.ONCE) == Unknown()

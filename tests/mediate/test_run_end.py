@@ -54,8 +54,7 @@ class Run:
     def is_over(self, status: int, reason: str) -> None:
         was_over = self.end.is_over
         self.on(NoProcessLeft())
-        assert not was_over
-        assert self.end.is_over
+        assert (was_over, self.end.is_over) == (False, True)
         assert (self.end.exit_status, self.end.reason) == (status, reason)
 
 
@@ -67,8 +66,7 @@ def run() -> Run:
 def test_command_ends_by_itself_and_what_it_left_is_asked_to_end(run: Run) -> None:
     had_ended = run.end.command_has_ended
     run.on(ENDED, *CLEARING)
-    assert not had_ended
-    assert run.end.command_has_ended
+    assert (had_ended, run.end.command_has_ended) == (False, True)
     run.is_over(3, "COMMAND ended")
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from sigwrap.mediate.signal_rules import (
     Attempt,
+    decide,
     denies_everything_outside,
     event_payload,
     event_type,
@@ -62,6 +63,12 @@ def test_a_number_that_is_no_signal_is_its_own_name() -> None:
     allowed = Decision(action=Action.ALLOW, rule="r", reason="")
     payload = event_payload(attempt(number=577), allowed)
     assert payload["signal_name"] == "577" and payload["target_type"] == "unknown"
+
+
+def test_a_rule_on_pids_looks_at_the_target() -> None:
+    range_of_pids = "{type: pid_range, min: 2, max: 2}"
+    line = f"- {{name: pids, signals: [TERM], target: {range_of_pids}, decision: allow}}"
+    assert decide(engine(rules(line)), attempt(TargetType.USER), traces=False).rule == "pids"
 
 
 @pytest.mark.parametrize(

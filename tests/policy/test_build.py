@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from sigwrap.policy.judge.request import (
@@ -14,11 +12,8 @@ from sigwrap.policy.judge.request import (
     Via,
     with_implied,
 )
-from sigwrap.policy.judge.rules import CommandCase, PidRange, Policy, ProcessPattern, SignalCase
-from sigwrap.policy.problems import Problem
-
-Parse = Callable[..., Policy]
-Problems = Callable[[str], list[Problem]]
+from sigwrap.policy.judge.rules import CommandCase, PidRange, ProcessPattern, SignalCase
+from tests.policy.conftest import Parse, Problems
 
 RULE = "command_rules:\n  - {name: r, commands: [x], decision: deny%s}\n"
 REDIRECT = "command_rules:\n  - {name: r, commands: [x], decision: redirect, redirect_to: {%s}}\n"

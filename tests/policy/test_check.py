@@ -5,16 +5,10 @@ A line each: what follows `version` and `name`, and all that is said about it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from sigwrap.policy.judge.match import MAX_PATTERN_CHARACTERS
-from sigwrap.policy.judge.rules import Policy
-from sigwrap.policy.problems import Problem
-
-Parse = Callable[..., Policy]
-Problems = Callable[[str], list[Problem]]
+from tests.policy.conftest import Parse, Problems
 
 RULE = "command_rules:\n  - {name: r, commands: [x], decision: deny%s}\n"
 SIGNALS = "signal_rules:\n  - {name: r, signals: %s, decision: deny}\n"

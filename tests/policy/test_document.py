@@ -8,10 +8,10 @@ from sigwrap.policy.language.document import (
     MAX_NESTING,
     MAX_NODES,
     MAX_TEXT_CHARACTERS,
-    Mapping,
+    MappingNode,
     Node,
-    Scalar,
-    Sequence,
+    ScalarNode,
+    SequenceNode,
     Source,
     read_document,
 )
@@ -24,11 +24,11 @@ def read(text: str) -> Node:
 
 def plain(node: Node) -> object:
     match node:
-        case Scalar():
+        case ScalarNode():
             return node.value
-        case Sequence():
+        case SequenceNode():
             return list(map(plain, node.items))
-        case Mapping():
+        case MappingNode():
             return {name.text: plain(value) for name, value in node.entries}
 
 
@@ -128,7 +128,7 @@ def test_aliases_of_aliases_cannot_multiply_without_bound() -> None:
 
 def test_a_node_knows_its_place() -> None:
     node = read("a: x\nb:\n  - [y]\n")
-    assert isinstance(node, Mapping)
+    assert isinstance(node, MappingNode)
     ((_, _), (name, items)) = node.entries
     assert (name.place.line, name.place.column) == (2, 1)
     assert (items.place.line, items.place.column) == (3, 3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sigwrap.policy.judge.request import SignalRequest, TargetType, with_implied
 from sigwrap.policy.tools.cases import command_request
 from sigwrap.policy.tools.explain import explain_command, explain_signal, explanation_text
+from tests.policy.conftest import MakeEngine
 
 RULES = """\
 description: x
@@ -25,13 +26,13 @@ signal_rules:
 """ % ("a" * 64)
 
 
-def explain(engine, *argv, depth=1):
+def explain(engine: MakeEngine, *argv: str, depth: int = 1) -> str:
     return explanation_text(
         explain_command(engine(RULES), command_request(list(argv), depth=depth))
     )
 
 
-def test_the_rule_that_decides_and_what_the_caller_is_told(engine):
+def test_the_rule_that_decides_and_what_the_caller_is_told(engine: MakeEngine) -> None:
     assert explain(engine, "git", "push", "--force") == (
         "/usr/bin/git push --force: deny\n"
         "  Why: rule forced matches (policy.yaml:7:5).\n"
@@ -43,7 +44,7 @@ def test_the_rule_that_decides_and_what_the_caller_is_told(engine):
     )
 
 
-def test_why_each_rule_was_passed(engine):
+def test_why_each_rule_was_passed(engine: MakeEngine) -> None:
     text = explain(engine, "git", "pull")
     assert "forced  is for the subcommands push, and this is pull" in text
     assert "long    is for arguments that are too long to be judged whole" in text
@@ -52,7 +53,7 @@ def test_why_each_rule_was_passed(engine):
     assert "needs an argument that fits ^--force" in explain(engine, "git", "push")
 
 
-def test_of_many_words_the_first_are_named(engine):
+def test_of_many_words_the_first_are_named(engine: MakeEngine) -> None:
     for count, shown in ((5, "a, b, c, d, e,"), (6, "a, b, c, d, e, 1 more,")):
         rules = f"[{{name: r, commands: [x], subcommands: [{', '.join('abcdef'[:count])}]"
         compiled = engine(f"command_rules: {rules}, decision: deny}}]\n")
@@ -60,22 +61,22 @@ def test_of_many_words_the_first_are_named(engine):
         assert f"is for the subcommands {shown} and this is none" in text
 
 
-def test_what_runs_instead(engine):
+def test_what_runs_instead(engine: MakeEngine) -> None:
     assert "Runs instead: echo no" in explain(engine, "wget", "x")
 
 
-def test_no_rule_matches(engine):
+def test_no_rule_matches(engine: MakeEngine) -> None:
     text = explain(engine, "unheard-of")
     assert "unheard-of: deny\n  Why: no command rule of x matches; its default is deny." in text
 
 
-def test_a_wrapper_is_explained_program_by_program(engine):
+def test_a_wrapper_is_explained_program_by_program(engine: MakeEngine) -> None:
     text = explain(engine, "sudo", "git", "push", "--force")
     assert "/usr/bin/sudo git push --force: allow" in text
     assert text.endswith("The strictest answer holds: deny, by forced.")
 
 
-def test_a_signal(engine):
+def test_a_signal(engine: MakeEngine) -> None:
     request = SignalRequest(
         signal=9,
         target_types=with_implied([TargetType.CHILDREN]),

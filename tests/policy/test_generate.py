@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from sigwrap.events import Event
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import Action, CommandRequest, Program, SignalRequest, TargetType
 from sigwrap.policy.tools.generate import generate_policy, requests_from_events
+from tests.policy.conftest import Parse
 
 
-def event(kind, **payload):
+def event(kind: str, **payload: Any) -> Event:
     return Event(seq=1, time_ns=0, type=kind, pid=9, payload=payload, hash="")
 
 
-def ran(path, *args, kind="exec_audited", **more):
+def ran(path: str, *args: str, kind: str = "exec_audited", **more: Any) -> Event:
     argv = [path.rpartition("/")[2], *args]
     return event(kind, path=path, argv=argv, depth=1, decision="audit", truncated=False, **more)
 
 
-def sent(number, target_type, kind="signal_sent", **more):
+def sent(number: int, target_type: str, kind: str = "signal_sent", **more: Any) -> Event:
     return event(kind, signal=number, target_type=target_type, target_pid=5, target_cmd="x", **more)
 
 
@@ -40,7 +44,7 @@ OBSERVED = [
 ]
 
 
-def test_the_policy_is_minimal_and_readable():
+def test_the_policy_is_minimal_and_readable() -> None:
     assert generate_policy(OBSERVED, name="locked") == (
         "version: 1\n"
         "name: locked\n"
@@ -71,7 +75,7 @@ def test_the_policy_is_minimal_and_readable():
     )
 
 
-def test_what_was_let_through_is_let_through_again_and_the_rest_is_not(parse):
+def test_what_was_let_through_is_let_through_again_and_the_rest_is_not(parse: Parse) -> None:
     engine = Engine(parse(generate_policy(OBSERVED, name="locked")))
     for recorded, request in requests_from_events(OBSERVED):
         match request:
@@ -85,11 +89,11 @@ def test_what_was_let_through_is_let_through_again_and_the_rest_is_not(parse):
     assert engine.decide_command(CommandRequest(programs=(push,))).action is Action.DENY
 
 
-def test_nothing_observed_is_a_policy_too(parse):
+def test_nothing_observed_is_a_policy_too(parse: Parse) -> None:
     assert parse(generate_policy([], name="empty")).command_rules == ()
 
 
-def test_recorded_programs_bring_the_whole_request_back(parse):
+def test_recorded_programs_bring_the_whole_request_back(parse: Parse) -> None:
     programs = (
         Program(path="/w/run", name="run", argv=("run",)),
         Program(path="/usr/bin/dash", name="sh", argv=("sh", "/w/run")),
@@ -102,7 +106,7 @@ def test_recorded_programs_bring_the_whole_request_back(parse):
     assert Engine(parse(policy)).decide_command(request).action is Action.ALLOW
 
 
-def test_what_could_not_be_read_does_not_break_it(parse):
+def test_what_could_not_be_read_does_not_break_it(parse: Parse) -> None:
     events = [
         event("exec_audited", path=None, argv=(), truncated=True),
         event("exec_audited", path="", argv=["/bin/"], depth=None),
@@ -114,17 +118,20 @@ def test_what_could_not_be_read_does_not_break_it(parse):
     ]
     engine = Engine(parse(generate_policy(events, name="odd")))
     for _, request in requests_from_events(events[:-1]):
+        assert isinstance(request, CommandRequest)
         assert engine.decide_command(request).action is Action.ALLOW
 
 
-def test_a_relative_path_starts_at_the_folder_of_the_caller():
+def test_a_relative_path_starts_at_the_folder_of_the_caller() -> None:
     ((_, request),) = requests_from_events([ran("../tools/./run", cwd="/work/project")])
+    assert isinstance(request, CommandRequest)
     assert request.programs[0].path == "/work/tools/run"
     ((_, request),) = requests_from_events([ran("//bin/ls")])
+    assert isinstance(request, CommandRequest)
     assert request.programs[0].path == "/bin/ls"
 
 
-def test_a_redirected_signal_is_asked_for_as_it_was_sent():
+def test_a_redirected_signal_is_asked_for_as_it_was_sent() -> None:
     redirected = sent(15, "children", kind="signal_redirected", original_signal=9)
     ((_, request),) = requests_from_events([redirected])
     assert isinstance(request, SignalRequest)
@@ -132,5 +139,5 @@ def test_a_redirected_signal_is_asked_for_as_it_was_sent():
     assert TargetType.DESCENDANTS in request.target_types
 
 
-def _recorded(programs):
+def _recorded(programs: Sequence[Program]) -> list[dict[str, Any]]:
     return [{"path": each.path, "name": each.name, "argv": list(each.argv)} for each in programs]

@@ -32,7 +32,7 @@ from sigwrap.policy.judge.match import (
         "(x{0,30}){0,30}y",
     ],
 )
-def test_a_hostile_pattern_answers_in_milliseconds(pattern):
+def test_a_hostile_pattern_answers_in_milliseconds(pattern: str) -> None:
     arguments = Arguments(["x", "a" * MAX_MATCHED_BYTES + "b"])
     regex = Regex([pattern])
     started = time.perf_counter()
@@ -40,7 +40,7 @@ def test_a_hostile_pattern_answers_in_milliseconds(pattern):
     assert time.perf_counter() - started < 0.25
 
 
-def test_the_classic_pattern_on_64_kib_answers_in_milliseconds():
+def test_the_classic_pattern_on_64_kib_answers_in_milliseconds() -> None:
     regex = Regex(["(a+)+$"])
     arguments = Arguments(["x", "a" * MAX_MATCHED_BYTES])
     started = time.perf_counter()
@@ -58,16 +58,16 @@ def test_the_classic_pattern_on_64_kib_answers_in_milliseconds():
         "\ud800",
     ],
 )
-def test_a_pattern_that_is_no_regex_or_too_large_is_refused(pattern):
+def test_a_pattern_that_is_no_regex_or_too_large_is_refused(pattern: str) -> None:
     with pytest.raises(BadPattern):
         check_regex(pattern)
 
 
-def test_the_longest_pattern_is_accepted():
+def test_the_longest_pattern_is_accepted() -> None:
     check_regex("x" * MAX_PATTERN_CHARACTERS)
 
 
-def test_each_argument_and_all_of_them_joined_are_searched():
+def test_each_argument_and_all_of_them_joined_are_searched() -> None:
     arguments = Arguments(["git", "push", "--force", "x y"])
     assert arguments.match(Regex(["^push --force x y$"]))
     assert arguments.match(Regex(["^--force$"]))
@@ -76,7 +76,7 @@ def test_each_argument_and_all_of_them_joined_are_searched():
     assert Arguments(["git"]).match(Regex(["^$"]))
 
 
-def test_text_beyond_ascii_and_bytes_that_are_no_text():
+def test_text_beyond_ascii_and_bytes_that_are_no_text() -> None:
     assert Arguments(["x", "café"]).match(Regex(["^caf[éè]$"]))
     broken = Arguments(["x", "caf\udce9"])
     assert broken.match(Regex(["^caf.$"]))
@@ -85,12 +85,12 @@ def test_text_beyond_ascii_and_bytes_that_are_no_text():
     assert Arguments(["git", "push", "\n", "--force"]).match(Regex(["^push .*--force$"]))
 
 
-def test_several_patterns_do_not_mix():
+def test_several_patterns_do_not_mix() -> None:
     regex = Regex(["^a", "b|c$"])
     assert regex.found_in(b"ax") and regex.found_in(b"xc") and not regex.found_in(b"xcx")
 
 
-def test_what_is_beyond_the_bounds_is_cut_and_said_so():
+def test_what_is_beyond_the_bounds_is_cut_and_said_so() -> None:
     assert not Arguments(["x", "a" * MAX_MATCHED_BYTES]).cut
     long = Arguments(["x", "a" * MAX_MATCHED_BYTES, "b"])
     assert long.cut and not long.match(Regex(["b"]))
@@ -100,7 +100,7 @@ def test_what_is_beyond_the_bounds_is_cut_and_said_so():
     assert sum(map(len, Arguments(["x", *["ab" * 9000] * 9]).texts)) <= 2 * MAX_MATCHED_BYTES
 
 
-def test_no_text_is_searched_twice_and_none_that_is_not_there():
+def test_no_text_is_searched_twice_and_none_that_is_not_there() -> None:
     assert Arguments(["x", "only"]).texts == [b"only"]
     filling = Arguments(["x", "a" * (MAX_MATCHED_BYTES - 1), "b"])
     assert not filling.match(Regex(["^$"]))
@@ -128,19 +128,19 @@ def test_no_text_is_searched_twice_and_none_that_is_not_there():
         ("a$*", "a$b", True),
     ],
 )
-def test_globs(glob, text, matches):
+def test_globs(glob: str, text: str, matches: bool) -> None:
     assert Glob(glob).matches(text) is matches
 
 
 @pytest.mark.parametrize(
     "text", ["plain", "a*b", "[x]", "what?", r"a\b", "a.b", "${x}", "é", "a]b"]
 )
-def test_escaped_text_matches_itself_alone(text):
+def test_escaped_text_matches_itself_alone(text: str) -> None:
     assert Glob(escape_glob(text)).matches(text)
     assert not Glob(escape_glob(text)).matches(text + "x")
     assert Regex([f"^{escape_regex(text)}$"]).found_in(text.encode())
 
 
-def test_a_lone_bracket_is_a_name():
+def test_a_lone_bracket_is_a_name() -> None:
     assert not is_glob("[")
     assert is_glob("[ab]") and is_glob("a*") and is_glob("?")

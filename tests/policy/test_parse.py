@@ -8,9 +8,10 @@ from sigwrap.errors import PolicyError
 from sigwrap.policy.judge.request import Action, TargetType, Via
 from sigwrap.policy.judge.rules import PidRange, ProcessPattern
 from sigwrap.policy.language.parse import MAX_BASES
-from sigwrap.policy.language.schema import ENFORCED, NOT_ENFORCED_YET, POLICY
+from sigwrap.policy.language.schema import ENFORCED, NOT_ENFORCED_YET, POLICY, Group
 from sigwrap.policy.problems import InvalidPolicy
 from sigwrap.policy.tools.show import policy_text
+from tests.policy.conftest import MakeEngine, Parse, Problems
 
 TEN_MISTAKES = """\
 version: 1
@@ -43,7 +44,7 @@ limits: {wall_time: soon}
 """
 
 
-def test_ten_mistakes_are_named_at_ten_places(parse):
+def test_ten_mistakes_are_named_at_ten_places(parse: Parse) -> None:
     with pytest.raises(PolicyError) as caught:
         parse(TEN_MISTAKES)
     assert isinstance(caught.value, InvalidPolicy)
@@ -78,17 +79,17 @@ RULE = "command_rules:\n  - {name: r, commands: [x], decision: deny%s}\n"
         ("extends: [a]\n", '3:10: error: extends is a text: "a list"'),
     ],
 )
-def test_a_mistake_is_named(problems, sections, said):
+def test_a_mistake_is_named(problems: Problems, sections: str, said: str) -> None:
     assert [str(each) for each in problems(sections)] == [f"policy.yaml:{said}"]
 
 
 @pytest.mark.parametrize("text", ["", "\n# nothing\n", "5", "[]", "version: 2\nname: x\n"])
-def test_what_is_no_policy_at_all_is_refused(parse, text):
+def test_what_is_no_policy_at_all_is_refused(parse: Parse, text: str) -> None:
     with pytest.raises(InvalidPolicy):
         parse(text)
 
 
-def test_every_key_arrives(parse):
+def test_every_key_arrives(parse: Parse) -> None:
     policy = parse(
         """
 version: 1
@@ -158,24 +159,24 @@ tests: [{command: ls -l, decision: audit}, {signal: 9, target: children, decisio
     assert len(policy.cases) == 2
 
 
-def test_absent_defaults_deny(parse):
+def test_absent_defaults_deny(parse: Parse) -> None:
     policy = parse("version: 1\nname: x\n")
     assert (policy.default_command, policy.default_signal) == (Action.DENY, Action.DENY)
 
 
-def test_many_patterns_of_a_usual_size_are_fine(engine):
+def test_many_patterns_of_a_usual_size_are_fine(engine: MakeEngine) -> None:
     patterns = ", ".join(f"'^--an-option-of-some-length-{index}$'" for index in range(100))
     engine(RULE % f", args_patterns: [{patterns}]")
 
 
-def test_an_empty_variable_takes_the_default(parse):
+def test_an_empty_variable_takes_the_default(parse: Parse) -> None:
     policy = parse(
         "version: 1\nname: x\nvars: {EMPTY: ''}\n" + RULE % ", message: 'a${EMPTY}b${EMPTY:-c}'"
     )
     assert policy.command_rules[0].message == "abc"
 
 
-def test_a_value_put_into_a_pattern_is_taken_literally(parse):
+def test_a_value_put_into_a_pattern_is_taken_literally(parse: Parse) -> None:
     policy = parse(
         "version: 1\nname: x\nvars: {ODD: 'a.b*[c]'}\ncommand_rules:\n"
         "  - {name: r, commands: ['/${ODD}/*'], args_patterns: ['^${ODD}$'], decision: deny}\n"
@@ -184,7 +185,9 @@ def test_a_value_put_into_a_pattern_is_taken_literally(parse):
     assert policy.command_rules[0].args_patterns == (r"^a\.b\*\[c\]$",)
 
 
-def test_own_rules_go_before_those_of_the_base_and_other_keys_replace_its_keys(parse):
+def test_own_rules_go_before_those_of_the_base_and_other_keys_replace_its_keys(
+    parse: Parse,
+) -> None:
     base = """
 version: 1
 name: base
@@ -209,20 +212,20 @@ tests: [{command: x, decision: deny}]
     assert policy.cases == ()
 
 
-def test_a_name_leads_to_one_rule(parse):
+def test_a_name_leads_to_one_rule(parse: Parse) -> None:
     base = "version: 1\nname: b\ncommand_rules: [{name: r, commands: [x], decision: deny}]\n"
     with pytest.raises(InvalidPolicy, match="another rule here or in the base has this name"):
         parse(base + "extends: b\n", {"b": base})
 
 
-def test_a_circle_of_extends_is_refused(parse):
+def test_a_circle_of_extends_is_refused(parse: Parse) -> None:
     a = "version: 1\nname: a\nextends: b\n"
     b = "version: 1\nname: b\nextends: a\n"
     with pytest.raises(InvalidPolicy, match=r"a circle of extends: policy.yaml → b → a → b"):
         parse(a, {"a": a, "b": b})
 
 
-def test_a_chain_of_extends_has_an_end(parse):
+def test_a_chain_of_extends_has_an_end(parse: Parse) -> None:
     bases = {f"b{i}": f"version: 1\nname: b{i}\nextends: b{i + 1}\n" for i in range(1, MAX_BASES)}
     bases[f"b{MAX_BASES}"] = f"version: 1\nname: b{MAX_BASES}\n"
     first = "version: 1\nname: x\nextends: b1\n"
@@ -232,13 +235,13 @@ def test_a_chain_of_extends_has_an_end(parse):
         parse(first, {**bases, "last": "version: 1\nname: last\n"})
 
 
-def test_mistakes_of_a_base_are_reported_with_its_own(parse):
+def test_mistakes_of_a_base_are_reported_with_its_own(parse: Parse) -> None:
     with pytest.raises(InvalidPolicy) as caught:
         parse("version: 1\nname: x\nextends: b\nz: 1\n", {"b": "version: 1\nname: b\ny: 1\n"})
     assert {each.place.file for each in caught.value.problems} == {"policy.yaml", "b"}
 
 
-def test_what_is_not_enforced_is_a_warning_never_silence(parse):
+def test_what_is_not_enforced_is_a_warning_never_silence(parse: Parse) -> None:
     policy = parse("version: 1\nname: x\nfile_rules: []\n")
     assert policy.unenforced == ("file_rules",)
     assert [each.message for each in policy.warnings] == [
@@ -246,7 +249,7 @@ def test_what_is_not_enforced_is_a_warning_never_silence(parse):
     ]
 
 
-def test_a_limit_is_not_enforced_by_itself(parse):
+def test_a_limit_is_not_enforced_by_itself(parse: Parse) -> None:
     head = "version: 1\nname: x\n"
     enforced = "max_depth: 1, max_children: 1, max_processes: 1, max_execs: 1, wall_time: 1s"
     assert parse(f"{head}limits: {{{enforced}, at_fork: true}}\n").warnings == ()
@@ -260,7 +263,7 @@ def test_a_limit_is_not_enforced_by_itself(parse):
         parse(f"{head}unenforced: error\nlimits: {{memory: 1G}}\n")
 
 
-def test_at_fork_is_shown_and_loads_again(parse):
+def test_at_fork_is_shown_and_loads_again(parse: Parse) -> None:
     text = "version: 1\nname: x\nlimits: {at_fork: true, max_processes: 5}\n"
     policy = parse(text)
     assert policy.limits.hold_at_forks
@@ -268,16 +271,20 @@ def test_at_fork_is_shown_and_loads_again(parse):
     assert not parse("version: 1\nname: x\nlimits: {at_fork: true}\n").limits.hold_at_forks
 
 
-def test_every_key_is_either_enforced_or_not():
+def test_every_key_is_either_enforced_or_not() -> None:
     keys = {key.name: key.shape for key in POLICY.keys}
-    names = {f"limits.{key.name}" for key in keys["limits"].keys}
+    limits = keys["limits"]
+    assert isinstance(limits, Group)
+    names = {f"limits.{key.name}" for key in limits.keys}
     sections = {"file_rules", "network_rules", "env_policy", "watch", "trust"}
     sections |= {"command_rules", "signal_rules"}
     assert names | sections | {"escalate"} == ENFORCED | NOT_ENFORCED_YET
     assert not ENFORCED & NOT_ENFORCED_YET
 
 
-def test_what_is_not_enforced_is_an_error_where_the_policy_or_its_base_says_so(parse):
+def test_what_is_not_enforced_is_an_error_where_the_policy_or_its_base_says_so(
+    parse: Parse,
+) -> None:
     strict = "version: 1\nname: strict\nunenforced: error\n"
     with pytest.raises(InvalidPolicy, match="file_rules is not enforced yet"):
         parse(strict + "file_rules: []\n")

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sigwrap.errors import PolicyError
-from sigwrap.events import Event
+from sigwrap.events import EVENT_TYPES, EXEC_TYPES, SIGNAL_TYPES, Event
 from sigwrap.policy.judge.engine import Engine, Facts
 from sigwrap.policy.judge.request import (
     DEFAULT_RULE,
@@ -282,3 +282,30 @@ def test_random_bytes_raise_nothing() -> None:
 
 def _recorded(programs: Sequence[Program]) -> list[dict[str, Any]]:
     return [{"path": each.path, "name": each.name, "argv": list(each.argv)} for each in programs]
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.sampled_from(["", "/", "children", "\n", "a\0b", "\udcff", "${X}", "no"])
+    | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["path", "argv", "name"]), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+
+
+@st.composite
+def strange_decisions(draw: st.DrawFn) -> Event:
+    kind = EVENT_TYPES[draw(st.sampled_from(sorted(EXEC_TYPES | SIGNAL_TYPES)))]
+    payload = {field: draw(VALUES) for field in kind.fields if draw(st.booleans())}
+    return Event(seq=1, time_ns=0, type=kind.name, pid=9, payload=payload, hash="")
+
+
+@quick
+@given(st.lists(strange_decisions(), max_size=5))
+def test_a_log_that_sigwrap_did_not_write_makes_a_policy_that_loads(events: list[Event]) -> None:
+    parse(generate_policy(events, name="locked"))

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.tools.show import policy_text
-
-Parse = Callable[..., Policy]
+from tests.policy.conftest import Parse
 
 SHOWN = """\
 version: 1

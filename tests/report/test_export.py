@@ -137,14 +137,3 @@ def test_counters_and_a_cumulative_histogram() -> None:
 def test_labels_are_escaped() -> None:
     lines = metrics(signal(signal_name='a"b\\c\nd\udcff'))
     assert 'signal="a\\"b\\\\c\\nd\\udcff"' in "\n".join(lines)
-
-
-def test_an_event_with_a_count_adds_its_signals_but_no_evaluation_time() -> None:
-    lines = metrics(signal("signal_sent", count=999, evaluation_us=0))
-    assert any(line.endswith("} 999") for line in lines)
-    assert not any("_bucket" in line for line in lines)
-
-
-def test_series_are_bounded() -> None:
-    lines = metrics(*(signal(signal_name=f"S{number}") for number in range(11_000)))
-    assert len(lines) < 10_050

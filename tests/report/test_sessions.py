@@ -44,6 +44,14 @@ def test_endings_are_told_apart() -> None:
     assert shown[3] == "s1  starting"
 
 
+def test_a_long_command_is_cut() -> None:
+    shown = render_sessions([session(command=(length * "x",), events=1) for length in (100, 101)])
+    assert [line.rpartition("  ")[2] for line in shown.splitlines()] == [
+        "x" * 100,
+        "x" * 100 + "...",
+    ]
+
+
 def test_a_hostile_command_stays_one_short_line() -> None:
     evil = session(command=("\x1b[2J\n", "x" * 1_000), name="\u202e", events=1)
     shown = render_sessions([evil])

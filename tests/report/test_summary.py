@@ -4,6 +4,8 @@ import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from sigwrap.events import EVENT_TYPES, EXEC_TYPES, SIGNAL_TYPES, Event
 from sigwrap.report.summary import (
     LISTED_EVENTS,
@@ -15,6 +17,7 @@ from sigwrap.report.summary import (
 from sigwrap.report.verify import Outcome, verify_session
 
 Scenarios = Callable[..., Any]
+SECOND = 1_000_000_000
 
 
 def summarise(made: Any, ending: Ending = Ending.NOT_CLEAN) -> Summary:
@@ -52,6 +55,34 @@ def test_a_session_without_an_end_is_as_long_as_its_events(scenario: Scenarios) 
     assert (summary.duration_ns, summary.running_processes) == (2_000_000_000, 2)
     assert summarise(made, Ending.RUNNING).ending is Ending.RUNNING
     made.log.close()
+
+
+@pytest.mark.parametrize(
+    ("recorded", "duration_ns"),
+    [
+        (0, 0),
+        ((1 << 63) - 1, (1 << 63) - 1),
+        (1 << 63, SECOND),
+        (-1, SECOND),
+        ("2", SECOND),
+        (None, SECOND),
+    ],
+)
+def test_a_duration_that_can_not_be_is_that_of_the_events(
+    scenario: Scenarios, recorded: object, duration_ns: int
+) -> None:
+    made = scenario()
+    made.end(duration_ns=recorded)
+    assert summarise(made).duration_ns == duration_ns
+
+
+@pytest.mark.parametrize("argv", [None, [], "words", {"a": 1}])
+def test_an_exec_without_arguments_is_known_by_its_path(argv: object) -> None:
+    fold = SummaryFold()
+    payload = {"path": "/bin/x", "argv": argv, "ppid": "no number"}
+    fold.add(Event(seq=1, time_ns=1, type="exec_audited", pid=7, payload=payload, hash=""))
+    (line,) = fold.result(Ending.RUNNING).tree
+    assert (line.command, line.first_pid) == ("/bin/x", 7)
 
 
 def test_programs_signals_interrupts_and_deaths_are_collected(scenario: Scenarios) -> None:

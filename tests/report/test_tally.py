@@ -13,6 +13,13 @@ def test_the_most_frequent_come_first_and_the_rest_is_counted() -> None:
     assert tally.top(2) == Top(counts=(("c", 3), ("b", 2)), rest=2, exact=True)
 
 
+def test_up_to_its_limit_a_tally_is_exact() -> None:
+    tally: Tally[str] = Tally(limit=3)
+    for key, exact in (("a", True), ("b", True), ("c", True), ("a", True), ("d", False)):
+        tally.add(key)
+        assert tally.top(1).exact is exact
+
+
 def test_what_is_frequent_survives_a_flood_of_the_rare() -> None:
     tally: Tally[int] = Tally(limit=10)
     for number in range(1_000):

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from sigwrap.report.replay import state_after
 from sigwrap.report.style import Style
 from sigwrap.report.summary import Ending, SummaryFold
 from sigwrap.report.text import render_text, render_verification
@@ -17,6 +18,11 @@ def report(made: Any, ending: Ending = Ending.NOT_CLEAN, key: bytes | None = Non
     fold = SummaryFold()
     verification = verify_session(made.session, key, and_also=fold.add)
     return render_text(fold.result(ending), verification)
+
+
+def section(title: str, text: str) -> list[str]:
+    _, _, rest = text.partition(f"\n\n{title}\n")
+    return [line.strip() for line in rest.partition("\n\n")[0].splitlines()]
 
 
 @pytest.fixture(autouse=True)
@@ -116,6 +122,87 @@ def test_a_broken_or_unchecked_chain_is_said_in_the_second_line(scenario: Scenar
     assert "not verified: the log is keyed: set $SIGWRAP_KEY" in report(made).splitlines()[1]
 
 
+def test_what_was_not_simply_let_through_is_listed_with_its_rule(scenario: Scenarios) -> None:
+    made = scenario()
+    made.add("exec_denied", 10, path="/bin/rm", argv=["rm"], decision="deny", rule_name="no-rm")
+    made.add("approval_denied", 11, kind="exec", reason="nobody")
+    made.add("limit_exceeded", 12, limit="max_execs", rule="x")
+    made.log.close()
+    assert section("Denied, redirected, approved", report(made)) == [
+        "+1.000 s  exec_denied             10  deny  rm  by rule no-rm",
+        "+2.000 s  approval_denied         11  kind=exec  reason=nobody",
+        "+3.000 s  limit_exceeded          12  limit=max_execs  rule=x  by rule x",
+    ]
+
+
+def test_recordings_are_listed_with_their_sizes(scenario: Scenarios) -> None:
+    made = scenario()
+    made.add("recording_ended", 10, stdin=1, stdout=2, stderr=0, reason="the log was full")
+    made.add("recording_ended", 11, stdin=0, stdout=5)
+    made.log.close()
+    assert section("Recorded (sigwrap replay --recorded stdout)", report(made)) == [
+        "+1.000 s  pid 10  stdin 1 B, stdout 2 B, stderr 0 B  the log was full",
+        "+2.000 s  pid 11  stdin 0 B, stdout 5 B, stderr ? B",
+    ]
+
+
+def test_the_state_at_a_moment_says_which(scenario: Scenarios) -> None:
+    made = scenario()
+    made.execute(10, 1, "make")
+    made.log.close()
+    text = render_text(state_after(made.session.events(), 2))
+    assert text.splitlines()[:2] == ["state after event 2, 1.00 s into the run", ""]
+
+
+@pytest.mark.parametrize(("status", "code"), [(0, "32"), (3, "1;31"), (None, "1;31")])
+def test_the_verdict_is_green_only_for_a_status_of_0(
+    scenario: Scenarios, status: int | None, code: str
+) -> None:
+    made = scenario()
+    made.end(exit_status=status)
+    text = render_text(state_after(made.session.events(), 9), style=Style(colour=True))
+    assert text.startswith(f"\x1b[{code}mexited: exit status {status} after 2.50 s\x1b[0m\n")
+
+
+def test_a_node_of_the_tree_says_how_its_processes_fared(scenario: Scenarios) -> None:
+    made = scenario()
+    for pid in (10, 11):
+        made.execute(pid, 1, "make")
+    made.execute(12, 1, "cc")
+    made.execute(13, 1, "ld")
+    made.exit(13, 1)
+    made.log.close()
+    assert section("Processes (4, 3 running)", report(made, Ending.RUNNING)) == [
+        "10 make  (x2, 2 running)",
+        "12 cc  (running)",
+        "13 ld  (failed)",
+    ]
+
+
+def test_a_deep_tree_is_indented_so_far_and_no_further(scenario: Scenarios) -> None:
+    made = scenario()
+    for pid in range(10, 32):
+        made.execute(pid, pid - 1, "sh")
+    made.log.close()
+    lines = report(made, Ending.RUNNING).splitlines()
+    assert lines[-2:] == [
+        "  " + 20 * "  " + "30 sh  (running)",
+        "  " + 20 * "  " + "[21 deep] 31 sh  (running)",
+    ]
+
+
+@pytest.mark.parametrize(("processes", "left_out"), [(60, []), (61, ["... 1 more lines"])])
+def test_a_tree_is_shown_up_to_a_length(
+    scenario: Scenarios, processes: int, left_out: list[str]
+) -> None:
+    made = scenario()
+    for pid in range(10, 10 + processes):
+        made.execute(pid, 1, f"program{pid}")
+    made.log.close()
+    lines = report(made).splitlines()
+    assert [line.strip()[:16] for line in lines if "are not shown" in line] == left_out
+
+
 def test_nothing_hostile_reaches_the_terminal(scenario: Scenarios) -> None:
     evil = "\x1b[2J\n\u202e\x07\udcff"
     made = scenario()
@@ -164,3 +251,15 @@ def test_a_verification_tells_what_it_could_not_see(scenario: Scenarios) -> None
     head = made.end()
     text = render_verification("s1", verify_session(made.session, None, head), False)
     assert text.splitlines() == ["s1: intact, 2 events, checked without a key", f"head {head}"]
+
+
+def test_a_verification_that_failed_is_one_line(scenario: Scenarios) -> None:
+    made = scenario(key=b"secret")
+    made.end()
+    for key, said in (
+        (b"wrong", "NOT INTACT: row 1: its hash does not follow"),
+        (None, "not checked: the log is keyed: set $SIGWRAP_KEY to check it"),
+    ):
+        text = render_verification("s1\n", verify_session(made.session, key), False)
+        assert text.startswith(f"s1\\n: {said}")
+        assert text.isprintable()

@@ -28,6 +28,7 @@ def test_local_time_names_its_zone(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (0, "0.00 s"),
         (1_234_000_000, "1.23 s"),
+        (10_000_000_000, "10.0 s"),
         (12_340_000_000, "12.3 s"),
         (60_000_000_000, "1 min 0 s"),
         (3_599_600_000_000, "1 h 0 min"),

@@ -134,6 +134,18 @@ def test_with_a_key_a_log_can_t_be_rewritten(scenario: Scenarios) -> None:
     assert_broken(check(keyed.session, b"secret"), 1, "hash")
 
 
+def test_the_key_is_doubted_only_where_the_first_row_of_a_keyed_log_breaks(
+    ended: Any, scenario: Scenarios
+) -> None:
+    keyed = scenario(session_id="s2", key=b"secret")
+    keyed.execute(10, 1, "make")
+    keyed.end()
+    tamper(ended.log.path, "UPDATE events SET pid = 99 WHERE seq = 1")
+    tamper(keyed.log.path, "UPDATE events SET pid = 99 WHERE seq = 2")
+    for verification in (check(ended.session), check(keyed.session, b"secret")):
+        assert verification.problem == "its hash does not follow from it and the rows before it"
+
+
 def test_an_unkeyed_log_does_not_pass_for_a_keyed_one(ended: Any) -> None:
     assert_broken(check(ended.session, b"secret"), 1, "the log says it has no key")
 
@@ -195,6 +207,15 @@ def test_a_journal_edited_after_the_fold_contradicts_the_database(scenario: Scen
     made.log.fold(2)
     edit_journal(made.log.path, b'"path":"/usr/bin/make"', b'"path":"/usr/bin/true"', 1)
     assert_broken(check(made.session), 2, "the journal and the database differ about it")
+    made.log.close()
+
+
+def test_of_two_things_wrong_with_a_row_the_chain_is_named(scenario: Scenarios) -> None:
+    made = scenario()
+    made.execute(10, 1, "make")
+    made.log.fold()
+    tamper(made.log.path, "UPDATE events SET pid = 99 WHERE seq = 2")
+    assert_broken(check(made.session), 2, "its hash does not follow")
     made.log.close()
 
 

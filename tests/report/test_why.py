@@ -105,6 +105,13 @@ def test_a_signal_that_was_blocked_ended_nobody() -> None:
     assert log.why().cause is Cause.OUTSIDE
 
 
+@pytest.mark.parametrize("target", [None, 0, -5, "8"])
+def test_a_signal_to_a_group_or_to_nobody_reached_no_process(target: Any) -> None:
+    log = Log()
+    log.signal(COMMAND, target, 9, "SIGKILL")
+    assert not log.fold.knows(target)
+
+
 def test_a_redirected_signal_says_what_was_asked_for() -> None:
     log = Log()
     log.exec(7, COMMAND, "kill", "-KILL", "8")
@@ -161,6 +168,36 @@ def test_a_denied_exec_is_not_what_a_process_runs() -> None:
     assert log.why(8).command == "sh"
 
 
+def test_an_exec_that_failed_changed_nothing() -> None:
+    log = Log()
+    log.exec(8, COMMAND, "sh")
+    log.exec(8, COMMAND, "missing")
+    log.add("exec_failed", 8, path="missing", error="ENOENT")
+    log.add("exec_failed", 9, path="missing", error="ENOENT")
+    log.exit(8)
+    assert log.why(8).command == "sh"
+
+
+def test_a_process_is_called_what_is_known_of_it() -> None:
+    log = Log()
+    for pid, exec_payload, exit_payload in (
+        (5, {"replacement_argv": ["safe-rm", "x"], "argv": ["rm", "x"]}, {"comm": "safe-rm"}),
+        (6, {"path": "/bin/ls"}, {"comm": "ls"}),
+        (7, {}, {"comm": "ls"}),
+    ):
+        log.add("exec_audited", pid, ppid=COMMAND, **exec_payload)
+        log.add("process_exited", pid, exit_code=0, **exit_payload)
+    log.add("process_exited", 8, exit_code=0, comm="forked")
+    log.add("process_exited", 9, exit_code=0)
+    assert [log.why(pid).command for pid in (5, 6, 7, 8, 9)] == [
+        "safe-rm x",
+        "/bin/ls",
+        "'?'",
+        "forked",
+        "?",
+    ]
+
+
 @pytest.mark.parametrize(
     ("number", "name", "cause", "said"),
     [
@@ -211,6 +248,43 @@ def test_an_interrupt_from_elsewhere_names_its_sender() -> None:
     assert 'which got SIGTERM from 9 "timeout 5 sigwrap"' in log.why().text
 
 
+def test_a_signal_that_was_passed_on_without_a_word_from_where() -> None:
+    log = Log()
+    log.add("interrupt_forwarded", COMMAND, signal=15, signal_name="SIGTERM")
+    log.die(COMMAND, 15, "SIGTERM", ppid=1)
+    assert log.why().text == "SIGTERM from sigwrap, which passed it on"
+
+
+def test_what_was_loaded_otherwise_than_judged_is_killed_by_sigwrap() -> None:
+    log = Log()
+    for pid in (8, 9):
+        log.add("exec_verification_failed", pid, path="/bin/x", reason="another file")
+    log.die(8, 9, "SIGKILL")
+    log.die(9, 15, "SIGTERM")
+    log.die(8, 9, "SIGKILL")  # the number's next process
+    assert log.fold.deaths[0].text == (
+        "SIGKILL from sigwrap: what was loaded is not what had been judged"
+    )
+    assert [death.cause for death in log.fold.deaths] == [
+        Cause.SIGWRAP,
+        Cause.UNKNOWN,
+        Cause.OUTSIDE,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("effect", "cause"), [("terminated", Cause.SIGWRAP), ("refused", Cause.OUTSIDE)]
+)
+def test_a_limit_that_ends_the_run_kills_and_one_that_refuses_a_fork_does_not(
+    effect: str, cause: Cause
+) -> None:
+    log = Log()
+    log.add("limit_exceeded", 8, limit="max_execs", effect=effect)
+    log.die(8, 9, "SIGKILL")
+    assert log.why(8).cause is cause
+    assert log.why(8).text.startswith("SIGKILL from sigwrap: max_execs") is (effect == "terminated")
+
+
 def test_the_second_interrupt_and_what_is_left_behind() -> None:
     log = Log()
     log.add("interrupt_escalated", COMMAND, reason="second interrupt", processes=2)
@@ -242,6 +316,42 @@ def test_an_end_by_itself() -> None:
     assert log.fold.of(12345) is None
 
 
+def test_an_end_that_nobody_saw() -> None:
+    log = Log()
+    log.exec(8, COMMAND, "sleep", "9")
+    log.exit(9, None)
+    assert log.why(8).text == "no end of it is recorded yet"
+    assert (log.why(9).cause, log.why(9).text) == (Cause.UNKNOWN, "how it ended could not be seen")
+    log.end(3)
+    assert (log.why(8).cause, log.why(8).text) == (Cause.UNKNOWN, "its end was not seen")
+    assert (log.why().cause, log.why().sentence) == (Cause.UNKNOWN, "exit 3: COMMAND ended")
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "sentence"),
+    [
+        (143, "interrupted", "exit 143: SIGTERM from 7"),
+        (124, "the run took too long", "exit 124: the run took too long; SIGTERM from 7"),
+        (3, "COMMAND ended", "exit 3: SIGTERM from 7"),
+    ],
+)
+def test_what_sigwrap_exited_with_may_say_more_than_how_command_died(
+    status: int, reason: str, sentence: str
+) -> None:
+    log = Log()
+    log.signal(7, COMMAND, 15, "SIGTERM")
+    log.die(COMMAND, 15, "SIGTERM", ppid=1)
+    log.end(status, reason)
+    assert log.why().sentence.startswith(sentence)
+
+
+def test_a_run_that_ended_for_a_reason_though_command_ended_by_itself() -> None:
+    log = Log()
+    log.exit(COMMAND, 3, ppid=1)
+    log.end(3, "interrupted")
+    assert log.why().sentence == "exit 3: interrupted; it ended by itself"
+
+
 def test_names_can_not_paint_on_the_terminal() -> None:
     log = Log()
     log.exec(7, COMMAND, "kill\x1b[2J", "x" * 500)
@@ -256,9 +366,18 @@ def test_memory_does_not_grow_with_the_log() -> None:
     for pid in range(1_000, 31_000):
         log.signal(7, pid, 15, "SIGTERM")
         log.die(pid, 15, "SIGTERM")
-    assert len(log.fold._ended) <= 10_000
+    assert len(log.fold._ended) == 10_000
     assert len(log.fold.deaths) == 50
     assert log.why(30_999).cause is Cause.RECORDED
+
+
+def test_commands_end_is_kept_whatever_ends_after_it() -> None:
+    log = Log()
+    log.exit(COMMAND, 3, ppid=1)
+    for pid in range(1_000, 11_001):
+        log.exit(pid)
+    assert log.why().status == 3
+    assert not log.fold.knows(1_000) and log.fold.knows(11_000)
 
 
 # The command

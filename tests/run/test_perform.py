@@ -68,7 +68,7 @@ class Stage:
 
     def of(self, *effects: Effect) -> list[str]:
         def steps() -> Generator[Effect, Any, None]:
-            for effect in effects:  # noqa: UP028 (a tuple takes no reply)
+            for effect in effects:  # noqa: UP028 (a tuple takes no replies)
                 yield effect
 
         return self.run(steps())
@@ -186,7 +186,7 @@ def test_one_written_event_does_not_stand_for_one_that_failed(stage: Stage) -> N
     assert "resume 7" not in stage.run(steps())
 
 
-ALLOWED: dict[Unrecorded, set[Any]] = {
+ALLOWED: dict[Unrecorded, set[type]] = {
     Unrecorded.NOTHING_HAPPENS: {Fail},
     Unrecorded.REACHES_NOBODY: {Continue, Succeed},
     Unrecorded.ONLY_ASKS: {Continue},

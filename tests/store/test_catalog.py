@@ -56,11 +56,17 @@ def test_candidates_are_named(store: str) -> None:
         open_session(store, "other")
 
 
-def test_many_candidates_are_cut_short(record: Recorder, tmp_path: Path) -> None:
-    for number in range(7):
+@pytest.mark.parametrize(
+    ("count", "named"), [(5, "s0, s1, s2, s3, s4"), (7, "s0, s1, s2, s3, s4 and 2 more")]
+)
+def test_many_candidates_are_cut_short(
+    record: Recorder, tmp_path: Path, count: int, named: str
+) -> None:
+    for number in range(count):
         record(f"s{number}").close()
-    with pytest.raises(SessionError, match=r"s0, s1, s2, s3, s4 and 2 more"):
+    with pytest.raises(SessionError) as caught:
         open_session(str(tmp_path), "s")
+    assert caught.value.message == f"'s' could be {named}"
 
 
 @pytest.mark.parametrize("selector", ["", "x"])
@@ -77,6 +83,17 @@ def test_a_file_is_opened_by_its_path_whatever_its_name(store: str, tmp_path: Pa
     assert (session.id, session.path) == ("2026-bb2", str(artifact))
     with pytest.raises(SessionError, match="there is no event log"):
         open_session(store, "./missing.db")
+
+
+def test_a_file_is_told_by_a_slash_or_by_its_suffix(
+    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path / "sessions")
+    assert open_session("nowhere", "2026-bb2.db").id == "2026-bb2"
+    Path("2026-bb2.db").rename("renamed")
+    assert open_session("nowhere", "./renamed").id == "2026-bb2"
+    with pytest.raises(SessionError, match="there are no sessions in nowhere"):
+        open_session("nowhere", "renamed")
 
 
 def test_the_list_is_in_order_of_start_and_tells_how_each_ended(
@@ -100,6 +117,7 @@ def test_the_list_is_in_order_of_start_and_tells_how_each_ended(
     assert "not a database" in listed[0].problem
     assert listed[1].problem == "nothing was recorded"
     assert (listed[3].name, listed[3].command, listed[3].events) == ("n", ("npm", "start"), 5)
+    assert listed[3].reason == "exited"
     assert (listed[3].started_ns, listed[3].last_event_ns) == (20, 25)
     assert open_session(str(tmp_path), "").id == "running"
     running.close()

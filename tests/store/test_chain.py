@@ -34,3 +34,15 @@ def test_a_row_of_another_session_does_not_follow() -> None:
     assert ChainWalk("s1", None).follow(row) == ""
     assert "hash" in ChainWalk("s2", None).follow(row)
     assert "hash" in ChainWalk("s1", b"key").follow(row)
+
+
+def test_a_walk_keeps_the_head_of_the_last_row_that_followed() -> None:
+    walk = ChainWalk("s1", None)
+    assert walk.head == genesis("s1", b"").hex()
+    digest = next_hash(genesis("s1", b""), canonical_row(1, 2, "t", 3, "{}"), b"").hex()
+    assert walk.follow(Row(1, 2, "t", 3, "{}", digest)) == ""
+    assert (walk.seq, walk.head) == (1, digest)
+    assert walk.follow(Row(3, 2, "t", 3, "{}", digest)) == (
+        "it follows row 1: rows between them are missing"
+    )
+    assert (walk.seq, walk.head) == (1, digest)

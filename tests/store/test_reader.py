@@ -41,6 +41,24 @@ def test_events_come_from_journal_and_database_alike(record: Recorder, folded: i
     assert not session.running
 
 
+def test_where_journal_and_database_differ_every_reading_has_the_databases_row(
+    record: Recorder,
+) -> None:
+    log = record(exits=2)
+    log.fold()
+    database = sqlite3.connect(log.path)
+    database.execute("DROP TRIGGER events_are_not_changed")
+    database.execute("UPDATE events SET pid = 99 WHERE seq = 3")
+    database.commit()
+    database.close()
+    session = Session("s1", log.path)
+    last = session.last()
+    assert [event.pid for event in session.events()] == [1, 100, 99]
+    assert last is not None and last.pid == 99
+    assert session.contradiction() == 3
+    log.close()
+
+
 def test_a_log_longer_than_one_fetch_is_read_whole(
     record: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

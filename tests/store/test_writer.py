@@ -16,9 +16,10 @@ from sigwrap.errors import InternalError, StoreError
 from sigwrap.events import io_payload
 from sigwrap.report.verify import Outcome, verify_session
 from sigwrap.store import writer
+from sigwrap.store.codec import encode_payload
 from sigwrap.store.journal import writer_lives
 from sigwrap.store.reader import Session
-from sigwrap.store.writer import JOURNAL_LIMIT_BYTES, SessionLog
+from sigwrap.store.writer import FOLD_BATCH, JOURNAL_LIMIT_BYTES, SessionLog
 
 Recorder = Callable[..., SessionLog]
 
@@ -93,6 +94,37 @@ def test_a_long_journal_is_emptied_once_the_database_has_it(record: Recorder) ->
     assert journal.stat().st_size == 0
     log.append("process_exited", 1, {}, 1)
     assert [event.seq for event in Session("s1", log.path).events()] == list(range(1, log.seq + 1))
+    log.close()
+
+
+def test_a_journal_of_just_the_limit_is_not_emptied_yet(
+    record: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = record()
+    journal = Path(log.path.replace(".db", ".journal"))
+    size = journal.stat().st_size
+    monkeypatch.setattr(writer, "JOURNAL_LIMIT_BYTES", size)
+    log.fold()
+    assert journal.stat().st_size == size
+    log.append("process_exited", 1, {}, 1)
+    log.fold()
+    assert journal.stat().st_size == 0
+    log.close()
+
+
+def test_a_fold_is_wanted_for_many_rows_or_large_ones(
+    record: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = record(exits=FOLD_BATCH - 2)
+    wanted_before = log.wants_fold
+    log.append("process_exited", 1, {}, 1)
+    assert (wanted_before, log.wants_fold) == (False, True)
+    log.fold()
+    size = len(encode_payload("process_exited", {"comm": "x"}))
+    log.append("process_exited", 1, {"comm": "x"}, 1)
+    for limit, wanted in ((size, True), (size + 1, False)):
+        monkeypatch.setattr(writer, "FOLD_BATCH_BYTES", limit)
+        assert log.wants_fold is wanted
     log.close()
 
 
@@ -200,6 +232,25 @@ def test_events_that_pile_up_are_refused_in_the_end(
         log.append("process_exited", 1, {}, 1)
     log.fold()
     assert log.append("process_exited", 1, {}, 1) == 5
+    log.close()
+
+
+def test_large_events_that_pile_up_are_refused_at_the_limit(
+    record: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = record(exits=0)
+    log.fold()
+    size = len(encode_payload("process_exited", {"comm": "x"}))
+    monkeypatch.setattr(writer, "PENDING_LIMIT_BYTES", size + 1)
+    log.append("process_exited", 1, {"comm": "x"}, 1)
+    log.append("process_exited", 1, {"comm": "x"}, 1)
+    log.fold()
+    monkeypatch.setattr(writer, "PENDING_LIMIT_BYTES", size)
+    log.append("process_exited", 1, {"comm": "x"}, 1)
+    with pytest.raises(StoreError, match="1 events wait"):
+        log.append("process_exited", 1, {"comm": "x"}, 1)
+    log.fold()
+    log.append("process_exited", 1, {"comm": "x"}, 1)
     log.close()
 
 
@@ -349,16 +400,4 @@ def test_large_rows_are_folded_before_they_pile_up(record: Recorder) -> None:
     assert log.pending < 20
     log.fold()
     assert (log.pending, log.wants_fold) == (0, False)
-    log.close()
-
-
-def test_large_rows_that_the_database_does_not_take_are_refused_in_time(record: Recorder) -> None:
-    log = record(exits=0)
-    data = io_payload("stdout", 0, bytes(range(256)) * 256)
-    with pytest.raises(StoreError, match="events wait"):
-        for _ in range(writer.PENDING_LIMIT_BYTES >> 16):
-            log.append("io_recorded", 5, data, 99)
-    while log.pending:
-        log.fold()
-    log.append("io_recorded", 5, data, 99)
     log.close()

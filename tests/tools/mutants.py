@@ -93,7 +93,7 @@ def _try_all(mutants: Sequence[Mutant], copy: Copy, tests: Sequence[str] | None)
     survivors: list[Mutant] = []
     tried: Counter[Path] = Counter()
     for mutant in mutants:
-        plan = _plan(mutant.path, tests)
+        plan = copy.plan(mutant.path, tests)
         copy.check_unchanged(plan)
         if copy.survives(mutant, plan):
             survivors.append(mutant)
@@ -186,17 +186,6 @@ class TestsFail(Exception):
 Plan = tuple[tuple[str, ...], ...]
 
 
-def _plan(module: Path, tests: Sequence[str] | None) -> Plan:
-    folders = tests or [f"tests/{module.parts[1]}"]
-    mirrors = tuple(
-        str(path.relative_to(ROOT))
-        for folder in folders
-        for path in sorted((ROOT / folder).rglob(f"test_{module.stem}.py"))
-    )
-    others = (*folders, *(f"--ignore={path}" for path in mirrors))
-    return (mirrors, others) if mirrors else (others,)
-
-
 class Copy:
     """Of the checkout, with at most one module changed at a time."""
 
@@ -218,6 +207,16 @@ class Copy:
             derandomize=True,
             database=None,
         )
+
+    def plan(self, module: Path, tests: Sequence[str] | None) -> Plan:
+        folders = tests or [f"tests/{module.parts[1]}"]
+        mirrors = tuple(
+            str(path.relative_to(self._root))
+            for folder in folders
+            for path in sorted((self._root / folder).rglob(f"test_{module.stem}.py"))
+        )
+        others = (*folders, *(f"--ignore={path}" for path in mirrors))
+        return (mirrors, others) if mirrors else (others,)
 
     def check_unchanged(self, plan: Plan) -> None:
         """Once for each."""

@@ -1,0 +1,6 @@
+"""A signal call as the kernel does it.
+
+call      decodes which signal a call asks for, and by what it names the target
+targets   which process a number names, and what that process is to the sender
+send      sends it in the caller's place, and never more than the caller could
+"""

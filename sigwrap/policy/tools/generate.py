@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES, Event, Payload
+from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES, Event, Payload, number, text, texts
 from sigwrap.policy.judge.match import escape_glob, is_glob
 from sigwrap.policy.judge.request import (
     CommandRequest,
@@ -107,33 +107,38 @@ class _Profile:
 
 
 def _command_request(payload: Payload) -> CommandRequest:
-    recorded = payload.get("programs") or [{"path": payload.get("path"), "argv": payload["argv"]}]
-    folder = payload.get("cwd") or "/"
+    listed = payload.get("programs")
+    recorded = (
+        [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    )
+    if not recorded:
+        recorded = [{"path": payload.get("path"), "argv": payload.get("argv")}]
+    folder = text(payload.get("cwd")) or "/"
     return CommandRequest(
         programs=tuple(_program(each, folder) for each in recorded),
-        depth=payload.get("depth") or 0,
+        depth=number(payload.get("depth")),
         truncated=bool(payload.get("truncated")),
         traced=bool(payload.get("traced")),
     )
 
 
 def _program(recorded: dict[str, Any], folder: str) -> Program:
-    argv = tuple(recorded.get("argv") or ())
+    argv = tuple(texts(recorded.get("argv")))
     # A path that could not be read is known by argv[0] only.
-    path = recorded.get("path") or (argv[0] if argv else "")
+    path = text(recorded.get("path")) or (argv[0] if argv else "")
     known = program_named(path, argv, folder)
-    return Program(path=known.path, name=recorded.get("name") or known.name, argv=argv)
+    return Program(path=known.path, name=text(recorded.get("name")) or known.name, argv=argv)
 
 
 def _signal_request(payload: Payload) -> SignalRequest:
-    recorded = payload.get("target_types") or [payload.get("target_type")]
+    recorded = texts(payload.get("target_types")) or [text(payload.get("target_type"))]
     known = {each.value: each for each in TargetType}
     return SignalRequest(
         # A redirected signal was asked for under its original number.
-        signal=payload.get("original_signal") or payload.get("signal") or 0,
+        signal=number(payload.get("original_signal")) or number(payload.get("signal")),
         target_types=with_implied(known[each] for each in recorded if each in known),
-        target_command=payload.get("target_cmd") or "",
-        target_pid=payload.get("target_pid") or 0,
+        target_command=text(payload.get("target_cmd")),
+        target_pid=number(payload.get("target_pid")),
     )
 
 

@@ -1,0 +1,6 @@
+"""Requests for approval.
+
+approvals         the requests that are open, and who may answer them
+terminal_prompt   asks on the controlling terminal, which COMMAND uses too
+control_socket    takes answers from elsewhere
+"""

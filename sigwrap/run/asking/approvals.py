@@ -18,9 +18,9 @@ from sigwrap.linux.peer import Peer
 from sigwrap.mediate.questions import (
     US,
     Answer,
-    Desk,
     Open,
     Question,
+    QuestionQueue,
     Settled,
     TooLate,
     Unknown,
@@ -30,7 +30,7 @@ from sigwrap.protocols.control import ControlReply, ControlRequest, refusal
 from sigwrap.run.asking.control_socket import ControlSocket
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
-from sigwrap.run.settings import Approvals as Mode
+from sigwrap.run.settings import ApprovalMode as Mode
 
 if TYPE_CHECKING:
     from sigwrap.run.asking.terminal_prompt import TerminalPrompt
@@ -53,7 +53,7 @@ class Approvals:
         self._recorder = recorder
         self._mode = mode
         self._timeout_s = timeout_s
-        self._desk = Desk(timeout_s=timeout_s, new_id=lambda: os.urandom(3).hex())
+        self._queue = QuestionQueue(timeout_s=timeout_s, new_id=lambda: os.urandom(3).hex())
         self._waiting: dict[str, OnAnswer] = {}
         self._stopped = ""
         self._prompt: TerminalPrompt | None = None
@@ -62,38 +62,38 @@ class Approvals:
     def ask(self, question: Question, on_answer: OnAnswer) -> str:
         """The request's id. `on_answer` is called exactly once, maybe before this returns."""
         now_s = time.monotonic()
-        request = self._desk.ask(question, now_s)
+        request = self._queue.ask(question, now_s)
         self._waiting[request.id] = on_answer
         asked = self._who_can_answer()
         if not self._recorder.record(
             "approval_requested", question.pid, self._asked(request, asked)
         ):
-            self._settle([self._desk.settle_unasked(request.id, "it can't be recorded", now_s)])
-        elif (settled := self._desk.settle_from_memory(request.id, now_s)) is not None:
+            self._settle([self._queue.settle_unasked(request.id, "it can't be recorded", now_s)])
+        elif (settled := self._queue.settle_from_memory(request.id, now_s)) is not None:
             self._settle([settled])
         elif not asked:
-            self._settle([self._desk.settle_unasked(request.id, self._why_nobody(), now_s)])
+            self._settle([self._queue.settle_unasked(request.id, self._why_nobody(), now_s)])
         else:
             self._loop.call_at(request.deadline_s, self._expire)
             if "terminal" in asked:
                 self._terminal().show(request, or_by_command="control" in asked)
         return request.id
 
-    def withdraw(self, request_id: str) -> None:
+    def withdraw(self, approval_id: str) -> None:
         """The asker died: its answer is "withdrawn"."""
-        self._withdraw(request_id, "whoever asked is gone")
+        self._withdraw(approval_id, "whoever asked is gone")
 
     def stop_asking(self, why: str) -> None:
         """From now on it is no. Who waits for an answer can't end by a signal that it blocks, so an
         interrupt would otherwise wait as well."""
         self._stopped = why
         now_s = time.monotonic()
-        self._settle(self._desk.settle_unasked(each.id, why, now_s) for each in self._desk.open)
+        self._settle(self._queue.settle_unasked(each.id, why, now_s) for each in self._queue.open)
 
     def close(self) -> None:
         """Whatever is still open is withdrawn; the terminal and the socket are let go."""
         self._stopped = "the session ended"
-        for request in self._desk.open:
+        for request in self._queue.open:
             self._withdraw(request.id, self._stopped)
         if self._prompt is not None:
             self._prompt.close()
@@ -102,7 +102,7 @@ class Approvals:
 
     @property
     def open(self) -> tuple[Open, ...]:
-        return self._desk.open
+        return self._queue.open
 
     @property
     def holds_terminal(self) -> bool:
@@ -144,22 +144,22 @@ class Approvals:
 
     # Answers
 
-    def _on_terminal_answer(self, request_id: str, verdict: Verdict) -> None:
-        self._answer(request_id, verdict, by="the terminal", message="")
+    def _on_terminal_answer(self, approval_id: str, verdict: Verdict) -> None:
+        self._answer(approval_id, verdict, by="the terminal", message="")
 
     def _answer(
-        self, request_id: str, verdict: Verdict, *, by: str, message: str
+        self, approval_id: str, verdict: Verdict, *, by: str, message: str
     ) -> tuple[Settled, ...] | TooLate | Unknown:
         """What came of it: less than was said, where it can't be recorded."""
         now_s = time.monotonic()
-        found = self._desk.answer(request_id, verdict, by=by, message=message, now_s=now_s)
+        found = self._queue.answer(approval_id, verdict, by=by, message=message, now_s=now_s)
         return found if isinstance(found, TooLate | Unknown) else self._settle(found)
 
     def _expire(self) -> None:
-        self._settle(self._desk.expire(time.monotonic()))
+        self._settle(self._queue.expire(time.monotonic()))
 
-    def _withdraw(self, request_id: str, why: str) -> None:
-        settled = self._desk.withdraw(request_id, why, time.monotonic())
+    def _withdraw(self, approval_id: str, why: str) -> None:
+        settled = self._queue.withdraw(approval_id, why, time.monotonic())
         if settled is not None:
             self._settle([settled])
 
@@ -178,7 +178,7 @@ class Approvals:
             return settled
         if not settled.answer.granted:
             return settled
-        self._desk.forget_always(settled.question)
+        self._queue.forget_always(settled.question)
         why = "granted, but it can't be recorded"
         denied = Answer(granted=False, by=US, message=why, reason="denied")
         return Settled(
@@ -238,13 +238,13 @@ class Approvals:
         match request:
             case {"do": "list"}:
                 return self._list()
-            case {"do": "approve", "id": str(request_id)}:
+            case {"do": "approve", "id": str(approval_id)}:
                 verdict = Verdict.ALWAYS if request.get("always") is True else Verdict.ONCE
-                return self._answer_by_control(request_id, verdict, peer, "")
-            case {"do": "deny", "id": str(request_id)}:
+                return self._answer_by_control(approval_id, verdict, peer, "")
+            case {"do": "deny", "id": str(approval_id)}:
                 message = request.get("message")
                 text = message if isinstance(message, str) else ""
-                return self._answer_by_control(request_id, Verdict.NO, peer, text)
+                return self._answer_by_control(approval_id, Verdict.NO, peer, text)
             case _:
                 return refusal("bad-request", "a request is a list, an approve or a deny")
 
@@ -253,12 +253,12 @@ class Approvals:
         return {
             "ok": True,
             "session_id": self._recorder.log.session_id,
-            "requests": [_listed(each, now_s) for each in self._desk.open[:_LISTED]],
-            "more": max(0, len(self._desk.open) - _LISTED),
+            "requests": [_listed(each, now_s) for each in self._queue.open[:_LISTED]],
+            "more": max(0, len(self._queue.open) - _LISTED),
         }
 
     def _answer_by_control(
-        self, request_id: str, verdict: Verdict, peer: Peer, message: str
+        self, approval_id: str, verdict: Verdict, peer: Peer, message: str
     ) -> ControlReply:
         if self._mode not in _BY_CONTROL:
             return refusal(
@@ -267,13 +267,13 @@ class Approvals:
                 "it takes no answer from here",
             )
         by = f"uid {peer.uid}, pid {peer.pid}"
-        found = self._answer(request_id, verdict, by=by, message=message)
+        found = self._answer(approval_id, verdict, by=by, message=message)
         match found:
             case Unknown():
-                ids = [request.id for request in self._desk.open[:_LISTED]]
-                return refusal("unknown-id", f"there is no request {request_id}", open=ids)
+                ids = [request.id for request in self._queue.open[:_LISTED]]
+                return refusal("unknown-id", f"there is no request {approval_id}", open=ids)
             case TooLate(how=how):
-                return refusal("late", f"too late: {request_id} was {how}")
+                return refusal("late", f"too late: {approval_id} was {how}")
             case _:
                 first = found[0]
                 return {
@@ -285,9 +285,9 @@ class Approvals:
                 }
 
 
-def _about(request_id: str, question: Question) -> Payload:
+def _about(approval_id: str, question: Question) -> Payload:
     return {
-        "approval_id": request_id,
+        "approval_id": approval_id,
         "kind": question.kind,
         "what": question.what,
         "rule_name": question.rule,

@@ -117,11 +117,11 @@ class TerminalPrompt:
         if self._taken is None and not self._looking:
             self._look()
 
-    def withdraw(self, request_id: str) -> None:
-        if self._queue.pop(request_id, None) is None:
+    def withdraw(self, approval_id: str) -> None:
+        if self._queue.pop(approval_id, None) is None:
             return
-        self._named.discard(request_id)
-        if self._shown == request_id:
+        self._named.discard(approval_id)
+        if self._shown == approval_id:
             self._shown = ""
             self._say("\r\nsigwrap: settled without an answer from here\r\n")
             self._next()
@@ -193,16 +193,16 @@ class TerminalPrompt:
         flags = termios.tcgetattr(self._fd)[3]
         if not flags & termios.ICANON and os.tcgetpgrp(self._fd) != os.getpgrp():
             return  # somebody else's full-screen program
-        for request_id, asked in self._queue.items():
-            if request_id not in self._named:
+        for approval_id, asked in self._queue.items():
+            if approval_id not in self._named:
                 how = (
-                    f"sigwrap approve {request_id}, or sigwrap deny {request_id}"
+                    f"sigwrap approve {approval_id}, or sigwrap deny {approval_id}"
                     if asked.or_by_command
                     else "here, once nothing else reads this terminal"
                 )
                 if not self._say(f"\r\n{_question(asked.request)}\r\n  to answer: {how}\r\n"):
                     return
-                self._named.add(request_id)
+                self._named.add(approval_id)
 
     # Asking
 
@@ -236,11 +236,11 @@ class TerminalPrompt:
         elif time.monotonic() - self._shown_at_s < _UNREAD_S:
             self._put("sigwrap: that was typed before the question; once more\r\n")
         else:
-            request_id, self._shown = self._shown, ""
-            self._queue.pop(request_id, None)
+            approval_id, self._shown = self._shown, ""
+            self._queue.pop(approval_id, None)
             if not self._queue:
                 self._give_back()  # first: who was waiting may want the terminal at once
-            self._on_answer(request_id, verdict)
+            self._on_answer(approval_id, verdict)
             if not self._shown:
                 self._next()
 

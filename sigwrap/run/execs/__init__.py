@@ -1,0 +1,5 @@
+"""The edge of the exec mediator.
+
+execs    gathers the facts of an exec, and carries out the effects that only execs have
+tracer   holds each exec that goes on until it has succeeded or failed
+"""
