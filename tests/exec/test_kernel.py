@@ -1,8 +1,7 @@
-"""Where the kernel has its own say: refusals, threads, signals, other tracers."""
+"""Where the kernel has its own say: first lines, threads, signals, other tracers and roots."""
 
 from __future__ import annotations
 
-import errno
 import shutil
 from pathlib import Path
 
@@ -13,44 +12,6 @@ from tests.support.policies import policy
 from tests.support.programs import script
 
 ALLOW = " []\n"
-
-
-@pytest.mark.parametrize(
-    ("way", "error"),
-    [
-        ("toolong", errno.E2BIG),
-        ("busy", errno.ETXTBSY),
-        ("badpath", errno.EFAULT),
-        ("execve", errno.ENOEXEC),
-    ],
-)
-def test_what_the_kernel_refuses(as_user: Sigwrap, compiled: Path, way: str, error: int) -> None:
-    """The caller lives on with the kernel's errno, and is not held any more."""
-    program = as_user.folder / "program"
-    if way == "execve":
-        program.write_text("neither a script nor a program")
-    else:
-        shutil.copy(compiled / "mark", program)
-    program.chmod(0o777)
-    text = f"{compiled}/call {way} {program}; echo $?; true; /bin/echo after"
-    done = as_user.run("-p", policy(as_user.folder, ALLOW), "--", "sh", "-c", text)
-    assert done.stdout.decode() == f"errno {error}\n77\nafter\n"
-    assert done.stderr == b""
-    as_user.verify(ended=True)
-
-
-def test_a_replacement_that_the_kernel_refuses(as_user: Sigwrap, compiled: Path) -> None:
-    """The caller gets EACCES, its registers are its own, and it can exec something else."""
-    broken = as_user.folder / "broken"
-    broken.write_text("neither a script nor a program")
-    broken.chmod(0o755)
-    rules = f"""
-  - {{name: r, commands: [was], decision: redirect, redirect_to: {{command: {broken}}}}}
-"""
-    shutil.copy(compiled / "mark", as_user.folder / "was")
-    text = f"{compiled}/call execve ./was; echo $?; /bin/echo after"
-    done = as_user.run("-p", policy(as_user.folder, rules), "--", "sh", "-c", text)
-    assert done.stdout.decode() == f"errno {errno.EACCES}\n77\nafter\n"
 
 
 def test_first_lines_are_read_as_the_kernel_reads_them(as_user: Sigwrap, programs: Path) -> None:

@@ -71,17 +71,6 @@ def test_a_search_along_path_leaves_only_the_hit(sigwrap: Sigwrap, tmp_path: Pat
     assert [e.payload["path"] for e in sigwrap.sealed_events(*EXECS)][1:] == [hit]
 
 
-def test_an_exec_that_fails_gets_the_kernels_errno(
-    sigwrap: Sigwrap, tmp_path: Path, programs: Path
-) -> None:
-    (tmp_path / "plain").write_text("x")
-    (tmp_path / "loop").symlink_to("loop")
-    native = sigwrap.native(*PYTHON, str(programs / "failing_execs.py"))
-    wrapped = sigwrap.run("--", *PYTHON, str(programs / "failing_execs.py"))
-    assert native.stderr == wrapped.stderr == b""
-    assert wrapped.stdout == native.stdout
-
-
 @pytest.fixture
 def results(sigwrap: Sigwrap, programs: Path) -> Results:
     """What a case of calls.py records; its results must be as natively."""

@@ -132,21 +132,6 @@ int main(int argc, char **argv) {
                          : "a"(11), "b"(pointers[0]), "c"(pointers), "d"(pointers + 128)
                          : "memory");
         errno = -result;
-    } else if (!strcmp(how, "toolong")) {
-        size_t size = 3 << 20;
-        char *large = malloc(size + 1);
-        memset(large, 'x', size);
-        large[size] = 0;
-        char *more[] = {words[0], large, NULL};
-        execve(words[0], more, environ);
-    } else if (!strcmp(how, "busy")) {
-        int fd = open(words[0], O_WRONLY);
-        if (fd < 0) return 4;
-        execve(words[0], words, environ);
-    } else if (!strcmp(how, "badpath")) {
-        execve((char *)1, words, environ);
-    } else if (!strcmp(how, "noargv")) {
-        execve(words[0], NULL, NULL);
     }
     return failed();
 }
