@@ -20,7 +20,7 @@ from sigwrap.run.processes import Processes
 from sigwrap.run.recording.recordings import Recordings
 
 
-class _SignalHands:
+class _SignalHoldings:
     """The decoded call; a signal holds nothing."""
 
     __slots__ = ("call",)
@@ -62,9 +62,9 @@ class Signals:
             sender, syscall, call.signal, call.how, aim, str(notification.id), own_targets
         )
         steps = self._mediator.mediate(facts)
-        hands = _SignalHands(call)
+        held = _SignalHoldings(call)
         self._performer.begin(
-            Scope(notification.id, notification.tid, sender, steps, hands, started_ns)
+            Scope(notification.id, notification.tid, sender, steps, held, started_ns)
         )
 
     # Effects
@@ -72,7 +72,7 @@ class Signals:
     def _send(self, scope: Scope, effect: Send) -> int:
         self._performer.demand_event(scope, effect, effect.unrecorded)
         self._performer.check(scope)
-        call = scope.hands.call
+        call = scope.holdings.call
         target = self._with_thread(scope, effect.target)
         try:
             send(scope.tid, scope.process, call, target, effect.signal)
@@ -85,7 +85,7 @@ class Signals:
         self._performer.check(scope)
         target = None if effect.target is None else self._with_thread(scope, effect.target)
         try:
-            set_owner(scope.tid, scope.process, scope.hands.call, target)
+            set_owner(scope.tid, scope.process, scope.holdings.call, target)
         except (KernelError, OSError) as refusal:
             return refusal.errno or errno.EPERM
         return 0
@@ -94,7 +94,7 @@ class Signals:
         return is_still(effect.target)
 
     def _with_thread(self, scope: Scope, target: SignalTarget) -> SignalTarget:
-        thread = scope.hands.call.thread
+        thread = scope.holdings.call.thread
         if not thread:
             return target
         tid = self._targets.threads_number(scope.process, thread)
