@@ -67,13 +67,20 @@ class WithoutBits(NamedTuple):
     bits: int
 
 
+class NonZero(NamedTuple):
+    """None of these arguments is 0. `pointers` are compared in all their bits."""
+
+    numbers: tuple[int, ...]
+    pointers: tuple[int, ...]
+
+
 class Never(NamedTuple):
     """The filter itself fails the call with this errno."""
 
     errno: int
 
 
-Condition = Always | OfSignal | OneOf | WithoutBits | Never
+Condition = Always | OfSignal | OneOf | WithoutBits | NonZero | Never
 
 
 class Call(NamedTuple):
@@ -117,6 +124,14 @@ TABLE: tuple[Call, ...] = (
             refused={},
         ),
         "traces or kills a process; judged as SIGKILL to it",
+    ),
+    Call(
+        "prlimit64",
+        302,
+        340,
+        Family.SIGNAL,
+        NonZero(numbers=(0,), pointers=(2,)),  # a process that it names, and limits to be set
+        "changes the resource limits of a process; judged as SIGKILL to it",
     ),
     Call("fcntl", 72, 55, Family.SIGNAL, _OWNERS, _OWNER_MEANING),
     Call("fcntl64", None, 221, Family.SIGNAL, _OWNERS, _OWNER_MEANING),

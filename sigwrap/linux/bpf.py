@@ -21,6 +21,7 @@ from sigwrap.calls import (
     Call,
     Condition,
     Never,
+    NonZero,
     OfSignal,
     OneOf,
     WithoutBits,
@@ -102,6 +103,14 @@ def _verdict(condition: Condition, passed: tuple[int, ...]) -> list[Instruction]
         case WithoutBits(argument=position, bits=bits):
             has_bits = (_JUMP_BITS, 0, 1, bits)
             return [_load_argument(position), has_bits, _return(ALLOW), _return(NOTIFY)]
+        case NonZero(numbers=numbers, pointers=pointers):
+            program = []
+            for position in numbers:
+                program += [_load_argument(position), *_when_equal(0, [_return(ALLOW)])]
+            for position in pointers:
+                low, high = _load_argument(position), _load(_offset(position) + 4)
+                program += [low, *_when_equal(0, [high, *_when_equal(0, [_return(ALLOW)])])]
+            return [*program, _return(NOTIFY)]
         case OfSignal(argument=position):
             program = [_load_argument(position)]
             for signal_number in passed:
@@ -128,7 +137,11 @@ def _jump_over(body: list[Instruction]) -> list[Instruction]:
 
 
 def _load_argument(position: int) -> Instruction:
-    return _load(_ARGUMENTS_OFFSET + 8 * position)
+    return _load(_offset(position))
+
+
+def _offset(position: int) -> int:
+    return _ARGUMENTS_OFFSET + 8 * position
 
 
 def _load(offset: int) -> Instruction:

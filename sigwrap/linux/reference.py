@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from errno import errorcode
 
-from sigwrap.calls import TABLE, Always, Call, Never, OfSignal, OneOf, WithoutBits
+from sigwrap.calls import TABLE, Always, Call, Never, NonZero, OfSignal, OneOf, WithoutBits
 from sigwrap.platform import WITHOUT
 
 _HEAD = """# Mediated calls
@@ -56,6 +56,8 @@ def _condition(call: Call) -> str:
             return "; ".join(parts)
         case WithoutBits():
             return "hands it over, unless it makes a thread"
+        case NonZero():
+            return "hands it over where it names a process and sets limits"
         case Never(errno=error):
             return errorcode[error]
 

@@ -49,12 +49,13 @@ class How(Enum):
     OWNER = "owner"  # whom the kernel will signal for a descriptor; the number is a register
     OWNER_IN_MEMORY = "owner in memory"  # the same, but another thread can rewrite it
     TRACE = "trace"
+    LIMIT = "limit"  # its resource limits, by which the kernel can be made to kill it
     SIGNAL_OF_OWNER = "signal of owner"  # it chooses the signal that an owner will get
 
 
 _SENDS = (How.NUMBER, How.PIDFD, How.ITSELF)
 _SETS_OWNER = (How.OWNER, How.OWNER_IN_MEMORY)
-_IN_REGISTERS = (How.NUMBER, How.ITSELF, How.OWNER, How.TRACE)
+_IN_REGISTERS = (How.NUMBER, How.ITSELF, How.OWNER, How.TRACE, How.LIMIT)
 
 
 # Whom a call would reach

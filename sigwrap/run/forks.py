@@ -13,7 +13,7 @@ from sigwrap.mediate.effects import ContinueFork, CountChildren, Counted, CountT
 from sigwrap.mediate.fork import ForkFacts, ForkMediator
 from sigwrap.mediate.lineage import Process
 from sigwrap.policy.judge.rules import Limits
-from sigwrap.run.perform import NO_HANDS, Performer, Scope
+from sigwrap.run.perform import NO_HOLDINGS, Performer, Scope
 from sigwrap.tuples import NamedTuple
 
 _KEPT = 256
@@ -53,7 +53,9 @@ class Forks:
             now_s=time.monotonic(),
         )
         steps = self._mediator.mediate(facts)
-        self._performer.begin(Scope(notification.id, notification.tid, process, steps, NO_HANDS, 0))
+        self._performer.begin(
+            Scope(notification.id, notification.tid, process, steps, NO_HOLDINGS, 0)
+        )
 
     def _continue_fork(self, scope: Scope, effect: ContinueFork) -> None:
         if len(self._pending) >= self._looked_through_at:

@@ -18,7 +18,7 @@ from sigwrap.run.asking.approvals import Approvals
 from sigwrap.run.execs.execs import Execs
 from sigwrap.run.forks import Forks
 from sigwrap.run.loop import Loop
-from sigwrap.run.perform import NO_HANDS, Performer, Scope
+from sigwrap.run.perform import NO_HOLDINGS, Performer, Scope
 from sigwrap.run.processes import Processes
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.recording.recordings import Recordings
@@ -116,7 +116,7 @@ class Mediation:
 
     def _run(self, notification: Notification, caller: Process, steps: effects.Mediation) -> None:
         now_ns = time.perf_counter_ns()
-        scope = Scope(notification.id, notification.tid, caller, steps, NO_HANDS, now_ns)
+        scope = Scope(notification.id, notification.tid, caller, steps, NO_HOLDINGS, now_ns)
         self._performer.begin(scope)
 
 

@@ -62,7 +62,7 @@ class CallerGone(Exception):
     """Nobody waits for this request any more."""
 
 
-class Hands(Protocol):
+class Holdings(Protocol):
     """What one request holds, and how its family carries out effects of its own."""
 
     def failed(self) -> None:
@@ -78,7 +78,7 @@ class Scope:
     __slots__ = (
         "evaluation_us",
         "event_failed",
-        "hands",
+        "holdings",
         "id",
         "is_answered",
         "is_checked",
@@ -96,14 +96,14 @@ class Scope:
         tid: int,
         process: Process,
         steps: Mediation,
-        hands: Any,  # Hands, and what the handlers of its family know of it
+        holdings: Any,  # Holdings, and what the handlers of its family know of it
         started_ns: int,
     ) -> None:
         self.id = notification_id
         self.tid = tid
         self.process = process
         self.steps = steps
-        self.hands = hands
+        self.holdings = holdings
         self.started_ns = started_ns
         self.evaluation_us = -1  # not known before the first effect
         self.is_checked = False  # that the caller still waits: so what was read of it is its own
@@ -121,7 +121,7 @@ PAUSED = _Paused()  # a handler's answer where the reply comes later, by resume 
 Handler = Callable[[Scope, Any], Any]
 
 
-class _NoHands:
+class _NoHoldings:
     def failed(self) -> None:
         pass
 
@@ -129,7 +129,7 @@ class _NoHands:
         pass
 
 
-NO_HANDS = _NoHands()  # of a request that holds nothing
+NO_HOLDINGS = _NoHoldings()  # of a request that holds nothing
 
 
 class Performer:
@@ -227,9 +227,9 @@ class Performer:
             if not scope.is_answered:  # fail closed
                 scope.is_answered = True
                 self._listener.fail(scope.id, errno.EPERM)
-                scope.hands.failed()
+                scope.holdings.failed()
         finally:
-            scope.hands.close()
+            scope.holdings.close()
 
     def _report(self, scope: Scope, bug: Exception) -> None:
         payload = {
@@ -296,7 +296,7 @@ class Performer:
         self.demand_event(scope, effect, effect.unrecorded)
         self._mark_answered(scope)
         self._listener.fail(scope.id, effect.errno)
-        scope.hands.failed()
+        scope.holdings.failed()
 
     def _succeed(self, scope: Scope, effect: Succeed) -> None:
         self.demand_event(scope, effect, effect.unrecorded)

@@ -139,16 +139,19 @@ def test_the_links_beside_it_are_the_roles(binary: Path) -> None:
         "policy check agent-default agent-strict agent-observe ci",
         "policy show agent-default",
         "policy explain agent-default -- rm -rf build",
-        "--show-completion",
     ],
 )
-def test_everything_that_a_command_imports_is_inside(
-    binary: Path, run: Run, environment: dict[str, str], words: str
-) -> None:
+def test_everything_that_a_command_imports_is_inside(binary: Path, run: Run, words: str) -> None:
     assert run(binary, "--", "true").returncode == 0
-    done = run(binary, *words.split(), env=environment | {"SHELL": "/bin/bash"})
+    done = run(binary, *words.split())
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout
+
+
+def test_it_completes_for_the_shell_that_runs_it(binary: Path, run: Run) -> None:
+    done = run("bash", "-c", '"$0" --show-completion; exit', binary)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "complete -o" in done.stdout
 
 
 @pytest.mark.parametrize(

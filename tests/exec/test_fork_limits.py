@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.backstop import Backstop
-from tests.support.harness import IS_BINARY, PYTHON, Sigwrap
+from tests.support.harness import INTERRUPTED, IS_BINARY, PYTHON, Sigwrap
 from tests.support.policies import policy
 from tests.support.waiting import PATIENCE_S, await_end, await_that, reader
 
-INTERRUPTED = 130
 BOMB_S = "2"
 OWN = 2 + IS_BINARY  # processes of sigwrap itself
 WAYS = ["fork", "clone", "beside", "fork32", "clone32"]

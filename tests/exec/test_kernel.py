@@ -1,4 +1,4 @@
-"""Where the kernel has its own say: refusals, threads, signals, other tracers."""
+"""Where the kernel has its own say: first lines, threads, signals, other tracers and roots."""
 
 from __future__ import annotations
 

@@ -90,6 +90,8 @@ def libseccomps() -> Code:
         both.add_rule(pyseccomp.NOTIFY, name, not_a_question)
     for name in ("execve", "execveat"):
         both.add_rule(pyseccomp.NOTIFY, name)
+    named, limits = (pyseccomp.Arg(position, pyseccomp.NE, 0) for position in (0, 2))
+    both.add_rule(pyseccomp.NOTIFY, "prlimit64", named, limits)
     for call in TABLE:
         if not isinstance(call.handed_over, OneOf) or call.name == "fcntl64":
             continue  # a rule in fcntl64 would have to name i386 alone; left out below as well
@@ -181,6 +183,18 @@ def test_the_side_doors_to_a_signal_are_mediated(ours: Code, arch: int) -> None:
     for request in (PTRACE_KILL, PTRACE_ATTACH, PTRACE_SEIZE):
         assert verdict(ours, number_of("ptrace", arch), arch, request) == NOTIFY
     assert verdict(ours, number_of("ptrace", arch), arch, 0) == ALLOW
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_limits_that_are_set_for_another_process_are_mediated(ours: Code, arch: int) -> None:
+    number = number_of("prlimit64", arch)
+    upper_halves = (0, UPPER) if arch == X86_64 else (0,)
+    for upper in upper_halves:
+        assert verdict(ours, number, arch, upper | 123, 7, 0x7FFF_0000) == NOTIFY
+        assert verdict(ours, number, arch, upper | 0, 7, 0x7FFF_0000) == ALLOW
+    assert verdict(ours, number, arch, 123, 7, 0) == ALLOW
+    if arch == X86_64:
+        assert verdict(ours, number, arch, 123, 7, 1 << 32) == NOTIFY
 
 
 def test_x32_is_not_let_through(ours: Code) -> None:

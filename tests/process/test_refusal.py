@@ -13,7 +13,7 @@ import pytest
 from sigwrap.store.catalog import list_sessions, open_session
 from tests.support.harness import EXECS, PYTHON, REFUSED, Sigwrap
 from tests.support.processes import tree
-from tests.support.waiting import await_state, reader
+from tests.support.waiting import PATIENCE_S, await_state, reader
 
 Confined = Callable[..., subprocess.CompletedProcess[bytes]]
 SECCOMP, IOCTL = 317, 16
@@ -157,7 +157,7 @@ def test_joining_with_an_interrupt(sigwrap: Sigwrap) -> None:
     await_state(tree(process.pid)[-1], "S")  # the shell is in its read
     process.terminate()
     said.until(rb"cleaned")
-    assert process.wait(30) == 130
+    assert process.wait(PATIENCE_S) == 130
 
 
 def test_joining_outside_of_any_session_is_a_plain_run(sigwrap: Sigwrap) -> None:

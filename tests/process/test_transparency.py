@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.harness import IS_BINARY, PYTHON, Sigwrap
 from tests.support.programs import script
-from tests.support.waiting import Pipe, reader
+from tests.support.waiting import PATIENCE_S, Pipe, reader
 
 
 def _compare(sigwrap: Sigwrap, *words: str, **options: Any) -> tuple[bytes, bytes]:
@@ -215,7 +215,7 @@ def test_a_pipes_reader_sees_the_end_when_command_closes_its_end(sigwrap: Sigwra
         assert process.poll() is None
         process.say(b"still here\n")
         assert pipe.rest() == b"still here\n"
-        assert process.wait(30) == 0
+        assert process.wait(PATIENCE_S) == 0
 
 
 @the_bootloader_keeps_streams
@@ -235,7 +235,7 @@ def test_an_inherited_pipe_ends_with_command_not_with_us(sigwrap: Sigwrap) -> No
         pipe.let_go()
         assert pipe.rest() == b""
         assert process.poll() is None
-        process.communicate(b"\n", 30)
+        process.communicate(b"\n", PATIENCE_S)
 
 
 def test_a_pipeline_ends_when_its_reader_does(sigwrap: Sigwrap) -> None:
@@ -342,7 +342,7 @@ def test_popen_communicates_while_it_runs(sigwrap: Sigwrap) -> None:
         process.say(b"%d\n" % number)
         assert said.line() == b"got %d" % number
     process.stdin.close()
-    assert process.wait(30) == 0
+    assert process.wait(PATIENCE_S) == 0
 
 
 def test_there_may_be_nothing_to_read(sigwrap: Sigwrap) -> None:

@@ -231,6 +231,23 @@ def test_the_terminals_key() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("origin", "name", "cause"),
+    [
+        ("terminal", "SIGQUIT", Cause.TERMINAL),
+        ("terminal", "SIGINT", Cause.OUTSIDE),
+        ("process", "SIGQUIT", Cause.OUTSIDE),
+    ],
+)
+def test_the_terminals_key_ends_only_whom_its_signal_ended(
+    origin: str, name: str, cause: Cause
+) -> None:
+    log = Log()
+    log.add("interrupt_received", 0, signal_name="SIGQUIT", origin=origin)
+    log.die(8, 3, name)
+    assert log.why(8).cause is cause
+
+
 def test_an_interrupt_from_elsewhere_names_its_sender() -> None:
     log = Log()
     log.add(

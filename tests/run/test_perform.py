@@ -119,7 +119,7 @@ class Stage:
     def call_at(self, _deadline_s: float, call: Any) -> None:
         self.timers.append(call)
 
-    # Hands
+    # Holdings
 
     def failed(self) -> None:
         self.happened.append("failed")

@@ -1,4 +1,4 @@
-"""What the filter hands over and no mediator knows fails, with an event."""
+"""What the filter holdings over and no mediator knows fails, with an event."""
 
 from __future__ import annotations
 

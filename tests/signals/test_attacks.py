@@ -50,6 +50,26 @@ def test_upper_register_halves_hide_nothing(users_lab: Lab, programs: Path) -> N
     assert {kind for _, kind, _ in _blocked(lab)} == {"siblings"}
 
 
+# By way of resource limits
+
+
+def test_limits_of_another_process_are_judged_as_a_sigkill_to_it(
+    users_lab: Lab, programs: Path
+) -> None:
+    """RLIMIT_CPU kills, RLIMIT_NOFILE disarms; Landlock and dumpable stop neither."""
+    lab = users_lab.under(OWN)
+    told = lab.tells(programs / "limits_others.py", lab.outsider().pid)
+    assert told == {
+        "supervisor": [0, "EPERM"],
+        "outside": [0, "EPERM"],
+        "child": [0, 0],
+        "self": [0, 0],
+    }
+    ours = ("prlimit64", "parent", "builtin:sigwrap")
+    theirs = ("prlimit64", "user", "builtin:default")
+    assert set(_blocked(lab)) == {ours, theirs}
+
+
 # By way of a descriptor's owner
 
 
@@ -69,7 +89,7 @@ def test_no_owner_but_who_may_be_killed(
     sent = [(each["target_type"], each["signal"]) for each in lab.payloads("signal_sent")]
     assert sent.count(("children", 9)) == len(own)  # an owner is judged as if it were killed
     assert sent.count(("unknown", 34)) == len(own)  # the signal that it is to get
-    walled = "landlock_signal_scope"
+    walled = "signal_wall"
     (started,) = lab.subject.events("session_started")
     assert (walled in started.payload["capabilities"]) == (len(rules) == 1)
 

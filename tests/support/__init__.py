@@ -6,6 +6,7 @@ terminal     a pseudo-terminal, and a parent that keeps a job on it as a shell d
 processes    the processes of a run, as the kernel shows them
 programs     programs that tests run: scripts, and C compiled once
 policies     policy files of one test
+recording    a command that a policy records through a stub
 signal_lab   sessions made for signals, and receivers that say what has reached them
 backstop     the kernel's limit on what a test may fork
 skips        a skip that nobody has allowed fails the run

@@ -13,16 +13,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from sigwrap.errors import SigwrapError
 from sigwrap.events import Event
 from sigwrap.linux import procfs
 from sigwrap.report.verify import Outcome, verify_session
 from sigwrap.store.catalog import list_sessions, open_session
 from tests.support.terminal import Terminal
-from tests.support.waiting import PATIENCE_S, Late
+from tests.support.waiting import PATIENCE_S, Late, Reader, await_state, await_that, reader
 
 NOBODY = 65534
 EXECS = ("exec_allowed", "exec_audited")
 REFUSED = 125
+INTERRUPTED = 130
 
 _BESIDE_PYTHON = Path(sys.executable).with_name("sigwrap")
 UNDER_TEST = os.environ.get("SIGWRAP_UNDER_TEST") or str(_BESIDE_PYTHON)
@@ -88,8 +90,23 @@ class Sigwrap:
     def start_line(self, line: Sequence[str | bytes], **options: Any) -> Running:
         return self._start(line, **options)
 
+    def start_ready(self, *words: str, **options: Any) -> tuple[Running, Reader]:
+        """Once COMMAND has said that it is ready and waits; and what it says."""
+        process = self.start(*words, **options)
+        said = reader(process.stdout)
+        said.until(rb"ready")
+        self.await_reading()
+        return process, said
+
     def on_terminal(self, *words: str | bytes, **options: Any) -> Terminal:
         return self.terminal_for([*self.as_user(), *self.line(*words)], **options)
+
+    def ready_on_terminal(self, *words: str) -> Terminal:
+        """Once COMMAND has said that it is ready and waits."""
+        terminal = self.on_terminal(*words)
+        terminal.output.until(rb"ready")
+        self.await_reading()
+        return terminal
 
     def terminal_for(self, line: Sequence[str | bytes], **options: Any) -> Terminal:
         terminal = Terminal(line, {**self.env, **options.pop("env", {})}, self.folder, **options)
@@ -137,7 +154,30 @@ class Sigwrap:
         found = verify_session(open_session(str(self.store), ""), None)
         assert (found.outcome, found.problem, found.ended) == (Outcome.INTACT, "", ended)
 
+    def await_event(self, *types: str) -> None:
+        def is_there() -> bool:
+            try:
+                return bool(self.events(*types))
+            except SigwrapError:  # the log is just being made
+                return False
+
+        await_that(is_there)
+
+    def interrupts(self) -> list[str]:
+        events = self.sealed_events()
+        kinds = [event.type for event in events if event.type.startswith("interrupt_")]
+        return [kind.removeprefix("interrupt_") for kind in kinds]
+
     # Its processes
+
+    def command_pid(self) -> int:
+        pid: int = self.events("session_started")[0].payload["command_pid"]
+        return pid
+
+    def await_reading(self) -> None:
+        """A shell or Python looks for signals, and then it reads: one in between waits for a
+        line."""
+        await_state(self.command_pid(), "S")
 
     def alive(self) -> list[int]:
         """Every process that was started in this test, by its environment."""

@@ -9,9 +9,10 @@ made one larger. The same --seed and --count are the same sample; `--count 0` is
 
 A change is tried in a copy of the checkout; this one is not touched. The tests that mirror the
 module run first (policy/judge/match.py: test_match.py below tests/policy), then what else is in
-that folder, or what `--tests` names. What fails, or takes longer than --timeout, has noticed.
-Each run is a fork of a process that has imported what the tests import, sigwrap excepted: most of
-a short run is imports.
+that folder, or what `--tests` names. A test that fails has noticed, and so has a run that needs
+more than --timeout seconds of processor time, or ten times that by the clock: a loaded machine is
+slow. Each run is a fork of a process that has imported what the tests import, sigwrap excepted:
+most of a short run is imports.
 
 What survived is listed. Exit status 1: more than the fraction --at-most did; 2: the tests fail as
 they are. A survivor that changes nothing a caller could see is no gap, so 0 is no goal.
@@ -21,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import math
 import os
 import random
 import resource
@@ -45,6 +47,7 @@ import yaml  # noqa: F401
 ROOT = Path(__file__).parents[2]
 ROOMS = ("sigwrap/mediate", "sigwrap/policy", "sigwrap/report", "sigwrap/store")
 NOT_COPIED = (".*", "__pycache__", "dist")
+WAITED_FOR = 10  # times as long as a run may use the processor
 MEMORY_BYTES = 4 << 30  # a loop that no longer ends may fill a list meanwhile
 
 TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -104,6 +107,8 @@ def _try_all(mutants: Sequence[Mutant], copy: Copy, tests: Sequence[str] | None)
         _say(f"{path}: {survived[path]} of {count} survived")
     fraction = len(survivors) / len(mutants) if mutants else 0
     _say(f"{len(survivors)} of {len(mutants)} survived: {fraction:.1%}")
+    if copy.took_too_long:
+        _say(f"{copy.took_too_long} of the others were noticed only by the time they took")
     return survivors
 
 
@@ -195,6 +200,7 @@ class Copy:
         self._output = root.parent / "output"
         self._passed: set[tuple[str, ...]] = set()
         self._tried = 0
+        self.took_too_long = 0
         shutil.copytree(ROOT, root, ignore=shutil.ignore_patterns(*NOT_COPIED), symlinks=True)
         os.chdir(root)
         # Before an installed sigwrap, in the forks and in what they start.
@@ -222,7 +228,8 @@ class Copy:
         """Once for each."""
         for arguments in plan:
             if arguments not in self._passed and not self._passes(arguments):
-                raise TestsFail(self._output.read_text(errors="replace"))
+                too_long = "\nThey take longer than --timeout." if self.took_too_long else ""
+                raise TestsFail(self._output.read_text(errors="replace") + too_long)
             self._passed.add(arguments)
 
     def survives(self, mutant: Mutant, plan: Plan) -> bool:
@@ -242,8 +249,11 @@ class Copy:
         pid = os.fork()
         if pid == 0:
             self._run_pytest(arguments)
-        status = _waited_for(pid, self._timeout_s)
-        if status is None or status < 0:
+        status = _waited_for(pid, WAITED_FOR * self._timeout_s)
+        if status in (None, -signal.SIGXCPU):
+            self.took_too_long += 1
+            return False
+        if status < 0:
             return False
         match pytest.ExitCode(status):
             case pytest.ExitCode.OK | pytest.ExitCode.NO_TESTS_COLLECTED:
@@ -258,6 +268,8 @@ class Copy:
         try:
             os.setsid()
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+            limit_s = math.ceil(self._timeout_s)
+            resource.setrlimit(resource.RLIMIT_CPU, (limit_s, resource.RLIM_INFINITY))
             output_fd = os.open(self._output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             os.dup2(output_fd, 1)
             os.dup2(output_fd, 2)
@@ -271,8 +283,8 @@ class Copy:
 
 
 def _waited_for(pid: int, timeout_s: float) -> int | None:
-    """The exit status of a leader of its own group, of which then nobody is left; None: it took
-    too long."""
+    """The exit status of a leader of its own group, of which then nobody is left; None: it did not
+    end."""
     pidfd = os.pidfd_open(pid)
     try:
         ended = bool(select.select([pidfd], [], [], timeout_s)[0])

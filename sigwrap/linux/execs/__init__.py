@@ -1,5 +1,6 @@
 """An exec as the kernel does it.
 
+look          the facts of an exec
 executable    what an exec would run: the file, its interpreters, what a wrapper wraps
 script        a script's first line, and its interpreter's arguments
 image         what the kernel loaded, held against what was judged

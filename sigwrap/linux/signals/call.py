@@ -78,6 +78,11 @@ def read_call(notification: Notification, syscall: str) -> SignalCall:
             if target <= 0:
                 raise NoTarget
             return SignalCall(syscall, How.TRACE, signal.SIGKILL, target)
+        case "prlimit64":
+            target = int32(notification.argument0)
+            if target <= 0:
+                raise NoTarget
+            return SignalCall(syscall, How.LIMIT, signal.SIGKILL, target)
         case "ioctl":
             if notification.argument1 & 0xFFFFFFFF not in (calls.FIOSETOWN, calls.SIOCSPGRP):
                 raise UnknownUse

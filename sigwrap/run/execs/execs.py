@@ -1,4 +1,4 @@
-"""The edge of the exec mediator: its facts are gathered here, and its effects carried out."""
+"""The edge of the exec mediator: a request's facts in, its effects carried out."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from sigwrap.linux.execs.executable import (
     ExecRefused,
     Executable,
     only_asks,
-    resolve,
     resolve_replacement,
 )
+from sigwrap.linux.execs.look import Seen, cwd_of, look
 from sigwrap.linux.execs.restage import Redirection
 from sigwrap.linux.memory import Unreadable
 from sigwrap.linux.paths import place_of
@@ -40,8 +40,6 @@ from sigwrap.mediate.exec import (
     ExecMediator,
     OnlyAsks,
     Unseen,
-    not_dumpable,
-    pointing_nowhere,
 )
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.limits import Crowd
@@ -56,12 +54,11 @@ from sigwrap.run.recording.recordings import Expected, Recordings
 from sigwrap.run.recording.stub_program import stub_line, stub_variables
 from sigwrap.start import onefile
 
-_OUR_SHORTAGE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 _NO_CROWD = Crowd(0, 0)
 _A_STUB_OPENS = 24  # descriptors: what an interpreter reads at its start, and its own few
 
 
-class _ExecHands:
+class _ExecHoldings:
     """What one exec holds."""
 
     __slots__ = (
@@ -145,25 +142,29 @@ class Execs:
         if self.tracer.take_back(notification):
             return
         if only_asks(notification, syscall):
-            self._start(notification, process, OnlyAsks(), _ExecHands(notification, self.tracer))
+            self._start(notification, process, OnlyAsks(), _ExecHoldings(notification, self.tracer))
         elif self.tracer.is_busy(process):
             self.tracer.put_off(process, lambda: self.begin(notification, process, syscall))
         else:
             started_ns = time.perf_counter_ns()
-            hands = _ExecHands(notification, self.tracer)
-            facts = self._look(hands, process, syscall)
-            self._start(notification, process, facts, hands, started_ns)
+            held = _ExecHoldings(notification, self.tracer)
+            try:
+                facts = self._look(held, process, syscall)
+            except BaseException:
+                held.close()
+                raise
+            self._start(notification, process, facts, held, started_ns)
 
     def _start(
         self,
         notification: Notification,
         process: Process,
         facts: ExecFacts | Unseen | OnlyAsks | WouldFail,
-        hands: _ExecHands,
+        held: _ExecHoldings,
         started_ns: int = 0,
     ) -> None:
         steps = self._mediator.mediate(facts)
-        scope = Scope(notification.id, notification.tid, process, steps, hands, started_ns)
+        scope = Scope(notification.id, notification.tid, process, steps, held, started_ns)
         if isinstance(facts, ExecFacts):
             if not self._performer.still_waits(scope):
                 self._performer.drop(scope)
@@ -174,36 +175,27 @@ class Execs:
     # Facts
 
     def _look(
-        self, hands: _ExecHands, process: Process, syscall: str
+        self, held: _ExecHoldings, process: Process, syscall: str
     ) -> ExecFacts | Unseen | WouldFail:
-        tid = hands.notification.tid
-        try:
-            asked = hands.asked = Asked(hands.notification, syscall)
-            executable = hands.executable = resolve(tid, process.pid, asked, self._our_root)
-        except Unreadable as unreadable:
-            if isinstance(unreadable.__cause__, PermissionError):
-                return not_dumpable(process, syscall)
-            return pointing_nowhere(process, syscall)
-        except (ExecRefused, OSError) as refusal:
-            error = refusal.errno or errno.EACCES
-            if error in _OUR_SHORTAGE:
-                reason = f"sigwrap: {os.strerror(error)}"
-                return Unseen(process, syscall, reason, errno.EACCES)
-            return WouldFail(error)
+        notification = held.notification
+        seen = look(notification, process, syscall, self._our_root)
+        if not isinstance(seen, Seen):
+            return seen
+        asked, executable = held.asked, held.executable = seen
         expected = self._recordings.expected_of(process)
         if expected is not None and expected.is_of(asked.path, asked.argv, asked.truncated):
-            hands.expected = expected
+            held.expected = expected
         return ExecFacts(
             process,
             syscall,
             os.fsdecode(asked.path),
-            _cwd(tid),
+            cwd_of(notification.tid),
             asked.truncated,
             executable.programs,
             executable.here,
             executable.readable,
             self._crowd(process),
-            None if hands.expected is None else hands.expected.rule,
+            None if held.expected is None else held.expected.rule,
         )
 
     def _crowd(self, process: Process) -> Crowd:
@@ -220,7 +212,7 @@ class Execs:
             self.tracer.put_off(scope.process, lambda: self._performer.redo(scope, effect))
             return PAUSED
         try:
-            scope.hands.tracee = self.tracer.hold(scope)
+            scope.holdings.tracee = self.tracer.hold(scope)
         except Gone as gone:
             raise CallerGone from gone
         except NotTraceable as refusal:
@@ -230,23 +222,23 @@ class Execs:
         return Held.YES
 
     def _verify_then_continue(self, scope: Scope, effect: VerifyThenContinue) -> object:
-        hands: _ExecHands = scope.hands
-        tracee = hands.tracee
+        held: _ExecHoldings = scope.holdings
+        tracee = held.tracee
         assert tracee is not None, "held before"
         if effect.image is Image.ASKED:
-            tracee.judged = hands.executable
+            tracee.judged = held.executable
         else:
-            tracee.judged = hands.replacement
-            tracee.variables = hands.variables
-            tracee.at_exec_stop = hands.at_exec_stop
+            tracee.judged = held.replacement
+            tracee.variables = held.variables
+            tracee.at_exec_stop = held.at_exec_stop
         self._is_becoming_another(scope.process, tracee.judged)
-        hands.goes_on = True
+        held.goes_on = True
         self.tracer.go_on(tracee, lambda: self._performer.let_go_on(scope, effect))
         return PAUSED
 
     def _continue_unverified(self, scope: Scope, effect: ContinueUnverified) -> None:
         process = scope.process
-        self._is_becoming_another(process, scope.hands.executable)
+        self._is_becoming_another(process, scope.holdings.executable)
         self.tracer.note_unheld(process, scope.tid)
         self._processes.loads_unseen(process)
         self._performer.let_go_on(scope, effect)
@@ -257,79 +249,83 @@ class Execs:
             process.argv = executable.programs[0].argv[:1]
 
     def _prepare(self, scope: Scope, effect: Prepare) -> Prepared | Unpreparable:
-        hands: _ExecHands = scope.hands
+        held: _ExecHoldings = scope.holdings
         redirect, pid = effect.redirect, scope.process.pid
-        hands.sets_environment = redirect.via is Via.STUB
+        held.sets_environment = redirect.via is Via.STUB
         host = onefile.original_environment(dict(os.environb))
         try:
-            hands.variables = variables_for(redirect, host, self._session_of(scope))
+            held.variables = variables_for(redirect, host, self._session_of(scope))
         except NoHostValue as missing:
             return Unpreparable(f"sigwrap has no {missing.name} in its environment")
         argv = [os.fsencode(word) for word in effect.argv]
         if not self._find_replacement(scope, redirect.command, argv):
             return Unpreparable(f"its replacement can't be run: {redirect.command}")
-        assert hands.replacement is not None
-        shown = hands.replacement.programs[0].path
+        assert held.replacement is not None
+        shown = held.replacement.programs[0].path
         if redirect.record:
             expected = Expected(
-                hands.path, argv, hands.replacement.inodes(), hands.variables, effect.rule
+                held.path,
+                argv,
+                held.replacement.inodes(),
+                held.variables,
+                effect.rule,
             )
-            program, line = stub_line(hands.path, argv)
+            program, line = stub_line(held.path, argv)
             if not self._find_replacement(scope, program, line):
                 return Unpreparable(f"sigwrap's own program can't be run: {program}")
             if not _has_room_for_a_stub(pid):
                 return Unpreparable("too few descriptors are free to record it")
-            hands.variables = stub_variables(procfs.ignored_signals(pid))
-            hands.at_exec_stop = _noting(self._recordings, scope.process, expected)
-        return Prepared(shown, effect.argv, hands.replacement.readable)
+            held.variables = stub_variables(procfs.ignored_signals(pid))
+            held.at_exec_stop = _noting(self._recordings, scope.process, expected)
+        return Prepared(shown, effect.argv, held.replacement.readable)
 
     def _prepare_stub_command(
         self, scope: Scope, _effect: PrepareStubCommand
     ) -> Prepared | Unpreparable:
         self._performer.check(scope)
-        hands: _ExecHands = scope.hands
-        expected = hands.expected
+        held: _ExecHoldings = scope.holdings
+        expected = held.expected
         assert expected is not None, "a stub's command"
         path = os.fsdecode(expected.path)
         if not self._find_replacement(scope, path, expected.argv):
             return Unpreparable(f"its replacement can't be run: {path}")
-        assert hands.replacement is not None
-        if hands.replacement.inodes() != expected.inodes:
+        assert held.replacement is not None
+        if held.replacement.inodes() != expected.inodes:
             return Unpreparable(f"its replacement is another file now: {path}")
         try:
-            hands.recording = self._recordings.begin(scope.id, scope.process)
+            held.recording = self._recordings.begin(scope.id, scope.process)
         except OSError as failure:
             why = os.strerror(failure.errno or errno.EIO)
             return Unpreparable(f"its input and output can't be recorded: {why}")
-        hands.variables = expected.variables
-        hands.at_exec_stop = hands.recording.command_runs
+        held.variables = expected.variables
+        held.at_exec_stop = held.recording.command_runs
         argv = tuple(map(os.fsdecode, expected.argv))
-        return Prepared(hands.replacement.programs[0].path, argv, hands.replacement.readable)
+        return Prepared(held.replacement.programs[0].path, argv, held.replacement.readable)
 
     def _find_replacement(self, scope: Scope, command: str, argv: Sequence[bytes]) -> bool:
-        hands: _ExecHands = scope.hands
-        if hands.replacement is not None:
-            hands.replacement.close()
-            hands.replacement = None
+        held: _ExecHoldings = scope.holdings
+        if held.replacement is not None:
+            held.replacement.close()
+            held.replacement = None
         try:
-            hands.path, hands.replacement = resolve_replacement(
+            held.path, held.replacement = resolve_replacement(
                 scope.tid, scope.process.pid, command, list(argv), self._our_root
             )
         except (OSError, ExecRefused, Unreadable):
             return False
-        hands.replacement_argv = argv
+        held.replacement_argv = argv
         return True
 
     def _replace(self, scope: Scope, effect: Replace) -> object:
-        hands: _ExecHands = scope.hands
-        tracee, asked = hands.tracee, hands.asked
+        held: _ExecHoldings = scope.holdings
+        tracee, asked = held.tracee, held.asked
         assert tracee is not None and asked is not None, "held and prepared before"
         # Where the environment is set at the exec stop, the call itself has an empty one.
-        environment: list[bytes] | None = [] if hands.sets_environment else None
+        environment: list[bytes] | None = [] if held.sets_environment else None
         redirection = Redirection(
-            hands.notification,
-            hands.path,
-            hands.replacement_argv,
+            held.notification,
+            held.path,
+            held.replacement_argv,
             environment,
             asked.environment_at,
         )
@@ -342,7 +338,7 @@ class Execs:
         return PAUSED
 
     def _session_of(self, scope: Scope) -> bytes:
-        asked: Asked | None = scope.hands.asked
+        asked: Asked | None = scope.holdings.asked
         for entry in (asked.environment(scope.tid) if asked is not None else None) or ():
             if entry.startswith(b"SIGWRAP_SESSION="):
                 return entry.partition(b"=")[2]
@@ -380,10 +376,3 @@ def _survives_exec(pid: int, fd: str) -> bool:
 
 def _is_traced(tid: int) -> bool:
     return procfs.numbers(tid, "TracerPid") != [0]
-
-
-def _cwd(tid: int) -> str:
-    try:
-        return os.readlink(f"/proc/{tid}/cwd")
-    except OSError:
-        return ""

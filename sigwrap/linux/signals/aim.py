@@ -1,0 +1,112 @@
+"""Whom a decoded signal call would reach: the facts that a signal is judged by."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from sigwrap.errors import KernelError
+from sigwrap.linux import pidfd
+from sigwrap.linux.seccomp import Notification
+from sigwrap.linux.signals.call import (
+    PIDFD_SELF_THREAD,
+    PIDFD_SIGNAL_PROCESS_GROUP,
+    PIDFD_SIGNAL_THREAD,
+    CallRefused,
+    NoTarget,
+    SignalCall,
+    read_call,
+)
+from sigwrap.linux.signals.targets import Targets
+from sigwrap.mediate.effects import SignalTarget
+from sigwrap.mediate.facts import WouldFail
+from sigwrap.mediate.lineage import Process
+from sigwrap.mediate.signal import (
+    Aim,
+    Everybody,
+    Group,
+    How,
+    Nobody,
+    NoOwner,
+    One,
+    Unresolved,
+    WhoeverOwns,
+)
+from sigwrap.policy.judge.signals import ALL
+
+
+class Aims:
+    def __init__(self, targets: Targets) -> None:
+        self._targets = targets
+
+    def look(
+        self, notification: Notification, sender: Process, syscall: str
+    ) -> tuple[SignalCall, Aim]:
+        try:
+            call = read_call(notification, syscall)
+        except NoTarget:
+            return _undecoded(syscall), Nobody()
+        except CallRefused as refusal:
+            return _undecoded(syscall), WouldFail(refusal.errno)
+        if call.signal not in ALL:
+            return call, Nobody()  # a register too: the kernel says what it is
+        match call.how:
+            case How.PIDFD:
+                return call, self._by_pidfd(notification, sender, call)
+            case How.ITSELF:
+                one = call.flags & PIDFD_SIGNAL_THREAD or (
+                    not call.flags and call.target == PIDFD_SELF_THREAD
+                )
+                thread = notification.tid if one else 0
+                return call, self._of_held(sender, call, sender.pid, thread)
+            case How.SIGNAL_OF_OWNER:
+                return call, WhoeverOwns()
+            case How.NUMBER | How.OWNER | How.OWNER_IN_MEMORY | How.TRACE | How.LIMIT:
+                return call, self._by_number(sender, call)
+
+    def _by_number(self, sender: Process, call: SignalCall) -> Aim:
+        if call.syscall == "kill" and call.target == -1:
+            return Everybody()
+        if call.target == 0 and call.how is How.OWNER_IN_MEMORY:
+            return NoOwner()
+        if call.target <= 0:
+            return _group(self._targets.of_group(sender, -call.target))
+        return _one(self._targets.of_number(sender, call.target))
+
+    def _by_pidfd(self, notification: Notification, sender: Process, call: SignalCall) -> Aim:
+        """What the descriptor stands for now gets the signal, whatever it is by then."""
+        try:
+            held = pidfd.duplicate(notification.tid, call.target)
+        except (KernelError, OSError) as refusal:
+            return WouldFail(errno.EBADF) if refusal.errno == errno.EBADF else Unresolved()
+        try:
+            pid = pidfd.target(held)
+            of_thread = call.flags & PIDFD_SIGNAL_THREAD or (
+                not call.flags and pidfd.is_of_thread(held)
+            )
+        finally:
+            os.close(held)
+        if pid is None:
+            return Unresolved()
+        if pid <= 0:
+            return WouldFail(errno.ESRCH)
+        return self._of_held(sender, call, pid, pid if of_thread else 0)
+
+    def _of_held(self, sender: Process, call: SignalCall, pid: int, thread: int) -> Aim:
+        """`pid` and `thread` are the supervisor's numbers."""
+        if call.flags & PIDFD_SIGNAL_PROCESS_GROUP:
+            return _group(self._targets.of_group_led_by(sender, pid))
+        found = self._targets.of_pid(sender, pid)
+        return _one(None if found is None else found._replace(thread=thread))
+
+
+def _one(target: SignalTarget | None) -> Aim:
+    return WouldFail(errno.ESRCH) if target is None else One(target)
+
+
+def _group(members: list[SignalTarget]) -> Aim:
+    return Group(tuple(members)) if members else WouldFail(errno.ESRCH)
+
+
+def _undecoded(syscall: str) -> SignalCall:
+    return SignalCall(syscall, How.NUMBER, signal=0, target=0)

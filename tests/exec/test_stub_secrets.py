@@ -1,0 +1,97 @@
+"""What must not be had of a stub, and what it can't do to others."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from sigwrap.protocols.stub import Kind, frame
+from tests.support.harness import PYTHON, Sigwrap
+from tests.support.processes import Roles, tree
+from tests.support.recording import TOKEN, prepared, stored
+from tests.support.waiting import PATIENCE_S, Watch, reader
+
+
+def test_the_token_is_with_the_command_and_nowhere_else(as_user: Sigwrap, programs: Path) -> None:
+    """Not in the caller, not in the stub that it has become, not in the log."""
+    text = '#!/bin/sh\necho "length ${#TOKEN} evil $EVIL.$LD_BIND_NOW"; read x\nexit 4\n'
+    line = prepared(as_user, text)
+    clean = ("env", "-u", "THE_TOKEN", "EVIL=1", "LD_BIND_NOW=1")
+    looks = (*PYTHON, str(programs / "looks_for_a_token.py"), TOKEN[::-1], "stub")
+    done = as_user.run(*line, *clean, *looks, "./tool")
+    assert done.stderr == b""
+    said = [f"length {len(TOKEN)} evil .", "in memory 0 exit 4"]
+    assert done.stdout.decode().splitlines() == said
+    for file in as_user.store.rglob("*"):
+        if file.is_file():
+            assert TOKEN.encode() not in file.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("garbage", "why"),
+    [
+        ("ff00000000", "type 255"),
+        ("0400100000", "too long"),
+        ("0100000000", "READY is not for the supervisor"),
+        ("0200000008ffffffffffffffff", "can't be"),
+        ("020000000100", "8 bytes"),
+    ],
+)
+def test_a_stub_that_speaks_garbage_loses_its_command(
+    as_user: Sigwrap, garbage: str, why: str, programs: Path
+) -> None:
+    """Whoever may look into the stub can speak in its place; the others don't notice."""
+    line = prepared(as_user, "#!/bin/sh\necho ready\nexec sleep 1000\n")
+    done = as_user.run(*line, *PYTHON, str(programs / "thief.py"), garbage)
+    assert done.stdout == b"126 0\n"
+    assert why in done.stderr.decode()
+    (ended,) = as_user.sealed_events("recording_ended")
+    assert why in ended.payload["reason"]
+
+
+def test_input_without_end_that_nobody_asked_for_is_not_kept(
+    as_user: Sigwrap, programs: Path
+) -> None:
+    line = prepared(as_user, "#!/bin/sh\necho ready\nexec sleep 1000\n")
+    some = frame(Kind.STDIN, bytes(60000)).hex()
+    done = as_user.run(*line, *PYTHON, str(programs / "thief.py"), some, "on and on")
+    assert done.stdout == b"126 0\n"
+    (ended,) = as_user.sealed_events("recording_ended")
+    assert "more input than was asked for" in ended.payload["reason"]
+
+
+def test_the_pass_is_the_stubs_childs_alone(as_user: Sigwrap, programs: Path) -> None:
+    line = prepared(as_user, '#!/bin/sh\necho "token ${TOKEN:-none}"\n')
+    clean = ("env", "-u", "THE_TOKEN")
+    done = as_user.run(*line, *clean, *PYTHON, str(programs / "forger.py"))
+    assert done.stdout == b"b'token none\\n'\n"
+
+
+# The store and the supervisor
+
+
+def test_a_full_store_stops_it_and_says_so(sigwrap: Sigwrap, small_disk: Path) -> None:
+    """Nothing passes that isn't in the log."""
+    sigwrap.store = small_disk / "store"
+    sigwrap.env["SIGWRAP_STORE"] = str(sigwrap.store)
+    text = "#!/bin/sh\nexec head -c 50000000 /dev/urandom\n"
+    done = sigwrap.run(*prepared(sigwrap, text), "sh", "-c", "./tool | wc -c; exit 0")
+    assert int(done.stdout) < 1 << 19
+    assert b"the event log can't be written" in done.stderr
+    assert b"can't write the event log" in done.stderr
+    assert len(stored(sigwrap.events("io_recorded"), "stdout")) >= int(done.stdout)
+
+
+def test_a_killed_supervisor_leaves_neither_stub_nor_command(as_user: Sigwrap) -> None:
+    line = prepared(as_user, "#!/bin/sh\necho ready\nexec sleep 1000\n")
+    process = as_user.start(*line, "./tool")
+    assert reader(process.stdout).line() == b"ready"
+    roles = Roles.of(process.pid)
+    with Watch(tree(roles.supervisor)) as watch:
+        assert len(watch.processes) >= 3
+        os.kill(roles.supervisor, signal.SIGKILL)
+        watch.await_ends()
+    assert process.wait(PATIENCE_S) == 125

@@ -1,0 +1,140 @@
+"""Signals to sigwrap: those that ask a run to end, and those that are passed on."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from sigwrap.linux import procfs
+from tests.support.harness import INTERRUPTED, IS_BINARY, PYTHON, Sigwrap
+from tests.support.processes import children, tree
+from tests.support.waiting import (
+    PATIENCE_S,
+    Pipe,
+    Watch,
+    await_end,
+    reader,
+)
+
+TRAPPING = 'trap "echo cleaned; exit 3" INT TERM; echo ready; while :; do read x; done'
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"])
+def test_a_signal_to_our_pid_alone_reaches_command_as_term(as_user: Sigwrap, name: str) -> None:
+    text = 'trap "echo asked; exit 0" TERM; echo ready; while :; do read x; done'
+    process, said = as_user.start_ready("--", "bash", "-c", text)
+    process.send_signal(signal.Signals[name])
+    said.until(rb"asked")
+    assert process.wait(PATIENCE_S) == INTERRUPTED
+    received, forwarded = (event for event in as_user.sealed_events() if "interr" in event.type)
+    assert received.payload["signal_name"] == name
+    assert received.payload["origin"] == "process"
+    if not IS_BINARY:  # else it is the bootloader that hands it on
+        assert received.payload["sender_pid"] == os.getpid()
+        assert received.payload["sender_cmd"] == procfs.command_line(os.getpid())
+    assert (forwarded.type, forwarded.payload["signal_name"]) == ("interrupt_forwarded", "SIGTERM")
+
+
+def test_the_second_signal_of_another_process_kills(sigwrap: Sigwrap, programs: Path) -> None:
+    """CI runners: SIGINT, then SIGTERM, then they kill everything."""
+    process, _ = sigwrap.start_ready(
+        "--grace", "1000", "--", *PYTHON, str(programs / "stubborn.py")
+    )
+    with Watch(tree(process.pid)) as watch:
+        process.send_signal(signal.SIGINT)
+        sigwrap.await_event("interrupt_forwarded")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE_S) == INTERRUPTED
+        assert watch.unharmed == []
+        watch.await_ends()
+    assert sigwrap.interrupts() == ["received", "forwarded", "escalated"]
+
+
+def test_a_signal_to_the_whole_group_is_one_interrupt(sigwrap: Sigwrap) -> None:
+    process, said = sigwrap.start_ready("--", "bash", "-c", TRAPPING)
+    os.killpg(process.pid, signal.SIGTERM)
+    said.until(rb"cleaned")
+    assert process.wait(PATIENCE_S) == INTERRUPTED
+    assert "escalated" not in sigwrap.interrupts()
+
+
+@pytest.mark.parametrize("foreground", [[], ["--foreground"]])
+def test_timeout_around_us_is_one_interrupt(sigwrap: Sigwrap, foreground: list[str]) -> None:
+    """timeout(1) signals its child and then its group."""
+    line = sigwrap.line("--grace", "1000", "--", "bash", "-c", TRAPPING)
+    process = sigwrap.start_line(["timeout", *foreground, "1000", *line])
+    said = reader(process.stdout)
+    said.until(rb"ready")
+    sigwrap.await_reading()
+    process.terminate()  # as its own clock would, at the end of the time
+    said.until(rb"cleaned")
+    assert process.wait(PATIENCE_S) in (INTERRUPTED, 124)
+    assert sigwrap.interrupts().count("received") == 1
+    assert "escalated" not in sigwrap.interrupts()
+
+
+def test_timeout_inside_is_commands_own_affair(sigwrap: Sigwrap) -> None:
+    done = sigwrap.run("--", "timeout", "0.1", "tail", "-f", "/dev/null")
+    assert done.returncode == 124
+    assert sigwrap.interrupts() == []
+
+
+@pytest.mark.parametrize("name", ["SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGALRM", "SIGIO", "SIGURG"])
+def test_other_signals_are_passed_on(sigwrap: Sigwrap, name: str, programs: Path) -> None:
+    process, said = sigwrap.start_ready("--", *PYTHON, str(programs / "counts_signals.py"), name)
+    for _ in range(3):
+        process.send_signal(signal.Signals[name])
+        said.until(rb"got %d\n" % signal.Signals[name])
+    process.communicate(b"\n", PATIENCE_S)
+    assert process.returncode == 4
+    assert "received" not in sigwrap.interrupts()
+
+
+def test_a_realtime_signal_is_passed_on(sigwrap: Sigwrap) -> None:
+    text = "trap 'echo got it' RTMIN+3; echo ready; while :; do read x && exit 5; done"
+    process, said = sigwrap.start_ready("--", "bash", "-c", text)
+    process.send_signal(signal.SIGRTMIN + 3)
+    said.until(rb"got it")
+    process.communicate(b"\n", PATIENCE_S)
+    assert process.returncode == 5
+
+
+def test_hang_up_of_the_terminal_ends_the_run(sigwrap: Sigwrap) -> None:
+    terminal = sigwrap.ready_on_terminal(
+        "--", "bash", "-c", 'trap "" HUP; echo ready; cat; cat; cat'
+    )
+    with Watch(tree(terminal.pid)) as watch:
+        os.kill(terminal.keeper, signal.SIGKILL)  # the session's leader, like a closed window
+        watch.await_ends()
+    sigwrap.verify(ended=True)
+
+
+def test_a_signal_from_below_does_not_end_the_run(sigwrap: Sigwrap) -> None:
+    """To sigwrap's own processes, under every policy; and it is in the log with its sender."""
+    sigwrap.policy = "agent-observe"
+    text = "kill -TERM $PPID; kill -KILL $PPID; kill -STOP $(ps -o ppid= $PPID); echo sent; read x"
+    process = sigwrap.start("--", "bash", "-c", text)
+    reader(process.stdout).until(rb"sent")
+    process.communicate(b"\n", PATIENCE_S)
+    assert process.returncode == 0
+    blocked = [event.payload for event in sigwrap.sealed_events("signal_blocked")]
+    assert [payload["signal_name"] for payload in blocked] == ["SIGTERM", "SIGKILL", "SIGSTOP"]
+    assert {payload["target_type"] for payload in blocked} == {"parent"}
+    assert all(payload["rule_name"].startswith("builtin:") for payload in blocked)
+
+
+def test_nobody_else_waits_for_the_front(sigwrap: Sigwrap) -> None:
+    with Pipe() as pipe:
+        process, _ = sigwrap.start_ready(
+            "--", "sh", "-c", "echo ready; cat", pass_fds=(pipe.writing,)
+        )
+        pipe.let_go()
+        assert children(process.pid)
+        process.terminate()
+        await_end(process.pid)
+        assert pipe.rest() == b""
+        assert procfs.stat(process.pid) is not None
+        assert process.wait(PATIENCE_S) == INTERRUPTED

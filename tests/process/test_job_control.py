@@ -1,0 +1,158 @@
+"""The terminal's other keys: suspending, resuming, and who gets them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from tests.support.harness import EXECS, INTERRUPTED, PYTHON, Sigwrap
+from tests.support.processes import children
+from tests.support.waiting import (
+    await_state,
+    await_that,
+)
+
+TRAPPING = 'trap "echo cleaned; exit 3" INT TERM; echo ready; while :; do read x; done'
+
+
+def test_suspend_and_resume_as_a_job(sigwrap: Sigwrap) -> None:
+    text = 'echo ready; while read x; do echo "got $x"; done'
+    terminal = sigwrap.ready_on_terminal("--", "bash", "-c", text)
+    command = sigwrap.command_pid()
+    for number in range(3):
+        terminal.press("Z")
+        terminal.await_stop()
+        await_state(command, "T")
+        os.killpg(terminal.pid, signal.SIGCONT)
+        terminal.type(f"line {number}\n")
+        terminal.output.until(b"got line %d" % number)
+    terminal.press("D")
+    assert terminal.await_status() == 0
+    assert "received" not in sigwrap.interrupts()
+
+
+def test_interrupt_while_suspended(sigwrap: Sigwrap) -> None:
+    terminal = sigwrap.ready_on_terminal("--grace", "1000", "--", "bash", "-c", TRAPPING)
+    terminal.press("Z")
+    terminal.await_stop()
+    os.kill(terminal.pid, signal.SIGTERM)
+    os.kill(terminal.pid, signal.SIGCONT)  # what a shell's kill does for a stopped job
+    assert terminal.await_status() == INTERRUPTED
+
+
+def test_suspend_and_fg_in_an_interactive_bash(as_user: Sigwrap) -> None:
+    terminal = as_user.terminal_for(
+        [*as_user.as_user(), "bash", "--norc", "-i"], env={"PS1": "PROMPT> "}
+    )
+    terminal.output.until(rb"PROMPT> ")
+    words = " ".join(map(str, as_user.line("--", "cat")))
+    terminal.type(f"{words}\n")
+    terminal.output.until(rb"\n")
+    as_user.await_event(*EXECS)
+    terminal.type("one\n")
+    terminal.output.until(rb"one\r\none\r\n")
+    for word in ("two", "three"):
+        terminal.press("Z")
+        terminal.output.until(rb"Stopped[^\n]*cat")
+        terminal.output.until(rb"PROMPT> ")
+        # The binary's outer process may stop before cat, which could still read what we type.
+        await_state(as_user.command_pid(), "T")
+        terminal.type("jobs\n")
+        terminal.output.until(rb"\[1\]\+  Stopped[^\n]*cat")
+        terminal.output.until(rb"PROMPT> ")
+        terminal.type("fg\n")
+        terminal.output.until(rb"cat\r\n")
+        terminal.type(f"{word}\n")
+        terminal.output.until(b"%b\r\n%b\r\n" % (word.encode(), word.encode()))
+    terminal.press("Z")
+    terminal.output.until(rb"PROMPT> ")
+    await_state(as_user.command_pid(), "T")
+    terminal.type("bg\n")  # cat reads the terminal, so it is stopped again at once
+    terminal.output.until(rb"PROMPT> ")
+    seen = b""
+    while b"Stopped" not in seen:  # bash continues what it knows to be stopped
+        terminal.type("jobs\n")
+        seen = terminal.output.until(rb"\[1\]\+  (Stopped|Running)[^\n]*cat")
+        terminal.output.until(rb"PROMPT> ")
+    terminal.type("fg\n")
+    terminal.output.until(rb"cat\r\n")
+    terminal.type("four\n")
+    terminal.output.until(rb"four\r\nfour\r\n")
+    terminal.press("C")
+    terminal.output.until(rb"PROMPT> ")
+    terminal.type("echo status $?\n")
+    terminal.output.until(rb"status 130\r\n")
+    terminal.type("exit 0\n")
+    assert terminal.await_status() == 0
+
+
+def test_kill_of_a_stopped_job_from_bash(sigwrap: Sigwrap) -> None:
+    terminal = sigwrap.terminal_for(["bash", "--norc", "-i"], env={"PS1": "PROMPT> "})
+    terminal.output.until(rb"PROMPT> ")
+    terminal.type(" ".join(map(str, sigwrap.line("--", "cat"))) + "\n")
+    sigwrap.await_event(*EXECS)
+    terminal.press("Z")
+    terminal.output.until(rb"Stopped")
+    terminal.output.until(rb"PROMPT> ")
+    await_state(sigwrap.command_pid(), "T")
+    terminal.type("kill %1\n")
+    sigwrap.await_event("session_ended")
+    await_that(lambda: children(terminal.pid) == [])  # else bash won't exit: it has a job
+    (ended,) = sigwrap.sealed_events("session_ended")
+    assert ended.payload["exit_status"] == INTERRUPTED
+    terminal.type("exit\n")
+    terminal.await_status()
+
+
+def test_a_new_size_reaches_command(sigwrap: Sigwrap, programs: Path) -> None:
+    terminal = sigwrap.ready_on_terminal("--", *PYTHON, str(programs / "says_its_size.py"))
+    terminal.resize(33, 77)
+    terminal.output.until(rb"size 77 33")
+    terminal.resize(44, 111)
+    terminal.output.until(rb"size 111 44")
+    terminal.type("\n")
+    assert terminal.await_status() == 0
+
+
+def test_an_interactive_bash_inside(sigwrap: Sigwrap) -> None:
+    """Its Ctrl+C is a new prompt and nobody's end; its jobs are its own."""
+    terminal = sigwrap.on_terminal(
+        "--grace", "1000", "--", "bash", "--norc", "-i", env={"PS1": "PROMPT> "}
+    )
+    terminal.output.until(rb"PROMPT> ")
+    assert terminal.foreground() != terminal.keeper
+    for _ in range(2):
+        sigwrap.await_reading()
+        terminal.press("C")
+        terminal.output.until(rb"PROMPT> ")
+    terminal.type("echo a$((40+2))\n")
+    terminal.output.until(rb"a42\r\n")
+    terminal.type("cat\n")
+    terminal.output.until(rb"cat\r\n")
+    terminal.type("hello\n")
+    terminal.output.until(rb"hello\r\nhello\r\n")
+    terminal.press("Z")
+    terminal.output.until(rb"Stopped")
+    terminal.output.until(rb"PROMPT> ")
+    terminal.type("fg\n")
+    terminal.output.until(rb"cat\r\n")
+    terminal.type("again\n")
+    terminal.output.until(rb"again\r\nagain\r\n")
+    terminal.press("C")
+    terminal.output.until(rb"PROMPT> ")
+    terminal.type("echo status $?; exit 7\n")
+    terminal.output.until(rb"status 130\r\n")
+    assert terminal.await_status() == 7
+    assert sigwrap.interrupts() == []
+
+
+def test_a_key_that_is_read_as_a_character(sigwrap: Sigwrap, programs: Path) -> None:
+    """An editor in raw mode gets the byte; nobody is interrupted."""
+    terminal = sigwrap.ready_on_terminal(
+        "--no-report", "--", PYTHON[0], str(programs / "raw_key.py")
+    )
+    terminal.press("C")
+    terminal.output.until(rb"got 3")
+    assert terminal.await_status() == 0
+    assert sigwrap.interrupts() == []
