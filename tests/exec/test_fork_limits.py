@@ -109,8 +109,10 @@ def test_the_key_ends_a_bomb_that_does_not_want_to_end(
     refusals(as_user, "max_processes")
 
 
-def test_a_relay_is_held_and_ended(as_user: Sigwrap, backstop: Backstop, compiled: Path) -> None:
-    """Each makes one and ends: nobody is there for long."""
+def test_a_chain_of_forks_is_held_and_ended(
+    as_user: Sigwrap, backstop: Backstop, compiled: Path
+) -> None:
+    """Each process forks once and ends: none is there for long."""
     line = (str(compiled / "forks"), "churn", "4")
     process = start(as_user, backstop, "max_processes: 12", *line, grace="0.2")
     assert reader(process.stdout).line() == b"begun"

@@ -60,9 +60,7 @@ def test_only_allowed_signals_to_oneself_are_counted(
 @pytest.mark.parametrize(
     ("default", "denied"), [("deny", True), ("allow", False), ("audit", False)]
 )
-def test_a_wall_stands_around_the_session_where_the_default_denies(
-    default: str, denied: bool
-) -> None:
+def test_nothing_outside_is_reached_where_the_default_denies(default: str, denied: bool) -> None:
     assert denies_everything_outside(engine(rules(INSIDE, default=default))) is denied
     outside = "- {name: o, signals: ['@all'], target: external, decision: deny}"
     assert denies_everything_outside(engine(rules(INSIDE, outside, default=default)))
@@ -80,9 +78,7 @@ def test_a_wall_stands_around_the_session_where_the_default_denies(
         ("[HUP], target: {type: process, pattern: nginx}, decision: deny", True),
     ],
 )
-def test_a_wall_stands_around_the_session_where_no_rule_reaches_out(
-    rule: str, denied: bool
-) -> None:
+def test_nothing_outside_is_reached_where_no_rule_reaches_out(rule: str, denied: bool) -> None:
     sections = rules(INSIDE, f"- {{name: o, signals: {rule}}}")
     assert denies_everything_outside(engine(sections)) is denied
 

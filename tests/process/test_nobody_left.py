@@ -110,10 +110,10 @@ def test_after_two_interrupts(sigwrap: Sigwrap, start_tree: Start) -> None:
 
 @pytest.mark.parametrize("step", ["fork", "setsid"])
 @pytest.mark.parametrize("victim", ["front", "supervisor"])
-def test_a_relay_of_forks_does_not_escape(
+def test_a_chain_of_forks_does_not_escape(
     sigwrap: Sigwrap, victim: str, step: str, programs: Path
 ) -> None:
-    process = sigwrap.start("--", *PYTHON, str(programs / "relay.py"), step)
+    process = sigwrap.start("--", *PYTHON, str(programs / "fork_chain.py"), step)
     said = reader(process.stdout)
     said.until(rb"ready")
     roles = Roles.of(process.pid)
