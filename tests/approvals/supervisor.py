@@ -14,7 +14,6 @@ import argparse
 import json
 import os
 import signal
-import time
 
 from sigwrap.linux import libc
 from sigwrap.run.asking.approvals import Answer, Approvals, Question
@@ -90,7 +89,7 @@ def serve(options: argparse.Namespace) -> None:
                 case {"ask": fields}:
                     ask(fields)
                 case {"ping": number}:
-                    say(pong=number, at=time.monotonic(), holds=approvals.holds_terminal)
+                    say(pong=number, holds=approvals.holds_terminal)
                 case {"quit": _}:
                     running = False
 

@@ -68,9 +68,9 @@ class Sigwrap:
         self.env["SIGWRAP_STORE"] = str(self.store)
         self.env[_MARK] = self.mark
 
-    def line(self, *words: str | bytes, program: str = UNDER_TEST) -> list[str | bytes]:
+    def line(self, *words: str | bytes) -> list[str | bytes]:
         """Without the switch to the user: for a caller that has switched."""
-        return [program, *(["--policy", self.policy] if self.policy else []), *words]
+        return [UNDER_TEST, *(["--policy", self.policy] if self.policy else []), *words]
 
     def as_user(self) -> list[str]:
         if self.user is None:

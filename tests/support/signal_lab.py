@@ -26,10 +26,10 @@ def python(program: str | Path, *words: object) -> list[str]:
     return [*PYTHON, "-c", f"{INSIDE}\n{program}", *map(str, words)]
 
 
-def policy(*rules: str, signal: str = "deny", command: str = "audit") -> str:
+def policy(*rules: str, signal: str = "deny") -> str:
     """`rules` without their dashes, each on one line."""
     head = (
-        f"version: 1\nname: of-a-test\ndefaults: {{command: {command}, signal: {signal}}}\n"
+        f"version: 1\nname: of-a-test\ndefaults: {{command: audit, signal: {signal}}}\n"
         "command_rules:\n  - {name: every, commands: ['*'], decision: audit}\n"
     )
     lines = "".join(f"  - {{{rule}}}\n" for rule in rules)
@@ -40,9 +40,9 @@ def policy(*rules: str, signal: str = "deny", command: str = "audit") -> str:
 class Lab:
     subject: Sigwrap
 
-    def under(self, *rules: str, **defaults: str) -> Lab:
+    def under(self, *rules: str, signal: str = "deny") -> Lab:
         path = self.subject.folder / "policy.yaml"
-        path.write_text(policy(*rules, **defaults))
+        path.write_text(policy(*rules, signal=signal))
         self.subject.policy = str(path)
         return self
 
