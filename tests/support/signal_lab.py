@@ -46,17 +46,15 @@ class Lab:
         self.subject.policy = str(path)
         return self
 
-    def run(
-        self, program: str | Path, *words: object, options: tuple[str, ...] = ()
-    ) -> subprocess.CompletedProcess[bytes]:
+    def run(self, program: str | Path, *words: object) -> subprocess.CompletedProcess[bytes]:
         """In a session that must end well."""
-        done = self.subject.run(*options, "--", *python(program, *words))
+        done = self.subject.run("--", *python(program, *words))
         assert (done.returncode, done.stderr) == (0, b""), done.stderr.decode()
         return done
 
-    def tells(self, program: str | Path, *words: object, options: tuple[str, ...] = ()) -> Any:
+    def tells(self, program: str | Path, *words: object) -> Any:
         """What it says, as JSON."""
-        return json.loads(self.run(program, *words, options=options).stdout)
+        return json.loads(self.run(program, *words).stdout)
 
     def payloads(self, *types: str) -> list[dict[str, Any]]:
         """Of a session that ended and whose chain holds."""
