@@ -20,7 +20,7 @@ else:
         __slots__ = ()
 
         def __new__(cls, *values, **named):
-            if named or len(values) != len(cls._fields):
+            if named or len(values) != cls._size:
                 values = _complete(cls, values, named)
             return _make(cls, values)
 
@@ -54,6 +54,8 @@ else:
 
     def _complete(cls, values, named):
         fields, defaults = cls._fields, cls._field_defaults
+        if not named and len(values) in cls._missing:
+            return values + cls._missing[len(values)]
         if len(values) > len(fields):
             raise TypeError(f"{cls.__name__} takes {len(fields)} values, not {len(values)}")
         rest = []
@@ -79,6 +81,11 @@ else:
                 "__match_args__": fields,
                 "_fields": fields,
                 "_field_defaults": defaults,
+                "_size": len(fields),
+                "_missing": {  # by the number of values that were given
+                    given: tuple(map(defaults.get, fields[given:]))
+                    for given in range(len(fields) - len(defaults), len(fields))
+                },
             }
             return type.__new__(type, name, (_Base,), namespace)
 

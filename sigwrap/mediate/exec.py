@@ -105,16 +105,16 @@ class ExecMediator:
 
     def mediate(self, facts: ExecFacts | Unseen | OnlyAsks | WouldFail) -> Mediation:
         match facts:
-            case ExecFacts(stub_rule=None):
-                yield from self._decide(facts)
             case ExecFacts():
-                yield from self._run_stub_command(facts)
+                if facts.stub_rule is None:
+                    return self._decide(facts)
+                return self._run_stub_command(facts, facts.stub_rule)
             case WouldFail():
-                yield Fail(facts.errno, Unrecorded.NOTHING_HAPPENS)
+                return _fail(facts.errno)
             case OnlyAsks():
-                yield Continue(Unrecorded.ONLY_ASKS)  # its flags are in a register
+                return _leave_to_the_kernel()
             case Unseen():
-                yield from self._deny_unseen(facts)
+                return self._deny_unseen(facts)
 
     def _decide(self, facts: ExecFacts) -> Mediation:
         decision = self._judge(facts)
@@ -195,9 +195,8 @@ class ExecMediator:
         else:
             yield Fail(errno.EACCES)
 
-    def _run_stub_command(self, facts: ExecFacts) -> Mediation:
+    def _run_stub_command(self, facts: ExecFacts, rule: str) -> Mediation:
         """What a stub stands in for was decided when the stub's caller asked for it."""
-        rule = facts.stub_rule or ""
         decision = Decision(action=Action.ALLOW, rule=rule, reason="what its stub stands in for")
         prepared: Prepared | Unpreparable = yield PrepareStubCommand()
         if isinstance(prepared, Unpreparable):
@@ -342,6 +341,14 @@ class ExecMediator:
         # meanwhile loads something else, and is killed.
         approved = decision._replace(reason=f"approved by {answer.by}")
         yield from self._let_run(facts, approved, "exec_allowed")
+
+
+def _fail(error: int) -> Mediation:
+    yield Fail(error, Unrecorded.NOTHING_HAPPENS)
+
+
+def _leave_to_the_kernel() -> Mediation:
+    yield Continue(Unrecorded.ONLY_ASKS)  # its flags are in a register
 
 
 def _subject(facts: ExecFacts, *, traced: bool) -> CommandRequest:

@@ -115,29 +115,21 @@ class SignalMediator:
     def mediate(self, facts: SignalFacts) -> Mediation:
         match facts.aim:
             case One(target=target):
-                yield from self._one(facts, self._judge(facts, target))
+                return self._one(facts, self._judge(facts, target))
             case Group(members=members):
-                yield from self._group(facts, [self._judge(facts, each) for each in members])
+                return self._group(facts, [self._judge(facts, each) for each in members])
             case Everybody():
-                yield from _deny_unaimed(facts, signal_rules.EVERYBODY)
+                return _deny_unaimed(facts, signal_rules.EVERYBODY)
             case Unresolved():
-                yield from _deny_unaimed(facts, signal_rules.UNRESOLVED)
+                return _deny_unaimed(facts, signal_rules.UNRESOLVED)
             case WhoeverOwns():
-                attempt, decision = _unaimed(facts), signal_rules.OWNER_JUDGED
-                if (yield _event(attempt, decision)):
-                    yield Continue()
-                else:
-                    yield Fail(errno.EPERM)
+                return _let_owner_be_signalled(facts)
             case NoOwner():
-                error: int = yield SetOwner(None, Unrecorded.REACHES_NOBODY)
-                if error:
-                    yield Fail(error, Unrecorded.NOTHING_HAPPENS)
-                else:
-                    yield Succeed(Unrecorded.REACHES_NOBODY)
+                return _disown()
             case Nobody():
-                yield Continue(Unrecorded.REACHES_NOBODY)
+                return _leave_to_the_kernel()
             case WouldFail(errno=error):
-                yield Fail(error, Unrecorded.NOTHING_HAPPENS)
+                return _fail(error)
 
     def _judge(self, facts: SignalFacts, target: SignalTarget) -> _Judged:
         sender = facts.sender
@@ -161,19 +153,22 @@ class SignalMediator:
 
     def _one(self, facts: SignalFacts, judged: _Judged) -> Mediation:
         match judged.decision.action:
-            case Action.ALLOW | Action.AUDIT:
-                if facts.how in _IN_REGISTERS:
-                    yield from self._continue(facts, judged)
+            case Action.ALLOW | Action.AUDIT if facts.how in _IN_REGISTERS:
+                event = _event_of(facts, judged)
+                if event is None or (yield event):
+                    yield Continue(_unlogged(judged))
                 else:
-                    yield from self._carry_out(facts, judged)
+                    yield Fail(errno.EPERM)
+            case Action.ALLOW | Action.AUDIT:
+                yield from self._carry_out(facts, judged)
             case Action.REDIRECT if facts.how in _SENDS:
                 yield from self._carry_out(facts, judged)
             case Action.DENY | Action.REDIRECT:
                 denied = judged._replace(decision=_denied(judged.decision))
-                yield from self._deny(facts, denied)
+                yield from self._deny(denied)
             case Action.ABSORB:
-                if (yield from self._record(facts, judged)):
-                    yield Succeed(_unlogged(judged))
+                if (yield _event(judged.attempt, judged.decision)):
+                    yield Succeed()
                 else:
                     yield Fail(errno.EPERM)
             case Action.APPROVE:
@@ -182,32 +177,27 @@ class SignalMediator:
     def _ask_for_one(self, facts: SignalFacts, judged: _Judged) -> Mediation:
         answer: Answer = yield Ask(_question(facts, [judged]))
         if not answer.granted:
-            yield from self._deny(facts, judged)
+            yield from self._deny(judged)
         elif facts.how in _SENDS:  # the supervisor sends it: its number may be another's by now
             yield from self._carry_out(facts, judged, approved=True)
-        elif (yield LookAgain(judged.target)):
-            yield from self._continue(facts, judged, approved=True)
-        else:
+        elif not (yield LookAgain(judged.target)):
             yield Fail(errno.ESRCH, Unrecorded.NOTHING_HAPPENS)
-
-    def _continue(
-        self, facts: SignalFacts, judged: _Judged, *, approved: bool = False
-    ) -> Mediation:
-        if (yield from self._record(facts, judged, approved=approved)):
-            yield Continue(_unlogged(judged))
+        elif (yield _event(judged.attempt, judged.decision, approved=True)):
+            yield Continue()
         else:
             yield Fail(errno.EPERM)
 
-    def _deny(self, facts: SignalFacts, judged: _Judged) -> Mediation:
-        if (yield from self._record(facts, judged)):
+    def _deny(self, judged: _Judged) -> Mediation:
+        if (yield _event(judged.attempt, judged.decision)):
             yield from _tell([judged.decision])
-        yield Fail(errno.EPERM, _unlogged(judged))
+        yield Fail(errno.EPERM)
 
     def _carry_out(
         self, facts: SignalFacts, judged: _Judged, *, approved: bool = False
     ) -> Mediation:
         """In the caller's place; the caller gets the real result."""
-        if not (yield from self._record(facts, judged, approved=approved)):
+        event = _event_of(facts, judged, approved=approved)
+        if event is not None and not (yield event):
             yield Fail(errno.EPERM)
             return
         if facts.how is How.OWNER_IN_MEMORY:
@@ -218,17 +208,6 @@ class SignalMediator:
             yield Fail(error, _unlogged(judged))
         else:
             yield Succeed(_unlogged(judged))
-
-    def _record(self, facts: SignalFacts, judged: _Judged, *, approved: bool = False) -> Judgement:
-        """Returns whether the call may go on."""
-        attempt, decision = judged.attempt, judged.decision
-        if not decision.log:
-            return True
-        event = _event(attempt, decision, approved=approved)
-        if signal_rules.is_coalesced(attempt, decision):
-            key = (facts.sender, attempt.signal, decision.rule)
-            return bool((yield RecordRepeated(event.event, event.payload, key, _COUNTED_FOR_S)))
-        return bool((yield event))
 
     # A group
 
@@ -293,6 +272,29 @@ class SignalMediator:
         return True
 
 
+def _let_owner_be_signalled(facts: SignalFacts) -> Mediation:
+    if (yield _event(_unaimed(facts), signal_rules.OWNER_JUDGED)):
+        yield Continue()
+    else:
+        yield Fail(errno.EPERM)
+
+
+def _disown() -> Mediation:
+    error: int = yield SetOwner(None, Unrecorded.REACHES_NOBODY)
+    if error:
+        yield Fail(error, Unrecorded.NOTHING_HAPPENS)
+    else:
+        yield Succeed(Unrecorded.REACHES_NOBODY)
+
+
+def _leave_to_the_kernel() -> Mediation:
+    yield Continue(Unrecorded.REACHES_NOBODY)
+
+
+def _fail(error: int) -> Mediation:
+    yield Fail(error, Unrecorded.NOTHING_HAPPENS)
+
+
 def _deny_unaimed(facts: SignalFacts, decision: Decision) -> Mediation:
     if (yield _event(_unaimed(facts), decision)):
         yield from _tell([decision])
@@ -307,6 +309,20 @@ def _unaimed(facts: SignalFacts) -> Attempt:
 def _event(attempt: Attempt, decision: Decision, *, approved: bool = False) -> Record:
     kind = signal_rules.event_type(decision, approved=approved)
     return Record(kind, signal_rules.event_payload(attempt, decision))
+
+
+def _event_of(
+    facts: SignalFacts, judged: _Judged, *, approved: bool = False
+) -> Record | RecordRepeated | None:
+    """None where the rule wants none."""
+    attempt, decision = judged.attempt, judged.decision
+    if not decision.log:
+        return None
+    event = _event(attempt, decision, approved=approved)
+    if not signal_rules.is_coalesced(attempt, decision):
+        return event
+    key = (facts.sender, attempt.signal, decision.rule)
+    return RecordRepeated(event.event, event.payload, key, _COUNTED_FOR_S)
 
 
 def _tell(decisions: list[Decision]) -> Mediation:
@@ -333,8 +349,9 @@ def _question(facts: SignalFacts, asking: list[_Judged]) -> Question:
 
 def _unlogged(*judged: _Judged) -> Unrecorded | None:
     """Where no rule of all of them wanted an event."""
-    if any(each.decision.log for each in judged):
-        return None
+    for each in judged:
+        if each.decision.log:
+            return None
     return Unrecorded.RULE_IS_UNLOGGED
 
 

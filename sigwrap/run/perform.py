@@ -252,24 +252,23 @@ class Performer:
             raise CallerGone
 
     def _record(self, scope: Scope, effect: Record) -> Logged:
-        self.check(scope)
-        self._stamp(scope, effect)
-        is_written = self._recorder.record(effect.event, scope.process.pid, effect.payload)
-        return self._note(scope, Logged.WRITTEN if is_written else Logged.FAILED)
+        if not scope.is_checked:
+            self.check(scope)
+        event, payload = effect
+        if event in _TIMED:
+            payload["evaluation_us"] = scope.evaluation_us
+        if self._recorder.record(event, scope.process.pid, payload):
+            scope.is_recorded = True
+            return Logged.WRITTEN
+        scope.event_failed = True
+        return Logged.FAILED
 
     def _record_repeated(self, scope: Scope, effect: RecordRepeated) -> Logged:
         self.check(scope)
-        self._stamp(scope, effect)
-        logged = self._repeats.record(
-            effect.event, scope.process.pid, effect.payload, effect.key, effect.within_s
-        )
-        return self._note(scope, logged)
-
-    def _stamp(self, scope: Scope, effect: Record | RecordRepeated) -> None:
-        if effect.event in _TIMED:
-            effect.payload["evaluation_us"] = scope.evaluation_us
-
-    def _note(self, scope: Scope, logged: Logged) -> Logged:
+        event, payload, key, within_s = effect
+        if event in _TIMED:
+            payload["evaluation_us"] = scope.evaluation_us
+        logged = self._repeats.record(event, scope.process.pid, payload, key, within_s)
         if logged:
             scope.is_recorded = True
         else:
@@ -278,11 +277,13 @@ class Performer:
 
     def demand_event(self, scope: Scope, effect: Effect, unrecorded: Unrecorded | None) -> None:
         """Raises InternalError where `effect` must not take place for want of an event."""
-        if scope.event_failed and type(effect) is not Fail:
-            raise InternalError(f"{type(effect).__name__} after an event that can't be written")
-        if scope.is_recorded or (scope.event_failed and type(effect) is Fail):
-            return
-        if unrecorded is None or type(effect) not in _NEEDS_NO_EVENT[unrecorded]:
+        if scope.event_failed:
+            if type(effect) is not Fail:
+                name = type(effect).__name__
+                raise InternalError(f"{name} after an event that can't be written")
+        elif not scope.is_recorded and (
+            unrecorded is None or type(effect) not in _NEEDS_NO_EVENT[unrecorded]
+        ):
             raise InternalError(f"{type(effect).__name__} without an event")
 
     # Answers
