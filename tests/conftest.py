@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,6 +73,19 @@ def backstop() -> Iterator[Backstop]:
         pytest.skip(f"needs a limit of the kernel on a fork bomb: {why}")
     yield subject
     subject.remove()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    line = ["mount", "-t", "tmpfs", "-o", "size=512k,mode=777", "tmpfs", str(folder)]
+    mounted = subprocess.run(line, capture_output=True, check=False)
+    if mounted.returncode != 0:
+        pytest.skip(f"can't mount a tmpfs: {mounted.stderr.decode().strip()}")
+    yield folder
+    # Lazy: a test that failed may have left a file open.
+    subprocess.run(["umount", "--lazy", folder], check=True)
 
 
 @pytest.fixture(scope="session")

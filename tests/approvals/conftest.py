@@ -77,6 +77,13 @@ class Asking:
         self.order(ask=question)
         return str(self.next()["asked"])
 
+    def ask_on_terminal(self) -> str:
+        """Once the question has been read there."""
+        approval_id = self.ask()
+        assert self.terminal is not None
+        self.terminal.read_question()
+        return approval_id
+
     def next(self) -> dict[str, Any]:
         answer: dict[str, Any] = json.loads(self._answers.line())
         return answer

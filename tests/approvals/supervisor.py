@@ -2,7 +2,7 @@
 of JSON on a named pipe, and answering with lines of JSON on another:
 
     {"ask": {...}, "options": {...}}      -> {"asked": ID}, later {"answer": ID, ...}
-    {"withdraw": ID}, {"ping": N} -> {"pong": N}, {"quit": true}
+    {"ping": N} -> {"pong": N}, {"quit": true}
 
 As in a run, it is the child of a front process and leads no process group, and all its signals are
 blocked. "command" is started by the front as the child of this one, in the same group.
@@ -14,7 +14,6 @@ import argparse
 import json
 import os
 import signal
-import time
 
 from sigwrap.linux import libc
 from sigwrap.run.asking.approvals import Answer, Approvals, Question
@@ -89,10 +88,8 @@ def serve(options: argparse.Namespace) -> None:
             match json.loads(line):
                 case {"ask": fields}:
                     ask(fields)
-                case {"withdraw": approval_id}:
-                    approvals.withdraw(approval_id)
                 case {"ping": number}:
-                    say(pong=number, at=time.monotonic(), holds=approvals.holds_terminal)
+                    say(pong=number, holds=approvals.holds_terminal)
                 case {"quit": _}:
                     running = False
 

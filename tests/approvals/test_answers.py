@@ -36,14 +36,6 @@ def test_yes(asking: Make) -> None:
     assert asked.payload["asked"] == ["control"]
 
 
-def test_no_with_a_message(asking: Make) -> None:
-    subject = asking().start()
-    approval_id = subject.ask()
-    assert subject.sigwrap("deny", approval_id, "--message", "on Fridays?").returncode == 0
-    said = subject.next()
-    assert (said["granted"], said["reason"], said["message"]) == (False, "denied", "on Fridays?")
-
-
 def test_always_covers_the_next_one_too(asking: Make) -> None:
     subject = asking().start()
     first, same, other = subject.ask("a"), subject.ask("a"), subject.ask("b")
@@ -55,15 +47,6 @@ def test_always_covers_the_next_one_too(asking: Make) -> None:
     assert subject.events("approval_granted")[-1].payload["always"] is True
     listed = json.loads(subject.sigwrap("approvals", "--json").stdout)
     assert [each["id"] for each in listed["requests"]] == [other]
-
-
-def test_two_at_once_are_answered_in_any_order(asking: Make) -> None:
-    subject = asking().start()
-    first, second = subject.ask("a"), subject.ask("b")
-    subject.sigwrap("approve", second)
-    assert subject.answer() == (second, True, "granted")
-    subject.sigwrap("deny", first)
-    assert subject.answer() == (first, False, "denied")
 
 
 def test_timeout_then_a_late_answer_is_told_so(asking: Make) -> None:
@@ -86,16 +69,6 @@ def test_where_nobody_can_answer_it_is_no_at_once(asking: Make, mode: str, why: 
     assert (said["answer"], said["granted"], said["reason"]) == (approval_id, False, "nobody")
     assert why in said["message"]
     assert [kind for kind, _, _ in settled(subject)] == ["approval_denied"]
-
-
-def test_the_asker_dies(asking: Make) -> None:
-    subject = asking().start()
-    approval_id = subject.ask()
-    subject.order(withdraw=approval_id)
-    assert subject.answer() == (approval_id, False, "withdrawn")
-    assert "too late" in subject.sigwrap("approve", approval_id).stderr
-    subject.order(withdraw=approval_id)
-    subject.ping()
 
 
 def test_a_session_that_ends_withdraws_what_is_open(asking: Make) -> None:

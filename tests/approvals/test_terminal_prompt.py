@@ -19,6 +19,13 @@ Make = Callable[..., Any]
 WAIT = "import signal; signal.pause()"
 
 
+@pytest.fixture
+def go(tmp_path: Path) -> Path:
+    """A named pipe; a program goes on when something is written to it."""
+    os.mkfifo(tmp_path / "go")
+    return tmp_path / "go"
+
+
 def foreground_is_ours(subject: Any) -> bool:
     return bool(subject.terminal.foreground() == subject.terminal.pid)
 
@@ -46,24 +53,11 @@ def test_an_answer(asking: Make, typed: str, granted: bool, reason: str) -> None
 
 def test_what_is_no_answer_is_asked_again(asking: Make) -> None:
     subject = asking().start_on_terminal()
-    approval_id = subject.ask()
-    subject.terminal.read_question()
+    approval_id = subject.ask_on_terminal()
     subject.terminal.type("maybe\n")
     assert b"none of the answers" in subject.terminal.read_question()
     subject.terminal.type("n\n")
     assert subject.answer() == (approval_id, False, "denied")
-
-
-def test_two_at_once_are_asked_one_after_the_other(asking: Make) -> None:
-    subject = asking().start_on_terminal()
-    first = subject.ask("first")
-    second = subject.ask("second")
-    assert b"second" not in subject.terminal.read_question()
-    subject.terminal.type("n\n")
-    assert subject.answer() == (first, False, "denied")
-    assert b"second" in subject.terminal.read_question()
-    subject.terminal.type("y\n")
-    assert subject.answer() == (second, True, "granted")
 
 
 def test_lines_typed_ahead_answer_nothing(asking: Make) -> None:
@@ -81,8 +75,7 @@ def test_lines_typed_ahead_answer_nothing(asking: Make) -> None:
 
 def test_answered_from_elsewhere_while_it_is_asked(asking: Make) -> None:
     subject = asking().start_on_terminal()
-    approval_id = subject.ask()
-    subject.terminal.read_question()
+    approval_id = subject.ask_on_terminal()
     assert subject.sigwrap("approve", approval_id).returncode == 0
     assert subject.answer() == (approval_id, True, "granted")
     subject.terminal.output.until(rb"settled without an answer from here")
@@ -161,22 +154,17 @@ def test_a_command_that_polls_something_else_is_not_in_the_way(
 ) -> None:
     subject = asking().start_on_terminal(*PYTHON, str(programs / "polls_something_else.py"))
     subject.terminal.output.until(rb"polls")
-    approval_id = subject.ask()
-    subject.terminal.read_question()
+    approval_id = subject.ask_on_terminal()
     subject.terminal.type("y\n")
     assert subject.answer() == (approval_id, True, "granted")
 
 
 def test_a_command_that_starts_to_read_makes_the_question_give_way(
-    asking: Make, tmp_path: Any, programs: Path
+    asking: Make, go: Path, programs: Path
 ) -> None:
-    fifo = tmp_path / "go"
-    os.mkfifo(fifo)
-    subject = asking().start_on_terminal(*PYTHON, str(programs / "reads_later.py"), str(fifo))
-    approval_id = subject.ask()
-    subject.terminal.read_question()
-    with fifo.open("r+b", buffering=0) as go:
-        go.write(b"x")
+    subject = asking().start_on_terminal(*PYTHON, str(programs / "reads_later.py"), str(go))
+    approval_id = subject.ask_on_terminal()
+    go.write_bytes(b"x")
     subject.terminal.output.until(rb"the terminal is wanted; the question comes again")
     await_that(lambda: foreground_is_ours(subject))
     subject.terminal.type("mine\n")
@@ -187,15 +175,11 @@ def test_a_command_that_starts_to_read_makes_the_question_give_way(
 
 
 def test_a_command_that_takes_the_terminal_back_gets_no_approval(
-    asking: Make, tmp_path: Any, programs: Path
+    asking: Make, go: Path, programs: Path
 ) -> None:
-    fifo = tmp_path / "go"
-    os.mkfifo(fifo)
-    subject = asking().start_on_terminal(*PYTHON, str(programs / "takes_foreground.py"), str(fifo))
-    approval_id = subject.ask()
-    subject.terminal.read_question()
-    with fifo.open("r+b", buffering=0) as go:
-        go.write(b"x")
+    subject = asking().start_on_terminal(*PYTHON, str(programs / "takes_foreground.py"), str(go))
+    approval_id = subject.ask_on_terminal()
+    go.write_bytes(b"x")
     await_that(lambda: foreground_is_ours(subject))
     subject.terminal.type("y\n")
     subject.terminal.output.until(rb"GOT b'y\\n'")
@@ -224,8 +208,7 @@ def test_keys_reach_the_command_while_the_question_is_up(
     subject.terminal.output.until(rb"ready")
     subject.terminal.press(key)  # one before the question is not repeated by it
     subject.terminal.output.until(b"CAUGHT %d;" % number)
-    subject.ask()
-    subject.terminal.read_question()
+    subject.ask_on_terminal()
     subject.terminal.press(key)
     subject.terminal.output.until(b"CAUGHT %d;" % number)
     assert subject.terminal.output.seen.count(b"CAUGHT") == 2
@@ -236,8 +219,7 @@ def test_keys_reach_the_command_while_the_question_is_up(
 def test_a_new_size_is_not_lost(asking: Make, programs: Path) -> None:
     subject = asking().start_on_terminal(*PYTHON, str(programs / "catches.py"))
     subject.terminal.output.until(rb"ready")
-    approval_id = subject.ask()
-    subject.terminal.read_question()
+    approval_id = subject.ask_on_terminal()
     subject.terminal.resize(33, 44)
     subject.terminal.type("y\n")
     assert subject.answer() == (approval_id, True, "granted")
@@ -245,20 +227,17 @@ def test_a_new_size_is_not_lost(asking: Make, programs: Path) -> None:
 
 
 def test_a_job_in_the_background_asks_when_it_is_in_the_foreground(
-    asking: Make, tmp_path: Any, programs: Path
+    asking: Make, go: Path, programs: Path
 ) -> None:
-    fifo = tmp_path / "go"
-    os.mkfifo(fifo)
     subject = asking()
     terminal = subject.subject.terminal_for(
-        [*PYTHON, str(programs / "shell.py"), str(fifo), *subject.line]
+        [*PYTHON, str(programs / "shell.py"), str(go), *subject.line]
     )
     assert subject.next()["ready"]
     approval_id = subject.ask()
     terminal.output.until(rb"to answer: ")
     assert subject.ping()["holds"] is False
-    with fifo.open("r+b", buffering=0) as go:
-        go.write(b"x")
+    go.write_bytes(b"x")
     terminal.read_question()
     terminal.type("y\n")
     assert subject.answer() == (approval_id, True, "granted")
@@ -276,8 +255,7 @@ def test_input_that_lies_there_is_not_taken_for_an_answer(asking: Make) -> None:
 
 def test_the_session_ends_while_it_asks(asking: Make) -> None:
     subject = asking().start_on_terminal()
-    approval_id = subject.ask()
-    subject.terminal.read_question()
+    approval_id = subject.ask_on_terminal()
     subject.quit()
     assert subject.answer() == (approval_id, False, "withdrawn")
     assert subject.terminal.await_status() == 0
@@ -286,8 +264,7 @@ def test_the_session_ends_while_it_asks(asking: Make) -> None:
 
 def test_the_terminal_hangs_up_while_it_asks(asking: Make) -> None:
     subject = asking().start_on_terminal()
-    approval_id = subject.ask()
-    subject.terminal.read_question()
+    approval_id = subject.ask_on_terminal()
     os.close(subject.terminal.master)
     assert subject.ping()
     assert subject.sigwrap("approve", approval_id).returncode == 0

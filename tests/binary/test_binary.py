@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import shutil
 import subprocess
 import sys
@@ -20,7 +19,6 @@ NOBODY = 65534
 MAX_SIZE = 12_000_000
 MAX_START = 4.0
 MODULES = "asyncio, ctypes, json, re, socket, sqlite3, typing"
-PATIENCE_S = 30.0
 
 
 def test_it_is_small(binary: Path) -> None:
@@ -44,23 +42,6 @@ def _processor_time_s(line: list[str], environment: dict[str, str]) -> float:
         assert status == 0
         took_s.append(usage.ru_utime + usage.ru_stime)
     return min(took_s)
-
-
-def test_an_empty_environment_is_enough(binary: Path, run: Run, tmp_path: Path) -> None:
-    store = str(tmp_path / "store")
-    done = run(binary, "--store", store, "--", "/usr/bin/env", env={})
-    (line,) = done.stdout.splitlines()
-    assert (done.returncode, done.stderr) == (0, "")
-    assert line.startswith("SIGWRAP_SESSION=")
-
-
-def test_the_command_sees_the_callers_environment(
-    binary: Path, run: Run, environment: dict[str, str]
-) -> None:
-    environment |= {"LD_LIBRARY_PATH": "/nowhere", "LC_ALL": "C", "LANG": "de_DE@euro"}
-    shown = dict(line.split("=", 1) for line in run(binary, "--", "env").stdout.splitlines())
-    del shown["SIGWRAP_SESSION"]
-    assert shown == environment
 
 
 def test_it_needs_no_other_program(
@@ -139,44 +120,6 @@ def test_the_name_it_is_called_by_selects_the_role(
 def test_the_links_beside_it_are_the_roles(binary: Path) -> None:
     for role in ("sigwrap-forward", "sigwrap-stub"):
         assert binary.with_name(role).readlink() == Path("sigwrap")
-
-
-@pytest.mark.parametrize("trap", ["HUP", "INT QUIT", "TERM USR1 WINCH"])
-def test_what_the_caller_ignores_the_command_ignores(binary: Path, run: Run, trap: str) -> None:
-    """The bootloader handles every signal, so its own state says nothing."""
-    look = "grep SigIgn /proc/self/status"
-    native = run("sh", "-c", f"trap '' {trap}; exec {look}")
-    assert run("sh", "-c", f"trap '' {trap}; exec {binary} -- {look}").stdout == native.stdout
-
-
-def test_a_run_leaves_nothing_unpacked(binary: Path, run: Run, environment: dict[str, str]) -> None:
-    assert run(binary, "--", "sh", "-c", f"ls {environment['TMPDIR']}").stdout.startswith("_MEI")
-    assert os.listdir(environment["TMPDIR"]) == []
-
-
-def test_killing_the_outer_process_ends_all_of_it(
-    binary: Path, environment: dict[str, str]
-) -> None:
-    process = subprocess.Popen(
-        [binary, "--", "sh", "-c", "setsid sleep 1000 & echo $PPID $$ $!; wait"],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    assert process.stdout is not None
-    supervisor, *others = process.stdout.readline().split()
-    front = Path(f"/proc/{supervisor}/stat").read_text().rpartition(")")[2].split()[1]
-    below = [os.pidfd_open(int(pid)) for pid in (front, supervisor, *others)]
-    process.kill()
-    process.wait()
-    for pidfd in below:
-        poll = select.poll()
-        poll.register(pidfd, select.POLLIN)
-        assert poll.poll(PATIENCE_S * 1000)
-        os.close(pidfd)
-    process.stdout.close()
-    assert os.listdir(environment["TMPDIR"]) == []
 
 
 @pytest.mark.parametrize(

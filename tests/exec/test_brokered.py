@@ -31,7 +31,8 @@ def test_it_has_what_the_agent_has_not(as_user: Sigwrap, programs: Path) -> None
     name = policy(folder, BROKERED % {"folder": folder})
     path = f"PATH={folder}:/usr/bin:/bin"
     clean = ("env", "-u", "THE_TOKEN", "EVIL=1", "LD_BIND_NOW=1", path)
-    line = ("-p", name, "--", *clean, *PYTHON, str(programs / "looks_for_a_token.py"), token[::-1])
+    looks = (*PYTHON, str(programs / "looks_for_a_token.py"), token[::-1], "no stub")
+    line = ("-p", name, "--", *clean, *looks, "gh", "a b", "c")
     done = as_user.run(*line, env={"THE_TOKEN": token})
     assert done.stderr == b""
     assert done.stdout.decode().splitlines() == [
@@ -52,19 +53,6 @@ def test_a_value_that_the_host_lacks_is_a_denial(as_user: Sigwrap) -> None:
     done = as_user.run("-p", name, "--", "sh", "-c", "./gh; echo $?")
     assert done.stdout == b"126\n"
     assert b"no THE_TOKEN" in done.stderr
-
-
-def test_order_input_and_death_by_signal(as_user: Sigwrap) -> None:
-    text = "#!/bin/sh\nfor i in 1 2 3; do echo out $i; echo err $i >&2; done; cat; kill -TERM $$\n"
-    script(as_user.folder, "real-gh", text)
-    script(as_user.folder, "gh", "#!/bin/sh\necho original\n")
-    rules = (BROKERED % {"folder": as_user.folder}).replace("${SIGWRAP_HOST:THE_TOKEN}", "x")
-    line = ("-p", policy(as_user.folder, rules), "--", "sh", "-c", "./gh 2>&1; echo status $?")
-    data = bytes(range(256)) * 4096
-    done = as_user.run(*line, input=data)
-    order = b"".join(b"out %d\nerr %d\n" % (i, i) for i in (1, 2, 3))
-    assert done.stdout.startswith(order + data)
-    assert done.stdout.endswith(b"status 143\n")
 
 
 def test_a_wrapper_does_its_part_first(as_user: Sigwrap) -> None:

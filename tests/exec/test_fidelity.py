@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import signal
 import sys
 import time
@@ -18,7 +17,7 @@ from sigwrap.linux import procfs
 from tests.support.harness import PYTHON, Sigwrap
 from tests.support.policies import policy
 from tests.support.processes import tree
-from tests.support.programs import script
+from tests.support.programs import needs, script
 from tests.support.waiting import PATIENCE_S, await_state
 
 TRANSFER_MB = int(os.environ.get("SIGWRAP_TRANSFER_MB", "1"))
@@ -111,7 +110,7 @@ def test_many_bytes(standing_in: Sigwrap, direction: str, programs: Path) -> Non
     sys.stdout.write(f"{direction}: {speeds} MiB/s natively\n")
 
 
-@pytest.mark.skipif(shutil.which("less") is None, reason="needs less")
+@needs("less")
 def test_a_pager_keeps_the_terminal(standing_in: Sigwrap) -> None:
     """Its keys, its size, Ctrl+Z and fg."""
     text = standing_in.folder / "text"

@@ -57,7 +57,7 @@ def test_no_detour_leads_to_it(placed: Sigwrap, attempt: Attempt) -> None:
     """Its first instruction would be a line of its own."""
     said = dict(line.rsplit(" ", 1) for line in attempt("every_detour"))
     refused_later = {"sh -c exec": "126", "xargs": "126", "find": "0"}
-    assert len(said) == 29
+    assert len(said) == 30
     assert said == {name: refused_later.get(name, "13") for name in said}
     events = placed.sealed_events("exec_denied")
     assert len(events) >= len(said)
@@ -129,3 +129,5 @@ def test_in_another_root(placed: Sigwrap, attempt: Attempt) -> None:
         pytest.skip("chroot needs root")
     wanted = ["13", "13", "13", "13", "2", "13"]
     assert attempt("in_another_root", str(placed.folder)) == wanted
+    first = placed.sealed_events("exec_denied")[0].payload
+    assert first["programs"][0]["path"] == str(placed.folder / "bad")  # from our root

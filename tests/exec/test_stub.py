@@ -31,9 +31,9 @@ def test_what_it_reads_and_writes_is_in_the_log(as_user: Sigwrap) -> None:
     done = as_user.run(*prepared(as_user, text), "./tool", input=b"in\xc3\xa9\n")
     assert (done.returncode, done.stdout) == (0, b"out\nin\xc3\xa9\n\xff\x00")
     assert done.stderr == b"err\n"
-    assert stored(as_user, "stdin") == b"in\xc3\xa9\n"
-    assert stored(as_user, "stdout") == done.stdout
-    assert stored(as_user, "stderr") == done.stderr
+    assert stored(as_user.sealed_events("io_recorded"), "stdin") == b"in\xc3\xa9\n"
+    assert stored(as_user.sealed_events("io_recorded"), "stdout") == done.stdout
+    assert stored(as_user.sealed_events("io_recorded"), "stderr") == done.stderr
     (redirected,) = as_user.events("exec_redirected")
     assert (redirected.payload["via"], redirected.payload["record"]) == ("stub", True)
     assert redirected.payload["replacement"] == str(as_user.folder / "real-tool")

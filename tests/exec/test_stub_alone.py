@@ -7,6 +7,8 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,17 @@ import pytest
 from sigwrap.protocols.stub import Kind, exit_frame, frame
 from tests.support.harness import Sigwrap
 from tests.support.waiting import PATIENCE_S, Watch, reader
+
+
+@contextmanager
+def stub_alone(programs: Path) -> Iterator[tuple[socket.socket, subprocess.Popen[bytes]]]:
+    ours, theirs = socket.socketpair()
+    fd = theirs.fileno()
+    words = [sys.executable, "-I", str(programs / "stub_alone.py"), str(fd)]
+    pipe = subprocess.PIPE
+    with ours, subprocess.Popen(words, pass_fds=[fd], stdin=pipe, stdout=pipe, stderr=pipe) as stub:
+        theirs.close()
+        yield ours, stub
 
 
 @pytest.mark.parametrize(
@@ -30,23 +43,13 @@ from tests.support.waiting import PATIENCE_S, Watch, reader
     ],
 )
 def test_whatever_it_hears_it_ends_with_a_line(said: bytes, line: bytes, programs: Path) -> None:
-    ours, theirs = socket.socketpair()
-    words = [sys.executable, "-I", str(programs / "stub_alone.py"), str(theirs.fileno())]
-    with subprocess.Popen(
-        words,
-        pass_fds=[theirs.fileno()],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as stub:
-        theirs.close()
+    with stub_alone(programs) as (ours, stub):
         command = int(reader(stub.stdout).line())
         with Watch([command]) as watch:
             ours.sendall(said)
             ours.shutdown(socket.SHUT_WR)
             _, err = stub.communicate(timeout=PATIENCE_S)
             watch.await_ends()
-    ours.close()
     assert stub.returncode == 126
     assert line in err
     assert err.startswith(b"sigwrap-stub: tool: ")
@@ -54,18 +57,12 @@ def test_whatever_it_hears_it_ends_with_a_line(said: bytes, line: bytes, program
 
 
 def test_what_was_said_before_the_end_is_written_before_it_ends(programs: Path) -> None:
-    ours, theirs = socket.socketpair()
-    words = [sys.executable, "-I", str(programs / "stub_alone.py"), str(theirs.fileno())]
-    with subprocess.Popen(
-        words, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
-    ) as stub:
-        theirs.close()
+    with stub_alone(programs) as (ours, stub):
         said = reader(stub.stdout)
         os.kill(int(said.line()), signal.SIGKILL)
         ours.sendall(frame(Kind.STDOUT, b"all of it\n") + exit_frame(-9))
         assert said.line() == b"all of it"
         assert stub.wait(PATIENCE_S) == -9
-    ours.close()
 
 
 def test_it_is_not_for_people(sigwrap: Sigwrap) -> None:

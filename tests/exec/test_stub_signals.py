@@ -9,8 +9,8 @@ import pytest
 
 from tests.support.harness import PYTHON, Sigwrap
 from tests.support.processes import children, tree
-from tests.support.recording import prepared
-from tests.support.waiting import PATIENCE_S, Watch, await_state, reader
+from tests.support.recording import prepared, ready
+from tests.support.waiting import PATIENCE_S, Watch, await_state
 
 
 @pytest.mark.parametrize("name", ["TERM", "USR1", "INT", "HUP", "QUIT"])
@@ -21,9 +21,7 @@ def test_a_signal_to_the_stub_is_the_commands(as_user: Sigwrap, name: str) -> No
     (as_user.folder / "go").chmod(0o666)
     line = prepared(as_user, text, "signal_rules: [{name: no, signals: ['@all'], decision: deny}]")
     process = as_user.start(*line, "sh", "-c", "./tool; echo $?")
-    said = reader(process.stdout)
-    assert said.line() == b"ready"
-    (stub,) = [each.pid for each in as_user.events("exec_redirected")]
+    said, stub = ready(as_user, process)
     os.kill(stub, getattr(signal, f"SIG{name}"))
     assert said.line() == f"got {name}".encode()
     assert said.line() == b"5"
@@ -35,9 +33,7 @@ def test_a_signal_to_the_stub_is_the_commands(as_user: Sigwrap, name: str) -> No
 def test_a_signal_that_kills_the_command_kills_the_stub_so(as_user: Sigwrap) -> None:
     line = prepared(as_user, "#!/bin/sh\necho ready\nexec sleep 1000\n")
     process = as_user.start(*line, *PYTHON, "-c", "import subprocess as s; print(s.call('./tool'))")
-    said = reader(process.stdout)
-    assert said.line() == b"ready"
-    (stub,) = [each.pid for each in as_user.events("exec_redirected")]
+    said, stub = ready(as_user, process)
     os.kill(stub, signal.SIGTERM)
     assert said.line() == b"-15"
 
@@ -45,9 +41,7 @@ def test_a_signal_that_kills_the_command_kills_the_stub_so(as_user: Sigwrap) -> 
 def test_a_stub_that_is_killed_takes_its_command_along(as_user: Sigwrap) -> None:
     line = prepared(as_user, "#!/bin/sh\necho ready\nexec sleep 1000\n")
     process = as_user.start(*line, "sh", "-c", "./tool; echo $?; read x; true")
-    said = reader(process.stdout)
-    assert said.line() == b"ready"
-    (stub,) = [each.pid for each in as_user.events("exec_redirected")]
+    said, stub = ready(as_user, process)
     with Watch(children(stub)) as command:
         assert command.processes
         os.kill(stub, signal.SIGKILL)

@@ -164,7 +164,7 @@ def test_the_upper_half_of_a_register_hides_no_signal(ours: Code, name: str) -> 
 
 
 @pytest.mark.parametrize("arch", ARCHES)
-def test_the_side_doors_to_a_signal_are_mediated(ours: Code, arch: int) -> None:
+def test_owners_of_descriptors_and_tracing_are_mediated(ours: Code, arch: int) -> None:
     names = ["fcntl", "fcntl64"] if arch == I386 else ["fcntl"]
     upper_halves = (0, UPPER) if arch == X86_64 else (0,)
     for upper in upper_halves:

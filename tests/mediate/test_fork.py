@@ -85,14 +85,14 @@ def test_a_refusal_that_cannot_be_recorded_is_one_all_the_same() -> None:
     ).yields(Tell("sigwrap: make: no new process: max_processes is 1"), REFUSED).ends()
 
 
-def test_a_count_in_vain_is_not_repeated_at_once() -> None:
+def test_a_count_in_vain_is_not_repeated_for_ten_times_as_long_as_it_took() -> None:
     tree, make = Tree(max_processes=1), process(40)
     tree.forks(make).yields(CountTree(), reply=tree.found(1)).counts(
         "limit_exceeded", ("fork", "max_processes"), 60.0
     )
     tree.now_s += 9
     tree.forks(make).counts("limit_exceeded", ("fork", "max_processes"), 60.0)
-    tree.now_s += 2
+    tree.now_s += 1
     tree.forks(make).yields(CountTree(), reply=tree.found(0)).yields(ContinueFork(make)).ends()
 
 

@@ -110,8 +110,8 @@ def test_a_parent_that_has_ended_is_still_an_ancestor() -> None:
     assert child.has_ancestor(command)
 
 
-def test_a_relay_grows_no_chain() -> None:
-    """Each makes one and ends; whoever lives still has its living ancestors above it."""
+def test_a_chain_of_forks_grows_no_chain_of_ancestors() -> None:
+    """Each process forks once and ends; the last still has its living ancestors above it."""
     command = process(1, None)
     runner = agent = process(2, command)
     for pid in range(3, 1000):
@@ -269,7 +269,7 @@ def test_children_of_unmoved_programs_are_their_parents() -> None:
 
 
 def test_that_images_were_forgotten_brings_nobody_up() -> None:
-    """Chaff: many execs that all look different, and like runs without randomization."""
+    """Many execs that all look different, and like runs without randomization."""
     tree = Tree()
     subreaper = tree.execs(tree.meets(2, tree.command, "command"), "unmoved")
     shell = tree.execs(tree.meets(3, subreaper, "unmoved"), "shell")

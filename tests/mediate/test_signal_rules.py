@@ -11,7 +11,6 @@ from sigwrap.mediate.signal_rules import (
     decide,
     denies_everything_outside,
     event_payload,
-    event_type,
     is_coalesced,
     noise,
 )
@@ -28,35 +27,6 @@ def rules(*lines: str, default: str = "deny") -> str:
 
 def attempt(*kinds: TargetType, number: int = 15) -> Attempt:
     return Attempt("kill", number, 1, "a", 2, "b", with_implied(frozenset(kinds)))
-
-
-@pytest.mark.parametrize(
-    ("action", "approved", "event"),
-    [
-        (Action.ALLOW, False, "signal_sent"),
-        (Action.AUDIT, False, "signal_sent"),
-        (Action.DENY, False, "signal_blocked"),
-        (Action.DENY, True, "signal_blocked"),
-        (Action.ABSORB, False, "signal_absorbed"),
-        (Action.REDIRECT, False, "signal_redirected"),
-        (Action.APPROVE, True, "signal_approved"),
-        (Action.APPROVE, False, "signal_blocked"),
-    ],
-)
-def test_an_event_says_what_became_of_the_signal(
-    action: Action, approved: bool, event: str
-) -> None:
-    decision = Decision(action=action, rule="r", reason="")
-    assert event_type(decision, approved=approved) == event
-
-
-def test_an_event_names_the_signal_that_was_sent_and_the_one_that_was_asked_for() -> None:
-    redirected = Decision(action=Action.REDIRECT, rule="r", reason="", redirect_signal=15)
-    payload = event_payload(attempt(TargetType.CHILDREN, number=9), redirected)
-    assert (payload["signal"], payload["signal_name"]) == (15, "SIGTERM")
-    assert payload["original_signal"] == 9
-    assert payload["target_type"] == "children"
-    assert payload["target_types"] == ["children", "descendants", "session"]
 
 
 def test_a_number_that_is_no_signal_is_its_own_name() -> None:
@@ -88,58 +58,28 @@ def test_only_allowed_signals_to_oneself_are_counted(
 
 
 @pytest.mark.parametrize(
-    ("sections", "denied"),
+    ("default", "denied"), [("deny", True), ("allow", False), ("audit", False)]
+)
+def test_nothing_outside_is_reached_where_the_default_denies(default: str, denied: bool) -> None:
+    assert denies_everything_outside(engine(rules(INSIDE, default=default))) is denied
+    outside = "- {name: o, signals: ['@all'], target: external, decision: deny}"
+    assert denies_everything_outside(engine(rules(INSIDE, outside, default=default)))
+
+
+@pytest.mark.parametrize(
+    ("rule", "denied"),
     [
-        (rules(INSIDE), True),
-        (rules(INSIDE, default="allow"), False),
-        (rules(INSIDE, default="audit"), False),
-        (rules(INSIDE, "- {name: o, signals: [USR1], target: external, decision: allow}"), False),
-        (rules(INSIDE, "- {name: o, signals: [USR1], target: user, decision: approve}"), False),
-        (
-            rules(
-                INSIDE,
-                "- {name: o, signals: [KILL], target: system, decision: redirect,"
-                " redirect_to: TERM}",
-            ),
-            False,
-        ),
-        (rules(INSIDE, "- {name: o, signals: [USR1], target: user, decision: absorb}"), True),
-        (
-            rules(
-                "- {name: o, signals: ['@all'], target: external, decision: deny}",
-                default="allow",
-            ),
-            True,
-        ),
-        (
-            rules(
-                INSIDE,
-                "- {name: o, signals: [HUP], target: {type: process, pattern: nginx},"
-                " decision: allow}",
-            ),
-            False,
-        ),
-        (
-            rules(
-                INSIDE,
-                "- {name: o, signals: [HUP], target: {type: pid_range, min: 1, max: 9},"
-                " decision: allow}",
-            ),
-            False,
-        ),
-        (
-            rules(
-                INSIDE,
-                "- {name: o, signals: [HUP], target: {type: process, pattern: nginx},"
-                " decision: deny}",
-            ),
-            True,
-        ),
+        ("[USR1], target: external, decision: allow", False),
+        ("[USR1], target: user, decision: approve", False),
+        ("[KILL], target: system, decision: redirect, redirect_to: TERM", False),
+        ("[USR1], target: user, decision: absorb", True),
+        ("[HUP], target: {type: process, pattern: nginx}, decision: allow", False),
+        ("[HUP], target: {type: pid_range, min: 1, max: 9}, decision: allow", False),
+        ("[HUP], target: {type: process, pattern: nginx}, decision: deny", True),
     ],
 )
-def test_a_wall_around_the_session_stands_where_no_rule_reaches_out(
-    sections: str, denied: bool
-) -> None:
+def test_nothing_outside_is_reached_where_no_rule_reaches_out(rule: str, denied: bool) -> None:
+    sections = rules(INSIDE, f"- {{name: o, signals: {rule}}}")
     assert denies_everything_outside(engine(sections)) is denied
 
 

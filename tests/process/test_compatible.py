@@ -12,11 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.harness import EXECS, PYTHON, Sigwrap
-from tests.support.programs import compile_go, script
-
-
-def needs(program: str) -> pytest.MarkDecorator:
-    return pytest.mark.skipif(not shutil.which(program), reason=f"needs {program}")
+from tests.support.programs import compile_go, needs, script
 
 
 def _same(

@@ -6,13 +6,16 @@ import os
 import shutil
 import signal
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.harness import EXECS, PYTHON, REFUSED, UNDER_TEST, Sigwrap
+from tests.support.harness import EXECS, PYTHON, REFUSED, UNDER_TEST, Running, Sigwrap
 from tests.support.processes import await_key_taken, children, tree
-from tests.support.waiting import PATIENCE_S, Watch, await_state, reader
+from tests.support.waiting import PATIENCE_S, Reader, Watch, await_state, reader
+
+Start = Callable[..., tuple[Running, Reader]]
 
 
 @pytest.fixture
@@ -24,6 +27,17 @@ def forward(as_user: Sigwrap) -> str:
     link = as_user.folder / "sigwrap-forward"
     link.symlink_to(UNDER_TEST)
     return str(link)
+
+
+@pytest.fixture
+def start(as_user: Sigwrap, forward: str) -> Start:
+    """The process, and a reader of what it says."""
+
+    def start(*words: str) -> tuple[Running, Reader]:
+        process = as_user.start_line([*as_user.as_user(), forward, *words])
+        return process, reader(process.stdout)
+
+    return start
 
 
 @pytest.mark.parametrize("status", [0, 42, 255])
@@ -63,18 +77,8 @@ def test_the_separator_may_be_left_out(as_user: Sigwrap, forward: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "WINCH", "ALRM"])
-def test_signals_are_passed_on(as_user: Sigwrap, forward: str, name: str, programs: Path) -> None:
-    process = as_user.start_line(
-        [
-            *as_user.as_user(),
-            forward,
-            "--",
-            *PYTHON,
-            str(programs / "counts_signals.py"),
-            f"SIG{name}",
-        ]
-    )
-    said = reader(process.stdout)
+def test_signals_are_passed_on(start: Start, name: str, programs: Path) -> None:
+    process, said = start("--", *PYTHON, str(programs / "counts_signals.py"), f"SIG{name}")
     said.until(rb"ready")
     for _ in range(3):
         process.send_signal(signal.Signals[f"SIG{name}"])
@@ -83,20 +87,20 @@ def test_signals_are_passed_on(as_user: Sigwrap, forward: str, name: str, progra
     assert process.returncode == 4
 
 
-def test_orphans_are_reaped_and_do_not_end_the_run(as_user: Sigwrap, forward: str) -> None:
+def test_orphans_are_reaped_and_do_not_end_the_run(start: Start) -> None:
     text = "for i in 1 2 3 4 5; do (sh -c 'exit 1' &); done; echo ready; read x; exit 3"
-    process = as_user.start_line([*as_user.as_user(), forward, "--", "sh", "-c", text])
-    reader(process.stdout).until(rb"ready")
+    process, said = start("--", "sh", "-c", text)
+    said.until(rb"ready")
     process.communicate(b"\n", PATIENCE_S)
     assert process.returncode == 3
 
 
-def test_nobody_is_left(as_user: Sigwrap, forward: str) -> None:
+def test_nobody_is_left(as_user: Sigwrap, start: Start) -> None:
     text = (
         "setsid sh -c 'trap : TERM HUP; echo here; while :; do read x; done' <&0 & read x; exit 3"
     )
-    process = as_user.start_line([*as_user.as_user(), forward, "--", "bash", "-c", text])
-    reader(process.stdout).until(rb"here")
+    process, said = start("--", "bash", "-c", text)
+    said.until(rb"here")
     with Watch(tree(process.pid)) as watch:
         process.communicate(b"\n", PATIENCE_S)
         assert process.returncode == 3
@@ -105,39 +109,25 @@ def test_nobody_is_left(as_user: Sigwrap, forward: str) -> None:
     assert as_user.alive() == []
 
 
-def test_killed_itself_it_takes_command_along(as_user: Sigwrap, forward: str) -> None:
+def test_killed_itself_it_takes_command_along(start: Start) -> None:
     text = "echo ready; exec cat"
-    process = as_user.start_line([*as_user.as_user(), forward, "--", "sh", "-c", text])
-    reader(process.stdout).until(rb"ready")
+    process, said = start("--", "sh", "-c", text)
+    said.until(rb"ready")
     with Watch(tree(process.pid)) as watch:
         process.kill()
         process.wait(PATIENCE_S)
         watch.await_ends()
 
 
-def test_the_grace(as_user: Sigwrap, forward: str, programs: Path) -> None:
-    line = [
-        *as_user.as_user(),
-        forward,
-        "--grace",
-        "0.2",
-        "--",
-        *PYTHON,
-        str(programs / "stubborn.py"),
-    ]
-    process = as_user.start_line(line)
-    reader(process.stdout).until(rb"ready")
+def test_the_grace(start: Start, programs: Path) -> None:
+    process, said = start("--grace", "0.2", "--", *PYTHON, str(programs / "stubborn.py"))
+    said.until(rb"ready")
     process.terminate()
     assert process.wait(PATIENCE_S) == 128 + signal.SIGKILL
 
 
-def test_without_a_grace_command_takes_its_time(
-    as_user: Sigwrap, forward: str, programs: Path
-) -> None:
-    process = as_user.start_line(
-        [*as_user.as_user(), forward, "--", *PYTHON, str(programs / "takes_its_time.py")]
-    )
-    said = reader(process.stdout)
+def test_without_a_grace_command_takes_its_time(start: Start, programs: Path) -> None:
+    process, said = start("--", *PYTHON, str(programs / "takes_its_time.py"))
     said.until(rb"ready")
     for _ in range(2):
         process.terminate()

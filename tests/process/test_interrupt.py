@@ -12,7 +12,12 @@ import pytest
 
 from tests.support.harness import INTERRUPTED, PYTHON, Sigwrap
 from tests.support.processes import await_key_taken, tree
-from tests.support.waiting import PATIENCE_S, Reader, Watch, reader
+from tests.support.programs import needs
+from tests.support.waiting import (
+    PATIENCE_S,
+    Reader,
+    Watch,
+)
 
 DEFAULT_GRACE_S = 10.0
 
@@ -23,9 +28,7 @@ TRAPPING = 'trap "echo cleaned; exit 3" INT TERM; echo ready; while :; do read x
 
 
 def test_one_key_lets_a_trapping_shell_clean_up(as_user: Sigwrap) -> None:
-    terminal = as_user.on_terminal("--", "bash", "-c", TRAPPING)
-    terminal.output.until(rb"ready")
-    as_user.await_reading()
+    terminal = as_user.ready_on_terminal("--", "bash", "-c", TRAPPING)
     terminal.press("C")
     terminal.output.until(rb"cleaned")
     assert terminal.await_status() == INTERRUPTED
@@ -38,9 +41,7 @@ def test_one_key_lets_a_trapping_shell_clean_up(as_user: Sigwrap) -> None:
 
 def test_one_key_does_not_cut_a_pythons_cleanup_short(as_user: Sigwrap, programs: Path) -> None:
     """A SIGTERM on top of the terminal's SIGINT would."""
-    terminal = as_user.on_terminal("--", *PYTHON, str(programs / "cleaning.py"))
-    terminal.output.until(rb"ready")
-    as_user.await_reading()
+    terminal = as_user.ready_on_terminal("--", *PYTHON, str(programs / "cleaning.py"))
     terminal.press("C")
     terminal.output.until(rb"interrupted")
     await_key_taken(terminal.pid)  # a Python that ends has no handler any more
@@ -51,15 +52,13 @@ def test_one_key_does_not_cut_a_pythons_cleanup_short(as_user: Sigwrap, programs
 
 
 def test_one_key_ends_what_has_no_handler(sigwrap: Sigwrap) -> None:
-    terminal = sigwrap.on_terminal("--", "sh", "-c", "echo ready; exec cat")
-    terminal.output.until(rb"ready")
+    terminal = sigwrap.ready_on_terminal("--", "sh", "-c", "echo ready; exec cat")
     terminal.press("C")
     assert terminal.await_status() == INTERRUPTED
 
 
 def test_quit_key(sigwrap: Sigwrap) -> None:
-    terminal = sigwrap.on_terminal("--", "sh", "-c", "ulimit -c 0; echo ready; exec cat")
-    terminal.output.until(rb"ready")
+    terminal = sigwrap.ready_on_terminal("--", "sh", "-c", "ulimit -c 0; echo ready; exec cat")
     terminal.press("\\")
     assert terminal.await_status() == INTERRUPTED
     (received,) = sigwrap.sealed_events("interrupt_received")
@@ -68,9 +67,7 @@ def test_quit_key(sigwrap: Sigwrap) -> None:
 
 def test_one_who_traps_only_term_gets_it_at_once(sigwrap: Sigwrap) -> None:
     text = 'trap "" INT; trap "echo asked; exit 0" TERM; echo ready; while :; do read x; done'
-    terminal = sigwrap.on_terminal("--grace", "1000", "--", "bash", "-c", text)
-    terminal.output.until(rb"ready")
-    sigwrap.await_reading()
+    terminal = sigwrap.ready_on_terminal("--grace", "1000", "--", "bash", "-c", text)
     terminal.press("C")
     terminal.output.until(rb"asked")
     assert terminal.await_status() == INTERRUPTED
@@ -81,9 +78,7 @@ def test_one_who_handles_the_key_and_goes_on_gets_term_within_the_grace(sigwrap:
     text = (
         'trap "echo no" INT; trap "echo asked; exit 0" TERM; echo ready; while :; do read x; done'
     )
-    terminal = sigwrap.on_terminal("--grace", "1", "--", "bash", "-c", text)
-    terminal.output.until(rb"ready")
-    sigwrap.await_reading()
+    terminal = sigwrap.ready_on_terminal("--grace", "1", "--", "bash", "-c", text)
     terminal.press("C")
     terminal.output.until(rb"no")
     terminal.output.until(rb"asked")
@@ -92,9 +87,7 @@ def test_one_who_handles_the_key_and_goes_on_gets_term_within_the_grace(sigwrap:
 
 
 def test_its_status_is_130_even_where_command_ends_with_0(sigwrap: Sigwrap) -> None:
-    terminal = sigwrap.on_terminal("--", "bash", "-c", TRAPPING.replace("exit 3", "exit 0"))
-    terminal.output.until(rb"ready")
-    sigwrap.await_reading()
+    terminal = sigwrap.ready_on_terminal("--", "bash", "-c", TRAPPING.replace("exit 3", "exit 0"))
     terminal.press("C")
     assert terminal.await_status() == INTERRUPTED
 
@@ -103,8 +96,9 @@ def test_its_status_is_130_even_where_command_ends_with_0(sigwrap: Sigwrap) -> N
 
 
 def test_the_graces_end_kills(sigwrap: Sigwrap, programs: Path) -> None:
-    terminal = sigwrap.on_terminal("--grace", "1", "--", *PYTHON, str(programs / "stubborn.py"))
-    terminal.output.until(rb"ready")
+    terminal = sigwrap.ready_on_terminal(
+        "--grace", "1", "--", *PYTHON, str(programs / "stubborn.py")
+    )
     with Watch(tree(terminal.pid)) as watch:
         pressed = time.monotonic()
         terminal.press("C")
@@ -118,15 +112,17 @@ def test_the_graces_end_kills(sigwrap: Sigwrap, programs: Path) -> None:
 
 @pytest.mark.parametrize("grace", ["0", "0.05"])
 def test_a_short_grace(sigwrap: Sigwrap, grace: str, programs: Path) -> None:
-    terminal = sigwrap.on_terminal("--grace", grace, "--", *PYTHON, str(programs / "stubborn.py"))
-    terminal.output.until(rb"ready")
+    terminal = sigwrap.ready_on_terminal(
+        "--grace", grace, "--", *PYTHON, str(programs / "stubborn.py")
+    )
     terminal.press("C")
     assert terminal.await_status(DEFAULT_GRACE_S / 2) == INTERRUPTED
 
 
 def test_the_second_key_kills_at_once(as_user: Sigwrap, programs: Path) -> None:
-    terminal = as_user.on_terminal("--grace", "1000", "--", *PYTHON, str(programs / "stubborn.py"))
-    terminal.output.until(rb"ready")
+    terminal = as_user.ready_on_terminal(
+        "--grace", "1000", "--", *PYTHON, str(programs / "stubborn.py")
+    )
     with Watch(tree(terminal.pid)) as watch:
         terminal.press("C")
         terminal.output.until(rb"\^C")
@@ -140,9 +136,9 @@ def test_the_second_key_kills_at_once(as_user: Sigwrap, programs: Path) -> None:
 
 
 def test_the_second_key_kills_who_is_cleaning_up(sigwrap: Sigwrap, programs: Path) -> None:
-    terminal = sigwrap.on_terminal("--grace", "1000", "--", *PYTHON, str(programs / "cleaning.py"))
-    terminal.output.until(rb"ready")
-    sigwrap.await_reading()
+    terminal = sigwrap.ready_on_terminal(
+        "--grace", "1000", "--", *PYTHON, str(programs / "cleaning.py")
+    )
     terminal.press("C")
     terminal.output.until(rb"interrupted")
     await_key_taken(terminal.pid)
@@ -152,8 +148,9 @@ def test_the_second_key_kills_who_is_cleaning_up(sigwrap: Sigwrap, programs: Pat
 
 
 def test_an_impatient_user(sigwrap: Sigwrap, programs: Path) -> None:
-    terminal = sigwrap.on_terminal("--grace", "1000", "--", *PYTHON, str(programs / "stubborn.py"))
-    terminal.output.until(rb"ready")
+    terminal = sigwrap.ready_on_terminal(
+        "--grace", "1000", "--", *PYTHON, str(programs / "stubborn.py")
+    )
     os.write(terminal.master, b"\x03" * 20)
     for _ in range(3):
         terminal.press("C")
@@ -167,9 +164,7 @@ def test_an_impatient_user(sigwrap: Sigwrap, programs: Path) -> None:
 
 def test_a_stopped_tree_is_killed_all_the_same(sigwrap: Sigwrap) -> None:
     text = "(echo ready; kill -STOP $BASHPID) & trap '' TERM; wait; wait; cat"
-    process = sigwrap.start("--grace", "0.1", "--", "bash", "-c", text)
-    said = reader(process.stdout)
-    said.until(rb"ready")
+    process, _ = sigwrap.start_ready("--grace", "0.1", "--", "bash", "-c", text)
     process.terminate()
     assert process.wait(PATIENCE_S) == INTERRUPTED
     assert sigwrap.alive() == []
@@ -180,9 +175,9 @@ def test_a_stopped_tree_is_killed_all_the_same(sigwrap: Sigwrap) -> None:
 
 def test_command_that_moved_to_its_own_session_still_gets_the_interrupt(sigwrap: Sigwrap) -> None:
     """The terminal's signal doesn't reach it, ours does."""
-    terminal = sigwrap.on_terminal("--grace", "1000", "--", "setsid", "-w", "bash", "-c", TRAPPING)
-    terminal.output.until(rb"ready")
-    sigwrap.await_reading()
+    terminal = sigwrap.ready_on_terminal(
+        "--grace", "1000", "--", "setsid", "-w", "bash", "-c", TRAPPING
+    )
     terminal.press("C")
     assert terminal.await_status() == INTERRUPTED
     assert sigwrap.alive() == []
@@ -193,9 +188,7 @@ def test_a_hundred_single_keys_are_never_taken_for_two(sigwrap: Sigwrap, quarter
     """COMMAND's cleanup would be cut short by an escalation, and the log would tell."""
     cleaning = 'trap "echo cleaned; exit 0" INT; echo ready; read x; read x; read x'
     for _ in range(25):
-        terminal = sigwrap.on_terminal("--no-report", "--", "dash", "-c", cleaning)
-        terminal.output.until(rb"ready")
-        sigwrap.await_reading()
+        terminal = sigwrap.ready_on_terminal("--no-report", "--", "dash", "-c", cleaning)
         terminal.press("C")
         terminal.output.until(rb"cleaned")
         assert terminal.await_status() == INTERRUPTED
@@ -203,7 +196,7 @@ def test_a_hundred_single_keys_are_never_taken_for_two(sigwrap: Sigwrap, quarter
         assert sigwrap.interrupts() == ["received"]
 
 
-@pytest.mark.skipif(not shutil.which("npm"), reason="needs npm")
+@needs("npm")
 def test_npm_start_of_a_server(sigwrap: Sigwrap, programs: Path) -> None:
     package = '{"name": "p", "version": "1.0.0", "scripts": {"start": "node server.js"}}'
     (sigwrap.folder / "package.json").write_text(package)

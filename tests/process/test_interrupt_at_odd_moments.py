@@ -65,10 +65,7 @@ def test_interrupt_while_leftovers_are_cleared(sigwrap: Sigwrap, programs: Path)
 
 def test_a_stopped_supervisor_does_not_save_the_tree(sigwrap: Sigwrap) -> None:
     """SIGSTOP from outside: it is woken, and the run ends as asked."""
-    process = sigwrap.start("--", "bash", "-c", TRAPPING)
-    said = reader(process.stdout)
-    said.until(rb"ready")
-    sigwrap.await_reading()
+    process, said = sigwrap.start_ready("--", "bash", "-c", TRAPPING)
     supervisor = Roles.of(process.pid).supervisor
     os.kill(supervisor, signal.SIGSTOP)
     process.terminate()
@@ -77,9 +74,7 @@ def test_a_stopped_supervisor_does_not_save_the_tree(sigwrap: Sigwrap) -> None:
 
 
 def test_stop_and_continue_of_our_pid(sigwrap: Sigwrap) -> None:
-    process = sigwrap.start("--", "sh", "-c", "echo ready; read x; echo got $x")
-    said = reader(process.stdout)
-    said.until(rb"ready")
+    process, _ = sigwrap.start_ready("--", "sh", "-c", "echo ready; read x; echo got $x")
     os.kill(process.pid, signal.SIGSTOP)
     await_state(process.pid, "T")
     os.kill(process.pid, signal.SIGCONT)

@@ -25,10 +25,7 @@ TRAPPING = 'trap "echo cleaned; exit 3" INT TERM; echo ready; while :; do read x
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"])
 def test_a_signal_to_our_pid_alone_reaches_command_as_term(as_user: Sigwrap, name: str) -> None:
     text = 'trap "echo asked; exit 0" TERM; echo ready; while :; do read x; done'
-    process = as_user.start("--", "bash", "-c", text)
-    said = reader(process.stdout)
-    said.until(rb"ready")
-    as_user.await_reading()
+    process, said = as_user.start_ready("--", "bash", "-c", text)
     process.send_signal(signal.Signals[name])
     said.until(rb"asked")
     assert process.wait(PATIENCE_S) == INTERRUPTED
@@ -43,8 +40,9 @@ def test_a_signal_to_our_pid_alone_reaches_command_as_term(as_user: Sigwrap, nam
 
 def test_the_second_signal_of_another_process_kills(sigwrap: Sigwrap, programs: Path) -> None:
     """CI runners: SIGINT, then SIGTERM, then they kill everything."""
-    process = sigwrap.start("--grace", "1000", "--", *PYTHON, str(programs / "stubborn.py"))
-    reader(process.stdout).until(rb"ready")
+    process, _ = sigwrap.start_ready(
+        "--grace", "1000", "--", *PYTHON, str(programs / "stubborn.py")
+    )
     with Watch(tree(process.pid)) as watch:
         process.send_signal(signal.SIGINT)
         sigwrap.await_event("interrupt_forwarded")
@@ -56,10 +54,7 @@ def test_the_second_signal_of_another_process_kills(sigwrap: Sigwrap, programs: 
 
 
 def test_a_signal_to_the_whole_group_is_one_interrupt(sigwrap: Sigwrap) -> None:
-    process = sigwrap.start("--", "bash", "-c", TRAPPING)
-    said = reader(process.stdout)
-    said.until(rb"ready")
-    sigwrap.await_reading()
+    process, said = sigwrap.start_ready("--", "bash", "-c", TRAPPING)
     os.killpg(process.pid, signal.SIGTERM)
     said.until(rb"cleaned")
     assert process.wait(PATIENCE_S) == INTERRUPTED
@@ -89,9 +84,7 @@ def test_timeout_inside_is_commands_own_affair(sigwrap: Sigwrap) -> None:
 
 @pytest.mark.parametrize("name", ["SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGALRM", "SIGIO", "SIGURG"])
 def test_other_signals_are_passed_on(sigwrap: Sigwrap, name: str, programs: Path) -> None:
-    process = sigwrap.start("--", *PYTHON, str(programs / "counts_signals.py"), name)
-    said = reader(process.stdout)
-    said.until(rb"ready")
+    process, said = sigwrap.start_ready("--", *PYTHON, str(programs / "counts_signals.py"), name)
     for _ in range(3):
         process.send_signal(signal.Signals[name])
         said.until(rb"got %d\n" % signal.Signals[name])
@@ -102,10 +95,7 @@ def test_other_signals_are_passed_on(sigwrap: Sigwrap, name: str, programs: Path
 
 def test_a_realtime_signal_is_passed_on(sigwrap: Sigwrap) -> None:
     text = "trap 'echo got it' RTMIN+3; echo ready; while :; do read x && exit 5; done"
-    process = sigwrap.start("--", "bash", "-c", text)
-    said = reader(process.stdout)
-    said.until(rb"ready")
-    sigwrap.await_reading()
+    process, said = sigwrap.start_ready("--", "bash", "-c", text)
     process.send_signal(signal.SIGRTMIN + 3)
     said.until(rb"got it")
     process.communicate(b"\n", PATIENCE_S)
@@ -113,8 +103,9 @@ def test_a_realtime_signal_is_passed_on(sigwrap: Sigwrap) -> None:
 
 
 def test_hang_up_of_the_terminal_ends_the_run(sigwrap: Sigwrap) -> None:
-    terminal = sigwrap.on_terminal("--", "bash", "-c", 'trap "" HUP; echo ready; cat; cat; cat')
-    terminal.output.until(rb"ready")
+    terminal = sigwrap.ready_on_terminal(
+        "--", "bash", "-c", 'trap "" HUP; echo ready; cat; cat; cat'
+    )
     with Watch(tree(terminal.pid)) as watch:
         os.kill(terminal.keeper, signal.SIGKILL)  # the session's leader, like a closed window
         watch.await_ends()
@@ -137,8 +128,9 @@ def test_a_signal_from_below_does_not_end_the_run(sigwrap: Sigwrap) -> None:
 
 def test_nobody_else_waits_for_the_front(sigwrap: Sigwrap) -> None:
     with Pipe() as pipe:
-        process = sigwrap.start("--", "sh", "-c", "echo ready; cat", pass_fds=(pipe.writing,))
-        reader(process.stdout).until(rb"ready")
+        process, _ = sigwrap.start_ready(
+            "--", "sh", "-c", "echo ready; cat", pass_fds=(pipe.writing,)
+        )
         pipe.let_go()
         assert children(process.pid)
         process.terminate()

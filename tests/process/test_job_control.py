@@ -18,8 +18,7 @@ TRAPPING = 'trap "echo cleaned; exit 3" INT TERM; echo ready; while :; do read x
 
 def test_suspend_and_resume_as_a_job(sigwrap: Sigwrap) -> None:
     text = 'echo ready; while read x; do echo "got $x"; done'
-    terminal = sigwrap.on_terminal("--", "bash", "-c", text)
-    terminal.output.until(rb"ready")
+    terminal = sigwrap.ready_on_terminal("--", "bash", "-c", text)
     command = sigwrap.command_pid()
     for number in range(3):
         terminal.press("Z")
@@ -34,9 +33,7 @@ def test_suspend_and_resume_as_a_job(sigwrap: Sigwrap) -> None:
 
 
 def test_interrupt_while_suspended(sigwrap: Sigwrap) -> None:
-    terminal = sigwrap.on_terminal("--grace", "1000", "--", "bash", "-c", TRAPPING)
-    terminal.output.until(rb"ready")
-    sigwrap.await_reading()
+    terminal = sigwrap.ready_on_terminal("--grace", "1000", "--", "bash", "-c", TRAPPING)
     terminal.press("Z")
     terminal.await_stop()
     os.kill(terminal.pid, signal.SIGTERM)
@@ -109,8 +106,7 @@ def test_kill_of_a_stopped_job_from_bash(sigwrap: Sigwrap) -> None:
 
 
 def test_a_new_size_reaches_command(sigwrap: Sigwrap, programs: Path) -> None:
-    terminal = sigwrap.on_terminal("--", *PYTHON, str(programs / "says_its_size.py"))
-    terminal.output.until(rb"ready")
+    terminal = sigwrap.ready_on_terminal("--", *PYTHON, str(programs / "says_its_size.py"))
     terminal.resize(33, 77)
     terminal.output.until(rb"size 77 33")
     terminal.resize(44, 111)
@@ -153,8 +149,9 @@ def test_an_interactive_bash_inside(sigwrap: Sigwrap) -> None:
 
 def test_a_key_that_is_read_as_a_character(sigwrap: Sigwrap, programs: Path) -> None:
     """An editor in raw mode gets the byte; nobody is interrupted."""
-    terminal = sigwrap.on_terminal("--no-report", "--", PYTHON[0], str(programs / "raw_key.py"))
-    terminal.output.until(rb"ready")
+    terminal = sigwrap.ready_on_terminal(
+        "--no-report", "--", PYTHON[0], str(programs / "raw_key.py")
+    )
     terminal.press("C")
     terminal.output.until(rb"got 3")
     assert terminal.await_status() == 0

@@ -175,13 +175,6 @@ def test_under_another_programs_listener(sigwrap: Sigwrap, programs: Path) -> No
     assert "another supervisor" in line
 
 
-def test_nobody_is_left_after_a_refusal(sigwrap: Sigwrap, confined: Confined) -> None:
-    for _ in range(5):
-        done = confined(sigwrap, IOCTL, IOCTLS["SEND"], errno.EPERM, "--", "touch", "ran")
-        _refused(done, sigwrap)
-    assert not Path(sigwrap.folder / "ran").exists()
-
-
 def test_no_policy_no_run(sigwrap: Sigwrap) -> None:
     """Once there are policies: one that can't be read is a refusal, not a default."""
     done = sigwrap.run("--policy", "/no/such/policy.yaml", "--", "touch", "ran")

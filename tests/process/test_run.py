@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -243,20 +242,6 @@ def test_a_store_of_somebody_else(as_user: Sigwrap) -> None:
     marker = as_user.folder / "ran"
     line = _refused(as_user.run("--", "touch", str(marker)), marker)
     assert "Permission denied" in line
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    if os.getuid() != 0:
-        pytest.skip("needs root to mount a small file system")
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    size = ["-o", "size=256k,mode=777"]
-    mounted = subprocess.run(["mount", "-t", "tmpfs", *size, "tmpfs", folder], check=False)
-    if mounted.returncode != 0:
-        pytest.skip("can't mount here")
-    yield folder
-    subprocess.run(["umount", "-l", folder], check=True)
 
 
 def _fill(folder: Path) -> None:

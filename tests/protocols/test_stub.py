@@ -38,12 +38,12 @@ def test_however_it_is_cut_up_it_comes_out_whole(
     found: list[Frame] = []
     for start in range(0, len(sent), piece):
         found += decoder.feed(sent[start : start + piece])
-    assert found == frames
+    assert found == [Frame(*each) for each in frames]
 
 
 def test_the_longest_payload_passes_and_one_byte_more_does_not() -> None:
     longest = bytes(MAX_PAYLOAD_BYTES)
-    assert Decoder().feed(frame(Kind.STDIN, longest)) == [(Kind.STDIN, longest)]
+    assert Decoder().feed(frame(Kind.STDIN, longest)) == [Frame(Kind.STDIN, longest)]
     with pytest.raises(BrokenProtocol, match="too long"):
         Decoder().feed(frame(Kind.STDIN, longest + b"x")[:5])
 

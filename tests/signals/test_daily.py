@@ -8,12 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.harness import PYTHON
-from tests.support.programs import compile_go
+from tests.support.programs import compile_go, needs
 from tests.support.signal_lab import Lab
-
-
-def needs(program: str) -> pytest.MarkDecorator:
-    return pytest.mark.skipif(not shutil.which(program), reason=f"needs {program}")
 
 
 def _says(lab: Lab, *line: str, said: bytes, status: int = 0) -> None:

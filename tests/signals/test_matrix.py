@@ -1,5 +1,6 @@
-"""Every call under every decision to every target: what reaches the target, what the sender is told
-and what is recorded. One session for each decision walks through all of it."""
+"""Every call to every target: what reaches the target, what the sender is told and whom the event
+names. One session walks through all of it for each way in which a decision is carried out: by the
+kernel, by the supervisor, by nobody."""
 
 from __future__ import annotations
 
@@ -14,15 +15,7 @@ import pytest
 from tests.support.harness import NOBODY
 from tests.support.signal_lab import Lab
 
-DECISIONS = ("allow", "deny", "audit", "absorb", "redirect", "approve")
-EVENT = {
-    "allow": "signal_sent",
-    "audit": "signal_sent",
-    "deny": "signal_blocked",
-    "approve": "signal_blocked",  # nobody can be asked
-    "absorb": "signal_absorbed",
-    "redirect": "signal_redirected",
-}
+EVENT = {"allow": "signal_sent", "redirect": "signal_redirected", "absorb": "signal_absorbed"}
 TARGET_TYPE = {
     "self": "self",
     "thread": "self",
@@ -67,7 +60,7 @@ UNSEEN = ("zombie", *SIGWRAP)
 """Nothing can be seen to arrive there."""
 
 
-@pytest.mark.parametrize("decision", DECISIONS)
+@pytest.mark.parametrize("decision", EVENT)
 def test_matrix(users_lab: Lab, decision: str, programs: Path) -> None:
     redirect = ", redirect_to: SIGUSR2" if decision == "redirect" else ""
     lab = users_lab.under(f"name: all, signals: ['@all'], decision: {decision}{redirect}")
@@ -80,7 +73,6 @@ def test_matrix(users_lab: Lab, decision: str, programs: Path) -> None:
         lab.boxes,
         json.dumps(outsiders),
         json.dumps({name: list(members) for name, members in GROUPS.items()}),
-        options=("--approvals", "deny"),
     )
     pids = told["pids"]
     may_kill_others = lab.subject.user is None
@@ -88,8 +80,7 @@ def test_matrix(users_lab: Lab, decision: str, programs: Path) -> None:
         expected = _expected(row, decision, pids, may_kill_others=may_kill_others)
         assert (row["result"], row["arrived"]) == expected, (row, decision)
     assert all(not found for found in told["late"].values()), told["late"]
-    elsewhere = {"deny": "EPERM", "approve": "EPERM", "absorb": 0}.get(decision, "ESRCH")
-    assert told["bad"] == BAD | {"another's thread": elsewhere}
+    assert told["bad"] == BAD | {"another's thread": 0 if decision == "absorb" else "ESRCH"}
     _check_events(lab, told["rows"], decision, pids)
 
 
@@ -103,7 +94,7 @@ def _expected(
     nothing: dict[str, list[dict[str, int]]] = {member: [] for member in members}
     if name == "gone":
         return "ESRCH", nothing
-    if name in SIGWRAP or decision in ("deny", "approve"):
+    if name in SIGWRAP:
         return "EPERM", nothing
     if decision == "absorb":
         return 0, nothing
@@ -134,25 +125,20 @@ def _check_events(
         assert len({each["correlation"] for each in mine}) == 1 if name in GROUPS else True
         found = {}
         for event in mine:
-            assert (event["syscall"], event["platform"]) == (row["syscall"], "linux"), (row, event)
+            assert event["syscall"] == row["syscall"], (row, event)
             assert event["original_signal"] == row["signal"]
-            assert event["fallback"] is False
             who = by_pid.get(event["target_pid"], "everybody")
-            found[who] = (event["type"], event["decision"], event["rule_name"])
+            found[who] = (event["type"], event["rule_name"])
             if who != "everybody":
                 assert event["target_type"] == TARGET_TYPE[who], (row, event)
-            redirected = event["type"] == "signal_redirected"
-            assert event["signal"] == (int(signal.SIGUSR2) if redirected else row["signal"])
         wanted = {}
         for member in members:
-            if member == "thread":
-                member = "self"
             if member in SIGWRAP:
-                wanted[member] = ("signal_blocked", "deny", "builtin:sigwrap")
+                wanted[member] = ("signal_blocked", "builtin:sigwrap")
             elif member == "everybody":
-                wanted[member] = ("signal_blocked", "deny", "builtin:everybody")
+                wanted[member] = ("signal_blocked", "builtin:everybody")
             else:
-                wanted[member] = (EVENT[decision], decision, "all")
+                wanted["self" if member == "thread" else member] = (EVENT[decision], "all")
         assert found == wanted, (row, mine)
     # What is left is what bad numbers left.
     assert {each["rule_name"] for each in events} <= {"builtin:unresolved", "all"}, events

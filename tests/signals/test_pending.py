@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +29,7 @@ class Agent:
         self.pids = self.next()
 
     def order(self, *words: object) -> None:
-        stdin = self.process.stdin
-        assert stdin is not None
-        stdin.write(json.dumps(words).encode() + b"\n")
-        stdin.flush()
+        self.process.say(json.dumps(words).encode() + b"\n")
 
     def next(self) -> Any:
         return json.loads(self._said.line())
@@ -52,18 +48,9 @@ class Agent:
 
     def sigwrap(self, *words: str) -> str:
         """From outside, as the session's user."""
-        subject = self.lab.subject
-        done = subprocess.run(
-            [*subject.as_user(), UNDER_TEST, *words, "--store", str(subject.store)],
-            env=subject.env,
-            cwd=subject.folder,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
+        done = self.lab.subject.native(UNDER_TEST, *words)
         assert done.returncode == 0, done.stderr
-        return done.stdout
+        return done.stdout.decode()
 
     def end(self) -> Any:
         """What COMMAND says at last: the agent's status, and what has reached the sibling."""

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import os
 import resource
-import subprocess
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,20 +15,6 @@ from sigwrap.store.reader import Session
 from sigwrap.store.writer import SessionLog
 
 FULL = 1 << 20
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    mount_point = tmp_path / "disk"
-    mount_point.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(mount_point)], capture_output=True
-    )
-    if mounted.returncode != 0:
-        pytest.skip(f"can't mount a tmpfs: {mounted.stderr.decode().strip()}")
-    yield mount_point
-    # Lazy: a test that failed may have left a file open.
-    subprocess.run(["umount", "--lazy", str(mount_point)], check=True)
 
 
 def begin(store: str) -> SessionLog:

@@ -268,12 +268,19 @@ def test_a_payload_that_is_no_json_changes_nothing(
     log.close()
 
 
-def test_a_durable_log_syncs_each_event(record: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("durable", "syncs", "synchronous"), [(True, 3, 2), (False, 0, 1)])
+def test_a_durable_log_syncs_each_event_and_no_other_does(
+    record: Recorder,
+    monkeypatch: pytest.MonkeyPatch,
+    durable: bool,
+    syncs: int,
+    synchronous: int,
+) -> None:
     synced: list[int] = []
     monkeypatch.setattr(os, "fdatasync", synced.append)
-    log = record(exits=2, durable=True)
-    assert len(synced) == 3
-    assert log._database.execute("PRAGMA synchronous").fetchone() == (2,)
+    log = record(exits=2, durable=durable)
+    assert len(synced) == syncs
+    assert log._database.execute("PRAGMA synchronous").fetchone() == (synchronous,)
     log.close()
 
 

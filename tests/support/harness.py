@@ -19,7 +19,7 @@ from sigwrap.linux import procfs
 from sigwrap.report.verify import Outcome, verify_session
 from sigwrap.store.catalog import list_sessions, open_session
 from tests.support.terminal import Terminal
-from tests.support.waiting import PATIENCE_S, Late, await_state, await_that
+from tests.support.waiting import PATIENCE_S, Late, Reader, await_state, await_that, reader
 
 NOBODY = 65534
 EXECS = ("exec_allowed", "exec_audited")
@@ -68,9 +68,9 @@ class Sigwrap:
         self.env["SIGWRAP_STORE"] = str(self.store)
         self.env[_MARK] = self.mark
 
-    def line(self, *words: str | bytes, program: str = UNDER_TEST) -> list[str | bytes]:
+    def line(self, *words: str | bytes) -> list[str | bytes]:
         """Without the switch to the user: for a caller that has switched."""
-        return [program, *(["--policy", self.policy] if self.policy else []), *words]
+        return [UNDER_TEST, *(["--policy", self.policy] if self.policy else []), *words]
 
     def as_user(self) -> list[str]:
         if self.user is None:
@@ -90,8 +90,23 @@ class Sigwrap:
     def start_line(self, line: Sequence[str | bytes], **options: Any) -> Running:
         return self._start(line, **options)
 
+    def start_ready(self, *words: str, **options: Any) -> tuple[Running, Reader]:
+        """Once COMMAND has said that it is ready and waits; and what it says."""
+        process = self.start(*words, **options)
+        said = reader(process.stdout)
+        said.until(rb"ready")
+        self.await_reading()
+        return process, said
+
     def on_terminal(self, *words: str | bytes, **options: Any) -> Terminal:
         return self.terminal_for([*self.as_user(), *self.line(*words)], **options)
+
+    def ready_on_terminal(self, *words: str) -> Terminal:
+        """Once COMMAND has said that it is ready and waits."""
+        terminal = self.on_terminal(*words)
+        terminal.output.until(rb"ready")
+        self.await_reading()
+        return terminal
 
     def terminal_for(self, line: Sequence[str | bytes], **options: Any) -> Terminal:
         terminal = Terminal(line, {**self.env, **options.pop("env", {})}, self.folder, **options)

@@ -8,6 +8,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import pytest
+
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 FLAGS = {
     "first": ["-static", "-nostdlib", "-fno-stack-protector", "-fno-pie", "-no-pie"],
@@ -50,6 +52,10 @@ def _compile(source: Path) -> None:
     line = [str(COMPILER), "-O1", *flags, "-o", str(source.with_suffix(""))]
     done = subprocess.run([*line, str(source)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def needs(program: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(not shutil.which(program), reason=f"needs {program}")
 
 
 def compile_go(source: Path) -> str:

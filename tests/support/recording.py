@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from sigwrap.events import recorded_bytes
-from tests.support.harness import Sigwrap
+from sigwrap.events import Event, recorded_bytes
+from tests.support.harness import Running, Sigwrap
 from tests.support.policies import policy
 from tests.support.programs import script
+from tests.support.waiting import Reader, reader
 
 RECORDED = """
   - {name: recorder, commands: [tool], decision: redirect,
@@ -23,6 +24,14 @@ def prepared(subject: Sigwrap, text: str, *more: str) -> tuple[str, ...]:
     return ("-p", policy(subject.folder, RECORDED % {"folder": subject.folder}, *more), "--")
 
 
-def stored(subject: Sigwrap, stream: str) -> bytes:
-    events = [each.payload for each in subject.sealed_events("io_recorded")]
-    return b"".join(recorded_bytes(each) for each in events if each["stream"] == stream)
+def ready(subject: Sigwrap, process: Running) -> tuple[Reader, int]:
+    """What the command says once it is ready, and its stub."""
+    said = reader(process.stdout)
+    assert said.line() == b"ready"
+    (redirected,) = subject.events("exec_redirected")
+    return said, redirected.pid
+
+
+def stored(events: list[Event], stream: str) -> bytes:
+    payloads = [each.payload for each in events]
+    return b"".join(recorded_bytes(each) for each in payloads if each["stream"] == stream)

@@ -26,10 +26,10 @@ def python(program: str | Path, *words: object) -> list[str]:
     return [*PYTHON, "-c", f"{INSIDE}\n{program}", *map(str, words)]
 
 
-def policy(*rules: str, signal: str = "deny", command: str = "audit") -> str:
+def policy(*rules: str, signal: str = "deny") -> str:
     """`rules` without their dashes, each on one line."""
     head = (
-        f"version: 1\nname: of-a-test\ndefaults: {{command: {command}, signal: {signal}}}\n"
+        f"version: 1\nname: of-a-test\ndefaults: {{command: audit, signal: {signal}}}\n"
         "command_rules:\n  - {name: every, commands: ['*'], decision: audit}\n"
     )
     lines = "".join(f"  - {{{rule}}}\n" for rule in rules)
@@ -40,23 +40,21 @@ def policy(*rules: str, signal: str = "deny", command: str = "audit") -> str:
 class Lab:
     subject: Sigwrap
 
-    def under(self, *rules: str, **defaults: str) -> Lab:
+    def under(self, *rules: str, signal: str = "deny") -> Lab:
         path = self.subject.folder / "policy.yaml"
-        path.write_text(policy(*rules, **defaults))
+        path.write_text(policy(*rules, signal=signal))
         self.subject.policy = str(path)
         return self
 
-    def run(
-        self, program: str | Path, *words: object, options: tuple[str, ...] = ()
-    ) -> subprocess.CompletedProcess[bytes]:
+    def run(self, program: str | Path, *words: object) -> subprocess.CompletedProcess[bytes]:
         """In a session that must end well."""
-        done = self.subject.run(*options, "--", *python(program, *words))
+        done = self.subject.run("--", *python(program, *words))
         assert (done.returncode, done.stderr) == (0, b""), done.stderr.decode()
         return done
 
-    def tells(self, program: str | Path, *words: object, options: tuple[str, ...] = ()) -> Any:
+    def tells(self, program: str | Path, *words: object) -> Any:
         """What it says, as JSON."""
-        return json.loads(self.run(program, *words, options=options).stdout)
+        return json.loads(self.run(program, *words).stdout)
 
     def payloads(self, *types: str) -> list[dict[str, Any]]:
         """Of a session that ended and whose chain holds."""

@@ -22,21 +22,14 @@ class Terminal:
     """A pseudo-terminal with one job in its foreground, under a parent that does what a shell
     does: a process group for the job, the terminal for the group, and waiting."""
 
-    def __init__(
-        self,
-        line: Sequence[str | bytes],
-        env: dict[str, str],
-        cwd: Path,
-        *,
-        stdout: int | None = None,
-    ) -> None:
+    def __init__(self, line: Sequence[str | bytes], env: dict[str, str], cwd: Path) -> None:
         self.master, slave = os.openpty()
-        _keep_what_is_on_its_way(slave)
+        _keep_output_at_keys(slave)
         reports, reporter = os.pipe()
         self.keeper = os.fork()
         if self.keeper == 0:
             try:
-                _keep(line, env, cwd, slave, reporter, stdout)
+                _keep(line, env, cwd, slave, reporter)
             finally:
                 os._exit(99)
         os.close(slave)
@@ -65,10 +58,6 @@ class Terminal:
     def foreground(self) -> int:
         return os.tcgetpgrp(self.master)
 
-    def take_back(self) -> None:
-        """What a shell's `bg` leaves: the job runs, without the terminal."""
-        os.tcsetpgrp(self.master, os.getpgid(self.keeper))
-
     def read_question(self) -> bytes:
         """As a person: not before it is there, and no faster than one can read."""
         said = self.output.until(rb"(?s).*?" + ANSWERS)
@@ -85,7 +74,7 @@ class Terminal:
                 os.close(fd)
 
 
-def _keep_what_is_on_its_way(slave: int) -> None:
+def _keep_output_at_keys(slave: int) -> None:
     """A key that signals also discards output, a moment after the signal: by then it may be the
     signal handler's."""
     settings = termios.tcgetattr(slave)
@@ -94,12 +83,7 @@ def _keep_what_is_on_its_way(slave: int) -> None:
 
 
 def _keep(
-    line: Sequence[str | bytes],
-    env: dict[str, str],
-    cwd: Path,
-    slave: int,
-    reporter: int,
-    stdout: int | None,
+    line: Sequence[str | bytes], env: dict[str, str], cwd: Path, slave: int, reporter: int
 ) -> None:
     libc.set_parent_death_signal(signal.SIGKILL)  # a test run that was killed leaves nobody
     os.setsid()
@@ -112,7 +96,7 @@ def _keep(
         for number in (signal.SIGTTOU, signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)
         for fd in (0, 1, 2):
-            os.dup2(stdout if fd == 1 and stdout is not None else slave, fd)
+            os.dup2(slave, fd)
         os.closerange(3, 256)
         os.chdir(cwd)
         os.execvpe(line[0], list(line), env)

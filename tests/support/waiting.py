@@ -43,7 +43,7 @@ class Watched:
 
     @property
     def is_ending(self) -> bool:
-        """Gone, or killed and on its way, however long the machine takes over it."""
+        """Gone, or killed, however long the machine takes over it."""
         try:
             stat = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
             status = Path(f"/proc/{self.pid}/status").read_text()
@@ -76,8 +76,7 @@ class Watch:
         for process in self.processes:
             os.close(process.pidfd)
 
-    def await_ends(self, within_s: float = PATIENCE_S) -> float:
-        """How long it took."""
+    def await_ends(self, within_s: float = PATIENCE_S) -> None:
         started = time.monotonic()
         for process in self.processes:
             left = started + within_s - time.monotonic()
@@ -85,7 +84,6 @@ class Watch:
             poll.register(process.pidfd, select.POLLIN)
             if not poll.poll(max(0.0, left) * 1000):
                 raise Late(f"still there after {within_s} s: {process.pid} {process.name}")
-        return time.monotonic() - started
 
     @property
     def unharmed(self) -> list[Watched]:
@@ -96,9 +94,9 @@ class Watch:
         return [process for process in self.processes if process.remains]
 
 
-def await_end(pid: int, within_s: float = PATIENCE_S) -> float:
+def await_end(pid: int) -> None:
     with Watch([pid]) as watch:
-        return watch.await_ends(within_s)
+        watch.await_ends()
 
 
 class Reader:

@@ -57,6 +57,7 @@ DETOURS = {
         "/usr/bin/env", ["env", "-a", "ok", "./bad"]
     ),
     "nice": lambda: os.execv("/usr/bin/nice", ["nice", "-n", "1", "./bad", "ran"]),
+    "a wrapper in a wrapper": lambda: os.execv("/usr/bin/env", ["env", "-i", "nohup", "./bad"]),
     "timeout": lambda: os.execv("/usr/bin/timeout", ["timeout", "9", "./bad", "ran"]),
     "sh -c exec": lambda: os.execv("/bin/sh", ["sh", "-c", "exec ./bad ran"]),
     "xargs": lambda: os.execv("/bin/sh", ["sh", "-c", "echo ran | xargs ./bad"]),

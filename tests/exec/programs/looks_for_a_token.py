@@ -1,18 +1,30 @@
+"""Runs a command that has the token in a variable, and says how often it is in this process as
+well, and in the stub that the command may be behind. It comes backwards: it is not to be here."""
+
 import os
 import subprocess
 import sys
 
-token = sys.argv[1][::-1]
-assert token not in str(os.environ)
-done = subprocess.run(["gh", "a b", "c"], capture_output=True, text=True)
-print(done.stdout, end="")
-found = 0
-for line in open("/proc/self/maps"):
-    span, mode = line.split()[:2]
-    if "r" in mode and "vvar" not in line and "vsyscall" not in line:
-        start, end = (int(word, 16) for word in span.split("-"))
-        with open("/proc/self/mem", "rb", 0) as memory:
-            memory.seek(start)
-            parts = memory.read(end - start).split(b"GITHUB_TOKEN=")
-            found += sum(part.startswith(b"t") for part in parts[1:])
-print("in memory", found, "exit", done.returncode)
+token, has_stub = sys.argv[1][::-1].encode(), sys.argv[2] == "stub"
+
+
+def found_in(pid):
+    assert token not in open(f"/proc/{pid}/environ", "rb").read()
+    found = 0
+    for line in open(f"/proc/{pid}/maps"):
+        span, mode = line.split()[:2]
+        if "r" in mode and "vvar" not in line and "vsyscall" not in line:
+            start, end = (int(word, 16) for word in span.split("-"))
+            with open(f"/proc/{pid}/mem", "rb", 0) as memory:
+                memory.seek(start)
+                parts = memory.read(end - start).split(b"TOKEN=")
+                found += sum(part.startswith(token) for part in parts[1:])
+    return found
+
+
+command = subprocess.Popen(sys.argv[3:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+os.write(1, command.stdout.readline())
+found = found_in("self") + (found_in(command.pid) if has_stub else 0)
+rest, _ = command.communicate()
+os.write(1, rest)
+print("in memory", found, "exit", command.returncode)

@@ -1,8 +1,6 @@
 """Cases of a few calls each, by their numbers: signals to itself, its child and others."""
 
-import _socket
 import ctypes
-import fcntl
 import os
 import signal
 import struct
@@ -28,55 +26,10 @@ if child == 0:
     os.write(w, b"x")
     signal.pause()
 os.read(r, 1)
-info = ctypes.create_string_buffer(128)
-struct.pack_into("iiiiiiQ", info, 0, USR1, 0, -1, 0, me, os.getuid(), 77)
-garbage = 0xDEADBEEF << 32
-
-TARGETS = {"me": me, "child": child}
-SENDS = {
-    "kill": lambda pid: call(62, pid, USR1),
-    "tkill": lambda pid: call(200, pid, USR1),
-    "tgkill": lambda pid: call(234, pid, pid, USR1),
-    "rt_sigqueueinfo": lambda pid: call(129, pid, USR1, info),
-    "rt_tgsigqueueinfo": lambda pid: call(297, pid, pid, USR1, info),
-    "pidfd_send_signal": lambda pid: call(424, os.pidfd_open(pid), USR1, None, 0),
-}
-
-
-def side_doors():
-    s = _socket.socket().detach()
-    return {
-        "F_SETOWN": lambda: call(72, r, 8, child),
-        "F_SETOWN_EX": lambda: call(72, r, 15, struct.pack("ii", 1, child)),
-        "F_SETOWN_EX thread": lambda: call(72, r, 15, struct.pack("ii", 0, child)),
-        "F_SETSIG": lambda: call(72, r, 10, 9),
-        "F_SETOWN garbage": lambda: call(72, r, garbage | 8, garbage | child),
-        "F_SETOWN group": lambda: call(72, r, 8, -os.getpgrp()),
-        "F_SETOWN_EX group": lambda: call(72, r, 15, struct.pack("ii", 2, os.getpgrp())),
-        "FIOSETOWN": lambda: call(16, s, 0x8901, struct.pack("i", child)),
-        "SIOCSPGRP": lambda: call(16, s, 0x8902, struct.pack("i", child)),
-        "FIOSETOWN garbage": lambda: call(16, s, garbage | 0x8901, struct.pack("i", child)),
-    }
 
 
 def report(name, result):
     print(name, result, ctypes.get_errno() if result < 0 else 0, flush=True)
-
-
-def send(name, target):
-    report("sent", SENDS[name](TARGETS[target]))
-
-
-def side_door(name):
-    report("done", side_doors()[name]())
-
-
-def upper_halves():
-    report("kill", call(62, garbage | child, garbage | USR1))
-    report("kill0", call(62, garbage | child, garbage))
-    report("tgkill", call(234, garbage | child, garbage | child, garbage | USR1))
-    report("fcntl", call(72, garbage | r, garbage | 8, garbage | me))
-    report("sig", call(72, garbage | r, garbage | 10, garbage | USR1))
 
 
 def questions():
@@ -84,39 +37,6 @@ def questions():
         report(target if target in (0, 1) else "pid", call(62, target, 0))
     report("tgkill", call(234, me, me, 0))
     report("pidfd", call(424, os.pidfd_open(child), 0, None, 0))
-
-
-def relations():
-    other = os.fork()
-    if other == 0:
-        os.kill(me, USR1)  # root, above
-        os.kill(child, USR1)  # sibling
-        nephew = os.fork()
-        if nephew == 0:
-            os.kill(me, USR1)
-            os._exit(0)
-        os.waitpid(nephew, 0)
-        os._exit(0)
-    os.waitpid(other, 0)
-    try:
-        os.kill(999999999, USR1)
-    except ProcessLookupError:
-        pass
-    signal.signal(signal.SIGWINCH, signal.SIG_IGN)
-    os.kill(0, WINCH)
-    os.kill(-os.getpgrp(), WINCH)
-
-
-def a_door_that_kills():
-    victim = os.fork()
-    if victim == 0:
-        signal.pause()
-    a, b = os.pipe()
-    fcntl.fcntl(a, fcntl.F_SETOWN, victim)
-    fcntl.fcntl(a, 10, 9)
-    fcntl.fcntl(a, fcntl.F_SETFL, os.O_ASYNC)
-    os.write(b, b"x")
-    print(os.waitpid(victim, 0)[1])
 
 
 def by_threads():
@@ -127,11 +47,6 @@ def by_threads():
         done = threading.Thread(target=run)
         done.start()
         done.join()
-
-
-def x32():
-    report("x32", call(0x40000000 | 62, child, USR1))
-    report("x", call(0x40000000 | 520))
 
 
 def a_filter_of_its_own():

@@ -76,7 +76,7 @@ def driver():
 
     rows = []
     for name, pid in pids.items():
-        number = 34 if name != "thread" else 48  # nothing sent to oneself twice: no storms
+        number = 34 if name != "thread" else 48  # nothing sent to oneself twice: none is counted
         for abi in ("native", "i386") if has_i386() else ("native",):
             for syscall in NATIVE:
                 pidfd = -1

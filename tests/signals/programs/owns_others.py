@@ -2,8 +2,8 @@ import os
 import sys
 
 from family import arrived, family
-from inside import tell
-from owners import SETOWNS, by_owner
+from inside import native, tell
+from owners import SETOWNS, by_owner, pid_words
 
 
 def attack(pids):
@@ -24,6 +24,10 @@ def attack(pids):
         for name, call in SETOWNS.items()
         if name not in ("F_SETOWN_EX", "F_SETOWN_EX thread", "i386 F_SETOWN_EX")
     }
+    groups["F_SETOWN_EX"] = [
+        by_owner(lambda fd, leader: native(72, fd, 15, pid_words(2, leader)), group, 9)
+        for group in (os.getpgid(outside), os.getpgrp())
+    ]
     tell([results, own, groups, arrived()])
 
 

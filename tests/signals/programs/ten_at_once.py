@@ -17,8 +17,8 @@ def attack(pids):
     def at_the_sibling():
         os._exit(sum(kill(pids["sibling"], 9) != -1 for _ in range(1000)) != 0)
 
-    storm = [spawn(run) for run in (at_itself, at_the_sibling) * 5]
-    tell([[os.waitpid(pid, 0)[1] for pid in storm], arrived()])
+    senders = [spawn(run) for run in (at_itself, at_the_sibling) * 5]
+    tell([[os.waitpid(pid, 0)[1] for pid in senders], arrived()])
 
 
 family(attack)

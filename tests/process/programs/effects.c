@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-/* Says what took effect after it took effect. One write each, shorter than PIPE_BUF. */
+/* Execs and signals, as many as there can be, until it is killed. Says what took effect after it took effect. One write each, shorter than PIPE_BUF. */
 static void say(const char *what, int pid, int value) {
     char line[64];
     int size = snprintf(line, sizeof line, "%s %d %d\n", what, pid, value);

@@ -1,6 +1,7 @@
-/* storm PROGRAM BROKEN ROUNDS: execs PROGRAM while signals rain on the caller, handled, stopping and
-   continuing; first failing ones. (SA_RESTART:
-   a signal that comes before the supervisor has received the request breaks it off.) Prints how often all came out as it should. */
+/* signalled PROGRAM BROKEN ROUNDS: execs BROKEN, which fails, and then PROGRAM, while the caller gets
+   one signal after the other: handled, stopping and continuing ones. (SA_RESTART: a signal that
+   comes before the supervisor has received the request breaks it off.) Prints how often all came out
+   as it should. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

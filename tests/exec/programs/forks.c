@@ -39,7 +39,7 @@ static long by_int80(long number, long argument)
     return result;
 }
 
-static long born(const char *way)
+static long forked(const char *way)
 {
     struct clone_args args = {.exit_signal = SIGCHLD};
     if (!strcmp(way, "fork"))
@@ -63,7 +63,7 @@ static void fill(const char *way, int count)
 {
     int made = 0;
     long child = 0;
-    while (made < count && (child = born(way)) >= 0) {
+    while (made < count && (child = forked(way)) >= 0) {
         if (child == 0)
             stay();
         made++;
@@ -77,24 +77,24 @@ static void fill(const char *way, int count)
    of those that don't end, all are there at the same time. */
 static void bomb(const char *way, const char *ends, int seconds)
 {
-    int *born_so_far = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int *forked_so_far = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pid_t first = getpid();
     time_t end = time(0) + seconds;
     struct timespec a_moment = {.tv_nsec = 10 * 1000 * 1000};
-    if (born_so_far == MAP_FAILED)
+    if (forked_so_far == MAP_FAILED)
         abort();
-    *born_so_far = 1;
+    *forked_so_far = 1;
     puts("begun");
     while (time(0) < end)
-        if (born(way) == 0) {
-            __atomic_add_fetch(born_so_far, 1, __ATOMIC_SEQ_CST);
+        if (forked(way) == 0) {
+            __atomic_add_fetch(forked_so_far, 1, __ATOMIC_SEQ_CST);
             if (!strcmp(ends, "ends"))
                 _exit(0);
         }
     while (time(0) <= end) /* who ended now would make room */
         nanosleep(&a_moment, 0);
     if (getpid() == first)
-        printf("%d\n", *born_so_far);
+        printf("%d\n", *forked_so_far);
     _exit(0);
 }
 
@@ -154,9 +154,9 @@ static void descend(const char *way, const char *stays, int left, char **words)
     }
     if (pipe(all_over) || pipe(in_between_is_gone))
         abort();
-    if (born(way) == 0) {
+    if (forked(way) == 0) {
         setsid();
-        if (born(way) == 0) {
+        if (forked(way) == 0) {
             await_end(in_between_is_gone);
             snprintf(number, sizeof number, "%d", left - 1);
             words[4] = number;
@@ -175,14 +175,6 @@ int main(int count, char **words)
     setvbuf(stdout, 0, _IOLBF, 0);
     if (!strcmp(what, "fill"))
         fill(words[2], atoi(words[3]));
-    if (!strcmp(what, "many")) { /* one after the other */
-        for (int made = 0; made < atoi(words[2]); made++)
-            if (fork() == 0)
-                _exit(0);
-            else
-                wait(0);
-        printf("%s\n", words[2]);
-    }
     if (!strcmp(what, "bomb")) {
         if (count > 5) { /* asked to end, it doesn't */
             signal(SIGINT, SIG_IGN);
@@ -220,15 +212,5 @@ int main(int count, char **words)
     }
     if (!strcmp(what, "descend"))
         descend(words[2], words[3], atoi(words[4]), words);
-    if (!strcmp(what, "hidden")) { /* nobody may look at us */
-        prctl(PR_SET_DUMPABLE, 0);
-        descend("fork", "stays", 1, words);
-    }
-    if (!strcmp(what, "move")) { /* our memory layout */
-        struct prctl_mm_map map = {0};
-        long moved = prctl(PR_SET_MM, PR_SET_MM_MAP, &map, sizeof map, 0);
-        printf("%ld %s\n", moved, strerrorname_np(errno));
-        return 0;
-    }
     return count < 2;
 }

@@ -1,7 +1,0 @@
-import os
-import signal
-
-try:
-    os.kill(1, signal.SIGTERM)
-except PermissionError:
-    print("refused")
