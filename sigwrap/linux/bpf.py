@@ -3,7 +3,7 @@
 Why not libseccomp: loading it costs a sixth of the start-up budget and a library that must be
 found on a machine that may not have it, and here the exact width of each comparison matters. The
 kernel truncates a signal number, an fcntl command and an ioctl request to 32 bits, so only the low
-word is compared: a caller that fills the upper half must not slip past. tests/kernel/test_bpf.py
+word is compared: a caller that fills the upper half must not slip past. tests/linux/test_bpf.py
 runs this program and libseccomp's over the same calls and demands the same verdicts.
 """
 
