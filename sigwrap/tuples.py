@@ -56,6 +56,8 @@ else:
         fields, defaults = cls._fields, cls._field_defaults
         if not named and len(values) in cls._missing:
             return values + cls._missing[len(values)]
+        if len(values) + len(named) == cls._size and named.keys() == set(fields[len(values) :]):
+            return values + tuple(map(named.get, fields[len(values) :]))
         if len(values) > len(fields):
             raise TypeError(f"{cls.__name__} takes {len(fields)} values, not {len(values)}")
         rest = []

@@ -232,18 +232,9 @@ class ExecMediator:
         yield EndRun(LimitReached("max_execs", self._limits.max_execs, denial.reason))
 
     def _deny_unseen(self, unseen: Unseen) -> Mediation:
-        facts = ExecFacts(
-            process=unseen.process,
-            syscall=unseen.syscall,
-            path="",
-            cwd="",
-            truncated=True,
-            programs=(Program(path="", name="", argv=()),),
-            here=(),
-            readable=True,
-            crowd=Crowd(0, 0),
-            stub_rule=None,
-        )
+        process, syscall = unseen.process, unseen.syscall
+        nothing = (Program("", "", ()),)
+        facts = ExecFacts(process, syscall, "", "", True, nothing, (), True, Crowd(0, 0), None)
         decision = Decision(action=Action.DENY, rule="builtin:unreadable", reason=unseen.reason)
         yield Record("exec_denied", exec_payload(facts, decision, verified=False))
         yield Fail(unseen.errno)
