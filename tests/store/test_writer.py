@@ -128,6 +128,20 @@ def test_a_fold_is_wanted_for_many_rows_or_large_ones(
     log.close()
 
 
+def test_a_checkpoint_waits_until_it_is_worth_its_syncs(
+    record: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "CHECKPOINT_ROWS", 4)
+    log = record(exits=3)
+    done: list[str] = []
+    log._database.set_trace_callback(done.append)
+    for limit, checkpoints in ((3, 0), (1, 1), (0, 1)):
+        log.fold(limit)
+        log.checkpoint()
+        assert sum("wal_checkpoint" in statement for statement in done) == checkpoints
+    log.close()
+
+
 def test_a_fold_that_fails_leaves_a_long_journal_alone(
     record: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
