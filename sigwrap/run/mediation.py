@@ -39,6 +39,7 @@ class Mediation:
         sigwrap_pids: frozenset[int],
         end_run: Callable[[LimitReached], None],
     ) -> None:
+        self._listener = listener
         self._processes = processes
         self._recordings = Recordings(loop=loop, recorder=recorder, listener=listener)
         self._performer = performer = Performer(
@@ -54,6 +55,7 @@ class Mediation:
             processes=processes,
             recordings=self._recordings,
             waits_through_signals=waits_through_signals,
+            answer_now=self._answer_what_was_put_off,
         )
         self._signals = Signals(
             performer=performer,
@@ -74,7 +76,18 @@ class Mediation:
         self.stop_forks = self._forks.stop
 
     def answer(self, notification: Notification) -> None:
-        caller = self._processes.of_thread(notification.tid)
+        caller = None
+        try:
+            caller = self._processes.of_thread(notification.tid)
+            self._answer(notification, caller)
+        except ListenerBroken:
+            raise
+        except Exception as bug:  # it denies this request, and the run goes on
+            process = caller or _stranger(notification.tid)
+            error = f"{type(bug).__name__}: {bug}"
+            self._run(notification, process, refuse_failed(error, process.comm))
+
+    def _answer(self, notification: Notification, caller: Process | None) -> None:
         if caller is None:
             # It ended while it waited. If it still waits, it is not where it should be.
             self._refuse(notification, _stranger(notification.tid), "not of this session's tree")
@@ -90,11 +103,11 @@ class Mediation:
             self._begin[call.family](notification, caller, call.name)
         except UnknownUse:
             self._refuse(notification, caller, f"no mediator knows this use of {call.name}")
-        except ListenerBroken:
-            raise
-        except Exception as bug:  # it denies this request, and the run goes on
-            error = f"{type(bug).__name__}: {bug}"
-            self._run(notification, caller, refuse_failed(error, caller.comm))
+
+    def _answer_what_was_put_off(self, notification: Notification) -> None:
+        """Its thread id may be another thread's by now."""
+        if self._listener.is_waiting(notification.id):
+            self.answer(notification)
 
     def process_ended(self, process: Process) -> None:
         self._recordings.forget(process)

@@ -183,6 +183,12 @@ class Performer:
         if not scope.is_over:
             self._finish(scope)
 
+    def broke(self, scope: Scope, bug: Exception) -> None:
+        """What its mediator waits for went wrong, for an error of sigwrap's own."""
+        if not scope.is_over:
+            self._report(scope, bug)
+            self._finish(scope)
+
     def process_ended(self, process: Process) -> None:
         self._repeats.process_ended(process)
         for scope in [scope for scope in self._asking if scope.process is process]:

@@ -135,7 +135,7 @@ class Processes:
             orphan = found.ppid == self._supervisor
             # Neither it nor its parent was seen before, so neither has execed since the fork.
             image = found.image or image
-            parent = None if orphan else self.of_pid(found.ppid, image=image)
+            parent = None if orphan else self._parent(found.ppid, image)
             if orphan or parent is not None:
                 return self._process(found, parent, image)
             again = procfs.stat(pid)  # did its parent just end, or is it none of ours?
@@ -143,6 +143,26 @@ class Processes:
                 return None
             found = again
         return None
+
+    def _parent(self, pid: int, image: Image) -> Process | None:
+        """Ancestors that nobody has seen are adopted from the top down. They can be any number, and
+        each needs its own parent first: from the bottom up, Python's stack would end before them.
+        """
+        unseen: list[tuple[int, Image]] = []
+        while pid not in self._by_pid and pid != self._supervisor:
+            found = procfs.stat(pid)
+            if found is None:
+                break
+            if found.ppid <= 1:
+                return None
+            unseen.append((pid, image))
+            pid, image = found.ppid, found.image or image
+        if not unseen:
+            return self.of_pid(pid, image=image)
+        parent = None
+        for pid, image in reversed(unseen):
+            parent = self.of_pid(pid, image=image)
+        return parent
 
     def _process(self, found: procfs.Stat, parent: Process | None, image: Image) -> Process:
         above = parent

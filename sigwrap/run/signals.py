@@ -73,8 +73,8 @@ class Signals:
         self._performer.demand_event(scope, effect, effect.unrecorded)
         self._performer.check(scope)
         call = scope.holdings.call
-        target = self._with_thread(scope, effect.target)
         try:
+            target = self._with_thread(scope, effect.target)
             send(scope.tid, scope.process, call, target, effect.signal)
         except (KernelError, OSError) as refusal:
             return refusal.errno or errno.EPERM
@@ -83,8 +83,8 @@ class Signals:
     def _set_owner(self, scope: Scope, effect: SetOwner) -> int:
         self._performer.demand_event(scope, effect, effect.unrecorded)
         self._performer.check(scope)
-        target = None if effect.target is None else self._with_thread(scope, effect.target)
         try:
+            target = None if effect.target is None else self._with_thread(scope, effect.target)
             set_owner(scope.tid, scope.process, scope.holdings.call, target)
         except (KernelError, OSError) as refusal:
             return refusal.errno or errno.EPERM
@@ -98,4 +98,6 @@ class Signals:
         if not thread:
             return target
         tid = self._targets.threads_number(scope.process, thread)
-        return target._replace(thread=tid) if tid else target
+        if not tid:
+            raise ProcessLookupError(errno.ESRCH, "no such thread")
+        return target._replace(thread=tid)

@@ -117,8 +117,11 @@ class Execs:
         processes: Processes,
         recordings: Recordings,
         waits_through_signals: bool,
+        answer_now: Callable[[Notification], None],
     ) -> None:
+        """`answer_now` gets a request that was put off, when its turn has come."""
         self._performer = performer
+        self._answer_now = answer_now
         self._mediator = ExecMediator(engine)
         self._counts_crowd = engine.policy.limits.count_at_execs
         self._processes = processes
@@ -144,7 +147,7 @@ class Execs:
         if only_asks(notification, syscall):
             self._start(notification, process, OnlyAsks(), _ExecHoldings(notification, self.tracer))
         elif self.tracer.is_busy(process):
-            self.tracer.put_off(process, lambda: self.begin(notification, process, syscall))
+            self.tracer.put_off(process, lambda: self._answer_now(notification))
         else:
             started_ns = time.perf_counter_ns()
             held = _ExecHoldings(notification, self.tracer)

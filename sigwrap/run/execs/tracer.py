@@ -181,6 +181,9 @@ class Tracer:
             done = self._on_other_stop(tracee, wait_status)
         except KernelError:  # it was killed out of its stop
             done = True
+        except Exception as bug:
+            self._kill(tracee.process.pid, tracee, bug)
+            done = True
         if done:
             self._forget(tracee)
         return True
@@ -201,8 +204,19 @@ class Tracer:
                 self._compare(pid, tracee, tracee.judged)
         except (KernelError, ProcessLookupError):
             pass  # it was killed meanwhile
+        except Exception as bug:
+            self._kill(pid, tracee, bug)
         if tracee is not None:
             self._forget(tracee)
+
+    def _kill(self, pid: int, tracee: Tracee | None, bug: Exception) -> None:
+        """An error of sigwrap's own, at a stop: this one process ends of it."""
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        if tracee is not None:
+            self._performer.broke(tracee.scope, bug)
 
     def _compare(self, pid: int, tracee: Tracee, judged: Executable) -> None:
         problem = image.difference(pid, judged) or _set_environment(pid, tracee.variables)

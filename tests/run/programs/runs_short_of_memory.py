@@ -1,0 +1,33 @@
+"""sigwrap that finds no memory to look at an exec of a file named `too-much`, nor at what was
+loaded from one named `too-late`. The arguments of this program are those of sigwrap."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from sigwrap.cli.main import main
+from sigwrap.linux.execs import image, look
+from sigwrap.linux.execs.executable import Executable
+from sigwrap.run.execs import execs
+
+
+def look_if_there_is_memory(*facts: Any) -> object:
+    seen = look.look(*facts)
+    if isinstance(seen, look.Seen) and os.path.basename(seen.asked.path) == b"too-much":
+        seen.executable.close()
+        raise MemoryError
+    return seen
+
+
+def difference_if_there_is_memory(pid: int, judged: Executable) -> str:
+    if judged.programs[0].name == "too-late":
+        raise MemoryError
+    return difference(pid, judged)
+
+
+difference = image.difference
+image.difference = difference_if_there_is_memory
+execs.look = look_if_there_is_memory  # type: ignore[assignment]
+sys.exit(main(sys.argv[1:]))
