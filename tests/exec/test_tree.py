@@ -176,6 +176,17 @@ def test_who_stays_beyond_its_time_is_killed(as_user: Sigwrap) -> None:
     as_user.verify(ended=True)
 
 
+def test_what_is_left_has_a_grace_of_its_own(as_user: Sigwrap) -> None:
+    """COMMAND ends when nearly all of its time to end is over. What it leaves has two seconds."""
+    child = "trap 'sleep 1; echo in order; exit' TERM; echo ready; while :; do sleep 0.1; done"
+    command = "trap 'sleep 0.8; exit' TERM; while :; do sleep 0.1; done"
+    name = limited(as_user, "wall_time: 1s")
+    line = ("--grace", "1.2", "-p", name, "--", "sh", "-c", f"({child}) & {command}")
+    process = as_user.start(*line)
+    assert process.wait(PATIENCE_S) == LIMIT_REACHED
+    assert process.stdout.read() == b"ready\nin order\n"
+
+
 def test_who_ends_in_time_is_left_alone(as_user: Sigwrap) -> None:
     name = limited(as_user, "wall_time: 1h")
     assert as_user.run("-p", name, "--", "sh", "-c", "exit 7").returncode == 7
