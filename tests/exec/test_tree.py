@@ -187,9 +187,10 @@ def test_what_is_left_has_a_grace_of_its_own(as_user: Sigwrap) -> None:
     assert process.stdout.read() == b"ready\nin order\n"
 
 
-def test_who_ends_in_time_is_left_alone(as_user: Sigwrap) -> None:
-    name = limited(as_user, "wall_time: 1h")
-    assert as_user.run("-p", name, "--", "sh", "-c", "exit 7").returncode == 7
+@pytest.mark.parametrize("time", ["1h", "720h"])
+def test_who_ends_in_time_is_left_alone(as_user: Sigwrap, time: str) -> None:
+    name = limited(as_user, f"wall_time: {time}")
+    assert as_user.run("-p", name, "--", "sh", "-c", "sleep 0.3; exit 7").returncode == 7
 
 
 # Programs started
