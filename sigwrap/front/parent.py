@@ -36,6 +36,7 @@ _NOT_FORWARDED = frozenset(
 )
 _READ = (signal.valid_signals() - _NOT_FORWARDED) | {signal.SIGCHLD}
 _SWEEP_S = 1.0
+_LONGEST_WAIT_S = 3600.0  # the kernel's number of milliseconds holds no more than 24 days
 
 
 def take_signals(inherited: Inherited) -> SignalFd:
@@ -63,7 +64,9 @@ class ParentOfOne(ABC):
         bootloader_died = False
         while self._child_status is None:
             deadline = self._deadline
-            timeout_s = None if deadline is None else max(0.0, deadline - time.monotonic())
+            timeout_s = None
+            if deadline is not None:
+                timeout_s = min(max(0.0, deadline - time.monotonic()), _LONGEST_WAIT_S)
             # Rounded up: a poll that comes back early would spin until the deadline.
             ready = self._poll.poll(None if timeout_s is None else int(timeout_s * 1000) + 1)
             # Signals last: what the supervisor has told by now decides what they mean.

@@ -110,7 +110,7 @@ class TerminateDescendants(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """Until GraceOver."""
+    """Until GraceOver. It takes the place of one that isn't over yet."""
 
     seconds: float
 

@@ -52,6 +52,7 @@ class Ending:
         self._loop = loop
         self._job_control = job_control
         self._stop_forks = stop_forks
+        self._waits = 0
         self.run = RunEnd(grace_s=grace_s)
 
     def on(self, happening: Happening) -> None:
@@ -95,10 +96,20 @@ class Ending:
                 for pid in linux_process.descendants(os.getpid()):
                     _terminate(pid)
             case Wait(seconds=seconds):
-                self._loop.call_at(time.monotonic() + seconds, lambda: self.on(GraceOver()))
+                self._wait(seconds)
             case KillTree():
                 self._stop_forks()
                 self._kill_tree()
+
+    def _wait(self, seconds: float) -> None:
+        self._waits += 1
+        this_one = self._waits
+
+        def over() -> None:
+            if this_one == self._waits:
+                self.on(GraceOver())
+
+        self._loop.call_at(time.monotonic() + seconds, over)
 
     def _kill_tree(self) -> None:
         """In pieces, so that the loop goes on meanwhile."""

@@ -10,7 +10,7 @@ from sigwrap.store.writer import SessionLog
 
 
 class Recorder:
-    """The log as the gates see it: an event is in it, or what it stands for must not happen."""
+    """The log while it is written: an event is in it, or what it stands for must not happen."""
 
     def __init__(self, log: SessionLog, tell: Callable[[str], None]) -> None:
         self.log = log

@@ -154,6 +154,12 @@ def test_who_stays_beyond_its_time_is_killed(as_user: Sigwrap) -> None:
     as_user.verify(ended=True)
 
 
+@pytest.mark.parametrize("time", ["1h", "720h"])
+def test_who_ends_in_time_is_left_alone(as_user: Sigwrap, time: str) -> None:
+    name = limited(as_user, f"wall_time: {time}")
+    assert as_user.run("-p", name, "--", "sh", "-c", "exit 7").returncode == 7
+
+
 # Programs started
 
 

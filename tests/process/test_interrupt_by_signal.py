@@ -38,11 +38,12 @@ def test_a_signal_to_our_pid_alone_reaches_command_as_term(as_user: Sigwrap, nam
     assert (forwarded.type, forwarded.payload["signal_name"]) == ("interrupt_forwarded", "SIGTERM")
 
 
-def test_the_second_signal_of_another_process_kills(sigwrap: Sigwrap, programs: Path) -> None:
+@pytest.mark.parametrize("grace", ["1000", "1e9"])
+def test_the_second_signal_of_another_process_kills(
+    sigwrap: Sigwrap, programs: Path, grace: str
+) -> None:
     """CI runners: SIGINT, then SIGTERM, then they kill everything."""
-    process, _ = sigwrap.start_ready(
-        "--grace", "1000", "--", *PYTHON, str(programs / "stubborn.py")
-    )
+    process, _ = sigwrap.start_ready("--grace", grace, "--", *PYTHON, str(programs / "stubborn.py"))
     with Watch(tree(process.pid)) as watch:
         process.send_signal(signal.SIGINT)
         sigwrap.await_event("interrupt_forwarded")

@@ -1,6 +1,6 @@
 """Requests that wait for a person, while everything else goes on.
 
-The one door between the gates and whoever answers: the terminal's prompt, or `sigwrap approve` and
+The one door between mediators and whoever answers: the terminal's prompt, or `sigwrap approve` and
 `sigwrap deny` through the control socket. An answer is in the log before it has an effect; what
 can't be recorded is denied.
 """

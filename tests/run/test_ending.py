@@ -1,0 +1,86 @@
+"""The waits of a run's end, on a loop that keeps its calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from sigwrap.linux import process as linux_process
+from sigwrap.mediate.run_end import LimitReached, NoProcessLeft
+from sigwrap.run.ending import Ending
+
+COMMAND = 40
+
+
+class Anything:
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_words: None
+
+
+class Calls(Anything):
+    def __init__(self) -> None:
+        self.later: list[Callable[[], None]] = []
+
+    def call_at(self, _deadline_s: float, call: Callable[[], None]) -> None:
+        self.later.append(call)
+
+
+@pytest.fixture
+def killed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    happened: list[str] = []
+
+    def kill_descendants(*_words: Any, **_named: Any) -> bool:
+        happened.append("killed")
+        return True
+
+    monkeypatch.setattr(linux_process, "send", lambda *_words: True)
+    monkeypatch.setattr(linux_process, "descendants", lambda _pid: [41, 42])
+    monkeypatch.setattr(linux_process, "kill_descendants", kill_descendants)
+    return happened
+
+
+def ending_on(loop: Calls) -> Ending:
+    anything: Any = Anything()
+    on: Any = loop
+    return Ending(
+        command_pid=COMMAND,
+        grace_s=10.0,
+        recorder=anything,
+        approvals=anything,
+        processes=anything,
+        loop=on,
+        job_control=anything,
+        stop_forks=lambda: None,
+    )
+
+
+def test_what_command_leaves_has_a_grace_of_its_own(killed: list[str]) -> None:
+    """COMMAND may end when nearly all of its time to end is over."""
+    loop = Calls()
+    ending = ending_on(loop)
+    ending.on(LimitReached("wall_time", 1, "wall_time: 1 s are over"))
+    ending.reaped(COMMAND, 0)
+    of_command, of_what_it_left = loop.later
+    of_command()
+    assert killed == []
+    of_what_it_left()
+    assert killed == ["killed"]
+
+
+def test_a_command_that_stays_is_killed_after_its_grace(killed: list[str]) -> None:
+    loop = Calls()
+    ending_on(loop).on(LimitReached("wall_time", 1, "wall_time: 1 s are over"))
+    loop.later.pop()()
+    assert killed == ["killed"]
+
+
+def test_the_status_of_command_reaches_the_end_of_the_run(killed: list[str]) -> None:
+    for wait_status, status in ((0x0700, 7), (9, 137)):
+        ending = ending_on(Calls())
+        ending.reaped(41, 0)
+        assert not ending.run.command_has_ended
+        ending.reaped(COMMAND, wait_status)
+        ending.on(NoProcessLeft())
+        assert ending.run.exit_status == status
