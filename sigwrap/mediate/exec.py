@@ -149,6 +149,10 @@ class ExecMediator:
 
     def _let_run(self, facts: ExecFacts, decision: Decision, event: str) -> Mediation:
         held: Held = yield Hold()
+        used = used_up(self._limits, self._gone_on)  # others went on while this one waited
+        if used is not None:
+            yield from self._deny_as_used_up(facts, used)
+            return
         match held:
             case Held.YES:
                 payload = exec_payload(facts, decision, verified=facts.readable)
@@ -323,10 +327,6 @@ class ExecMediator:
             reason = _refusal(answer)
             self._last_refusal = (facts.process, key, reason)
             yield from self._deny_because(facts, decision._replace(message=""), reason)
-            return
-        used = used_up(self._limits, self._gone_on)
-        if used is not None:
-            yield from self._deny_as_used_up(facts, used)
             return
         # What was asked about is what was read then. A caller that has changed its arguments
         # meanwhile loads something else, and is killed.

@@ -610,6 +610,7 @@ def test_what_an_answer_waited_for_may_be_one_too_many_by_then(bash: Process) ->
     waiting = asked(shell, YES)
     shell.runs("ls")
     why = "max_execs: 1 programs have been started"
+    waiting.yields(Hold(), reply=Held.YES)
     waiting.records("exec_denied", rule_name="limits.max_execs").yields(
         Tell(f"sigwrap: git: {why}"),
         Fail(errno.EACCES),

@@ -67,6 +67,7 @@ class _ExecHoldings:
         "executable",
         "expected",
         "goes_on",
+        "name",
         "notification",
         "path",
         "recording",
@@ -87,6 +88,7 @@ class _ExecHoldings:
         self.goes_on = False
         # Of a replacement
         self.replacement: Executable | None = None
+        self.name = ""
         self.path = b""
         self.replacement_argv: Sequence[bytes] = ()
         self.sets_environment = False  # all of it, at the exec stop
@@ -230,26 +232,28 @@ class Execs:
         assert tracee is not None, "held before"
         if effect.image is Image.ASKED:
             tracee.judged = held.executable
+            self._is_becoming_another(scope)
         else:
             tracee.judged = held.replacement
             tracee.variables = held.variables
             tracee.at_exec_stop = held.at_exec_stop
-        self._is_becoming_another(scope.process, tracee.judged)
+            scope.process.comm_is_current = False
+            scope.process.argv = (held.name,)
         held.goes_on = True
         self.tracer.go_on(tracee, lambda: self._performer.let_go_on(scope, effect))
         return PAUSED
 
     def _continue_unverified(self, scope: Scope, effect: ContinueUnverified) -> None:
         process = scope.process
-        self._is_becoming_another(process, scope.holdings.executable)
+        self._is_becoming_another(scope)
         self.tracer.note_unheld(process, scope.tid)
         self._processes.loads_unseen(process)
         self._performer.let_go_on(scope, effect)
 
-    def _is_becoming_another(self, process: Process, executable: Executable | None) -> None:
-        process.comm_is_current = False
-        if executable is not None:
-            process.argv = executable.programs[0].argv[:1]
+    def _is_becoming_another(self, scope: Scope) -> None:
+        executable: Executable = scope.holdings.executable
+        scope.process.comm_is_current = False
+        scope.process.argv = executable.programs[0].argv[:1]
 
     def _prepare(self, scope: Scope, effect: Prepare) -> Prepared | Unpreparable:
         held: _ExecHoldings = scope.holdings
@@ -260,6 +264,7 @@ class Execs:
             held.variables = variables_for(redirect, host, self._session_of(scope))
         except NoHostValue as missing:
             return Unpreparable(f"sigwrap has no {missing.name} in its environment")
+        held.name = effect.argv[0]  # also where a stub stands in for it
         argv = [os.fsencode(word) for word in effect.argv]
         if not self._find_replacement(scope, redirect.command, argv):
             return Unpreparable(f"its replacement can't be run: {redirect.command}")
@@ -303,6 +308,7 @@ class Execs:
         held.variables = expected.variables
         held.at_exec_stop = held.recording.command_runs
         argv = tuple(map(os.fsdecode, expected.argv))
+        held.name = argv[0]
         return Prepared(held.replacement.programs[0].path, argv, held.replacement.readable)
 
     def _find_replacement(self, scope: Scope, command: str, argv: Sequence[bytes]) -> bool:

@@ -22,7 +22,8 @@ def found_in(pid):
     return found
 
 
-command = subprocess.Popen(sys.argv[3:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+# Unbuffered: communicate() reads the descriptor, past what a buffer has taken already.
+command = subprocess.Popen(sys.argv[3:], bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 os.write(1, command.stdout.readline())
 found = found_in("self") + (found_in(command.pid) if has_stub else 0)
 rest, _ = command.communicate()
