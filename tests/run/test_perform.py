@@ -180,13 +180,32 @@ def test_a_call_fails_also_where_its_event_could_not_be_written(stage: Stage) ->
 
 
 def test_one_written_event_does_not_stand_for_one_that_failed(stage: Stage) -> None:
+    replies: list[Logged] = []
+
     def steps() -> Generator[Effect, Any, None]:
-        assert (yield record()) is Logged.WRITTEN
+        replies.append((yield record()))
         stage.can_write = False
-        assert (yield record()) is Logged.FAILED
+        replies.append((yield record()))
         yield Continue()
 
     assert "resume 7" not in stage.run(steps())
+    assert replies == [Logged.WRITTEN, Logged.FAILED]
+    assert all(isinstance(reply, Logged) for reply in replies)
+
+
+def test_a_mediator_hears_what_came_of_a_repeated_event(stage: Stage) -> None:
+    replies: list[Logged] = []
+    repeated = RecordRepeated("signal_sent", {}, (BASH, 10), 1.0)
+
+    def steps() -> Generator[Effect, Any, None]:
+        replies.append((yield repeated))
+        replies.append((yield repeated))
+        stage.can_write = False
+        replies.append((yield repeated._replace(key=(BASH, 12))))
+        yield Fail(1)
+
+    stage.run(steps())
+    assert replies == [Logged.WRITTEN, Logged.COUNTED, Logged.FAILED]
 
 
 ALLOWED: dict[Unrecorded, set[type]] = {
@@ -267,6 +286,15 @@ def test_a_listener_that_broke_ends_the_run_and_lets_go(stage: Stage) -> None:
     with pytest.raises(ListenerBroken):
         stage.of(record(), Fail(3))
     assert stage.happened[-1] == "let go"
+
+
+def test_what_broke_while_its_mediator_waited_is_reported_once(stage: Stage) -> None:
+    scope = Scope(7, 41, BASH, iter_of(record()), stage, 0)
+    stage.performer.broke(scope, OSError("EIO"))
+    assert stage.happened == ["record mediation_failed 40", REFUSED, "failed", "let go"]
+    assert stage.payloads["mediation_failed"]["error"] == "OSError: EIO"
+    stage.performer.broke(scope, OSError("EIO"))
+    assert len(stage.happened) == 4
 
 
 def test_a_dropped_request_is_let_go_once(stage: Stage) -> None:
