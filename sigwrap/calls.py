@@ -201,9 +201,3 @@ EXECS = frozenset(
     for found, call in numbers.items()
     if call.family is Family.EXEC
 )
-
-
-def find(arch: int, call_number: int) -> Call | None:
-    """None for a call that nobody here mediates: it has to be refused."""
-    numbers = BY_NUMBER.get(arch)
-    return None if numbers is None else numbers.get(call_number)

@@ -36,7 +36,6 @@ from sigwrap.mediate.effects import (
     Unrecorded,
     VerifyThenContinue,
 )
-from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.limits import Crowd, exceeded, used_up
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.masking import masked
@@ -103,14 +102,12 @@ class ExecMediator:
         # Refused at /usr/bin/X, a shell asks for /bin/X at once: the answer is still the same.
         self._last_refusal: tuple[Process, tuple[str, ...], str] | None = None
 
-    def mediate(self, facts: ExecFacts | Unseen | OnlyAsks | WouldFail) -> Mediation:
+    def mediate(self, facts: ExecFacts | Unseen | OnlyAsks) -> Mediation:
         match facts:
             case ExecFacts():
                 if facts.stub_rule is None:
                     return self._decide(facts)
                 return self._run_stub_command(facts, facts.stub_rule)
-            case WouldFail():
-                return _fail(facts.errno)
             case OnlyAsks():
                 return _leave_to_the_kernel()
             case Unseen():
@@ -332,10 +329,6 @@ class ExecMediator:
         # meanwhile loads something else, and is killed.
         approved = decision._replace(reason=f"approved by {answer.by}")
         yield from self._let_run(facts, approved, "exec_allowed")
-
-
-def _fail(error: int) -> Mediation:
-    yield Fail(error, Unrecorded.NOTHING_HAPPENS)
 
 
 def _leave_to_the_kernel() -> Mediation:

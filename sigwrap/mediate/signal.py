@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 from enum import Enum
 
+from sigwrap.events import Payload
 from sigwrap.mediate import signal_rules
 from sigwrap.mediate.effects import (
     Ask,
@@ -38,6 +39,7 @@ from sigwrap.policy.judge.signals import signal_name
 from sigwrap.tuples import NamedTuple
 
 _COUNTED_FOR_S = 1.0
+_REMEMBERED = 256
 
 
 class How(Enum):
@@ -59,10 +61,6 @@ _IN_REGISTERS = (How.NUMBER, How.ITSELF, How.OWNER, How.TRACE, How.LIMIT)
 
 
 # Whom a call would reach
-
-
-class One(NamedTuple):
-    target: SignalTarget
 
 
 class Group(NamedTuple):
@@ -89,7 +87,7 @@ class Nobody(NamedTuple):
     """By its registers the call can reach no process: the kernel can have it."""
 
 
-Aim = One | Group | Everybody | WhoeverOwns | NoOwner | Unresolved | Nobody | WouldFail
+Aim = SignalTarget | Group | Everybody | WhoeverOwns | NoOwner | Unresolved | Nobody | WouldFail
 
 
 class SignalFacts(NamedTuple):
@@ -98,7 +96,7 @@ class SignalFacts(NamedTuple):
     signal: int
     how: How
     aim: Aim
-    correlation: str  # the same for all members of a group
+    correlation: int  # the same for all members of a group
     stub_may_signal: tuple[int, ...]  # of a stub: the pids of its command and itself
 
 
@@ -106,16 +104,19 @@ class _Judged(NamedTuple):
     target: SignalTarget
     attempt: Attempt
     decision: Decision
+    payload: Payload  # of its event; each event has a copy
 
 
 class SignalMediator:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        # The same facts have the same decision: a repeated signal is judged once.
+        self._remembered: dict[tuple[object, ...], _Judged] = {}
 
     def mediate(self, facts: SignalFacts) -> Mediation:
         match facts.aim:
-            case One(target=target):
-                return self._one(facts, self._judge(facts, target))
+            case SignalTarget():
+                return self._one(facts, self._judge(facts, facts.aim))
             case Group(members=members):
                 return self._group(facts, [self._judge(facts, each) for each in members])
             case Everybody():
@@ -132,6 +133,16 @@ class SignalMediator:
                 return _fail(error)
 
     def _judge(self, facts: SignalFacts, target: SignalTarget) -> _Judged:
+        sender, syscall, number, how, _aim, _correlation, own_targets = facts
+        key = (sender, sender.comm, syscall, number, how, target, own_targets)
+        judged = self._remembered.get(key)
+        if judged is None:
+            if len(self._remembered) >= _REMEMBERED:
+                self._remembered.clear()
+            judged = self._remembered[key] = self._judge_anew(facts, target)
+        return judged
+
+    def _judge_anew(self, facts: SignalFacts, target: SignalTarget) -> _Judged:
         sender = facts.sender
         attempt = Attempt(
             facts.syscall,
@@ -147,7 +158,8 @@ class SignalMediator:
         else:
             traces = facts.how is How.TRACE
             decision = signal_rules.decide(self._engine, attempt, traces=traces)
-        return _Judged(target, attempt, decision)
+        payload = signal_rules.event_payload(attempt, decision)
+        return _Judged(target, attempt, decision, payload)
 
     # One target
 
@@ -164,10 +176,9 @@ class SignalMediator:
             case Action.REDIRECT if facts.how in _SENDS:
                 yield from self._carry_out(facts, judged)
             case Action.DENY | Action.REDIRECT:
-                denied = judged._replace(decision=_denied(judged.decision))
-                yield from self._deny(denied)
+                yield from self._deny(_denied(judged))
             case Action.ABSORB:
-                if (yield _event(judged.attempt, judged.decision)):
+                if (yield _event(judged)):
                     yield Succeed()
                 else:
                     yield Fail(errno.EPERM)
@@ -182,13 +193,13 @@ class SignalMediator:
             yield from self._carry_out(facts, judged, approved=True)
         elif not (yield LookAgain(judged.target)):
             yield Fail(errno.ESRCH, Unrecorded.NOTHING_HAPPENS)
-        elif (yield _event(judged.attempt, judged.decision, approved=True)):
+        elif (yield _event(judged, approved=True)):
             yield Continue()
         else:
             yield Fail(errno.EPERM)
 
     def _deny(self, judged: _Judged) -> Mediation:
-        if (yield _event(judged.attempt, judged.decision)):
+        if (yield _event(judged)):
             yield from _tell([judged.decision])
         yield Fail(errno.EPERM)
 
@@ -228,7 +239,7 @@ class SignalMediator:
         """To those who may be reached. The sender itself comes last: it may not survive."""
         sets_owner = facts.how in _SETS_OWNER
         if sets_owner and not all(_goes_on(each, granted=granted) for each in judged):
-            judged = [each._replace(decision=_denied(each.decision)) for each in judged]
+            judged = [_denied(each) for each in judged]
         if not (yield from self._record_members(facts, judged, granted=granted)):
             yield Fail(errno.EPERM)
             return
@@ -265,15 +276,15 @@ class SignalMediator:
         """Returns whether all that is to be in the log is."""
         for each in judged:
             if each.decision.log:
-                event = _event(each.attempt, each.decision, approved=granted)
-                event.payload["correlation"] = facts.correlation
+                event = _event(each, approved=granted)
+                event.payload["correlation"] = str(facts.correlation)
                 if not (yield event):
                     return False
         return True
 
 
 def _let_owner_be_signalled(facts: SignalFacts) -> Mediation:
-    if (yield _event(_unaimed(facts), signal_rules.OWNER_JUDGED)):
+    if (yield _unaimed_event(facts, signal_rules.OWNER_JUDGED)):
         yield Continue()
     else:
         yield Fail(errno.EPERM)
@@ -296,7 +307,7 @@ def _fail(error: int) -> Mediation:
 
 
 def _deny_unaimed(facts: SignalFacts, decision: Decision) -> Mediation:
-    if (yield _event(_unaimed(facts), decision)):
+    if (yield _unaimed_event(facts, decision)):
         yield from _tell([decision])
     yield Fail(errno.EPERM)
 
@@ -306,22 +317,27 @@ def _unaimed(facts: SignalFacts) -> Attempt:
     return Attempt(facts.syscall, facts.signal, sender.pid, sender.comm, None, "", frozenset())
 
 
-def _event(attempt: Attempt, decision: Decision, *, approved: bool = False) -> Record:
-    kind = signal_rules.event_type(decision, approved=approved)
-    return Record(kind, signal_rules.event_payload(attempt, decision))
+def _event(judged: _Judged, *, approved: bool = False) -> Record:
+    kind = signal_rules.event_type(judged.decision, approved=approved)
+    return Record(kind, judged.payload.copy())
+
+
+def _unaimed_event(facts: SignalFacts, decision: Decision) -> Record:
+    kind = signal_rules.event_type(decision)
+    return Record(kind, signal_rules.event_payload(_unaimed(facts), decision))
 
 
 def _event_of(
     facts: SignalFacts, judged: _Judged, *, approved: bool = False
 ) -> Record | RecordRepeated | None:
     """None where the rule wants none."""
-    attempt, decision = judged.attempt, judged.decision
+    decision = judged.decision
     if not decision.log:
         return None
-    event = _event(attempt, decision, approved=approved)
-    if not signal_rules.is_coalesced(attempt, decision):
+    event = _event(judged, approved=approved)
+    if not signal_rules.is_coalesced(judged.attempt, decision):
         return event
-    key = (facts.sender, attempt.signal, decision.rule)
+    key = (facts.sender, facts.signal, decision.rule)
     return RecordRepeated(event.event, event.payload, key, _COUNTED_FOR_S)
 
 
@@ -360,8 +376,10 @@ def _goes_on(judged: _Judged, *, granted: bool = False) -> bool:
     return action in (Action.ALLOW, Action.AUDIT) or (granted and action is Action.APPROVE)
 
 
-def _denied(decision: Decision) -> Decision:
-    return decision._replace(action=Action.DENY)
+def _denied(judged: _Judged) -> _Judged:
+    decision = judged.decision._replace(action=Action.DENY)
+    payload = signal_rules.event_payload(judged.attempt, decision)
+    return judged._replace(decision=decision, payload=payload)
 
 
 def _number(judged: _Judged) -> int:

@@ -79,7 +79,13 @@ class Mediation:
         caller = None
         try:
             caller = self._processes.of_thread(notification.tid)
-            self._answer(notification, caller)
+            call = calls.BY_NUMBER[notification.arch].get(notification.number)
+            if caller is None or call is None:
+                self._refuse_unmediated(notification, caller)
+            else:
+                self._begin[call.family](notification, caller, call.name)
+        except UnknownUse as unknown:
+            self._refuse(notification, caller, str(unknown))
         except ListenerBroken:
             raise
         except Exception as bug:  # it denies this request, and the run goes on
@@ -87,22 +93,14 @@ class Mediation:
             error = f"{type(bug).__name__}: {bug}"
             self._run(notification, process, refuse_failed(error, process.comm))
 
-    def _answer(self, notification: Notification, caller: Process | None) -> None:
+    def _refuse_unmediated(self, notification: Notification, caller: Process | None) -> None:
         if caller is None:
             # It ended while it waited. If it still waits, it is not where it should be.
-            self._refuse(notification, _stranger(notification.tid), "not of this session's tree")
-            return
-        if notification.arch == calls.X86_64 and notification.number & calls.X32_BIT:
+            self._refuse(notification, caller, "not of this session's tree")
+        elif notification.arch == calls.X86_64 and notification.number & calls.X32_BIT:
             self._run(notification, caller, refuse_x32(notification.number, caller.comm))
-            return
-        call = calls.find(notification.arch, notification.number)
-        if call is None:
+        else:
             self._refuse(notification, caller, "no mediator knows this call")
-            return
-        try:
-            self._begin[call.family](notification, caller, call.name)
-        except UnknownUse:
-            self._refuse(notification, caller, f"no mediator knows this use of {call.name}")
 
     def _answer_what_was_put_off(self, notification: Notification) -> None:
         """Its thread id may be another thread's by now."""
@@ -117,7 +115,8 @@ class Mediation:
         self._recordings.close()
         self._performer.close()
 
-    def _refuse(self, notification: Notification, caller: Process, reason: str) -> None:
+    def _refuse(self, notification: Notification, caller: Process | None, reason: str) -> None:
+        caller = caller or _stranger(notification.tid)
         unknown = UnknownCall(
             number=notification.number,
             arch=notification.arch,

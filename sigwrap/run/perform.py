@@ -36,6 +36,7 @@ from sigwrap.mediate.effects import (
     Unrecorded,
     VerifyThenContinue,
 )
+from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.questions import Answer
 from sigwrap.mediate.run_end import LimitReached
@@ -168,6 +169,10 @@ class Performer:
     def begin(self, scope: Scope) -> None:
         self._perform(scope, None)
 
+    def fail_as_the_kernel(self, notification_id: int, refusal: WouldFail) -> None:
+        """Without a mediator: there is nothing to decide, and nothing takes effect."""
+        self._listener.fail(notification_id, refusal.errno)
+
     def resume(self, scope: Scope, reply: object) -> None:
         """With what a paused mediator waits for."""
         if not scope.is_over:
@@ -212,6 +217,10 @@ class Performer:
                     return
                 effect = steps.send(reply)
         except StopIteration:
+            if scope.is_answered and not scope.is_over:
+                scope.is_over = True
+                scope.holdings.close()
+                return
             if not scope.is_answered:
                 self._report(scope, InternalError("its mediator ended without an answer"))
         except CallerGone:

@@ -59,7 +59,7 @@ class Signals:
         call, aim = self._aims.look(notification, sender, syscall)
         own_targets = self._recordings.own_targets(sender)
         facts = SignalFacts(
-            sender, syscall, call.signal, call.how, aim, str(notification.id), own_targets
+            sender, syscall, call.signal, call.how, aim, notification.id, own_targets
         )
         steps = self._mediator.mediate(facts)
         held = _SignalHoldings(call)

@@ -11,7 +11,7 @@ escapes tabs and newlines, and carries bytes that are no UTF-8 as \\udcXX, as Py
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from sigwrap.errors import InternalError, StoreError
 from sigwrap.events import EVENT_TYPES, UPCASTERS, Base64, Event, Payload, Upcaster
@@ -32,7 +32,20 @@ class Row(NamedTuple):
 
 
 _VERSION_MEMBER = {kind.name: f'{{"{VERSION_KEY}":{kind.version}' for kind in EVENT_TYPES.values()}
-_encode_json = json.JSONEncoder(check_circular=False, allow_nan=False, separators=(",", ":")).encode
+_encoder = json.JSONEncoder(check_circular=False, allow_nan=False, separators=(",", ":"))
+
+
+def _json_encoder() -> Callable[[Payload], str]:
+    """JSONEncoder.encode makes a C encoder at each call, which takes as long as encoding."""
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return _encoder.encode
+    escape = json.encoder.encode_basestring_ascii
+    chunks = make(None, _encoder.default, escape, None, ":", ",", False, False, False)
+    return lambda payload: "".join(chunks(payload, 0))
+
+
+_encode_json = _json_encoder()
 _decode_json = json.JSONDecoder().raw_decode
 
 

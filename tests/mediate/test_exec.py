@@ -39,7 +39,6 @@ from sigwrap.mediate.exec import (
     pointing_nowhere,
     replacement_argv,
 )
-from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.limits import Crowd
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.questions import Answer, Question
@@ -222,11 +221,6 @@ def test_a_caller_that_turned_undumpable_is_denied(shell: Shell) -> None:
 
 
 # Without a decision
-
-
-def test_the_kernels_own_refusal_needs_no_event(shell: Shell) -> None:
-    steps = shell.mediator.mediate(WouldFail(errno.ENOENT))
-    play(steps).yields(Fail(errno.ENOENT, Unrecorded.NOTHING_HAPPENS)).ends()
 
 
 def test_a_check_runs_nothing_and_needs_no_event(shell: Shell) -> None:

@@ -31,7 +31,6 @@ from sigwrap.mediate.signal import (
     How,
     Nobody,
     NoOwner,
-    One,
     SignalFacts,
     SignalMediator,
     Unresolved,
@@ -81,14 +80,13 @@ NO = Answer(granted=False, by="the terminal", message="", reason="denied")
 
 def sends(
     number: int,
-    aim: Aim | SignalTarget,
+    aim: Aim,
     *,
     how: How = How.NUMBER,
     syscall: str = "kill",
     stub_may_signal: tuple[int, ...] = (),
 ) -> Transcript:
-    where = One(aim) if isinstance(aim, SignalTarget) else aim
-    facts = SignalFacts(BASH, syscall, number, how, where, "4711", stub_may_signal)
+    facts = SignalFacts(BASH, syscall, number, how, aim, 4711, stub_may_signal)
     return play(SignalMediator(ENGINE).mediate(facts))
 
 
@@ -445,3 +443,33 @@ def test_a_group_becomes_an_owner_if_somebody_says_yes(answer: Answer) -> None:
         transcript.records("signal_blocked", decision="deny").yields(
             Tell("are you sure"), Fail(errno.EPERM)
         ).ends()
+
+
+# Remembering
+
+
+def test_a_repeated_signal_is_judged_once_and_its_events_are_its_own() -> None:
+    mediator = SignalMediator(ENGINE)
+    facts = SignalFacts(BASH, "kill", TERM, How.NUMBER, DESCENDANT, 1, ())
+    first = play(mediator.mediate(facts)).records("signal_sent").yields(Continue())
+    first.payload["evaluation_us"] = 7
+    again = play(mediator.mediate(facts._replace(correlation=2))).records("signal_sent")
+    assert "evaluation_us" not in again.payload
+    again.yields(Continue()).ends()
+
+
+def test_what_is_remembered_holds_for_the_same_facts_only() -> None:
+    mediator = SignalMediator(ENGINE)
+    sender = Process(pid=40, start_time=1, parent=None, ppid=30, depth=1, comm="bash")
+    facts = SignalFacts(sender, "kill", TERM, How.NUMBER, DESCENDANT, 1, ())
+    play(mediator.mediate(facts)).records("signal_sent", source_cmd="bash")
+    sender.comm = "kill"
+    play(mediator.mediate(facts)).records("signal_sent", source_cmd="kill")
+    play(mediator.mediate(facts._replace(aim=SIBLING))).records("signal_blocked")
+    play(mediator.mediate(facts._replace(signal=int(HUP)))).records("signal_absorbed")
+    for number in range(300):
+        target = DESCENDANT._replace(pid=1000 + number)
+        play(mediator.mediate(facts._replace(aim=target))).records(
+            "signal_sent", target_pid=1000 + number
+        )
+    assert len(mediator._remembered) <= 256

@@ -28,7 +28,6 @@ from sigwrap.mediate.signal import (
     How,
     Nobody,
     NoOwner,
-    One,
     Unresolved,
     WhoeverOwns,
 )
@@ -101,7 +100,7 @@ class Aims:
 
 
 def _one(target: SignalTarget | None) -> Aim:
-    return WouldFail(errno.ESRCH) if target is None else One(target)
+    return WouldFail(errno.ESRCH) if target is None else target
 
 
 def _group(members: list[SignalTarget]) -> Aim:

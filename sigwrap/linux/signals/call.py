@@ -45,6 +45,9 @@ class NoTarget(Exception):
 class UnknownUse(Exception):
     """The filter handed over a use of the call that no mediator knows."""
 
+    def __init__(self, syscall: str) -> None:
+        super().__init__(f"no mediator knows this use of {syscall}")
+
 
 class CallRefused(Exception):
     """The kernel would refuse the call with this errno. It must not look for itself: by then there
@@ -85,13 +88,13 @@ def read_call(notification: Notification, syscall: str) -> SignalCall:
             return SignalCall(syscall, How.LIMIT, signal.SIGKILL, target)
         case "ioctl":
             if notification.argument1 & 0xFFFFFFFF not in (calls.FIOSETOWN, calls.SIOCSPGRP):
-                raise UnknownUse
+                raise UnknownUse(syscall)
             target = _words(notification, 1)[0]
             return _owner(syscall, How.OWNER_IN_MEMORY, target, notification)
         case "fcntl" | "fcntl64":
             return _fcntl(syscall, notification)
         case _:
-            raise UnknownUse
+            raise UnknownUse(syscall)
 
 
 def _pidfd(name: str, notification: Notification) -> SignalCall:
@@ -131,7 +134,7 @@ def _fcntl(name: str, notification: Notification) -> SignalCall:
                 raise NoTarget  # back to SIGIO
             return SignalCall(syscall=name, how=How.SIGNAL_OF_OWNER, signal=number, target=0)
         case _:
-            raise UnknownUse
+            raise UnknownUse(name)
 
 
 def _owner(

@@ -152,19 +152,24 @@ class Execs:
             self.tracer.put_off(process, lambda: self._answer_now(notification))
         else:
             started_ns = time.perf_counter_ns()
+            seen = look(notification, process, syscall, self._our_root)
+            if isinstance(seen, WouldFail):  # mostly a search along PATH
+                self._performer.fail_as_the_kernel(notification.id, seen)
+                return
             held = _ExecHoldings(notification, self.tracer)
-            try:
-                facts = self._look(held, process, syscall)
-            except BaseException:
-                held.close()
-                raise
+            facts: ExecFacts | Unseen
+            if isinstance(seen, Seen):
+                held.asked, held.executable = seen
+                facts = self._facts(held, process, syscall, *seen)
+            else:
+                facts = seen
             self._start(notification, process, facts, held, started_ns)
 
     def _start(
         self,
         notification: Notification,
         process: Process,
-        facts: ExecFacts | Unseen | OnlyAsks | WouldFail,
+        facts: ExecFacts | Unseen | OnlyAsks,
         held: _ExecHoldings,
         started_ns: int = 0,
     ) -> None:
@@ -179,14 +184,14 @@ class Execs:
 
     # Facts
 
-    def _look(
-        self, held: _ExecHoldings, process: Process, syscall: str
-    ) -> ExecFacts | Unseen | WouldFail:
-        notification = held.notification
-        seen = look(notification, process, syscall, self._our_root)
-        if not isinstance(seen, Seen):
-            return seen
-        asked, executable = held.asked, held.executable = seen
+    def _facts(
+        self,
+        held: _ExecHoldings,
+        process: Process,
+        syscall: str,
+        asked: Asked,
+        executable: Executable,
+    ) -> ExecFacts:
         expected = self._recordings.expected_of(process)
         if expected is not None and expected.is_of(asked.path, asked.argv, asked.truncated):
             held.expected = expected
@@ -194,7 +199,7 @@ class Execs:
             process,
             syscall,
             os.fsdecode(asked.path),
-            cwd_of(notification.tid),
+            cwd_of(held.notification.tid),
             asked.truncated,
             executable.programs,
             executable.here,
