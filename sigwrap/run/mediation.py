@@ -65,10 +65,14 @@ class Mediation:
             sigwrap_pids=sigwrap_pids,
         )
         self._forks = Forks(performer=performer, limits=engine.policy.limits)
-        self._begin = {
+        self._families = {
             Family.EXEC: self._execs.begin,
             Family.SIGNAL: self._signals.begin,
             Family.FORK: self._forks.begin,
+        }
+        self._begin = {
+            arch: {number: (self._families[call.family], call.name) for number, call in row.items()}
+            for arch, row in calls.BY_NUMBER.items()
         }
         self.on_stop = self._execs.tracer.on_stop
         self.on_end = self._execs.tracer.on_end
@@ -79,11 +83,12 @@ class Mediation:
         caller = None
         try:
             caller = self._processes.of_thread(notification.tid)
-            call = calls.BY_NUMBER[notification.arch].get(notification.number)
-            if caller is None or call is None:
+            known = self._begin[notification.arch].get(notification.number)
+            if caller is None or known is None:
                 self._refuse_unmediated(notification, caller)
             else:
-                self._begin[call.family](notification, caller, call.name)
+                begin, syscall = known
+                begin(notification, caller, syscall)
         except UnknownUse as unknown:
             self._refuse(notification, caller, str(unknown))
         except ListenerBroken:

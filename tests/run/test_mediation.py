@@ -33,7 +33,7 @@ def test_every_effect_is_carried_out_and_every_family_has_its_mediator() -> None
         end_run=anything,
     )
     assert set(mediation._performer._handlers) == set(get_args(Effect))
-    assert set(mediation._begin) == set(Family) == {call.family for call in TABLE}
+    assert set(mediation._families) == set(Family) == {call.family for call in TABLE}
 
 
 def test_every_capability_says_what_a_run_is_without_it() -> None:

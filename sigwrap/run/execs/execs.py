@@ -144,7 +144,7 @@ class Execs:
         )
 
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:
-        if self.tracer.take_back(notification):
+        if self.tracer.holds(notification.tid) and self.tracer.take_back(notification):
             return
         if only_asks(notification, syscall):
             self._start(notification, process, OnlyAsks(), _ExecHoldings(notification, self.tracer))
