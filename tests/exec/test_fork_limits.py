@@ -79,8 +79,10 @@ def test_clone3_is_not_there(as_user: Sigwrap, backstop: Backstop, compiled: Pat
 
 
 def test_a_shells_bomb(as_user: Sigwrap, backstop: Backstop) -> None:
-    """A shell that may not fork tries again, and waits longer each time: it is interrupted."""
-    text = "f() { [ $SECONDS -lt 8 ] || exit; f | f & }; f; wait"
+    """A shell that may not fork tries again, and waits longer each time: it is interrupted.
+    COMMAND stays meanwhile: its own children end at once, and it would with them."""
+    stays = "while [ $SECONDS -lt 8 ]; do :; done"
+    text = f"f() {{ [ $SECONDS -lt 8 ] || exit; f | f & }}; f; {stays}"
     process = start(as_user, backstop, "max_processes: 12", "bash", "-c", text)
     assert b"no new process: max_processes is 12" in reader(process.stderr).until(rb"sigwrap.*\n")
     process.terminate()
