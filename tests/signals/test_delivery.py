@@ -148,8 +148,7 @@ def test_a_supervisor_that_is_held_up_holds_up_the_call(lab: Lab, programs: Path
         process.say(b"go\n")
         await_that(lambda: Path(f"/proc/{command}/syscall").read_text().startswith("62 "))
         (child,) = children(command)
-        found = procfs.stat(child)
-        assert found is not None and found.state == "S"
+        await_state(child, "S")  # it lives, and comes to its sleep
     assert json.loads(said.line()) == 9
     assert process.wait(PATIENCE_S) == 0
 
