@@ -122,7 +122,11 @@ PAUSED = _Paused()  # a handler's answer where the reply comes later, by resume 
 Handler = Callable[[Scope, Any], Any]
 
 
-class _NoHoldings:
+class NoHoldings:
+    """Of a request that holds nothing."""
+
+    __slots__ = ()
+
     def failed(self) -> None:
         pass
 
@@ -130,7 +134,7 @@ class _NoHoldings:
         pass
 
 
-NO_HOLDINGS = _NoHoldings()  # of a request that holds nothing
+NO_HOLDINGS = NoHoldings()
 
 
 class Performer:
@@ -217,10 +221,6 @@ class Performer:
                     return
                 effect = steps.send(reply)
         except StopIteration:
-            if scope.is_answered and not scope.is_over:
-                scope.is_over = True
-                scope.holdings.close()
-                return
             if not scope.is_answered:
                 self._report(scope, InternalError("its mediator ended without an answer"))
         except CallerGone:

@@ -15,24 +15,16 @@ from sigwrap.mediate.effects import LookAgain, Send, SetOwner, SignalTarget
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.signal import SignalFacts, SignalMediator
 from sigwrap.policy.judge.engine import Engine
-from sigwrap.run.perform import Performer, Scope
+from sigwrap.run.perform import NoHoldings, Performer, Scope
 from sigwrap.run.processes import Processes
 from sigwrap.run.recording.recordings import Recordings
 
 
-class _SignalHoldings:
-    """The decoded call; a signal holds nothing."""
-
+class _SignalHoldings(NoHoldings):
     __slots__ = ("call",)
 
     def __init__(self, call: SignalCall) -> None:
         self.call = call
-
-    def failed(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
 
 
 class Signals:

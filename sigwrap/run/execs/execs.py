@@ -144,7 +144,7 @@ class Execs:
         )
 
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:
-        if self.tracer.holds(notification.tid) and self.tracer.take_back(notification):
+        if self.tracer.take_back(notification):
             return
         if only_asks(notification, syscall):
             self._start(notification, process, OnlyAsks(), _ExecHoldings(notification, self.tracer))
@@ -160,7 +160,11 @@ class Execs:
             facts: ExecFacts | Unseen
             if isinstance(seen, Seen):
                 held.asked, held.executable = seen
-                facts = self._facts(held, process, syscall, *seen)
+                try:
+                    facts = self._facts(held, process, syscall, *seen)
+                except BaseException:
+                    held.close()
+                    raise
             else:
                 facts = seen
             self._start(notification, process, facts, held, started_ns)
@@ -236,29 +240,28 @@ class Execs:
         tracee = held.tracee
         assert tracee is not None, "held before"
         if effect.image is Image.ASKED:
+            assert held.executable is not None, "judged before"
             tracee.judged = held.executable
-            self._is_becoming_another(scope)
+            self._is_becoming_another(scope, held.executable.programs[0].argv)
         else:
             tracee.judged = held.replacement
             tracee.variables = held.variables
             tracee.at_exec_stop = held.at_exec_stop
-            scope.process.comm_is_current = False
-            scope.process.argv = (held.name,)
+            self._is_becoming_another(scope, (held.name,))
         held.goes_on = True
         self.tracer.go_on(tracee, lambda: self._performer.let_go_on(scope, effect))
         return PAUSED
 
     def _continue_unverified(self, scope: Scope, effect: ContinueUnverified) -> None:
         process = scope.process
-        self._is_becoming_another(scope)
+        self._is_becoming_another(scope, scope.holdings.executable.programs[0].argv)
         self.tracer.note_unheld(process, scope.tid)
         self._processes.loads_unseen(process)
         self._performer.let_go_on(scope, effect)
 
-    def _is_becoming_another(self, scope: Scope) -> None:
-        executable: Executable = scope.holdings.executable
+    def _is_becoming_another(self, scope: Scope, argv: tuple[str, ...]) -> None:
         scope.process.comm_is_current = False
-        scope.process.argv = executable.programs[0].argv[:1]
+        scope.process.argv = argv[:1]
 
     def _prepare(self, scope: Scope, effect: Prepare) -> Prepared | Unpreparable:
         held: _ExecHoldings = scope.holdings
