@@ -36,12 +36,22 @@ def test_an_exec_that_was_put_off_is_denied_where_it_cannot_be_looked_at(sigwrap
         file.chmod(0o755)
     rule = f"commands: [no-program], decision: redirect, redirect_to: {{command: {files[0]}}}"
     rules = f"\n  - {{name: again, {rule}}}\n"
-    line = (sys.executable, str(PROGRAMS / "execs_in_two_threads.py"), str(ROUNDS))
+    line = (sys.executable, str(PROGRAMS / "execs_in_threads.py"), str(ROUNDS))
     done = run_short_of_memory(sigwrap, policy(sigwrap.folder, rules), *line, *map(str, files))
     assert (done.returncode, done.stdout) == (0, "EACCES EPERM\n"), done.stderr
     failures = sigwrap.sealed_events("mediation_failed")
     assert len(failures) == ROUNDS
     assert {each.payload["error"] for each in failures} == {"MemoryError: "}
+
+
+def test_an_exec_whose_facts_cannot_be_gathered_leaves_no_descriptor_open(sigwrap: Sigwrap) -> None:
+    program = str(shutil.copy("/bin/true", sigwrap.folder / "too-crowded"))
+    line = (sys.executable, str(PROGRAMS / "execs_in_threads.py"), str(ROUNDS), program)
+    done = run_short_of_memory(sigwrap, "agent-observe", *line)
+    assert (done.returncode, done.stdout) == (0, "EPERM\n"), done.stderr
+    failures = sigwrap.sealed_events("mediation_failed")
+    assert len(failures) == ROUNDS
+    assert len({each.payload["error"] for each in failures}) == 1
 
 
 def test_of_an_error_at_an_exec_stop_one_process_ends(sigwrap: Sigwrap) -> None:

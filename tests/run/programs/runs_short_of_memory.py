@@ -1,5 +1,6 @@
-"""sigwrap that finds no memory to look at an exec of a file named `too-much`, nor at what was
-loaded from one named `too-late`. The arguments of this program are those of sigwrap."""
+"""sigwrap that finds no memory to look at an exec of a file named `too-much`, nor for the facts of
+one named `too-crowded`, nor to look at what was loaded from one named `too-late`. The arguments of
+this program are those of sigwrap."""
 
 from __future__ import annotations
 
@@ -9,7 +10,9 @@ from typing import Any
 
 from sigwrap.cli.main import main
 from sigwrap.linux.execs import image, look
-from sigwrap.linux.execs.executable import Executable
+from sigwrap.linux.execs.executable import Asked, Executable
+from sigwrap.mediate.exec import ExecFacts
+from sigwrap.mediate.lineage import Process
 from sigwrap.run.execs import execs
 
 
@@ -21,6 +24,14 @@ def look_if_there_is_memory(*facts: Any) -> object:
     return seen
 
 
+def facts_if_there_is_memory(
+    self: execs.Execs, held: Any, process: Process, syscall: str, asked: Asked, *others: Any
+) -> ExecFacts:
+    if os.path.basename(asked.path) == b"too-crowded":
+        raise MemoryError(f"{len(os.listdir('/proc/self/fd'))} descriptors")
+    return facts(self, held, process, syscall, asked, *others)
+
+
 def difference_if_there_is_memory(pid: int, judged: Executable) -> str:
     if judged.programs[0].name == "too-late":
         raise MemoryError
@@ -30,4 +41,6 @@ def difference_if_there_is_memory(pid: int, judged: Executable) -> str:
 difference = image.difference
 image.difference = difference_if_there_is_memory
 execs.look = look_if_there_is_memory  # type: ignore[assignment]
+facts = execs.Execs._facts
+execs.Execs._facts = facts_if_there_is_memory  # type: ignore[assignment, method-assign]
 sys.exit(main(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""execs_in_two_threads.py ROUNDS FILE FILE: each thread tries to run its file that many times, and
+"""execs_in_threads.py ROUNDS FILE...: a thread for each FILE tries to run it that many times, and
 says which errors it got."""
 
 from __future__ import annotations
