@@ -19,13 +19,14 @@ class Unreadable(Exception):
 class Memory:
     """The memory of one thread, read only; it goes with the thread's next exec."""
 
-    __slots__ = ("_fd",)
+    __slots__ = ("_chunk", "_chunk_at", "_fd")
 
     def __init__(self, tid: int) -> None:
         try:
             self._fd = os.open(f"/proc/{tid}/mem", os.O_RDONLY | os.O_CLOEXEC)
         except OSError as refusal:
             raise Unreadable from refusal
+        self._chunk, self._chunk_at = b"", 0  # that was read last: most strings follow each other
 
     def __enter__(self) -> Memory:
         return self
@@ -35,11 +36,18 @@ class Memory:
 
     def string(self, address: int, limit: int = PATH_MAX) -> tuple[bytes, bool]:
         """The bytes before the NUL, and whether the limit cut them short."""
+        start = address - self._chunk_at
+        if 0 <= start < len(self._chunk):
+            end = self._chunk.find(b"\0", start, start + limit)
+            if end >= 0:
+                return self._chunk[start:end], False
         found = b""
         while len(found) < limit:
-            chunk = self._read(address + len(found), min(_CHUNK, limit - len(found)))
+            at = address + len(found)
+            chunk = self._read(at, min(_CHUNK, limit - len(found)))
             end = chunk.find(b"\0")
             if end >= 0:
+                self._chunk, self._chunk_at = chunk, at
                 return found + chunk[:end], False
             found += chunk
         return found, True

@@ -50,12 +50,19 @@ def stat(pid: int) -> Stat | None:
         int(fields[17]),
         int(fields[19]),
         int(fields[49]),
-        _image(int(fields[23]), int(fields[25]), int(fields[44])),
+        _image(fields),
     )
 
 
-def _image(code: int, stack: int, heap: int) -> tuple[int, ...]:
-    return (code, stack, heap) if stack else ()
+def image(pid: int) -> tuple[int, ...] | None:
+    """What stat() has of it, in a third of the time. None where there is no such process."""
+    data = _read(f"/proc/{pid}/stat")
+    return None if data is None else _image(data[data.rindex(b")") + 2 :].split())
+
+
+def _image(fields: list[bytes]) -> tuple[int, ...]:
+    stack = int(fields[25])
+    return (int(fields[23]), stack, int(fields[44])) if stack else ()
 
 
 def tgid(tid: int) -> int | None:

@@ -94,9 +94,9 @@ class Processes:
 
     def loaded(self, process: Process) -> None:
         """Its exec has succeeded, and it stands before its first instruction."""
-        found = procfs.stat(process.pid)
-        if found is not None:
-            self._images.loaded(process, found.image)
+        image = procfs.image(process.pid)
+        if image is not None:
+            self._images.loaded(process, image)
 
     def loads_unseen(self, process: Process) -> None:
         """Its exec goes on, and nobody will look at what it loads."""
@@ -187,9 +187,9 @@ class Processes:
     def _look_at_unseen(self, parent: Process | None) -> None:
         """What the execs that were not verified have loaded; the parent's may just be over."""
         for process in self._unseen if parent is None else self._unseen | {parent}:
-            found = procfs.stat(process.pid)
-            if found is not None and found.image not in ((), process.image):
-                self._images.loaded(process, found.image)
+            image = procfs.image(process.pid)
+            if image and image != process.image:
+                self._images.loaded(process, image)
         self._unseen.clear()  # once is enough: an image may never become readable
 
     def _ended(self, pidfd: int, process: Process) -> None:

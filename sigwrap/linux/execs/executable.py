@@ -70,8 +70,8 @@ class Asked:
         "word_size",
     )
 
-    def __init__(self, notification: Notification, syscall: str) -> None:
-        """Raises Unreadable, and ExecRefused."""
+    def __init__(self, notification: Notification, syscall: str, memory: Memory) -> None:
+        """Without argv. Raises Unreadable, and ExecRefused."""
         self.word_size = 4 if notification.arch == I386 else 8
         if syscall == "execve":
             self.folder_fd, self.flags = AT_FDCWD, 0
@@ -85,11 +85,15 @@ class Asked:
             self.path_at &= 0xFFFFFFFF
             self.argv_at &= 0xFFFFFFFF
             self.environment_at &= 0xFFFFFFFF
-        with Memory(notification.tid) as memory:
-            self.path, cut = memory.string(self.path_at)
-            if cut:
-                raise ExecRefused(errno.ENAMETOOLONG)
-            self.argv, self.truncated = memory.strings(self.argv_at, self.word_size, MATCHED_BYTES)
+        self.path, cut = memory.string(self.path_at)
+        if cut:
+            raise ExecRefused(errno.ENAMETOOLONG)
+        self.argv: list[bytes] = []
+        self.truncated = False
+
+    def read_argv(self, memory: Memory) -> None:
+        """Raises Unreadable."""
+        self.argv, self.truncated = memory.strings(self.argv_at, self.word_size, MATCHED_BYTES)
 
     def environment(self, tid: int) -> list[bytes] | None:
         """None where it is too large, or can't be read."""
@@ -122,18 +126,17 @@ class Executable:
         self,
         caller: Caller,
         path: bytes,
-        argv: list[bytes],
+        argv: Callable[[], tuple[list[bytes], bool]],
         *,
         folder_fd: int = AT_FDCWD,
         flags: int = 0,
-        cut: bool = False,
         search_path: Callable[[], bytes] | None = None,
     ) -> None:
-        """OSError and ExecRefused carry what the kernel would say. Without `search_path`, wrappers
-        are not looked into."""
+        """`argv` says whether it is cut as well, and is asked for once the file is found, as the
+        kernel does it: a search along PATH fails before. OSError and ExecRefused carry what the
+        kernel would say. Without `search_path`, wrappers are not looked into."""
         self._caller = caller
         self._fds: list[int] = []
-        self.cut = cut
         self.digests: list[tuple[int, str]] = []
         self.readable = True
         try:
@@ -162,7 +165,7 @@ class Executable:
     def _resolve(
         self,
         path: bytes,
-        argv: list[bytes],
+        read_argv: Callable[[], tuple[list[bytes], bool]],
         folder_fd: int,
         flags: int,
         search_path: Callable[[], bytes] | None,
@@ -176,6 +179,7 @@ class Executable:
             if folder_fd != AT_FDCWD and not path.startswith(b"/"):
                 called = b"/dev/fd/%d/%b" % (folder_fd, path)
         state = self._pin(fd)
+        argv, self.cut = read_argv()
         programs = [self._program(fd, path, argv)]
         header = self._header(fd, state)
         for depth in range(MAX_INTERPRETERS + 1):
@@ -292,8 +296,12 @@ class Executable:
 _headers: dict[tuple[int, int, int, int], bytes] = {}
 
 
-def resolve(tid: int, pid: int, asked: Asked, our_root: Place) -> Executable:
+def resolve(tid: int, pid: int, asked: Asked, memory: Memory, our_root: Place) -> Executable:
     """Raises Unreadable where the caller can't be looked into."""
+
+    def argv() -> tuple[list[bytes], bool]:
+        asked.read_argv(memory)
+        return asked.argv, asked.truncated
 
     def search_path() -> bytes:
         for entry in asked.environment(tid) or ():
@@ -304,10 +312,9 @@ def resolve(tid: int, pid: int, asked: Asked, our_root: Place) -> Executable:
     return Executable(
         _caller(tid, pid, our_root),
         asked.path,
-        asked.argv,
+        argv,
         folder_fd=asked.folder_fd,
         flags=asked.flags,
-        cut=asked.truncated,
         search_path=search_path,
     )
 
@@ -323,7 +330,7 @@ def resolve_replacement(
     for folder in folders:
         path = os.path.join(folder, word)
         try:
-            return path, Executable(caller, path, argv)
+            return path, Executable(caller, path, lambda: (argv, False))
         except (OSError, ExecRefused) as missing:
             failure = missing
     raise failure

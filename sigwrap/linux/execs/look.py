@@ -6,7 +6,7 @@ import errno
 import os
 
 from sigwrap.linux.execs.executable import Asked, ExecRefused, Executable, resolve
-from sigwrap.linux.memory import Unreadable
+from sigwrap.linux.memory import Memory, Unreadable
 from sigwrap.linux.paths import Place
 from sigwrap.linux.seccomp import Notification
 from sigwrap.mediate.exec import Unseen, not_dumpable, pointing_nowhere
@@ -27,8 +27,9 @@ def look(
 ) -> Seen | Unseen | WouldFail:
     tid = notification.tid
     try:
-        asked = Asked(notification, syscall)
-        return Seen(asked, resolve(tid, process.pid, asked, our_root))
+        with Memory(tid) as memory:
+            asked = Asked(notification, syscall, memory)
+            return Seen(asked, resolve(tid, process.pid, asked, memory, our_root))
     except Unreadable as unreadable:
         if isinstance(unreadable.__cause__, PermissionError):
             return not_dumpable(process, syscall)

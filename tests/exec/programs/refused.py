@@ -66,6 +66,12 @@ def in_use(path):
         os.close(fd)
 
 
+def bad_arguments_to(path):
+    if tuple(map(int, os.uname().release.split(".")[:2])) < (6, 8):
+        return "an older kernel reads them first"
+    return execve(path, 1)
+
+
 def on_a_noexec_mount():
     if libc.unshare(0x20000) or libc.mount(b"none", b"/", None, 1 << 18 | 1 << 14, None):
         return "not permitted"
@@ -157,6 +163,8 @@ CASES = {
     "bad arguments": lambda: execve(program, 1),
     "arguments at the end of memory": lambda: execve(program, 2**64 - 8),
     "bad environment": lambda: execve(program, (b"x", b"ran"), 1),
+    "bad arguments to what is not there": lambda: bad_arguments_to(b"nope"),
+    "bad arguments to what has no x": lambda: bad_arguments_to(put("data", code, 0o644)),
     "arguments without end": lambda: execve(program, unterminated - 4),
     "no arguments": lambda: execve(program, None),
     "bad folder": lambda: execveat(999, b"x", 0),

@@ -1,0 +1,65 @@
+"""A thread's memory is read in chunks, which no string may be seen through."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+from pathlib import Path
+
+import pytest
+
+from sigwrap.linux.memory import Memory, Unreadable
+
+TEXT = b"first\0second\0\0" + b"x" * 600 + b"\0last\0" + b"y" * 300 + b"\0"
+
+
+def read_whole(at: int, limit: int) -> tuple[bytes, bool]:
+    end = TEXT.index(b"\0", at)
+    return (TEXT[at:end], False) if end - at < limit else (TEXT[at : at + limit], True)
+
+
+@pytest.mark.parametrize("limit", [1, 5, 6, 7, 255, 256, 257, 600, 601, 4096])
+def test_a_string_is_the_same_whatever_was_read_before(limit: int) -> None:
+    buffer = ctypes.create_string_buffer(TEXT)
+    places = [0, 6, 5, 13, 14, 3, 614, 615, 358, 270, 619, 620, 0, 919, 900, 7, 12]
+    with Memory(os.getpid()) as memory:
+        for place in places:
+            found = memory.string(ctypes.addressof(buffer) + place, limit)
+            assert found == read_whole(place, limit), place
+
+
+def test_strings_that_follow_each_other_are_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = [b"word%d" % number for number in range(40)]
+    argv = (ctypes.c_char_p * 41)()
+    buffer = ctypes.create_string_buffer(b"\0".join(words))
+    starts = [sum(len(word) + 1 for word in words[:number]) for number in range(40)]
+    pointers = (ctypes.c_void_p * 41).from_buffer(argv)
+    for number, start in enumerate(starts):
+        pointers[number] = ctypes.addressof(buffer) + start
+    reads: list[int] = []
+    pread = os.pread
+
+    def counted(fd: int, size: int, at: int) -> bytes:
+        reads.append(size)
+        return pread(fd, size, at)
+
+    monkeypatch.setattr(os, "pread", counted)
+    with Memory(os.getpid()) as memory:
+        assert memory.strings(ctypes.addressof(argv), 8, 4096) == (words, False)
+    assert len(reads) <= 2 + (starts[-1] + 256) // (256 - 8)
+
+
+def test_a_string_may_end_where_the_memory_does(tmp_path: Path) -> None:
+    size = mmap.PAGESIZE
+    with open(tmp_path / "pages", "w+b") as file:
+        file.truncate(2 * size)
+        pages = mmap.mmap(file.fileno(), 2 * size)
+        file.truncate(size)
+    pages[size - 12 : size] = b"short\0ending"
+    end = ctypes.addressof(ctypes.c_char.from_buffer(pages)) + size
+    with Memory(os.getpid()) as memory:
+        assert memory.string(end - 12) == (b"short", False)
+        assert memory.string(end - 6, 6) == (b"ending", True)
+        with pytest.raises(Unreadable):
+            memory.string(end - 6)
