@@ -56,21 +56,11 @@ else:
         fields, defaults = cls._fields, cls._field_defaults
         if not named and len(values) in cls._missing:
             return values + cls._missing[len(values)]
-        if len(values) + len(named) == cls._size and named.keys() == set(fields[len(values) :]):
-            return values + tuple(map(named.get, fields[len(values) :]))
-        if len(values) > len(fields):
-            raise TypeError(f"{cls.__name__} takes {len(fields)} values, not {len(values)}")
-        rest = []
-        for name in fields[len(values) :]:
-            if name in named:
-                rest.append(named.pop(name))
-            elif name in defaults:
-                rest.append(defaults[name])
-            else:
-                raise TypeError(f"{cls.__name__} needs {name}")
-        if named:
-            raise TypeError(f"{cls.__name__} has no {sorted(named)}, or has it twice")
-        return (*values, *rest)
+        given = dict(zip(fields, values, strict=False))
+        whole = {**defaults, **given, **named}
+        if len(values) > len(fields) or given.keys() & named.keys() or whole.keys() != set(fields):
+            raise TypeError(f"{cls.__name__} takes {', '.join(fields)}, each once")
+        return tuple(map(whole.get, fields))
 
     class _Meta(type):
         def __new__(cls, name, bases, namespace):
