@@ -267,16 +267,12 @@ class Performer:
             raise CallerGone
 
     def _record(self, scope: Scope, effect: Record) -> Logged:
-        if not scope.is_checked:
-            self.check(scope)
+        self.check(scope)
         event, payload = effect
         if event in _TIMED:
             payload["evaluation_us"] = scope.evaluation_us
-        if self._recorder.record(event, scope.process.pid, payload):
-            scope.is_recorded = True
-            return Logged.WRITTEN
-        scope.event_failed = True
-        return Logged.FAILED
+        is_written = self._recorder.record(event, scope.process.pid, payload)
+        return _noted(scope, Logged.WRITTEN if is_written else Logged.FAILED)
 
     def _record_repeated(self, scope: Scope, effect: RecordRepeated) -> Logged:
         self.check(scope)
@@ -284,11 +280,7 @@ class Performer:
         if event in _TIMED:
             payload["evaluation_us"] = scope.evaluation_us
         logged = self._repeats.record(event, scope.process.pid, payload, key, within_s)
-        if logged:
-            scope.is_recorded = True
-        else:
-            scope.event_failed = True
-        return logged
+        return _noted(scope, logged)
 
     def demand_event(self, scope: Scope, effect: Effect, unrecorded: Unrecorded | None) -> None:
         """Raises InternalError where `effect` must not take place for want of an event."""
@@ -395,3 +387,11 @@ class Performer:
 
     def _on_end_run(self, scope: Scope, effect: EndRun) -> None:
         self._end_run(effect.reason)
+
+
+def _noted(scope: Scope, logged: Logged) -> Logged:
+    if logged:
+        scope.is_recorded = True
+    else:
+        scope.event_failed = True
+    return logged
