@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.sigfd import SignalFd, SignalInfo
+from sigwrap.linux.waits import seconds_until
 from sigwrap.start import onefile
 from sigwrap.start.command import Inherited
 
@@ -36,7 +37,6 @@ _NOT_FORWARDED = frozenset(
 )
 _READ = (signal.valid_signals() - _NOT_FORWARDED) | {signal.SIGCHLD}
 _SWEEP_S = 1.0
-_LONGEST_WAIT_S = 3600.0  # the kernel's number of milliseconds holds no more than 24 days
 
 
 def take_signals(inherited: Inherited) -> SignalFd:
@@ -64,11 +64,9 @@ class ParentOfOne(ABC):
         bootloader_died = False
         while self._child_status is None:
             deadline = self._deadline
-            timeout_s = None
-            if deadline is not None:
-                timeout_s = min(max(0.0, deadline - time.monotonic()), _LONGEST_WAIT_S)
             # Rounded up: a poll that comes back early would spin until the deadline.
-            ready = self._poll.poll(None if timeout_s is None else int(timeout_s * 1000) + 1)
+            timeout_ms = None if deadline is None else int(seconds_until(deadline) * 1000) + 1
+            ready = self._poll.poll(timeout_ms)
             # Signals last: what the supervisor has told by now decides what they mean.
             for fd, _ in sorted(ready, key=lambda event: event[0] == self._signals.fd):
                 if fd == self._signals.fd:

@@ -13,6 +13,7 @@ process            children, descendants, the end of a whole tree
 pidfd              signals to a process that is held
 pidns              numbers that a process in another pid namespace uses
 sigfd              signals as readable events, with their sender
+waits              how long a poll may wait
 peer               which process is at the other end of a unix socket
 descriptors        descriptors that sigwrap inherited
 caller_stderr      a line on a caller's standard error, never at the price of waiting

@@ -6,8 +6,9 @@ import select
 import time
 from collections.abc import Callable
 
+from sigwrap.linux.waits import seconds_until
+
 _MAX_EVENTS = 4096
-_LONGEST_WAIT_S = 3600.0  # the kernel's number of milliseconds holds no more than 24 days
 
 Handler = Callable[[int], None]
 
@@ -63,7 +64,7 @@ class Loop:
     def _timeout_s(self, idle_s: float | None) -> float | None:
         if not self._deadlines:
             return idle_s
-        wait_s = min(max(0.0, self._deadlines[0][0] - time.monotonic()), _LONGEST_WAIT_S)
+        wait_s = seconds_until(self._deadlines[0][0])
         return wait_s if idle_s is None else min(idle_s, wait_s)
 
     def _call_what_is_due(self) -> None:
