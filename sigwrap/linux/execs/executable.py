@@ -91,18 +91,21 @@ class Asked:
         self.argv: list[bytes] = []
         self.truncated = False
 
-    def read_argv(self, memory: Memory) -> None:
+    def read_argv(self, memory: Memory) -> tuple[list[bytes], bool]:
         """Raises Unreadable."""
         self.argv, self.truncated = memory.strings(self.argv_at, self.word_size, MATCHED_BYTES)
+        return self.argv, self.truncated
 
-    def environment(self, tid: int) -> list[bytes] | None:
-        """None where it is too large, or can't be read."""
+    def variable(self, tid: int, name: bytes) -> bytes | None:
+        """None as well where the environment is too large, or can't be read."""
         try:
             with Memory(tid) as memory:
                 found, cut = memory.strings(self.environment_at, self.word_size, _ENVIRONMENT_BYTES)
         except Unreadable:
             return None
-        return None if cut else found
+        start = name + b"="
+        values = (entry[len(start) :] for entry in found if entry.startswith(start))
+        return None if cut else next(values, None)
 
 
 class Executable:
@@ -299,20 +302,14 @@ _headers: dict[tuple[int, int, int, int], bytes] = {}
 def resolve(tid: int, pid: int, asked: Asked, memory: Memory, our_root: Place) -> Executable:
     """Raises Unreadable where the caller can't be looked into."""
 
-    def argv() -> tuple[list[bytes], bool]:
-        asked.read_argv(memory)
-        return asked.argv, asked.truncated
-
     def search_path() -> bytes:
-        for entry in asked.environment(tid) or ():
-            if entry.startswith(b"PATH="):
-                return entry[5:]
-        return _DEFAULT_PATH
+        path = asked.variable(tid, b"PATH")
+        return _DEFAULT_PATH if path is None else path
 
     return Executable(
         _caller(tid, pid, our_root),
         asked.path,
-        argv,
+        lambda: asked.read_argv(memory),
         folder_fd=asked.folder_fd,
         flags=asked.flags,
         search_path=search_path,

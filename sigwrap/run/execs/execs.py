@@ -356,10 +356,8 @@ class Execs:
 
     def _session_of(self, scope: Scope) -> bytes:
         asked: Asked | None = scope.holdings.asked
-        for entry in (asked.environment(scope.tid) if asked is not None else None) or ():
-            if entry.startswith(b"SIGWRAP_SESSION="):
-                return entry.partition(b"=")[2]
-        return b""
+        assert asked is not None, "what is redirected was looked at"
+        return asked.variable(scope.tid, b"SIGWRAP_SESSION") or b""
 
 
 def _noting(recordings: Recordings, stub: Process, expected: Expected) -> Callable[[int], str]:
