@@ -15,6 +15,7 @@ up. So one stream never holds up another, and neither side has to keep more than
 
 from __future__ import annotations
 
+import socket
 import struct
 from enum import IntEnum
 
@@ -50,6 +51,16 @@ class Frame(NamedTuple):
 
 class BrokenProtocol(Exception):
     """Nothing that follows can be understood."""
+
+
+def receive(end: socket.socket, most: int) -> bytes | None:
+    """None where nothing has come yet, and empty where the other side has hung up."""
+    try:
+        return end.recv(most, socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return None
+    except OSError:
+        return b""
 
 
 class Decoder:

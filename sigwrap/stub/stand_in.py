@@ -28,6 +28,7 @@ from sigwrap.protocols.stub import (
     count_frame,
     count_of,
     frame,
+    receive,
     status_of,
 )
 from sigwrap.status import NOT_EXECUTABLE, from_signal
@@ -120,12 +121,9 @@ class StandIn:
     # Frames
 
     def _receive(self) -> None:
-        try:
-            data = self._supervisor.recv(_RECEIVED_AT_ONCE, socket.MSG_DONTWAIT)
-        except BlockingIOError:
+        data = receive(self._supervisor, _RECEIVED_AT_ONCE)
+        if data is None:
             return
-        except OSError:
-            data = b""
         if not data:
             self._on_silence()
             return

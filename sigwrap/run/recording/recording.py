@@ -30,6 +30,7 @@ from sigwrap.protocols.stub import (
     count_of,
     exit_frame,
     frame,
+    receive,
 )
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
@@ -260,12 +261,9 @@ class Recording:
             self._send()
         if self._is_over or not happened & ~select.EPOLLOUT:
             return
-        try:
-            data = self._to_stub.recv(_RECEIVED_AT_ONCE, socket.MSG_DONTWAIT)
-        except BlockingIOError:
+        data = receive(self._to_stub, _RECEIVED_AT_ONCE)
+        if data is None:
             return
-        except OSError:
-            data = b""
         if not data:
             self.drop("its stub hung up")
             return
