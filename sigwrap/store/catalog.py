@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 
 from sigwrap.errors import SessionError, StoreError
+from sigwrap.events import texts
 from sigwrap.store.location import DATABASE_SUFFIX, database_path, sessions_folder
 from sigwrap.store.reader import Session
 
@@ -105,7 +106,7 @@ def _inspect(session_id: str, store: str) -> SessionFile:
         path=session.path,
         running=running,
         name=str(first.payload.get("name") or ""),
-        command=tuple(map(str, command)) if isinstance(command, list) else (),
+        command=tuple(texts(command)),
         started_ns=first.time_ns,
         last_event_ns=last.time_ns,
         events=last.seq,

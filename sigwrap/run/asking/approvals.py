@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from sigwrap.errors import StoreError
-from sigwrap.events import Payload
+from sigwrap.events import Payload, text
 from sigwrap.linux.peer import Peer
 from sigwrap.mediate.questions import (
     US,
@@ -242,9 +242,8 @@ class Approvals:
                 verdict = Verdict.ALWAYS if request.get("always") is True else Verdict.ONCE
                 return self._answer_by_control(approval_id, verdict, peer, "")
             case {"do": "deny", "id": str(approval_id)}:
-                message = request.get("message")
-                text = message if isinstance(message, str) else ""
-                return self._answer_by_control(approval_id, Verdict.NO, peer, text)
+                message = text(request.get("message"))
+                return self._answer_by_control(approval_id, Verdict.NO, peer, message)
             case _:
                 return refusal("bad-request", "a request is a list, an approve or a deny")
 
