@@ -47,7 +47,8 @@ class Always(NamedTuple):
 
 
 class OfSignal(NamedTuple):
-    """The argument is a signal number; signal 0 and what the policy leaves unlogged pass."""
+    """The argument is a signal number; what the policy leaves unlogged passes,
+    and so does signal 0 where no Landlock domain would answer it wrongly."""
 
     argument: int
 

@@ -49,7 +49,7 @@ def _condition(call: Call) -> str:
         case Always():
             return "hands it over"
         case OfSignal():
-            return "hands it over, unless the signal is 0 or unlogged"
+            return "hands it over, unless the signal is unlogged; 0 only under a Landlock domain"
         case OneOf(values=values, refused=refused):
             parts = [f"hands it over for {_names(values)}"] if values else []
             parts += [f"EPERM for {_names(refused)}"] if refused else []

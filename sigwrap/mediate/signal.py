@@ -58,6 +58,7 @@ class How(Enum):
 _SENDS = (How.NUMBER, How.PIDFD, How.ITSELF)
 _SETS_OWNER = (How.OWNER, How.OWNER_IN_MEMORY)
 _IN_REGISTERS = (How.NUMBER, How.ITSELF, How.OWNER, How.TRACE, How.LIMIT)
+_KEPT_INSIDE = (How.NUMBER, How.ITSELF, How.OWNER)  # by Landlock's signal scope
 
 
 # Whom a call would reach
@@ -87,7 +88,21 @@ class Nobody(NamedTuple):
     """By its registers the call can reach no process: the kernel can have it."""
 
 
-Aim = SignalTarget | Group | Everybody | WhoeverOwns | NoOwner | Unresolved | Nobody | WouldFail
+class Exists(NamedTuple):
+    """It asks, by signal 0, after somebody whom it might signal if there were no wall."""
+
+
+Aim = (
+    SignalTarget
+    | Group
+    | Everybody
+    | WhoeverOwns
+    | NoOwner
+    | Unresolved
+    | Nobody
+    | Exists
+    | WouldFail
+)
 
 
 class SignalFacts(NamedTuple):
@@ -108,8 +123,10 @@ class _Judged(NamedTuple):
 
 
 class SignalMediator:
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, *, domain: bool) -> None:
+        """`domain`: Landlock lets no signal out, so those to the outside are carried out here."""
         self._engine = engine
+        self._domain = domain
         # The same facts have the same decision: a repeated signal is judged once.
         self._remembered: dict[tuple[object, ...], _Judged] = {}
 
@@ -129,6 +146,8 @@ class SignalMediator:
                 return _disown()
             case Nobody():
                 return _leave_to_the_kernel()
+            case Exists():
+                return _answer_question()
             case WouldFail(errno=error):
                 return _fail(error)
 
@@ -165,7 +184,7 @@ class SignalMediator:
 
     def _one(self, facts: SignalFacts, judged: _Judged) -> Mediation:
         match judged.decision.action:
-            case Action.ALLOW | Action.AUDIT if facts.how in _IN_REGISTERS:
+            case Action.ALLOW | Action.AUDIT if self._kernel_can_have_it(facts, judged):
                 event = _event_of(facts, judged)
                 if event is None or (yield event):
                     yield Continue(_unlogged(judged))
@@ -193,10 +212,18 @@ class SignalMediator:
             yield from self._carry_out(facts, judged, approved=True)
         elif not (yield LookAgain(judged.target)):
             yield Fail(errno.ESRCH, Unrecorded.NOTHING_HAPPENS)
+        elif not self._kernel_can_have_it(facts, judged):
+            yield from self._carry_out(facts, judged, approved=True)
         elif (yield _event(judged, approved=True)):
             yield Continue()
         else:
             yield Fail(errno.EPERM)
+
+    def _kernel_can_have_it(self, facts: SignalFacts, judged: _Judged) -> bool:
+        if facts.how not in _IN_REGISTERS:
+            return False
+        is_inside = TargetType.SESSION in judged.target.types
+        return is_inside or not self._domain or facts.how not in _KEPT_INSIDE
 
     def _deny(self, judged: _Judged) -> Mediation:
         if (yield _event(judged)):
@@ -211,7 +238,7 @@ class SignalMediator:
         if event is not None and not (yield event):
             yield Fail(errno.EPERM)
             return
-        if facts.how is How.OWNER_IN_MEMORY:
+        if facts.how in _SETS_OWNER:
             error: int = yield SetOwner(judged.target, _unlogged(judged))
         else:
             error = yield Send(judged.target, _number(judged), _unlogged(judged))
@@ -227,7 +254,9 @@ class SignalMediator:
         if asking:
             answer: Answer = yield Ask(_question(facts, asking))
             yield from self._deliver(facts, judged, granted=answer.granted)
-        elif facts.how in (How.NUMBER, How.ITSELF) and all(_goes_on(each) for each in judged):
+        elif facts.how in (How.NUMBER, How.ITSELF) and all(
+            _goes_on(each) and self._kernel_can_have_it(facts, each) for each in judged
+        ):
             if (yield from self._record_members(facts, judged)):
                 yield Continue(_unlogged(*judged))
             else:
@@ -300,6 +329,10 @@ def _disown() -> Mediation:
 
 def _leave_to_the_kernel() -> Mediation:
     yield Continue(Unrecorded.REACHES_NOBODY)
+
+
+def _answer_question() -> Mediation:
+    yield Succeed(Unrecorded.ONLY_ASKS)
 
 
 def _fail(error: int) -> Mediation:

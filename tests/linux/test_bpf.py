@@ -258,3 +258,17 @@ def test_it_fits_the_kernel(ours: Code) -> None:
     assert len(encode(ours)) == 8 * len(ours) <= 8 * 4096
     everything = mediation_filter(frozenset(range(1, 65)), at_fork=True)
     assert len(everything) <= 4096
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_questions_are_handed_over_where_the_kernel_would_answer_them_wrongly(
+    ours: Code, arch: int
+) -> None:
+    asking = mediation_filter(frozenset({28}), questions=True)
+    for name, position in SIGNAL_ARGUMENT.items():
+        arguments = [1, 1, 1]
+        for number, expected in ((0, NOTIFY), (28, ALLOW), (9, NOTIFY)):
+            arguments[position] = number
+            assert verdict(asking, number_of(name, arch), arch, *arguments) == expected
+        arguments[position] = 0
+        assert verdict(ours, number_of(name, arch), arch, *arguments) == ALLOW

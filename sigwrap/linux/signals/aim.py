@@ -17,6 +17,7 @@ from sigwrap.linux.signals.call import (
     SignalCall,
     read_call,
 )
+from sigwrap.linux.signals.send import would_fail
 from sigwrap.linux.signals.targets import Targets
 from sigwrap.mediate.effects import SignalTarget
 from sigwrap.mediate.facts import WouldFail
@@ -24,6 +25,7 @@ from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.signal import (
     Aim,
     Everybody,
+    Exists,
     Group,
     How,
     Nobody,
@@ -31,6 +33,7 @@ from sigwrap.mediate.signal import (
     Unresolved,
     WhoeverOwns,
 )
+from sigwrap.policy.judge.request import TargetType
 from sigwrap.policy.judge.signals import ALL
 
 
@@ -47,21 +50,42 @@ class Aims:
             return _undecoded(syscall), Nobody()
         except CallRefused as refusal:
             return _undecoded(syscall), WouldFail(refusal.errno)
+        if call.signal == 0:
+            return call, self._question(notification, sender, call)
         if call.signal not in ALL:
             return call, Nobody()  # a register too: the kernel says what it is
+        return call, self._aim(notification, sender, call)
+
+    def _question(self, notification: Notification, sender: Process, call: SignalCall) -> Aim:
+        """Nothing is sent, so the kernel may look again at what it is about. Only of those outside
+        it would say, for Landlock's sake, that they may not be signalled."""
+        match self._aim(notification, sender, call):
+            case SignalTarget() as target:
+                members: tuple[SignalTarget, ...] = (target,)
+            case Group(members=members):
+                pass
+            case _:
+                return Nobody()
+        if all(TargetType.SESSION in member.types for member in members):
+            return Nobody()
+        thread = call.thread and self._targets.threads_number(sender, call.thread)
+        error = min(would_fail(notification.tid, sender, call, each, thread) for each in members)
+        return WouldFail(error) if error else Exists()
+
+    def _aim(self, notification: Notification, sender: Process, call: SignalCall) -> Aim:
         match call.how:
             case How.PIDFD:
-                return call, self._by_pidfd(notification, sender, call)
+                return self._by_pidfd(notification, sender, call)
             case How.ITSELF:
                 one = call.flags & PIDFD_SIGNAL_THREAD or (
                     not call.flags and call.target == PIDFD_SELF_THREAD
                 )
                 thread = notification.tid if one else 0
-                return call, self._of_held(sender, call, sender.pid, thread)
+                return self._of_held(sender, call, sender.pid, thread)
             case How.SIGNAL_OF_OWNER:
-                return call, WhoeverOwns()
+                return WhoeverOwns()
             case How.NUMBER | How.OWNER | How.OWNER_IN_MEMORY | How.TRACE | How.LIMIT:
-                return call, self._by_number(sender, call)
+                return self._by_number(sender, call)
 
     def _by_number(self, sender: Process, call: SignalCall) -> Aim:
         if call.syscall == "kill" and call.target == -1:
