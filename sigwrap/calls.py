@@ -28,6 +28,9 @@ PTRACE_KILL = 8
 PTRACE_ATTACH = 16
 PTRACE_SEIZE = 0x4206
 CLONE_PARENT = 0x00008000
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWPID = 0x20000000
+FD_NSFS_ROOT = -10003 & 0xFFFFFFFF  # Linux 6.18: all namespaces, by their handles
 CLONE_THREAD = 0x00010000
 
 
@@ -68,6 +71,13 @@ class WithoutBits(NamedTuple):
     bits: int
 
 
+class RefusedBits(NamedTuple):
+    """0, or one of these bits in the argument, fails with EPERM in the filter; else it passes."""
+
+    argument: int
+    bits: dict[str, int]
+
+
 class NonZero(NamedTuple):
     """None of these arguments is 0. `pointers` are compared in all their bits."""
 
@@ -81,7 +91,7 @@ class Never(NamedTuple):
     errno: int
 
 
-Condition = Always | OfSignal | OneOf | WithoutBits | NonZero | Never
+Condition = Always | OfSignal | OneOf | WithoutBits | RefusedBits | NonZero | Never
 
 
 class Call(NamedTuple):
@@ -157,6 +167,24 @@ TABLE: tuple[Call, ...] = (
         # An orphan's memory layout tells which process forked it, so no process may change its own.
         OneOf(0, {}, refused={"PR_SET_MM": PR_SET_MM}),
         "moves parts of the caller's memory image",
+    ),
+    Call(
+        "setns",
+        308,
+        346,
+        Family.SIGNAL,
+        # By the pid namespace of somebody outside a process would leave the tree: who is orphaned
+        # there goes to that namespace's own init. 0 stands for whatever the descriptor is.
+        RefusedBits(1, {"CLONE_NEWPID": CLONE_NEWPID, "CLONE_NEWUSER": CLONE_NEWUSER}),
+        "joins a namespace",
+    ),
+    Call(
+        "open_by_handle_at",
+        304,
+        342,
+        Family.SIGNAL,
+        OneOf(0, {}, refused={"FD_NSFS_ROOT": FD_NSFS_ROOT}),
+        "opens anybody's namespace, past Landlock",
     ),
     Call("fork", 57, 2, Family.FORK, Always(), "makes a process", at_fork=True),
     Call("vfork", 58, 190, Family.FORK, Always(), "makes a process", at_fork=True),

@@ -24,6 +24,7 @@ from sigwrap.calls import (
     NonZero,
     OfSignal,
     OneOf,
+    RefusedBits,
     WithoutBits,
     number,
 )
@@ -104,6 +105,10 @@ def _verdict(condition: Condition, passed: tuple[int, ...]) -> list[Instruction]
         case WithoutBits(argument=position, bits=bits):
             has_bits = (_JUMP_BITS, 0, 1, bits)
             return [_load_argument(position), has_bits, _return(ALLOW), _return(NOTIFY)]
+        case RefusedBits(argument=position, bits=names):
+            program = [_load_argument(position), *_when_equal(0, [_return(REFUSE)])]
+            has_bits = (_JUMP_BITS, 0, 1, sum(names.values()))
+            return [*program, has_bits, _return(REFUSE), _return(ALLOW)]
         case NonZero(numbers=numbers, pointers=pointers):
             program = []
             for position in numbers:

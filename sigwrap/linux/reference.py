@@ -5,7 +5,17 @@ from __future__ import annotations
 import sys
 from errno import errorcode
 
-from sigwrap.calls import TABLE, Always, Call, Never, NonZero, OfSignal, OneOf, WithoutBits
+from sigwrap.calls import (
+    TABLE,
+    Always,
+    Call,
+    Never,
+    NonZero,
+    OfSignal,
+    OneOf,
+    RefusedBits,
+    WithoutBits,
+)
 from sigwrap.platform import WITHOUT
 
 _HEAD = """# Mediated calls
@@ -56,6 +66,8 @@ def _condition(call: Call) -> str:
             return "; ".join(parts)
         case WithoutBits():
             return "hands it over, unless it makes a thread"
+        case RefusedBits(bits=names):
+            return f"EPERM for 0, {_names(names)}"
         case NonZero():
             return "hands it over where it names a process and sets limits"
         case Never(errno=error):

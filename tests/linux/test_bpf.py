@@ -12,11 +12,14 @@ import pytest
 
 from sigwrap.calls import (
     BY_NUMBER,
+    CLONE_NEWPID,
+    CLONE_NEWUSER,
     CLONE_PARENT,
     CLONE_THREAD,
     F_SETOWN,
     F_SETOWN_EX,
     F_SETSIG,
+    FD_NSFS_ROOT,
     FIOSETOWN,
     I386,
     PR_SET_MM,
@@ -92,6 +95,9 @@ def libseccomps() -> Code:
         both.add_rule(pyseccomp.NOTIFY, name)
     named, limits = (pyseccomp.Arg(position, pyseccomp.NE, 0) for position in (0, 2))
     both.add_rule(pyseccomp.NOTIFY, "prlimit64", named, limits)
+    for flags in (0, CLONE_NEWPID, CLONE_NEWUSER):
+        joins = pyseccomp.Arg(1, pyseccomp.MASKED_EQ, flags or low_word, flags)
+        both.add_rule(pyseccomp.ERRNO(errno.EPERM), "setns", joins)
     for call in TABLE:
         if not isinstance(call.handed_over, OneOf) or call.name == "fcntl64":
             continue  # a rule in fcntl64 would have to name i386 alone; left out below as well
@@ -248,10 +254,10 @@ def test_forks_are_mediated_where_that_is_asked_for_and_threads_are_not(
 
 
 def test_a_row_of_the_table_is_all_that_the_filter_needs() -> None:
-    added = Call("setns", 308, 346, Family.SIGNAL, Always(), "joins a namespace")
+    added = Call("personality", 135, 136, Family.SIGNAL, Always(), "another one")
     program = mediation_filter(table=(*TABLE, added))
-    assert verdict(program, 308, X86_64) == verdict(program, 346, I386) == NOTIFY
-    assert verdict(mediation_filter(), 308, X86_64) == ALLOW
+    assert verdict(program, 135, X86_64) == verdict(program, 136, I386) == NOTIFY
+    assert verdict(mediation_filter(), 135, X86_64) == ALLOW
 
 
 def test_it_fits_the_kernel(ours: Code) -> None:
@@ -272,3 +278,17 @@ def test_questions_are_handed_over_where_the_kernel_would_answer_them_wrongly(
             assert verdict(asking, number_of(name, arch), arch, *arguments) == expected
         arguments[position] = 0
         assert verdict(ours, number_of(name, arch), arch, *arguments) == ALLOW
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_no_pid_or_user_namespace_is_joined(ours: Code, arch: int) -> None:
+    number, by_handle = number_of("setns", arch), number_of("open_by_handle_at", arch)
+    others = 0x40000000 | 0x00020000 | 0x80  # network, mounts, time
+    for upper in (0, UPPER) if arch == X86_64 else (0,):
+        for flags in (0, CLONE_NEWPID, CLONE_NEWUSER):
+            assert verdict(ours, number, arch, 3, upper | flags) == REFUSE
+        for flags in (CLONE_NEWPID, CLONE_NEWUSER):
+            assert verdict(ours, number, arch, 3, upper | flags | others) == REFUSE
+        assert verdict(ours, number, arch, 3, upper | others) == ALLOW
+        assert verdict(ours, by_handle, arch, upper | FD_NSFS_ROOT) == REFUSE
+        assert verdict(ours, by_handle, arch, upper | 3) == ALLOW
