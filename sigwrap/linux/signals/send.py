@@ -137,7 +137,7 @@ def _rules_over(sender_pid: int, target_pid: int) -> bool:
 
 def _user_namespace(pid: int) -> str:
     try:
-        return os.readlink(f"/proc/{pid}/ns/user")
+        return procfs.link(f"/proc/{pid}/ns/user")
     except OSError:
         return f"none of {pid}"
 
