@@ -24,6 +24,7 @@ _SYS_FSCONFIG = 431
 _SYS_FSMOUNT = 432
 _CLOEXEC = 1  # of both descriptors
 _CREATE = 6
+_THIS_FOLDER = -100  # AT_FDCWD
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 _held: int | None = None
@@ -54,6 +55,11 @@ def _mount_of_our_own() -> int:
         return os.open(".", _FOLDER, dir_fd=mounted)
     finally:
         os.close(mounted)
+
+
+def at(path: bytes) -> tuple[int, bytes]:
+    """A folder's descriptor and a path from there, for calls of the kernel's own."""
+    return _THIS_FOLDER if _held is None else _held, path[_skipped:]
 
 
 def open_file(path: str | bytes, flags: int = os.O_RDONLY) -> int:
