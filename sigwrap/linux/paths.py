@@ -16,6 +16,7 @@ import os
 import stat
 import struct
 
+from sigwrap.linux import procfs
 from sigwrap.linux.libc import libc
 
 AT_FDCWD = -100
@@ -64,9 +65,9 @@ _INODE_AND_DEVICE = struct.Struct("<32xQ96xIIQ")  # stx_ino, stx_dev_major, _min
 Place = tuple[int, int, int, int]
 
 
-def place_of(path: bytes) -> Place:
+def place_of(path: bytes, folder_fd: int = AT_FDCWD) -> Place:
     """Inode, device and mount: two mount namespaces never share a mount."""
-    result = _statx(_SYS_STATX, AT_FDCWD, path, 0, _STATX_INO | _STATX_MNT_ID, _statx_buffer_at)
+    result = _statx(_SYS_STATX, folder_fd, path, 0, _STATX_INO | _STATX_MNT_ID, _statx_buffer_at)
     if result < 0:
         raise _failure()
     inode, major, minor, mount = _INODE_AND_DEVICE.unpack_from(_statx_buffer)
@@ -81,7 +82,8 @@ class Caller:
     def __init__(self, tid: int, pid: int, our_root: Place) -> None:
         self._tid = tid
         self._pid = pid
-        self.shares_our_root = place_of(b"/proc/%d/root" % tid) == our_root
+        folder_fd, root = procfs.at(b"/proc/%d/root" % tid)
+        self.shares_our_root = place_of(root, folder_fd) == our_root
 
     def open(self, path: bytes, folder_fd: int = AT_FDCWD) -> int:
         """An O_PATH descriptor; OSError with what the kernel would say to the caller."""
@@ -108,7 +110,7 @@ class Caller:
 
     def open_descriptor(self, fd: int) -> int:
         try:
-            return os.open(b"/proc/%d/fd/%d" % (self._tid, fd), _PATH_FLAGS)
+            return procfs.open_file(b"/proc/%d/fd/%d" % (self._tid, fd), _PATH_FLAGS)
         except FileNotFoundError as missing:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF)) from missing
 
@@ -119,7 +121,7 @@ class Caller:
         if path.startswith((b"/proc/", b"/dev/")) or b"/../" in path:
             return True
         if not path.startswith(b"/"):
-            return os.readlink(b"/proc/%d/cwd" % self._tid).startswith(b"/proc/")
+            return procfs.link(b"/proc/%d/cwd" % self._tid).startswith(b"/proc/")
         try:
             os.readlink(path)
         except OSError:
@@ -129,10 +131,10 @@ class Caller:
     def _open_folder(self, folder_fd: int) -> int:
         if folder_fd != AT_FDCWD:
             return self.open_descriptor(folder_fd)
-        return os.open(b"/proc/%d/cwd" % self._tid, _PATH_FLAGS)
+        return procfs.open_file(b"/proc/%d/cwd" % self._tid, _PATH_FLAGS)
 
     def _walk(self, path: bytes, folder_fd: int) -> int:
-        root = os.open(b"/proc/%d/root" % self._tid, _PATH_FLAGS)
+        root = procfs.open_file(b"/proc/%d/root" % self._tid, _PATH_FLAGS)
         try:
             here = os.dup(root) if path.startswith(b"/") else self._open_folder(folder_fd)
             return _Walk(self._pid, self._tid, root, here).to(path)
@@ -190,10 +192,12 @@ class _Walk:
         """Parts that are still to be walked."""
         if _is_procfs(self._here):
             if part == b"self":
-                self._move(os.open(b"/proc/%d" % self._pid, _PATH_FLAGS))
+                self._move(procfs.open_file(b"/proc/%d" % self._pid, _PATH_FLAGS))
                 return []
             if part == b"thread-self":
-                self._move(os.open(b"/proc/%d/task/%d" % (self._pid, self._tid), _PATH_FLAGS))
+                self._move(
+                    procfs.open_file(b"/proc/%d/task/%d" % (self._pid, self._tid), _PATH_FLAGS)
+                )
                 return []
             if part not in (
                 b"mounts",

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 
 from sigwrap.calls import I386
+from sigwrap.linux import procfs
 from sigwrap.linux.execs.script import (
     HEADER_BYTES,
     MAX_INTERPRETERS,
@@ -218,7 +219,7 @@ class Executable:
         return state
 
     def _program(self, fd: int, called: bytes, argv: list[bytes]) -> Program:
-        path = os.readlink(f"/proc/self/fd/{fd}")
+        path = procfs.link(f"/proc/self/fd/{fd}")
         name = os.fsdecode(called.rpartition(b"/")[2]) or path.rpartition("/")[2]
         return Program(path, name, tuple(map(os.fsdecode, argv)), self._digester(fd))
 
@@ -241,7 +242,7 @@ class Executable:
         if known is not None:
             return known
         try:
-            readable = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC)
+            readable = procfs.open_file(f"/proc/self/fd/{fd}")
         except PermissionError:
             return None
         try:
@@ -290,7 +291,7 @@ class Executable:
             self._fds.append(fd)
             mode = os.fstat(fd).st_mode
             if stat.S_ISREG(mode) and mode & 0o111:
-                return os.readlink(f"/proc/self/fd/{fd}"), self._digester(fd)
+                return procfs.link(f"/proc/self/fd/{fd}"), self._digester(fd)
         if command.startswith("/"):
             return command, None
         return _UNSEEN_FOLDER + command.rpartition("/")[2], None
@@ -345,7 +346,7 @@ def _digest(fd: int) -> str:
     try:
         if os.fstat(fd).st_size > _MAX_HASHED_BYTES:
             return ""
-        with open(f"/proc/self/fd/{fd}", "rb", buffering=0) as file:
+        with os.fdopen(procfs.open_file(f"/proc/self/fd/{fd}"), "rb", buffering=0) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return ""

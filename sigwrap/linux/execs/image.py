@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 
+from sigwrap.linux import procfs
 from sigwrap.linux.execs.executable import Executable
 
 _SHOWN_BYTES = 64 * 1024
@@ -29,7 +30,7 @@ def shown(pid: int) -> tuple[str, tuple[str, ...]]:
     path, argv = "", list[bytes]()
     try:
         argv = _read(pid, _SHOWN_BYTES).split(b"\0")[:-1]
-        path = os.readlink(f"/proc/{pid}/exe")
+        path = procfs.link(f"/proc/{pid}/exe")
     except OSError:
         pass
     return path, tuple(map(os.fsdecode, argv))
@@ -39,7 +40,7 @@ def _is_loaded(pid: int, judged: Executable) -> bool:
     """Of a program that sigwrap may not read, only this is known: what was loaded may not be read
     either."""
     try:
-        loaded = os.stat(f"/proc/{pid}/exe")
+        loaded = procfs.file_status(f"/proc/{pid}/exe")
     except PermissionError:
         if judged.readable:
             raise
@@ -54,7 +55,7 @@ def _matches(pid: int, wanted: bytes, cut: bool) -> bool:
 
 def _read(pid: int, size: int) -> bytes:
     """In one read: the kernel goes on until it has `size` bytes, or all."""
-    fd = os.open(f"/proc/{pid}/cmdline", os.O_RDONLY | os.O_CLOEXEC)
+    fd = procfs.open_file(f"/proc/{pid}/cmdline")
     try:
         return os.read(fd, size)
     finally:

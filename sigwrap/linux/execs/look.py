@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
+from sigwrap.linux import procfs
 from sigwrap.linux.execs.executable import Asked, ExecRefused, Executable, resolve
 from sigwrap.linux.memory import Memory, Unreadable
 from sigwrap.linux.paths import Place
@@ -43,6 +44,6 @@ def look(
 
 def cwd_of(tid: int) -> str:
     try:
-        return os.readlink(f"/proc/{tid}/cwd")
+        return procfs.link(f"/proc/{tid}/cwd")
     except OSError:
         return ""
