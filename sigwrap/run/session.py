@@ -15,19 +15,19 @@ from hashlib import blake2b
 import sigwrap
 from sigwrap.errors import SessionError, StoreError
 from sigwrap.events import Payload
-from sigwrap.linux import landlock, libc
+from sigwrap.linux import libc
 from sigwrap.linux.descriptors import release_inherited
 from sigwrap.mediate.masking import masked
 from sigwrap.mediate.run_end import RunEnd
-from sigwrap.mediate.signal_rules import noise
 from sigwrap.platform import Capability
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.language.document import Source
 from sigwrap.protocols.front import Channel, CommandStarted
-from sigwrap.run.launch import Launch, Walls, launch
+from sigwrap.run.launch import Launch, launch
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.settings import Nested, RunSettings
 from sigwrap.run.supervisor import Supervisor
+from sigwrap.run.walls import Walls, walls_of
 from sigwrap.start.command import Inherited, find_program
 from sigwrap.start.policy_files import host_variables, load_with_sources
 from sigwrap.store.location import default_store
@@ -75,18 +75,14 @@ def run_session(
     variables = host_variables(settings.root)
     policy, sources = load_with_sources(settings.policy, variables=variables)
     engine = Engine(policy)
-    walls = Walls(
-        unlogged_signals=noise(engine),
-        domain=landlock.is_available(),
-        forks_are_mediated=policy.limits.hold_at_forks,
-    )
+    walls = walls_of(engine)
     launched = launch(program, settings.command, session_id, inherited, walls)
     try:
         missing = _missing(launched, settings, inherited, tell)
         log = SessionLog.create(store, session_id, key=key, durable=settings.durable)
         recorder = Recorder(log, tell)
-        if launched.listener is not None and not walls.domain:
-            missing.append(f"landlock: it needs {landlock.NEEDS}")
+        if launched.listener is not None:
+            missing += walls.left_open
         if policy.unenforced:
             missing.append(f"not enforced yet: {', '.join(policy.unenforced)}")
         start = {
@@ -207,11 +203,7 @@ def _capabilities(launched: Launch, walls: Walls) -> list[str]:
     ]
     if launched.waits_through_signals:
         found.append(Capability.WAITS_THROUGH_SIGNALS)
-    if walls.forks_are_mediated:
-        found.append(Capability.FORKS)
-    if walls.domain:
-        found.append(Capability.SIGNAL_WALL)
-    return [each.value for each in found]
+    return [each.value for each in (*found, *walls.capabilities)]
 
 
 def _seal(recorder: Recorder, ended: RunEnd, duration_s: float) -> None:
