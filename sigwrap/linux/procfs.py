@@ -60,6 +60,15 @@ def image(pid: int) -> tuple[int, ...] | None:
     return None if data is None else _image(data[data.rindex(b")") + 2 :].split())
 
 
+def terminal(pid: int) -> tuple[int, int] | None:
+    """The number of the terminal that controls it, 0 for none, and that one's foreground group."""
+    data = _read(f"/proc/{pid}/stat")
+    if data is None:
+        return None
+    fields = data[data.rindex(b")") + 2 :].split()
+    return int(fields[4]), int(fields[5])
+
+
 def _image(fields: list[bytes]) -> tuple[int, ...]:
     stack = int(fields[25])
     return (int(fields[23]), stack, int(fields[44])) if stack else ()
@@ -102,6 +111,11 @@ def caught_signals(pid: int) -> frozenset[int]:
     return _signal_set(pid, b"SigCgt")
 
 
+def is_deaf_to(tid: int, number: int) -> bool:
+    """The thread blocks it, or its process ignores it."""
+    return number in _signal_set(tid, b"SigBlk") | _signal_set(tid, b"SigIgn")
+
+
 def numbers(pid: int, field: str) -> list[int]:
     """NSpid or NSpgid: its number in our namespace first, in its own last; empty where it ended."""
     status = _read(f"/proc/{pid}/status")
@@ -134,6 +148,19 @@ def credentials(pid: int) -> Credentials | None:
     real, effective, saved, _filesystem = _status_field(status, b"Uid").split()
     capabilities = int(_status_field(status, b"CapEff"), 16)
     return Credentials(int(real), int(effective), int(saved), bool(capabilities & _CAP_KILL))
+
+
+def identity(pid: int) -> tuple[bytes, ...]:
+    """What one process must have in common with another to be let look into it."""
+    status = _read(f"/proc/{pid}/status")
+    if status is None:
+        return ()
+    try:
+        namespace = os.readlink(f"/proc/{pid}/ns/user").encode()
+    except OSError:
+        namespace = b""
+    fields = (_status_field(status, name) for name in (b"Uid", b"Gid", b"CapPrm", b"CapEff"))
+    return (*fields, namespace)
 
 
 def all_pids() -> list[int]:

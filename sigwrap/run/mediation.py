@@ -59,6 +59,7 @@ class Mediation:
         )
         self._signals = Signals(
             performer=performer,
+            listener=listener,
             engine=engine,
             processes=processes,
             recordings=self._recordings,
@@ -69,6 +70,7 @@ class Mediation:
             Family.EXEC: self._execs.begin,
             Family.SIGNAL: self._signals.begin,
             Family.FORK: self._forks.begin,
+            Family.NONE: _unknown,
         }
         self._begin = {
             arch: {number: (self._families[call.family], call.name) for number, call in row.items()}
@@ -135,6 +137,10 @@ class Mediation:
         now_ns = time.perf_counter_ns()
         scope = Scope(notification.id, notification.tid, caller, steps, NO_HOLDINGS, now_ns)
         self._performer.begin(scope)
+
+
+def _unknown(_notification: Notification, _caller: Process, syscall: str) -> None:
+    raise UnknownUse(syscall)
 
 
 def _stranger(tid: int) -> Process:
