@@ -51,6 +51,9 @@ PERF_FLAG_PID_CGROUP = 4
 PRIO_PROCESS, PRIO_PGRP, PRIO_USER = 0, 1, 2
 IOPRIO_WHO_PROCESS, IOPRIO_WHO_PGRP, IOPRIO_WHO_USER = 1, 2, 3
 CLONE_PARENT = 0x00008000
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWPID = 0x20000000
+FD_NSFS_ROOT = -10003 & 0xFFFFFFFF  # Linux 6.18: all namespaces, by their handles
 CLONE_THREAD = 0x00010000
 
 
@@ -71,7 +74,8 @@ class Always(NamedTuple):
 
 
 class OfSignal(NamedTuple):
-    """The argument is a signal number; signal 0 and what the policy leaves unlogged pass."""
+    """The argument is a signal number; what the policy leaves unlogged passes,
+    and so does signal 0 where no Landlock domain would answer it wrongly."""
 
     argument: int
 
@@ -121,9 +125,9 @@ class Never(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """The filter itself fails the call with EPERM, where this holds."""
+    """The filter itself fails the call with EPERM, where one of these holds."""
 
-    where: WithBits | WithoutBits
+    where: tuple[WithBits | WithoutBits, ...]
 
 
 Condition = Always | OfSignal | OneOf | AnyOf | WithBits | WithoutBits | NonZero | Never | Refused
@@ -327,7 +331,7 @@ TABLE: tuple[Call, ...] = (
         300,
         338,
         Family.NONE,
-        Refused(WithBits(0, FAN_CLASSES_THAT_DECIDE)),
+        Refused((WithBits(0, FAN_CLASSES_THAT_DECIDE),)),
         "whoever opens a file waits until the caller lets it",
     ),
     Call(
@@ -335,12 +339,30 @@ TABLE: tuple[Call, ...] = (
         323,
         374,
         Family.NONE,
-        Refused(WithoutBits(0, UFFD_USER_MODE_ONLY)),
+        Refused((WithoutBits(0, UFFD_USER_MODE_ONLY),)),
         "whoever reads the caller's memory waits until the caller lets it",
     ),
     Call("reboot", 169, 88, Family.NONE, Never(errno.EPERM), "ends everybody"),
     Call("kexec_load", 246, 283, Family.NONE, Never(errno.EPERM), "ends everybody"),
     Call("kexec_file_load", 320, None, Family.NONE, Never(errno.EPERM), "ends everybody"),
+    Call(
+        "setns",
+        308,
+        346,
+        Family.NONE,
+        # By the pid namespace of somebody outside a process would leave the tree: who is orphaned
+        # there goes to that namespace's own init. 0 stands for whatever the descriptor is.
+        Refused((WithBits(1, CLONE_NEWPID | CLONE_NEWUSER), WithoutBits(1, 0xFFFFFFFF))),
+        "joins a namespace",
+    ),
+    Call(
+        "open_by_handle_at",
+        304,
+        342,
+        Family.NONE,
+        OneOf(0, {}, refused={"FD_NSFS_ROOT": FD_NSFS_ROOT}),
+        "opens anybody's namespace, past Landlock",
+    ),
     Call("fork", 57, 2, Family.FORK, Always(), "makes a process", at_fork=True),
     Call("vfork", 58, 190, Family.FORK, Always(), "makes a process", at_fork=True),
     Call(

@@ -37,7 +37,10 @@ WITHOUT: dict[Capability, str] = {
     Capability.RECORDING: "a rule with record denies",
     Capability.DELIVERY: "a signal that the kernel can't be left to is denied",
     Capability.FORKS: "limits on processes are held at execs only",
-    Capability.SIGNAL_WALL: "a signal by a way that is not mediated can leave the session",
+    Capability.SIGNAL_WALL: (
+        "a signal by a way that is not mediated can leave the session, and memory and descriptors "
+        "of other processes of the same user can be taken"
+    ),
 }
 
 NEEDED_BY: dict[type[Effect], Capability] = {

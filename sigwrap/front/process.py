@@ -51,6 +51,7 @@ def run_before_supervisor(
 ) -> int:
     bootloader_pid = onefile.bootloader_pid()
     signals = take_signals(inherited)
+    procfs.hold()
     ours, theirs = Channel.pair()
     libc.set_child_subreaper()
     child = os.fork()

@@ -56,12 +56,13 @@ def mediation_filter(
     unlogged_signals: frozenset[int] = frozenset(),
     *,
     at_fork: bool = False,
+    questions: bool = False,
     table: tuple[Call, ...] = TABLE,
 ) -> list[Instruction]:
     """`unlogged_signals` may be sent by any process to any other, without a notification; with
-    `at_fork`, calls that make a process are handed over too."""
-    # Signal 0 asks, it sends nothing.
-    passed = (0, *sorted(unlogged_signals))
+    `at_fork`, calls that make a process are handed over too, and with `questions` signal 0, which
+    only asks."""
+    passed = tuple(sorted(unlogged_signals if questions else {0, *unlogged_signals}))
     calls = [call for call in table if at_fork or not call.at_fork]
     return [
         _load(_ARCH_OFFSET),
@@ -103,8 +104,9 @@ def _verdict(condition: Condition, passed: tuple[int, ...]) -> list[Instruction]
             return [_return(NOTIFY)]
         case Never(errno=error):
             return [_return(_FAIL_WITH | error)]
-        case Refused(where=where):
-            return [*_where(where, REFUSE), _return(ALLOW)]
+        case Refused(where=conditions):
+            program = [step for each in conditions for step in _where(each, REFUSE)]
+            return [*program, _return(ALLOW)]
         case OfSignal(argument=position):
             program = [_load_argument(position)]
             for signal_number in passed:

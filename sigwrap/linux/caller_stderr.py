@@ -15,6 +15,7 @@ import signal
 import socket
 import stat
 
+from sigwrap.linux import procfs
 from sigwrap.linux.paths import is_served_by_others
 from sigwrap.linux.ptrace import take_descriptor
 
@@ -60,7 +61,7 @@ def _write_by_kind(fd: int, line: bytes) -> None:
         kind == stat.S_IFCHR and os.major(state.st_rdev) in _TERMINAL_MAJORS
     ):
         flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-        again = os.open(f"/proc/self/fd/{fd}", flags)
+        again = procfs.open_file(f"/proc/self/fd/{fd}", flags)
         try:
             os.write(again, line)
         finally:

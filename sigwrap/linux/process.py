@@ -61,7 +61,7 @@ def count_descendants(ancestor: int) -> int:
 
 def _has_children_files() -> bool:
     """A kernel can be built without them; they spare reading all of /proc."""
-    return os.path.exists("/proc/thread-self/children")
+    return procfs.exists("/proc/thread-self/children")
 
 
 def _below(ancestor: int) -> list[procfs.Stat]:

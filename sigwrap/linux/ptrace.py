@@ -152,7 +152,7 @@ def set_registers(tid: int, values: Registers) -> None:
 
 def read_memory(tid: int, address: int, size: int) -> bytes:
     """Fewer bytes where the mapping ends."""
-    fd = os.open(f"/proc/{tid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+    fd = procfs.open_file(f"/proc/{tid}/mem")
     try:
         return os.pread(fd, size, address)
     finally:
@@ -161,7 +161,7 @@ def read_memory(tid: int, address: int, size: int) -> bytes:
 
 def write_memory(tid: int, address: int, data: bytes) -> None:
     """OSError where it is not all writable."""
-    fd = os.open(f"/proc/{tid}/mem", os.O_RDWR | os.O_CLOEXEC)
+    fd = procfs.open_file(f"/proc/{tid}/mem", os.O_RDWR)
     try:
         if os.pwrite(fd, data, address) != len(data):
             raise OSError(errno.EFAULT, os.strerror(errno.EFAULT))

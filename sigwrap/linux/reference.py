@@ -62,7 +62,7 @@ def _condition(call: Call) -> str:
         case Always():
             return "hands it over"
         case OfSignal():
-            return "hands it over, unless the signal is 0 or unlogged"
+            return "hands it over, unless the signal is unlogged; 0 only under a Landlock domain"
         case OneOf(values=values, refused=refused, narrowed=narrowed):
             handed_over = [*values, *narrowed]
             parts = [f"hands it over for {_names(handed_over)}"] if handed_over else []
@@ -85,6 +85,7 @@ def _condition(call: Call) -> str:
 _WHERE_REFUSED = {
     "fanotify_init": "for `FAN_CLASS_CONTENT` and `FAN_CLASS_PRE_CONTENT`",
     "userfaultfd": "without `UFFD_USER_MODE_ONLY`",
+    "setns": "for 0, `CLONE_NEWPID` and `CLONE_NEWUSER`",
 }
 
 

@@ -61,13 +61,16 @@ def int32(register: int) -> int:
 
 
 def install_listener(
-    unlogged_signals: frozenset[int] = frozenset(), *, at_fork: bool = False
+    unlogged_signals: frozenset[int] = frozenset(),
+    *,
+    at_fork: bool = False,
+    questions: bool = False,
 ) -> tuple[int, bool]:
     """Put the calling thread and all its future children under the filter.
 
     Returns the listener's fd, and whether a received call waits on through signals."""
     set_no_new_privileges()
-    code = encode(mediation_filter(unlogged_signals, at_fork=at_fork))
+    code = encode(mediation_filter(unlogged_signals, at_fork=at_fork, questions=questions))
     program = ctypes.create_string_buffer(code, len(code))
     header = struct.pack("<HxxxxxxQ", len(code) // 8, ctypes.addressof(program))
     for flags in (_NEW_LISTENER | _WAIT_KILLABLE_RECV, _NEW_LISTENER):

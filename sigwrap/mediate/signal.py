@@ -70,6 +70,7 @@ _ALL_OR_NONE = (*_SETS_OWNER, How.CHANGE)
 _GIVE_DESCRIPTOR = ("pidfd_getfd", "perf_event_open")
 _NOT_OF_ONESELF = (How.TRACE, How.CHANGE, How.TAKE)  # to the caller alone they are free
 _IN_REGISTERS = (How.NUMBER, How.ITSELF, How.OWNER, How.TRACE, How.CHANGE)
+_KEPT_INSIDE = (How.NUMBER, How.ITSELF, How.OWNER)  # by Landlock's signal scope
 
 
 # Whom a call would reach
@@ -113,6 +114,10 @@ class NotOwn(NamedTuple):
     """It isn't."""
 
 
+class Exists(NamedTuple):
+    """It asks, by signal 0, after somebody whom it might signal if there were no wall."""
+
+
 Aim = (
     SignalTarget
     | Group
@@ -124,6 +129,7 @@ Aim = (
     | Own
     | OwnInMemory
     | NotOwn
+    | Exists
     | WouldFail
 )
 
@@ -154,8 +160,10 @@ _NOT_OWN = {
 
 
 class SignalMediator:
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, *, domain: bool) -> None:
+        """`domain`: Landlock lets no signal out, so those to the outside are carried out here."""
         self._engine = engine
+        self._domain = domain
         # The same facts have the same decision: a repeated signal is judged once.
         self._remembered: dict[tuple[object, ...], _Judged] = {}
 
@@ -183,6 +191,8 @@ class SignalMediator:
                 return _deny_unaimed(facts, _NOT_OWN[facts.how])
             case Nobody():
                 return _leave_to_the_kernel()
+            case Exists():
+                return _answer_question()
             case WouldFail(errno=error):
                 return _fail(error)
 
@@ -225,7 +235,7 @@ class SignalMediator:
                 yield Continue(Unrecorded.STAYS_INSIDE)
             return
         match judged.decision.action:
-            case Action.ALLOW | Action.AUDIT if facts.how in _IN_REGISTERS:
+            case Action.ALLOW | Action.AUDIT if self._kernel_can_have_it(facts, judged):
                 event = _event_of(facts, judged)
                 if event is None or (yield event):
                     yield Continue(_unlogged(judged))
@@ -255,12 +265,18 @@ class SignalMediator:
             yield from self._carry_out(facts, judged, approved=True)
         elif not (yield LookAgain(judged.target)):
             yield Fail(errno.ESRCH, Unrecorded.NOTHING_HAPPENS)
-        elif facts.how not in _IN_REGISTERS:
+        elif not self._kernel_can_have_it(facts, judged):
             yield from self._carry_out(facts, judged, approved=True)
         elif (yield _event(judged, approved=True)):
             yield Continue()
         else:
             yield Fail(errno.EPERM)
+
+    def _kernel_can_have_it(self, facts: SignalFacts, judged: _Judged) -> bool:
+        if facts.how not in _IN_REGISTERS:
+            return False
+        is_inside = TargetType.SESSION in judged.target.types
+        return is_inside or not self._domain or facts.how not in _KEPT_INSIDE
 
     def _deny(self, judged: _Judged) -> Mediation:
         if (yield _event(judged)):
@@ -294,7 +310,9 @@ class SignalMediator:
         if asking:
             answer: Answer = yield Ask(_question(facts, asking))
             yield from self._deliver(facts, judged, granted=answer.granted)
-        elif facts.how in (How.NUMBER, How.ITSELF, How.CHANGE) and all(map(_goes_on, judged)):
+        elif facts.how in (How.NUMBER, How.ITSELF, How.CHANGE) and all(
+            _goes_on(each) and self._kernel_can_have_it(facts, each) for each in judged
+        ):
             if (yield from self._record_members(facts, judged)):
                 yield Continue(_unlogged(*judged))
             else:
@@ -395,6 +413,10 @@ def _leave_to_the_kernel() -> Mediation:
 
 def _stay_inside() -> Mediation:
     yield Continue(Unrecorded.STAYS_INSIDE)
+
+
+def _answer_question() -> Mediation:
+    yield Succeed(Unrecorded.ONLY_ASKS)
 
 
 def _fail(error: int) -> Mediation:

@@ -10,9 +10,7 @@ from sigwrap.policy.judge.request import (
     Decision,
     SignalRequest,
     TargetType,
-    with_implied,
 )
-from sigwrap.policy.judge.rules import PidRange, ProcessPattern
 from sigwrap.policy.judge.signals import ALL, GROUPS, signal_name
 from sigwrap.tuples import NamedTuple
 
@@ -60,7 +58,6 @@ _EVENT_TYPES = {
     Action.DENY: "signal_blocked",
 }
 _REPEATED = frozenset({"process_vm_readv", "process_vm_writev", "pidfd_getfd", "perf_event_open"})
-_LETS_THROUGH = frozenset({Action.ALLOW, Action.AUDIT, Action.APPROVE, Action.REDIRECT})
 
 
 class Attempt(NamedTuple):
@@ -134,25 +131,6 @@ def is_coalesced(attempt: Attempt, decision: Decision) -> bool:
     if attempt.syscall in _REPEATED:
         return decision.action in (Action.ALLOW, Action.AUDIT)
     return decision.action is Action.ALLOW and TargetType.SELF in attempt.target_types
-
-
-def denies_everything_outside(engine: Engine) -> bool:
-    """Whether a wall that lets no signal out could stand under this policy unnoticed."""
-    if any(
-        rule.decision in _LETS_THROUGH
-        and any(isinstance(target, ProcessPattern | PidRange) for target in rule.targets)
-        for rule in engine.policy.signal_rules
-    ):
-        return False
-    outside = [
-        with_implied({kind}) for kind in (TargetType.EXTERNAL, TargetType.USER, TargetType.SYSTEM)
-    ]
-    return not any(
-        engine.decide_signal(SignalRequest(signal=number, target_types=types)).action
-        in _LETS_THROUGH
-        for number in ALL
-        for types in outside
-    )
 
 
 def noise(engine: Engine) -> frozenset[int]:

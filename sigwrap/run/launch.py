@@ -54,7 +54,7 @@ class Walls(NamedTuple):
     """What the kernel itself holds, as far as the policy allows."""
 
     unlogged_signals: frozenset[int]
-    no_signal_leaves: bool
+    domain: bool  # Landlock's: no signal leaves it, and its questions are answered from outside
     forks_are_mediated: bool
 
 
@@ -158,18 +158,20 @@ def _prepare(supervisor: int) -> None:
 
 def _enter_filter(walls: Walls, channel: socket.socket) -> None:
     try:
+        if walls.domain:
+            landlock.enter_domain()
         listener_fd, killable = seccomp.install_listener(
-            walls.unlogged_signals, at_fork=walls.forks_are_mediated
+            walls.unlogged_signals,
+            at_fork=walls.forks_are_mediated,
+            questions=walls.domain,
         )
-    except NoInterception as refusal:
+    except KernelError as refusal:
         text = f"{refusal.message}\0{refusal.hint}".encode()
         channel.sendall(_NO_LISTENER + struct.pack("<i", refusal.errno) + text)
         return
     socket.send_fds(channel, [_KILLABLE_LISTENER if killable else _LISTENER], [listener_fd])
     os.close(listener_fd)
     channel.sendall(_ANSWERED if _is_answered() else _UNANSWERED)
-    if walls.no_signal_leaves:
-        landlock.scope_signals()
 
 
 def _is_answered() -> bool:

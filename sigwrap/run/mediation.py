@@ -38,6 +38,7 @@ class Mediation:
         loop: Loop,
         sigwrap_pids: frozenset[int],
         end_run: Callable[[LimitReached], None],
+        domain: bool,
     ) -> None:
         self._listener = listener
         self._processes = processes
@@ -64,6 +65,7 @@ class Mediation:
             processes=processes,
             recordings=self._recordings,
             sigwrap_pids=sigwrap_pids,
+            domain=domain,
         )
         self._forks = Forks(performer=performer, limits=engine.policy.limits)
         self._families = {

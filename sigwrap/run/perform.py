@@ -56,7 +56,7 @@ _TIMED = frozenset(kind.name for kind in EVENT_TYPES.values() if "evaluation_us"
 _NEEDS_NO_EVENT: dict[Unrecorded, frozenset[type]] = {
     Unrecorded.NOTHING_HAPPENS: frozenset({Fail}),
     Unrecorded.REACHES_NOBODY: frozenset({Continue, Succeed, SetOwner}),
-    Unrecorded.ONLY_ASKS: frozenset({Continue}),
+    Unrecorded.ONLY_ASKS: frozenset({Continue, Succeed}),
     Unrecorded.STAYS_INSIDE: frozenset(
         {Continue, Succeed, SetAsync, SetForeground, TakeDescriptor}
     ),

@@ -15,12 +15,11 @@ from hashlib import blake2b
 import sigwrap
 from sigwrap.errors import SessionError, StoreError
 from sigwrap.events import Payload
-from sigwrap.linux import libc
+from sigwrap.linux import landlock, libc
 from sigwrap.linux.descriptors import release_inherited
-from sigwrap.linux.landlock import can_scope_signals
 from sigwrap.mediate.masking import masked
 from sigwrap.mediate.run_end import RunEnd
-from sigwrap.mediate.signal_rules import denies_everything_outside, noise
+from sigwrap.mediate.signal_rules import noise
 from sigwrap.platform import Capability
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.language.document import Source
@@ -78,7 +77,7 @@ def run_session(
     engine = Engine(policy)
     walls = Walls(
         unlogged_signals=noise(engine),
-        no_signal_leaves=can_scope_signals() and denies_everything_outside(engine),
+        domain=landlock.is_available(),
         forks_are_mediated=policy.limits.hold_at_forks,
     )
     launched = launch(program, settings.command, session_id, inherited, walls)
@@ -86,6 +85,8 @@ def run_session(
         missing = _missing(launched, settings, inherited, tell)
         log = SessionLog.create(store, session_id, key=key, durable=settings.durable)
         recorder = Recorder(log, tell)
+        if launched.listener is not None and not walls.domain:
+            missing.append(f"landlock: it needs {landlock.NEEDS}")
         if policy.unenforced:
             missing.append(f"not enforced yet: {', '.join(policy.unenforced)}")
         start = {
@@ -114,6 +115,7 @@ def run_session(
         front=front,
         front_pid=front_pid,
         waited_for_pid=waited_for_pid,
+        domain=walls.domain,
     ).run()
     duration_s = time.monotonic() - clock_started_s
     _seal(recorder, ended, duration_s)
@@ -207,7 +209,7 @@ def _capabilities(launched: Launch, walls: Walls) -> list[str]:
         found.append(Capability.WAITS_THROUGH_SIGNALS)
     if walls.forks_are_mediated:
         found.append(Capability.FORKS)
-    if walls.no_signal_leaves:
+    if walls.domain:
         found.append(Capability.SIGNAL_WALL)
     return [each.value for each in found]
 

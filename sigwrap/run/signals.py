@@ -54,10 +54,11 @@ class Signals:
         processes: Processes,
         recordings: Recordings,
         sigwrap_pids: frozenset[int],
+        domain: bool,
     ) -> None:
         self._performer = performer
         self._listener = listener
-        self._mediator = SignalMediator(engine)
+        self._mediator = SignalMediator(engine, domain=domain)
         self._targets = Targets(processes, sigwrap_pids)
         self._aims = Aims(self._targets)
         self._recordings = recordings

@@ -39,6 +39,7 @@ class Supervisor:
         front: Channel,
         front_pid: int,
         waited_for_pid: int,
+        domain: bool,
     ) -> None:
         self._recorder = recorder
         self._launched = launched
@@ -63,6 +64,7 @@ class Supervisor:
                 loop=self._loop,
                 sigwrap_pids=frozenset({os.getpid(), front_pid, waited_for_pid}),
                 end_run=self._on_limit,
+                domain=domain,
             )
         self._job_control = JobControl(
             command_pid=launched.pid,

@@ -13,12 +13,15 @@ import pytest
 
 from sigwrap.calls import (
     BY_NUMBER,
+    CLONE_NEWPID,
+    CLONE_NEWUSER,
     CLONE_PARENT,
     CLONE_THREAD,
     F_SETFL,
     F_SETOWN,
     F_SETOWN_EX,
     F_SETSIG,
+    FD_NSFS_ROOT,
     FIOASYNC,
     FIOSETOWN,
     I386,
@@ -105,8 +108,9 @@ def _rules(condition: Condition) -> Iterator[tuple[object, list[object]]]:
         case Never(errno=error):
             yield pyseccomp.ERRNO(error), []
         case Refused(where=where):
-            for arguments in _places(where):
-                yield refuse, arguments
+            for place in where:
+                for arguments in _places(place):
+                    yield refuse, arguments
         case OneOf(argument=position, values=values, refused=refused, narrowed=narrowed):
             for value in values.values():
                 yield notify, [_is(position, value)]
@@ -361,13 +365,41 @@ def test_forks_are_mediated_where_that_is_asked_for_and_threads_are_not(
 
 
 def test_a_row_of_the_table_is_all_that_the_filter_needs() -> None:
-    added = Call("setns", 308, 346, Family.SIGNAL, Always(), "joins a namespace")
+    added = Call("personality", 135, 136, Family.SIGNAL, Always(), "another one")
     program = mediation_filter(table=(*TABLE, added))
-    assert verdict(program, 308, X86_64) == verdict(program, 346, I386) == NOTIFY
-    assert verdict(mediation_filter(), 308, X86_64) == ALLOW
+    assert verdict(program, 135, X86_64) == verdict(program, 136, I386) == NOTIFY
+    assert verdict(mediation_filter(), 135, X86_64) == ALLOW
 
 
 def test_it_fits_the_kernel(ours: Code) -> None:
     assert len(encode(ours)) == 8 * len(ours) <= 8 * 4096
     everything = mediation_filter(frozenset(range(1, 65)), at_fork=True)
     assert len(everything) <= 4096
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_questions_are_handed_over_where_the_kernel_would_answer_them_wrongly(
+    ours: Code, arch: int
+) -> None:
+    asking = mediation_filter(frozenset({28}), questions=True)
+    for name, position in SIGNAL_ARGUMENT.items():
+        arguments = [1, 1, 1]
+        for number, expected in ((0, NOTIFY), (28, ALLOW), (9, NOTIFY)):
+            arguments[position] = number
+            assert verdict(asking, number_of(name, arch), arch, *arguments) == expected
+        arguments[position] = 0
+        assert verdict(ours, number_of(name, arch), arch, *arguments) == ALLOW
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_no_pid_or_user_namespace_is_joined(ours: Code, arch: int) -> None:
+    number, by_handle = number_of("setns", arch), number_of("open_by_handle_at", arch)
+    others = 0x40000000 | 0x00020000 | 0x80  # network, mounts, time
+    for upper in (0, UPPER) if arch == X86_64 else (0,):
+        for flags in (0, CLONE_NEWPID, CLONE_NEWUSER):
+            assert verdict(ours, number, arch, 3, upper | flags) == REFUSE
+        for flags in (CLONE_NEWPID, CLONE_NEWUSER):
+            assert verdict(ours, number, arch, 3, upper | flags | others) == REFUSE
+        assert verdict(ours, number, arch, 3, upper | others) == ALLOW
+        assert verdict(ours, by_handle, arch, upper | FD_NSFS_ROOT) == REFUSE
+        assert verdict(ours, by_handle, arch, upper | 3) == ALLOW

@@ -19,6 +19,7 @@ from sigwrap.linux.signals.call import (
     read_call,
 )
 from sigwrap.linux.signals.jobs import Jobs
+from sigwrap.linux.signals.send import would_fail
 from sigwrap.linux.signals.targets import Targets
 from sigwrap.mediate.effects import SignalTarget
 from sigwrap.mediate.facts import WouldFail
@@ -26,6 +27,7 @@ from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.signal import (
     Aim,
     Everybody,
+    Exists,
     Group,
     How,
     Nobody,
@@ -34,6 +36,7 @@ from sigwrap.mediate.signal import (
     Unresolved,
     WhoeverOwns,
 )
+from sigwrap.policy.judge.request import TargetType
 from sigwrap.policy.judge.signals import ALL
 
 
@@ -52,8 +55,32 @@ class Aims:
             return _undecoded(syscall), Nobody()
         except CallRefused as refusal:
             return _undecoded(syscall), WouldFail(refusal.errno)
+        if call.signal == 0:
+            return call, self._question(notification, sender, call)
         if call.signal not in ALL:
             return call, Nobody()  # a register too: the kernel says what it is
+        return self._aim(notification, sender, call)
+
+    def _question(self, notification: Notification, sender: Process, call: SignalCall) -> Aim:
+        """Nothing is sent, so the kernel may look again at what it is about. Only of those outside
+        it would say, for Landlock's sake, that they may not be signalled."""
+        _call, aim = self._aim(notification, sender, call)
+        match aim:
+            case SignalTarget() as target:
+                members: tuple[SignalTarget, ...] = (target,)
+            case Group(members=members):
+                pass
+            case _:
+                return Nobody()
+        if all(TargetType.SESSION in member.types for member in members):
+            return Nobody()
+        thread = call.thread and self._targets.threads_number(sender, call.thread)
+        error = min(would_fail(notification.tid, sender, call, each, thread) for each in members)
+        return WouldFail(error) if error else Exists()
+
+    def _aim(
+        self, notification: Notification, sender: Process, call: SignalCall
+    ) -> tuple[SignalCall, Aim]:
         match call.how:
             case How.PIDFD:
                 return call, self._by_pidfd(notification, sender, call)

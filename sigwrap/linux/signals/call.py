@@ -78,14 +78,16 @@ def read_call(notification: Notification, syscall: str) -> SignalCall:
             if syscall != "kill" and target <= 0:
                 raise NoTarget
             thread = target if syscall == "tkill" else 0
-            return SignalCall(syscall, How.NUMBER, number, target, thread)
+            info_at = notification.argument2 if syscall == "rt_sigqueueinfo" else 0
+            return _by_number(syscall, notification, number, target, thread, info_at)
         case "tgkill" | "rt_tgsigqueueinfo":
             # The kernel demands that the thread be of this process, so the process is the target.
             target, number = int32(notification.argument0), int32(notification.argument2)
             thread = int32(notification.argument1)
             if target <= 0 or thread <= 0:
                 raise NoTarget
-            return SignalCall(syscall, How.NUMBER, number, target, thread)
+            info_at = notification.argument3 if syscall == "rt_tgsigqueueinfo" else 0
+            return _by_number(syscall, notification, number, target, thread, info_at)
         case "pidfd_send_signal":
             return _pidfd(syscall, notification)
         case "ptrace":
@@ -179,6 +181,13 @@ def _ioctl(name: str, notification: Notification) -> SignalCall:
             return SignalCall(name, How.TERMINAL, signal.SIGHUP, 0, descriptor=descriptor)
         case _:
             raise UnknownUse(name)
+
+
+def _by_number(
+    syscall: str, notification: Notification, number: int, target: int, thread: int, info_at: int
+) -> SignalCall:
+    is_i386 = notification.arch == calls.I386
+    return SignalCall(syscall, How.NUMBER, number, target, thread, info_at=info_at, is_i386=is_i386)
 
 
 def _pidfd(name: str, notification: Notification) -> SignalCall:

@@ -372,7 +372,7 @@ def _has_room_for_a_stub(pid: int) -> bool:
     """Without, its interpreter would end in words of its own."""
     try:
         limit, _hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-        taken = os.listdir(f"/proc/{pid}/fd")
+        taken = procfs.names(f"/proc/{pid}/fd")
     except OSError:
         return False
     if limit == resource.RLIM_INFINITY or limit - len(taken) >= _A_STUB_OPENS:
@@ -381,12 +381,9 @@ def _has_room_for_a_stub(pid: int) -> bool:
 
 
 def _survives_exec(pid: int, fd: str) -> bool:
-    try:
-        with open(f"/proc/{pid}/fdinfo/{fd}", encoding="ascii") as info:
-            flags = next(line for line in info if line.startswith("flags:"))
-    except (OSError, StopIteration):
-        return False
-    return not int(flags.split()[1], 8) & os.O_CLOEXEC
+    info = procfs.contents(f"/proc/{pid}/fdinfo/{fd}") or b""
+    flags = next((line for line in info.splitlines() if line.startswith(b"flags:")), None)
+    return flags is not None and not int(flags.split()[1], 8) & os.O_CLOEXEC
 
 
 def _is_traced(tid: int) -> bool:

@@ -383,7 +383,7 @@ def _bytes_in(pipe: int) -> int:
 
 def _inode_of_path(path: str) -> Inode | None:
     try:
-        state = os.stat(path)
+        state = procfs.file_status(path)
     except OSError:
         return None
     return state.st_dev, state.st_ino

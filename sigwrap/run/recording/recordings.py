@@ -13,6 +13,7 @@ import os
 import socket
 import stat
 
+from sigwrap.linux import procfs
 from sigwrap.linux.execs.environment import Variables
 from sigwrap.linux.execs.executable import Inode
 from sigwrap.linux.ptrace import take_descriptor
@@ -119,7 +120,7 @@ def _demand_stream_socket(fd: int) -> None:
 
 def _is_file(path: str) -> bool:
     try:
-        return stat.S_ISREG(os.stat(path).st_mode)
+        return stat.S_ISREG(procfs.file_status(path).st_mode)
     except OSError:
         return False
 
