@@ -73,12 +73,13 @@ class ExecFacts(NamedTuple):
 
 
 class Unseen(NamedTuple):
-    """The caller's memory can't be read: what it asks for is not known."""
+    """What it asks for is not known, or not what that would run."""
 
     process: Process
     syscall: str
     reason: str
     errno: int
+    rule: str = "builtin:unreadable"
 
 
 class OnlyAsks(NamedTuple):
@@ -91,6 +92,11 @@ def not_dumpable(process: Process, syscall: str) -> Unseen:
 
 def pointing_nowhere(process: Process, syscall: str) -> Unseen:
     return Unseen(process, syscall, _NOWHERE, errno.EFAULT)
+
+
+def stalled(process: Process, syscall: str, reason: str) -> Unseen:
+    """It would keep the supervisor waiting for as long as somebody else likes."""
+    return Unseen(process, syscall, reason, errno.EACCES, "builtin:stalled")
 
 
 class ExecMediator:
@@ -112,6 +118,12 @@ class ExecMediator:
                 return _leave_to_the_kernel()
             case Unseen():
                 return self._deny_unseen(facts)
+
+    def look_over(self, facts: ExecFacts) -> None:
+        """Judges it every way that may be needed: so who gathers its facts learns which digests
+        are."""
+        self._judge(facts)
+        self._engine.decide_command(_subject(facts, traced=True))
 
     def _decide(self, facts: ExecFacts) -> Mediation:
         decision = self._judge(facts)
@@ -236,7 +248,7 @@ class ExecMediator:
         process, syscall = unseen.process, unseen.syscall
         nothing = (Program("", "", ()),)
         facts = ExecFacts(process, syscall, "", "", True, nothing, (), True, Crowd(0, 0), None)
-        decision = Decision(action=Action.DENY, rule="builtin:unreadable", reason=unseen.reason)
+        decision = Decision(action=Action.DENY, rule=unseen.rule, reason=unseen.reason)
         yield Record("exec_denied", exec_payload(facts, decision, verified=False))
         yield Fail(unseen.errno)
 
