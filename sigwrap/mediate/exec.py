@@ -386,6 +386,8 @@ def exec_payload(
             }
             for each in facts.programs
         ]
+    if any(each.elsewhere for each in facts.programs):
+        payload["elsewhere"] = True
     return payload
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 
 from sigwrap.linux.execs.executable import Executable
-from sigwrap.linux.paths import inode_of
+from sigwrap.linux.paths import inode_of, place_of
 
 _SHOWN_BYTES = 64 * 1024
 
@@ -18,6 +18,8 @@ def difference(pid: int, judged: Executable) -> str:
             return "another file was loaded"
         if not _matches(pid, judged.command_line, judged.cut):
             return "its arguments are others"
+        if judged.readable and place_of(b"/proc/%d/root" % pid) != judged.root:
+            return "its root is another, and it loads its libraries from there"
         if not judged.digests_hold():
             return "the file's content changed"
     except OSError as unreadable:

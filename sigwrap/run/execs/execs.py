@@ -13,9 +13,10 @@ from sigwrap.linux.execs.asked import Asked, ExecRefused, only_asks
 from sigwrap.linux.execs.environment import NoHostValue, Variables, variables_for
 from sigwrap.linux.execs.executable import Executable, resolve_replacement
 from sigwrap.linux.execs.look import Seen, cwd_of, look
+from sigwrap.linux.execs.ours import Ours
 from sigwrap.linux.execs.restage import Redirection
 from sigwrap.linux.memory import Unreadable
-from sigwrap.linux.paths import MayWait, our_view
+from sigwrap.linux.paths import MayWait
 from sigwrap.linux.ptrace import Gone, NotTraceable
 from sigwrap.linux.seccomp import Notification
 from sigwrap.mediate.effects import (
@@ -169,7 +170,7 @@ class Execs:
         self.tracer = Tracer(
             performer, processes.loaded, aside, waits_through_signals=waits_through_signals
         )
-        self._ours = our_view()
+        self._ours = Ours()
         performer.offer(
             {
                 Hold: self._hold,
@@ -409,8 +410,8 @@ class Execs:
             return Unpreparable(f"sigwrap has no {missing.name} in its environment")
         held.name = effect.argv[0]  # also where a stub stands in for it
         argv = [os.fsencode(word) for word in effect.argv]
-        if not self._find_replacement(scope, redirect.command, argv):
-            return Unpreparable(f"its replacement can't be run: {redirect.command}")
+        if problem := self._find_replacement(scope, redirect.command, argv):
+            return Unpreparable(problem)
         assert held.replacement is not None
         shown = held.replacement.programs[0].path
         if redirect.record:
@@ -422,8 +423,8 @@ class Execs:
                 effect.rule,
             )
             program, line = stub_line(held.path, argv)
-            if not self._find_replacement(scope, program, line):
-                return Unpreparable(f"sigwrap's own program can't be run: {program}")
+            if problem := self._find_replacement(scope, program, line):
+                return Unpreparable(f"for sigwrap's own program, {problem}")
             if not _has_room_for_a_stub(pid):
                 return Unpreparable("too few descriptors are free to record it")
             held.variables = stub_variables(procfs.ignored_signals(pid))
@@ -436,8 +437,8 @@ class Execs:
         expected = held.expected
         assert expected is not None, "a stub's command"
         path = os.fsdecode(expected.path)
-        if not self._find_replacement(scope, path, expected.argv):
-            return Unpreparable(f"its replacement can't be run: {path}")
+        if problem := self._find_replacement(scope, path, expected.argv):
+            return Unpreparable(problem)
         assert held.replacement is not None
         if held.replacement.inodes() != expected.inodes:
             return Unpreparable(f"its replacement is another file now: {path}")
@@ -452,8 +453,8 @@ class Execs:
         held.name = argv[0]
         return Prepared(held.replacement.programs[0].path, argv, held.replacement.readable)
 
-    def _find_replacement(self, scope: Scope, command: str, argv: Sequence[bytes]) -> bool:
-        """Raises _FindAside."""
+    def _find_replacement(self, scope: Scope, command: str, argv: Sequence[bytes]) -> str:
+        """Why there is none, or nothing. Raises _FindAside."""
         held: _ExecHoldings = scope.holdings
         if held.replacement is not None:
             held.replacement.close()
@@ -473,12 +474,14 @@ class Execs:
         except MayWait as why:
             raise _FindAside(command, find) from why
         except (OSError, ExecRefused, Unreadable):
-            return False
+            found = None
         if found is None:
-            return False
+            return f"its replacement can't be run: {command}"
         held.path, held.replacement = found
         held.replacement_argv = argv
-        return True
+        if any(each.elsewhere for each in held.replacement.programs):
+            return f"its replacement would be another file than sigwrap's own: {command}"
+        return ""
 
     def _replace(self, scope: Scope, effect: Replace) -> object:
         held: _ExecHoldings = scope.holdings
