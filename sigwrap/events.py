@@ -150,7 +150,8 @@ def _types() -> tuple[EventType, ...]:
         event(
             "exec_verification_failed",
             "the kernel loaded something other than what was judged; the process was killed "
-            "before its first instruction",
+            "before its first instruction, or where the exec was not `verified`, as soon as it was "
+            "seen",
             "path",
             "reason",
             "loaded_path",

@@ -46,6 +46,8 @@ from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import Via
 from sigwrap.run.aside import Aside, Done, Outcome, Raised
 from sigwrap.run.execs.tracer import Tracee, Tracer
+from sigwrap.run.execs.unheld import Unheld
+from sigwrap.run.loop import Loop
 from sigwrap.run.perform import PAUSED, CallerGone, Performer, Scope
 from sigwrap.run.processes import Processes
 from sigwrap.run.recording.recording import Recording
@@ -154,6 +156,7 @@ class Execs:
         processes: Processes,
         recordings: Recordings,
         aside: Aside,
+        loop: Loop,
         waits_through_signals: bool,
         answer_now: Callable[[Notification], None],
     ) -> None:
@@ -170,6 +173,7 @@ class Execs:
         self.tracer = Tracer(
             performer, processes.loaded, aside, waits_through_signals=waits_through_signals
         )
+        self._unheld = Unheld(performer, loop, processes.loaded)
         self._ours = Ours()
         performer.offer(
             {
@@ -185,7 +189,9 @@ class Execs:
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:
         if self.tracer.take_back(notification):
             return
-        if only_asks(notification, syscall):
+        if self._unheld.is_other(process, notification.tid):
+            self._performer.fail_as_the_kernel(notification.id, WouldFail(errno.EACCES))
+        elif only_asks(notification, syscall):
             self._start(notification, process, OnlyAsks(), _ExecHoldings(notification, self.tracer))
         elif self.tracer.is_busy(process):
             self.tracer.put_off(process, lambda: self._answer_now(notification))
@@ -360,12 +366,14 @@ class Execs:
         self.tracer.go_on(tracee, lambda: self._performer.let_go_on(scope, effect))
         return PAUSED
 
-    def _continue_unverified(self, scope: Scope, effect: ContinueUnverified) -> None:
+    def _continue_unverified(self, scope: Scope, effect: ContinueUnverified) -> object:
         process = scope.process
-        self._is_becoming_another(scope, scope.holdings.executable.programs[0].argv)
+        executable = scope.holdings.executable
+        self._is_becoming_another(scope, executable.programs[0].argv)
         self.tracer.note_unheld(process, scope.tid)
         self._processes.loads_unseen(process)
-        self._performer.let_go_on(scope, effect)
+        self._unheld.go_on(scope, executable, lambda: self._performer.let_go_on(scope, effect))
+        return PAUSED
 
     def _is_becoming_another(self, scope: Scope, argv: tuple[str, ...]) -> None:
         scope.process.comm_is_current = False
