@@ -130,6 +130,14 @@ def place_of(path: bytes, buffer: Buffer = _loops_buffer) -> Place:
     return inode, major, minor, mount
 
 
+def mount_of(fd: int) -> int:
+    """By the number that /proc/PID/mountinfo has."""
+    buffer = ctypes.create_string_buffer(256)
+    _ask(fd, b"", _AT_EMPTY_PATH | _AT_STATX_DONT_SYNC, STATX_MNT_ID, buffer)
+    mount: int = _INODE_AND_DEVICE.unpack_from(buffer)[3]
+    return mount
+
+
 def kind_of(path: bytes) -> tuple[int, int]:
     """Its type, and of a device its major number: for links of /proc as well."""
     _ask(AT_FDCWD, path, _AT_STATX_DONT_SYNC, _STATX_TYPE, _loops_buffer)
@@ -151,7 +159,16 @@ def _ask(folder: int, path: bytes, flags: int, mask: int, buffer: Buffer) -> Non
 class Caller:
     """A thread's view of the file system, to be asked while it waits in a notification."""
 
-    __slots__ = ("_buffer", "_mounts", "_pid", "_tid", "may_wait", "shares_our_root")
+    __slots__ = (
+        "_buffer",
+        "_mounts",
+        "_pid",
+        "_tid",
+        "found_below_our_root",
+        "may_wait",
+        "root",
+        "shares_our_root",
+    )
 
     def __init__(self, tid: int, pid: int, ours: OurView, *, may_wait: bool = False) -> None:
         self._tid = tid
@@ -159,11 +176,14 @@ class Caller:
         self._mounts = ours.mounts
         self.may_wait = may_wait  # it is not in the loop's thread, whose buffer is the loop's
         self._buffer = ctypes.create_string_buffer(256) if may_wait else _loops_buffer
-        self.shares_our_root = place_of(b"/proc/%d/root" % tid, self._buffer) == ours.root
+        self.root = place_of(b"/proc/%d/root" % tid, self._buffer)
+        self.shares_our_root = self.root == ours.root
+        self.found_below_our_root = False  # what was opened last: by sigwrap's own mounts alone
 
     def open(self, path: bytes, folder_fd: int = AT_FDCWD) -> int:
         """An O_PATH descriptor; OSError with what the kernel would say to the caller. Raises
         MayWait."""
+        self.found_below_our_root = False
         if not path:
             raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
         if b"\0" in path:
@@ -172,7 +192,9 @@ class Caller:
             return self._walk(path, folder_fd)
         try:
             if path.startswith(b"/"):
-                return self._open_at_once(AT_FDCWD, path, _FOLLOWED)
+                found = self._open_at_once(AT_FDCWD, path, _FOLLOWED)
+                self.found_below_our_root = True
+                return found
             folder = self._open_folder(folder_fd)
             try:
                 return self._open_at_once(folder, path, _FOLLOWED)
@@ -184,6 +206,7 @@ class Caller:
             raise
 
     def open_descriptor(self, fd: int) -> int:
+        self.found_below_our_root = False
         try:
             return os.open(b"/proc/%d/fd/%d" % (self._tid, fd), _PATH_FLAGS)
         except FileNotFoundError as missing:

@@ -169,6 +169,19 @@ def _image(fields: list[bytes]) -> tuple[int, ...]:
     return (int(fields[23]), stack, int(fields[44])) if stack else ()
 
 
+def call_of(pid: int, tid: int) -> int | None:
+    """The system call that a thread waits in, or was stopped in; less than 0 where it is in none or
+    has ended, None where that can't be told."""
+    try:
+        with open(f"/proc/{pid}/task/{tid}/syscall", "rb", buffering=0) as file:
+            word = file.read(64).split(b" ", 1)[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return -1
+    except OSError:
+        return None
+    return None if word.startswith(b"running") else int(word)
+
+
 def tgid(tid: int) -> int | None:
     status = contents(f"/proc/{tid}/status")
     return None if status is None else int(_status_field(status, b"Tgid"))

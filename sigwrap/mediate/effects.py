@@ -150,7 +150,8 @@ ExecOutcome = Ran | KernelRefused | LoadedOther
 
 
 class ContinueUnverified(NamedTuple):
-    """The exec goes on, and nobody looks at what it loads."""
+    """The exec goes on; what it has loaded is compared as soon as that is seen. Reply: ExecOutcome,
+    and Ran also where nothing was loaded."""
 
 
 class Prepare(NamedTuple):

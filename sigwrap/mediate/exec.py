@@ -177,6 +177,9 @@ class ExecMediator:
     def _go_on(self, path: str, rule: str, image: Image) -> Mediation:
         self._gone_on += 1
         outcome: ExecOutcome = yield VerifyThenContinue(image)
+        yield from self._came_of_it(path, rule, outcome)
+
+    def _came_of_it(self, path: str, rule: str, outcome: ExecOutcome) -> Mediation:
         match outcome:
             case Ran():
                 pass
@@ -204,7 +207,8 @@ class ExecMediator:
                 return
         if (yield Record(event, exec_payload(facts, decision, verified=False, traced=True))):
             self._gone_on += 1
-            yield ContinueUnverified()
+            outcome: ExecOutcome = yield ContinueUnverified()
+            yield from self._came_of_it(facts.programs[0].path, decision.rule, outcome)
         else:
             yield Fail(errno.EACCES)
 
@@ -386,6 +390,8 @@ def exec_payload(
             }
             for each in facts.programs
         ]
+    if any(each.elsewhere for each in facts.programs):
+        payload["elsewhere"] = True
     return payload
 
 

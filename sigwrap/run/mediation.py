@@ -58,6 +58,7 @@ class Mediation:
             processes=processes,
             recordings=self._recordings,
             aside=aside,
+            loop=loop,
             waits_through_signals=waits_through_signals,
             answer_now=self._answer_what_was_put_off,
         )

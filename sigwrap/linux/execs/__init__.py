@@ -1,5 +1,6 @@
 """An exec as the kernel does it.
 
+elsewhere     files that are not where sigwrap's own names lead
 look          the facts of an exec
 asked         what its arguments say
 executable    what it would run: the file, its interpreters, what a wrapper wraps
@@ -7,6 +8,7 @@ search        where the command is that a wrapper wraps
 content       how a file begins, and its digest
 script        a script's first line, and its interpreter's arguments
 image         what the kernel loaded, held against what was judged
+ours          what sigwrap knows of the file system by itself
 restage       putting another command into a caller's own call
 environment   the environment of a replacement, put onto its own stack
 """

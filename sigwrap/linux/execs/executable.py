@@ -14,6 +14,7 @@ from collections.abc import Callable
 from sigwrap.linux.execs import content
 from sigwrap.linux.execs.asked import Asked, ExecRefused
 from sigwrap.linux.execs.content import HASHED_AT_ONCE_BYTES
+from sigwrap.linux.execs.ours import Ours
 from sigwrap.linux.execs.script import (
     MAX_INTERPRETERS,
     NotExecutableFormat,
@@ -23,7 +24,7 @@ from sigwrap.linux.execs.script import (
 )
 from sigwrap.linux.execs.search import DEFAULT_PATH, Search
 from sigwrap.linux.memory import Memory, Unreadable
-from sigwrap.linux.paths import AT_FDCWD, SERVED, Caller, Inode, MayWait, OurView, State
+from sigwrap.linux.paths import AT_FDCWD, SERVED, Caller, Inode, MayWait, State
 from sigwrap.policy.judge.request import Program
 from sigwrap.policy.judge.wrappers import unwrap
 
@@ -42,6 +43,7 @@ class Executable:
         "_demanded",
         "_digests",
         "_files",
+        "_ours",
         "_puts_off",
         "_shown_differently",
         "command_line",
@@ -50,6 +52,7 @@ class Executable:
         "image",
         "programs",
         "readable",
+        "root",
     )
 
     def __init__(
@@ -61,12 +64,15 @@ class Executable:
         folder_fd: int = AT_FDCWD,
         flags: int = 0,
         search_path: Callable[[], bytes] | None = None,
+        ours: Ours,
     ) -> None:
         """`argv` says whether it is cut as well, and is asked for once the file is found, as the
         kernel does it: a search along PATH fails before. OSError and ExecRefused carry what the
         kernel would say. Without `search_path`, wrappers are not looked into. Raises MayWait, where
         `caller` may not."""
         self._caller = caller
+        self._ours = ours
+        self.root = caller.root
         self._files: dict[int, State] = {}  # by the descriptor that holds it
         self._digests: dict[int, str] = {}  # of those that a rule has asked for
         self._shown_differently: set[int] = set()  # maybe: to each who reads them
@@ -201,7 +207,15 @@ class Executable:
     def _program(self, fd: int, called: bytes, argv: list[bytes]) -> Program:
         path = os.readlink(f"/proc/self/fd/{fd}")
         name = os.fsdecode(called.rpartition(b"/")[2]) or path.rpartition("/")[2]
-        return Program(path, name, tuple(map(os.fsdecode, argv)), self._digester(fd))
+        words = tuple(map(os.fsdecode, argv))
+        return Program(path, name, words, self._digester(fd), self._is_elsewhere(fd))
+
+    def _is_elsewhere(self, fd: int) -> bool:
+        """Of what the caller's view has just been asked for."""
+        caller = self._caller
+        if caller.shares_our_root:
+            return not (caller.found_below_our_root or self._ours.mounts.hold(fd))
+        return True
 
     def _header(self, fd: int, state: State) -> bytes | None:
         return content.header(fd, state, may_wait=self._caller.may_wait)
@@ -218,28 +232,31 @@ class Executable:
         for inner in wrapped:
             name = inner.argv[0].rpartition("/")[2]
             if inner.same_file:
-                path, digest = outer.path, outer.sha256
+                path, digest, elsewhere = outer.path, outer.sha256, outer.elsewhere
             else:
-                path, digest = self._look_up(inner.argv[0], search)
+                path, digest, elsewhere = self._look_up(inner.argv[0], search)
             is_mapped = outer.path.rpartition("/")[2].startswith(_LOADER_NAMES)
-            outer = Program(path=path, name=name, argv=inner.argv, sha256=digest)
+            outer = Program(path, name, inner.argv, digest, elsewhere)
             comes_later = later or not (inner.same_file or is_mapped)
             (later if comes_later else here).append(outer)
         return here, later
 
-    def _look_up(self, command: str, search: Search) -> tuple[str, Callable[[], str] | None]:
+    def _look_up(self, command: str, search: Search) -> tuple[str, Callable[[], str] | None, bool]:
+        """And whether it lies elsewhere."""
         found = search.find(os.fsencode(command))
         if found is not None:
             fd, state = found
             self._hold(fd, state)
-            return os.readlink(f"/proc/self/fd/{fd}"), self._digester(fd)
+            path = os.readlink(f"/proc/self/fd/{fd}")
+            return path, self._digester(fd), self._is_elsewhere(fd)
+        elsewhere = not self._caller.shares_our_root
         if command.startswith("/"):
-            return command, None
-        return _UNSEEN_FOLDER + command.rpartition("/")[2], None
+            return command, None, elsewhere
+        return _UNSEEN_FOLDER + command.rpartition("/")[2], None, elsewhere
 
 
 def resolve(
-    tid: int, pid: int, asked: Asked, memory: Memory, ours: OurView, *, may_wait: bool
+    tid: int, pid: int, asked: Asked, memory: Memory, ours: Ours, *, may_wait: bool
 ) -> Executable:
     """Raises Unreadable where the caller can't be looked into, and MayWait."""
 
@@ -254,13 +271,15 @@ def resolve(
         folder_fd=asked.folder_fd,
         flags=asked.flags,
         search_path=search_path,
+        ours=ours,
     )
 
 
 def resolve_replacement(
-    tid: int, pid: int, command: str, argv: list[bytes], ours: OurView, *, may_wait: bool
+    tid: int, pid: int, command: str, argv: list[bytes], ours: Ours, *, may_wait: bool
 ) -> tuple[bytes, Executable]:
-    """Looked up along sigwrap's own PATH: the caller's is the caller's to choose."""
+    """Looked up along sigwrap's own PATH: the caller's is the caller's to choose. What is found may
+    lie elsewhere, as the call would find it."""
     caller = _caller(tid, pid, ours, may_wait=may_wait)
     word = os.fsencode(command)
     folders = [b""] if b"/" in word else os.environb.get(b"PATH", DEFAULT_PATH).split(b":")
@@ -268,14 +287,14 @@ def resolve_replacement(
     for folder in folders:
         path = os.path.join(folder, word)
         try:
-            return path, Executable(caller, path, lambda: (argv, False))
+            return path, Executable(caller, path, lambda: (argv, False), ours=ours)
         except (OSError, ExecRefused) as missing:
             failure = missing
     raise failure
 
 
-def _caller(tid: int, pid: int, ours: OurView, *, may_wait: bool) -> Caller:
+def _caller(tid: int, pid: int, ours: Ours, *, may_wait: bool) -> Caller:
     try:
-        return Caller(tid, pid, ours, may_wait=may_wait)
+        return Caller(tid, pid, ours.view, may_wait=may_wait)
     except OSError as refusal:
         raise Unreadable from refusal

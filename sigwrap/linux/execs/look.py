@@ -7,8 +7,8 @@ import os
 
 from sigwrap.linux.execs.asked import Asked, ExecRefused
 from sigwrap.linux.execs.executable import Executable, resolve
+from sigwrap.linux.execs.ours import Ours
 from sigwrap.linux.memory import Memory, Unreadable
-from sigwrap.linux.paths import OurView
 from sigwrap.linux.seccomp import Notification
 from sigwrap.mediate.exec import Unseen, not_dumpable, pointing_nowhere
 from sigwrap.mediate.facts import WouldFail
@@ -27,7 +27,7 @@ def look(
     notification: Notification,
     process: Process,
     syscall: str,
-    ours: OurView,
+    ours: Ours,
     *,
     may_wait: bool = False,
 ) -> Seen | Unseen | WouldFail:

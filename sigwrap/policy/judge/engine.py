@@ -125,6 +125,7 @@ class Facts:
 
 class CompiledCommandRule:
     __slots__ = (
+        "_lenient",
         "_name_globs",
         "_names_everything",
         "_path_globs",
@@ -137,6 +138,7 @@ class CompiledCommandRule:
 
     def __init__(self, rule: CommandRule) -> None:
         self.rule = rule
+        self._lenient = rule.decision in (Action.ALLOW, Action.AUDIT)
         globs = [word for word in rule.commands if is_glob(word) and word != "*"]
         self.literals = frozenset(word for word in rule.commands if not is_glob(word))
         self._names_everything = "*" in rule.commands
@@ -172,6 +174,8 @@ class CompiledCommandRule:
         """The key of the first condition that does not hold; the costly ones come last."""
         rule = self.rule
         request = facts.request
+        if self._lenient and facts.program.elsewhere and not self._names_everything:
+            return "elsewhere"
         if (rule.min_depth is not None and request.depth < rule.min_depth) or (
             rule.max_depth is not None and request.depth > rule.max_depth
         ):

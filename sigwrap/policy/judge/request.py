@@ -78,6 +78,7 @@ class Program(NamedTuple):
     name: str  # the last part of the path as the caller gave it, links not resolved
     argv: tuple[str, ...]  # undecodable bytes as surrogates
     sha256: Callable[[], str] | None = None  # called only where a rule names digests
+    elsewhere: bool = False  # on a mount that isn't sigwrap's: no allowing rule is about it
 
 
 class CommandRequest(NamedTuple):

@@ -13,9 +13,10 @@ from sigwrap.linux.execs.asked import Asked, ExecRefused, only_asks
 from sigwrap.linux.execs.environment import NoHostValue, Variables, variables_for
 from sigwrap.linux.execs.executable import Executable, resolve_replacement
 from sigwrap.linux.execs.look import Seen, cwd_of, look
+from sigwrap.linux.execs.ours import Ours
 from sigwrap.linux.execs.restage import Redirection
 from sigwrap.linux.memory import Unreadable
-from sigwrap.linux.paths import MayWait, our_view
+from sigwrap.linux.paths import MayWait
 from sigwrap.linux.ptrace import Gone, NotTraceable
 from sigwrap.linux.seccomp import Notification
 from sigwrap.mediate.effects import (
@@ -45,6 +46,8 @@ from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import Via
 from sigwrap.run.aside import Aside, Done, Outcome, Raised
 from sigwrap.run.execs.tracer import Tracee, Tracer
+from sigwrap.run.execs.unheld import Unheld
+from sigwrap.run.loop import Loop
 from sigwrap.run.perform import PAUSED, CallerGone, Performer, Scope
 from sigwrap.run.processes import Processes
 from sigwrap.run.recording.recording import Recording
@@ -153,6 +156,7 @@ class Execs:
         processes: Processes,
         recordings: Recordings,
         aside: Aside,
+        loop: Loop,
         waits_through_signals: bool,
         answer_now: Callable[[Notification], None],
     ) -> None:
@@ -169,7 +173,8 @@ class Execs:
         self.tracer = Tracer(
             performer, processes.loaded, aside, waits_through_signals=waits_through_signals
         )
-        self._ours = our_view()
+        self._unheld = Unheld(performer, loop, processes.loaded)
+        self._ours = Ours()
         performer.offer(
             {
                 Hold: self._hold,
@@ -184,7 +189,9 @@ class Execs:
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:
         if self.tracer.take_back(notification):
             return
-        if only_asks(notification, syscall):
+        if self._unheld.is_other(process, notification.tid):
+            self._performer.fail_as_the_kernel(notification.id, WouldFail(errno.EACCES))
+        elif only_asks(notification, syscall):
             self._start(notification, process, OnlyAsks(), _ExecHoldings(notification, self.tracer))
         elif self.tracer.is_busy(process):
             self.tracer.put_off(process, lambda: self._answer_now(notification))
@@ -359,12 +366,14 @@ class Execs:
         self.tracer.go_on(tracee, lambda: self._performer.let_go_on(scope, effect))
         return PAUSED
 
-    def _continue_unverified(self, scope: Scope, effect: ContinueUnverified) -> None:
+    def _continue_unverified(self, scope: Scope, effect: ContinueUnverified) -> object:
         process = scope.process
-        self._is_becoming_another(scope, scope.holdings.executable.programs[0].argv)
+        executable = scope.holdings.executable
+        self._is_becoming_another(scope, executable.programs[0].argv)
         self.tracer.note_unheld(process, scope.tid)
         self._processes.loads_unseen(process)
-        self._performer.let_go_on(scope, effect)
+        self._unheld.go_on(scope, executable, lambda: self._performer.let_go_on(scope, effect))
+        return PAUSED
 
     def _is_becoming_another(self, scope: Scope, argv: tuple[str, ...]) -> None:
         scope.process.comm_is_current = False
@@ -409,8 +418,8 @@ class Execs:
             return Unpreparable(f"sigwrap has no {missing.name} in its environment")
         held.name = effect.argv[0]  # also where a stub stands in for it
         argv = [os.fsencode(word) for word in effect.argv]
-        if not self._find_replacement(scope, redirect.command, argv):
-            return Unpreparable(f"its replacement can't be run: {redirect.command}")
+        if problem := self._find_replacement(scope, redirect.command, argv):
+            return Unpreparable(problem)
         assert held.replacement is not None
         shown = held.replacement.programs[0].path
         if redirect.record:
@@ -422,8 +431,8 @@ class Execs:
                 effect.rule,
             )
             program, line = stub_line(held.path, argv)
-            if not self._find_replacement(scope, program, line):
-                return Unpreparable(f"sigwrap's own program can't be run: {program}")
+            if problem := self._find_replacement(scope, program, line):
+                return Unpreparable(f"for sigwrap's own program, {problem}")
             if not _has_room_for_a_stub(pid):
                 return Unpreparable("too few descriptors are free to record it")
             held.variables = stub_variables(procfs.ignored_signals(pid))
@@ -436,8 +445,8 @@ class Execs:
         expected = held.expected
         assert expected is not None, "a stub's command"
         path = os.fsdecode(expected.path)
-        if not self._find_replacement(scope, path, expected.argv):
-            return Unpreparable(f"its replacement can't be run: {path}")
+        if problem := self._find_replacement(scope, path, expected.argv):
+            return Unpreparable(problem)
         assert held.replacement is not None
         if held.replacement.inodes() != expected.inodes:
             return Unpreparable(f"its replacement is another file now: {path}")
@@ -452,8 +461,8 @@ class Execs:
         held.name = argv[0]
         return Prepared(held.replacement.programs[0].path, argv, held.replacement.readable)
 
-    def _find_replacement(self, scope: Scope, command: str, argv: Sequence[bytes]) -> bool:
-        """Raises _FindAside."""
+    def _find_replacement(self, scope: Scope, command: str, argv: Sequence[bytes]) -> str:
+        """Why there is none, or nothing. Raises _FindAside."""
         held: _ExecHoldings = scope.holdings
         if held.replacement is not None:
             held.replacement.close()
@@ -473,12 +482,14 @@ class Execs:
         except MayWait as why:
             raise _FindAside(command, find) from why
         except (OSError, ExecRefused, Unreadable):
-            return False
+            found = None
         if found is None:
-            return False
+            return f"its replacement can't be run: {command}"
         held.path, held.replacement = found
         held.replacement_argv = argv
-        return True
+        if any(each.elsewhere for each in held.replacement.programs):
+            return f"its replacement would be another file than sigwrap's own: {command}"
+        return ""
 
     def _replace(self, scope: Scope, effect: Replace) -> object:
         held: _ExecHoldings = scope.holdings
