@@ -336,7 +336,8 @@ def _leave_to_the_kernel() -> Mediation:
 
 
 def _subject(facts: ExecFacts, *, traced: bool) -> CommandRequest:
-    return CommandRequest(facts.programs, facts.process.depth, facts.truncated, traced)
+    depth = facts.process.depth
+    return CommandRequest(facts.programs, depth, facts.truncated, traced, facts.cwd)
 
 
 def replacement_argv(redirect: CommandRedirect, argv: Sequence[str]) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from sigwrap.policy.judge.request import (
 from sigwrap.policy.judge.rules import CommandRule, PidRange, Policy, ProcessPattern, SignalRule
 from sigwrap.policy.judge.signals import ALL
 from sigwrap.policy.judge.subcommand import name_for_subcommands, subcommand
+from sigwrap.policy.judge.system_folders import may_be_the_systems
 
 MAX_KEPT_CANDIDATES = 1000
 
@@ -119,12 +120,22 @@ class Facts:
         return self._subcommand
 
     @property
+    def system_file(self) -> bool:
+        return is_system_file(self.program)
+
+    @property
+    def loads_code(self) -> bool:
+        fact = self.program.loads_code
+        return fact if isinstance(fact, bool) else fact()
+
+    @property
     def truncated(self) -> bool:
         return self.request.truncated or self.arguments.cut
 
 
 class CompiledCommandRule:
     __slots__ = (
+        "_lenient",
         "_name_globs",
         "_names_everything",
         "_path_globs",
@@ -137,6 +148,7 @@ class CompiledCommandRule:
 
     def __init__(self, rule: CommandRule) -> None:
         self.rule = rule
+        self._lenient = rule.decision in (Action.ALLOW, Action.AUDIT)
         globs = [word for word in rule.commands if is_glob(word) and word != "*"]
         self.literals = frozenset(word for word in rule.commands if not is_glob(word))
         self._names_everything = "*" in rule.commands
@@ -165,6 +177,17 @@ class CompiledCommandRule:
                 return True
         return any(glob.matches(facts.program.path) for glob in self._path_globs)
 
+    def _names_what_runs(self, facts: Facts) -> bool:
+        """A name that somebody gave a link allows nothing, but for the system's own links."""
+        program, basename = facts.program, facts.basename
+        return (
+            program.name == basename
+            or self.surely_names((basename, program.path))
+            or any(glob.matches(basename) for glob in self._name_globs)
+            or any(glob.matches(program.path) for glob in self._path_globs)
+            or facts.system_file
+        )
+
     def holds(self, facts: Facts) -> bool:
         return self.failing_condition(facts) is None
 
@@ -172,18 +195,27 @@ class CompiledCommandRule:
         """The key of the first condition that does not hold; the costly ones come last."""
         rule = self.rule
         request = facts.request
+        if self._lenient:
+            if facts.program.elsewhere:
+                return "elsewhere"
+            if not self._names_what_runs(facts):
+                return "commands"
         if (rule.min_depth is not None and request.depth < rule.min_depth) or (
             rule.max_depth is not None and request.depth > rule.max_depth
         ):
             return "depth"
         if rule.traced is not None and rule.traced != request.traced:
             return "traced"
+        if rule.system_file is not None and rule.system_file != facts.system_file:
+            return "system_file"
         if self._subcommands and facts.subcommand not in self._subcommands:
             return "subcommands"
         if rule.truncated is not None and rule.truncated != facts.truncated:
             return "truncated"
         if self._regex is not None and not facts.arguments.match(self._regex):
             return "args_patterns"
+        if rule.loads_code is not None and rule.loads_code != facts.loads_code:
+            return "loads_code"
         if rule.sha256:
             digest = facts.program.sha256
             if digest is None or digest() not in rule.sha256:
@@ -230,6 +262,13 @@ class _Candidates:
     def __init__(self, entries: Iterable[_Entry]) -> None:
         self.all = tuple(each for each in entries if each.name_is_sure or each.rule.globs)
         self.sure = tuple(each.rule for each in self.all if each.name_is_sure)
+
+
+def is_system_file(program: Program) -> bool:
+    fact = program.system_file
+    if fact is None:
+        return may_be_the_systems(program.path)
+    return fact if isinstance(fact, bool) else fact()
 
 
 # Signal 0 asks whether a process exists. The filter allows it without a notification; should a

@@ -22,6 +22,8 @@ class CommandRule(NamedTuple):
     sha256: frozenset[str]
     truncated: bool | None
     traced: bool | None
+    system_file: bool | None
+    loads_code: bool | None
     decision: Action
     message: str
     redirect_to: CommandRedirect | None
@@ -129,6 +131,9 @@ class CommandCase(NamedTuple):
     traced: bool
     decision: Action
     rule: str
+    system_file: bool | None = None
+    loads_code: bool | None = None
+    cwd: str = "/work"
 
 
 class SignalCase(NamedTuple):

@@ -77,6 +77,8 @@ def _conditions_cover(above: CommandRule, rule: CommandRule) -> bool:
         and _at_least_as_wide(tuple(above.sha256), tuple(rule.sha256))
         and above.truncated in (None, rule.truncated)
         and above.traced in (None, rule.traced)
+        and above.system_file in (None, rule.system_file)
+        and above.loads_code in (None, rule.loads_code)
     )
 
 

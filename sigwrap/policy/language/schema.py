@@ -222,6 +222,19 @@ _COMMAND_RULE = Group(
             "the exec can't (can) be verified: the caller is being traced, or the program may be "
             "executed but not read",
         ),
+        _key(
+            "system_file",
+            Flag(),
+            "only root can (somebody else can) change the file, and the link and the folder that "
+            "it was called by: one of the system's own programs",
+        ),
+        _key(
+            "loads_code",
+            Flag(),
+            "a variable that makes this program load code, or run another program, is (not) set "
+            "in the exec's environment, other than sigwrap's own has it: `LD_PRELOAD`, "
+            "`NODE_OPTIONS`, `GIT_SSH_COMMAND`…",
+        ),
         _key("decision", Word(words=COMMAND_DECISIONS), "what happens", required=True),
         _MESSAGE,
         _key("redirect_to", _REDIRECT, "with `decision: redirect`: what runs instead"),
@@ -333,6 +346,9 @@ _TEST_CASE = Group(
         _key("depth", Number(), "how deep the caller is; default 1"),
         _key("truncated", Flag(), "default false"),
         _key("traced", Flag(), "default false"),
+        _key("system_file", Flag(), "default: whether the path is in one of the system's folders"),
+        _key("loads_code", Flag(), "default: whether a wrapper in `command` sets such a variable"),
+        _key("cwd", Text(form=Form.TEMPLATE), "the folder it is called in; default `/work`"),
         _key("signal", Text(form=Form.SIGNAL), "a signal, instead of a command"),
         _key(
             "target",

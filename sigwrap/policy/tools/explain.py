@@ -165,6 +165,16 @@ def _why(rule: CommandRule, condition: str, facts: Facts) -> str:
             return f"is for arguments that are {wanted} to be judged whole"
         case "traced":
             return f"is for callers that are {'' if rule.traced else 'not '}being traced"
+        case "elsewhere":
+            return "allows, and the file is on a mount that isn't sigwrap's"
+        case "commands":
+            return f"allows by name, and {facts.program.name} is only what a link is called"
+        case "system_file":
+            whose = "the system's own files" if rule.system_file else "files of others"
+            return f"is for {whose}"
+        case "loads_code":
+            needs = "a variable" if rule.loads_code else "no variable"
+            return f"is for {needs} that loads code into the program"
         case _:
             return "is for files with another digest"
 

@@ -86,7 +86,12 @@ def _command_rule(rule: CommandRule) -> dict[str, Any]:
             depth=_given(min=rule.min_depth, max=rule.max_depth),
             sha256=sorted(rule.sha256),
         ),
-        **_given(truncated=rule.truncated, traced=rule.traced),
+        **_given(
+            truncated=rule.truncated,
+            traced=rule.traced,
+            system_file=rule.system_file,
+            loads_code=rule.loads_code,
+        ),
     }
     return _rule(
         rule,
