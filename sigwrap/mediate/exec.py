@@ -41,7 +41,7 @@ from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.masking import masked
 from sigwrap.mediate.questions import Answer, Question
 from sigwrap.mediate.run_end import LimitReached
-from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.engine import Engine, is_system_file
 from sigwrap.policy.judge.request import (
     Action,
     CommandRedirect,
@@ -372,10 +372,18 @@ def exec_payload(
                 "path": each.path,
                 "name": each.name,
                 "argv": argv if each.argv is main.argv else masked(each.argv),
+                **_whose_name_counts(each),
             }
             for each in facts.programs
         ]
     return payload
+
+
+def _whose_name_counts(program: Program) -> Payload:
+    """What a replay has to know of a name that is not the file's own."""
+    if program.path.endswith(f"/{program.name}"):
+        return {}
+    return {"system_file": is_system_file(program)}
 
 
 def _exec_failed(path: str, rule: str, error: int) -> Record:

@@ -11,9 +11,11 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from sigwrap.calls import I386
+from sigwrap.linux.execs.loading import Environment
+from sigwrap.linux.execs.ownership import is_the_systems
 from sigwrap.linux.execs.script import (
     HEADER_BYTES,
     MAX_INTERPRETERS,
@@ -25,7 +27,7 @@ from sigwrap.linux.execs.script import (
 from sigwrap.linux.memory import Memory, Unreadable
 from sigwrap.linux.paths import AT_FDCWD, Caller, Place
 from sigwrap.linux.seccomp import Notification, int32
-from sigwrap.policy.judge.request import Program
+from sigwrap.policy.judge.request import Fact, Program
 from sigwrap.policy.judge.wrappers import unwrap
 
 MATCHED_BYTES = 64 * 1024
@@ -98,14 +100,18 @@ class Asked:
 
     def variable(self, tid: int, name: bytes) -> bytes | None:
         """None as well where the environment is too large, or can't be read."""
+        start = name + b"="
+        found = self.environment(tid) or ()
+        return next((entry[len(start) :] for entry in found if entry.startswith(start)), None)
+
+    def environment(self, tid: int) -> list[bytes] | None:
+        """None where it is too large, or can't be read."""
         try:
             with Memory(tid) as memory:
                 found, cut = memory.strings(self.environment_at, self.word_size, _ENVIRONMENT_BYTES)
         except Unreadable:
             return None
-        start = name + b"="
-        values = (entry[len(start) :] for entry in found if entry.startswith(start))
-        return None if cut else next(values, None)
+        return None if cut else found
 
 
 class Executable:
@@ -119,6 +125,7 @@ class Executable:
         "command_line",
         "cut",
         "digests",
+        "environment",
         "here",
         "image",
         "programs",
@@ -134,11 +141,13 @@ class Executable:
         folder_fd: int = AT_FDCWD,
         flags: int = 0,
         search_path: Callable[[], bytes] | None = None,
+        environment: Environment | None = None,
     ) -> None:
         """`argv` says whether it is cut as well, and is asked for once the file is found, as the
         kernel does it: a search along PATH fails before. OSError and ExecRefused carry what the
         kernel would say. Without `search_path`, wrappers are not looked into."""
         self._caller = caller
+        self.environment = environment
         self._fds: list[int] = []
         self.digests: list[tuple[int, str]] = []
         self.readable = True
@@ -220,7 +229,25 @@ class Executable:
     def _program(self, fd: int, called: bytes, argv: list[bytes]) -> Program:
         path = os.readlink(f"/proc/self/fd/{fd}")
         name = os.fsdecode(called.rpartition(b"/")[2]) or path.rpartition("/")[2]
-        return Program(path, name, tuple(map(os.fsdecode, argv)), self._digester(fd))
+        return Program(
+            path=path,
+            name=name,
+            argv=tuple(map(os.fsdecode, argv)),
+            sha256=self._digester(fd),
+            system_file=self._system_file(fd, called, path),
+            loads_code=self._loads_code((name, path.rpartition("/")[2])),
+        )
+
+    def _system_file(self, fd: int, called: bytes, path: str) -> Fact:
+        if not self._caller.shares_our_root:
+            return False
+        return lambda: is_the_systems(fd, os.fsdecode(called), path)
+
+    def _loads_code(self, names: tuple[str, str], added: tuple[str, ...] = ()) -> Fact:
+        environment = self.environment
+        if environment is None:
+            return False
+        return lambda: environment.loads_code(names, added)
 
     def _digester(self, fd: int) -> Callable[[], str]:
         def digest() -> str:
@@ -267,39 +294,51 @@ class Executable:
         outer = program
         for inner in wrapped:
             name = inner.argv[0].rpartition("/")[2]
-            if inner.same_file:
-                path, digest = outer.path, outer.sha256
-            else:
-                path, digest = self._look_up(inner.argv[0], search_path)
             is_mapped = outer.path.rpartition("/")[2].startswith(_LOADER_NAMES)
-            outer = Program(path=path, name=name, argv=inner.argv, sha256=digest)
+            if inner.same_file:
+                path, digest, system_file = outer.path, outer.sha256, outer.system_file
+            else:
+                path, digest, system_file = self._look_up(inner.argv[0], search_path)
+            loads_code = self._loads_code((name, path.rpartition("/")[2]), inner.variables)
+            outer = Program(
+                path=path,
+                name=name,
+                argv=inner.argv,
+                sha256=digest,
+                system_file=system_file,
+                loads_code=loads_code,
+            )
             comes_later = later or not (inner.same_file or is_mapped)
             (later if comes_later else here).append(outer)
         return here, later
 
     def _look_up(
         self, command: str, search_path: Callable[[], bytes]
-    ) -> tuple[str, Callable[[], str] | None]:
+    ) -> tuple[str, Callable[[], str] | None, Fact]:
         word = os.fsencode(command)
         folders = [b""] if b"/" in word else search_path().split(b":")
         for folder in folders:
+            called = os.path.join(folder, word)
             try:
-                fd = self._caller.open(os.path.join(folder, word))
+                fd = self._caller.open(called)
             except OSError:
                 continue
             self._fds.append(fd)
             mode = os.fstat(fd).st_mode
             if stat.S_ISREG(mode) and mode & 0o111:
-                return os.readlink(f"/proc/self/fd/{fd}"), self._digester(fd)
+                path = os.readlink(f"/proc/self/fd/{fd}")
+                return path, self._digester(fd), self._system_file(fd, called, path)
         if command.startswith("/"):
-            return command, None
-        return _UNSEEN_FOLDER + command.rpartition("/")[2], None
+            return command, None, False
+        return _UNSEEN_FOLDER + command.rpartition("/")[2], None, False
 
 
 _headers: dict[tuple[int, int, int, int], bytes] = {}
 
 
-def resolve(tid: int, pid: int, asked: Asked, memory: Memory, our_root: Place) -> Executable:
+def resolve(
+    tid: int, pid: int, asked: Asked, memory: Memory, our_root: Place, own: Mapping[str, bytes]
+) -> Executable:
     """Raises Unreadable where the caller can't be looked into."""
 
     def search_path() -> bytes:
@@ -313,6 +352,7 @@ def resolve(tid: int, pid: int, asked: Asked, memory: Memory, our_root: Place) -
         folder_fd=asked.folder_fd,
         flags=asked.flags,
         search_path=search_path,
+        environment=Environment(lambda: asked.environment(tid), own),
     )
 
 

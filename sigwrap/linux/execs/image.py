@@ -19,6 +19,8 @@ def difference(pid: int, judged: Executable) -> str:
             return "its arguments are others"
         if judged.digests and not judged.digests_hold():
             return "the file's content changed"
+        if judged.readable and judged.environment and judged.environment.differs(pid):
+            return "its environment is another"
     except OSError as unreadable:
         return f"the loaded image can't be read: {unreadable.strerror}"
     return ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Mapping
 
 from sigwrap.linux.execs.executable import Asked, ExecRefused, Executable, resolve
 from sigwrap.linux.memory import Memory, Unreadable
@@ -23,13 +24,17 @@ class Seen(NamedTuple):
 
 
 def look(
-    notification: Notification, process: Process, syscall: str, our_root: Place
+    notification: Notification,
+    process: Process,
+    syscall: str,
+    our_root: Place,
+    own: Mapping[str, bytes],
 ) -> Seen | Unseen | WouldFail:
     tid = notification.tid
     try:
         with Memory(tid) as memory:
             asked = Asked(notification, syscall, memory)
-            return Seen(asked, resolve(tid, process.pid, asked, memory, our_root))
+            return Seen(asked, resolve(tid, process.pid, asked, memory, our_root, own))
     except Unreadable as unreadable:
         if isinstance(unreadable.__cause__, PermissionError):
             return not_dumpable(process, syscall)

@@ -5,6 +5,7 @@ rules        Policy and its rules, typed
 engine       Engine: decide_command, decide_signal
 match        regular expressions and globs, linear in time
 subcommand   the first argument that is no option
+loading      variables that make a program load code
 system_folders  where the system's own programs are
 wrappers     what `env`, `nice`, `busybox`… are about to run
 signals      names, numbers, groups

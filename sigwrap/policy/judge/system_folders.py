@@ -1,8 +1,8 @@
 """Folders whose programs are the system's, as long as only root may write to them.
 
-A link in one of them (`sh` to dash, `awk` to mawk by /etc/alternatives, `ls` to busybox) was made by
-the system too, so that its name says what runs. Whoever may write to the tree's own folders can
-call anything `ls` there.
+A link in one of them (`sh` to dash, `awk` to mawk by /etc/alternatives, `ls` to busybox) was made
+by the system too, so that its name says what runs. In a folder that the tree may write to, anything
+can be called `ls`.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from posixpath import join, normpath
 
 from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.loading import loading_variables
 from sigwrap.policy.judge.request import CommandRequest, Decision, Program
 from sigwrap.policy.judge.rules import Case, CommandCase
 from sigwrap.policy.judge.signals import signal_name
@@ -71,6 +72,9 @@ def command_request(
         inner = program_named(wrapped.argv[0], wrapped.argv, folder)
         if wrapped.same_file:
             inner = inner._replace(path=programs[-1].path)
+        variables = [(name, b"set") for name in wrapped.variables]
+        if loading_variables((inner.name,), variables, {}):
+            inner = inner._replace(loads_code=True)
         programs.append(inner)
     if system_file is not None:
         programs = [each._replace(system_file=system_file) for each in programs]

@@ -132,6 +132,8 @@ class Execs:
             performer, processes.loaded, waits_through_signals=waits_through_signals
         )
         self._our_root = place_of(b"/")
+        own = onefile.original_environment(dict(os.environb))
+        self._own_variables = {os.fsdecode(name): value for name, value in own.items()}
         performer.offer(
             {
                 Hold: self._hold,
@@ -152,7 +154,7 @@ class Execs:
             self.tracer.put_off(process, lambda: self._answer_now(notification))
         else:
             started_ns = time.perf_counter_ns()
-            seen = look(notification, process, syscall, self._our_root)
+            seen = look(notification, process, syscall, self._our_root, self._own_variables)
             if isinstance(seen, WouldFail):  # mostly a search along PATH
                 self._performer.fail_as_the_kernel(notification.id, seen)
                 return
