@@ -17,6 +17,8 @@ class CommandRule(NamedTuple):
     commands: tuple[str, ...]
     args_patterns: tuple[str, ...]
     subcommands: tuple[str, ...]
+    paths: tuple[str, ...]
+    sources: tuple[str, ...]
     min_depth: int | None
     max_depth: int | None
     sha256: frozenset[str]

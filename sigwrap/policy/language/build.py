@@ -76,6 +76,8 @@ def command_rule(rule: Checked) -> CommandRule:
         commands=rule.get("commands"),
         args_patterns=rule.get("args_patterns", ()),
         subcommands=rule.get("subcommands", ()),
+        paths=rule.get("paths", ()),
+        sources=rule.get("sources", ()),
         min_depth=depth.get("min"),
         max_depth=depth.get("max"),
         sha256=frozenset(rule.get("sha256", ())),

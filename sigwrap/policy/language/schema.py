@@ -207,7 +207,21 @@ _COMMAND_RULE = Group(
         _key(
             "subcommands",
             ListOf(item=Text(), minimum=1),
-            'the first argument that is no option is one of these; `""`: there is none',
+            "the first argument that is no option is one of these, or the first two or three, as "
+            'in `"pr merge"`; `""`: there is none. For tools that sigwrap knows, values of options '
+            "are skipped, and the tool's own short forms count",
+        ),
+        _key(
+            "paths",
+            ListOf(item=Text(form=Form.GLOB), minimum=1),
+            "one of the arguments, or what follows its `=`, means one of these files: `.`, `..`, "
+            "doubled slashes, `~`, `/proc/self/root` and a `*` at the end are resolved, and "
+            "relative paths start at the caller's folder; symbolic links are not",
+        ),
+        _key(
+            "sources",
+            ListOf(item=Text(form=Form.GLOB), minimum=1),
+            "the same, but not of the last argument: what `mv` and `cp` take, not where to",
         ),
         _key("depth", _DEPTH, "how far below COMMAND the caller is"),
         _key(

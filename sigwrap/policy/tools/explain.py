@@ -16,6 +16,7 @@ from sigwrap.policy.judge.request import (
 )
 from sigwrap.policy.judge.rules import CommandRule
 from sigwrap.policy.judge.signals import signal_name
+from sigwrap.policy.judge.subcommand import name_for_subcommands, subcommand
 from sigwrap.policy.language.lint import target_name
 from sigwrap.policy.problems import Place
 
@@ -116,7 +117,7 @@ def _judgement_lines(judgement: Judgement) -> list[str]:
 
 def _program(engine: Engine, program: Program, request: CommandRequest) -> Judgement:
     decision = engine.decide_program(program, request)
-    facts = Facts(program, request)
+    facts = Facts(program, request, engine.home)
     passed: list[Passed] = []
     unrelated = 0
     decided_by: CompiledCommandRule | None = None
@@ -157,7 +158,13 @@ def _why(rule: CommandRule, condition: str, facts: Facts) -> str:
             return f"is for depth {least} {most}, and this is depth {facts.request.depth}"
         case "subcommands":
             wanted = _some(", ", [word or "none" for word in rule.subcommands])
-            return f"is for the subcommands {wanted}, and this is {facts.subcommand or 'none'}"
+            found = subcommand(
+                name_for_subcommands(facts.basename, facts.program.name), facts.program.argv
+            )
+            return f"is for the subcommands {wanted}, and this is {found or 'none'}"
+        case "paths" | "sources":
+            paths = rule.paths if condition == "paths" else rule.sources
+            return f"is for the paths {_some(', ', paths)}"
         case "args_patterns":
             return f"needs an argument that fits {_some(' or ', rule.args_patterns)}"
         case "truncated":
