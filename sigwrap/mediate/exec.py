@@ -41,7 +41,7 @@ from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.masking import masked
 from sigwrap.mediate.questions import Answer, Question
 from sigwrap.mediate.run_end import LimitReached
-from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.engine import Engine, is_system_file
 from sigwrap.policy.judge.request import (
     Action,
     CommandRedirect,
@@ -352,7 +352,8 @@ def _leave_to_the_kernel() -> Mediation:
 
 
 def _subject(facts: ExecFacts, *, traced: bool) -> CommandRequest:
-    return CommandRequest(facts.programs, facts.process.depth, facts.truncated, traced)
+    depth = facts.process.depth
+    return CommandRequest(facts.programs, depth, facts.truncated, traced, facts.cwd)
 
 
 def replacement_argv(redirect: CommandRedirect, argv: Sequence[str]) -> tuple[str, ...]:
@@ -387,12 +388,20 @@ def exec_payload(
                 "path": each.path,
                 "name": each.name,
                 "argv": argv if each.argv is main.argv else masked(each.argv),
+                **_whose_name_counts(each),
             }
             for each in facts.programs
         ]
     if any(each.elsewhere for each in facts.programs):
         payload["elsewhere"] = True
     return payload
+
+
+def _whose_name_counts(program: Program) -> Payload:
+    """What a replay has to know of a name that is not the file's own."""
+    if program.path.endswith(f"/{program.name}"):
+        return {}
+    return {"system_file": is_system_file(program)}
 
 
 def _exec_failed(path: str, rule: str, error: int) -> Record:

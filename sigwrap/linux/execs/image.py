@@ -24,6 +24,8 @@ def difference(pid: int, judged: Executable, *, digests_too: bool = True) -> str
             return "its root is another, and it loads its libraries from there"
         if digests_too and not judged.digests_hold():
             return "the file's content changed"
+        if judged.readable and judged.environment and judged.environment.differs(pid):
+            return "its environment is another"
     except OSError as unreadable:
         return f"the loaded image can't be read: {unreadable.strerror}"
     return ""

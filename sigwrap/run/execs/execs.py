@@ -174,7 +174,8 @@ class Execs:
             performer, processes.loaded, aside, waits_through_signals=waits_through_signals
         )
         self._unheld = Unheld(performer, loop, processes.loaded)
-        self._ours = Ours()
+        own = onefile.original_environment(dict(os.environb))
+        self._ours = Ours({os.fsdecode(name): value for name, value in own.items()})
         performer.offer(
             {
                 Hold: self._hold,
