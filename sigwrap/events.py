@@ -74,6 +74,7 @@ _EXEC_FIELDS = (
     "verified",
     "evaluation_us",
     "programs",  # all that would run, links resolved; absent where `path` says it all
+    "elsewhere",  # true where a file of it isn't one that sigwrap itself has under this name
 )
 _APPROVAL_FIELDS = ("approval_id", "kind", "what", "rule_name", "message")
 _APPROVAL_ANSWER_FIELDS = (
@@ -149,7 +150,8 @@ def _types() -> tuple[EventType, ...]:
         event(
             "exec_verification_failed",
             "the kernel loaded something other than what was judged; the process was killed "
-            "before its first instruction",
+            "before its first instruction, or where the exec was not `verified`, as soon as it was "
+            "seen",
             "path",
             "reason",
             "loaded_path",

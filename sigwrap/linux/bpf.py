@@ -18,13 +18,15 @@ from sigwrap.calls import (
     X32_BIT,
     X86_64,
     Always,
+    AnyOf,
     Call,
     Condition,
     Never,
     NonZero,
     OfSignal,
     OneOf,
-    RefusedBits,
+    Refused,
+    WithBits,
     WithoutBits,
     number,
 )
@@ -102,33 +104,50 @@ def _verdict(condition: Condition, passed: tuple[int, ...]) -> list[Instruction]
             return [_return(NOTIFY)]
         case Never(errno=error):
             return [_return(_FAIL_WITH | error)]
-        case WithoutBits(argument=position, bits=bits):
-            has_bits = (_JUMP_BITS, 0, 1, bits)
-            return [_load_argument(position), has_bits, _return(ALLOW), _return(NOTIFY)]
-        case RefusedBits(argument=position, bits=names):
-            program = [_load_argument(position), *_when_equal(0, [_return(REFUSE)])]
-            has_bits = (_JUMP_BITS, 0, 1, sum(names.values()))
-            return [*program, has_bits, _return(REFUSE), _return(ALLOW)]
-        case NonZero(numbers=numbers, pointers=pointers):
-            program = []
-            for position in numbers:
-                program += [_load_argument(position), *_when_equal(0, [_return(ALLOW)])]
-            for position in pointers:
-                low, high = _load_argument(position), _load(_offset(position) + 4)
-                program += [low, *_when_equal(0, [high, *_when_equal(0, [_return(ALLOW)])])]
-            return [*program, _return(NOTIFY)]
+        case Refused(where=conditions):
+            program = [step for each in conditions for step in _where(each, REFUSE)]
+            return [*program, _return(ALLOW)]
         case OfSignal(argument=position):
             program = [_load_argument(position)]
             for signal_number in passed:
                 program += _when_equal(signal_number, [_return(ALLOW)])
             return [*program, _return(NOTIFY)]
-        case OneOf(argument=position, values=values, refused=refused):
+        case OneOf(argument=position, values=values, refused=refused, narrowed=narrowed):
             program = [_load_argument(position)]
             for value in refused.values():
                 program += _when_equal(value, [_return(REFUSE)])
             for value in values.values():
                 program += _when_equal(value, [_return(NOTIFY)])
+            for value, further in narrowed.values():
+                program += _when_equal(value, [*_where(further, NOTIFY), _return(ALLOW)])
             return [*program, _return(ALLOW)]
+        case AnyOf(conditions=conditions):
+            program = [step for each in conditions for step in _where(each, NOTIFY)]
+            return [*program, _return(ALLOW)]
+        case _:
+            return [*_where(condition, NOTIFY), _return(ALLOW)]
+
+
+def _where(condition: WithBits | WithoutBits | NonZero, action: int) -> list[Instruction]:
+    """Where it doesn't hold, what follows is next."""
+    match condition:
+        case WithBits(argument=position, bits=bits):
+            return [_load_argument(position), (_JUMP_BITS, 0, 1, bits), _return(action)]
+        case WithoutBits(argument=position, bits=bits):
+            return [_load_argument(position), (_JUMP_BITS, 1, 0, bits), _return(action)]
+        case NonZero(numbers=numbers, pointers=pointers):
+            program = [_return(action)]
+            for position in numbers:
+                program = [_load_argument(position), *_unless_zero(program)]
+            for position in pointers:
+                high = [_load(_offset(position) + 4), *_unless_zero(program)]
+                low = [_load_argument(position), (_JUMP_EQUAL, 0, 2, 0)]
+                program = [*low, *high]
+            return program
+
+
+def _unless_zero(body: list[Instruction]) -> list[Instruction]:
+    return [(_JUMP_EQUAL, len(body), 0, 0), *body]
 
 
 def _when_equal(value: int, body: list[Instruction]) -> list[Instruction]:

@@ -16,7 +16,8 @@ import socket
 import stat
 
 from sigwrap.linux import procfs
-from sigwrap.linux.paths import is_served_by_others
+from sigwrap.linux.mounts import is_of_local_type
+from sigwrap.linux.paths import kind_of
 from sigwrap.linux.ptrace import take_descriptor
 
 _NO_OFFSET = -1
@@ -35,36 +36,33 @@ def tell(pid: int, text: str) -> None:
     except OSError:
         return
     try:
-        _write(fd, line)
+        _write(fd, line, pid)
     except OSError:
         pass
     finally:
         os.close(fd)
 
 
-def _write(fd: int, line: bytes) -> None:
+def _write(fd: int, line: bytes, pid: int) -> None:
     try:
         os.pwritev(fd, [line], _NO_OFFSET, os.RWF_NOWAIT)
     except OSError as refusal:
         if refusal.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ESPIPE):
             raise
-        _write_by_kind(fd, line)
+        _write_by_kind(fd, line, pid)
 
 
-def _write_by_kind(fd: int, line: bytes) -> None:
-    state = os.fstat(fd)
-    kind = stat.S_IFMT(state.st_mode)
+def _write_by_kind(fd: int, line: bytes, pid: int) -> None:
+    kind, major = kind_of(b"/proc/self/fd/%d" % fd)
     if kind == stat.S_IFSOCK:
         with socket.socket(fileno=os.dup(fd)) as end:
             end.send(line, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
-    elif kind == stat.S_IFIFO or (
-        kind == stat.S_IFCHR and os.major(state.st_rdev) in _TERMINAL_MAJORS
-    ):
+    elif kind == stat.S_IFIFO or (kind == stat.S_IFCHR and major in _TERMINAL_MAJORS):
         flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
         again = procfs.open_file(f"/proc/self/fd/{fd}", flags)
         try:
             os.write(again, line)
         finally:
             os.close(again)
-    elif kind == stat.S_IFREG and not is_served_by_others(fd):
+    elif kind == stat.S_IFREG and is_of_local_type(fd, pid):
         os.write(fd, line)

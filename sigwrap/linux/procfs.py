@@ -58,8 +58,11 @@ def _mount_of_our_own() -> int:
 
 
 def at(path: bytes) -> tuple[int, bytes]:
-    """A folder's descriptor and a path from there, for calls of the kernel's own."""
-    return _THIS_FOLDER if _held is None else _held, path[_skipped:]
+    """A folder's descriptor and a path from there, for calls of the kernel's own; also for a path
+    that leads elsewhere."""
+    if _held is None or not path.startswith(b"/proc/"):
+        return _THIS_FOLDER, path
+    return _held, path[_skipped:]
 
 
 def open_file(path: str | bytes, flags: int = os.O_RDONLY) -> int:
@@ -161,9 +164,34 @@ def image(pid: int) -> tuple[int, ...] | None:
     return None if data is None else _image(data[data.rindex(b")") + 2 :].split())
 
 
+def terminal(pid: int) -> tuple[int, int] | None:
+    """The number of the terminal that controls it, 0 for none, and that one's foreground group."""
+    data = contents(f"/proc/{pid}/stat")
+    if data is None:
+        return None
+    fields = data[data.rindex(b")") + 2 :].split()
+    return int(fields[4]), int(fields[5])
+
+
 def _image(fields: list[bytes]) -> tuple[int, ...]:
     stack = int(fields[25])
     return (int(fields[23]), stack, int(fields[44])) if stack else ()
+
+
+def call_of(pid: int, tid: int) -> int | None:
+    """The system call that a thread waits in, or was stopped in; less than 0 where it is in none or
+    has ended, None where that can't be told."""
+    try:
+        fd = open_file(f"/proc/{pid}/task/{tid}/syscall")
+        try:
+            word = os.read(fd, 64).split(b" ", 1)[0]
+        finally:
+            os.close(fd)
+    except (FileNotFoundError, ProcessLookupError):
+        return -1
+    except OSError:
+        return None
+    return None if word.startswith(b"running") else int(word)
 
 
 def tgid(tid: int) -> int | None:
@@ -203,6 +231,11 @@ def caught_signals(pid: int) -> frozenset[int]:
     return _signal_set(pid, b"SigCgt")
 
 
+def is_deaf_to(tid: int, number: int) -> bool:
+    """The thread blocks it, or its process ignores it."""
+    return number in _signal_set(tid, b"SigBlk") | _signal_set(tid, b"SigIgn")
+
+
 def numbers(pid: int, field: str) -> list[int]:
     """NSpid or NSpgid: its number in our namespace first, in its own last; empty where it ended."""
     status = contents(f"/proc/{pid}/status")
@@ -235,6 +268,19 @@ def credentials(pid: int) -> Credentials | None:
     real, effective, saved, _filesystem = _status_field(status, b"Uid").split()
     capabilities = int(_status_field(status, b"CapEff"), 16)
     return Credentials(int(real), int(effective), int(saved), bool(capabilities & _CAP_KILL))
+
+
+def identity(pid: int) -> tuple[bytes, ...]:
+    """What one process must have in common with another to be let look into it."""
+    status = contents(f"/proc/{pid}/status")
+    if status is None:
+        return ()
+    try:
+        namespace = link(f"/proc/{pid}/ns/user").encode()
+    except OSError:
+        namespace = b""
+    fields = (_status_field(status, name) for name in (b"Uid", b"Gid", b"CapPrm", b"CapEff"))
+    return (*fields, namespace)
 
 
 def all_pids() -> list[int]:

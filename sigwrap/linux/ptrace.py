@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import signal
 import struct
 
 from sigwrap.errors import KernelError
@@ -114,6 +115,19 @@ def resume_to_syscall(tid: int) -> None:
 def detach(tid: int, signal_number: int = 0) -> None:
     """Only from a stop. A stop that was asked for but hasn't come yet is called off by it."""
     _request(_DETACH, tid, signal_number)
+
+
+def let_go_unasked(tid: int, stopped_by: int) -> bool:
+    """Whether it was traced by us. Who calls PTRACE_TRACEME as its parent ends makes whoever adopts
+    it its tracer; a filter can't tell. Its next exec would stop it by SIGTRAP, so that is dropped.
+    """
+    if procfs.numbers(tid, "TracerPid") != [os.getpid()]:
+        return False
+    try:
+        detach(tid, 0 if stopped_by == signal.SIGTRAP else stopped_by)
+    except KernelError:
+        pass  # it was killed out of its stop
+    return True
 
 
 def registers(tid: int) -> Registers:

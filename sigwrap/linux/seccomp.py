@@ -25,6 +25,7 @@ _SYNC_WAKE_UP = 1  # Linux 6.6: answers arrive several times faster
 
 _FLAG_CONTINUE = 1
 _AT_THIS_NUMBER = 1
+_AND_ANSWER = 2  # Linux 5.14
 
 NEEDS = (
     "it needs Linux 5.5 or later, and a container that permits seccomp(2) and its listener; "
@@ -163,6 +164,12 @@ class Listener:
             _ADD_DESCRIPTOR,
             _DESCRIPTOR.pack(notification_id, _AT_THIS_NUMBER, ours, number, 0),
         )
+
+    def answer_with_descriptor(self, notification_id: int, ours: int) -> None:
+        """A duplicate of `ours`, close-on-exec, at a number that the kernel chooses: the call
+        returns that. OSError where it can't be, or nobody waits any more."""
+        request = _DESCRIPTOR.pack(notification_id, _AND_ANSWER, ours, 0, os.O_CLOEXEC)
+        ioctl(self.fd, _ADD_DESCRIPTOR, request)
 
     def _answer(self, notification_id: int, value: int, error: int, flags: int) -> bool:
         """False where nobody waits for the answer any more."""

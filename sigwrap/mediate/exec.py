@@ -41,7 +41,7 @@ from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.masking import masked
 from sigwrap.mediate.questions import Answer, Question
 from sigwrap.mediate.run_end import LimitReached
-from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.engine import Engine, is_system_file
 from sigwrap.policy.judge.request import (
     Action,
     CommandRedirect,
@@ -73,12 +73,13 @@ class ExecFacts(NamedTuple):
 
 
 class Unseen(NamedTuple):
-    """The caller's memory can't be read: what it asks for is not known."""
+    """What it asks for is not known, or not what that would run."""
 
     process: Process
     syscall: str
     reason: str
     errno: int
+    rule: str = "builtin:unreadable"
 
 
 class OnlyAsks(NamedTuple):
@@ -91,6 +92,11 @@ def not_dumpable(process: Process, syscall: str) -> Unseen:
 
 def pointing_nowhere(process: Process, syscall: str) -> Unseen:
     return Unseen(process, syscall, _NOWHERE, errno.EFAULT)
+
+
+def stalled(process: Process, syscall: str, reason: str) -> Unseen:
+    """It would keep the supervisor waiting for as long as somebody else likes."""
+    return Unseen(process, syscall, reason, errno.EACCES, "builtin:stalled")
 
 
 class ExecMediator:
@@ -112,6 +118,12 @@ class ExecMediator:
                 return _leave_to_the_kernel()
             case Unseen():
                 return self._deny_unseen(facts)
+
+    def look_over(self, facts: ExecFacts) -> None:
+        """Judges it every way that may be needed: so who gathers its facts learns which digests
+        are."""
+        self._judge(facts)
+        self._engine.decide_command(_subject(facts, traced=True))
 
     def _decide(self, facts: ExecFacts) -> Mediation:
         decision = self._judge(facts)
@@ -165,6 +177,9 @@ class ExecMediator:
     def _go_on(self, path: str, rule: str, image: Image) -> Mediation:
         self._gone_on += 1
         outcome: ExecOutcome = yield VerifyThenContinue(image)
+        yield from self._came_of_it(path, rule, outcome)
+
+    def _came_of_it(self, path: str, rule: str, outcome: ExecOutcome) -> Mediation:
         match outcome:
             case Ran():
                 pass
@@ -192,7 +207,8 @@ class ExecMediator:
                 return
         if (yield Record(event, exec_payload(facts, decision, verified=False, traced=True))):
             self._gone_on += 1
-            yield ContinueUnverified()
+            outcome: ExecOutcome = yield ContinueUnverified()
+            yield from self._came_of_it(facts.programs[0].path, decision.rule, outcome)
         else:
             yield Fail(errno.EACCES)
 
@@ -236,7 +252,7 @@ class ExecMediator:
         process, syscall = unseen.process, unseen.syscall
         nothing = (Program("", "", ()),)
         facts = ExecFacts(process, syscall, "", "", True, nothing, (), True, Crowd(0, 0), None)
-        decision = Decision(action=Action.DENY, rule="builtin:unreadable", reason=unseen.reason)
+        decision = Decision(action=Action.DENY, rule=unseen.rule, reason=unseen.reason)
         yield Record("exec_denied", exec_payload(facts, decision, verified=False))
         yield Fail(unseen.errno)
 
@@ -336,7 +352,8 @@ def _leave_to_the_kernel() -> Mediation:
 
 
 def _subject(facts: ExecFacts, *, traced: bool) -> CommandRequest:
-    return CommandRequest(facts.programs, facts.process.depth, facts.truncated, traced)
+    depth = facts.process.depth
+    return CommandRequest(facts.programs, depth, facts.truncated, traced, facts.cwd)
 
 
 def replacement_argv(redirect: CommandRedirect, argv: Sequence[str]) -> tuple[str, ...]:
@@ -371,10 +388,20 @@ def exec_payload(
                 "path": each.path,
                 "name": each.name,
                 "argv": argv if each.argv is main.argv else masked(each.argv),
+                **_whose_name_counts(each),
             }
             for each in facts.programs
         ]
+    if any(each.elsewhere for each in facts.programs):
+        payload["elsewhere"] = True
     return payload
+
+
+def _whose_name_counts(program: Program) -> Payload:
+    """What a replay has to know of a name that is not the file's own."""
+    if program.path.endswith(f"/{program.name}"):
+        return {}
+    return {"system_file": is_system_file(program)}
 
 
 def _exec_failed(path: str, rule: str, error: int) -> Record:

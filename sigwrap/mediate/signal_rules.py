@@ -18,7 +18,9 @@ PROTECTS_SIGWRAP = Decision(
     action=Action.DENY, rule="builtin:sigwrap", reason="nobody inside signals or traces sigwrap"
 )
 EVERYBODY = Decision(
-    action=Action.DENY, rule="builtin:everybody", reason="kill(-1) is never let through"
+    action=Action.DENY,
+    rule="builtin:everybody",
+    reason="what reaches everybody is never let through",
 )
 UNRESOLVED = Decision(
     action=Action.DENY, rule="builtin:unresolved", reason="whom it would reach can't be found out"
@@ -36,6 +38,16 @@ OF_A_STUB = Decision(
 OUTSIDE_TRACED = Decision(
     action=Action.DENY, rule="builtin:ptrace", reason="nobody outside is traced from inside"
 )
+NOT_OWN_GROUP = Decision(
+    action=Action.DENY,
+    rule="builtin:group",
+    reason="a process group that isn't the session's own is neither joined nor given the terminal",
+)
+NOT_OWN_TERMINAL = Decision(
+    action=Action.DENY,
+    rule="builtin:terminal",
+    reason="a terminal is not taken from processes outside",
+)
 
 _EVENT_TYPES = {
     Action.ALLOW: "signal_sent",
@@ -45,6 +57,7 @@ _EVENT_TYPES = {
     Action.ABSORB: "signal_absorbed",
     Action.DENY: "signal_blocked",
 }
+_REPEATED = frozenset({"process_vm_readv", "process_vm_writev", "pidfd_getfd", "perf_event_open"})
 
 
 class Attempt(NamedTuple):
@@ -113,7 +126,10 @@ def _words(types: Types) -> list[str]:
 
 
 def is_coalesced(attempt: Attempt, decision: Decision) -> bool:
-    """A process that signals itself over and over (a Go program preempting its threads)."""
+    """A process that signals itself over and over (a Go program preempting its threads), and one
+    that looks into its child at every turn (a debugger)."""
+    if attempt.syscall in _REPEATED:
+        return decision.action in (Action.ALLOW, Action.AUDIT)
     return decision.action is Action.ALLOW and TargetType.SELF in attempt.target_types
 
 

@@ -14,6 +14,7 @@ from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.refusal import UnknownCall, refuse_failed, refuse_unknown, refuse_x32
 from sigwrap.mediate.run_end import LimitReached
 from sigwrap.policy.judge.engine import Engine
+from sigwrap.run.aside import Aside
 from sigwrap.run.asking.approvals import Approvals
 from sigwrap.run.execs.execs import Execs
 from sigwrap.run.forks import Forks
@@ -36,6 +37,7 @@ class Mediation:
         processes: Processes,
         approvals: Approvals,
         loop: Loop,
+        aside: Aside,
         sigwrap_pids: frozenset[int],
         end_run: Callable[[LimitReached], None],
         domain: bool,
@@ -55,11 +57,14 @@ class Mediation:
             engine=engine,
             processes=processes,
             recordings=self._recordings,
+            aside=aside,
+            loop=loop,
             waits_through_signals=waits_through_signals,
             answer_now=self._answer_what_was_put_off,
         )
         self._signals = Signals(
             performer=performer,
+            listener=listener,
             engine=engine,
             processes=processes,
             recordings=self._recordings,
@@ -71,6 +76,7 @@ class Mediation:
             Family.EXEC: self._execs.begin,
             Family.SIGNAL: self._signals.begin,
             Family.FORK: self._forks.begin,
+            Family.NONE: _unknown,
         }
         self._begin = {
             arch: {number: (self._families[call.family], call.name) for number, call in row.items()}
@@ -137,6 +143,10 @@ class Mediation:
         now_ns = time.perf_counter_ns()
         scope = Scope(notification.id, notification.tid, caller, steps, NO_HOLDINGS, now_ns)
         self._performer.begin(scope)
+
+
+def _unknown(_notification: Notification, _caller: Process, syscall: str) -> None:
+    raise UnknownUse(syscall)
 
 
 def _stranger(tid: int) -> Process:

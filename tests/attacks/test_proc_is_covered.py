@@ -13,9 +13,7 @@ from tests.support.signal_lab import Lab, python
 from tests.support.waiting import PATIENCE_S
 
 SIGWRAP = Path(__file__).parents[2] / "sigwrap"
-BY_PATH = re.compile(
-    r'(os\.(open|readlink|stat|listdir|scandir)|os\.path\.\w+|\bopen|place_of)\(b?f?"/proc'
-)
+BY_PATH = re.compile(r'(os\.(open|readlink|stat|listdir|scandir)|os\.path\.\w+|\bopen)\(b?f?"/proc')
 BEFORE_COMMAND = {"run/session.py", "linux/descriptors.py"}
 HOLDS_IT = {"linux/procfs.py"}
 

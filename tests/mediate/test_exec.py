@@ -205,7 +205,14 @@ def test_a_rule_on_traced_callers_meets_a_program_that_may_not_be_read(shell: Sh
 def test_a_traced_caller_goes_on_unverified(shell: Shell, name: str, event: str) -> None:
     shell.asks_for(name).yields(Hold(), reply=Held.TRACED).records(
         event, verified=False, traced=True
-    ).yields(ContinueUnverified()).ends()
+    ).yields(ContinueUnverified(), reply=Ran()).ends()
+
+
+def test_a_traced_caller_that_has_loaded_something_else(shell: Shell) -> None:
+    loaded = LoadedOther("another file was loaded", "/usr/bin/git", ("git",))
+    shell.asks_for("ls").yields(Hold(), reply=Held.TRACED).records("exec_allowed").yields(
+        ContinueUnverified(), reply=loaded
+    ).records("exec_verification_failed", loaded_path="/usr/bin/git").ends()
 
 
 def test_a_traced_caller_meets_the_rule_on_traced_callers(shell: Shell) -> None:

@@ -181,7 +181,7 @@ def test_a_stub_signals_its_command_and_nobody_else() -> None:
 # By what the target is named
 
 
-@pytest.mark.parametrize("how", [How.NUMBER, How.ITSELF, How.OWNER, How.LIMIT])
+@pytest.mark.parametrize("how", [How.NUMBER, How.ITSELF, How.OWNER, How.CHANGE])
 def test_what_is_named_by_a_register_goes_on_in_the_kernel(how: How) -> None:
     sends(TERM, DESCENDANT, how=how).records("signal_sent").yields(Continue()).ends()
 
@@ -201,7 +201,7 @@ def test_an_owner_that_lies_in_memory_is_set_by_the_supervisor() -> None:
     ).yields(Fail(errno.EBADF)).ends()
 
 
-@pytest.mark.parametrize("how", [How.OWNER, How.OWNER_IN_MEMORY, How.TRACE, How.LIMIT])
+@pytest.mark.parametrize("how", [How.OWNER, How.OWNER_IN_MEMORY, How.TRACE, How.CHANGE])
 def test_what_sends_nothing_is_denied_where_a_signal_would_be_redirected(how: How) -> None:
     sends(KILL, CHILD, how=how).records("signal_blocked", decision="deny").yields(
         Fail(errno.EPERM)
@@ -265,7 +265,7 @@ def test_the_kernels_own_refusal_needs_no_event() -> None:
 
 
 def test_a_process_that_signals_itself_is_counted() -> None:
-    key = (BASH, int(USR1), "own")
+    key = (BASH, int(USR1), "own", "kill", ITSELF)
     sends(USR1, ITSELF).counts("signal_sent", key, 1.0, target_type="self").yields(
         Continue()
     ).ends()
@@ -402,7 +402,7 @@ def test_a_signal_that_is_not_approved_is_denied() -> None:
     ).yields(Fail(errno.EPERM)).ends()
 
 
-@pytest.mark.parametrize("how", [How.OWNER, How.TRACE, How.LIMIT])
+@pytest.mark.parametrize("how", [How.OWNER, How.TRACE, How.CHANGE])
 def test_what_sends_nothing_goes_on_if_its_target_is_still_the_same(how: How) -> None:
     asked = sends(USR2, CHILD, how=how)
     asked.next(YES)
@@ -512,7 +512,7 @@ def test_somebody_outside_comes_to_own_a_descriptor_by_us(how: How) -> None:
 
 
 def test_limits_are_no_matter_of_the_wall() -> None:
-    beyond(OUTSIDE, how=How.LIMIT).records("signal_sent").yields(Continue()).ends()
+    beyond(OUTSIDE, how=How.CHANGE).records("signal_sent").yields(Continue()).ends()
 
 
 def test_a_question_changes_nothing_and_needs_no_event() -> None:

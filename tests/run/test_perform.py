@@ -213,6 +213,7 @@ ALLOWED: dict[Unrecorded, set[type]] = {
     Unrecorded.NOTHING_HAPPENS: {Fail},
     Unrecorded.REACHES_NOBODY: {Continue, Succeed},
     Unrecorded.ONLY_ASKS: {Continue, Succeed},
+    Unrecorded.STAYS_INSIDE: {Continue, Succeed},
     Unrecorded.RULE_IS_UNLOGGED: {Continue, Succeed, Fail},
     Unrecorded.FORK_IS_FREE: set(),
 }

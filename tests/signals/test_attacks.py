@@ -88,7 +88,8 @@ def test_no_owner_but_who_may_be_killed(
     assert late == {"child": [], "sibling": []}
     assert outside.arrived() == [] and outside.lives
     sent = [(each["target_type"], each["signal"]) for each in lab.payloads("signal_sent")]
-    assert sent.count(("children", 9)) == len(own)  # an owner is judged as if it were killed
+    # An owner is judged as if it were killed: when it is set, and when the signals begin.
+    assert sent.count(("children", 9)) == 2 * len(own)
     assert sent.count(("unknown", 34)) == len(own)  # the signal that it is to get
     (started,) = lab.subject.events("session_started")
     assert "signal_wall" in started.payload["capabilities"]

@@ -1,5 +1,5 @@
 """What the kernel loaded, held against what was judged: at the exec stop, before the new image runs
-its first instruction."""
+its first instruction; without one, as soon as it is seen."""
 
 from __future__ import annotations
 
@@ -7,22 +7,61 @@ import os
 
 from sigwrap.linux import procfs
 from sigwrap.linux.execs.executable import Executable
+from sigwrap.linux.paths import Inode, inode_of, place_of
+from sigwrap.tuples import NamedTuple
 
 _SHOWN_BYTES = 64 * 1024
 
 
-def difference(pid: int, judged: Executable) -> str:
+def difference(pid: int, judged: Executable, *, digests_too: bool = True) -> str:
     """Empty where the right program was loaded."""
     try:
         if not _is_loaded(pid, judged):
             return "another file was loaded"
         if not _matches(pid, judged.command_line, judged.cut):
             return "its arguments are others"
-        if judged.digests and not judged.digests_hold():
+        if judged.readable and place_of(b"/proc/%d/root" % pid) != judged.root:
+            return "its root is another, and it loads its libraries from there"
+        if digests_too and not judged.digests_hold():
             return "the file's content changed"
+        if judged.readable and judged.environment and judged.environment.differs(pid):
+            return "its environment is another"
     except OSError as unreadable:
         return f"the loaded image can't be read: {unreadable.strerror}"
     return ""
+
+
+class State(NamedTuple):
+    """What an exec changes, seen from outside."""
+
+    file: Inode | None  # None: it can't be told
+    layout: tuple[int, ...]
+    command_line: bytes
+
+    @property
+    def is_half_loaded(self) -> bool:
+        """The kernel has yet to put the arguments in their place."""
+        return self.file is not None and not self.command_line
+
+
+def state(pid: int, judged: Executable) -> State | None:
+    """`judged`: as much of the arguments is read as tells them from others. None where there is no
+    image: it ends."""
+    try:
+        file = inode_of(b"/proc/%d/exe" % pid)
+        line = _read(pid, len(judged.command_line) + 1)
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    except OSError:
+        return State(None, (), b"")
+    return State(file, procfs.image(pid) or (), line)
+
+
+def file(pid: int) -> Inode | None:
+    try:
+        return inode_of(b"/proc/%d/exe" % pid)
+    except OSError:
+        return None
 
 
 def shown(pid: int) -> tuple[str, tuple[str, ...]]:
@@ -40,12 +79,12 @@ def _is_loaded(pid: int, judged: Executable) -> bool:
     """Of a program that sigwrap may not read, only this is known: what was loaded may not be read
     either."""
     try:
-        loaded = procfs.file_status(f"/proc/{pid}/exe")
+        loaded = inode_of(b"/proc/%d/exe" % pid)
     except PermissionError:
         if judged.readable:
             raise
         return True
-    return (loaded.st_dev, loaded.st_ino) == judged.image
+    return loaded == judged.image
 
 
 def _matches(pid: int, wanted: bytes, cut: bool) -> bool:

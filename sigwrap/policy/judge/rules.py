@@ -17,11 +17,15 @@ class CommandRule(NamedTuple):
     commands: tuple[str, ...]
     args_patterns: tuple[str, ...]
     subcommands: tuple[str, ...]
+    paths: tuple[str, ...]
+    sources: tuple[str, ...]
     min_depth: int | None
     max_depth: int | None
     sha256: frozenset[str]
     truncated: bool | None
     traced: bool | None
+    system_file: bool | None
+    loads_code: bool | None
     decision: Action
     message: str
     redirect_to: CommandRedirect | None
@@ -133,6 +137,9 @@ class CommandCase(NamedTuple):
     traced: bool
     decision: Action
     rule: str
+    system_file: bool | None = None
+    loads_code: bool | None = None
+    cwd: str = "/work"
 
 
 class SignalCase(NamedTuple):

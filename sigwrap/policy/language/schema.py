@@ -208,7 +208,21 @@ _COMMAND_RULE = Group(
         _key(
             "subcommands",
             ListOf(item=Text(), minimum=1),
-            'the first argument that is no option is one of these; `""`: there is none',
+            "the first argument that is no option is one of these, or the first two or three, as "
+            'in `"pr merge"`; `""`: there is none. For tools that sigwrap knows, values of options '
+            "are skipped, and the tool's own short forms count",
+        ),
+        _key(
+            "paths",
+            ListOf(item=Text(form=Form.GLOB), minimum=1),
+            "one of the arguments, or what follows its `=`, means one of these files: `.`, `..`, "
+            "doubled slashes, `~`, `/proc/self/root` and a `*` at the end are resolved, and "
+            "relative paths start at the caller's folder; symbolic links are not",
+        ),
+        _key(
+            "sources",
+            ListOf(item=Text(form=Form.GLOB), minimum=1),
+            "the same, but not of the last argument: what `mv` and `cp` take, not where to",
         ),
         _key("depth", _DEPTH, "how far below COMMAND the caller is"),
         _key(
@@ -222,6 +236,19 @@ _COMMAND_RULE = Group(
             Flag(),
             "the exec can't (can) be verified: the caller is being traced, or the program may be "
             "executed but not read",
+        ),
+        _key(
+            "system_file",
+            Flag(),
+            "only root can (somebody else can) change the file, and the link and the folder that "
+            "it was called by: one of the system's own programs",
+        ),
+        _key(
+            "loads_code",
+            Flag(),
+            "a variable that makes this program load code, or run another program, is (not) set "
+            "in the exec's environment, other than sigwrap's own has it: `LD_PRELOAD`, "
+            "`NODE_OPTIONS`, `GIT_SSH_COMMAND`…",
         ),
         _key("decision", Word(words=COMMAND_DECISIONS), "what happens", required=True),
         _MESSAGE,
@@ -334,6 +361,9 @@ _TEST_CASE = Group(
         _key("depth", Number(), "how deep the caller is; default 1"),
         _key("truncated", Flag(), "default false"),
         _key("traced", Flag(), "default false"),
+        _key("system_file", Flag(), "default: whether the path is in one of the system's folders"),
+        _key("loads_code", Flag(), "default: whether a wrapper in `command` sets such a variable"),
+        _key("cwd", Text(form=Form.TEMPLATE), "the folder it is called in; default `/work`"),
         _key("signal", Text(form=Form.SIGNAL), "a signal, instead of a command"),
         _key(
             "target",

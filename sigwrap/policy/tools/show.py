@@ -84,10 +84,17 @@ def _command_rule(rule: CommandRule) -> dict[str, Any]:
             commands=list(rule.commands),
             args_patterns=list(rule.args_patterns),
             subcommands=list(rule.subcommands),
+            paths=list(rule.paths),
+            sources=list(rule.sources),
             depth=_given(min=rule.min_depth, max=rule.max_depth),
             sha256=sorted(rule.sha256),
         ),
-        **_given(truncated=rule.truncated, traced=rule.traced),
+        **_given(
+            truncated=rule.truncated,
+            traced=rule.traced,
+            system_file=rule.system_file,
+            loads_code=rule.loads_code,
+        ),
     }
     return _rule(
         rule,

@@ -2,4 +2,5 @@
 
 execs    gathers the facts of an exec, and carries out the effects that only execs have
 tracer   holds each exec that goes on until it has succeeded or failed
+unheld   watches those that can't be held
 """

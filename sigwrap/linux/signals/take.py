@@ -1,0 +1,52 @@
+"""A descriptor that one process takes from another, taken in its place: never more than the kernel
+would let it take. The rules are ptrace's (man 2 ptrace, "Ptrace access mode checking")."""
+
+from __future__ import annotations
+
+import errno
+
+from sigwrap.linux import procfs
+from sigwrap.linux.libc import syscall
+from sigwrap.linux.signals.call import SignalCall
+from sigwrap.linux.signals.send import is_still
+from sigwrap.mediate.effects import SignalTarget
+from sigwrap.mediate.lineage import Process
+from sigwrap.policy.judge.request import TargetType
+
+_SYS_PIDFD_GETFD = 438
+
+
+def take_descriptor(sender: Process, call: SignalCall, target: SignalTarget) -> int:
+    if not is_still(target):
+        raise ProcessLookupError(errno.ESRCH, "it has ended")
+    if TargetType.SELF not in target.types:
+        _check_kernel_would_let(sender.pid, target)
+    return syscall("pidfd_getfd", _SYS_PIDFD_GETFD, call.held, call.descriptor, 0)
+
+
+def _check_kernel_would_let(sender: int, target: SignalTarget) -> None:
+    """The kernel checks us, who stand above all of the tree: Yama and a user namespace let us do
+    more, and root even where the target isn't dumpable."""
+    identity = procfs.identity(sender)
+    is_below = TargetType.DESCENDANTS in target.types
+    if (
+        not identity
+        or identity != procfs.identity(target.pid)
+        or not _is_dumpable(target.pid)
+        or (_yama_scope() > 0 and not is_below)
+    ):
+        raise PermissionError(errno.EPERM, "it may not be traced")
+
+
+def _is_dumpable(pid: int) -> bool:
+    """What is not belongs to root, to /proc; of root's own processes this can't be told."""
+    credentials = procfs.credentials(pid)
+    try:
+        owner = procfs.file_status(f"/proc/{pid}/fd").st_uid
+    except OSError:
+        return False
+    return credentials is not None and owner == credentials[1]
+
+
+def _yama_scope() -> int:
+    return int(procfs.contents("/proc/sys/kernel/yama/ptrace_scope") or 0)
