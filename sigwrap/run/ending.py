@@ -53,6 +53,7 @@ class Ending:
         self._job_control = job_control
         self._stop_forks = stop_forks
         self._waits = 0
+        self._everybody_below = linux_process.Sweep(self.reaped)
         self.run = RunEnd(grace_s=grace_s)
 
     def on(self, happening: Happening) -> None:
@@ -113,8 +114,10 @@ class Ending:
 
     def _kill_tree(self) -> None:
         """In pieces, so that the loop goes on meanwhile."""
-        if not linux_process.kill_descendants(os.getpid(), self.reaped, timeout_s=_SWEEP_S):
+        if not self._everybody_below.run(timeout_s=_SWEEP_S):
             self._loop.call_at(time.monotonic(), self._kill_tree)
+        elif self._everybody_below.unkillable:  # the front process will try as well, and name them
+            self.on(NoProcessLeft())
 
 
 def _terminate(pid: int) -> None:

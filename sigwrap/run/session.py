@@ -29,6 +29,7 @@ from sigwrap.run.launch import Launch, Walls, launch
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.settings import Nested, RunSettings
 from sigwrap.run.supervisor import Supervisor
+from sigwrap.start import own_code
 from sigwrap.start.command import Inherited, find_program
 from sigwrap.start.policy_files import host_variables, load_with_sources
 from sigwrap.store.location import default_store
@@ -76,6 +77,7 @@ def run_session(
     variables = host_variables(settings.root)
     policy, sources = load_with_sources(settings.policy, variables=variables)
     engine = Engine(policy)
+    not_kept = own_code.keep_what_is_loaded()
     walls = Walls(
         unlogged_signals=noise(engine),
         no_signal_leaves=can_scope_signals() and denies_everything_outside(engine),
@@ -86,6 +88,7 @@ def run_session(
         missing = _missing(launched, settings, inherited, tell)
         log = SessionLog.create(store, session_id, key=key, durable=settings.durable)
         recorder = Recorder(log, tell)
+        missing += [f"code of our own: {file} can be changed meanwhile" for file in not_kept]
         if policy.unenforced:
             missing.append(f"not enforced yet: {', '.join(policy.unenforced)}")
         start = {
@@ -102,6 +105,7 @@ def run_session(
         os.kill(launched.pid, signal.SIGKILL)
         os.waitpid(launched.pid, 0)
         raise
+    own_code.import_nothing_more()
     clock_started_s = time.monotonic()
     front.send(CommandStarted(pid=launched.pid))
     release_inherited()
