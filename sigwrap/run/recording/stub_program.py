@@ -11,10 +11,10 @@ from sigwrap.linux.execs.environment import Variables
 from sigwrap.protocols.stub import STUB_VARIABLE
 from sigwrap.start import onefile
 
-# From a package or a zipapp: an interpreter that looks nowhere else for modules than where we are.
+# From a package or a zipapp: Python's own modules first, then those where we are, and no others.
 _OPTIONS = ("-I", "-S", "-X", "utf8", "-c")
 _START = (
-    "import sys; sys.path.insert(0, sys.argv.pop(1)); from sigwrap.__main__ import main; main()"
+    "import sys; sys.path.append(sys.argv.pop(1)); from sigwrap.__main__ import main; main()"
 )
 
 
