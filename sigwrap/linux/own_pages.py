@@ -55,6 +55,11 @@ def own_file_pages() -> list[str]:
     return sorted(set(refused))
 
 
+def mapped_files() -> list[str]:
+    paths = {mapping.path for mapping in _private_file_mappings()}
+    return sorted(path for path in paths if not path.endswith(" (deleted)"))
+
+
 def _private_file_mappings() -> Iterator[_Mapping]:
     with open("/proc/self/maps", "rb") as file:
         lines = file.read().splitlines()

@@ -14,6 +14,7 @@ from hashlib import blake2b
 
 import sigwrap
 from sigwrap.errors import SessionError, StoreError
+from sigwrap.escape import printable
 from sigwrap.events import Payload
 from sigwrap.linux import libc
 from sigwrap.linux.descriptors import release_inherited
@@ -29,7 +30,7 @@ from sigwrap.run.launch import Launch, Walls, launch
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.settings import Nested, RunSettings
 from sigwrap.run.supervisor import Supervisor
-from sigwrap.start import own_code
+from sigwrap.start import own_code, own_files
 from sigwrap.start.command import Inherited, find_program
 from sigwrap.start.policy_files import host_variables, load_with_sources
 from sigwrap.store.location import default_store
@@ -38,6 +39,7 @@ from sigwrap.tuples import NamedTuple
 
 _KEY_NAME = b"SIGWRAP_KEY"
 _FEWEST_OPEN_FILES = 48
+_CHANGES_SHOWN = 20
 
 Tell = Callable[[str], None]
 
@@ -106,6 +108,7 @@ def run_session(
         os.waitpid(launched.pid, 0)
         raise
     own_code.import_nothing_more()
+    own_files.note_own_files()
     clock_started_s = time.monotonic()
     front.send(CommandStarted(pid=launched.pid))
     release_inherited()
@@ -120,6 +123,7 @@ def run_session(
         waited_for_pid=waited_for_pid,
     ).run()
     duration_s = time.monotonic() - clock_started_s
+    _note_changes(recorder, tell)
     _seal(recorder, ended, duration_s)
     if ended.not_executed is not None:
         tell(f"{os.fsdecode(program)}: {ended.not_executed.why}")
@@ -214,6 +218,22 @@ def _capabilities(launched: Launch, walls: Walls) -> list[str]:
     if walls.no_signal_leaves:
         found.append(Capability.SIGNAL_WALL)
     return [each.value for each in found]
+
+
+def _note_changes(recorder: Recorder, tell: Tell) -> None:
+    changed = own_files.changed_own_files()
+    if not changed:
+        return
+    recorder.record(
+        "own_files_changed",
+        os.getpid(),
+        {"files": changed[:_CHANGES_SHOWN], "count": len(changed)},
+    )
+    more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+    tell(
+        f"{printable(changed[0])}{more} changed while the command ran: sigwrap runs from there the "
+        "next time (if it wasn't you, install it anew)"
+    )
 
 
 def _seal(recorder: Recorder, ended: RunEnd, duration_s: float) -> None:

@@ -51,7 +51,7 @@ from sigwrap.run.perform import PAUSED, CallerGone, Performer, Scope
 from sigwrap.run.processes import Processes
 from sigwrap.run.recording.recording import Recording
 from sigwrap.run.recording.recordings import Expected, Recordings
-from sigwrap.run.recording.stub_program import stub_line, stub_variables
+from sigwrap.run.recording.stub_program import changed_stub_file, stub_line, stub_variables
 from sigwrap.start import onefile
 
 _NO_CROWD = Crowd(0, 0)
@@ -286,6 +286,8 @@ class Execs:
                 held.variables,
                 effect.rule,
             )
+            if changed := changed_stub_file():
+                return Unpreparable(f"sigwrap's own file has changed: {changed}")
             program, line = stub_line(held.path, argv)
             if not self._find_replacement(scope, program, line):
                 return Unpreparable(f"sigwrap's own program can't be run: {program}")
@@ -302,6 +304,8 @@ class Execs:
         held: _ExecHoldings = scope.holdings
         expected = held.expected
         assert expected is not None, "a stub's command"
+        if changed := changed_stub_file():  # what the stub has loaded since
+            return Unpreparable(f"sigwrap's own file has changed: {changed}")
         path = os.fsdecode(expected.path)
         if not self._find_replacement(scope, path, expected.argv):
             return Unpreparable(f"its replacement can't be run: {path}")
