@@ -41,6 +41,7 @@ from sigwrap.start import onefile, own_code
 from sigwrap.start.command import Inherited
 
 _LAST_DEFENCE_S = 2.0
+_LAST_SWEEP_S = 30.0
 
 Tell = Callable[[str], None]
 Supervise = Callable[[Channel, int], int]
@@ -57,12 +58,16 @@ def run_before_supervisor(
     child = os.fork()
     if child == 0:
         code = status.REFUSED
+        everybody_below = linux_process.Sweep(lambda _pid, _status: None)
         try:
             signals.close()
             ours.close()
             code = supervise(theirs, os.getppid())
-        finally:
-            os._exit(code)
+        finally:  # mostly nobody is left; but the front process may be gone when this one fails
+            try:
+                everybody_below.run(timeout_s=_LAST_SWEEP_S)
+            finally:
+                os._exit(code)
     own_code.import_nothing_more()
     theirs.close()
     release_inherited()

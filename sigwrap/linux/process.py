@@ -127,7 +127,7 @@ class Sweep:
             now = time.monotonic()
             idle_s = now - self._last_progress_s
             if idle_s > _GIVES_UP_AFTER_S:
-                self.unkillable = self._alive()
+                self.unkillable = self.alive()
                 return True
             if now > deadline:
                 return False
@@ -136,7 +136,7 @@ class Sweep:
         return True
 
     def _round(self) -> None:
-        alive = self._alive()
+        alive = self.alive()
         for pid in alive:
             if pid not in self._killed:
                 send(pid, signal.SIGSTOP)
@@ -146,7 +146,8 @@ class Sweep:
             self._last_progress_s = time.monotonic()
         self._kill_orphans()
 
-    def _alive(self) -> list[int]:
+    def alive(self) -> list[int]:
+        """All below; at least our children, where no descriptor can be had."""
         try:
             return descendants(os.getpid())
         except OSError:

@@ -86,7 +86,7 @@ class Ending:
                 }
                 self._recorder.record("limit_exceeded", self._command_pid, payload)
             case RecordEscalation(why=why):
-                alive = len(linux_process.descendants(os.getpid()))
+                alive = len(self._everybody_below.alive())
                 payload = {"reason": why, "processes": alive}
                 self._recorder.record("interrupt_escalated", self._command_pid, payload)
             case StopAsking(why=why):
@@ -94,7 +94,7 @@ class Ending:
             case TerminateCommand():
                 _terminate(self._command_pid)
             case TerminateDescendants():
-                for pid in linux_process.descendants(os.getpid()):
+                for pid in self._everybody_below.alive():
                     _terminate(pid)
             case Wait(seconds=seconds):
                 self._wait(seconds)

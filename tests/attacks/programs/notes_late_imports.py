@@ -1,7 +1,6 @@
 """sigwrap that writes down, in the file that its first argument names, what its processes import or
 open as code after COMMAND may run. The other arguments are those of sigwrap."""
 
-import fcntl
 import os
 import sys
 
