@@ -232,6 +232,13 @@ def _types() -> tuple[EventType, ...]:
             "answered",
         ),
         event(
+            "own_files_changed",
+            "files that sigwrap runs from were changed while the session ran: what ran was loaded "
+            "before, but the next start would run these. The first of them, and how many",
+            "files",
+            "count",
+        ),
+        event(
             "limit_exceeded",
             "a limit of the policy was passed. `effect` is `terminated` where the run was ended "
             "(exit status 124), and `refused` where a fork failed with EAGAIN (`limits.at_fork`); "

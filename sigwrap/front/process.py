@@ -37,10 +37,11 @@ from sigwrap.protocols.front import (
     NothingMore,
     SignalForCommand,
 )
-from sigwrap.start import onefile
+from sigwrap.start import onefile, own_code
 from sigwrap.start.command import Inherited
 
 _LAST_DEFENCE_S = 2.0
+_LAST_SWEEP_S = 30.0
 
 Tell = Callable[[str], None]
 Supervise = Callable[[Channel, int], int]
@@ -54,15 +55,21 @@ def run_before_supervisor(
     procfs.hold()
     ours, theirs = Channel.pair()
     libc.set_child_subreaper()
+    own_code.keep_what_is_loaded()
     child = os.fork()
     if child == 0:
         code = status.REFUSED
+        everybody_below = linux_process.Sweep(lambda _pid, _status: None)
         try:
             signals.close()
             ours.close()
             code = supervise(theirs, os.getppid())
-        finally:
-            os._exit(code)
+        finally:  # mostly nobody is left; but the front process may be gone when this one fails
+            try:
+                everybody_below.run(timeout_s=_LAST_SWEEP_S)
+            finally:
+                os._exit(code)
+    own_code.import_nothing_more()
     theirs.close()
     release_inherited()
     libc.set_undumpable()
@@ -81,7 +88,7 @@ class _FrontProcess(ParentOfOne):
     ) -> None:
         super().__init__(signals, child, bootloader_pid)
         self._channel = channel
-        self._poll.register(channel.fd, select.POLLIN)
+        self._poll.register(channel.fd, select.EPOLLIN)
         self._interrupts = Interrupts(grace_s=grace_s, bootloader_pid=bootloader_pid)
         self._command_pid = 0
         self._last_defence_at: float | None = None
@@ -165,6 +172,9 @@ class _FrontProcess(ParentOfOne):
         self._channel.send(KillTree(reason=reason))
         self._last_defence_at = time.monotonic() + _LAST_DEFENCE_S
 
+    def _say(self, text: str) -> None:
+        self._tell(text)
+
     def _exit_status(self, child_status: int) -> int:
         if os.WIFEXITED(child_status):
             return os.WEXITSTATUS(child_status)
@@ -172,7 +182,7 @@ class _FrontProcess(ParentOfOne):
             return status.INTERRUPTED
         _take_back_terminal()
         number = os.WTERMSIG(child_status)
-        self._tell(f"the supervisor died of signal {number}; everything below it was killed")
+        self._say(f"the supervisor died of signal {number}; everything below it was killed")
         return status.REFUSED
 
 

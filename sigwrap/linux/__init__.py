@@ -16,6 +16,8 @@ pidns              numbers that a process in another pid namespace uses
 sigfd              signals as readable events, with their sender
 waits              how long a poll may wait
 peer               which process is at the other end of a unix socket
+own_pages          code of our own that a write to its file doesn't change
+removal            the end of a folder in which anybody may have put anything
 descriptors        descriptors that sigwrap inherited
 caller_stderr      a line on a caller's standard error, never at the price of waiting
 terminal_readers   which processes wait for a terminal's input

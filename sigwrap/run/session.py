@@ -14,6 +14,7 @@ from hashlib import blake2b
 
 import sigwrap
 from sigwrap.errors import SessionError, StoreError
+from sigwrap.escape import printable
 from sigwrap.events import Payload
 from sigwrap.linux import landlock, libc
 from sigwrap.linux.descriptors import release_inherited
@@ -28,6 +29,7 @@ from sigwrap.run.launch import Launch, Walls, launch
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.settings import Nested, RunSettings
 from sigwrap.run.supervisor import Supervisor
+from sigwrap.start import own_code, own_files
 from sigwrap.start.command import Inherited, find_program
 from sigwrap.start.policy_files import host_variables, load_with_sources
 from sigwrap.store.location import default_store
@@ -36,6 +38,7 @@ from sigwrap.tuples import NamedTuple
 
 _KEY_NAME = b"SIGWRAP_KEY"
 _FEWEST_OPEN_FILES = 48
+_CHANGES_SHOWN = 20
 
 Tell = Callable[[str], None]
 
@@ -75,6 +78,7 @@ def run_session(
     variables = host_variables(settings.root)
     policy, sources = load_with_sources(settings.policy, variables=variables)
     engine = Engine(policy)
+    not_kept = own_code.keep_what_is_loaded()
     walls = Walls(
         unlogged_signals=noise(engine),
         domain=landlock.is_available(),
@@ -87,6 +91,7 @@ def run_session(
         recorder = Recorder(log, tell)
         if launched.listener is not None and not walls.domain:
             missing.append(f"landlock: it needs {landlock.NEEDS}")
+        missing += [f"code of our own: {file} can be changed meanwhile" for file in not_kept]
         if policy.unenforced:
             missing.append(f"not enforced yet: {', '.join(policy.unenforced)}")
         start = {
@@ -103,6 +108,8 @@ def run_session(
         os.kill(launched.pid, signal.SIGKILL)
         os.waitpid(launched.pid, 0)
         raise
+    own_code.import_nothing_more()
+    own_files.note_own_files()
     clock_started_s = time.monotonic()
     front.send(CommandStarted(pid=launched.pid))
     release_inherited()
@@ -118,6 +125,7 @@ def run_session(
         domain=walls.domain,
     ).run()
     duration_s = time.monotonic() - clock_started_s
+    _note_changes(recorder, tell)
     _seal(recorder, ended, duration_s)
     if ended.not_executed is not None:
         tell(f"{os.fsdecode(program)}: {ended.not_executed.why}")
@@ -212,6 +220,22 @@ def _capabilities(launched: Launch, walls: Walls) -> list[str]:
     if walls.domain:
         found.append(Capability.SIGNAL_WALL)
     return [each.value for each in found]
+
+
+def _note_changes(recorder: Recorder, tell: Tell) -> None:
+    changed = own_files.changed_own_files()
+    if not changed:
+        return
+    recorder.record(
+        "own_files_changed",
+        os.getpid(),
+        {"files": changed[:_CHANGES_SHOWN], "count": len(changed)},
+    )
+    more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+    tell(
+        f"{printable(changed[0])}{more} changed while the command ran: sigwrap runs from there the "
+        "next time (if it wasn't you, install it anew)"
+    )
 
 
 def _seal(recorder: Recorder, ended: RunEnd, duration_s: float) -> None:

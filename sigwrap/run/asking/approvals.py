@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 from sigwrap.errors import StoreError
 from sigwrap.events import Payload, text
@@ -28,12 +27,10 @@ from sigwrap.mediate.questions import (
 )
 from sigwrap.protocols.control import ControlReply, ControlRequest, refusal
 from sigwrap.run.asking.control_socket import ControlSocket
+from sigwrap.run.asking.terminal_prompt import TerminalPrompt
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.settings import ApprovalMode as Mode
-
-if TYPE_CHECKING:
-    from sigwrap.run.asking.terminal_prompt import TerminalPrompt
 
 __all__ = ["Answer", "Approvals", "OnAnswer", "Question"]
 
@@ -124,8 +121,6 @@ class Approvals:
 
     def _terminal(self) -> TerminalPrompt:
         if self._prompt is None:
-            from sigwrap.run.asking.terminal_prompt import TerminalPrompt  # few runs ask
-
             self._prompt = TerminalPrompt(self._loop, self._on_terminal_answer)
         return self._prompt
 

@@ -52,7 +52,7 @@ from sigwrap.run.perform import PAUSED, CallerGone, Performer, Scope
 from sigwrap.run.processes import Processes
 from sigwrap.run.recording.recording import Recording
 from sigwrap.run.recording.recordings import Expected, Recordings
-from sigwrap.run.recording.stub_program import stub_line, stub_variables
+from sigwrap.run.recording.stub_program import changed_stub_file, stub_line, stub_variables
 from sigwrap.start import onefile
 from sigwrap.tuples import NamedTuple
 
@@ -431,6 +431,8 @@ class Execs:
                 held.variables,
                 effect.rule,
             )
+            if changed := changed_stub_file():
+                return Unpreparable(f"sigwrap's own file has changed: {changed}")
             program, line = stub_line(held.path, argv)
             if problem := self._find_replacement(scope, program, line):
                 return Unpreparable(f"for sigwrap's own program, {problem}")
@@ -445,6 +447,8 @@ class Execs:
         held: _ExecHoldings = scope.holdings
         expected = held.expected
         assert expected is not None, "a stub's command"
+        if changed := changed_stub_file():  # what the stub has loaded since
+            return Unpreparable(f"sigwrap's own file has changed: {changed}")
         path = os.fsdecode(expected.path)
         if problem := self._find_replacement(scope, path, expected.argv):
             return Unpreparable(problem)
