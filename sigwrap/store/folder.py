@@ -23,8 +23,10 @@ class Folder:
     @classmethod
     def make(cls, path: str) -> Folder:
         """OSError where it can't. Its parent is the user's alone as well."""
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        os.makedirs(path, mode=0o700, exist_ok=True)
+        for folder in (os.path.dirname(path), path):
+            if not os.path.isdir(folder):
+                os.makedirs(folder, exist_ok=True)
+                os.chmod(folder, 0o700)  # whatever the umask
         return cls(path, os.open(path, _FOLDER_FLAGS))
 
     def close(self) -> None:
@@ -37,7 +39,11 @@ class Folder:
             found, held = os.stat(self.path), os.fstat(self.fd)
         except OSError:
             return False
-        return os.path.samestat(found, held) and held.st_mode & _OURS == _OURS
+        return os.path.samestat(found, held) and self._may_write(held)
+
+    @staticmethod
+    def _may_write(held: os.stat_result) -> bool:
+        return os.geteuid() == 0 or held.st_mode & _OURS == _OURS
 
     def reach(self) -> None:
         """Where the path leads elsewhere, a folder is made at its end, and held from now on;
