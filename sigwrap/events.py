@@ -241,7 +241,8 @@ def _types() -> tuple[EventType, ...]:
         event(
             "limit_exceeded",
             "a limit of the policy was passed. `effect` is `terminated` where the run was ended "
-            "(exit status 124), and `refused` where a fork failed with EAGAIN (`limits.at_fork`); "
+            "(exit status 124), and `refused` where a fork failed with EAGAIN (`limits.at_fork`), "
+            "or where every exec and signal is denied from then on (`limits.at_log_size`); "
             "further refusals within a minute are one more event, with their `count`",
             "limit",
             "maximum",
@@ -251,6 +252,20 @@ def _types() -> tuple[EventType, ...]:
             "depth",
             "syscall",
             "count",
+        ),
+        event(
+            "limit_near",
+            "half of what a limit of the policy allows is used up",
+            "limit",
+            "maximum",
+            "used",
+        ),
+        event(
+            "store_tampered",
+            "somebody removed, moved, replaced or changed the session's files while it ran; they "
+            "were written anew from what the supervisor holds",
+            "what",
+            "path",
         ),
         event(
             "interrupt_received",

@@ -13,16 +13,19 @@ from collections.abc import Callable
 from hashlib import blake2b
 
 import sigwrap
+from sigwrap import status
 from sigwrap.errors import SessionError, StoreError
 from sigwrap.escape import printable
 from sigwrap.events import Payload
 from sigwrap.linux import landlock, libc
 from sigwrap.linux.descriptors import release_inherited
+from sigwrap.mediate.log_budget import LogBudget
 from sigwrap.mediate.masking import masked
 from sigwrap.mediate.run_end import RunEnd
 from sigwrap.mediate.signal_rules import noise
 from sigwrap.platform import Capability
 from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.rules import DEFAULT_LOG_SIZE_BYTES, Limits
 from sigwrap.policy.language.document import Source
 from sigwrap.protocols.front import Channel, CommandStarted
 from sigwrap.run.launch import Launch, Walls, launch
@@ -88,7 +91,7 @@ def run_session(
     try:
         missing = _missing(launched, settings, inherited, tell)
         log = SessionLog.create(store, session_id, key=key, durable=settings.durable)
-        recorder = Recorder(log, tell)
+        recorder = Recorder(log, tell, _log_budget(settings, policy.limits))
         if launched.listener is not None and not walls.domain:
             missing.append(f"landlock: it needs {landlock.NEEDS}")
         missing += [f"code of our own: {file} can be changed meanwhile" for file in not_kept]
@@ -101,8 +104,7 @@ def run_session(
             **_policy_texts(sources, variables),
         }
         if not recorder.record("session_started", os.getpid(), start):
-            log.close()
-            os.unlink(log.path)
+            log.discard()
             raise StoreError("nothing was run", "choose another store with --store")
     except BaseException:
         os.kill(launched.pid, signal.SIGKILL)
@@ -126,13 +128,13 @@ def run_session(
     ).run()
     duration_s = time.monotonic() - clock_started_s
     _note_changes(recorder, tell)
-    _seal(recorder, ended, duration_s)
+    is_sealed = _seal(recorder, ended, duration_s, tell)
     if ended.not_executed is not None:
         tell(f"{os.fsdecode(program)}: {ended.not_executed.why}")
     if ended.reached_limit is not None:
         tell(f"the command was ended by a limit of the policy: {ended.reason}")
     return Ended(
-        status=ended.exit_status,
+        status=ended.exit_status if is_sealed else status.REFUSED,
         log_path=log.path,
         session_id=session_id,
         head=log.head,
@@ -238,8 +240,15 @@ def _note_changes(recorder: Recorder, tell: Tell) -> None:
     )
 
 
-def _seal(recorder: Recorder, ended: RunEnd, duration_s: float) -> None:
-    recorder.record(
+def _log_budget(settings: RunSettings, limits: Limits) -> LogBudget:
+    maximum = settings.log_size_bytes or limits.log_size_bytes or DEFAULT_LOG_SIZE_BYTES
+    return LogBudget(maximum, ends_run=limits.at_log_size != "deny")
+
+
+def _seal(recorder: Recorder, ended: RunEnd, duration_s: float, tell: Tell) -> bool:
+    """False where the log has no end, or can't be found where it belongs."""
+    recorder.look()
+    has_end = recorder.record(
         "session_ended",
         os.getpid(),
         {
@@ -251,7 +260,12 @@ def _seal(recorder: Recorder, ended: RunEnd, duration_s: float) -> None:
             "unrecorded": recorder.unrecorded,
         },
     )
-    recorder.log.close()
+    try:
+        recorder.log.close()
+    except StoreError as failure:
+        tell(str(failure))
+        return False
+    return has_end
 
 
 def _new_session_id() -> str:
