@@ -99,11 +99,12 @@ def test_the_control_mode_leaves_the_terminal_alone(asking: Make) -> None:
 
 def test_names_can_not_paint_on_the_terminal(asking: Make) -> None:
     subject = asking().start_on_terminal()
-    subject.ask("ls \x1b[8m; rm -rf /\r\nsigwrap: harmless\x9b2J" + "x" * 5_000)
+    approval_id = subject.ask("ls \x1b[8m; rm -rf /\r\nsigwrap: harmless\x9b2J" + "x" * 5_000)
     said = subject.terminal.read_question()
     assert b"\x1b" not in said and b"\xc2\x9b" not in said
     assert b"ls \\e[8m; rm -rf /\\r\\nsigwrap: harmless\\u009b2J" in said
     assert b"and 3539 more characters" in said
+    assert f"all of it: sigwrap approvals --full {approval_id}".encode() in said
 
 
 # COMMAND and the terminal

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 
 from sigwrap.calls import I386
+from sigwrap.linux.execs.content import content_of
 from sigwrap.linux.execs.script import (
     HEADER_BYTES,
     MAX_INTERPRETERS,
@@ -117,6 +118,7 @@ class Executable:
         "_caller",
         "_fds",
         "command_line",
+        "content",
         "cut",
         "digests",
         "here",
@@ -141,6 +143,7 @@ class Executable:
         self._caller = caller
         self._fds: list[int] = []
         self.digests: list[tuple[int, str]] = []
+        self.content: tuple[str, ...] = ()
         self.readable = True
         try:
             self._resolve(path, argv, folder_fd, flags, search_path)
@@ -164,6 +167,14 @@ class Executable:
     def digests_hold(self) -> bool:
         """At the exec stop, when nobody can write to the file any more."""
         return all(_digest(fd) == digest for fd, digest in self.digests)
+
+    def read_content(self) -> tuple[str, ...]:
+        """Once it is read, it has to be the same at the exec stop."""
+        self.content = tuple(map(content_of, self._fds))
+        return self.content
+
+    def content_holds(self) -> bool:
+        return not self.content or self.content == tuple(map(content_of, self._fds))
 
     def _resolve(
         self,

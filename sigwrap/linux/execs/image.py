@@ -17,7 +17,7 @@ def difference(pid: int, judged: Executable) -> str:
             return "another file was loaded"
         if not _matches(pid, judged.command_line, judged.cut):
             return "its arguments are others"
-        if judged.digests and not judged.digests_hold():
+        if not judged.content_holds() or (judged.digests and not judged.digests_hold()):
             return "the file's content changed"
     except OSError as unreadable:
         return f"the loaded image can't be read: {unreadable.strerror}"

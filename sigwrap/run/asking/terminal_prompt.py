@@ -39,20 +39,19 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sigwrap.escape import printable
 from sigwrap.linux import procfs
 from sigwrap.linux.process import send
 from sigwrap.linux.procfs import Stat
 from sigwrap.linux.sigfd import SignalFd
 from sigwrap.linux.terminal_readers import waits_for_input
 from sigwrap.mediate.questions import Open, Verdict
+from sigwrap.run.asking.wording import lines_of
 from sigwrap.run.loop import Loop
 
 _LOOK_AGAIN_S = 0.25
 _MADE_WAY_S = 2.0
 _UNREAD_S = 0.3  # nobody reads a question and answers it within this
 _STRAGGLERS_S = 0.2
-_CHARACTERS_SHOWN = 1_500
 _KEYS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGHUP)
 
 _ANSWERS = {
@@ -350,18 +349,7 @@ class TerminalPrompt:
 
 
 def _question(request: Open) -> str:
-    question = request.question
-    action = "wants to run" if question.kind == "exec" else "wants to send"
-    what = question.what
-    if len(what) > _CHARACTERS_SHOWN:
-        rest = len(what) - _CHARACTERS_SHOWN
-        what = f"{what[:_CHARACTERS_SHOWN]} ... and {rest} more characters"
-    because = f": {printable(question.message)}" if question.message else ""
-    return (
-        f"sigwrap: {printable(question.process)} (pid {question.pid}, depth {question.depth}) "
-        f"{action}\r\n    {printable(what)}\r\n"
-        f"  rule {printable(question.rule)}{because} [{request.id}]"
-    )
+    return "\r\n".join(lines_of(request, time.monotonic()))
 
 
 def _is_below_us(group: int, processes: list[Stat]) -> bool:

@@ -31,6 +31,8 @@ from sigwrap.mediate.effects import (
     Prepare,
     Prepared,
     PrepareStubCommand,
+    ReadAgain,
+    ReadContent,
     Replace,
     Unpreparable,
     VerifyThenContinue,
@@ -74,13 +76,15 @@ class _ExecHoldings:
         "replacement",
         "replacement_argv",
         "sets_environment",
+        "syscall",
         "tracee",
         "tracer",
         "variables",
     )
 
-    def __init__(self, notification: Notification, tracer: Tracer) -> None:
+    def __init__(self, notification: Notification, syscall: str, tracer: Tracer) -> None:
         self.notification = notification
+        self.syscall = syscall
         self.tracer = tracer
         self.asked: Asked | None = None
         self.executable: Executable | None = None
@@ -134,6 +138,8 @@ class Execs:
         self._our_root = place_of(b"/")
         performer.offer(
             {
+                ReadContent: self._read_content,
+                ReadAgain: self._read_again,
                 Hold: self._hold,
                 VerifyThenContinue: self._verify_then_continue,
                 ContinueUnverified: self._continue_unverified,
@@ -147,7 +153,8 @@ class Execs:
         if self.tracer.take_back(notification):
             return
         if only_asks(notification, syscall):
-            self._start(notification, process, OnlyAsks(), _ExecHoldings(notification, self.tracer))
+            held = _ExecHoldings(notification, syscall, self.tracer)
+            self._start(notification, process, OnlyAsks(), held)
         elif self.tracer.is_busy(process):
             self.tracer.put_off(process, lambda: self._answer_now(notification))
         else:
@@ -156,12 +163,12 @@ class Execs:
             if isinstance(seen, WouldFail):  # mostly a search along PATH
                 self._performer.fail_as_the_kernel(notification.id, seen)
                 return
-            held = _ExecHoldings(notification, self.tracer)
+            held = _ExecHoldings(notification, syscall, self.tracer)
             facts: ExecFacts | Unseen
             if isinstance(seen, Seen):
                 held.asked, held.executable = seen
                 try:
-                    facts = self._facts(held, process, syscall, *seen)
+                    facts = self._facts(held, process, *seen)
                 except BaseException:
                     held.close()
                     raise
@@ -192,7 +199,6 @@ class Execs:
         self,
         held: _ExecHoldings,
         process: Process,
-        syscall: str,
         asked: Asked,
         executable: Executable,
     ) -> ExecFacts:
@@ -201,7 +207,7 @@ class Execs:
             held.expected = expected
         return ExecFacts(
             process,
-            syscall,
+            held.syscall,
             os.fsdecode(asked.path),
             cwd_of(held.notification.tid),
             asked.truncated,
@@ -219,6 +225,24 @@ class Execs:
         return Crowd(siblings, len(self._processes))
 
     # Effects
+
+    def _read_content(self, scope: Scope, _effect: ReadContent) -> tuple[str, ...]:
+        held: _ExecHoldings = scope.holdings
+        assert held.executable is not None, "judged before"
+        return held.executable.read_content()
+
+    def _read_again(self, scope: Scope, _effect: ReadAgain) -> ExecFacts | Unseen | WouldFail:
+        held: _ExecHoldings = scope.holdings
+        assert held.executable is not None, "judged before"
+        held.executable.close()
+        seen = look(held.notification, scope.process, held.syscall, self._our_root)
+        scope.is_checked = False
+        if not isinstance(seen, Seen):
+            self._performer.check(scope)
+            return seen
+        held.asked, held.executable = seen
+        self._performer.check(scope)
+        return self._facts(held, scope.process, *seen)
 
     def _hold(self, scope: Scope, effect: Hold) -> object:
         self._performer.check(scope)
