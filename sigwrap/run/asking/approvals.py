@@ -33,6 +33,7 @@ from sigwrap.run.recorder import Recorder
 from sigwrap.run.settings import ApprovalMode as Mode
 
 if TYPE_CHECKING:
+    from sigwrap.linux.terminal_typists import Typist
     from sigwrap.run.asking.terminal_prompt import TerminalPrompt
 
 __all__ = ["Answer", "Approvals", "OnAnswer", "Question"]
@@ -49,8 +50,18 @@ _EVENT_OF_REASON = {"granted": "approval_granted", "expired": "approval_expired"
 
 
 class Approvals:
-    def __init__(self, *, loop: Loop, recorder: Recorder, mode: Mode, timeout_s: float) -> None:
-        """Answers come from within `loop`'s turns."""
+    def __init__(
+        self,
+        *,
+        loop: Loop,
+        recorder: Recorder,
+        mode: Mode,
+        timeout_s: float,
+        walled: bool = True,
+        on_stop_key: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Answers come from within `loop`'s turns. `walled`: a Landlock domain is around COMMAND.
+        `on_stop_key`: somebody pressed Ctrl+Z at a question."""
         self._loop = loop
         self._recorder = recorder
         self._mode = mode
@@ -60,6 +71,9 @@ class Approvals:
         self._stopped = ""
         self._expires = False
         self._prompt: TerminalPrompt | None = None
+        self._walled = walled
+        self._on_stop_key = on_stop_key
+        self._typist_found: tuple[Typist | None] | None = None  # None before somebody has looked
         self._control = self._open_control()
 
     def ask(self, question: Question, on_answer: OnAnswer) -> str:
@@ -81,7 +95,7 @@ class Approvals:
             self._settle([self._queue.settle_unasked(request.id, self._why_nobody(), now_s)])
         else:
             self._expire_later(request.deadline_s)
-            if "terminal" in asked:
+            if self._mode in _AT_THE_TERMINAL and self._terminal().is_there:
                 self._terminal().show(request, or_by_command="control" in asked)
         return request.id
 
@@ -122,7 +136,7 @@ class Approvals:
         if self._stopped:
             return []
         asked = []
-        if self._mode in _AT_THE_TERMINAL and self._terminal().available:
+        if self._mode in _AT_THE_TERMINAL and self._terminal().may_ask:
             asked.append("terminal")
         if self._mode in _BY_CONTROL and self._control is not None:
             asked.append("control")
@@ -132,8 +146,21 @@ class Approvals:
         if self._prompt is None:
             from sigwrap.run.asking.terminal_prompt import TerminalPrompt  # few runs ask
 
-            self._prompt = TerminalPrompt(self._loop, self._on_terminal_answer)
+            not_here = "" if self._typist is None else self._typist.why
+            self._prompt = TerminalPrompt(
+                self._loop, self._on_terminal_answer, self._on_stop_key, not_here
+            )
         return self._prompt
+
+    @property
+    def _typist(self) -> Typist | None:
+        """Who could type an answer for the session: it is not asked on a terminal of theirs, and
+        takes none from there."""
+        if self._typist_found is None:
+            from sigwrap.linux.terminal_typists import find_typist  # few runs ask
+
+            self._typist_found = (find_typist(walled=self._walled),)
+        return self._typist_found[0]
 
     def _why_nobody(self) -> str:
         if self._stopped:
@@ -141,6 +168,8 @@ class Approvals:
         match self._mode:
             case Mode.DENY:
                 return "this session runs with --approvals deny"
+            case Mode.TTY | Mode.AUTO if self._terminal().is_there and self._typist is not None:
+                return f"the session could answer on its terminal itself: {self._typist.why}"
             case Mode.TTY:
                 return "there is no terminal to ask on"
             case Mode.CONTROL:
@@ -297,6 +326,10 @@ class Approvals:
                 f"this session runs with --approvals {self._mode.value}: "
                 "it takes no answer from here",
             )
+        if verdict is not Verdict.NO and _is_on_a_terminal_of(self._typist, peer):
+            why = "the session may have typed this itself: approve it on another terminal"
+            self._on_refused(peer._replace(objection=why))
+            return refusal("typed", why)
         by = f"uid {peer.uid}, pid {peer.pid}"
         found = self._answer(approval_id, verdict, by=by, message=message)
         match found:
@@ -313,6 +346,14 @@ class Approvals:
                     "what": _cut(first.question.what, _LISTED_CHARACTERS),
                     "settled": [settled.id for settled in found],
                 }
+
+
+def _is_on_a_terminal_of(typist: Typist | None, peer: Peer) -> bool:
+    if typist is None or not typist.pid:
+        return False
+    from sigwrap.linux.terminal_typists import types_for
+
+    return types_for(peer.pid, typist.pid)
 
 
 def _about(approval_id: str, question: Question) -> Payload:
