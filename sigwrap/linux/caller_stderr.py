@@ -15,6 +15,7 @@ import signal
 import socket
 import stat
 
+from sigwrap.linux import procfs
 from sigwrap.linux.paths import is_served_by_others
 from sigwrap.linux.ptrace import take_descriptor
 
@@ -59,11 +60,20 @@ def _write_by_kind(fd: int, line: bytes) -> None:
     elif kind == stat.S_IFIFO or (
         kind == stat.S_IFCHR and os.major(state.st_rdev) in _TERMINAL_MAJORS
     ):
-        flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-        again = os.open(f"/proc/self/fd/{fd}", flags)
+        again = _open_anew(fd, state.st_rdev)
         try:
             os.write(again, line)
         finally:
             os.close(again)
     elif kind == stat.S_IFREG and not is_served_by_others(fd):
         os.write(fd, line)
+
+
+def _open_anew(fd: int, device: int) -> int:
+    flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    try:
+        return os.open(f"/proc/self/fd/{fd}", flags)
+    except PermissionError:
+        if device != procfs.terminal(os.getpid()):
+            raise
+        return os.open("/dev/tty", flags)  # somebody else's, as under sudo, but ours to use

@@ -94,6 +94,14 @@ def environment(pid: int | str = "self") -> dict[bytes, bytes]:
     return {name: value for name, equals, value in pairs if name and equals}
 
 
+def terminal(pid: int) -> int | None:
+    """The device number of its controlling terminal."""
+    data = _read(f"/proc/{pid}/stat")
+    if data is None:
+        return None
+    return int(data[data.rindex(b")") + 2 :].split()[4]) & 0xFFFFFFFF or None
+
+
 def ignored_signals(pid: int) -> frozenset[int]:
     return _signal_set(pid, b"SigIgn")
 

@@ -46,7 +46,7 @@ class _TooMany(Exception):
 
 def find_typist(*, walled: bool) -> Typist | None:
     """None where only a person can type. `walled`: a Landlock domain is around the session."""
-    terminal = _terminal_of(os.getpid())
+    terminal = procfs.terminal(os.getpid())
     try:
         for _ in range(_MOST_RELAYS):
             if terminal is None or os.major(terminal) not in _PSEUDO_TERMINALS:
@@ -59,7 +59,7 @@ def find_typist(*, walled: bool) -> Typist | None:
                 if objection:
                     return Typist(pid, objection)
                 if name in _RELAYS:
-                    terminal = _terminal_of(pid)
+                    terminal = procfs.terminal(pid)
     except _TooMany:
         return Typist(0, "too many descriptors are open to know who holds its other end")
     for variable in _VARIABLES:
@@ -70,7 +70,7 @@ def find_typist(*, walled: bool) -> Typist | None:
 
 def types_for(pid: int, typist: int) -> bool:
     """Whether `typist` holds the other end of the terminal that `pid` is on, or started it."""
-    terminal = _terminal_of(pid)
+    terminal = procfs.terminal(pid)
     above = procfs.stat(pid)
     while above is not None and above.pid > 1:
         if above.pid == typist:
@@ -110,16 +110,6 @@ def _only_descendants_are_traced() -> bool:
         return False
 
 
-def _terminal_of(pid: int) -> int | None:
-    """The device number of its controlling terminal."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            encoded = int(file.read().rpartition(b") ")[2].split()[4])
-    except (OSError, ValueError, IndexError):
-        return None
-    return encoded & 0xFFFFFFFF or None
-
-
 def _holders(terminal: int) -> Iterator[int]:
     """Who has the other end open, of those that we may look into; the session may look into no
     others either."""
@@ -151,7 +141,7 @@ def _presumed_holder(terminal: int) -> list[int]:
     """Where it may not be looked into (a sudo): whoever started what is on the terminal."""
     found = procfs.stat(os.getpid())
     while found is not None and found.ppid > 1:
-        if _terminal_of(found.ppid) != terminal:
+        if procfs.terminal(found.ppid) != terminal:
             return [found.ppid]
         found = procfs.stat(found.ppid)
     return []
