@@ -25,7 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "store": {"errors", "tuples", "events"},
     "policy": {"errors", "tuples", "events"},
     # Pure: it knows no kernel, no file and no clock.
-    "mediate": {"errors", "status", "tuples", "events", "calls", "policy"},
+    "mediate": {"errors", "escape", "status", "tuples", "events", "calls", "policy"},
     "platform": {"mediate"},
     "linux": {"errors", "tuples", "events", "calls", "policy", "mediate", "platform"},
     "protocols": {"errors", "tuples", "linux"},

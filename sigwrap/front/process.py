@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 
 from sigwrap import status
 from sigwrap.front.parent import ParentOfOne, shares_our_group, take_signals
+from sigwrap.front.terminal import TerminalBefore
 from sigwrap.linux import libc, procfs
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.descriptors import release_inherited
@@ -53,6 +54,7 @@ def run_before_supervisor(
     bootloader_pid = onefile.bootloader_pid()
     signals = take_signals(inherited)
     procfs.hold()
+    terminal = TerminalBefore()
     ours, theirs = Channel.pair()
     libc.set_child_subreaper()
     own_code.keep_what_is_loaded()
@@ -62,6 +64,7 @@ def run_before_supervisor(
         everybody_below = linux_process.Sweep(lambda _pid, _status: None)
         try:
             signals.close()
+            terminal.close()
             ours.close()
             code = supervise(theirs, os.getppid())
         finally:  # mostly nobody is left; but the front process may be gone when this one fails
@@ -73,7 +76,10 @@ def run_before_supervisor(
     theirs.close()
     release_inherited()
     libc.set_undumpable()
-    return _FrontProcess(signals, child, bootloader_pid, ours, grace_s, tell).run()
+    front = _FrontProcess(signals, child, bootloader_pid, ours, grace_s, tell, terminal)
+    code = front.run()
+    terminal.restore(by_force=front.ended_command_by_force(code))
+    return code
 
 
 class _FrontProcess(ParentOfOne):
@@ -85,6 +91,7 @@ class _FrontProcess(ParentOfOne):
         channel: Channel,
         grace_s: float,
         tell: Tell,
+        terminal: TerminalBefore,
     ) -> None:
         super().__init__(signals, child, bootloader_pid)
         self._channel = channel
@@ -93,6 +100,14 @@ class _FrontProcess(ParentOfOne):
         self._command_pid = 0
         self._last_defence_at: float | None = None
         self._tell = tell
+        self._terminal = terminal
+
+    def ended_command_by_force(self, code: int) -> bool:
+        """As far as a status can say."""
+        is_of_a_kill = code in (status.LIMIT_REACHED, status.REFUSED) or code > status.from_signal(
+            0
+        )
+        return self._command_pid != 0 and is_of_a_kill
 
     @property
     def _deadline(self) -> float | None:
@@ -180,23 +195,7 @@ class _FrontProcess(ParentOfOne):
             return os.WEXITSTATUS(child_status)
         if self._interrupts.interrupted:
             return status.INTERRUPTED
-        _take_back_terminal()
+        self._terminal.take_back()
         number = os.WTERMSIG(child_status)
         self._say(f"the supervisor died of signal {number}; everything below it was killed")
         return status.REFUSED
-
-
-def _take_back_terminal() -> None:
-    """A supervisor that died while it asked left the terminal to a group of nobody."""
-    try:
-        terminal = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC | os.O_NOCTTY)
-    except OSError:
-        return
-    try:
-        os.killpg(os.tcgetpgrp(terminal), 0)
-    except ProcessLookupError:
-        os.tcsetpgrp(terminal, os.getpgrp())  # SIGTTOU is blocked here
-    except OSError:
-        pass
-    finally:
-        os.close(terminal)
