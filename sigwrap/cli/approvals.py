@@ -11,7 +11,7 @@ import typer
 from sigwrap.cli.options import JsonOption, StoreOption, store_folder
 from sigwrap.cli.output import out
 from sigwrap.errors import SessionError
-from sigwrap.escape import printable
+from sigwrap.escape import printable, shell_words
 from sigwrap.protocols.control import (
     ControlClient,
     ControlReply,
@@ -39,10 +39,17 @@ def register(app: typer.Typer) -> None:
 
 @_approvals.callback()
 def approvals(
-    context: typer.Context, store: StoreOption = None, as_json: JsonOption = False
+    context: typer.Context,
+    full: Annotated[
+        str, typer.Option("--full", metavar="ID", help="Show all of this request, uncut.")
+    ] = "",
+    store: StoreOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Show what waits for an answer, in all running sessions of the store."""
-    if context.invoked_subcommand is None:
+    if full:
+        _show_one(store_folder(store), full, as_json)
+    elif context.invoked_subcommand is None:
         _show(store_folder(store), as_json)
     else:
         context.obj = (store, as_json)
@@ -98,6 +105,16 @@ def _show(store: str, as_json: bool) -> None:
             out(f"and {more} more")
 
 
+def _show_one(store: str, wanted: str, as_json: bool) -> None:
+    reply, session_id = _first_that_knows(store, {"do": "show", "id": wanted})
+    request = {**reply["request"], "session_id": session_id}
+    if as_json:
+        document = {"schema": APPROVALS_SCHEMA, "requests": [request], "more": 0}
+        out(json.dumps(document, indent=2))
+    else:
+        out(_rendered(request))
+
+
 def _rendered(request: dict[str, Any]) -> str:
     def text(name: str) -> str:
         return printable(str(request.get(name, "")))
@@ -105,14 +122,29 @@ def _rendered(request: dict[str, Any]) -> str:
     action = "wants to run" if request.get("kind") == "exec" else "wants to send"
     left = span(int(float(request.get("expires_in_s", 0)) * 1e9))
     message = f": {text('message')}" if request.get("message") else ""
-    return (
-        f"{text('id')}  {text('process')} (pid {text('pid')}, depth {text('depth')}) "
-        f"{action} {text('what')}\n"
-        f"        rule {text('rule')}{message}; session {text('session_id')}; {left} left"
-    )
+    lines = [
+        f"{text('id')}  {shell_words([str(request.get('process', ''))])} "
+        f"(pid {text('pid')}, depth {text('depth')}) {action} {text('what')}"
+    ]
+    if request.get("is_cut") is True:
+        lines.append(f"all of it: sigwrap approvals --full {text('id')}")
+    files = [shell_words([str(file)]) for file in request.get("files", [])]
+    if files:
+        lines.append(f"file {', then '.join(files)}")
+    if request.get("folder"):
+        lines.append(f"folder {shell_words([str(request['folder'])])}")
+    if request.get("note"):
+        lines.append(f"note {text('note')}")
+    lines.append(f"rule {text('rule')}{message}; session {text('session_id')}; {left} left")
+    return "\n        ".join(lines)
 
 
 def _answer(store: str, request: ControlRequest) -> None:
+    _tell(*_first_that_knows(store, request))
+
+
+def _first_that_knows(store: str, request: ControlRequest) -> tuple[ControlReply, str]:
+    """Its reply, and which session it is."""
     wanted = request["id"]
     open_ids: list[str] = []
     late = ""
@@ -120,8 +152,7 @@ def _answer(store: str, request: ControlRequest) -> None:
         reply = _asked(session, request, may_fail=("unknown-id", "late"))
         match reply.get("error"):
             case None:
-                _tell(reply, session.session_id)
-                return
+                return reply, session.session_id
             case "unknown-id":
                 open_ids += map(str, reply.get("open", []))
             case _:

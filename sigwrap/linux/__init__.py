@@ -17,8 +17,11 @@ pidns              numbers that a process in another pid namespace uses
 sigfd              signals as readable events, with their sender
 waits              how long a poll may wait
 peer               which process is at the other end of a unix socket
+own_pages          code of our own that a write to its file doesn't change
+removal            the end of a folder in which anybody may have put anything
 descriptors        descriptors that sigwrap inherited
 caller_stderr      a line on a caller's standard error, never at the price of waiting
+terminal_typists   who could type on our terminal in the place of a person
 terminal_readers   which processes wait for a terminal's input
 execs              what an exec would run, what it did run, and another in its place
 signals            what a signal call asks for, whom it would reach, and sending it

@@ -58,11 +58,20 @@ def _write_by_kind(fd: int, line: bytes, pid: int) -> None:
         with socket.socket(fileno=os.dup(fd)) as end:
             end.send(line, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
     elif kind == stat.S_IFIFO or (kind == stat.S_IFCHR and major in _TERMINAL_MAJORS):
-        flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-        again = procfs.open_file(f"/proc/self/fd/{fd}", flags)
+        again = _open_anew(fd)
         try:
             os.write(again, line)
         finally:
             os.close(again)
     elif kind == stat.S_IFREG and is_of_local_type(fd, pid):
         os.write(fd, line)
+
+
+def _open_anew(fd: int) -> int:
+    flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    try:
+        return procfs.open_file(f"/proc/self/fd/{fd}", flags)
+    except PermissionError:
+        if os.fstat(fd).st_rdev != procfs.controlling_terminal(os.getpid()):
+            raise
+        return os.open("/dev/tty", flags)  # somebody else's, as under sudo, but ours to use

@@ -242,8 +242,14 @@ class Caller:
         return int(found)
 
     def state_of(self, fd: int) -> State:
-        flags = _AT_EMPTY_PATH if self.may_wait else _AT_EMPTY_PATH | _AT_STATX_DONT_SYNC
-        buffer = self._buffer
+        return self._state(fd, 0 if self.may_wait else _AT_STATX_DONT_SYNC)
+
+    def known_state(self, fd: int) -> State:
+        """As the kernel has it: nobody else is asked."""
+        return self._state(fd, _AT_STATX_DONT_SYNC)
+
+    def _state(self, fd: int, sync: int) -> State:
+        flags, buffer = _AT_EMPTY_PATH | sync, self._buffer
         _ask(fd, b"", flags, _STATX_BASIC_STATS | self._mounts.id_bit, buffer)
         mode, number, size, seconds, nanoseconds, major, minor, mount = _STATE.unpack_from(buffer)
         return State(mode, (major << 32 | minor, number), size, (seconds, nanoseconds), mount)

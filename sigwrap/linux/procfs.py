@@ -173,6 +173,12 @@ def terminal(pid: int) -> tuple[int, int] | None:
     return int(fields[4]), int(fields[5])
 
 
+def controlling_terminal(pid: int) -> int | None:
+    """Its device number."""
+    found = terminal(pid)
+    return None if found is None else found[0] & 0xFFFFFFFF or None
+
+
 def _image(fields: list[bytes]) -> tuple[int, ...]:
     stack = int(fields[25])
     return (int(fields[23]), stack, int(fields[44])) if stack else ()

@@ -91,6 +91,16 @@ class Ask(NamedTuple):
     notice: str = ""  # for the caller's stderr while it waits
 
 
+class ReadContent(NamedTuple):
+    """What is in the files that the exec would run; the exec stop holds what is loaded against it.
+    Reply: a text for each of them."""
+
+
+class ReadAgain(NamedTuple):
+    """What the caller asks for now: it has waited, and others had the time to change its arguments
+    and the files. Reply: ExecFacts, Unseen or WouldFail."""
+
+
 class Tell(NamedTuple):
     """A line on the caller's stderr."""
 
@@ -277,6 +287,8 @@ Effect = (
     | Fail
     | Succeed
     | Ask
+    | ReadContent
+    | ReadAgain
     | Tell
     | EndRun
     | Hold

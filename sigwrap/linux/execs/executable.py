@@ -43,6 +43,7 @@ class Executable:
 
     __slots__ = (
         "_caller",
+        "_content",
         "_demanded",
         "_digests",
         "_files",
@@ -84,6 +85,7 @@ class Executable:
         self._shown_differently: set[int] = set()  # maybe: to each who reads them
         self._puts_off = False  # large digests, for put_off_digests
         self._demanded: list[int] = []
+        self._content: tuple[str, ...] = ()
         self.readable = True
         try:
             self._resolve(path, argv, folder_fd, flags, search_path)
@@ -145,6 +147,24 @@ class Executable:
         return known_digest
 
     # What would run
+
+    def read_content(self) -> tuple[str, ...]:
+        """Once it is read, it has to be the same at the exec stop."""
+        self._content = self._content_now()
+        return self._content
+
+    def content_holds(self) -> bool:
+        return not self._content or self._content == self._content_now()
+
+    def _content_now(self) -> tuple[str, ...]:
+        return tuple(
+            content.fingerprint(
+                fd,
+                self._caller.known_state(fd),
+                by_state_alone=fd in self._shown_differently,
+            )
+            for fd in self._files
+        )
 
     def _resolve(
         self,

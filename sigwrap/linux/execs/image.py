@@ -22,7 +22,7 @@ def difference(pid: int, judged: Executable, *, digests_too: bool = True) -> str
             return "its arguments are others"
         if judged.readable and place_of(b"/proc/%d/root" % pid) != judged.root:
             return "its root is another, and it loads its libraries from there"
-        if digests_too and not judged.digests_hold():
+        if not judged.content_holds() or (digests_too and not judged.digests_hold()):
             return "the file's content changed"
         if judged.readable and judged.environment and judged.environment.differs(pid):
             return "its environment is another"

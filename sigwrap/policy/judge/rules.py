@@ -83,6 +83,10 @@ class EnvPolicy(NamedTuple):
     keep: tuple[str, ...] = ()
 
 
+DEFAULT_LOG_SIZE_BYTES = 1 << 30
+LOG_REACTIONS = ("end", "deny")
+
+
 class Limits(NamedTuple):
     """0: no limit."""
 
@@ -94,6 +98,8 @@ class Limits(NamedTuple):
     cpu_time_s: int = 0
     memory_bytes: int = 0
     at_fork: bool = False
+    log_size_bytes: int = 0  # DEFAULT_LOG_SIZE_BYTES
+    at_log_size: str = ""  # one of LOG_REACTIONS; the first if left out
 
     @property
     def hold_at_forks(self) -> bool:

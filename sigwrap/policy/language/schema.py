@@ -11,6 +11,7 @@ from __future__ import annotations
 from enum import Enum
 
 from sigwrap.policy.judge.request import TargetType
+from sigwrap.policy.judge.rules import LOG_REACTIONS
 from sigwrap.tuples import NamedTuple
 
 # What this version enforces. A policy that uses another key loads with a warning, or, under
@@ -25,6 +26,8 @@ ENFORCED: frozenset[str] = frozenset(
         "limits.max_execs",
         "limits.wall_time",
         "limits.at_fork",
+        "limits.log_size",
+        "limits.at_log_size",
         "session",
     }
 )
@@ -480,6 +483,19 @@ POLICY = Group(
                     ),
                     _key("cpu_time", Duration(), "processor time of the whole tree"),
                     _key("memory", Size(), "memory of the whole tree"),
+                    _key(
+                        "log_size",
+                        Size(),
+                        "how large the session's event log may get, of which half is said to be "
+                        "used up on stderr and by an event; default 1G, and `--log-size` comes "
+                        "before it",
+                    ),
+                    _key(
+                        "at_log_size",
+                        Word(words=LOG_REACTIONS),
+                        "what happens then: `end` ends the run (exit status 124), `deny` denies "
+                        "every exec and signal from then on; default end",
+                    ),
                 ),
             ),
             "what a run may use; 0 or left out: no limit",

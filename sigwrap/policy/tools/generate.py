@@ -78,6 +78,8 @@ class _Profile:
         name = (
             program.name if is_system_file(program) else basename
         )  # the one that an allowance is by
+        if not name:
+            return  # a log that sigwrap didn't write: `/` is no program
         called = name_for_subcommands(basename, name)
         if has_subcommands(called):
             word = subcommand(called, program.argv)
