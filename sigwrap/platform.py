@@ -27,6 +27,7 @@ class Capability(Enum):
     DELIVERY = "delivery"
     FORKS = "forks"
     SIGNAL_WALL = "signal_wall"
+    CGROUP_WALL = "cgroup_wall"
 
 
 WITHOUT: dict[Capability, str] = {
@@ -41,6 +42,7 @@ WITHOUT: dict[Capability, str] = {
         "a signal by a way that is not mediated can leave the session, and memory and descriptors "
         "of other processes of the same user can be taken"
     ),
+    Capability.CGROUP_WALL: "who may write to a cgroup can stop and kill everybody in it",
 }
 
 NEEDED_BY: dict[type[Effect], Capability] = {

@@ -4,6 +4,7 @@ translated once, here.
 libc               the calls Python lacks
 bpf                the seccomp filter as a program, from the table of calls
 seccomp            installing the filter, and the listener's ioctls
+cgroups            those by which somebody inside could stop or kill others
 landlock           the wall between the session and whoever is outside
 ptrace             stopping another thread, looking at it and sending it on
 memory             strings and arrays of another process

@@ -24,6 +24,7 @@ _SYS_FSCONFIG = 431
 _SYS_FSMOUNT = 432
 _CLOEXEC = 1  # of both descriptors
 _CREATE = 6
+_THIS_FOLDER = -100  # AT_FDCWD
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 _held: int | None = None
@@ -54,6 +55,14 @@ def _mount_of_our_own() -> int:
         return os.open(".", _FOLDER, dir_fd=mounted)
     finally:
         os.close(mounted)
+
+
+def at(path: bytes) -> tuple[int, bytes]:
+    """A folder's descriptor and a path from there, for calls of the kernel's own; also for a path
+    that leads elsewhere."""
+    if _held is None or not path.startswith(b"/proc/"):
+        return _THIS_FOLDER, path
+    return _held, path[_skipped:]
 
 
 def open_file(path: str | bytes, flags: int = os.O_RDONLY) -> int:
@@ -179,8 +188,11 @@ def call_of(pid: int, tid: int) -> int | None:
     """The system call that a thread waits in, or was stopped in; less than 0 where it is in none or
     has ended, None where that can't be told."""
     try:
-        with open(f"/proc/{pid}/task/{tid}/syscall", "rb", buffering=0) as file:
-            word = file.read(64).split(b" ", 1)[0]
+        fd = open_file(f"/proc/{pid}/task/{tid}/syscall")
+        try:
+            word = os.read(fd, 64).split(b" ", 1)[0]
+        finally:
+            os.close(fd)
     except (FileNotFoundError, ProcessLookupError):
         return -1
     except OSError:

@@ -17,21 +17,21 @@ from sigwrap import status
 from sigwrap.errors import SessionError, StoreError
 from sigwrap.escape import printable
 from sigwrap.events import Payload
-from sigwrap.linux import landlock, libc
+from sigwrap.linux import libc
 from sigwrap.linux.descriptors import release_inherited
 from sigwrap.mediate.log_budget import LogBudget
 from sigwrap.mediate.masking import masked
 from sigwrap.mediate.run_end import RunEnd
-from sigwrap.mediate.signal_rules import noise
 from sigwrap.platform import Capability
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.rules import DEFAULT_LOG_SIZE_BYTES, Limits
 from sigwrap.policy.language.document import Source
 from sigwrap.protocols.front import Channel, CommandStarted
-from sigwrap.run.launch import Launch, Walls, launch
+from sigwrap.run.launch import Launch, launch
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.settings import Nested, RunSettings
 from sigwrap.run.supervisor import Supervisor
+from sigwrap.run.walls import Walls, walls_of
 from sigwrap.start import own_code, own_files
 from sigwrap.start.command import Inherited, find_program
 from sigwrap.start.policy_files import host_variables, load_with_sources
@@ -82,18 +82,14 @@ def run_session(
     policy, sources = load_with_sources(settings.policy, variables=variables)
     engine = Engine(policy)
     not_kept = own_code.keep_what_is_loaded()
-    walls = Walls(
-        unlogged_signals=noise(engine),
-        domain=landlock.is_available(),
-        forks_are_mediated=policy.limits.hold_at_forks,
-    )
+    walls = walls_of(engine)
     launched = launch(program, settings.command, session_id, inherited, walls)
     try:
         missing = _missing(launched, settings, inherited, tell)
         log = SessionLog.create(store, session_id, key=key, durable=settings.durable)
         recorder = Recorder(log, tell, _log_budget(settings, policy.limits))
-        if launched.listener is not None and not walls.domain:
-            missing.append(f"landlock: it needs {landlock.NEEDS}")
+        if launched.listener is not None:
+            missing += walls.left_open
         missing += [f"code of our own: {file} can be changed meanwhile" for file in not_kept]
         if policy.unenforced:
             missing.append(f"not enforced yet: {', '.join(policy.unenforced)}")
@@ -217,11 +213,7 @@ def _capabilities(launched: Launch, walls: Walls) -> list[str]:
     ]
     if launched.waits_through_signals:
         found.append(Capability.WAITS_THROUGH_SIGNALS)
-    if walls.forks_are_mediated:
-        found.append(Capability.FORKS)
-    if walls.domain:
-        found.append(Capability.SIGNAL_WALL)
-    return [each.value for each in found]
+    return [each.value for each in (*found, *walls.capabilities)]
 
 
 def _note_changes(recorder: Recorder, tell: Tell) -> None:

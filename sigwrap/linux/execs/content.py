@@ -6,6 +6,7 @@ import hashlib
 import os
 import time
 
+from sigwrap.linux import procfs
 from sigwrap.linux.execs.script import HEADER_BYTES
 from sigwrap.linux.paths import MayWait, State
 
@@ -27,7 +28,7 @@ def header(fd: int, state: State, *, may_wait: bool) -> bytes | None:
     # Whoever has a lease on a file lets others wait until he gives it up.
     flags = os.O_RDONLY | os.O_CLOEXEC | (0 if may_wait else os.O_NONBLOCK)
     try:
-        readable = os.open(f"/proc/self/fd/{fd}", flags)
+        readable = procfs.open_file(f"/proc/self/fd/{fd}", flags)
     except PermissionError:
         return None
     except BlockingIOError as leased:
@@ -48,7 +49,7 @@ def digest(fd: int) -> str:
     """Empty, which no rule names, where the file can't be read, is too large to wait for, or is
     leased: at the exec stop it is another then."""
     try:
-        readable = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        readable = procfs.open_file(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_NONBLOCK)
         with open(readable, "rb", buffering=0) as file:
             if os.fstat(readable).st_size > _MAX_HASHED_BYTES:
                 return ""

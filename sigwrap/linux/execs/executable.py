@@ -11,6 +11,7 @@ import os
 import stat
 from collections.abc import Callable
 
+from sigwrap.linux import procfs
 from sigwrap.linux.execs import content
 from sigwrap.linux.execs.asked import Asked, ExecRefused
 from sigwrap.linux.execs.content import HASHED_AT_ONCE_BYTES
@@ -230,7 +231,7 @@ class Executable:
             self._shown_differently.add(fd)
 
     def _program(self, fd: int, called: bytes, argv: list[bytes]) -> Program:
-        path = os.readlink(f"/proc/self/fd/{fd}")
+        path = procfs.link(f"/proc/self/fd/{fd}")
         name = os.fsdecode(called.rpartition(b"/")[2]) or path.rpartition("/")[2]
         elsewhere = self._is_elsewhere(fd)
         return Program(

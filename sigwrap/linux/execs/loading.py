@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 
+from sigwrap.linux import procfs
 from sigwrap.policy.judge.loading import loading_variables
 
 Entries = tuple[tuple[str, bytes], ...]
@@ -42,7 +43,7 @@ class Environment:
         """At the exec stop. OSError where it can't be read."""
         if not self._clean:
             return False
-        with open(f"/proc/{pid}/environ", "rb") as file:
+        with os.fdopen(procfs.open_file(f"/proc/{pid}/environ"), "rb") as file:
             entries = _entries(file.read().split(b"\0"))
         return any(loading_variables(names, entries, self._own) for names in self._clean)
 

@@ -4,7 +4,6 @@ would let it take. The rules are ptrace's (man 2 ptrace, "Ptrace access mode che
 from __future__ import annotations
 
 import errno
-import os
 
 from sigwrap.linux import procfs
 from sigwrap.linux.libc import syscall
@@ -43,14 +42,11 @@ def _is_dumpable(pid: int) -> bool:
     """What is not belongs to root, to /proc; of root's own processes this can't be told."""
     credentials = procfs.credentials(pid)
     try:
-        return credentials is not None and os.stat(f"/proc/{pid}/fd").st_uid == credentials[1]
+        owner = procfs.file_status(f"/proc/{pid}/fd").st_uid
     except OSError:
         return False
+    return credentials is not None and owner == credentials[1]
 
 
 def _yama_scope() -> int:
-    try:
-        with open("/proc/sys/kernel/yama/ptrace_scope", "rb") as file:
-            return int(file.read())
-    except OSError:
-        return 0
+    return int(procfs.contents("/proc/sys/kernel/yama/ptrace_scope") or 0)

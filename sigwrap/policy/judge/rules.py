@@ -115,6 +115,10 @@ class Limits(NamedTuple):
         return {field: field.removesuffix("_s").removesuffix("_bytes") for field in cls._fields}
 
 
+class Session(NamedTuple):
+    mounts: bool | None = None  # None: unless that leaves others' cgroups open
+
+
 class LoopWatch(NamedTuple):
     same_exec: int
     within_s: int
@@ -171,6 +175,7 @@ class Policy(NamedTuple):
     network_rules: tuple[NetworkRule, ...]
     env_policy: EnvPolicy
     limits: Limits
+    session: Session
     watch: Watch
     trust: Trust
     cases: tuple[Case, ...]

@@ -28,6 +28,7 @@ ENFORCED: frozenset[str] = frozenset(
         "limits.at_fork",
         "limits.log_size",
         "limits.at_log_size",
+        "session",
     }
 )
 NOT_ENFORCED_YET: frozenset[str] = frozenset(
@@ -498,6 +499,25 @@ POLICY = Group(
                 ),
             ),
             "what a run may use; 0 or left out: no limit",
+        ),
+        _key(
+            "session",
+            Group(
+                title="session",
+                keys=(
+                    _key(
+                        "mounts",
+                        Flag(),
+                        "whether programs may mount file systems, as `bwrap`, `podman` and "
+                        "`unshare -m` do. false: nobody inside mounts anything, and nobody writes "
+                        "to a file of a cgroup file system, with which others can be stopped and "
+                        "killed. true: both are as without sigwrap. Left out: false for an "
+                        "ordinary user who may write to a cgroup that others are in, as systemd's "
+                        "desktops let everybody; else true",
+                    ),
+                ),
+            ),
+            "what the session as a whole may do",
         ),
         _key(
             "watch",

@@ -43,6 +43,7 @@ def policy_text(policy: Policy) -> str:
             remove=list(policy.env_policy.remove), keep=list(policy.env_policy.keep)
         ),
         "limits": _limits(policy.limits),
+        "session": {} if policy.session.mounts is None else {"mounts": policy.session.mounts},
         "watch": _filled(
             loop={"same_exec": loop.same_exec, "within": loop.within_s, "action": loop.action}
             if loop
