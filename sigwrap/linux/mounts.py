@@ -128,5 +128,5 @@ def _string(buffer: ctypes.Array[ctypes.c_char], position: struct.Struct) -> byt
 
 
 def _told_by_procfs(pid: int | str) -> list[Mount]:
-    lines = map(bytes.split, (procfs.contents(f"/proc/{pid}/mountinfo") or b"").splitlines())
+    lines = map(bytes.split, procfs.all_contents(f"/proc/{pid}/mountinfo").splitlines())
     return [(int(words[0]), words[words.index(b"-", 6) + 1]) for words in lines]

@@ -53,6 +53,7 @@ class Supervisor:
             mode=settings.approvals,
             timeout_s=settings.approval_timeout_s,
             on_stop_key=lambda: self._job_control.stop_front(),
+            walled=domain,
         )
         self._aside = Aside(self._loop)
         self._mediation: Mediation | None = None
