@@ -4,7 +4,6 @@ would let it take. The rules are ptrace's (man 2 ptrace, "Ptrace access mode che
 from __future__ import annotations
 
 import errno
-import os
 
 from sigwrap.linux import procfs
 from sigwrap.linux.libc import syscall
@@ -33,24 +32,7 @@ def _check_kernel_would_let(sender: int, target: SignalTarget) -> None:
     if (
         not identity
         or identity != procfs.identity(target.pid)
-        or not _is_dumpable(target.pid)
-        or (_yama_scope() > 0 and not is_below)
+        or not procfs.is_dumpable(target.pid)
+        or (procfs.yama_scope() > 0 and not is_below)
     ):
         raise PermissionError(errno.EPERM, "it may not be traced")
-
-
-def _is_dumpable(pid: int) -> bool:
-    """What is not belongs to root, to /proc; of root's own processes this can't be told."""
-    credentials = procfs.credentials(pid)
-    try:
-        return credentials is not None and os.stat(f"/proc/{pid}/fd").st_uid == credentials[1]
-    except OSError:
-        return False
-
-
-def _yama_scope() -> int:
-    try:
-        with open("/proc/sys/kernel/yama/ptrace_scope", "rb") as file:
-            return int(file.read())
-    except OSError:
-        return 0
