@@ -1,16 +1,18 @@
-"""One line on a caller's standard error, never at the price of waiting.
+"""One line on a standard error, never at the price of waiting.
 
 RWF_NOWAIT through a duplicate of the caller's descriptor serves where the kernel has it (pipes
 since Linux 6.4). Else a pipe or a terminal is opened anew, so that O_NONBLOCK is ours alone, and a
 socket is asked not to wait. A regular file is written through the duplicate, for its offset counts,
 but only on file systems that answer by themselves: one that a process serves (FUSE, NFS) could
-stall us. What can't be said is in the log.
+stall us, even when we close the duplicate, so there none is taken. What can't be said is in the
+log.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import select
 import signal
 import socket
 import stat
@@ -20,6 +22,7 @@ from sigwrap.linux.paths import is_served_by_others
 from sigwrap.linux.ptrace import take_descriptor
 
 _NO_OFFSET = -1
+_SERVED_BY_OTHERS = ("fuse", "nfs", "cifs", "smb", "9p", "ceph", "afs")  # file systems' names
 _TERMINAL_MAJORS = frozenset({4, 5, *range(136, 144)})
 
 
@@ -31,6 +34,8 @@ def allow_writing_to_terminals() -> None:
 def tell(pid: int, text: str) -> None:
     line = text.encode("utf-8", "backslashreplace") + b"\n"
     try:
+        if _could_stall(pid):
+            return
         fd = take_descriptor(pid, 2)
     except OSError:
         return
@@ -40,6 +45,42 @@ def tell(pid: int, text: str) -> None:
         pass
     finally:
         os.close(fd)
+
+
+def write_in_time(fd: int, line: bytes, within_s: float) -> None:
+    """On one of our own. Dropped where nobody makes room for it in time."""
+    try:
+        if stat.S_ISREG(os.fstat(fd).st_mode):
+            os.write(fd, line)
+            return
+        try:
+            _write(fd, line)
+        except BlockingIOError:
+            poll = select.poll()
+            poll.register(fd, select.POLLOUT)
+            poll.poll(within_s * 1000)
+            _write(fd, line)
+    except OSError:
+        pass
+
+
+def _could_stall(pid: int) -> bool:
+    """Asked of /proc only: whatever is asked of the file itself goes to who serves it."""
+    target = os.readlink(f"/proc/{pid}/fd/2")
+    if not target.startswith("/") or target.startswith("/dev/"):
+        return False  # a pipe, a socket, a terminal
+    with open(f"/proc/{pid}/fdinfo/2", "rb") as info:
+        fields = dict(line.split(b":", 1) for line in info.read().splitlines() if b":" in line)
+    with open(f"/proc/{pid}/mountinfo", "rb") as mounts:
+        name = file_system_of(mounts.read(), fields[b"mnt_id"].strip())
+    return name is None or name.startswith(_SERVED_BY_OTHERS)
+
+
+def file_system_of(mountinfo: bytes, mount_id: bytes) -> str | None:
+    for line in mountinfo.splitlines():
+        if line.split(b" ", 1)[0] == mount_id:
+            return line.partition(b" - ")[2].split(b" ", 1)[0].decode("ascii", "replace")
+    return None
 
 
 def _write(fd: int, line: bytes) -> None:
