@@ -34,26 +34,30 @@ def allow_writing_to_terminals() -> None:
 
 def tell(pid: int, text: str) -> None:
     line = text.encode("utf-8", "backslashreplace") + b"\n"
+    if _could_stall(pid, pid, 2):
+        return
     try:
-        if _could_stall(pid):
-            return
         fd = take_descriptor(pid, 2)
     except OSError:
         return
+    if _could_stall(pid, os.getpid(), fd):  # another thread has put it there since
+        _thread.start_new_thread(os.close, (fd,))
+        return
     try:
-        if _could_stall(os.getpid(), fd):  # another thread has put it there since
-            _thread.start_new_thread(os.close, (fd,))
-            return
         _write(fd, line)
     except OSError:
         pass
     os.close(fd)
 
 
-def _could_stall(pid: int, fd: int = 2) -> bool:
-    """Even a close waits for whoever serves the file."""
-    kind, _ = kind_of(b"/proc/%d/fd/%d" % (pid, fd))
-    return kind == stat.S_IFREG and not is_of_local_type(pid, fd)
+def _could_stall(pid: int, holder: int, fd: int) -> bool:
+    """A file that `holder` has open, on a mount that `pid` sees. Even a close waits for whoever
+    serves it."""
+    try:
+        kind, _ = kind_of(b"/proc/%d/fd/%d" % (holder, fd))
+        return kind == stat.S_IFREG and not is_of_local_type(pid, holder, fd)
+    except OSError:
+        return True
 
 
 def write_in_time(fd: int, line: bytes, within_s: float) -> None:
