@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-from sigwrap.cli.output import note
+from sigwrap.cli.output import note_in_time
 from sigwrap.errors import InternalError, SigwrapError
 from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES
 from sigwrap.front.process import run_before_supervisor
@@ -32,18 +32,22 @@ def start(settings: RunSettings) -> int:
         try:
             return _supervise(settings, inherited, front, front_pid, waited_for_pid)
         except SigwrapError as failure:
-            note(str(failure))
+            note_in_time(str(failure))
             return failure.status
         except Exception as bug:
             if isinstance(bug, OSError) and bug.errno in (errno.EMFILE, errno.ENFILE):
-                note(f"{os.strerror(bug.errno)} (raise the limit, ulimit -n, and run it again)")
+                note_in_time(
+                    f"{os.strerror(bug.errno)} (raise the limit, ulimit -n, and run it again)"
+                )
                 return REFUSED
-            note(str(InternalError(f"internal error: {type(bug).__name__}: {bug}", _REPORT_IT)))
+            note_in_time(
+                str(InternalError(f"internal error: {type(bug).__name__}: {bug}", _REPORT_IT))
+            )
             if wants_traceback:
-                note(traceback.format_exc())
+                note_in_time(traceback.format_exc())
             return REFUSED
 
-    return run_before_supervisor(supervise, inherited, settings.grace_s, note)
+    return run_before_supervisor(supervise, inherited, settings.grace_s, note_in_time)
 
 
 def _supervise(
@@ -59,10 +63,10 @@ def _supervise(
         front,
         front_pid=front_pid,
         waited_for_pid=waited_for_pid,
-        tell=note,
+        tell=note_in_time,
     )
     if _wants_report(settings, inherited):
-        note(_one_line(ended))
+        note_in_time(_one_line(ended))
     return ended.status
 
 

@@ -41,6 +41,7 @@ class TerminalBefore:
             self.take_back()
             if os.tcgetpgrp(self._fd) != os.getpgrp():
                 return
+            termios.tcflow(self._fd, termios.TCOON)  # where a TCOOFF of theirs has stopped it
             if termios.tcgetattr(self._fd) != self._modes:
                 termios.tcsetattr(self._fd, termios.TCSANOW, self._modes)
                 by_force = True

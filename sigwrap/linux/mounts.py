@@ -92,11 +92,11 @@ def lies_on_a_disk(fd: int) -> bool:
     return magic_of(fd) in _LOCAL_MAGIC
 
 
-def is_of_local_type(fd: int, pid: int) -> bool:
-    """Whether a file lies on a mount that `pid` sees, and whose type is local. No file system is
-    asked."""
-    lines = (procfs.contents(f"/proc/self/fdinfo/{fd}") or b"").splitlines()
-    number = next(int(line.split()[1]) for line in lines if line.startswith(b"mnt_id:"))
+def is_of_local_type(pid: int, holder: int, fd: int) -> bool:
+    """Whether a file that `holder` has open lies on a mount that `pid` sees, and whose type is
+    local. No file system is asked."""
+    lines = (procfs.contents(f"/proc/{holder}/fdinfo/{fd}") or b"").splitlines()
+    number = next((int(line.split()[1]) for line in lines if line.startswith(b"mnt_id:")), None)
     return any(found == number and kind in _LOCAL for found, kind in _told_by_procfs(pid))
 
 

@@ -299,6 +299,19 @@ def identity(pid: int) -> tuple[bytes, ...]:
     return (*fields, namespace)
 
 
+def is_dumpable(pid: int) -> bool:
+    """What is not belongs to root here; of root's own processes this can't be told."""
+    found = credentials(pid)
+    try:
+        return found is not None and file_status(f"/proc/{pid}/fd").st_uid == found.effective_uid
+    except OSError:
+        return False
+
+
+def yama_scope() -> int:
+    return int(contents("/proc/sys/kernel/yama/ptrace_scope") or 0)
+
+
 def all_pids() -> list[int]:
     return [int(name) for name in os.listdir("/proc" if _held is None else _held) if name.isdigit()]
 

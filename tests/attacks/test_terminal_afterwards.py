@@ -9,12 +9,13 @@ import signal
 import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from sigwrap.linux import procfs
-from tests.support.harness import Sigwrap
-from tests.support.waiting import await_that
+from tests.support.harness import PYTHON, Sigwrap
+from tests.support.waiting import PATIENCE_S, await_that
 
 _TIOCGPTPEER = 0x5441
 RAW = "stty raw -echo -isig tostop; printf ready; read line < go"
@@ -121,3 +122,20 @@ def test_a_job_in_the_background_restores_nothing(sigwrap: Sigwrap) -> None:
     terminal = sigwrap.terminal_for(["sh", "-m", "-c", shell, "sh", *line])
     terminal.output.until(rb"status 0")
     assert not termios.tcgetattr(terminal.master)[3] & termios.ECHO
+
+
+def test_a_terminal_whose_output_was_stopped_goes_on(as_user: Sigwrap, programs: Path) -> None:
+    command = (*PYTHON, str(programs / "stops_output.py"))
+    line = as_user.line("-p", "agent-observe", "--report", "--", *command)
+    shell = '"$@"; echo "status $?"'
+    terminal = as_user.terminal_for([*as_user.as_user(), "sh", "-c", shell, "sh", *line])
+    terminal.output.until(rb"status 0")
+
+
+def test_a_standard_error_that_nobody_reads_holds_up_no_end(
+    as_user: Sigwrap, programs: Path
+) -> None:
+    """COMMAND has filled the pipe, and sigwrap has a line of its own to say."""
+    command = (*PYTHON, str(programs / "fills_stderr.py"))
+    process = as_user.start("-p", "agent-observe", "--report", "--", *command)
+    assert process.wait(PATIENCE_S) == 7

@@ -32,21 +32,7 @@ def _check_kernel_would_let(sender: int, target: SignalTarget) -> None:
     if (
         not identity
         or identity != procfs.identity(target.pid)
-        or not _is_dumpable(target.pid)
-        or (_yama_scope() > 0 and not is_below)
+        or not procfs.is_dumpable(target.pid)
+        or (procfs.yama_scope() > 0 and not is_below)
     ):
         raise PermissionError(errno.EPERM, "it may not be traced")
-
-
-def _is_dumpable(pid: int) -> bool:
-    """What is not belongs to root, to /proc; of root's own processes this can't be told."""
-    credentials = procfs.credentials(pid)
-    try:
-        owner = procfs.file_status(f"/proc/{pid}/fd").st_uid
-    except OSError:
-        return False
-    return credentials is not None and owner == credentials[1]
-
-
-def _yama_scope() -> int:
-    return int(procfs.contents("/proc/sys/kernel/yama/ptrace_scope") or 0)

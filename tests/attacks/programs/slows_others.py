@@ -13,6 +13,7 @@ AFFINITY = struct.pack("<Q", 1)
 IDLE = struct.pack("<IIQiIQQQ", 48, 5, 0, 0, 0, 0, 0, 0)  # SCHED_IDLE
 CORE = struct.pack("<QQ", 0, 0)
 RLIMIT_CORE = 4
+NOBODYS = 0x3FFFFFF0  # a user without processes: it is refused whoever it is
 
 
 # At each page fault the kernel sends SIGTRAP, once it is enabled: disabled, exclude_kernel,
@@ -24,10 +25,10 @@ EVENT = struct.pack("<IIQQQQQ", 1, 128, 2, 1, 0, 0, 1 | 3 << 5 | 3 << 36).ljust(
 CALLS = {
     "setpriority": (141, 97, lambda pid: (0, pid, 19)),
     "setpriority of a group": (141, 97, lambda pid: (1, os.getpgid(pid), 19)),
-    "setpriority of a user": (141, 97, lambda pid: (2, os.getuid(), 19)),
+    "setpriority of a user": (141, 97, lambda pid: (2, NOBODYS, 19)),
     "ioprio_set": (251, 289, lambda pid: (1, pid, 3 << 13)),
     "ioprio_set of a group": (251, 289, lambda pid: (2, os.getpgid(pid), 3 << 13)),
-    "ioprio_set of a user": (251, 289, lambda pid: (3, os.getuid(), 3 << 13)),
+    "ioprio_set of a user": (251, 289, lambda pid: (3, NOBODYS, 3 << 13)),
     "sched_setscheduler": (144, 156, lambda pid: (pid, 5, NONE)),
     "sched_setparam": (142, 154, lambda pid: (pid, NONE)),
     "sched_setattr": (314, 351, lambda pid: (pid, IDLE, 0)),
