@@ -9,6 +9,8 @@ content       how a file begins, and its digest
 script        a script's first line, and its interpreter's arguments
 image         what the kernel loaded, held against what was judged
 ours          what sigwrap knows of the file system by itself
+twins         files that denying rules name, under other names
+elf           which program an ELF file names as its interpreter
 restage       putting another command into a caller's own call
 environment   the environment of a replacement, put onto its own stack
 """

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from sigwrap.linux.execs.elsewhere import Mounts
+from sigwrap.linux.execs.twins import Twins
 from sigwrap.linux.paths import our_view
+from sigwrap.policy.judge.named import Named
 
 
 class Ours:
-    __slots__ = ("mounts", "view")
+    __slots__ = ("mounts", "twins", "view")
 
-    def __init__(self) -> None:
+    def __init__(self, named: Named, search_path: str) -> None:
         self.view = our_view()
         self.mounts = Mounts(self.view.root)
+        self.twins = Twins(named, search_path)

@@ -3,6 +3,7 @@
 request      what is asked (CommandRequest, SignalRequest), and the Decision
 rules        Policy and its rules, typed
 engine       Engine: decide_command, decide_signal
+named        what the rules name that deny, ask or replace
 match        regular expressions and globs, linear in time
 subcommand   the first argument that is no option
 wrappers     what `env`, `nice`, `busybox`… are about to run

@@ -51,6 +51,8 @@ class Engine:
         strictest = self.decide_program(programs[0], request)
         for program in programs[1:]:
             decision = self.decide_program(program, request)
+            if program.counts_by_name and decision.rule == DEFAULT_RULE:
+                continue
             if STRICTNESS[decision.action] > STRICTNESS[strictest.action]:
                 strictest = decision
         return strictest
@@ -174,7 +176,10 @@ class CompiledCommandRule:
         """The key of the first condition that does not hold; the costly ones come last."""
         rule = self.rule
         request = facts.request
-        if self._lenient and facts.program.elsewhere and not self._names_everything:
+        if self._names_everything:
+            if facts.program.counts_by_name:
+                return "commands"
+        elif self._lenient and facts.program.elsewhere:
             return "elsewhere"
         if (rule.min_depth is not None and request.depth < rule.min_depth) or (
             rule.max_depth is not None and request.depth > rule.max_depth

@@ -79,6 +79,7 @@ class Program(NamedTuple):
     argv: tuple[str, ...]  # undecodable bytes as surrogates
     sha256: Callable[[], str] | None = None  # called only where a rule names digests
     elsewhere: bool = False  # on a mount that isn't sigwrap's: no allowing rule is about it
+    counts_by_name: bool = False  # what the file is as well: only a rule that names it counts
 
 
 class CommandRequest(NamedTuple):

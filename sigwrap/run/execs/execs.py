@@ -43,6 +43,7 @@ from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.limits import Crowd
 from sigwrap.mediate.lineage import Process
 from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.named import Named
 from sigwrap.policy.judge.request import Via
 from sigwrap.run.aside import Aside, Done, Outcome, Raised
 from sigwrap.run.execs.tracer import Tracee, Tracer
@@ -174,7 +175,7 @@ class Execs:
             performer, processes.loaded, aside, waits_through_signals=waits_through_signals
         )
         self._unheld = Unheld(performer, loop, processes.loaded)
-        self._ours = Ours()
+        self._ours = Ours(Named(engine.policy.command_rules), os.environ.get("PATH", ""))
         performer.offer(
             {
                 Hold: self._hold,
