@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+_ROOM_WITHIN_S = 0.25
+
 
 def out(text: str) -> None:
     _write(1, text + "\n")
@@ -15,6 +17,15 @@ def note(text: str, program: str = "sigwrap") -> None:
             _write(2, f"{program}: {line}\n")
         except OSError:
             return  # stderr is closed, or its reader is
+
+
+def note_in_time(text: str) -> None:
+    """In a run, which has to go on whoever reads its standard error, or doesn't."""
+    from sigwrap.linux import caller_stderr  # a run has it, other commands do without
+
+    for line in text.splitlines():
+        data = f"sigwrap: {line}\n".encode("utf-8", "backslashreplace")
+        caller_stderr.write_in_time(2, data, _ROOM_WITHIN_S)
 
 
 def _write(fd: int, text: str) -> None:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING
 
-from sigwrap.cli.output import note
+from sigwrap.cli.output import note_in_time
 from sigwrap.errors import InternalError, SigwrapError
 from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES
 from sigwrap.front.process import run_before_supervisor
 from sigwrap.linux.descriptors import reserve_standard_streams
 from sigwrap.protocols.front import Channel
+from sigwrap.run.session import Ended, run_session
 from sigwrap.run.settings import Report, RunSettings
 from sigwrap.start import onefile
 from sigwrap.start.command import Inherited
 from sigwrap.status import REFUSED
-
-if TYPE_CHECKING:
-    from sigwrap.run.session import Ended
 
 _REPORT_IT = "please report it; SIGWRAP_DEBUG=1 shows where it happened"
 
@@ -26,26 +23,31 @@ _REPORT_IT = "please report it; SIGWRAP_DEBUG=1 shows where it happened"
 def start(settings: RunSettings) -> int:
     reserve_standard_streams()
     inherited = Inherited.capture()
+    wants_traceback = bool(os.environ.get("SIGWRAP_DEBUG"))
+    if wants_traceback:
+        import traceback  # now, or not at all
     waited_for_pid = onefile.bootloader_pid() or os.getpid()
 
     def supervise(front: Channel, front_pid: int) -> int:
         try:
             return _supervise(settings, inherited, front, front_pid, waited_for_pid)
         except SigwrapError as failure:
-            note(str(failure))
+            note_in_time(str(failure))
             return failure.status
         except Exception as bug:
             if isinstance(bug, OSError) and bug.errno in (errno.EMFILE, errno.ENFILE):
-                note(f"{os.strerror(bug.errno)} (raise the limit, ulimit -n, and run it again)")
+                note_in_time(
+                    f"{os.strerror(bug.errno)} (raise the limit, ulimit -n, and run it again)"
+                )
                 return REFUSED
-            note(str(InternalError(f"internal error: {type(bug).__name__}: {bug}", _REPORT_IT)))
-            if os.environ.get("SIGWRAP_DEBUG"):
-                import traceback
-
-                note(traceback.format_exc())
+            note_in_time(
+                str(InternalError(f"internal error: {type(bug).__name__}: {bug}", _REPORT_IT))
+            )
+            if wants_traceback:
+                note_in_time(traceback.format_exc())
             return REFUSED
 
-    return run_before_supervisor(supervise, inherited, settings.grace_s, note)
+    return run_before_supervisor(supervise, inherited, settings.grace_s, note_in_time)
 
 
 def _supervise(
@@ -55,18 +57,16 @@ def _supervise(
     front_pid: int,
     waited_for_pid: int,
 ) -> int:
-    from sigwrap.run.session import run_session
-
     ended = run_session(
         settings,
         inherited,
         front,
         front_pid=front_pid,
         waited_for_pid=waited_for_pid,
-        tell=note,
+        tell=note_in_time,
     )
     if _wants_report(settings, inherited):
-        note(_one_line(ended))
+        note_in_time(_one_line(ended))
     return ended.status
 
 

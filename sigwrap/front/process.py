@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 
 from sigwrap import status
 from sigwrap.front.parent import ParentOfOne, shares_our_group, take_signals
+from sigwrap.front.terminal import TerminalBefore
 from sigwrap.linux import libc, procfs
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.descriptors import release_inherited
@@ -37,10 +38,11 @@ from sigwrap.protocols.front import (
     NothingMore,
     SignalForCommand,
 )
-from sigwrap.start import onefile
+from sigwrap.start import onefile, own_code
 from sigwrap.start.command import Inherited
 
 _LAST_DEFENCE_S = 2.0
+_LAST_SWEEP_S = 30.0
 
 Tell = Callable[[str], None]
 Supervise = Callable[[Channel, int], int]
@@ -51,21 +53,33 @@ def run_before_supervisor(
 ) -> int:
     bootloader_pid = onefile.bootloader_pid()
     signals = take_signals(inherited)
+    procfs.hold()
+    terminal = TerminalBefore()
     ours, theirs = Channel.pair()
     libc.set_child_subreaper()
+    own_code.keep_what_is_loaded()
     child = os.fork()
     if child == 0:
         code = status.REFUSED
+        everybody_below = linux_process.Sweep(lambda _pid, _status: None)
         try:
             signals.close()
+            terminal.close()
             ours.close()
             code = supervise(theirs, os.getppid())
-        finally:
-            os._exit(code)
+        finally:  # mostly nobody is left; but the front process may be gone when this one fails
+            try:
+                everybody_below.run(timeout_s=_LAST_SWEEP_S)
+            finally:
+                os._exit(code)
+    own_code.import_nothing_more()
     theirs.close()
     release_inherited()
     libc.set_undumpable()
-    return _FrontProcess(signals, child, bootloader_pid, ours, grace_s, tell).run()
+    front = _FrontProcess(signals, child, bootloader_pid, ours, grace_s, tell, terminal)
+    code = front.run()
+    terminal.restore(by_force=front.ended_command_by_force(code))
+    return code
 
 
 class _FrontProcess(ParentOfOne):
@@ -77,14 +91,23 @@ class _FrontProcess(ParentOfOne):
         channel: Channel,
         grace_s: float,
         tell: Tell,
+        terminal: TerminalBefore,
     ) -> None:
         super().__init__(signals, child, bootloader_pid)
         self._channel = channel
-        self._poll.register(channel.fd, select.POLLIN)
+        self._poll.register(channel.fd, select.EPOLLIN)
         self._interrupts = Interrupts(grace_s=grace_s, bootloader_pid=bootloader_pid)
         self._command_pid = 0
         self._last_defence_at: float | None = None
         self._tell = tell
+        self._terminal = terminal
+
+    def ended_command_by_force(self, code: int) -> bool:
+        """As far as a status can say."""
+        is_of_a_kill = code in (status.LIMIT_REACHED, status.REFUSED) or code > status.from_signal(
+            0
+        )
+        return self._command_pid != 0 and is_of_a_kill
 
     @property
     def _deadline(self) -> float | None:
@@ -164,28 +187,15 @@ class _FrontProcess(ParentOfOne):
         self._channel.send(KillTree(reason=reason))
         self._last_defence_at = time.monotonic() + _LAST_DEFENCE_S
 
+    def _say(self, text: str) -> None:
+        self._tell(text)
+
     def _exit_status(self, child_status: int) -> int:
         if os.WIFEXITED(child_status):
             return os.WEXITSTATUS(child_status)
         if self._interrupts.interrupted:
             return status.INTERRUPTED
-        _take_back_terminal()
+        self._terminal.take_back()
         number = os.WTERMSIG(child_status)
-        self._tell(f"the supervisor died of signal {number}; everything below it was killed")
+        self._say(f"the supervisor died of signal {number}; everything below it was killed")
         return status.REFUSED
-
-
-def _take_back_terminal() -> None:
-    """A supervisor that died while it asked left the terminal to a group of nobody."""
-    try:
-        terminal = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC | os.O_NOCTTY)
-    except OSError:
-        return
-    try:
-        os.killpg(os.tcgetpgrp(terminal), 0)
-    except ProcessLookupError:
-        os.tcsetpgrp(terminal, os.getpgrp())  # SIGTTOU is blocked here
-    except OSError:
-        pass
-    finally:
-        os.close(terminal)

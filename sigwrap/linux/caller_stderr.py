@@ -1,20 +1,24 @@
-"""One line on a caller's standard error, never at the price of waiting.
+"""One line on a standard error, never at the price of waiting.
 
 RWF_NOWAIT through a duplicate of the caller's descriptor serves where the kernel has it (pipes
 since Linux 6.4). Else a pipe or a terminal is opened anew, so that O_NONBLOCK is ours alone, and a
 socket is asked not to wait. A regular file is written through the duplicate, for its offset counts,
 but only on file systems that answer by themselves: one that a process serves (FUSE, NFS) could
-stall us. What can't be said is in the log.
+stall us, even when we close the duplicate, so there none is taken. What can't be said is in the
+log.
 """
 
 from __future__ import annotations
 
+import _thread
 import errno
 import os
+import select
 import signal
 import socket
 import stat
 
+from sigwrap.linux import procfs
 from sigwrap.linux.mounts import is_of_local_type
 from sigwrap.linux.paths import kind_of
 from sigwrap.linux.ptrace import take_descriptor
@@ -30,38 +34,78 @@ def allow_writing_to_terminals() -> None:
 
 def tell(pid: int, text: str) -> None:
     line = text.encode("utf-8", "backslashreplace") + b"\n"
+    if _could_stall(pid, pid, 2):
+        return
     try:
         fd = take_descriptor(pid, 2)
     except OSError:
         return
+    if _could_stall(pid, os.getpid(), fd):  # another thread has put it there since
+        _thread.start_new_thread(os.close, (fd,))
+        return
     try:
-        _write(fd, line, pid)
+        _write(fd, line)
     except OSError:
         pass
-    finally:
-        os.close(fd)
+    os.close(fd)
 
 
-def _write(fd: int, line: bytes, pid: int) -> None:
+def _could_stall(pid: int, holder: int, fd: int) -> bool:
+    """A file that `holder` has open, on a mount that `pid` sees. Even a close waits for whoever
+    serves it."""
+    try:
+        kind, _ = kind_of(b"/proc/%d/fd/%d" % (holder, fd))
+        return kind == stat.S_IFREG and not is_of_local_type(pid, holder, fd)
+    except OSError:
+        return True
+
+
+def write_in_time(fd: int, line: bytes, within_s: float) -> None:
+    """On one of our own. Dropped where nobody makes room for it in time."""
+    try:
+        if stat.S_ISREG(os.fstat(fd).st_mode):
+            os.write(fd, line)
+            return
+        try:
+            _write(fd, line)
+        except BlockingIOError:
+            poll = select.poll()
+            poll.register(fd, select.POLLOUT)
+            poll.poll(within_s * 1000)
+            _write(fd, line)
+    except OSError:
+        pass
+
+
+def _write(fd: int, line: bytes) -> None:
     try:
         os.pwritev(fd, [line], _NO_OFFSET, os.RWF_NOWAIT)
     except OSError as refusal:
         if refusal.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ESPIPE):
             raise
-        _write_by_kind(fd, line, pid)
+        _write_by_kind(fd, line)
 
 
-def _write_by_kind(fd: int, line: bytes, pid: int) -> None:
+def _write_by_kind(fd: int, line: bytes) -> None:
     kind, major = kind_of(b"/proc/self/fd/%d" % fd)
     if kind == stat.S_IFSOCK:
         with socket.socket(fileno=os.dup(fd)) as end:
             end.send(line, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
     elif kind == stat.S_IFIFO or (kind == stat.S_IFCHR and major in _TERMINAL_MAJORS):
-        flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-        again = os.open(f"/proc/self/fd/{fd}", flags)
+        again = _open_anew(fd)
         try:
             os.write(again, line)
         finally:
             os.close(again)
-    elif kind == stat.S_IFREG and is_of_local_type(fd, pid):
+    elif kind == stat.S_IFREG:
         os.write(fd, line)
+
+
+def _open_anew(fd: int) -> int:
+    flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    try:
+        return procfs.open_file(f"/proc/self/fd/{fd}", flags)
+    except PermissionError:
+        if os.fstat(fd).st_rdev != procfs.controlling_terminal(os.getpid()):
+            raise
+        return os.open("/dev/tty", flags)  # somebody else's, as under sudo, but ours to use

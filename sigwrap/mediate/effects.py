@@ -62,6 +62,7 @@ class Unrecorded(Enum):
     NOTHING_HAPPENS = "the kernel would refuse the call as well, and nothing takes effect"
     REACHES_NOBODY = "by its registers the call can reach no process"
     ONLY_ASKS = "the call asks a question and changes nothing"
+    STAYS_INSIDE = "it concerns the caller alone, or what is the session's own"
     RULE_IS_UNLOGGED = "the rule says log: false"
     FORK_IS_FREE = "no rule speaks of a fork that is within the limits"
 
@@ -88,6 +89,16 @@ class Ask(NamedTuple):
 
     question: Question
     notice: str = ""  # for the caller's stderr while it waits
+
+
+class ReadContent(NamedTuple):
+    """What is in the files that the exec would run; the exec stop holds what is loaded against it.
+    Reply: a text for each of them."""
+
+
+class ReadAgain(NamedTuple):
+    """What the caller asks for now: it has waited, and others had the time to change its arguments
+    and the files. Reply: ExecFacts, Unseen or WouldFail."""
 
 
 class Tell(NamedTuple):
@@ -216,6 +227,28 @@ class SetOwner(NamedTuple):
     unrecorded: Unrecorded | None = None
 
 
+class SetAsync(NamedTuple):
+    """The supervisor has a descriptor signal its owner, which is this one where it has none yet.
+    Reply: 0 or an errno."""
+
+    owner: SignalTarget | None
+    unrecorded: Unrecorded | None = None
+
+
+class SetForeground(NamedTuple):
+    """The supervisor gives a group the terminal. Reply: 0 or an errno."""
+
+    group: int
+    unrecorded: Unrecorded | None = None
+
+
+class TakeDescriptor(NamedTuple):
+    """The supervisor takes it, and the caller gets it as its answer. Reply: 0 or an errno."""
+
+    target: SignalTarget
+    unrecorded: Unrecorded | None = None
+
+
 class LookAgain(NamedTuple):
     """Is it still the process that was judged? Reply: bool."""
 
@@ -254,6 +287,8 @@ Effect = (
     | Fail
     | Succeed
     | Ask
+    | ReadContent
+    | ReadAgain
     | Tell
     | EndRun
     | Hold
@@ -264,6 +299,9 @@ Effect = (
     | Replace
     | Send
     | SetOwner
+    | SetAsync
+    | SetForeground
+    | TakeDescriptor
     | LookAgain
     | CountChildren
     | CountTree

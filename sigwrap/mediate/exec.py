@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Sequence
 
+from sigwrap.escape import shell_words
 from sigwrap.events import Payload
 from sigwrap.mediate.effects import (
     Ask,
@@ -27,6 +28,8 @@ from sigwrap.mediate.effects import (
     Prepared,
     PrepareStubCommand,
     Ran,
+    ReadAgain,
+    ReadContent,
     Record,
     Replace,
     Restarted,
@@ -36,12 +39,13 @@ from sigwrap.mediate.effects import (
     Unrecorded,
     VerifyThenContinue,
 )
+from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.limits import Crowd, exceeded, used_up
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.masking import masked
 from sigwrap.mediate.questions import Answer, Question
 from sigwrap.mediate.run_end import LimitReached
-from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.engine import Engine, is_system_file
 from sigwrap.policy.judge.request import (
     Action,
     CommandRedirect,
@@ -51,8 +55,9 @@ from sigwrap.policy.judge.request import (
 )
 from sigwrap.tuples import NamedTuple
 
-_SHOWN_CHARACTERS = 1000
 _NOT_DUMPABLE = "the caller may not be looked into: it, or its program's file, forbids reading"
+_CHANGED = "it has changed since it was asked about: look at it anew"
+_NOT_READ = "it has more words than are read: the rest of them is not known"
 _NOWHERE = "its arguments point to memory that isn't there"
 # What `env` or `xargs` is going to exec can be denied early. It is asked about or replaced when the
 # wrapper execs it: else somebody would be asked twice, or the wrapper's own doing be lost.
@@ -125,7 +130,7 @@ class ExecMediator:
         self._judge(facts)
         self._engine.decide_command(_subject(facts, traced=True))
 
-    def _decide(self, facts: ExecFacts) -> Mediation:
+    def _decide(self, facts: ExecFacts, *, asked_before: bool = False) -> Mediation:
         decision = self._judge(facts)
         if decision.action is not Action.DENY:
             used = used_up(self._limits, self._gone_on)
@@ -140,7 +145,7 @@ class ExecMediator:
             case Action.REDIRECT:
                 yield from self._redirect(facts, decision)
             case Action.APPROVE:
-                yield from self._ask(facts, decision)
+                yield from self._ask(facts, decision, asked_before=asked_before)
             case Action.DENY | Action.ABSORB:
                 yield from self._deny(facts, decision)
 
@@ -318,33 +323,62 @@ class ExecMediator:
 
     # Asking
 
-    def _ask(self, facts: ExecFacts, decision: Decision) -> Mediation:
+    def _ask(self, facts: ExecFacts, decision: Decision, *, asked_before: bool) -> Mediation:
         main = facts.programs[0]
-        key = ("exec", decision.rule, main.path, *main.argv)
-        if self._last_refusal is not None and self._last_refusal[:2] == (facts.process, key):
+        asked_for = (decision.rule, main.path, *main.argv)
+        if self._last_refusal is not None and self._last_refusal[:2] == (facts.process, asked_for):
             yield from self._deny_because(facts, decision, self._last_refusal[2])
             return
+        content: tuple[str, ...] = yield ReadContent()
+        notes = [_CHANGED] * asked_before + [_NOT_READ] * facts.truncated
         question = Question(
             kind="exec",
             pid=facts.process.pid,
             process=facts.process.comm,
             depth=facts.process.depth,
-            what=" ".join(masked(main.argv))[:_SHOWN_CHARACTERS],
+            what=shell_words(masked(main.argv)),
             rule=decision.rule,
             message=decision.message,
-            key=key,
+            key=() if facts.truncated else ("exec", *asked_for, facts.cwd, *content),
+            files=tuple(dict.fromkeys(each.path for each in facts.programs)),
+            folder=facts.cwd,
+            note="; ".join(notes),
         )
         notice = f"sigwrap: {main.name}: waits for approval (rule {decision.rule})"
         answer: Answer = yield Ask(question, notice)
-        if not answer.granted:
+        if answer.granted:
+            yield from self._run_if_unchanged(facts, content, decision, answer, asked_before)
+        else:
             reason = _refusal(answer)
-            self._last_refusal = (facts.process, key, reason)
+            self._last_refusal = (facts.process, asked_for, reason)
             yield from self._deny_because(facts, decision._replace(message=""), reason)
-            return
-        # What was asked about is what was read then. A caller that has changed its arguments
-        # meanwhile loads something else, and is killed.
-        approved = decision._replace(reason=f"approved by {answer.by}")
-        yield from self._let_run(facts, approved, "exec_allowed")
+
+    def _run_if_unchanged(
+        self,
+        facts: ExecFacts,
+        content: tuple[str, ...],
+        decision: Decision,
+        answer: Answer,
+        asked_before: bool,
+    ) -> Mediation:
+        """Approved is that file with that content. What changes after this look loads something
+        else than was judged, and is killed."""
+        now: ExecFacts | Unseen | WouldFail = yield ReadAgain()
+        match now:
+            case ExecFacts():
+                if (yield ReadContent()) == content and _asks_for_the_same(facts, now):
+                    approved = decision._replace(reason=f"approved by {answer.by}")
+                    yield from self._let_run(now, approved, "exec_allowed")
+                elif asked_before:
+                    reason = "not approved: it changed again while it was asked about"
+                    yield from self._deny_because(now, decision._replace(message=""), reason)
+                else:
+                    yield from self._decide(now, asked_before=True)
+            case Unseen():
+                yield from self._deny_unseen(now)
+            case WouldFail():  # the file is gone
+                yield _exec_failed(facts.programs[0].path, decision.rule, now.errno)
+                yield Fail(now.errno)
 
 
 def _leave_to_the_kernel() -> Mediation:
@@ -352,7 +386,17 @@ def _leave_to_the_kernel() -> Mediation:
 
 
 def _subject(facts: ExecFacts, *, traced: bool) -> CommandRequest:
-    return CommandRequest(facts.programs, facts.process.depth, facts.truncated, traced)
+    depth = facts.process.depth
+    return CommandRequest(facts.programs, depth, facts.truncated, traced, facts.cwd)
+
+
+def _asks_for_the_same(before: ExecFacts, now: ExecFacts) -> bool:
+    return _shown(before) == _shown(now)
+
+
+def _shown(facts: ExecFacts) -> tuple[object, ...]:
+    programs = [(each.path, each.name, each.argv) for each in facts.programs]
+    return facts.path, facts.cwd, facts.truncated, facts.readable, programs
 
 
 def replacement_argv(redirect: CommandRedirect, argv: Sequence[str]) -> tuple[str, ...]:
@@ -388,12 +432,20 @@ def exec_payload(
                 "name": each.name,
                 "argv": argv if each.argv is main.argv else masked(each.argv),
                 **({"counts_by_name": True} if each.counts_by_name else {}),
+                **_whose_name_counts(each),
             }
             for each in facts.programs
         ]
     if any(each.elsewhere for each in facts.programs):
         payload["elsewhere"] = True
     return payload
+
+
+def _whose_name_counts(program: Program) -> Payload:
+    """What a replay has to know of a name that is not the file's own."""
+    if program.path.endswith(f"/{program.name}"):
+        return {}
+    return {"system_file": is_system_file(program)}
 
 
 def _exec_failed(path: str, rule: str, error: int) -> Record:

@@ -21,7 +21,10 @@ class Question(NamedTuple):
     what: str  # a command line or "SIGTERM to 4711 (node)"; masked, but not fit for a terminal
     rule: str
     message: str
-    key: tuple[str, ...]  # equal keys are covered by "always for this session"
+    key: tuple[str, ...]  # equal keys are covered by "always for this session", an empty one never
+    files: tuple[str, ...] = ()  # what would run: the file, its interpreters, what it wraps
+    folder: str = ""  # where
+    note: str = ""  # what else to know before an answer
 
 
 class Answer(NamedTuple):
@@ -95,7 +98,8 @@ class QuestionQueue:
     def settle_from_memory(self, approval_id: str, now_s: float) -> Settled | None:
         """Where the same was granted for the whole session."""
         request = self._open[approval_id]
-        by = self._always.get(request.question.key)
+        key = request.question.key
+        by = self._always.get(key) if key else None
         return None if by is None else self._grant(request, by, always=True, now_s=now_s)
 
     def settle_unasked(self, approval_id: str, why: str, now_s: float) -> Settled:
@@ -116,6 +120,8 @@ class QuestionQueue:
                 return (self._grant(request, by, always=False, now_s=now_s),)
             case Verdict.ALWAYS:
                 key = request.question.key
+                if not key:
+                    return (self._grant(request, by, always=False, now_s=now_s),)
                 self._always[key] = by
                 same = [each for each in self.open if each.question.key == key]
                 same.sort(key=lambda each: each is not request)  # the one that was named, first

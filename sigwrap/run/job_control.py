@@ -37,10 +37,22 @@ class JobControl:
             return
         if self._bootloader_stops_at(number):
             return
-        found = procfs.stat(self._command_pid)
-        if found is not None and found.state == "T":
-            # Else a shell has continued it by now: a stop that comes late would look like another.
-            self._front_is_stopped = linux_process.send(self._waited_for_pid, signal.SIGSTOP)
+        # Else a shell has continued it by now: a stop that comes late would look like another.
+        if _is_stopped(self._command_pid) and not _is_stopped(self._waited_for_pid):
+            self._stop_front()
+
+    def stop_front(self) -> None:
+        """At a Ctrl+Z that COMMAND may not notice yet: the parent of a vfork whose child waits for
+        an answer can't stop."""
+        number = signal.SIGTSTP
+        heeded_by_command = procfs.caught_signals(self._command_pid) | procfs.ignored_signals(
+            self._command_pid
+        )
+        if number not in heeded_by_command and not self._bootloader_stops_at(number):
+            self._stop_front()
+
+    def _stop_front(self) -> None:
+        self._front_is_stopped = linux_process.send(self._waited_for_pid, signal.SIGSTOP)
 
     def continue_front(self) -> None:
         if self._front_is_stopped:
@@ -55,3 +67,8 @@ class JobControl:
             and number in signal.sigpending()
             and number not in procfs.caught_signals(self._bootloader_pid)
         )
+
+
+def _is_stopped(pid: int) -> bool:
+    found = procfs.stat(pid)
+    return found is not None and found.state == "T"

@@ -124,3 +124,49 @@ def test_the_socket_is_for_its_user_only(asking: Make) -> None:
     assert folder.stat().st_mode & 0o777 == 0o700
     [path] = folder.iterdir()
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_all_of_a_long_one(asking: Make) -> None:
+    subject = asking().start()
+    what = "rm " + "a" * 60_000 + " /"
+    approval_id = subject.ask(what, files=["/usr/bin/rm"], folder="/work", note="look twice")
+    listed = subject.sigwrap("approvals").stdout
+    assert "a ... and 56005 more characters\n" in listed
+    assert f"all of it: sigwrap approvals --full {approval_id}\n" in listed
+    for line in ("file /usr/bin/rm", "folder /work", "note look twice"):
+        assert f"\n        {line}\n" in listed
+    full = subject.sigwrap("approvals", "--full", approval_id)
+    assert full.stdout.startswith(f"{approval_id}  bash (pid 4312, depth 2) wants to run {what}\n")
+    assert "all of it" not in full.stdout
+    [event] = subject.events("approval_requested")
+    assert event.payload["what"].endswith("a ... and 59005 more characters")
+    assert (event.payload["files"], event.payload["cwd"]) == (["/usr/bin/rm"], "/work")
+    missing = subject.sigwrap("approvals", "--full", "zzzzzz")
+    assert missing.returncode == 125
+    assert f"there is {approval_id}" in missing.stderr
+
+
+def test_no_more_than_a_person_could_answer(asking: Make) -> None:
+    """Each of them holds descriptors of the supervisor."""
+    subject = asking().start()
+    ids = [subject.ask(f"number {number}") for number in range(64)]
+    too_many = subject.ask("one more")
+    said = subject.next()
+    assert (said["answer"], said["granted"], said["reason"]) == (too_many, False, "nobody")
+    assert said["message"] == "64 other requests wait for an answer already"
+    assert subject.sigwrap("deny", ids[0]).returncode == 0
+    assert subject.answer() == (ids[0], False, "denied")
+    assert (
+        json.loads(subject.sigwrap("approvals", "--json").stdout)["requests"][-1]["id"] == ids[-1]
+    )
+    subject.ask("and this has room again")
+    assert subject.ping()
+
+
+def test_each_expires_in_its_turn(asking: Make) -> None:
+    subject = asking(timeout_s=0.2).start()
+    first, second = subject.ask("a"), subject.ask("b")
+    assert subject.answer() == (first, False, "expired")
+    assert subject.answer() == (second, False, "expired")
+    third = subject.ask("c")
+    assert subject.answer() == (third, False, "expired")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
 import pytest
 
 from tests.support.harness import Sigwrap
@@ -46,3 +49,18 @@ def test_ctrl_c_at_the_question_ends_the_run(sigwrap: Sigwrap, policy: str) -> N
     terminal.output.until(rb"n no: ")
     terminal.press("c")
     assert terminal.await_status() == 130
+
+
+@pytest.mark.parametrize("command", ["/bin/uname -s; :", "(/bin/uname -s); :"])
+def test_ctrl_z_at_the_question_stops_the_job(sigwrap: Sigwrap, policy: str, command: str) -> None:
+    """Also where COMMAND can't stop before there is an answer: it waits for a vfork."""
+    terminal = sigwrap.on_terminal("-p", policy, "--no-report", "--", "sh", "-c", command)
+    terminal.read_question()
+    terminal.press("z")
+    terminal.await_stop()
+    assert terminal.foreground() == terminal.pid
+    os.killpg(terminal.pid, signal.SIGCONT)
+    terminal.read_question()
+    terminal.type("y\n")
+    terminal.output.until(rb"Linux")
+    assert terminal.await_status() == 0

@@ -73,6 +73,27 @@ def test_lines_typed_ahead_answer_nothing(asking: Make) -> None:
     assert subject.answer() == (second, False, "denied")
 
 
+def test_half_a_line_typed_ahead_is_not_finished_by_an_enter(asking: Make) -> None:
+    """Nobody can see it there before its end."""
+    subject = asking().start_on_terminal()
+    subject.terminal.type("y")
+    subject.terminal.output.until(rb"y")
+    approval_id = subject.ask_on_terminal()
+    subject.terminal.type("\n")
+    assert b"none of the answers" in subject.terminal.read_question()
+    subject.terminal.type("n\n")
+    assert subject.answer() == (approval_id, False, "denied")
+
+
+def test_a_stopped_terminal_stalls_nobody(asking: Make) -> None:
+    subject = asking().start_on_terminal()
+    subject.terminal.press("s")
+    approval_id = subject.ask()
+    assert subject.ping()
+    assert subject.sigwrap("approve", approval_id).returncode == 0
+    assert subject.answer() == (approval_id, True, "granted")
+
+
 def test_answered_from_elsewhere_while_it_is_asked(asking: Make) -> None:
     subject = asking().start_on_terminal()
     approval_id = subject.ask_on_terminal()
@@ -99,11 +120,12 @@ def test_the_control_mode_leaves_the_terminal_alone(asking: Make) -> None:
 
 def test_names_can_not_paint_on_the_terminal(asking: Make) -> None:
     subject = asking().start_on_terminal()
-    subject.ask("ls \x1b[8m; rm -rf /\r\nsigwrap: harmless\x9b2J" + "x" * 5_000)
+    approval_id = subject.ask("ls \x1b[8m; rm -rf /\r\nsigwrap: harmless\x9b2J" + "x" * 5_000)
     said = subject.terminal.read_question()
     assert b"\x1b" not in said and b"\xc2\x9b" not in said
     assert b"ls \\e[8m; rm -rf /\\r\\nsigwrap: harmless\\u009b2J" in said
     assert b"and 3539 more characters" in said
+    assert f"all of it: sigwrap approvals --full {approval_id}".encode() in said
 
 
 # COMMAND and the terminal

@@ -44,8 +44,10 @@ class Run:
 
 @pytest.fixture
 def start(as_user: Sigwrap, compiled: Path) -> Start:
-    shutil.copy(compiled / "first", as_user.folder / "ok")
-    shutil.copy(compiled / "first", as_user.folder / "bad")
+    for name in ("ok", "bad"):
+        shutil.copy(compiled / "first", as_user.folder / name)
+        if as_user.user is not None:
+            os.chown(as_user.folder / name, as_user.user, as_user.user)
     policy(as_user.folder, ASK)
 
     def run(*words: str) -> Run:
@@ -143,24 +145,67 @@ def test_a_signal_that_the_asker_handles(start: Start, as_user: Sigwrap, program
     assert len(as_user.sealed_events("approval_requested")) == 1
 
 
-@pytest.mark.parametrize("what", ["path", "argument", "file", "nothing"])
-def test_what_was_approved_is_what_runs(
+@pytest.mark.parametrize("what", ["argument", "file", "content", "mapping"])
+def test_what_changed_since_the_question_is_asked_again(
     start: Start, as_user: Sigwrap, what: str, programs: Path
 ) -> None:
     run = start(*PYTHON, str(programs / "changes_its_mind.py"), what)
-    request_id = run.question()
+    first = run.question()
     run.process.say(b"\n")
     run.out.until(rb"changed\n")
-    assert run.answer("approve", request_id).returncode == 0
-    ending = [run.out.line()] if what != "nothing" else [run.out.line(), run.out.line()]
+    assert run.answer("approve", first).returncode == 0
+    second = run.question()
+    assert second != first
+    listed = run.answer("approvals").stdout
+    assert b"note it has changed since it was asked about: look at it anew" in listed
+    assert (b"harmful" in listed) == (what == "argument")
+    assert run.answer("deny", second).returncode == 0
+    assert run.out.line() == b"9"
     assert run.end() == 0
-    failures = as_user.sealed_events("exec_verification_failed")
-    if what == "nothing":
-        assert ending == [b"ok harmless", b"0"]
-        assert not failures
-    else:
-        assert ending == [b"-9"]
-        assert len(failures) == 1
+    assert _reasons(as_user) == ["granted", "denied"]
+    assert b"harm" not in run.out.seen
+
+
+def test_what_changes_with_each_question_is_denied(
+    start: Start, as_user: Sigwrap, programs: Path
+) -> None:
+    run = start(*PYTHON, str(programs / "changes_its_mind.py"), "content", "content")
+    for _ in range(2):
+        approval_id = run.question()
+        run.process.say(b"\n")
+        run.out.until(rb"changed\n")
+        assert run.answer("approve", approval_id).returncode == 0
+    assert run.out.line() == b"9"
+    assert run.end() == 0
+    (event,) = as_user.sealed_events("exec_denied")
+    assert event.payload["reason"] == "not approved: it changed again while it was asked about"
+
+
+def test_a_call_that_became_another_is_judged_anew(
+    start: Start, as_user: Sigwrap, programs: Path
+) -> None:
+    """No rule asks about this one."""
+    run = start(*PYTHON, str(programs / "changes_its_mind.py"), "path")
+    approval_id = run.question()
+    run.process.say(b"\n")
+    run.out.until(rb"changed\n")
+    assert run.answer("approve", approval_id).returncode == 0
+    assert [run.out.line(), run.out.line()] == [b"bad harmless", b"0"]
+    assert run.end() == 0
+    event = as_user.sealed_events("exec_allowed")[-1]
+    assert event.payload["path"] == "./bad"
+    assert "approved" not in event.payload["reason"]
+
+
+def test_what_did_not_change_runs(start: Start, as_user: Sigwrap, programs: Path) -> None:
+    run = start(*PYTHON, str(programs / "changes_its_mind.py"), "nothing")
+    approval_id = run.question()
+    run.process.say(b"\n")
+    assert run.answer("approve", approval_id).returncode == 0
+    run.out.until(rb"changed\n")
+    assert sorted([run.out.line(), run.out.line()]) == [b"0", b"ok harmless"]
+    assert run.end() == 0
+    assert not as_user.sealed_events("exec_verification_failed")
 
 
 @pytest.mark.parametrize("how", ["child", "orphan in a session of its own"])

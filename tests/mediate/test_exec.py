@@ -23,6 +23,8 @@ from sigwrap.mediate.effects import (
     Prepared,
     PrepareStubCommand,
     Ran,
+    ReadAgain,
+    ReadContent,
     Replace,
     Restarted,
     Tampered,
@@ -39,6 +41,7 @@ from sigwrap.mediate.exec import (
     pointing_nowhere,
     replacement_argv,
 )
+from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.limits import Crowd
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.questions import Answer, Question
@@ -481,24 +484,48 @@ YES = Answer(granted=True, by="the terminal", message="", reason="granted")
 NO = Answer(granted=False, by="uid 0, pid 7", message="not on a Friday", reason="denied")
 
 
+CONTENT = ("8:1 17 cafe",)
+PUSH = program("git", "push", "--token=abcdefgh")
+
+
+def question(**different: Any) -> Question:
+    what = ("git", "push", "--token=abcdefgh")
+    values: dict[str, Any] = {
+        "kind": "exec",
+        "pid": 40,
+        "process": "bash",
+        "depth": 1,
+        "what": "git push '--token=***'",
+        "rule": "ask-push",
+        "message": "pushes are looked at",
+        "key": ("exec", "ask-push", "/usr/bin/git", *what, "/work", *CONTENT),
+        "files": ("/usr/bin/git",),
+        "folder": "/work",
+        "note": "",
+    }
+    return Question(**(values | different))
+
+
 def asked(shell: Shell, answer: Answer, **different: Any) -> Transcript:
-    push = program("git", "push", "--token=abcdefgh")
-    question = Question(
-        kind="exec",
-        pid=40,
-        process="bash",
-        depth=1,
-        what="git push --token=***",
-        rule="ask-push",
-        message="pushes are looked at",
-        key=("exec", "ask-push", "/usr/bin/git", "git", "push", "--token=abcdefgh"),
-    )
     notice = "sigwrap: git: waits for approval (rule ask-push)"
-    return shell.asks_for(push, **different).yields(Ask(question, notice), reply=answer)
+    transcript = shell.asks_for(PUSH, **different).yields(ReadContent(), reply=CONTENT)
+    return transcript.yields(Ask(question(), notice), reply=answer)
+
+
+def unchanged(shell: Shell, transcript: Transcript) -> Transcript:
+    transcript.yields(ReadAgain(), reply=facts(shell.process, PUSH))
+    return transcript.yields(ReadContent(), reply=CONTENT)
+
+
+def next_question(transcript: Transcript, answer: Answer, content: tuple[str, ...]) -> Question:
+    transcript.yields(ReadContent(), reply=content)
+    effect = transcript.next(answer)
+    assert isinstance(effect, Ask), effect
+    return effect.question
 
 
 def test_a_yes_lets_it_run(shell: Shell) -> None:
-    asked(shell, YES).yields(Hold(), reply=Held.YES).records(
+    unchanged(shell, asked(shell, YES)).yields(Hold(), reply=Held.YES).records(
         "exec_allowed",
         decision="approve",
         rule_name="ask-push",
@@ -529,18 +556,84 @@ def test_nobody_is_asked_again_while_a_shell_looks_along_its_path(
     asked(shell, NO).records("exec_denied").yields(
         Tell("sigwrap: git: not approved: not on a Friday"), Fail(errno.EACCES)
     ).ends()
-    push = program("git", "push", "--token=abcdefgh")
-    shell.asks_for(push).records("exec_denied", reason="not approved: not on a Friday").yields(
+    shell.asks_for(PUSH).records("exec_denied", reason="not approved: not on a Friday").yields(
         Tell("sigwrap: git: pushes are looked at"), Fail(errno.EACCES)
     ).ends()
-    assert isinstance(shell.asks_for(program("git", "fetch")).next(), Ask)
+    assert isinstance(shell.asks_for(program("git", "fetch")).next(), ReadContent)
     shell.process = Process(pid=41, start_time=1, parent=bash, ppid=40, depth=2, comm="bash")
-    assert isinstance(shell.asks_for(push).next(), Ask)
+    assert isinstance(shell.asks_for(PUSH).next(), ReadContent)
 
 
-def test_a_long_command_line_is_cut_in_the_question(shell: Shell) -> None:
-    effect = shell.asks_for(program("git", "x" * 5000)).next()
-    assert isinstance(effect, Ask) and len(effect.question.what) == 1000
+@pytest.mark.parametrize(
+    "now",
+    [
+        {"programs": (program("git", "push", "--force"),)},
+        {"programs": (program("gitt", "push"),)},
+        {"programs": (PUSH, program("bash", "git"))},
+        {"path": "git"},
+        {"cwd": "/elsewhere"},
+        {"readable": False},
+        {"content": ("8:1 17 f00d",)},
+        {"content": ("8:2 17 cafe",)},
+    ],
+)
+def test_what_changed_meanwhile_is_asked_again_and_then_denied(
+    shell: Shell, now: dict[str, Any]
+) -> None:
+    different = {key: value for key, value in now.items() if key != "content"}
+    content = now.get("content", CONTENT)
+    changed = facts(shell.process, PUSH)._replace(**different)
+    again = asked(shell, YES).yields(ReadAgain(), reply=changed)
+    again.yields(ReadContent(), reply=content)
+    if changed.programs[0].name == "gitt":  # judged anew
+        again.yields(Hold(), reply=Held.YES).records("exec_allowed", rule_name="rest")
+        return
+    new = next_question(again, YES, content)
+    assert "it has changed since it was asked about" in new.note
+    assert new.files == tuple(each.path for each in changed.programs)
+    assert new.folder == changed.cwd
+    again.yields(ReadAgain(), reply=facts(shell.process, PUSH, cwd="/a/third"))
+    again.yields(ReadContent(), reply=content).records(
+        "exec_denied", reason="not approved: it changed again while it was asked about"
+    ).next()
+    again.yields(Fail(errno.EACCES)).ends()
+
+
+def test_what_changed_and_was_approved_anew_runs(shell: Shell) -> None:
+    again = asked(shell, YES).yields(ReadAgain(), reply=facts(shell.process, PUSH))
+    again.yields(ReadContent(), reply=("other",))
+    new = next_question(again, YES, ("other",))
+    assert new.key[-1] == "other"
+    again.yields(ReadAgain(), reply=facts(shell.process, PUSH))
+    again.yields(ReadContent(), reply=("other",)).yields(Hold(), reply=Held.YES)
+    again.records("exec_allowed", reason="approved by the terminal")
+
+
+def test_a_file_that_is_gone_after_the_answer_fails_as_natively(shell: Shell) -> None:
+    asked(shell, YES).yields(ReadAgain(), reply=WouldFail(errno.ENOENT)).records(
+        "exec_failed", path="/usr/bin/git", error="ENOENT", rule_name="ask-push"
+    ).yields(Fail(errno.ENOENT)).ends()
+
+
+def test_a_caller_that_may_not_be_looked_into_any_more_is_denied(shell: Shell) -> None:
+    unseen = not_dumpable(shell.process, "execve")
+    asked(shell, YES).yields(ReadAgain(), reply=unseen).records("exec_denied").yields(
+        Fail(errno.EACCES)
+    ).ends()
+
+
+def test_the_question_names_all_that_would_run(shell: Shell) -> None:
+    script = Program(path="/work/git", name="git", argv=("./git", "a b", "c'd"))
+    transcript = shell.asks_for(script, program("bash", "./git"), program("bash"))
+    found = next_question(transcript, YES, CONTENT)
+    assert found.what == "./git 'a b' 'c'\\''d'"
+    assert found.files == ("/work/git", "/usr/bin/bash")
+
+
+def test_more_words_than_are_read_are_approved_once(shell: Shell) -> None:
+    found = next_question(shell.asks_for(PUSH, truncated=True), YES, CONTENT)
+    assert found.key == ()
+    assert found.note == "it has more words than are read: the rest of them is not known"
 
 
 # Limits
@@ -611,7 +704,7 @@ def test_what_an_answer_waited_for_may_be_one_too_many_by_then(bash: Process) ->
     waiting = asked(shell, YES)
     shell.runs("ls")
     why = "max_execs: 1 programs have been started"
-    waiting.yields(Hold(), reply=Held.YES)
+    unchanged(shell, waiting).yields(Hold(), reply=Held.YES)
     waiting.records("exec_denied", rule_name="limits.max_execs").yields(
         Tell(f"sigwrap: git: {why}"),
         Fail(errno.EACCES),

@@ -67,6 +67,15 @@ def test_always_covers_what_waits_and_what_comes_with_the_same_key() -> None:
     assert subject.settle_from_memory("r2", 2.0) is None
 
 
+def test_without_a_key_always_is_once() -> None:
+    subject = queue()
+    for _ in range(2):
+        subject.ask(question()._replace(key=()), 0.0)
+    assert settle(say(subject, "r1", Verdict.ALWAYS)) == [("r1", True, "granted")]
+    assert [each.id for each in subject.open] == ["r2"]
+    assert subject.settle_from_memory("r2", 1.0) is None
+
+
 def test_always_that_could_not_be_recorded_is_forgotten() -> None:
     subject = queue()
     subject.ask(question(), 0.0)

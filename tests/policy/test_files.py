@@ -75,5 +75,5 @@ def test_the_names_of_the_rules_that_are_strict() -> None:
     )
     policy = parse_policy(Source("t.yaml", text), variables={}, find_base=lambda _b, _s: None)
     named = Named(policy.command_rules)
-    assert (named.names, named.paths) == ({"no"}, set())
+    assert (named.names, named.paths) == (frozenset({"no"}), frozenset())
     assert named.among(["git", "no", "mv", "rm"]) == ["no", "mv"]

@@ -7,6 +7,8 @@ executable    what it would run: the file, its interpreters, what a wrapper wrap
 search        where the command is that a wrapper wraps
 content       how a file begins, and its digest
 script        a script's first line, and its interpreter's arguments
+ownership     whether a program is the system's own
+loading       what an exec's environment makes a program load
 image         what the kernel loaded, held against what was judged
 ours          what sigwrap knows of the file system by itself
 twins         files that denying rules name, under other names

@@ -9,6 +9,7 @@ import stat
 import struct
 import time
 
+from sigwrap.linux import procfs
 from sigwrap.linux.paths import State
 from sigwrap.tuples import NamedTuple
 
@@ -64,7 +65,7 @@ def holds(fd: int, found: Loader) -> bool:
 def is_mapped(pid: int, fd: int) -> bool:
     """Whether a process has the file in its memory. On some file systems /proc/PID/maps has other
     numbers for it than stat: so it is mapped here as well, and looked up likewise."""
-    readable = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    readable = procfs.open_file(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_NONBLOCK)
     try:
         here = mmap.mmap(readable, 1, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE)
     finally:
@@ -77,13 +78,13 @@ def is_mapped(pid: int, fd: int) -> bool:
 
 def _mapped(pid: int | str) -> list[tuple[int, tuple[bytes, bytes]]]:
     """Where, and what: its device and inode."""
-    with open(f"/proc/{pid}/maps", "rb") as maps:
+    with os.fdopen(procfs.open_file(f"/proc/{pid}/maps"), "rb") as maps:
         lines = [line.split(None, 5) for line in maps]
     return [(int(words[0].partition(b"-")[0], 16), (words[3], words[4])) for words in lines]
 
 
 def _look(fd: int) -> Loader:
-    readable = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    readable = procfs.open_file(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_NONBLOCK)
     try:
         state = os.fstat(readable)
         path = _interpreter(readable)

@@ -12,6 +12,7 @@ import _thread
 import os
 import select
 
+from sigwrap.linux import procfs
 from sigwrap.linux.paths import Place, mount_of
 
 _CHUNK = 1 << 16
@@ -22,7 +23,7 @@ class Mounts:
 
     def __init__(self, our_root: Place) -> None:
         self._root_mount = our_root[3]  # not in the list where the root is a folder within a mount
-        self._list_fd = os.open("/proc/self/mountinfo", os.O_RDONLY | os.O_CLOEXEC)
+        self._list_fd = procfs.open_file("/proc/self/mountinfo")
         self._changes = select.poll()
         self._changes.register(self._list_fd, select.POLLPRI)
         self._lock = _thread.allocate_lock()  # a look may be taken aside from the loop

@@ -11,10 +11,13 @@ import os
 import stat
 from collections.abc import Callable
 
+from sigwrap.linux import procfs
 from sigwrap.linux.execs import content, elf
 from sigwrap.linux.execs.asked import Asked, ExecRefused
 from sigwrap.linux.execs.content import HASHED_AT_ONCE_BYTES
+from sigwrap.linux.execs.loading import Environment
 from sigwrap.linux.execs.ours import Ours
+from sigwrap.linux.execs.ownership import is_the_systems
 from sigwrap.linux.execs.script import (
     MAX_INTERPRETERS,
     NotExecutableFormat,
@@ -25,7 +28,7 @@ from sigwrap.linux.execs.script import (
 from sigwrap.linux.execs.search import DEFAULT_PATH, Search
 from sigwrap.linux.memory import Memory, Unreadable
 from sigwrap.linux.paths import AT_FDCWD, SERVED, Caller, Inode, MayWait, State
-from sigwrap.policy.judge.request import Program
+from sigwrap.policy.judge.request import Fact, Program
 from sigwrap.policy.judge.wrappers import unwrap
 
 _LOADER_NAMES = ("ld-", "ld.so", "ld64.so")
@@ -40,6 +43,7 @@ class Executable:
 
     __slots__ = (
         "_caller",
+        "_content",
         "_demanded",
         "_digests",
         "_files",
@@ -50,6 +54,7 @@ class Executable:
         "_shown_differently",
         "command_line",
         "cut",
+        "environment",
         "here",
         "image",
         "programs",
@@ -66,6 +71,7 @@ class Executable:
         folder_fd: int = AT_FDCWD,
         flags: int = 0,
         search_path: Callable[[], bytes] | None = None,
+        environment: Environment | None = None,
         ours: Ours,
     ) -> None:
         """`argv` says whether it is cut as well, and is asked for once the file is found, as the
@@ -73,6 +79,7 @@ class Executable:
         kernel would say. Without `search_path`, wrappers are not looked into. Raises MayWait, where
         `caller` may not."""
         self._caller = caller
+        self.environment = environment
         self._ours = ours
         self.root = caller.root
         self._files: dict[int, State] = {}  # by the descriptor that holds it
@@ -80,6 +87,7 @@ class Executable:
         self._shown_differently: set[int] = set()  # maybe: to each who reads them
         self._puts_off = False  # large digests, for put_off_digests
         self._demanded: list[int] = []
+        self._content: tuple[str, ...] = ()
         self.readable = True
         self._named_loader: tuple[int, elf.Loader] | None = None
         self._loader_fd = -1  # where it isn't a usual one
@@ -143,6 +151,24 @@ class Executable:
         return known_digest
 
     # What would run
+
+    def read_content(self) -> tuple[str, ...]:
+        """Once it is read, it has to be the same at the exec stop."""
+        self._content = self._content_now()
+        return self._content
+
+    def content_holds(self) -> bool:
+        return not self._content or self._content == self._content_now()
+
+    def _content_now(self) -> tuple[str, ...]:
+        return tuple(
+            content.fingerprint(
+                fd,
+                self._caller.known_state(fd),
+                by_state_alone=fd in self._shown_differently,
+            )
+            for fd in self._files
+        )
 
     def _resolve(
         self,
@@ -233,10 +259,29 @@ class Executable:
             self._shown_differently.add(fd)
 
     def _program(self, fd: int, called: bytes, argv: list[bytes]) -> Program:
-        path = os.readlink(f"/proc/self/fd/{fd}")
+        path = procfs.link(f"/proc/self/fd/{fd}")
         name = os.fsdecode(called.rpartition(b"/")[2]) or path.rpartition("/")[2]
-        words = tuple(map(os.fsdecode, argv))
-        return Program(path, name, words, self._digester(fd), self._is_elsewhere(fd))
+        elsewhere = self._is_elsewhere(fd)
+        return Program(
+            path,
+            name,
+            tuple(map(os.fsdecode, argv)),
+            self._digester(fd),
+            elsewhere,
+            self._system_file(fd, called, path, elsewhere=elsewhere),
+            self._loads_code((name, path.rpartition("/")[2])),
+        )
+
+    def _system_file(self, fd: int, called: bytes, path: str, *, elsewhere: bool) -> Fact:
+        if elsewhere or fd in self._shown_differently:
+            return False
+        return lambda: is_the_systems(fd, os.fsdecode(called), path)
+
+    def _loads_code(self, names: tuple[str, str], added: tuple[str, ...] = ()) -> Fact:
+        environment = self.environment
+        if environment is None:
+            return False
+        return lambda: environment.loads_code(names, added)
 
     def _is_elsewhere(self, fd: int) -> bool:
         """Of what the caller's view has just been asked for."""
@@ -259,28 +304,26 @@ class Executable:
         outer = program
         for inner in wrapped:
             name = inner.argv[0].rpartition("/")[2]
-            if inner.same_file:
-                path, digest, elsewhere = outer.path, outer.sha256, outer.elsewhere
-            else:
-                path, digest, elsewhere = self._look_up(inner.argv[0], search)
             is_mapped = outer.path.rpartition("/")[2].startswith(_LOADER_NAMES)
-            outer = Program(path, name, inner.argv, digest, elsewhere)
+            file = outer if inner.same_file else self._look_up(inner.argv[0], search)
+            loads_code = self._loads_code((name, file.path.rpartition("/")[2]), inner.variables)
+            outer = file._replace(name=name, argv=inner.argv, loads_code=loads_code)
             comes_later = later or not (inner.same_file or is_mapped)
             (later if comes_later else here).append(outer)
         return here, later
 
-    def _look_up(self, command: str, search: Search) -> tuple[str, Callable[[], str] | None, bool]:
-        """And whether it lies elsewhere."""
+    def _look_up(self, command: str, search: Search) -> Program:
+        """Its file; the words are for the caller of this to say."""
         found = search.find(os.fsencode(command))
         if found is not None:
-            fd, state = found
+            fd, state, called = found
             self._hold(fd, state)
-            path = os.readlink(f"/proc/self/fd/{fd}")
-            return path, self._digester(fd), self._is_elsewhere(fd)
+            return self._program(fd, called, [])
+        path = command
+        if not command.startswith("/"):
+            path = _UNSEEN_FOLDER + command.rpartition("/")[2]
         elsewhere = not self._caller.shares_our_root
-        if command.startswith("/"):
-            return command, None, elsewhere
-        return _UNSEEN_FOLDER + command.rpartition("/")[2], None, elsewhere
+        return Program(path, "", (), None, elsewhere, system_file=False)
 
 
 def resolve(
@@ -299,6 +342,7 @@ def resolve(
         folder_fd=asked.folder_fd,
         flags=asked.flags,
         search_path=search_path,
+        environment=Environment(lambda: asked.environment(tid), ours.variables),
         ours=ours,
     )
 

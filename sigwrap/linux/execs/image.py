@@ -24,8 +24,10 @@ def difference(pid: int, judged: Executable, *, digests_too: bool = True) -> str
             return "another program was loaded to start it"
         if judged.readable and place_of(b"/proc/%d/root" % pid) != judged.root:
             return "its root is another, and it loads its libraries from there"
-        if digests_too and not judged.digests_hold():
+        if not judged.content_holds() or (digests_too and not judged.digests_hold()):
             return "the file's content changed"
+        if judged.readable and judged.environment and judged.environment.differs(pid):
+            return "its environment is another"
     except OSError as unreadable:
         return f"the loaded image can't be read: {unreadable.strerror}"
     return ""
@@ -69,7 +71,7 @@ def shown(pid: int) -> tuple[str, tuple[str, ...]]:
     path, argv = "", list[bytes]()
     try:
         argv = _read(pid, _SHOWN_BYTES).split(b"\0")[:-1]
-        path = os.readlink(f"/proc/{pid}/exe")
+        path = procfs.link(f"/proc/{pid}/exe")
     except OSError:
         pass
     return path, tuple(map(os.fsdecode, argv))
@@ -94,7 +96,7 @@ def _matches(pid: int, wanted: bytes, cut: bool) -> bool:
 
 def _read(pid: int, size: int) -> bytes:
     """In one read: the kernel goes on until it has `size` bytes, or all."""
-    fd = os.open(f"/proc/{pid}/cmdline", os.O_RDONLY | os.O_CLOEXEC)
+    fd = procfs.open_file(f"/proc/{pid}/cmdline")
     try:
         return os.read(fd, size)
     finally:

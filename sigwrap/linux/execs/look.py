@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
+from sigwrap.linux import procfs
 from sigwrap.linux.execs.asked import Asked, ExecRefused
 from sigwrap.linux.execs.executable import Executable, resolve
 from sigwrap.linux.execs.ours import Ours
@@ -51,6 +52,6 @@ def look(
 
 def cwd_of(tid: int) -> str:
     try:
-        return os.readlink(f"/proc/{tid}/cwd")
+        return procfs.link(f"/proc/{tid}/cwd")
     except OSError:
         return ""

@@ -13,8 +13,9 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
+from sigwrap.linux import procfs
 from sigwrap.linux.paths import Inode, State
 from sigwrap.policy.judge.named import Named
 from sigwrap.policy.judge.request import Program
@@ -26,6 +27,7 @@ _SYSTEM_FOLDERS = (
 )
 # These run another program without an exec.
 _LOADERS = ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux.so.2", "/lib/ld-musl-x86_64.so.1")
+_READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 _SAMPLE_BYTES = 64 * 1024
 _SAMPLES = 4
 _KEPT = 1000
@@ -35,6 +37,9 @@ _SETTLED_S = 1  # what was changed as shortly before the run may have been chang
 class _Original(NamedTuple):
     path: str
     names: frozenset[str]
+
+    def opened(self) -> int:
+        return os.open(self.path, _READING)
 
 
 class Twins:
@@ -93,7 +98,7 @@ class Twins:
             return
         try:
             state = os.fstat(fd)
-            path = os.readlink(f"/proc/self/fd/{fd}")
+            path = procfs.link(f"/proc/self/fd/{fd}")
         finally:
             os.close(fd)
         if not stat.S_ISREG(state.st_mode):
@@ -111,10 +116,12 @@ class Twins:
     def _same_content(self, fd: int, state: State) -> tuple[_Original, ...]:
         known = self._compared.get(state)
         if known is None:
-            samples = _samples(f"/proc/self/fd/{fd}", state.size)
+            samples = _samples(lambda: _reopened(fd), state.size)
             originals = [self._originals[inode] for inode in self._by_size[state.size]]
             known = tuple(
-                each for each in originals if samples and _samples(each.path, state.size) == samples
+                each
+                for each in originals
+                if samples and _samples(each.opened, state.size) == samples
             )
             if len(self._compared) >= _KEPT:
                 self._compared.clear()
@@ -122,10 +129,14 @@ class Twins:
         return known
 
 
-def _samples(path: str, size: int) -> list[bytes]:
+def _reopened(fd: int) -> int:
+    return procfs.open_file(f"/proc/self/fd/{fd}", _READING)
+
+
+def _samples(opened: Callable[[], int], size: int) -> list[bytes]:
     """Empty where it can't be read."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        fd = opened()
     except OSError:
         return []
     try:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 from sigwrap.errors import StoreError
 from sigwrap.events import Payload, text
 from sigwrap.linux.peer import Peer
+from sigwrap.linux.terminal_typists import Typist, find_typist
 from sigwrap.mediate.questions import (
     US,
     Answer,
@@ -28,12 +28,10 @@ from sigwrap.mediate.questions import (
 )
 from sigwrap.protocols.control import ControlReply, ControlRequest, refusal
 from sigwrap.run.asking.control_socket import ControlSocket
+from sigwrap.run.asking.terminal_prompt import TerminalPrompt
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.settings import ApprovalMode as Mode
-
-if TYPE_CHECKING:
-    from sigwrap.run.asking.terminal_prompt import TerminalPrompt
 
 __all__ = ["Answer", "Approvals", "OnAnswer", "Question"]
 
@@ -43,12 +41,24 @@ _AT_THE_TERMINAL = frozenset({Mode.AUTO, Mode.TTY})
 _BY_CONTROL = frozenset({Mode.AUTO, Mode.CONTROL})
 _LISTED = 200
 _LISTED_CHARACTERS = 4_000
+_RECORDED_CHARACTERS = 1_000  # the event of the exec itself has its arguments
+_MOST_OPEN = 64  # each holds descriptors of ours, and a person's patience
 _EVENT_OF_REASON = {"granted": "approval_granted", "expired": "approval_expired"}
 
 
 class Approvals:
-    def __init__(self, *, loop: Loop, recorder: Recorder, mode: Mode, timeout_s: float) -> None:
-        """Answers come from within `loop`'s turns."""
+    def __init__(
+        self,
+        *,
+        loop: Loop,
+        recorder: Recorder,
+        mode: Mode,
+        timeout_s: float,
+        walled: bool = True,
+        on_stop_key: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Answers come from within `loop`'s turns. `walled`: a Landlock domain is around COMMAND.
+        `on_stop_key`: somebody pressed Ctrl+Z at a question."""
         self._loop = loop
         self._recorder = recorder
         self._mode = mode
@@ -56,7 +66,11 @@ class Approvals:
         self._queue = QuestionQueue(timeout_s=timeout_s, new_id=lambda: os.urandom(3).hex())
         self._waiting: dict[str, OnAnswer] = {}
         self._stopped = ""
+        self._expires = False
         self._prompt: TerminalPrompt | None = None
+        self._walled = walled
+        self._on_stop_key = on_stop_key
+        self._typist_found: tuple[Typist | None] | None = None  # None before somebody has looked
         self._control = self._open_control()
 
     def ask(self, question: Question, on_answer: OnAnswer) -> str:
@@ -71,11 +85,14 @@ class Approvals:
             self._settle([self._queue.settle_unasked(request.id, "it can't be recorded", now_s)])
         elif (settled := self._queue.settle_from_memory(request.id, now_s)) is not None:
             self._settle([settled])
+        elif len(self._queue.open) > _MOST_OPEN:
+            why = f"{_MOST_OPEN} other requests wait for an answer already"
+            self._settle([self._queue.settle_unasked(request.id, why, now_s)])
         elif not asked:
             self._settle([self._queue.settle_unasked(request.id, self._why_nobody(), now_s)])
         else:
-            self._loop.call_at(request.deadline_s, self._expire)
-            if "terminal" in asked:
+            self._expire_later(request.deadline_s)
+            if self._mode in _AT_THE_TERMINAL and self._terminal().is_there:
                 self._terminal().show(request, or_by_command="control" in asked)
         return request.id
 
@@ -116,7 +133,7 @@ class Approvals:
         if self._stopped:
             return []
         asked = []
-        if self._mode in _AT_THE_TERMINAL and self._terminal().available:
+        if self._mode in _AT_THE_TERMINAL and self._terminal().may_ask:
             asked.append("terminal")
         if self._mode in _BY_CONTROL and self._control is not None:
             asked.append("control")
@@ -124,10 +141,19 @@ class Approvals:
 
     def _terminal(self) -> TerminalPrompt:
         if self._prompt is None:
-            from sigwrap.run.asking.terminal_prompt import TerminalPrompt  # few runs ask
-
-            self._prompt = TerminalPrompt(self._loop, self._on_terminal_answer)
+            not_here = "" if self._typist is None else self._typist.why
+            self._prompt = TerminalPrompt(
+                self._loop, self._on_terminal_answer, self._on_stop_key, not_here
+            )
         return self._prompt
+
+    @property
+    def _typist(self) -> Typist | None:
+        """Who could type an answer for the session: it is not asked on a terminal of theirs, and
+        takes none from there."""
+        if self._typist_found is None:
+            self._typist_found = (find_typist(walled=self._walled),)
+        return self._typist_found[0]
 
     def _why_nobody(self) -> str:
         if self._stopped:
@@ -135,6 +161,8 @@ class Approvals:
         match self._mode:
             case Mode.DENY:
                 return "this session runs with --approvals deny"
+            case Mode.TTY | Mode.AUTO if self._terminal().is_there and self._typist is not None:
+                return f"the session could answer on its terminal itself: {self._typist.why}"
             case Mode.TTY:
                 return "there is no terminal to ask on"
             case Mode.CONTROL:
@@ -155,8 +183,17 @@ class Approvals:
         found = self._queue.answer(approval_id, verdict, by=by, message=message, now_s=now_s)
         return found if isinstance(found, TooLate | Unknown) else self._settle(found)
 
+    def _expire_later(self, deadline_s: float) -> None:
+        """One timer for all: a request that comes later expires later."""
+        if not self._expires:
+            self._expires = True
+            self._loop.call_at(deadline_s, self._expire)
+
     def _expire(self) -> None:
+        self._expires = False
         self._settle(self._queue.expire(time.monotonic()))
+        if self._queue.open:
+            self._expire_later(self._queue.open[0].deadline_s)
 
     def _withdraw(self, approval_id: str, why: str) -> None:
         settled = self._queue.withdraw(approval_id, why, time.monotonic())
@@ -194,6 +231,9 @@ class Approvals:
             **_about(request.id, request.question),
             "comm": request.question.process,
             "depth": request.question.depth,
+            "files": request.question.files,
+            "cwd": request.question.folder,
+            "note": request.question.note,
             "timeout_s": self._timeout_s,
             "asked": asked,
         }
@@ -238,6 +278,8 @@ class Approvals:
         match request:
             case {"do": "list"}:
                 return self._list()
+            case {"do": "show", "id": str(approval_id)}:
+                return self._show(approval_id)
             case {"do": "approve", "id": str(approval_id)}:
                 verdict = Verdict.ALWAYS if request.get("always") is True else Verdict.ONCE
                 return self._answer_by_control(approval_id, verdict, peer, "")
@@ -245,7 +287,7 @@ class Approvals:
                 message = text(request.get("message"))
                 return self._answer_by_control(approval_id, Verdict.NO, peer, message)
             case _:
-                return refusal("bad-request", "a request is a list, an approve or a deny")
+                return refusal("bad-request", "a request is a list, a show, an approve or a deny")
 
     def _list(self) -> ControlReply:
         now_s = time.monotonic()
@@ -256,6 +298,18 @@ class Approvals:
             "more": max(0, len(self._queue.open) - _LISTED),
         }
 
+    def _show(self, approval_id: str) -> ControlReply:
+        """One request, uncut."""
+        now_s = time.monotonic()
+        for each in self._queue.open:
+            if each.id == approval_id:
+                return {"ok": True, "request": _listed(each, now_s, full=True)}
+        return self._no_such(approval_id)
+
+    def _no_such(self, approval_id: str) -> ControlReply:
+        ids = [request.id for request in self._queue.open[:_LISTED]]
+        return refusal("unknown-id", f"there is no request {approval_id}", open=ids)
+
     def _answer_by_control(
         self, approval_id: str, verdict: Verdict, peer: Peer, message: str
     ) -> ControlReply:
@@ -265,12 +319,15 @@ class Approvals:
                 f"this session runs with --approvals {self._mode.value}: "
                 "it takes no answer from here",
             )
+        if verdict is not Verdict.NO and _is_on_a_terminal_of(self._typist, peer):
+            why = "the session may have typed this itself: approve it on another terminal"
+            self._on_refused(peer._replace(objection=why))
+            return refusal("typed", why)
         by = f"uid {peer.uid}, pid {peer.pid}"
         found = self._answer(approval_id, verdict, by=by, message=message)
         match found:
             case Unknown():
-                ids = [request.id for request in self._queue.open[:_LISTED]]
-                return refusal("unknown-id", f"there is no request {approval_id}", open=ids)
+                return self._no_such(approval_id)
             case TooLate(how=how):
                 return refusal("late", f"too late: {approval_id} was {how}")
             case _:
@@ -279,22 +336,35 @@ class Approvals:
                     "ok": True,
                     "granted": first.answer.granted,
                     "message": first.answer.message,
-                    "what": first.question.what[:_LISTED_CHARACTERS],
+                    "what": _cut(first.question.what, _LISTED_CHARACTERS),
                     "settled": [settled.id for settled in found],
                 }
+
+
+def _is_on_a_terminal_of(typist: Typist | None, peer: Peer) -> bool:
+    if typist is None or not typist.pid:
+        return False
+    from sigwrap.linux.terminal_typists import types_for
+
+    return types_for(peer.pid, typist.pid)
 
 
 def _about(approval_id: str, question: Question) -> Payload:
     return {
         "approval_id": approval_id,
         "kind": question.kind,
-        "what": question.what,
+        "what": _cut(question.what, _RECORDED_CHARACTERS),
         "rule_name": question.rule,
         "message": question.message,
     }
 
 
-def _listed(request: Open, now_s: float) -> Payload:
+def _cut(text: str, characters: int) -> str:
+    rest = len(text) - characters
+    return text if rest <= 0 else f"{text[:characters]} ... and {rest} more characters"
+
+
+def _listed(request: Open, now_s: float, *, full: bool = False) -> Payload:
     question = request.question
     return {
         "id": request.id,
@@ -302,7 +372,11 @@ def _listed(request: Open, now_s: float) -> Payload:
         "pid": question.pid,
         "process": question.process,
         "depth": question.depth,
-        "what": question.what[:_LISTED_CHARACTERS],
+        "what": question.what if full else _cut(question.what, _LISTED_CHARACTERS),
+        "is_cut": not full and len(question.what) > _LISTED_CHARACTERS,
+        "files": question.files,
+        "folder": question.folder,
+        "note": question.note,
         "rule": question.rule,
         "message": question.message,
         "waited_s": round(now_s - request.asked_at_s, 1),

@@ -20,8 +20,11 @@ isn't touched, and one line names `sigwrap approve ID` instead:
 - somebody was stopped because they wanted to read: the question makes way, and comes again later.
 
 The keys of the terminal (Ctrl+C, Ctrl+\\, Ctrl+Z) and its hangup then reach the supervisor alone:
-it makes way and passes them on. A line within a moment of the question was typed before it was
-read, so it is no answer.
+it makes way and passes them on. What was typed before the question is forgotten, and a line within
+a moment of it was typed before it was read, so it is no answer either.
+
+Nobody is asked where the session itself could type: on the terminal of a multiplexer, whose socket
+it can reach, or one whose other end it can take or has (linux/terminal_typists.py).
 
 Not a boundary: COMMAND can paint on its terminal whatever it likes, a question like ours included.
 And where the kernel has TIOCSTI, it could type the answer: the seccomp filter has to refuse that.
@@ -37,22 +40,21 @@ import struct
 import termios
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from sigwrap.escape import printable
 from sigwrap.linux import procfs
 from sigwrap.linux.process import send
 from sigwrap.linux.procfs import Stat
 from sigwrap.linux.sigfd import SignalFd
 from sigwrap.linux.terminal_readers import waits_for_input
 from sigwrap.mediate.questions import Open, Verdict
+from sigwrap.run.asking.wording import lines_of
 from sigwrap.run.loop import Loop
+from sigwrap.tuples import NamedTuple
 
 _LOOK_AGAIN_S = 0.25
 _MADE_WAY_S = 2.0
 _UNREAD_S = 0.3  # nobody reads a question and answers it within this
 _STRAGGLERS_S = 0.2
-_CHARACTERS_SHOWN = 1_500
 _KEYS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGHUP)
 
 _ANSWERS = {
@@ -65,14 +67,12 @@ _ANSWERS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
+class _Asked(NamedTuple):
     request: Open
     or_by_command: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Taken:
+class _Taken(NamedTuple):
     """What to give back."""
 
     foreground: int
@@ -82,10 +82,20 @@ class _Taken:
 
 
 class TerminalPrompt:
-    def __init__(self, loop: Loop, on_answer: Callable[[str, Verdict], None]) -> None:
-        """Opens nothing before it is needed."""
+    def __init__(
+        self,
+        loop: Loop,
+        on_answer: Callable[[str, Verdict], None],
+        on_stop_key: Callable[[], None],
+        not_here: str = "",
+    ) -> None:
+        """Opens nothing before it is needed. `on_stop_key`: the job that we are part of got a
+        Ctrl+Z. `not_here`: why nobody may be asked on the terminal; it is named, with the way to
+        answer."""
         self._loop = loop
         self._on_answer = on_answer
+        self._on_stop_key = on_stop_key
+        self._not_here = not_here
         self._fd = -1
         self._keys: SignalFd | None = None
         self._queue: dict[str, _Asked] = {}
@@ -98,7 +108,11 @@ class TerminalPrompt:
         self._looking = False
 
     @property
-    def available(self) -> bool:
+    def may_ask(self) -> bool:
+        return self.is_there and not self._not_here
+
+    @property
+    def is_there(self) -> bool:
         if self._fd < 0:
             try:
                 flags = os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -115,7 +129,8 @@ class TerminalPrompt:
         """Now, or when its turn comes and the terminal is free."""
         self._queue[request.id] = _Asked(request=request, or_by_command=or_by_command)
         if self._taken is None and not self._looking:
-            self._look()
+            self._looking = True  # in a moment: first the asker is told that it waits
+            self._loop.call_at(time.monotonic(), self._look)
 
     def withdraw(self, approval_id: str) -> None:
         if self._queue.pop(approval_id, None) is None:
@@ -153,6 +168,9 @@ class TerminalPrompt:
         self._loop.call_at(now_s + max(_LOOK_AGAIN_S, 20 * (now_s - started_s)), self._look)
 
     def _ask_or_make_way(self, now_s: float) -> None:
+        if self._not_here:
+            self._name_the_command()
+            return
         processes = [found for pid in procfs.all_pids() if (found := procfs.stat(pid)) is not None]
         if self._taken is not None:
             if (
@@ -195,14 +213,18 @@ class TerminalPrompt:
             return  # somebody else's full-screen program
         for approval_id, asked in self._queue.items():
             if approval_id not in self._named:
-                how = (
-                    f"sigwrap approve {approval_id}, or sigwrap deny {approval_id}"
-                    if asked.or_by_command
-                    else "here, once nothing else reads this terminal"
-                )
-                if not self._say(f"\r\n{_question(asked.request)}\r\n  to answer: {how}\r\n"):
+                how = self._how_to_answer(approval_id, asked)
+                if not self._say(f"\r\n{_question(asked.request)}\r\n  {how}\r\n"):
                     return
                 self._named.add(approval_id)
+
+    def _how_to_answer(self, approval_id: str, asked: _Asked) -> str:
+        commands = f"sigwrap approve {approval_id}, or sigwrap deny {approval_id}"
+        if self._not_here:
+            return f"not asked here: {self._not_here}\r\n  to answer elsewhere: {commands}"
+        if asked.or_by_command:
+            return f"to answer: {commands}"
+        return "to answer: here, once nothing else reads this terminal"
 
     # Asking
 
@@ -214,13 +236,23 @@ class TerminalPrompt:
             self._give_back()
             return
         self._shown = asked.request.id
+        self._named.add(self._shown)
         others = f" ({len(self._queue) - 1} more wait)" if len(self._queue) > 1 else ""
         self._put(f"\r\n{_question(asked.request)}{others}\r\n")
 
     def _put(self, text: str) -> None:
+        if self._forget_what_was_typed():
+            text = f"\r\nsigwrap: what was typed before the question is forgotten\r\n{text}"
         self._shown_at_s = time.monotonic()
         if not self._say(f"{text}  y once, a always in this session, n no: "):
             self._make_way(self._shown_at_s)
+
+    def _forget_what_was_typed(self) -> bool:
+        """Also the start of a line, which nobody can see before its end: an Enter that was meant
+        for something else would make an answer of it."""
+        had_lines = self._unread_bytes() > 0
+        termios.tcflush(self._fd, termios.TCIFLUSH)
+        return had_lines
 
     def _on_input(self, _happened: int) -> None:
         try:
@@ -260,12 +292,12 @@ class TerminalPrompt:
         if self._taken is None:
             return
         foreground = self._taken.foreground
-        self._make_way(time.monotonic())
+        is_stopped = any(info.number == signal.SIGTSTP for info in pressed)
+        self._make_way(time.monotonic(), stays_stopped=is_stopped)
         for info in pressed:
-            try:
-                os.killpg(foreground, info.number)
-            except OSError:
-                pass
+            _signal_group(foreground, info.number)
+        if is_stopped and foreground == os.getpgrp():
+            self._on_stop_key()
 
     def _say(self, text: str) -> bool:
         """Never waits, not even where output was stopped by Ctrl+S."""
@@ -297,14 +329,19 @@ class TerminalPrompt:
         self._loop.watch(self._fd, self._on_input)
         self._loop.watch(self._keys.fd, self._on_key)
 
-    def _make_way(self, now_s: float) -> None:
-        if self._shown:
-            self._say("\r\nsigwrap: the terminal is wanted; the question comes again\r\n")
+    def _make_way(self, now_s: float, *, stays_stopped: bool = False) -> None:
+        asked = self._queue.get(self._shown)
+        if asked is not None:
+            or_by_command = f" (or: sigwrap approve {self._shown})" if asked.or_by_command else ""
+            self._say(
+                f"\r\nsigwrap: the terminal is wanted; the question comes again{or_by_command}\r\n"
+            )
         self._shown = ""
         self._not_before_s = now_s + _MADE_WAY_S
-        self._give_back()
+        self._give_back(stays_stopped=stays_stopped)
 
-    def _give_back(self) -> None:
+    def _give_back(self, *, stays_stopped: bool = False) -> None:
+        """`stays_stopped`: whoever is stopped goes on with the job, at its `fg`."""
         taken, self._taken = self._taken, None
         if taken is None:
             return
@@ -322,6 +359,8 @@ class TerminalPrompt:
             pass
         if self._size() != taken.size:
             _signal_group(taken.foreground, signal.SIGWINCH)
+        if stays_stopped:
+            return
         self._continue(taken)
         # Who was about to be stopped while we gave it back.
         self._stragglers_until_s = time.monotonic() + _STRAGGLERS_S
@@ -350,18 +389,7 @@ class TerminalPrompt:
 
 
 def _question(request: Open) -> str:
-    question = request.question
-    action = "wants to run" if question.kind == "exec" else "wants to send"
-    what = question.what
-    if len(what) > _CHARACTERS_SHOWN:
-        rest = len(what) - _CHARACTERS_SHOWN
-        what = f"{what[:_CHARACTERS_SHOWN]} ... and {rest} more characters"
-    because = f": {printable(question.message)}" if question.message else ""
-    return (
-        f"sigwrap: {printable(question.process)} (pid {question.pid}, depth {question.depth}) "
-        f"{action}\r\n    {printable(what)}\r\n"
-        f"  rule {printable(question.rule)}{because} [{request.id}]"
-    )
+    return "\r\n".join(lines_of(request, time.monotonic()))
 
 
 def _is_below_us(group: int, processes: list[Stat]) -> bool:

@@ -28,6 +28,8 @@ from sigwrap.mediate.effects import (
     Prepare,
     Prepared,
     PrepareStubCommand,
+    ReadAgain,
+    ReadContent,
     Replace,
     Unpreparable,
     VerifyThenContinue,
@@ -53,7 +55,7 @@ from sigwrap.run.perform import PAUSED, CallerGone, Performer, Scope
 from sigwrap.run.processes import Processes
 from sigwrap.run.recording.recording import Recording
 from sigwrap.run.recording.recordings import Expected, Recordings
-from sigwrap.run.recording.stub_program import stub_line, stub_variables
+from sigwrap.run.recording.stub_program import changed_stub_file, stub_line, stub_variables
 from sigwrap.start import onefile
 from sigwrap.tuples import NamedTuple
 
@@ -80,17 +82,21 @@ class _ExecHoldings:
         "recording",
         "replacement",
         "replacement_argv",
+        "seen_again",
         "sets_environment",
+        "syscall",
         "tracee",
         "tracer",
         "variables",
     )
 
-    def __init__(self, notification: Notification, tracer: Tracer) -> None:
+    def __init__(self, notification: Notification, syscall: str, tracer: Tracer) -> None:
         self.notification = notification
+        self.syscall = syscall
         self.tracer = tracer
         self.asked: Asked | None = None
         self.executable: Executable | None = None
+        self.seen_again: _Facts | None = None
         self.tracee: Tracee | None = None
         self.goes_on = False
         # Of a replacement
@@ -148,6 +154,19 @@ def _close(seen: _Facts) -> None:
         seen.executable.close()
 
 
+def _outcome_of_look(outcome: Outcome, process: Process, syscall: str, why: str) -> _Facts:
+    match outcome:
+        case Done(value=value):
+            seen: _Facts = value
+            return seen
+        case Raised(error=MayWait() as too_much):
+            return stalled(process, syscall, str(too_much))
+        case Raised(error=error):
+            return error
+        case _:
+            return stalled(process, syscall, f"{outcome.why}: {why}")
+
+
 class Execs:
     def __init__(
         self,
@@ -175,9 +194,13 @@ class Execs:
             performer, processes.loaded, aside, waits_through_signals=waits_through_signals
         )
         self._unheld = Unheld(performer, loop, processes.loaded)
-        self._ours = Ours(Named(engine.policy.command_rules), os.environ.get("PATH", ""))
+        own = onefile.original_environment(dict(os.environb))
+        variables = {os.fsdecode(name): value for name, value in own.items()}
+        self._ours = Ours(variables, Named(engine.policy.command_rules))
         performer.offer(
             {
+                ReadContent: self._read_content,
+                ReadAgain: self._read_again,
                 Hold: self._hold,
                 VerifyThenContinue: self._verify_then_continue,
                 ContinueUnverified: self._continue_unverified,
@@ -193,7 +216,8 @@ class Execs:
         if self._unheld.is_other(process, notification.tid):
             self._performer.fail_as_the_kernel(notification.id, WouldFail(errno.EACCES))
         elif only_asks(notification, syscall):
-            self._start(notification, process, OnlyAsks(), _ExecHoldings(notification, self.tracer))
+            held = _ExecHoldings(notification, syscall, self.tracer)
+            self._start(notification, process, OnlyAsks(), held)
         elif self.tracer.is_busy(process):
             self.tracer.put_off(process, lambda: self._answer_now(notification))
         else:
@@ -215,12 +239,12 @@ class Execs:
         if isinstance(seen, WouldFail):  # mostly a search along PATH
             self._performer.fail_as_the_kernel(notification.id, seen)
             return
-        held = _ExecHoldings(notification, self.tracer)
+        held = _ExecHoldings(notification, syscall, self.tracer)
         facts: ExecFacts | Unseen
         if isinstance(seen, Seen):
             held.asked, held.executable = seen
             try:
-                facts = known = self._facts(held, process, syscall, *seen)
+                facts = known = self._facts(held, process, *seen)
                 if self._names_digests and seen.executable.put_off_digests(
                     lambda: self._mediator.look_over(known)
                 ):
@@ -244,15 +268,7 @@ class Execs:
         started_ns: int,
     ) -> None:
         def then(outcome: Outcome) -> None:
-            match outcome:
-                case Done(value=seen):
-                    pass
-                case Raised(error=MayWait() as too_much):
-                    seen = stalled(process, syscall, str(too_much))
-                case Raised(error=error):
-                    seen = error
-                case _:
-                    seen = stalled(process, syscall, f"{outcome.why}: {why}")
+            seen = _outcome_of_look(outcome, process, syscall, why)
             self._go_on_with(notification, seen, started_ns)
 
         self._aside.do(
@@ -307,7 +323,6 @@ class Execs:
         self,
         held: _ExecHoldings,
         process: Process,
-        syscall: str,
         asked: Asked,
         executable: Executable,
     ) -> ExecFacts:
@@ -316,7 +331,7 @@ class Execs:
             held.expected = expected
         return ExecFacts(
             process,
-            syscall,
+            held.syscall,
             os.fsdecode(asked.path),
             cwd_of(held.notification.tid),
             asked.truncated,
@@ -334,6 +349,47 @@ class Execs:
         return Crowd(siblings, len(self._processes))
 
     # Effects
+
+    def _read_content(self, scope: Scope, _effect: ReadContent) -> tuple[str, ...]:
+        held: _ExecHoldings = scope.holdings
+        assert held.executable is not None, "judged before"
+        return held.executable.read_content()
+
+    def _read_again(self, scope: Scope, effect: ReadAgain) -> object:
+        held: _ExecHoldings = scope.holdings
+        if held.executable is not None:
+            held.executable.close()
+            held.executable = None
+        seen, held.seen_again = held.seen_again, None
+        if seen is None:
+            try:
+                seen = look(held.notification, scope.process, held.syscall, self._ours)
+            except MayWait as why:
+                return self._read_again_aside(scope, effect, str(why))
+        if isinstance(seen, Exception):
+            raise seen
+        if isinstance(seen, Seen):
+            held.asked, held.executable = seen
+        scope.is_checked = False
+        self._performer.check(scope)
+        return self._facts(held, scope.process, *seen) if isinstance(seen, Seen) else seen
+
+    def _read_again_aside(self, scope: Scope, effect: ReadAgain, why: str) -> object:
+        held: _ExecHoldings = scope.holdings
+
+        def look_again() -> Seen | Unseen | WouldFail:
+            return look(held.notification, scope.process, held.syscall, self._ours, may_wait=True)
+
+        def then(outcome: Outcome) -> None:
+            seen = _outcome_of_look(outcome, scope.process, held.syscall, why)
+            if scope.is_over:
+                _close(seen)
+                return
+            held.seen_again = seen
+            self._performer.redo(scope, effect)
+
+        self._aside.do(look_again, then, _close)
+        return PAUSED
 
     def _hold(self, scope: Scope, effect: Hold) -> object:
         self._performer.check(scope)
@@ -431,6 +487,8 @@ class Execs:
                 held.variables,
                 effect.rule,
             )
+            if changed := changed_stub_file():
+                return Unpreparable(f"sigwrap's own file has changed: {changed}")
             program, line = stub_line(held.path, argv)
             if problem := self._find_replacement(scope, program, line):
                 return Unpreparable(f"for sigwrap's own program, {problem}")
@@ -445,6 +503,8 @@ class Execs:
         held: _ExecHoldings = scope.holdings
         expected = held.expected
         assert expected is not None, "a stub's command"
+        if changed := changed_stub_file():  # what the stub has loaded since
+            return Unpreparable(f"sigwrap's own file has changed: {changed}")
         path = os.fsdecode(expected.path)
         if problem := self._find_replacement(scope, path, expected.argv):
             return Unpreparable(problem)
@@ -531,7 +591,7 @@ def _has_room_for_a_stub(pid: int) -> bool:
     """Without, its interpreter would end in words of its own."""
     try:
         limit, _hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-        taken = os.listdir(f"/proc/{pid}/fd")
+        taken = procfs.names(f"/proc/{pid}/fd")
     except OSError:
         return False
     if limit == resource.RLIM_INFINITY or limit - len(taken) >= _A_STUB_OPENS:
@@ -540,12 +600,9 @@ def _has_room_for_a_stub(pid: int) -> bool:
 
 
 def _survives_exec(pid: int, fd: str) -> bool:
-    try:
-        with open(f"/proc/{pid}/fdinfo/{fd}", encoding="ascii") as info:
-            flags = next(line for line in info if line.startswith("flags:"))
-    except (OSError, StopIteration):
-        return False
-    return not int(flags.split()[1], 8) & os.O_CLOEXEC
+    info = procfs.contents(f"/proc/{pid}/fdinfo/{fd}") or b""
+    flags = next((line for line in info.splitlines() if line.startswith(b"flags:")), None)
+    return flags is not None and not int(flags.split()[1], 8) & os.O_CLOEXEC
 
 
 def _is_traced(tid: int) -> bool:

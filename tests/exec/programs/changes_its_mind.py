@@ -1,3 +1,5 @@
+"""Asks for ./ok, and for each line that it reads it changes something, by its arguments."""
+
 import ctypes
 import mmap
 import os
@@ -13,7 +15,11 @@ def put(path, word):
 
 
 put(b"./ok", b"harmless")
-what = sys.argv[1]
+mapping = None
+if "mapping" in sys.argv:  # a page that is dirty already: what is stored there changes no time
+    with open("ok", "r+b") as file:
+        mapping = mmap.mmap(file.fileno(), 0)
+    mapping[-1] = mapping[-1]
 child = os.fork()
 if child == 0:
     words = (ctypes.c_void_p * 3)(at, at + 256, None)
@@ -21,12 +27,19 @@ if child == 0:
     execve.argtypes = [ctypes.c_void_p] * 3
     execve(at, ctypes.addressof(words), None)
     os._exit(9)
-input()
-if what == "path":
-    put(b"./bad", b"harmless")
-elif what == "argument":
-    put(b"./ok", b"harmful")
-elif what == "file":
-    os.rename("bad", "ok")
-print("changed", flush=True)
+for what in sys.argv[1:]:
+    input()
+    if what == "path":
+        put(b"./bad", b"harmless")
+    elif what == "argument":
+        put(b"./ok", b"harmful")
+    elif what == "file":
+        os.rename("bad", "ok")
+    elif what == "content":
+        with open("ok", "ab") as file:
+            file.write(b"more")
+    elif what == "mapping":
+        mapping[-1] ^= 1
+        mapping.close()
+    print("changed", flush=True)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)

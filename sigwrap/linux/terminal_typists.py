@@ -1,0 +1,147 @@
+"""Who could type on our terminal in the place of a person, because the session can have it done.
+
+- A multiplexer, or a terminal with a remote control: `tmux send-keys` types, and the socket for it
+  belongs to the same user. It is known by its name, as the one that holds the other end of the
+  pseudo-terminal, and by the variable that it sets.
+- A process inside a session that holds the other end itself.
+- Whoever holds the other end, where nothing keeps the session from taking it away (pidfd_getfd):
+  neither a Landlock domain around the session nor Yama.
+
+`script`, `sudo` and their like pass on what is typed on a terminal of their own: that one counts as
+well. Not known here: what types for a whole desktop (X11's XTEST, /dev/uinput).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from sigwrap.linux import procfs
+from sigwrap.linux.peer import carries_more_filters_than_us
+from sigwrap.tuples import NamedTuple
+
+_TYPISTS = (
+    *("tmux", "screen", "SCREEN", "zellij", "dtach", "abduco", "shpool"),
+    *("wezterm", "nvim", "emacs"),
+)
+_RELAYS = ("script", "sudo", "su", "expect", "unbuffer", "systemd-run", "rlwrap", "asciinema")
+_VARIABLES = (
+    *("TMUX", "STY", "ZELLIJ", "ABDUCO_SESSION", "WEZTERM_UNIX_SOCKET", "KITTY_LISTEN_ON"),
+    *("NVIM", "INSIDE_EMACS"),
+)
+_PSEUDO_TERMINALS = range(136, 144)
+_YAMA = "/proc/sys/kernel/yama/ptrace_scope"
+_MOST_LINKS = 50_000  # in about 0.1 s; the session could open any number
+_MOST_RELAYS = 16
+
+
+class Typist(NamedTuple):
+    pid: int  # 0 where it is known by a variable only
+    why: str
+
+
+class _TooMany(Exception):
+    pass
+
+
+def find_typist(*, walled: bool) -> Typist | None:
+    """None where only a person can type. `walled`: a Landlock domain is around the session."""
+    terminal = procfs.controlling_terminal(os.getpid())
+    try:
+        for _ in range(_MOST_RELAYS):
+            if terminal is None or os.major(terminal) not in _PSEUDO_TERMINALS:
+                break
+            holders = list(_holders(terminal)) or _presumed_holder(terminal)
+            terminal = None
+            for pid in holders:
+                name = procfs.comm(pid)
+                objection = _objection(pid, name, walled)
+                if objection:
+                    return Typist(pid, objection)
+                if name in _RELAYS:
+                    terminal = procfs.controlling_terminal(pid)
+    except _TooMany:
+        return Typist(0, "too many descriptors are open to know who holds its other end")
+    for variable in _VARIABLES:
+        if os.environ.get(variable):
+            return Typist(0, f"${variable} is set, so the session may have keys pressed on it")
+    return None
+
+
+def types_for(pid: int, typist: int) -> bool:
+    """Whether `typist` holds the other end of the terminal that `pid` is on, or started it."""
+    terminal = procfs.controlling_terminal(pid)
+    above = procfs.stat(pid)
+    while above is not None and above.pid > 1:
+        if above.pid == typist:
+            return True
+        above = procfs.stat(above.ppid)
+    try:
+        return terminal is not None and typist in _holders(terminal)
+    except _TooMany:
+        return True
+
+
+def _objection(pid: int, name: str, walled: bool) -> str:
+    if not _is_within_reach(pid):
+        return ""
+    if name.startswith(_TYPISTS):
+        return f"{name.partition(':')[0]} lets the session press keys on it"
+    if pid not in (os.getpid(), os.getppid()) and carries_more_filters_than_us(pid):
+        return f"{name} (pid {pid}) holds its other end, and is inside a session"
+    if not walled and not _only_descendants_are_traced():
+        return f"the session could take its other end from {name} (pid {pid})"
+    return ""
+
+
+def _is_within_reach(pid: int) -> bool:
+    us = os.geteuid()
+    try:
+        return us in (0, os.stat(f"/proc/{pid}").st_uid)
+    except OSError:
+        return False
+
+
+def _only_descendants_are_traced() -> bool:
+    try:
+        with open(_YAMA, encoding="ascii") as file:
+            return int(file.read()) > 0 and os.geteuid() != 0
+    except (OSError, ValueError):
+        return False
+
+
+def _holders(terminal: int) -> Iterator[int]:
+    """Who has the other end open, of those that we may look into; the session may look into no
+    others either."""
+    index = b"\ntty-index:\t%d\n" % os.minor(terminal)
+    left = _MOST_LINKS
+    for pid in procfs.all_pids():
+        try:
+            fds = os.listdir(f"/proc/{pid}/fd")
+        except OSError:
+            continue
+        left -= len(fds)
+        if left < 0:
+            raise _TooMany
+        if any(_is_master(f"/proc/{pid}", fd, index) for fd in fds):
+            yield pid
+
+
+def _is_master(process: str, fd: str, index: bytes) -> bool:
+    try:
+        if not os.readlink(f"{process}/fd/{fd}").endswith("/ptmx"):
+            return False
+        with open(f"{process}/fdinfo/{fd}", "rb") as file:
+            return index in file.read()
+    except OSError:
+        return False
+
+
+def _presumed_holder(terminal: int) -> list[int]:
+    """Where it may not be looked into (a sudo): whoever started what is on the terminal."""
+    found = procfs.stat(os.getpid())
+    while found is not None and found.ppid > 1:
+        if procfs.controlling_terminal(found.ppid) != terminal:
+            return [found.ppid]
+        found = procfs.stat(found.ppid)
+    return []

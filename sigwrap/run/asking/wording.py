@@ -1,0 +1,43 @@
+"""A question as its reader sees it: nothing in it can move the cursor, and what is left out is
+marked."""
+
+from __future__ import annotations
+
+import time
+
+from sigwrap.escape import printable, shell_words
+from sigwrap.mediate.questions import Open
+
+_START_SHOWN = 1_500
+_END_SHOWN = 200
+
+
+def lines_of(request: Open, now_s: float) -> list[str]:
+    question = request.question
+    action = "wants to run" if question.kind == "exec" else "wants to send"
+    what = question.what
+    lines = [
+        f"sigwrap: {shell_words([question.process])} (pid {question.pid}, depth {question.depth}) "
+        f"{action}",
+        f"    {printable(_start(what))}",
+    ]
+    if len(what) > _START_SHOWN:
+        lines.append(f"    ... {printable(what[-_END_SHOWN:])}")
+        lines.append(f"  all of it: sigwrap approvals --full {request.id}")
+    if question.files:
+        lines.append(f"  file {', then '.join(shell_words([file]) for file in question.files)}")
+    if question.folder:
+        lines.append(f"  folder {shell_words([question.folder])}")
+    if question.note:
+        lines.append(f"  note {printable(question.note)}")
+    because = f": {printable(question.message)}" if question.message else ""
+    lines.append(f"  rule {printable(question.rule)}{because} [{request.id}]")
+    left_s = max(0.0, request.deadline_s - now_s)
+    until = time.strftime("%H:%M:%S", time.localtime(time.time() + left_s))
+    lines.append(f"  denied if nobody answers until {until}, in {left_s:.0f} s")
+    return lines
+
+
+def _start(what: str) -> str:
+    rest = len(what) - _START_SHOWN
+    return what if rest <= 0 else f"{what[:_START_SHOWN]} ... and {rest} more characters"

@@ -1,0 +1,3 @@
+import termios
+
+termios.tcflow(1, termios.TCOOFF)

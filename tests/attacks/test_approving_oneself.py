@@ -1,0 +1,112 @@
+"""A session that types the answer to its own question."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sigwrap.linux.terminal_typists import find_typist
+from tests.support.harness import PYTHON, Running, Sigwrap
+from tests.support.policies import policy
+from tests.support.waiting import PATIENCE_S, reader
+
+ASK = """
+  - {name: ask, commands: [uname], decision: approve, message: looked at first}
+"""
+# Whoever has the other end as descriptor 9 types y at what it takes for a question.
+TYPES_ON_9 = "(while printf 'y\\n' >&9; do sleep 0.1; done) 2>/dev/null & /bin/uname -s"
+
+
+def start(
+    subject: Sigwrap, programs: Path, name: str, how: str, *words: str, command: str
+) -> Running:
+    path = policy(subject.folder, ASK)
+    program = (*PYTHON, str(programs / "types_the_answer.py"), name, how)
+    line = subject.line("-p", path, "--no-report", *words, "--", "sh", "-c", command)
+    return subject.start_line([*subject.as_user(), *program, *line])
+
+
+@pytest.mark.parametrize("name", ["tmux: server", "screen", "zellij", "wezterm-gui"])
+def test_nobody_is_asked_where_a_multiplexer_types(
+    as_user: Sigwrap, programs: Path, name: str
+) -> None:
+    terminal = start(
+        as_user, programs, name, "types", "--approvals", "tty", command="/bin/uname -s"
+    )
+    said, _ = terminal.communicate(timeout=PATIENCE_S)
+    assert terminal.returncode == 126
+    assert b"the session could answer on its terminal itself" in said
+    assert b"lets the session press keys on it" in said
+    assert b"Linux" not in said
+    (denied,) = as_user.sealed_events("approval_denied")
+    assert denied.payload["reason"] == "nobody"
+
+
+def test_on_a_terminal_of_its_own_a_person_is_asked(as_user: Sigwrap, programs: Path) -> None:
+    terminal = start(
+        as_user, programs, "xterm", "types", "--approvals", "tty", command="/bin/uname -s"
+    )
+    said, _ = terminal.communicate(timeout=PATIENCE_S)
+    assert b"Linux" in said
+    assert terminal.returncode == 0
+
+
+def test_the_way_to_answer_is_named_there(as_user: Sigwrap, programs: Path) -> None:
+    terminal = start(as_user, programs, "tmux: server", "types", command="/bin/uname -s")
+    said = reader(terminal.stdout)
+    said.until(rb"not asked here: tmux lets the session press keys on it")
+    approval_id = said.until(rb"to answer elsewhere: sigwrap approve \w+").split()[-1].decode()
+    answer = as_user.native(*as_user.line("approve", approval_id))
+    assert answer.returncode == 0, answer.stderr
+    said.until(rb"Linux")
+    assert terminal.wait(PATIENCE_S) == 0
+
+
+def test_an_approval_from_the_same_multiplexer_is_none(as_user: Sigwrap, programs: Path) -> None:
+    terminal = start(as_user, programs, "tmux: server", "approves", command="/bin/uname -s")
+    reader(terminal.stderr).until(rb"the session may have typed this itself")
+    (request,) = as_user.events("approval_requested")
+    approval_id = request.payload["approval_id"]
+    assert as_user.native(*as_user.line("deny", approval_id)).returncode == 0
+    assert terminal.wait(PATIENCE_S) == 126
+    (refused,) = as_user.sealed_events("control_refused")
+    assert "approve" in refused.payload["peer_cmd"]
+    assert not as_user.events("approval_granted")
+
+
+def test_nobody_is_asked_where_the_session_has_the_other_end(
+    as_user: Sigwrap, programs: Path
+) -> None:
+    terminal = start(as_user, programs, "xterm", "lends", "--approvals", "tty", command=TYPES_ON_9)
+    said, _ = terminal.communicate(timeout=PATIENCE_S)
+    assert terminal.returncode == 126
+    assert b"holds its other end, and is inside a session" in said
+    assert b"Linux" not in said
+
+
+def test_nobody_is_asked_where_a_variable_speaks_of_a_multiplexer(as_user: Sigwrap) -> None:
+    path = policy(as_user.folder, ASK)
+    as_user.env["TMUX"] = "/tmp/tmux-1000/default,1,0"
+    line = ("-p", path, "--no-report", "--approvals", "tty", "--", "sh", "-c", "/bin/uname; exit 3")
+    terminal = as_user.on_terminal(*line)
+    terminal.output.until(rb"\$TMUX is set, so the session may have keys pressed on it")
+    assert terminal.await_status() == 3
+    assert b"Linux" not in terminal.output.seen
+
+
+def test_without_a_wall_whoever_holds_the_other_end_is_in_reach(tmp_path: Path) -> None:
+    """On a terminal of the test's own: whether the one that runs the tests has one or not."""
+    reading, writing = os.pipe()
+    pid, master = os.forkpty()
+    if pid == 0:
+        walled, unwalled = find_typist(walled=True), find_typist(walled=False)
+        os.write(writing, f"{walled} / {unwalled and unwalled.why}\n".encode())
+        os._exit(0)
+    os.close(writing)
+    with open(reading) as file:
+        said = file.read()
+    os.waitpid(pid, 0)
+    os.close(master)
+    assert said.startswith("None / the session could take its other end from ")

@@ -1,0 +1,141 @@
+"""What a session leaves on the terminal that it was given."""
+
+from __future__ import annotations
+
+import array
+import fcntl
+import os
+import signal
+import termios
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from sigwrap.linux import procfs
+from tests.support.harness import PYTHON, Sigwrap
+from tests.support.waiting import PATIENCE_S, await_that
+
+_TIOCGPTPEER = 0x5441
+RAW = "stty raw -echo -isig tostop; printf ready; read line < go"
+COOKED = "printf ready; read line < go"
+REPORT = "\x1b[12;34R"
+
+
+class Left:
+    """A terminal that goes through a session."""
+
+    def __init__(self, subject: Sigwrap, command: str) -> None:
+        self._subject = subject
+        os.mkfifo(subject.folder / "go", 0o666)
+        (subject.folder / "go").chmod(0o666)
+        line = subject.line("-p", "agent-observe", "--no-report", "--", "sh", "-c", command)
+        shell = 'printf before; read line; exec "$@"'
+        self.terminal = subject.terminal_for([*subject.as_user(), "sh", "-c", shell, "sh", *line])
+        self.terminal.output.until(rb"before")
+        self.modes = termios.tcgetattr(self.terminal.master)
+        self.terminal.type("\n")
+        self.terminal.output.until(rb"ready")
+
+    def end(self, how: str) -> int:
+        command = self._subject.command_pid()
+        if how == "exits":
+            (self._subject.folder / "go").write_bytes(b"\n")
+        elif how == "is killed":
+            os.kill(command, signal.SIGKILL)
+        else:
+            found = procfs.stat(command)
+            assert found is not None
+            os.kill(found.ppid, signal.SIGKILL)
+        return self.terminal.await_status()
+
+    def await_unread(self, count: int) -> None:
+        unread = array.array("i", [0])
+
+        def is_there() -> bool:
+            with self._slave() as slave:
+                fcntl.ioctl(slave, termios.FIONREAD, unread, True)
+            return unread[0] >= count
+
+        await_that(is_there)
+
+    def unread(self) -> bytes:
+        """All that is there, also a line without an end."""
+        with self._slave() as slave:
+            modes = termios.tcgetattr(slave)
+            modes[3] &= ~termios.ICANON
+            modes[6][termios.VMIN] = 0
+            termios.tcsetattr(slave, termios.TCSANOW, modes)
+            return os.read(slave, 4096)
+
+    @contextmanager
+    def _slave(self) -> Iterator[int]:
+        flags = os.O_RDWR | os.O_NOCTTY
+        slave = fcntl.ioctl(self.terminal.master, _TIOCGPTPEER, flags)
+        try:
+            yield slave
+        finally:
+            os.close(slave)
+
+
+@pytest.mark.parametrize("how", ["exits", "is killed", "loses its supervisor"])
+def test_the_modes_are_those_of_before(as_user: Sigwrap, how: str) -> None:
+    left = Left(as_user, RAW)
+    assert termios.tcgetattr(left.terminal.master) != left.modes
+    left.end(how)
+    assert termios.tcgetattr(left.terminal.master) == left.modes
+    assert left.terminal.foreground() == left.terminal.pid
+
+
+@pytest.mark.parametrize("how", ["exits", "is killed", "loses its supervisor"])
+def test_what_the_terminal_answered_is_no_command_afterwards(as_user: Sigwrap, how: str) -> None:
+    left = Left(as_user, RAW)
+    said = f"{REPORT}rm -rf x\r"
+    left.terminal.type(said)
+    left.await_unread(len(said))
+    left.end(how)
+    assert left.unread() == b""
+
+
+def test_nor_is_it_where_the_command_kept_the_modes_and_was_killed(as_user: Sigwrap) -> None:
+    left = Left(as_user, COOKED)
+    left.terminal.type(f"{REPORT}rm -rf x\n")
+    left.await_unread(len(REPORT))
+    assert left.end("is killed") == 128 + signal.SIGKILL
+    assert left.unread() == b""
+
+
+def test_what_was_typed_ahead_is_there_after_an_end_of_its_own(as_user: Sigwrap) -> None:
+    left = Left(as_user, COOKED)
+    left.terminal.type("make\nls")
+    left.terminal.output.until(rb"make\r\nls")  # the echo
+    assert left.end("exits") == 0
+    assert left.unread() == b"make\nls"
+
+
+def test_a_job_in_the_background_restores_nothing(sigwrap: Sigwrap) -> None:
+    """The modes are those of the job in the foreground."""
+    os.mkfifo(sigwrap.folder / "go")
+    line = sigwrap.line("-p", "agent-observe", "--no-report", "--", "sh", "-c", COOKED)
+    shell = '"$@" & stty -echo; echo > go; wait $!; echo "status $?"'
+    terminal = sigwrap.terminal_for(["sh", "-m", "-c", shell, "sh", *line])
+    terminal.output.until(rb"status 0")
+    assert not termios.tcgetattr(terminal.master)[3] & termios.ECHO
+
+
+def test_a_terminal_whose_output_was_stopped_goes_on(as_user: Sigwrap, programs: Path) -> None:
+    command = (*PYTHON, str(programs / "stops_output.py"))
+    line = as_user.line("-p", "agent-observe", "--report", "--", *command)
+    shell = '"$@"; echo "status $?"'
+    terminal = as_user.terminal_for([*as_user.as_user(), "sh", "-c", shell, "sh", *line])
+    terminal.output.until(rb"status 0")
+
+
+def test_a_standard_error_that_nobody_reads_holds_up_no_end(
+    as_user: Sigwrap, programs: Path
+) -> None:
+    """COMMAND has filled the pipe, and sigwrap has a line of its own to say."""
+    command = (*PYTHON, str(programs / "fills_stderr.py"))
+    process = as_user.start("-p", "agent-observe", "--report", "--", *command)
+    assert process.wait(PATIENCE_S) == 7
