@@ -431,6 +431,7 @@ def exec_payload(
                 "path": each.path,
                 "name": each.name,
                 "argv": argv if each.argv is main.argv else masked(each.argv),
+                **({"counts_by_name": True} if each.counts_by_name else {}),
                 **_whose_name_counts(each),
             }
             for each in facts.programs

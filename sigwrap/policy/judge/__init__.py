@@ -3,6 +3,7 @@
 request      what is asked (CommandRequest, SignalRequest), and the Decision
 rules        Policy and its rules, typed
 engine       Engine: decide_command, decide_signal
+named        what the rules name that deny, ask or replace
 match        regular expressions and globs, linear in time
 subcommand   the first arguments that are no options
 tools        which options of a tool take a value

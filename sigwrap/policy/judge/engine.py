@@ -54,6 +54,8 @@ class Engine:
         strictest = self.decide_program(programs[0], request)
         for program in programs[1:]:
             decision = self.decide_program(program, request)
+            if program.counts_by_name and decision.rule == DEFAULT_RULE:
+                continue
             if STRICTNESS[decision.action] > STRICTNESS[strictest.action]:
                 strictest = decision
         return strictest
@@ -218,6 +220,8 @@ class CompiledCommandRule:
         """The key of the first condition that does not hold; the costly ones come last."""
         rule = self.rule
         request = facts.request
+        if self._names_everything and facts.program.counts_by_name:
+            return "commands"
         if self._lenient:
             if facts.program.elsewhere and not self._names_everything:
                 return "elsewhere"

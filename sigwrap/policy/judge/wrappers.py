@@ -69,7 +69,7 @@ _LOADER_VARIABLES = {
     "--preload": "LD_PRELOAD",
 }
 _LOADER_NAMES = ("ld-", "ld.so", "ld64.so")
-_MULTICALL = frozenset({"busybox", "toybox", "coreutils"})
+MULTICALL = frozenset({"busybox", "toybox", "coreutils"})
 
 
 def unwrap(name: str, argv: Sequence[str]) -> tuple[Wrapped, ...]:
@@ -88,7 +88,7 @@ def _unwrapped(name: str, argv: tuple[str, ...]) -> Iterator[Wrapped]:
 
 
 def _inner(name: str, argv: tuple[str, ...]) -> Wrapped | None:
-    if name in _MULTICALL:
+    if name in MULTICALL:
         return _applet(argv)
     if name == "env":
         argv = _split_string_expanded(argv)
@@ -117,7 +117,7 @@ def _applet(argv: tuple[str, ...]) -> Wrapped | None:
     if not argv:
         return None
     # `rm` linked to busybox is told apart by argv[0] alone, whatever the file is called.
-    applet = argv if _basename(argv[0]) not in _MULTICALL else argv[1:]
+    applet = argv if _basename(argv[0]) not in MULTICALL else argv[1:]
     if not applet or not applet[0] or applet[0].startswith("-"):
         return None
     return Wrapped(argv=applet, same_file=True)
