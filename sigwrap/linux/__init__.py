@@ -8,6 +8,7 @@ landlock           the wall that lets no signal out of the session
 ptrace             stopping another thread, looking at it and sending it on
 memory             strings and arrays of another process
 paths              which file a path means to another process
+mounts             which file systems answer by themselves
 procfs             what /proc says of a process
 process            children, descendants, the end of a whole tree
 pidfd              signals to a process that is held

@@ -4,8 +4,7 @@ RWF_NOWAIT through a duplicate of the caller's descriptor serves where the kerne
 since Linux 6.4). Else a pipe or a terminal is opened anew, so that O_NONBLOCK is ours alone, and a
 socket is asked not to wait. A regular file is written through the duplicate, for its offset counts,
 but only on file systems that answer by themselves: one that a process serves (FUSE, NFS) could
-stall us, even when we close the duplicate, so there none is taken. What can't be said is in the
-log.
+stall us. What can't be said is in the log.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ import socket
 import stat
 
 from sigwrap.linux import procfs
-from sigwrap.linux.paths import is_served_by_others
+from sigwrap.linux.mounts import is_of_local_type
+from sigwrap.linux.paths import kind_of
 from sigwrap.linux.ptrace import take_descriptor
 
 _NO_OFFSET = -1
-_SERVED_BY_OTHERS = ("fuse", "nfs", "cifs", "smb", "9p", "ceph", "afs")  # file systems' names
 _TERMINAL_MAJORS = frozenset({4, 5, *range(136, 144)})
 
 
@@ -34,7 +33,7 @@ def allow_writing_to_terminals() -> None:
 def tell(pid: int, text: str) -> None:
     line = text.encode("utf-8", "backslashreplace") + b"\n"
     try:
-        if _could_stall(pid):
+        if _is_in_a_file_of_others(pid):  # even to close it may take their time
             return
         fd = take_descriptor(pid, 2)
     except OSError:
@@ -50,9 +49,6 @@ def tell(pid: int, text: str) -> None:
 def write_in_time(fd: int, line: bytes, within_s: float) -> None:
     """On one of our own. Dropped where nobody makes room for it in time."""
     try:
-        if stat.S_ISREG(os.fstat(fd).st_mode):
-            os.write(fd, line)
-            return
         try:
             _write(fd, line)
         except BlockingIOError:
@@ -64,23 +60,9 @@ def write_in_time(fd: int, line: bytes, within_s: float) -> None:
         pass
 
 
-def _could_stall(pid: int) -> bool:
-    """Asked of /proc only: whatever is asked of the file itself goes to who serves it."""
-    target = os.readlink(f"/proc/{pid}/fd/2")
-    if not target.startswith("/") or target.startswith("/dev/"):
-        return False  # a pipe, a socket, a terminal
-    with open(f"/proc/{pid}/fdinfo/2", "rb") as info:
-        fields = dict(line.split(b":", 1) for line in info.read().splitlines() if b":" in line)
-    with open(f"/proc/{pid}/mountinfo", "rb") as mounts:
-        name = file_system_of(mounts.read(), fields[b"mnt_id"].strip())
-    return name is None or name.startswith(_SERVED_BY_OTHERS)
-
-
-def file_system_of(mountinfo: bytes, mount_id: bytes) -> str | None:
-    for line in mountinfo.splitlines():
-        if line.split(b" ", 1)[0] == mount_id:
-            return line.partition(b" - ")[2].split(b" ", 1)[0].decode("ascii", "replace")
-    return None
+def _is_in_a_file_of_others(pid: int) -> bool:
+    path = os.readlink(f"/proc/{pid}/fd/2")
+    return path.startswith("/") and not path.startswith("/dev/") and not is_of_local_type(pid, 2)
 
 
 def _write(fd: int, line: bytes) -> None:
@@ -93,28 +75,25 @@ def _write(fd: int, line: bytes) -> None:
 
 
 def _write_by_kind(fd: int, line: bytes) -> None:
-    state = os.fstat(fd)
-    kind = stat.S_IFMT(state.st_mode)
+    kind, major = kind_of(b"/proc/self/fd/%d" % fd)
     if kind == stat.S_IFSOCK:
         with socket.socket(fileno=os.dup(fd)) as end:
             end.send(line, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
-    elif kind == stat.S_IFIFO or (
-        kind == stat.S_IFCHR and os.major(state.st_rdev) in _TERMINAL_MAJORS
-    ):
-        again = _open_anew(fd, state.st_rdev)
+    elif kind == stat.S_IFIFO or (kind == stat.S_IFCHR and major in _TERMINAL_MAJORS):
+        again = _open_anew(fd)
         try:
             os.write(again, line)
         finally:
             os.close(again)
-    elif kind == stat.S_IFREG and not is_served_by_others(fd):
+    elif kind == stat.S_IFREG:
         os.write(fd, line)
 
 
-def _open_anew(fd: int, device: int) -> int:
+def _open_anew(fd: int) -> int:
     flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     try:
         return os.open(f"/proc/self/fd/{fd}", flags)
     except PermissionError:
-        if device != procfs.terminal(os.getpid()):
+        if os.fstat(fd).st_rdev != procfs.terminal(os.getpid()):
             raise
         return os.open("/dev/tty", flags)  # somebody else's, as under sudo, but ours to use

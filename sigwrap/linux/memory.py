@@ -52,8 +52,10 @@ class Memory:
             found += chunk
         return found, True
 
-    def strings(self, address: int, word_size: int, limit: int) -> tuple[list[bytes], bool]:
-        """A NULL-terminated array of strings, `limit` bytes of them in all."""
+    def strings(
+        self, address: int, word_size: int, limit: int, most: int | None = None
+    ) -> tuple[list[bytes], bool]:
+        """A NULL-terminated array of strings: `limit` bytes in all, and no more than `most`."""
         if address == 0:
             return [], False  # Linux takes a NULL argv for an empty one
         found: list[bytes] = []
@@ -61,7 +63,7 @@ class Memory:
         for pointer in self._pointers(address, word_size, limit):
             if pointer == 0:
                 return found, False
-            if room <= 0:
+            if room <= 0 or len(found) == most:
                 break
             text, cut = self.string(pointer, room)
             found.append(text)

@@ -6,6 +6,11 @@ which a name means something else to each process. Everything else is walked par
 the caller's root and as the caller.
 
 Whatever is found is held by an O_PATH descriptor: its inode can't be given to another file.
+
+The loop never waits here. First the kernel is asked for what its caches know (RESOLVE_CACHED, Linux
+5.12), which reaches no file system. Where they don't have it, the path is walked part by part, and
+only local file systems are asked. What can only be known by asking somebody who may take his time
+raises MayWait, and is to be done aside, by a `Caller` that may wait.
 """
 
 from __future__ import annotations
@@ -17,21 +22,48 @@ import stat
 import struct
 
 from sigwrap.linux.libc import libc
+from sigwrap.linux.mounts import STATX_MNT_ID, Mounts, lies_on_a_disk, magic_of
+from sigwrap.tuples import NamedTuple
 
 AT_FDCWD = -100
 
 _SYS_OPENAT2 = 437
 _SYS_STATX = 332
+_RESOLVE_NO_XDEV = 0x01
 _RESOLVE_NO_MAGICLINKS = 0x02
+_RESOLVE_CACHED = 0x20
+_AT_EMPTY_PATH = 0x1000
+_AT_STATX_DONT_SYNC = 0x4000  # what is known of it, without asking whoever serves it
+_STATX_BASIC_STATS = 0x7FF
+_STATX_TYPE = 0x1
 _STATX_INO = 0x100
-_STATX_MNT_ID = 0x1000
 _PATH_FLAGS = os.O_PATH | os.O_CLOEXEC
-_HOW = struct.pack("<QQQ", _PATH_FLAGS, 0, _RESOLVE_NO_MAGICLINKS)
+
+
+def _how(flags: int, resolve: int) -> bytes:
+    return struct.pack("<QQQ", flags, 0, _RESOLVE_NO_MAGICLINKS | resolve)
+
+
+class _Hows(NamedTuple):
+    waiting: bytes
+    cached: bytes
+    on_one_mount: bytes
+
+
+_FOLLOWED = _Hows(
+    _how(_PATH_FLAGS, 0),
+    _how(_PATH_FLAGS, _RESOLVE_CACHED),
+    _how(_PATH_FLAGS, _RESOLVE_NO_XDEV),
+)
+_UNFOLLOWED = _Hows(
+    _how(_PATH_FLAGS | os.O_NOFOLLOW, 0),
+    _how(_PATH_FLAGS | os.O_NOFOLLOW, _RESOLVE_CACHED),
+    _how(_PATH_FLAGS | os.O_NOFOLLOW, _RESOLVE_NO_XDEV),
+)
+_NOT_CACHED = frozenset({errno.EAGAIN, errno.EINVAL})  # EINVAL: this kernel can't be asked so
+_TO_BE_WALKED = _NOT_CACHED | {errno.ELOOP}
 
 _PROC_SUPER_MAGIC = 0x9FA0
-_SERVED_BY_OTHERS = frozenset(  # FUSE, NFS, CIFS, SMB2, 9P, Ceph
-    {0x65735546, 0x6969, 0xFF534D42, 0xFE534D42, 0x01021997, 0x00C36400}
-)
 _MAX_LINKS = 40
 _MAX_PARTS = 4096
 
@@ -54,63 +86,148 @@ _statx.argtypes = (
     ctypes.c_void_p,
 )
 _statx.restype = ctypes.c_long
-_fstatfs = libc["fstatfs"]
-_fstatfs.argtypes = (ctypes.c_int, ctypes.c_void_p)
 
-_statx_buffer = ctypes.create_string_buffer(256)
-_statx_buffer_at = ctypes.addressof(_statx_buffer)
+_loops_buffer = ctypes.create_string_buffer(256)
 _INODE_AND_DEVICE = struct.Struct("<32xQ96xIIQ")  # stx_ino, stx_dev_major, _minor, stx_mnt_id
+_STATE = struct.Struct("<28xH2xQQ48xqI28xIIQ")  # mode, inode, size, ctime, device, mount
+_KIND = struct.Struct("<28xH98xI")  # mode, rdev_major
 
+Buffer = ctypes.Array[ctypes.c_char]
 Place = tuple[int, int, int, int]
+Inode = tuple[int, int]  # device, number
 
 
-def place_of(path: bytes) -> Place:
-    """Inode, device and mount: two mount namespaces never share a mount."""
-    result = _statx(_SYS_STATX, AT_FDCWD, path, 0, _STATX_INO | _STATX_MNT_ID, _statx_buffer_at)
-    if result < 0:
-        raise _failure()
-    inode, major, minor, mount = _INODE_AND_DEVICE.unpack_from(_statx_buffer)
+class MayWait(Exception):
+    """How long that takes is for somebody else to say. The message says who."""
+
+
+class State(NamedTuple):
+    """What statx tells of a file."""
+
+    mode: int
+    inode: Inode
+    size: int
+    changed: tuple[int, int]
+    mount: int
+
+
+class OurView(NamedTuple):
+    """Where the supervisor sees files from."""
+
+    root: Place
+    mounts: Mounts
+
+
+def our_view() -> OurView:
+    return OurView(place_of(b"/"), Mounts())
+
+
+def place_of(path: bytes, buffer: Buffer = _loops_buffer) -> Place:
+    """Inode, device and mount: two mount namespaces never share a mount. Whoever serves the file is
+    not asked."""
+    _ask(AT_FDCWD, path, _AT_STATX_DONT_SYNC, _STATX_INO | STATX_MNT_ID, buffer)
+    inode, major, minor, mount = _INODE_AND_DEVICE.unpack_from(buffer)
     return inode, major, minor, mount
+
+
+def kind_of(path: bytes) -> tuple[int, int]:
+    """Its type, and of a device its major number: for links of /proc as well."""
+    _ask(AT_FDCWD, path, _AT_STATX_DONT_SYNC, _STATX_TYPE, _loops_buffer)
+    mode, major = _KIND.unpack_from(_loops_buffer)
+    return stat.S_IFMT(mode), major
+
+
+def inode_of(path: bytes, buffer: Buffer = _loops_buffer) -> Inode:
+    """As State has it: for links of /proc, whose files somebody may serve."""
+    number, major, minor, _ = place_of(path, buffer)
+    return major << 32 | minor, number
+
+
+def _ask(folder: int, path: bytes, flags: int, mask: int, buffer: Buffer) -> None:
+    if _statx(_SYS_STATX, folder, path, flags, mask, ctypes.addressof(buffer)) < 0:
+        raise _failure()
 
 
 class Caller:
     """A thread's view of the file system, to be asked while it waits in a notification."""
 
-    __slots__ = ("_pid", "_tid", "shares_our_root")
+    __slots__ = ("_buffer", "_mounts", "_pid", "_tid", "may_wait", "shares_our_root")
 
-    def __init__(self, tid: int, pid: int, our_root: Place) -> None:
+    def __init__(self, tid: int, pid: int, ours: OurView, *, may_wait: bool = False) -> None:
         self._tid = tid
         self._pid = pid
-        self.shares_our_root = place_of(b"/proc/%d/root" % tid) == our_root
+        self._mounts = ours.mounts
+        self.may_wait = may_wait  # it is not in the loop's thread, whose buffer is the loop's
+        self._buffer = ctypes.create_string_buffer(256) if may_wait else _loops_buffer
+        self.shares_our_root = place_of(b"/proc/%d/root" % tid, self._buffer) == ours.root
 
     def open(self, path: bytes, folder_fd: int = AT_FDCWD) -> int:
-        """An O_PATH descriptor; OSError with what the kernel would say to the caller."""
+        """An O_PATH descriptor; OSError with what the kernel would say to the caller. Raises
+        MayWait."""
         if not path:
             raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
         if b"\0" in path:
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
         if not self.shares_our_root:
             return self._walk(path, folder_fd)
-        if path.startswith(b"/"):
-            found = _openat2(_SYS_OPENAT2, AT_FDCWD, path, _HOW, len(_HOW))
-        else:
+        try:
+            if path.startswith(b"/"):
+                return self._open_at_once(AT_FDCWD, path, _FOLLOWED)
             folder = self._open_folder(folder_fd)
             try:
-                found = _openat2(_SYS_OPENAT2, folder, path, _HOW, len(_HOW))
+                return self._open_at_once(folder, path, _FOLLOWED)
             finally:
                 os.close(folder)
-        if found >= 0:
-            return int(found)
-        failure = _failure()
-        if failure.errno == errno.ELOOP or self._may_be_its_own(path, failure):
-            return self._walk(path, folder_fd)
-        raise failure
+        except OSError as failure:
+            if failure.errno in _TO_BE_WALKED or self._may_be_its_own(path, failure):
+                return self._walk(path, folder_fd)
+            raise
 
     def open_descriptor(self, fd: int) -> int:
         try:
             return os.open(b"/proc/%d/fd/%d" % (self._tid, fd), _PATH_FLAGS)
         except FileNotFoundError as missing:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF)) from missing
+
+    def open_part(self, folder: int, part: bytes) -> int:
+        """One name, a link itself."""
+        try:
+            return self._open_at_once(folder, part, _UNFOLLOWED)
+        except OSError as not_known:
+            if self.may_wait or not_known.errno not in _NOT_CACHED:
+                raise
+        if not self.is_local(self.state_of(folder)):
+            raise MayWait(SERVED)
+        one = _UNFOLLOWED.on_one_mount
+        found = _openat2(_SYS_OPENAT2, folder, part, one, len(one))
+        if found >= 0:
+            return int(found)
+        failure = _failure()
+        if failure.errno == errno.EXDEV:
+            raise MayWait(SERVED)
+        raise failure
+
+    def _open_at_once(self, folder: int, path: bytes, how: _Hows) -> int:
+        """As we see it, and without the links of /proc that lead anywhere."""
+        first = how.waiting if self.may_wait else how.cached
+        found = _openat2(_SYS_OPENAT2, folder, path, first, len(first))
+        if found < 0:
+            raise _failure()
+        return int(found)
+
+    def state_of(self, fd: int) -> State:
+        flags = _AT_EMPTY_PATH if self.may_wait else _AT_EMPTY_PATH | _AT_STATX_DONT_SYNC
+        buffer = self._buffer
+        _ask(fd, b"", flags, _STATX_BASIC_STATS | self._mounts.id_bit, buffer)
+        mode, number, size, seconds, nanoseconds, major, minor, mount = _STATE.unpack_from(buffer)
+        return State(mode, (major << 32 | minor, number), size, (seconds, nanoseconds), mount)
+
+    def is_local(self, state: State) -> bool:
+        return self._mounts.are_local(state.mount)
+
+    def is_plain(self, fd: int, state: State) -> bool:
+        """Whether each who reads it is shown the same."""
+        return self.is_local(state) or (self.may_wait and lies_on_a_disk(fd))
 
     def _may_be_its_own(self, path: bytes, failure: OSError) -> bool:
         """What isn't there for us may be there for the caller, by /proc/self."""
@@ -121,9 +238,9 @@ class Caller:
         if not path.startswith(b"/"):
             return os.readlink(b"/proc/%d/cwd" % self._tid).startswith(b"/proc/")
         try:
-            os.readlink(path)
-        except OSError:
-            return False
+            os.close(self._open_at_once(AT_FDCWD, path, _UNFOLLOWED))
+        except OSError as nothing:
+            return nothing.errno in _NOT_CACHED
         return True  # a link that leads nowhere, for us
 
     def _open_folder(self, folder_fd: int) -> int:
@@ -135,18 +252,17 @@ class Caller:
         root = os.open(b"/proc/%d/root" % self._tid, _PATH_FLAGS)
         try:
             here = os.dup(root) if path.startswith(b"/") else self._open_folder(folder_fd)
-            return _Walk(self._pid, self._tid, root, here).to(path)
+            return _Walk(self, self._pid, self._tid, root, here).to(path)
         finally:
             os.close(root)
 
 
-def is_served_by_others(fd: int) -> bool:
-    """Its file system may answer late, or never."""
-    return _file_system(fd) in _SERVED_BY_OTHERS
+SERVED = "it lies on a file system that may be served by a program or another machine"
 
 
 class _Walk:
-    def __init__(self, pid: int, tid: int, root: int, here: int) -> None:
+    def __init__(self, caller: Caller, pid: int, tid: int, root: int, here: int) -> None:
+        self._caller = caller
         self._pid = pid
         self._tid = tid
         self._root = root
@@ -173,11 +289,11 @@ class _Walk:
                 continue
             if part == b"..":
                 self._must_be_folder()
-                if not os.path.samestat(os.fstat(self._here), os.fstat(self._root)):
-                    self._move(os.open(b"..", _PATH_FLAGS, dir_fd=self._here))
+                if self._state(self._here).inode != self._state(self._root).inode:
+                    self._move(self._caller.open_part(self._here, b".."))
                 continue
-            found = os.open(part, _PATH_FLAGS | os.O_NOFOLLOW, dir_fd=self._here)
-            if not stat.S_ISLNK(os.fstat(found).st_mode):
+            found = self._caller.open_part(self._here, part)
+            if not stat.S_ISLNK(self._state(found).mode):
                 self._move(found)
                 continue
             links += 1
@@ -188,7 +304,9 @@ class _Walk:
 
     def _through_link(self, part: bytes) -> list[bytes]:
         """Parts that are still to be walked."""
-        if _is_procfs(self._here):
+        if not self._caller.may_wait and not self._caller.is_local(self._state(self._here)):
+            raise MayWait(SERVED)
+        if magic_of(self._here) == _PROC_SUPER_MAGIC:
             if part == b"self":
                 self._move(os.open(b"/proc/%d" % self._pid, _PATH_FLAGS))
                 return []
@@ -207,8 +325,11 @@ class _Walk:
         return _parts(target)
 
     def _must_be_folder(self) -> None:
-        if not stat.S_ISDIR(os.fstat(self._here).st_mode):
+        if not stat.S_ISDIR(self._state(self._here).mode):
             raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+
+    def _state(self, fd: int) -> State:
+        return self._caller.state_of(fd)
 
     def _move(self, fd: int) -> None:
         os.close(self._here)
@@ -222,18 +343,6 @@ def _parts(path: bytes) -> list[bytes]:
         parts.append(b".")
     parts.reverse()
     return parts
-
-
-def _is_procfs(fd: int) -> bool:
-    return _file_system(fd) == _PROC_SUPER_MAGIC
-
-
-def _file_system(fd: int) -> int:
-    buffer = ctypes.create_string_buffer(256)
-    if _fstatfs(fd, ctypes.addressof(buffer)) != 0:
-        raise _failure()
-    (kind,) = struct.unpack_from("<q", buffer)
-    return int(kind)
 
 
 def _failure() -> OSError:

@@ -92,7 +92,7 @@ class Ask(NamedTuple):
 
 class ReadContent(NamedTuple):
     """What is in the files that the exec would run; the exec stop holds what is loaded against it.
-    Reply: a text for each of them."""
+    Reply: a text for each of them, or Unseen where that takes too long."""
 
 
 class ReadAgain(NamedTuple):

@@ -78,12 +78,13 @@ class ExecFacts(NamedTuple):
 
 
 class Unseen(NamedTuple):
-    """The caller's memory can't be read: what it asks for is not known."""
+    """What it asks for is not known, or not what that would run."""
 
     process: Process
     syscall: str
     reason: str
     errno: int
+    rule: str = "builtin:unreadable"
 
 
 class OnlyAsks(NamedTuple):
@@ -96,6 +97,11 @@ def not_dumpable(process: Process, syscall: str) -> Unseen:
 
 def pointing_nowhere(process: Process, syscall: str) -> Unseen:
     return Unseen(process, syscall, _NOWHERE, errno.EFAULT)
+
+
+def stalled(process: Process, syscall: str, reason: str) -> Unseen:
+    """It would keep the supervisor waiting for as long as somebody else likes."""
+    return Unseen(process, syscall, reason, errno.EACCES, "builtin:stalled")
 
 
 class ExecMediator:
@@ -117,6 +123,12 @@ class ExecMediator:
                 return _leave_to_the_kernel()
             case Unseen():
                 return self._deny_unseen(facts)
+
+    def look_over(self, facts: ExecFacts) -> None:
+        """Judges it every way that may be needed: so who gathers its facts learns which digests
+        are."""
+        self._judge(facts)
+        self._engine.decide_command(_subject(facts, traced=True))
 
     def _decide(self, facts: ExecFacts, *, asked_before: bool = False) -> Mediation:
         decision = self._judge(facts)
@@ -241,7 +253,7 @@ class ExecMediator:
         process, syscall = unseen.process, unseen.syscall
         nothing = (Program("", "", ()),)
         facts = ExecFacts(process, syscall, "", "", True, nothing, (), True, Crowd(0, 0), None)
-        decision = Decision(action=Action.DENY, rule="builtin:unreadable", reason=unseen.reason)
+        decision = Decision(action=Action.DENY, rule=unseen.rule, reason=unseen.reason)
         yield Record("exec_denied", exec_payload(facts, decision, verified=False))
         yield Fail(unseen.errno)
 
@@ -313,7 +325,10 @@ class ExecMediator:
         if self._last_refusal is not None and self._last_refusal[:2] == (facts.process, asked_for):
             yield from self._deny_because(facts, decision, self._last_refusal[2])
             return
-        content: tuple[str, ...] = yield ReadContent()
+        content: tuple[str, ...] | Unseen = yield ReadContent()
+        if isinstance(content, Unseen):
+            yield from self._deny_unseen(content)
+            return
         notes = [_CHANGED] * asked_before + [_NOT_READ] * facts.truncated
         question = Question(
             kind="exec",
@@ -350,7 +365,10 @@ class ExecMediator:
         now: ExecFacts | Unseen | WouldFail = yield ReadAgain()
         match now:
             case ExecFacts():
-                if (yield ReadContent()) == content and _asks_for_the_same(facts, now):
+                content_now: tuple[str, ...] | Unseen = yield ReadContent()
+                if isinstance(content_now, Unseen):
+                    yield from self._deny_unseen(content_now)
+                elif content_now == content and _asks_for_the_same(facts, now):
                     approved = decision._replace(reason=f"approved by {answer.by}")
                     yield from self._let_run(now, approved, "exec_allowed")
                 elif asked_before:

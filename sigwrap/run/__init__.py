@@ -5,6 +5,7 @@ settings      what a run was asked to do
 launch        from fork to COMMAND's first exec
 supervisor    what a run is made of, and its turns
 loop          descriptors and deadlines of one thread
+aside         helper threads, for what may take as long as somebody else likes
 mediation     from a notification to the mediator of its family
 perform       carries effects out; only it answers a notification
 execs         the edge of the exec mediator: facts, tracing, replacing

@@ -14,6 +14,7 @@ from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.refusal import UnknownCall, refuse_failed, refuse_unknown, refuse_x32
 from sigwrap.mediate.run_end import LimitReached
 from sigwrap.policy.judge.engine import Engine
+from sigwrap.run.aside import Aside
 from sigwrap.run.asking.approvals import Approvals
 from sigwrap.run.execs.execs import Execs
 from sigwrap.run.forks import Forks
@@ -36,6 +37,7 @@ class Mediation:
         processes: Processes,
         approvals: Approvals,
         loop: Loop,
+        aside: Aside,
         sigwrap_pids: frozenset[int],
         end_run: Callable[[LimitReached], None],
     ) -> None:
@@ -54,6 +56,7 @@ class Mediation:
             engine=engine,
             processes=processes,
             recordings=self._recordings,
+            aside=aside,
             waits_through_signals=waits_through_signals,
             answer_now=self._answer_what_was_put_off,
         )

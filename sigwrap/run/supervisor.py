@@ -13,6 +13,7 @@ from sigwrap.mediate.run_end import CommandNotExecuted, LimitReached, RunEnd
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.signals import signal_name
 from sigwrap.protocols.front import Channel
+from sigwrap.run.aside import Aside
 from sigwrap.run.asking.approvals import Approvals
 from sigwrap.run.children import Children
 from sigwrap.run.ending import Ending
@@ -52,6 +53,7 @@ class Supervisor:
             timeout_s=settings.approval_timeout_s,
             on_stop_key=lambda: self._job_control.stop_front(),
         )
+        self._aside = Aside(self._loop)
         self._mediation: Mediation | None = None
         if launched.listener is not None:
             self._mediation = Mediation(
@@ -62,6 +64,7 @@ class Supervisor:
                 processes=self._processes,
                 approvals=self._approvals,
                 loop=self._loop,
+                aside=self._aside,
                 sigwrap_pids=frozenset({os.getpid(), front_pid, waited_for_pid}),
                 end_run=self._on_limit,
             )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.linux.paths import Caller, place_of
+from sigwrap.linux.paths import Caller, our_view
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def other(tmp_path: Path) -> Iterator[int]:
 
 
 def _found(pid: int, path: bytes | str, folder_fd: int = -100, *, walked: bool = False) -> str:
-    caller = Caller(pid, pid, place_of(b"/"))
+    caller = Caller(pid, pid, our_view())
     if walked:
         caller.shares_our_root = False
     fd = caller.open(os.fsencode(path), folder_fd)

@@ -5,18 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.linux.caller_stderr import file_system_of, write_in_time
+from sigwrap.linux.caller_stderr import write_in_time
 from tests.support.waiting import Reader
-
-MOUNTS = b"""\
-21 1 254:0 / / rw,relatime - ext4 /dev/vda rw
-35 21 0:44 / /home/ann/far rw,nosuid master:7 - fuse.sshfs ann@far:/ rw,user_id=1000
-"""
-
-
-@pytest.mark.parametrize(("mount", "name"), [(b"21", "ext4"), (b"35", "fuse.sshfs"), (b"2", None)])
-def test_the_file_system_of_a_mount(mount: bytes, name: str | None) -> None:
-    assert file_system_of(MOUNTS, mount) == name
 
 
 def test_a_full_pipe_costs_no_more_than_its_time() -> None:

@@ -40,6 +40,7 @@ from sigwrap.mediate.exec import (
     not_dumpable,
     pointing_nowhere,
     replacement_argv,
+    stalled,
 )
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.limits import Crowd
@@ -613,6 +614,17 @@ def test_a_caller_that_may_not_be_looked_into_any_more_is_denied(shell: Shell) -
     asked(shell, YES).yields(ReadAgain(), reply=unseen).records("exec_denied").yields(
         Fail(errno.EACCES)
     ).ends()
+
+
+@pytest.mark.parametrize("before_asking", [True, False])
+def test_what_takes_too_long_to_be_compared_is_denied(shell: Shell, before_asking: bool) -> None:
+    slow = stalled(shell.process, "execve", "too slow")
+    if before_asking:
+        transcript = shell.asks_for(PUSH).yields(ReadContent(), reply=slow)
+    else:
+        transcript = asked(shell, YES).yields(ReadAgain(), reply=facts(shell.process, PUSH))
+        transcript.yields(ReadContent(), reply=slow)
+    transcript.records("exec_denied", rule_name="builtin:stalled").yields(Fail(errno.EACCES)).ends()
 
 
 def test_the_question_names_all_that_would_run(shell: Shell) -> None:

@@ -29,6 +29,7 @@ def test_every_effect_is_carried_out_and_every_family_has_its_mediator() -> None
         processes=anything,
         approvals=anything,
         loop=anything,
+        aside=anything,
         sigwrap_pids=frozenset(),
         end_run=anything,
     )

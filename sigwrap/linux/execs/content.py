@@ -1,42 +1,57 @@
-"""What is in a file, so that a change of it shows: its state, which every write and every rename
-over it changes, and a digest, for stores through a mapping that is dirty already change no state.
-
-Of a large file, only the state: hashing it would hold up everybody. Of one that some process serves
-(FUSE, NFS) as well: what it shows to us, it need not show to others.
-"""
+"""What is in a file that an exec would run: how it begins, and its digest."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import stat
+import time
 
-from sigwrap.linux.paths import is_served_by_others
+from sigwrap.linux.execs.script import HEADER_BYTES
+from sigwrap.linux.paths import MayWait, State
 
-_MOST_HASHED_BYTES = 16 << 20  # in about 20 ms
+HASHED_AT_ONCE_BYTES = 4 * 1024 * 1024  # a few milliseconds
+COMPARED_BYTES = 32 * 1024 * 1024  # for an answer; a tenth of a second, aside
+_MAX_HASHED_BYTES = 1 << 30
+_HEADERS_KEPT = 4096
+_CTIME_GRAIN_NS = 100_000_000  # two writes within one tick of a coarse clock look the same
+
+_headers: dict[State, bytes] = {}
 
 
-def content_of(fd: int) -> str:
-    """`fd` may be an O_PATH one."""
-    state = os.fstat(fd)
-    known = f"{state.st_dev}:{state.st_ino} {state.st_size} {state.st_mtime_ns} {state.st_ctime_ns}"
-    if not stat.S_ISREG(state.st_mode) or state.st_size > _MOST_HASHED_BYTES:
+def header(fd: int, state: State, *, may_wait: bool) -> bytes | None:
+    """None where we may not read it. Known by the file's state: a write changes its ctime, and one
+    that doesn't (through a mapping) is found out when another image is loaded. Raises MayWait."""
+    known = _headers.get(state)
+    if known is not None:
         return known
-    return f"{known} {_digest(fd)}"
-
-
-def _digest(fd: int) -> str:
-    """Empty where it can't be had without waiting."""
+    # Whoever has a lease on a file lets others wait until he gives it up.
+    flags = os.O_RDONLY | os.O_CLOEXEC | (0 if may_wait else os.O_NONBLOCK)
     try:
-        if is_served_by_others(fd):
-            return ""
-        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC  # a write lease would make us wait
-        with open(os.open(f"/proc/self/fd/{fd}", flags), "rb", buffering=0) as file:
-            digest = hashlib.blake2b(digest_size=32)
-            left = _MOST_HASHED_BYTES  # somebody may go on appending to it
-            while left > 0 and (block := file.read(min(left, 1 << 20))):
-                digest.update(block)
-                left -= len(block)
-            return digest.hexdigest()
+        readable = os.open(f"/proc/self/fd/{fd}", flags)
+    except PermissionError:
+        return None
+    except BlockingIOError as leased:
+        raise MayWait("somebody holds a lease on the file") from leased
+    try:
+        found = os.read(readable, HEADER_BYTES)
+    finally:
+        os.close(readable)
+    seconds, nanoseconds = state.changed
+    if time.time_ns() - seconds * 1_000_000_000 - nanoseconds > _CTIME_GRAIN_NS:
+        if len(_headers) >= _HEADERS_KEPT:
+            _headers.clear()
+        _headers[state] = found
+    return found
+
+
+def digest(fd: int) -> str:
+    """Empty, which no rule names, where the file can't be read, is too large to wait for, or is
+    leased: at the exec stop it is another then."""
+    try:
+        readable = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with open(readable, "rb", buffering=0) as file:
+            if os.fstat(readable).st_size > _MAX_HASHED_BYTES:
+                return ""
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return ""

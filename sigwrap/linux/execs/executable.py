@@ -7,106 +7,29 @@ change its memory and the files' names; what the kernel then loads is compared w
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat
-import time
 from collections.abc import Callable
 
-from sigwrap.calls import I386
-from sigwrap.linux.execs.content import content_of
+from sigwrap.linux.execs import content
+from sigwrap.linux.execs.asked import Asked, ExecRefused
+from sigwrap.linux.execs.content import COMPARED_BYTES, HASHED_AT_ONCE_BYTES
 from sigwrap.linux.execs.script import (
-    HEADER_BYTES,
     MAX_INTERPRETERS,
     NotExecutableFormat,
     command_line,
     interpreter_argv,
     shebang,
 )
+from sigwrap.linux.execs.search import DEFAULT_PATH, Search
 from sigwrap.linux.memory import Memory, Unreadable
-from sigwrap.linux.paths import AT_FDCWD, Caller, Place
-from sigwrap.linux.seccomp import Notification, int32
+from sigwrap.linux.paths import AT_FDCWD, SERVED, Caller, Inode, MayWait, OurView, State
 from sigwrap.policy.judge.request import Program
 from sigwrap.policy.judge.wrappers import unwrap
 
-MATCHED_BYTES = 64 * 1024
-_ENVIRONMENT_BYTES = 2 * 1024 * 1024
-_DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
 _LOADER_NAMES = ("ld-", "ld.so", "ld64.so")
 _UNSEEN_FOLDER = "/usr/bin/"  # of a wrapped program that can't be found
 _AT_EMPTY_PATH = 0x1000
-_AT_EXECVE_CHECK = 0x10000
-_MAX_HASHED_BYTES = 1 << 30
-_HEADERS_KEPT = 4096
-_CTIME_GRAIN_NS = 100_000_000  # two writes within one tick of a coarse clock look the same
-
-Inode = tuple[int, int]
-
-
-class ExecRefused(Exception):
-    """The kernel would refuse the exec; `errno` is what it would say."""
-
-    def __init__(self, error: int) -> None:
-        super().__init__(error)
-        self.errno = error
-
-
-def only_asks(notification: Notification, syscall: str) -> bool:
-    """Whether the call asks (Linux 6.14) if the file could be executed, and nothing more."""
-    return syscall == "execveat" and bool(notification.argument4 & _AT_EXECVE_CHECK)
-
-
-class Asked:
-    """The call's arguments. The strings can be rewritten after we read them."""
-
-    __slots__ = (
-        "argv",
-        "argv_at",
-        "environment_at",
-        "flags",
-        "folder_fd",
-        "path",
-        "path_at",
-        "truncated",
-        "word_size",
-    )
-
-    def __init__(self, notification: Notification, syscall: str, memory: Memory) -> None:
-        """Without argv. Raises Unreadable, and ExecRefused."""
-        self.word_size = 4 if notification.arch == I386 else 8
-        if syscall == "execve":
-            self.folder_fd, self.flags = AT_FDCWD, 0
-            self.path_at, self.argv_at = notification.argument0, notification.argument1
-            self.environment_at = notification.argument2
-        else:
-            self.folder_fd, self.flags = int32(notification.argument0), notification.argument4
-            self.path_at, self.argv_at = notification.argument1, notification.argument2
-            self.environment_at = notification.argument3
-        if self.word_size == 4:
-            self.path_at &= 0xFFFFFFFF
-            self.argv_at &= 0xFFFFFFFF
-            self.environment_at &= 0xFFFFFFFF
-        self.path, cut = memory.string(self.path_at)
-        if cut:
-            raise ExecRefused(errno.ENAMETOOLONG)
-        self.argv: list[bytes] = []
-        self.truncated = False
-
-    def read_argv(self, memory: Memory) -> tuple[list[bytes], bool]:
-        """Raises Unreadable."""
-        self.argv, self.truncated = memory.strings(self.argv_at, self.word_size, MATCHED_BYTES)
-        return self.argv, self.truncated
-
-    def variable(self, tid: int, name: bytes) -> bytes | None:
-        """None as well where the environment is too large, or can't be read."""
-        try:
-            with Memory(tid) as memory:
-                found, cut = memory.strings(self.environment_at, self.word_size, _ENVIRONMENT_BYTES)
-        except Unreadable:
-            return None
-        start = name + b"="
-        values = (entry[len(start) :] for entry in found if entry.startswith(start))
-        return None if cut else next(values, None)
 
 
 class Executable:
@@ -116,11 +39,14 @@ class Executable:
 
     __slots__ = (
         "_caller",
-        "_fds",
+        "_demanded",
+        "_digests",
+        "_files",
+        "_is_compared",
+        "_puts_off",
+        "_shown_differently",
         "command_line",
-        "content",
         "cut",
-        "digests",
         "here",
         "image",
         "programs",
@@ -139,11 +65,15 @@ class Executable:
     ) -> None:
         """`argv` says whether it is cut as well, and is asked for once the file is found, as the
         kernel does it: a search along PATH fails before. OSError and ExecRefused carry what the
-        kernel would say. Without `search_path`, wrappers are not looked into."""
+        kernel would say. Without `search_path`, wrappers are not looked into. Raises MayWait, where
+        `caller` may not."""
         self._caller = caller
-        self._fds: list[int] = []
-        self.digests: list[tuple[int, str]] = []
-        self.content: tuple[str, ...] = ()
+        self._files: dict[int, State] = {}  # by the descriptor that holds it
+        self._digests: dict[int, str] = {}  # of those that a rule has asked for
+        self._shown_differently: set[int] = set()  # maybe: to each who reads them
+        self._is_compared = False  # its content, with what it was when somebody was asked
+        self._puts_off = False  # large digests, for put_off_digests
+        self._demanded: list[int] = []
         self.readable = True
         try:
             self._resolve(path, argv, folder_fd, flags, search_path)
@@ -155,26 +85,87 @@ class Executable:
             raise
 
     def close(self) -> None:
-        for fd in self._fds:
+        for fd in self._files:
             os.close(fd)
-        self._fds.clear()
+        self._files.clear()
 
     def inodes(self) -> list[Inode]:
         """Of the file and its interpreters."""
-        states = map(os.fstat, self._fds)
-        return [(state.st_dev, state.st_ino) for state in states]
+        return [state.inode for state in self._files.values()]
 
-    def digests_hold(self) -> bool:
-        """At the exec stop, when nobody can write to the file any more."""
-        return all(_digest(fd) == digest for fd, digest in self.digests)
+    # Digests
+
+    def put_off_digests(self, judge: Callable[[], object]) -> bool:
+        """Whether `judge` needs digests that take too long for the loop: take_digests, aside."""
+        if all(state.size <= HASHED_AT_ONCE_BYTES for state in self._files.values()):
+            return False
+        self._puts_off = True
+        try:
+            judge()
+        except MayWait:
+            return True
+        finally:
+            self._puts_off = False
+        return False
+
+    def take_digests(self) -> None:
+        for fd in self._demanded:
+            self._digests[fd] = content.digest(fd)
+        self._demanded.clear()
+
+    def digests_are_slow(self) -> bool:
+        return any(self._files[fd].size > HASHED_AT_ONCE_BYTES for fd in self._digests)
+
+    # What is in the files now
+
+    def compare_content(self) -> bool:
+        """From now on, and at the exec stop. Whether its digests take too long for the loop."""
+        self._is_compared = True
+        for fd in self._plain_files():
+            state = self._files[fd] = self._caller.state_of(fd)
+            if state.size <= COMPARED_BYTES:
+                self._digests[fd] = ""
+        return self.digests_are_slow()
 
     def read_content(self) -> tuple[str, ...]:
-        """Once it is read, it has to be the same at the exec stop."""
-        self.content = tuple(map(content_of, self._fds))
-        return self.content
+        """A text for each file, which is another when the file is. A write changes its state; one
+        through a mapping that is dirty already changes its digest alone. Of a large one there is
+        no digest, and of one that each reader may be shown differently nothing is known."""
+        for fd in self._digests:
+            self._digests[fd] = content.digest(fd)
+        return tuple(self._content_of(fd, state) for fd, state in self._files.items())
+
+    def _content_of(self, fd: int, state: State) -> str:
+        if fd in self._shown_differently:
+            return str(state.inode)
+        return f"{state.inode} {state.size} {state.changed} {self._digests.get(fd, '')}"
+
+    def _plain_files(self) -> list[int]:
+        return [fd for fd in self._files if fd not in self._shown_differently]
 
     def content_holds(self) -> bool:
-        return not self.content or self.content == tuple(map(content_of, self._fds))
+        """At the exec stop, when nobody can write to the file any more."""
+        if self._is_compared and any(
+            self._caller.state_of(fd) != self._files[fd] for fd in self._plain_files()
+        ):
+            return False
+        return all(content.digest(fd) == digest for fd, digest in self._digests.items())
+
+    def _digester(self, fd: int) -> Callable[[], str]:
+        def known_digest() -> str:
+            if fd in self._shown_differently:
+                return ""
+            known = self._digests.get(fd)
+            if known is None:
+                if self._puts_off and self._files[fd].size > HASHED_AT_ONCE_BYTES:
+                    self._demanded.append(fd)
+                    raise MayWait
+                known = self._digests[fd] = content.digest(fd)
+            return known
+
+        return known_digest
+
+    # What would run
 
     def _resolve(
         self,
@@ -209,65 +200,46 @@ class Executable:
             programs.append(self._program(fd, called, argv))
             header = self._header(fd, state)
         self.readable = header is not None
-        self.image: Inode = (state.st_dev, state.st_ino)
+        self.image: Inode = state.inode
         whole = command_line(argv)
         self.command_line = whole[:-1] if self.cut else whole
         here, later = list(programs), list[Program]()
         if search_path is not None:
+            search = Search(self._caller, search_path)
             for program in programs:
-                own, others = self._wrapped(program, search_path)
+                own, others = self._wrapped(program, search)
                 here += own
                 later += others
         self.here = tuple(here)
         self.programs = (*here, *later)
 
-    def _pin(self, fd: int) -> os.stat_result:
-        self._fds.append(fd)
-        state = os.fstat(fd)
-        if not stat.S_ISREG(state.st_mode) or not state.st_mode & 0o111:
+    def _pin(self, fd: int) -> State:
+        try:
+            state = self._caller.state_of(fd)
+        except BaseException:
+            os.close(fd)
+            raise
+        self._hold(fd, state)
+        if not self._caller.may_wait and not self._caller.is_local(state):
+            raise MayWait(SERVED)
+        if not stat.S_ISREG(state.mode) or not state.mode & 0o111:
             raise ExecRefused(errno.EACCES)
         return state
+
+    def _hold(self, fd: int, state: State) -> None:
+        self._files[fd] = state
+        if not self._caller.is_plain(fd, state):
+            self._shown_differently.add(fd)
 
     def _program(self, fd: int, called: bytes, argv: list[bytes]) -> Program:
         path = os.readlink(f"/proc/self/fd/{fd}")
         name = os.fsdecode(called.rpartition(b"/")[2]) or path.rpartition("/")[2]
         return Program(path, name, tuple(map(os.fsdecode, argv)), self._digester(fd))
 
-    def _digester(self, fd: int) -> Callable[[], str]:
-        def digest() -> str:
-            for known_fd, known in self.digests:
-                if known_fd == fd:
-                    return known
-            found = _digest(fd)
-            self.digests.append((fd, found))
-            return found
+    def _header(self, fd: int, state: State) -> bytes | None:
+        return content.header(fd, state, may_wait=self._caller.may_wait)
 
-        return digest
-
-    def _header(self, fd: int, state: os.stat_result) -> bytes | None:
-        """None where we may not read it. Known by the file's state: a write changes its ctime, and
-        one that doesn't (through a mapping) is found out when another image is loaded."""
-        key = (state.st_dev, state.st_ino, state.st_ctime_ns, state.st_size)
-        known = _headers.get(key)
-        if known is not None:
-            return known
-        try:
-            readable = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC)
-        except PermissionError:
-            return None
-        try:
-            header = os.read(readable, HEADER_BYTES)
-        finally:
-            os.close(readable)
-        if time.time_ns() - state.st_ctime_ns > _CTIME_GRAIN_NS:
-            if len(_headers) >= _HEADERS_KEPT:
-                _headers.clear()
-            _headers[key] = header
-        return header
-
-    def _wrapped(
-        self, program: Program, search_path: Callable[[], bytes]
-    ) -> tuple[list[Program], list[Program]]:
+    def _wrapped(self, program: Program, search: Search) -> tuple[list[Program], list[Program]]:
         """What runs within this exec (an applet, what ld.so maps), and what execs of its own."""
         basename = program.path.rpartition("/")[2]
         wrapped = unwrap(basename, program.argv)
@@ -281,44 +253,35 @@ class Executable:
             if inner.same_file:
                 path, digest = outer.path, outer.sha256
             else:
-                path, digest = self._look_up(inner.argv[0], search_path)
+                path, digest = self._look_up(inner.argv[0], search)
             is_mapped = outer.path.rpartition("/")[2].startswith(_LOADER_NAMES)
             outer = Program(path=path, name=name, argv=inner.argv, sha256=digest)
             comes_later = later or not (inner.same_file or is_mapped)
             (later if comes_later else here).append(outer)
         return here, later
 
-    def _look_up(
-        self, command: str, search_path: Callable[[], bytes]
-    ) -> tuple[str, Callable[[], str] | None]:
-        word = os.fsencode(command)
-        folders = [b""] if b"/" in word else search_path().split(b":")
-        for folder in folders:
-            try:
-                fd = self._caller.open(os.path.join(folder, word))
-            except OSError:
-                continue
-            self._fds.append(fd)
-            mode = os.fstat(fd).st_mode
-            if stat.S_ISREG(mode) and mode & 0o111:
-                return os.readlink(f"/proc/self/fd/{fd}"), self._digester(fd)
+    def _look_up(self, command: str, search: Search) -> tuple[str, Callable[[], str] | None]:
+        found = search.find(os.fsencode(command))
+        if found is not None:
+            fd, state = found
+            self._hold(fd, state)
+            return os.readlink(f"/proc/self/fd/{fd}"), self._digester(fd)
         if command.startswith("/"):
             return command, None
         return _UNSEEN_FOLDER + command.rpartition("/")[2], None
 
 
-_headers: dict[tuple[int, int, int, int], bytes] = {}
-
-
-def resolve(tid: int, pid: int, asked: Asked, memory: Memory, our_root: Place) -> Executable:
-    """Raises Unreadable where the caller can't be looked into."""
+def resolve(
+    tid: int, pid: int, asked: Asked, memory: Memory, ours: OurView, *, may_wait: bool
+) -> Executable:
+    """Raises Unreadable where the caller can't be looked into, and MayWait."""
 
     def search_path() -> bytes:
         path = asked.variable(tid, b"PATH")
-        return _DEFAULT_PATH if path is None else path
+        return DEFAULT_PATH if path is None else path
 
     return Executable(
-        _caller(tid, pid, our_root),
+        _caller(tid, pid, ours, may_wait=may_wait),
         asked.path,
         lambda: asked.read_argv(memory),
         folder_fd=asked.folder_fd,
@@ -328,12 +291,12 @@ def resolve(tid: int, pid: int, asked: Asked, memory: Memory, our_root: Place) -
 
 
 def resolve_replacement(
-    tid: int, pid: int, command: str, argv: list[bytes], our_root: Place
+    tid: int, pid: int, command: str, argv: list[bytes], ours: OurView, *, may_wait: bool
 ) -> tuple[bytes, Executable]:
     """Looked up along sigwrap's own PATH: the caller's is the caller's to choose."""
-    caller = _caller(tid, pid, our_root)
+    caller = _caller(tid, pid, ours, may_wait=may_wait)
     word = os.fsencode(command)
-    folders = [b""] if b"/" in word else os.environb.get(b"PATH", _DEFAULT_PATH).split(b":")
+    folders = [b""] if b"/" in word else os.environb.get(b"PATH", DEFAULT_PATH).split(b":")
     failure: OSError | ExecRefused = ExecRefused(errno.ENOENT)
     for folder in folders:
         path = os.path.join(folder, word)
@@ -344,19 +307,8 @@ def resolve_replacement(
     raise failure
 
 
-def _caller(tid: int, pid: int, our_root: Place) -> Caller:
+def _caller(tid: int, pid: int, ours: OurView, *, may_wait: bool) -> Caller:
     try:
-        return Caller(tid, pid, our_root)
+        return Caller(tid, pid, ours, may_wait=may_wait)
     except OSError as refusal:
         raise Unreadable from refusal
-
-
-def _digest(fd: int) -> str:
-    """Empty, which no rule names, where the file can't be read or is too large to wait for."""
-    try:
-        if os.fstat(fd).st_size > _MAX_HASHED_BYTES:
-            return ""
-        with open(f"/proc/self/fd/{fd}", "rb", buffering=0) as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError:
-        return ""

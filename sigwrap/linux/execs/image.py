@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 
 from sigwrap.linux.execs.executable import Executable
+from sigwrap.linux.paths import inode_of
 
 _SHOWN_BYTES = 64 * 1024
 
@@ -17,7 +18,7 @@ def difference(pid: int, judged: Executable) -> str:
             return "another file was loaded"
         if not _matches(pid, judged.command_line, judged.cut):
             return "its arguments are others"
-        if not judged.content_holds() or (judged.digests and not judged.digests_hold()):
+        if not judged.content_holds():
             return "the file's content changed"
     except OSError as unreadable:
         return f"the loaded image can't be read: {unreadable.strerror}"
@@ -39,12 +40,12 @@ def _is_loaded(pid: int, judged: Executable) -> bool:
     """Of a program that sigwrap may not read, only this is known: what was loaded may not be read
     either."""
     try:
-        loaded = os.stat(f"/proc/{pid}/exe")
+        loaded = inode_of(b"/proc/%d/exe" % pid)
     except PermissionError:
         if judged.readable:
             raise
         return True
-    return (loaded.st_dev, loaded.st_ino) == judged.image
+    return loaded == judged.image
 
 
 def _matches(pid: int, wanted: bytes, cut: bool) -> bool:

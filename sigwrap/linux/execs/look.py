@@ -5,9 +5,10 @@ from __future__ import annotations
 import errno
 import os
 
-from sigwrap.linux.execs.executable import Asked, ExecRefused, Executable, resolve
+from sigwrap.linux.execs.asked import Asked, ExecRefused
+from sigwrap.linux.execs.executable import Executable, resolve
 from sigwrap.linux.memory import Memory, Unreadable
-from sigwrap.linux.paths import Place
+from sigwrap.linux.paths import OurView
 from sigwrap.linux.seccomp import Notification
 from sigwrap.mediate.exec import Unseen, not_dumpable, pointing_nowhere
 from sigwrap.mediate.facts import WouldFail
@@ -23,13 +24,20 @@ class Seen(NamedTuple):
 
 
 def look(
-    notification: Notification, process: Process, syscall: str, our_root: Place
+    notification: Notification,
+    process: Process,
+    syscall: str,
+    ours: OurView,
+    *,
+    may_wait: bool = False,
 ) -> Seen | Unseen | WouldFail:
+    """Raises MayWait, unless it may: then it is done aside, and says nothing until it is done."""
     tid = notification.tid
     try:
         with Memory(tid) as memory:
             asked = Asked(notification, syscall, memory)
-            return Seen(asked, resolve(tid, process.pid, asked, memory, our_root))
+            executable = resolve(tid, process.pid, asked, memory, ours, may_wait=may_wait)
+            return Seen(asked, executable)
     except Unreadable as unreadable:
         if isinstance(unreadable.__cause__, PermissionError):
             return not_dumpable(process, syscall)

@@ -9,30 +9,24 @@ import time
 from collections.abc import Callable, Sequence
 
 from sigwrap.linux import procfs, ptrace
+from sigwrap.linux.execs.asked import Asked, ExecRefused, only_asks
 from sigwrap.linux.execs.environment import NoHostValue, Variables, variables_for
-from sigwrap.linux.execs.executable import (
-    Asked,
-    ExecRefused,
-    Executable,
-    only_asks,
-    resolve_replacement,
-)
+from sigwrap.linux.execs.executable import Executable, resolve_replacement
 from sigwrap.linux.execs.look import Seen, cwd_of, look
 from sigwrap.linux.execs.restage import Redirection
 from sigwrap.linux.memory import Unreadable
-from sigwrap.linux.paths import place_of
+from sigwrap.linux.paths import MayWait, our_view
 from sigwrap.linux.ptrace import Gone, NotTraceable
 from sigwrap.linux.seccomp import Notification
 from sigwrap.mediate.effects import (
     ContinueUnverified,
+    Effect,
     Held,
     Hold,
     Image,
     Prepare,
     Prepared,
     PrepareStubCommand,
-    ReadAgain,
-    ReadContent,
     Replace,
     Unpreparable,
     VerifyThenContinue,
@@ -42,12 +36,15 @@ from sigwrap.mediate.exec import (
     ExecMediator,
     OnlyAsks,
     Unseen,
+    stalled,
 )
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.limits import Crowd
 from sigwrap.mediate.lineage import Process
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import Via
+from sigwrap.run.aside import Aside, Done, Outcome, Raised
+from sigwrap.run.execs.anew import Anew
 from sigwrap.run.execs.tracer import Tracee, Tracer
 from sigwrap.run.perform import PAUSED, CallerGone, Performer, Scope
 from sigwrap.run.processes import Processes
@@ -55,9 +52,13 @@ from sigwrap.run.recording.recording import Recording
 from sigwrap.run.recording.recordings import Expected, Recordings
 from sigwrap.run.recording.stub_program import stub_line, stub_variables
 from sigwrap.start import onefile
+from sigwrap.tuples import NamedTuple
 
 _NO_CROWD = Crowd(0, 0)
 _A_STUB_OPENS = 24  # descriptors: what an interpreter reads at its start, and its own few
+
+
+_Found = tuple[bytes, Executable]  # the path of a replacement, and what it would run
 
 
 class _ExecHoldings:
@@ -68,6 +69,7 @@ class _ExecHoldings:
         "at_exec_stop",
         "executable",
         "expected",
+        "found_aside",
         "goes_on",
         "name",
         "notification",
@@ -92,6 +94,7 @@ class _ExecHoldings:
         self.goes_on = False
         # Of a replacement
         self.replacement: Executable | None = None
+        self.found_aside: dict[str, _Found | None] = {}
         self.name = ""
         self.path = b""
         self.replacement_argv: Sequence[bytes] = ()
@@ -107,11 +110,41 @@ class _ExecHoldings:
             self.tracer.refused(self.tracee)
 
     def close(self) -> None:
-        for each in (self.executable, self.replacement):
+        found_aside = (found[1] for found in self.found_aside.values() if found is not None)
+        for each in (self.executable, self.replacement, *found_aside):
             if each is not None:
                 each.close()
         if self.recording is not None and not self.goes_on:
             self.recording.drop("the command was refused")
+
+
+_Facts = Seen | Unseen | WouldFail | Exception
+
+
+class _FindAside(Exception):
+    """A replacement lies where a look may take its time."""
+
+    def __init__(self, command: str, find: Callable[[], _Found]) -> None:
+        super().__init__(command)
+        self.command = command
+        self.find = find
+
+
+def _close_found(found: _Found | None) -> None:
+    if found is not None:
+        found[1].close()
+
+
+class _Looked(NamedTuple):
+    """What a look that was put off has found."""
+
+    seen: _Facts
+    started_ns: int
+
+
+def _close(seen: _Facts) -> None:
+    if isinstance(seen, Seen):
+        seen.executable.close()
 
 
 class Execs:
@@ -122,24 +155,27 @@ class Execs:
         engine: Engine,
         processes: Processes,
         recordings: Recordings,
+        aside: Aside,
         waits_through_signals: bool,
         answer_now: Callable[[Notification], None],
     ) -> None:
         """`answer_now` gets a request that was put off, when its turn has come."""
         self._performer = performer
+        self._aside = aside
+        self._looked: dict[int, _Looked] = {}  # by the id of a request whose facts were put off
         self._answer_now = answer_now
         self._mediator = ExecMediator(engine)
+        self._names_digests = any(rule.sha256 for rule in engine.policy.command_rules)
         self._counts_crowd = engine.policy.limits.count_at_execs
         self._processes = processes
         self._recordings = recordings
         self.tracer = Tracer(
-            performer, processes.loaded, waits_through_signals=waits_through_signals
+            performer, processes.loaded, aside, waits_through_signals=waits_through_signals
         )
-        self._our_root = place_of(b"/")
+        self._ours = our_view()
+        Anew(performer, aside, self._ours, self._facts_anew)
         performer.offer(
             {
-                ReadContent: self._read_content,
-                ReadAgain: self._read_again,
                 Hold: self._hold,
                 VerifyThenContinue: self._verify_then_continue,
                 ContinueUnverified: self._continue_unverified,
@@ -158,23 +194,92 @@ class Execs:
         elif self.tracer.is_busy(process):
             self.tracer.put_off(process, lambda: self._answer_now(notification))
         else:
+            self._look(notification, process, syscall)
+
+    def _look(self, notification: Notification, process: Process, syscall: str) -> None:
+        looked = self._looked.pop(notification.id, None)
+        if looked is None:
             started_ns = time.perf_counter_ns()
-            seen = look(notification, process, syscall, self._our_root)
-            if isinstance(seen, WouldFail):  # mostly a search along PATH
-                self._performer.fail_as_the_kernel(notification.id, seen)
+            try:
+                seen = look(notification, process, syscall, self._ours)
+            except MayWait as why:
+                self._look_aside(notification, process, syscall, str(why), started_ns)
                 return
-            held = _ExecHoldings(notification, syscall, self.tracer)
-            facts: ExecFacts | Unseen
-            if isinstance(seen, Seen):
-                held.asked, held.executable = seen
-                try:
-                    facts = self._facts(held, process, *seen)
-                except BaseException:
-                    held.close()
-                    raise
-            else:
-                facts = seen
-            self._start(notification, process, facts, held, started_ns)
+        else:
+            if isinstance(looked.seen, Exception):
+                raise looked.seen
+            seen, started_ns = looked.seen, looked.started_ns
+        if isinstance(seen, WouldFail):  # mostly a search along PATH
+            self._performer.fail_as_the_kernel(notification.id, seen)
+            return
+        held = _ExecHoldings(notification, syscall, self.tracer)
+        facts: ExecFacts | Unseen
+        if isinstance(seen, Seen):
+            held.asked, held.executable = seen
+            try:
+                facts = known = self._facts(held, process, syscall, *seen)
+                if self._names_digests and seen.executable.put_off_digests(
+                    lambda: self._mediator.look_over(known)
+                ):
+                    self._digest_aside(notification, process, syscall, seen, started_ns)
+                    return
+            except BaseException:
+                held.close()
+                raise
+        else:
+            facts = seen
+        self._start(notification, process, facts, held, started_ns)
+
+    # What the loop must not wait for
+
+    def _look_aside(
+        self,
+        notification: Notification,
+        process: Process,
+        syscall: str,
+        why: str,
+        started_ns: int,
+    ) -> None:
+        def then(outcome: Outcome) -> None:
+            match outcome:
+                case Done(value=seen):
+                    pass
+                case Raised(error=MayWait() as too_much):
+                    seen = stalled(process, syscall, str(too_much))
+                case Raised(error=error):
+                    seen = error
+                case _:
+                    seen = stalled(process, syscall, f"{outcome.why}: {why}")
+            self._go_on_with(notification, seen, started_ns)
+
+        self._aside.do(
+            lambda: look(notification, process, syscall, self._ours, may_wait=True), then, _close
+        )
+
+    def _digest_aside(
+        self,
+        notification: Notification,
+        process: Process,
+        syscall: str,
+        seen: Seen,
+        started_ns: int,
+    ) -> None:
+        def then(outcome: Outcome) -> None:
+            found: _Facts = seen
+            if not isinstance(outcome, Done):
+                seen.executable.close()
+                why = "the digest of so large a file takes too long"
+                found = stalled(process, syscall, why)
+            self._go_on_with(notification, found, started_ns)
+
+        self._aside.do(seen.executable.take_digests, then)
+
+    def _go_on_with(self, notification: Notification, seen: _Facts, started_ns: int) -> None:
+        self._looked[notification.id] = _Looked(seen, started_ns)
+        self._answer_now(notification)
+        left = self._looked.pop(notification.id, None)  # its caller is gone, or waits for its turn
+        if left is not None:
+            _close(left.seen)
 
     def _start(
         self,
@@ -199,6 +304,7 @@ class Execs:
         self,
         held: _ExecHoldings,
         process: Process,
+        syscall: str,
         asked: Asked,
         executable: Executable,
     ) -> ExecFacts:
@@ -207,7 +313,7 @@ class Execs:
             held.expected = expected
         return ExecFacts(
             process,
-            held.syscall,
+            syscall,
             os.fsdecode(asked.path),
             cwd_of(held.notification.tid),
             asked.truncated,
@@ -218,6 +324,13 @@ class Execs:
             None if held.expected is None else held.expected.rule,
         )
 
+    def _facts_anew(self, scope: Scope, seen: Seen) -> ExecFacts:
+        held: _ExecHoldings = scope.holdings
+        assert held.executable is not None, "judged before"
+        held.executable.close()
+        held.asked, held.executable = seen
+        return self._facts(held, scope.process, held.syscall, *seen)
+
     def _crowd(self, process: Process) -> Crowd:
         if not self._counts_crowd:
             return _NO_CROWD
@@ -225,24 +338,6 @@ class Execs:
         return Crowd(siblings, len(self._processes))
 
     # Effects
-
-    def _read_content(self, scope: Scope, _effect: ReadContent) -> tuple[str, ...]:
-        held: _ExecHoldings = scope.holdings
-        assert held.executable is not None, "judged before"
-        return held.executable.read_content()
-
-    def _read_again(self, scope: Scope, _effect: ReadAgain) -> ExecFacts | Unseen | WouldFail:
-        held: _ExecHoldings = scope.holdings
-        assert held.executable is not None, "judged before"
-        held.executable.close()
-        seen = look(held.notification, scope.process, held.syscall, self._our_root)
-        scope.is_checked = False
-        if not isinstance(seen, Seen):
-            self._performer.check(scope)
-            return seen
-        held.asked, held.executable = seen
-        self._performer.check(scope)
-        return self._facts(held, scope.process, *seen)
 
     def _hold(self, scope: Scope, effect: Hold) -> object:
         self._performer.check(scope)
@@ -287,7 +382,35 @@ class Execs:
         scope.process.comm_is_current = False
         scope.process.argv = argv[:1]
 
-    def _prepare(self, scope: Scope, effect: Prepare) -> Prepared | Unpreparable:
+    def _prepare(self, scope: Scope, effect: Prepare) -> object:
+        try:
+            return self._prepared(scope, effect)
+        except _FindAside as wanted:
+            return self._find_aside(scope, effect, wanted)
+
+    def _prepare_stub_command(self, scope: Scope, effect: PrepareStubCommand) -> object:
+        try:
+            return self._stub_command(scope)
+        except _FindAside as wanted:
+            return self._find_aside(scope, effect, wanted)
+
+    def _find_aside(self, scope: Scope, effect: Effect, wanted: _FindAside) -> object:
+        """Then it is prepared from the start."""
+        held: _ExecHoldings = scope.holdings
+
+        def then(outcome: Outcome) -> None:
+            found = outcome.value if isinstance(outcome, Done) else None
+            if scope.is_over:
+                _close_found(found)
+                return
+            held.found_aside[wanted.command] = found
+            scope.is_checked = False
+            self._performer.redo(scope, effect)
+
+        self._aside.do(wanted.find, then, _close_found)
+        return PAUSED
+
+    def _prepared(self, scope: Scope, effect: Prepare) -> Prepared | Unpreparable:
         held: _ExecHoldings = scope.holdings
         redirect, pid = effect.redirect, scope.process.pid
         held.sets_environment = redirect.via is Via.STUB
@@ -319,9 +442,7 @@ class Execs:
             held.at_exec_stop = _noting(self._recordings, scope.process, expected)
         return Prepared(shown, effect.argv, held.replacement.readable)
 
-    def _prepare_stub_command(
-        self, scope: Scope, _effect: PrepareStubCommand
-    ) -> Prepared | Unpreparable:
+    def _stub_command(self, scope: Scope) -> Prepared | Unpreparable:
         self._performer.check(scope)
         held: _ExecHoldings = scope.holdings
         expected = held.expected
@@ -344,16 +465,30 @@ class Execs:
         return Prepared(held.replacement.programs[0].path, argv, held.replacement.readable)
 
     def _find_replacement(self, scope: Scope, command: str, argv: Sequence[bytes]) -> bool:
+        """Raises _FindAside."""
         held: _ExecHoldings = scope.holdings
         if held.replacement is not None:
             held.replacement.close()
             held.replacement = None
-        try:
-            held.path, held.replacement = resolve_replacement(
-                scope.tid, scope.process.pid, command, list(argv), self._our_root
+
+        def find(*, may_wait: bool = True) -> _Found:
+            pid = scope.process.pid
+            return resolve_replacement(
+                scope.tid, pid, command, list(argv), self._ours, may_wait=may_wait
             )
+
+        try:
+            if command in held.found_aside:
+                found = held.found_aside.pop(command)
+            else:
+                found = find(may_wait=False)
+        except MayWait as why:
+            raise _FindAside(command, find) from why
         except (OSError, ExecRefused, Unreadable):
             return False
+        if found is None:
+            return False
+        held.path, held.replacement = found
         held.replacement_argv = argv
         return True
 

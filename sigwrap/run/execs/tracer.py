@@ -34,6 +34,7 @@ from sigwrap.linux.ptrace import Gone, NotTraceable
 from sigwrap.linux.seccomp import Notification
 from sigwrap.mediate.effects import KernelRefused, LoadedOther, Ran, Restarted, Tampered
 from sigwrap.mediate.lineage import Process
+from sigwrap.run.aside import Aside, Done, Late, Outcome, Raised
 from sigwrap.run.perform import Performer, Scope
 
 _UNHELD_KEPT = 1000
@@ -70,12 +71,14 @@ class Tracer:
         self,
         performer: Performer,
         loaded: Callable[[Process], None],
+        aside: Aside,
         *,
         waits_through_signals: bool,
     ) -> None:
         """`loaded` gets a process whose exec has succeeded, before it runs."""
         self._performer = performer
         self._loaded = loaded
+        self._aside = aside
         self._waits_through_signals = waits_through_signals
         self._by_tid: dict[int, Tracee] = {}
         self._by_pid: dict[int, Tracee] = {}
@@ -197,29 +200,48 @@ class Tracer:
         """By now a thread that didn't lead its process has taken the leader's id; of each process
         one thread is held, so this is it."""
         tracee = self._by_pid.get(pid)
+        if tracee is None or tracee.judged is None:  # no exec that was let go on
+            _kill(pid)
+            if tracee is not None:
+                self._forget(tracee)
+        elif tracee.judged.digests_are_slow():
+            self._compare_aside(pid, tracee, tracee.judged)
+        else:
+            judged = tracee.judged
+            self._decide(pid, tracee, lambda: image.difference(pid, judged))
+
+    def _compare_aside(self, pid: int, tracee: Tracee, judged: Executable) -> None:
+        def then(outcome: Outcome) -> None:
+            if self._by_pid.get(pid) is not tracee:
+                return  # it was killed meanwhile
+            match outcome:
+                case Done(value=problem):
+                    self._decide(pid, tracee, lambda: problem)
+                case Late(why=why):
+                    self._decide(pid, tracee, lambda: f"the file's content: {why}")
+                case Raised(error=error):
+                    self._kill(pid, tracee, error)
+                    self._forget(tracee)
+
+        self._aside.do(lambda: image.difference(pid, judged), then)
+
+    def _decide(self, pid: int, tracee: Tracee, difference: Callable[[], str]) -> None:
         try:
-            if tracee is None or tracee.judged is None:  # no exec that was let go on
-                os.kill(pid, signal.SIGKILL)
-            else:
-                self._compare(pid, tracee, tracee.judged)
+            self._run_or_kill(pid, tracee, difference())
         except (KernelError, ProcessLookupError):
             pass  # it was killed meanwhile
         except Exception as bug:
             self._kill(pid, tracee, bug)
-        if tracee is not None:
-            self._forget(tracee)
+        self._forget(tracee)
 
-    def _kill(self, pid: int, tracee: Tracee | None, bug: Exception) -> None:
+    def _kill(self, pid: int, tracee: Tracee, bug: Exception) -> None:
         """An error of sigwrap's own, at a stop: this one process ends of it."""
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        if tracee is not None:
-            self._performer.broke(tracee.scope, bug)
+        _kill(pid)
+        self._performer.broke(tracee.scope, bug)
 
-    def _compare(self, pid: int, tracee: Tracee, judged: Executable) -> None:
-        problem = image.difference(pid, judged) or _set_environment(pid, tracee.variables)
+    def _run_or_kill(self, pid: int, tracee: Tracee, problem: str) -> None:
+        """`problem`: empty where the right program was loaded."""
+        problem = problem or _set_environment(pid, tracee.variables)
         if not problem and tracee.at_exec_stop is not None:
             problem = tracee.at_exec_stop(pid)
         if not problem:
@@ -251,6 +273,13 @@ class Tracer:
         process = tracee.process
         process.comm, process.comm_is_current = procfs.comm(process.pid), True
         self._performer.resume(tracee.scope, KernelRefused(error))
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
 
 
 def _interrupt(tracee: Tracee) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 from sigwrap.events import io_payload
 from sigwrap.linux import procfs
-from sigwrap.linux.execs.executable import Inode
+from sigwrap.linux.paths import Inode, inode_of
 from sigwrap.mediate.lineage import Process
 from sigwrap.protocols.stub import (
     MAX_PAYLOAD_BYTES,
@@ -383,7 +383,6 @@ def _bytes_in(pipe: int) -> int:
 
 def _inode_of_path(path: str) -> Inode | None:
     try:
-        state = os.stat(path)
+        return inode_of(os.fsencode(path))
     except OSError:
         return None
-    return state.st_dev, state.st_ino

@@ -14,7 +14,7 @@ import socket
 import stat
 
 from sigwrap.linux.execs.environment import Variables
-from sigwrap.linux.execs.executable import Inode
+from sigwrap.linux.paths import Inode, inode_of, kind_of
 from sigwrap.linux.ptrace import take_descriptor
 from sigwrap.linux.seccomp import Listener
 from sigwrap.mediate.lineage import Process
@@ -75,10 +75,10 @@ class Recordings:
                 ends += (reading, writing) if fd else (writing, reading)
             for fd in range(3):
                 self._listener.put_descriptor(notification_id, ends[2 + 2 * fd], fd)
-            streams = [_inode(end) for end in ends[2::2]]
+            streams = [inode_of(b"/proc/self/fd/%d" % end) for end in ends[2::2]]
             ends.append(os.pidfd_open(command.pid))
             ends.append(os.pidfd_open(stub.pid))
-            given_back = _is_file(f"/proc/{stub.pid}/fd/0")
+            given_back = _is_file(b"/proc/%d/fd/0" % stub.pid)
         except BaseException:
             for end in ends:
                 os.close(end)
@@ -117,13 +117,8 @@ def _demand_stream_socket(fd: int) -> None:
         raise OSError(errno.ENOTSOCK, os.strerror(errno.ENOTSOCK))
 
 
-def _is_file(path: str) -> bool:
+def _is_file(path: bytes) -> bool:
     try:
-        return stat.S_ISREG(os.stat(path).st_mode)
+        return kind_of(path)[0] == stat.S_IFREG
     except OSError:
         return False
-
-
-def _inode(fd: int) -> Inode:
-    state = os.fstat(fd)
-    return state.st_dev, state.st_ino

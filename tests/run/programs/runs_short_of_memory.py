@@ -10,14 +10,15 @@ from typing import Any
 
 from sigwrap.cli.main import main
 from sigwrap.linux.execs import image, look
-from sigwrap.linux.execs.executable import Asked, Executable
+from sigwrap.linux.execs.asked import Asked
+from sigwrap.linux.execs.executable import Executable
 from sigwrap.mediate.exec import ExecFacts
 from sigwrap.mediate.lineage import Process
 from sigwrap.run.execs import execs
 
 
-def look_if_there_is_memory(*facts: Any) -> object:
-    seen = look.look(*facts)
+def look_if_there_is_memory(*facts: Any, **options: Any) -> object:
+    seen = look.look(*facts, **options)
     if isinstance(seen, look.Seen) and os.path.basename(seen.asked.path) == b"too-much":
         seen.executable.close()
         raise MemoryError

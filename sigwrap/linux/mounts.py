@@ -1,0 +1,132 @@
+"""Which file systems answer by themselves.
+
+A file system that a program serves (FUSE), or another machine (NFS), decides how long a look at it
+takes, and may show other bytes to each who looks. So only those count as local that were mounted
+when the session began, and whose type is known to be local: what is mounted later may be a disk
+image or an overlay on top of what somebody serves.
+
+A mount is told by its id. Since Linux 6.8 (statmount, STATX_MNT_ID_UNIQUE) no id is ever given
+twice; before, that of a mount that is gone can come back as another's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+
+from sigwrap.linux.libc import libc
+
+STATX_MNT_ID = 0x1000  # Linux 5.8
+STATX_MNT_ID_UNIQUE = 0x4000  # Linux 6.8
+
+_LOCAL = frozenset(
+    b"bcachefs bpf btrfs cgroup cgroup2 configfs cramfs debugfs devpts devtmpfs efivarfs erofs "
+    b"exfat ext2 ext3 ext4 f2fs hfsplus hugetlbfs iso9660 jfs mqueue msdos nilfs2 ntfs3 overlay "
+    b"proc pstore ramfs reiserfs rootfs securityfs squashfs sysfs tmpfs tracefs ubifs udf vfat xfs "
+    b"zfs".split()
+)
+
+# f_type of those of them that lie on nothing but a disk or memory: not of an overlay.
+_LOCAL_MAGIC = frozenset(
+    {0xEF53, 0x01021994, 0x58465342, 0x9123683E, 0x858458F6, 0x73717368, 0xE0F5E1E2, 0x2FC12FC1}
+    | {0xF2F52010, 0xCA451A4E, 0x9FA0}
+)
+
+_SYS_STATMOUNT = 457
+_SYS_LISTMOUNT = 458
+_THE_ROOT = 0xFFFFFFFFFFFFFFFF
+_TYPE = 0x20
+_REQUEST = struct.Struct("<IIQQ")
+_LISTED_AT_ONCE = 512
+_MAX_BYTES = 16 * 1024
+_STRINGS_AT = 512
+_TYPE_AT = struct.Struct("<36xI")
+
+_syscall = libc["syscall"]
+_syscall.argtypes = (
+    ctypes.c_long,
+    ctypes.c_char_p,
+    ctypes.c_void_p,
+    ctypes.c_size_t,
+    ctypes.c_long,
+)
+_syscall.restype = ctypes.c_long
+
+_fstatfs = libc["fstatfs"]
+_fstatfs.argtypes = (ctypes.c_int, ctypes.c_void_p)
+_KIND = struct.Struct("<q")
+
+Mount = tuple[int, bytes]  # its id, and its type
+
+
+class Mounts:
+    """The local mounts of our own mount namespace, as they were when this was made."""
+
+    __slots__ = ("_local", "id_bit")
+
+    def __init__(self) -> None:
+        found = _listed()
+        self.id_bit = STATX_MNT_ID_UNIQUE  # what to ask statx for
+        if not found:
+            found, self.id_bit = _told_by_procfs("self"), STATX_MNT_ID
+        self._local = frozenset(number for number, kind in found if kind in _LOCAL)
+
+    def are_local(self, number: int) -> bool:
+        return number in self._local
+
+
+def magic_of(fd: int) -> int:
+    """Its file system is asked."""
+    buffer = ctypes.create_string_buffer(256)
+    if _fstatfs(fd, ctypes.addressof(buffer)) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    kind: int = _KIND.unpack_from(buffer)[0]
+    return kind
+
+
+def lies_on_a_disk(fd: int) -> bool:
+    """Or in memory, as far as its file system tells, which is asked."""
+    return magic_of(fd) in _LOCAL_MAGIC
+
+
+def is_of_local_type(pid: int, fd: int) -> bool:
+    """Whether a process's file lies on a mount that it sees, and whose type is local. No file
+    system is asked."""
+    with open(f"/proc/{pid}/fdinfo/{fd}", "rb") as info:
+        number = next(int(line.split()[1]) for line in info if line.startswith(b"mnt_id:"))
+    return any(found == number and kind in _LOCAL for found, kind in _told_by_procfs(pid))
+
+
+def _listed() -> list[Mount]:
+    """Empty before Linux 6.8, and where a container's seccomp filter doesn't know the calls."""
+    found: list[Mount] = []
+    buffer = ctypes.create_string_buffer(_MAX_BYTES)
+    last = 0
+    while ids := _ids_after(last):
+        last = ids[-1]
+        for number in ids:
+            request = _REQUEST.pack(_REQUEST.size, 0, number, _TYPE)
+            if _syscall(_SYS_STATMOUNT, request, ctypes.addressof(buffer), _MAX_BYTES, 0) == 0:
+                found.append((number, _string(buffer, _TYPE_AT)))
+    return found
+
+
+def _ids_after(last: int) -> list[int]:
+    ids = (ctypes.c_uint64 * _LISTED_AT_ONCE)()
+    request = _REQUEST.pack(_REQUEST.size, 0, _THE_ROOT, last)
+    count = _syscall(_SYS_LISTMOUNT, request, ctypes.addressof(ids), _LISTED_AT_ONCE, 0)
+    return list(ids[: max(0, count)])
+
+
+def _string(buffer: ctypes.Array[ctypes.c_char], position: struct.Struct) -> bytes:
+    start = _STRINGS_AT + position.unpack_from(buffer)[0]
+    data = buffer.raw
+    return data[start : data.index(b"\0", start)]
+
+
+def _told_by_procfs(pid: int | str) -> list[Mount]:
+    with open(f"/proc/{pid}/mountinfo", "rb") as file:
+        lines = [line.split() for line in file]
+    return [(int(words[0]), words[words.index(b"-", 6) + 1]) for words in lines]
