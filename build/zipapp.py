@@ -24,7 +24,7 @@ PURE = ("sigwrap", "typer", "annotated_doc", "shellingham", "typing_extensions",
 NATIVE_PACKAGES = ("re2",)
 NATIVE_MODULES = ("re2._re2", "yaml._yaml")
 ABI = EXTENSION_SUFFIXES[0].split(".")[1]
-SHEBANG = b"#!/usr/bin/env python3\n"
+SHEBANG = b"#!/usr/bin/env -S python3 -I\n"
 
 Files = Iterator[tuple[str, bytes]]
 

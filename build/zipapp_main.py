@@ -8,6 +8,11 @@ if sys.version_info < (3, 11):
     sys.stderr.write("sigwrap: this Python is " + found + "; it takes 3.11 or newer\n")
     sys.exit(125)
 
+from sigwrap.isolation import code_is_chosen_by_variables, restart
+
+if not sys.flags.isolated and code_is_chosen_by_variables():
+    restart()
+
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec
 
 ARCHIVE = os.path.dirname(__file__)

@@ -9,12 +9,14 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from sigwrap.errors import SigwrapError
+from sigwrap.isolation import isolate
 from sigwrap.status import REFUSED
 
 _START_MAKES_NO_GARBAGE = 50_000
 
 
 def main() -> NoReturn:
+    isolate()
     gc.set_threshold(_START_MAKES_NO_GARBAGE)
     program, words = os.path.basename(sys.argv[0]), sys.argv[1:]
     if words[:1] == ["--as"] and len(words) > 1:

@@ -8,7 +8,9 @@ event.
 from __future__ import annotations
 
 import errno
+from collections.abc import Mapping
 from enum import Enum
+from typing import Any
 
 from sigwrap.tuples import NamedTuple
 
@@ -16,18 +18,42 @@ X86_64 = 0xC000003E  # AUDIT_ARCH_X86_64
 I386 = 0x40000003  # AUDIT_ARCH_I386, which a 64-bit program reaches by int 0x80
 X32_BIT = 0x40000000  # in the number of a call of the x32 ABI, which reports itself as X86_64
 
+F_SETFL = 4
 F_SETOWN = 8
 F_SETSIG = 10
 F_SETOWN_EX = 15
+O_ASYNC = 0x2000
+FIOASYNC = 0x5452
 FIOSETOWN = 0x8901
 SIOCSPGRP = 0x8902
+TIOCSCTTY = 0x540E
+TIOCSPGRP = 0x5410
 TIOCSTI = 0x5412
 TIOCLINUX = 0x541C
+TIOCCONS = 0x541D
+TIOCSETD = 0x5423
+TIOCVHANGUP = 0x5437
+TIOCSLCKTRMIOS = 0x5457
+FIFREEZE = 0xC0045877
+FS_IOC_SHUTDOWN = 0x8004587D
 PR_SET_MM = 35
+PTRACE_TRACEME = 0
 PTRACE_KILL = 8
 PTRACE_ATTACH = 16
 PTRACE_SEIZE = 0x4206
+KEYCTL_SESSION_TO_PARENT = 18
+BPF_RAW_TRACEPOINT_OPEN = 17
+BPF_LINK_CREATE = 28
+FAN_CLASSES_THAT_DECIDE = 0x0C  # FAN_CLASS_CONTENT and FAN_CLASS_PRE_CONTENT
+UFFD_USER_MODE_ONLY = 1
+PERF_FLAG_PID_CGROUP = 4
+# setpriority's and ioprio_set's
+PRIO_PROCESS, PRIO_PGRP, PRIO_USER = 0, 1, 2
+IOPRIO_WHO_PROCESS, IOPRIO_WHO_PGRP, IOPRIO_WHO_USER = 1, 2, 3
 CLONE_PARENT = 0x00008000
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWPID = 0x20000000
+FD_NSFS_ROOT = -10003 & 0xFFFFFFFF  # Linux 6.18: all namespaces, by their handles
 CLONE_THREAD = 0x00010000
 
 
@@ -37,6 +63,7 @@ class Family(Enum):
     EXEC = "exec"
     SIGNAL = "signal"
     FORK = "fork"
+    NONE = "-"  # the filter itself refuses what it doesn't let through
 
 
 # When the filter hands a call over. It sees registers only, and of an argument the low 32 bits.
@@ -47,17 +74,17 @@ class Always(NamedTuple):
 
 
 class OfSignal(NamedTuple):
-    """The argument is a signal number; signal 0 and what the policy leaves unlogged pass."""
+    """The argument is a signal number; what the policy leaves unlogged passes,
+    and so does signal 0 where no Landlock domain would answer it wrongly."""
 
     argument: int
 
 
-class OneOf(NamedTuple):
-    """The argument has one of these values. `refused` ones fail with EPERM in the filter."""
+class WithBits(NamedTuple):
+    """One of these bits is set in the argument."""
 
     argument: int
-    values: dict[str, int]
-    refused: dict[str, int]
+    bits: int
 
 
 class WithoutBits(NamedTuple):
@@ -71,7 +98,24 @@ class NonZero(NamedTuple):
     """None of these arguments is 0. `pointers` are compared in all their bits."""
 
     numbers: tuple[int, ...]
-    pointers: tuple[int, ...]
+    pointers: tuple[int, ...] = ()
+
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+class OneOf(NamedTuple):
+    """The argument has one of these values; where it has one of the `narrowed`, what stands there
+    must hold too. `refused` ones fail with EPERM in the filter."""
+
+    argument: int
+    values: dict[str, int]
+    refused: Mapping[str, int] = _NOTHING
+    narrowed: Mapping[str, tuple[int, WithBits | NonZero]] = _NOTHING
+
+
+class AnyOf(NamedTuple):
+    conditions: tuple[WithBits | NonZero, ...]
 
 
 class Never(NamedTuple):
@@ -80,7 +124,13 @@ class Never(NamedTuple):
     errno: int
 
 
-Condition = Always | OfSignal | OneOf | WithoutBits | NonZero | Never
+class Refused(NamedTuple):
+    """The filter itself fails the call with EPERM, where one of these holds."""
+
+    where: tuple[WithBits | WithoutBits, ...]
+
+
+Condition = Always | OfSignal | OneOf | AnyOf | WithBits | WithoutBits | NonZero | Never | Refused
 
 
 class Call(NamedTuple):
@@ -94,9 +144,12 @@ class Call(NamedTuple):
 
 
 _OWNERS = OneOf(
-    1, {"F_SETOWN": F_SETOWN, "F_SETSIG": F_SETSIG, "F_SETOWN_EX": F_SETOWN_EX}, refused={}
+    1,
+    {"F_SETOWN": F_SETOWN, "F_SETSIG": F_SETSIG, "F_SETOWN_EX": F_SETOWN_EX},
+    narrowed={"F_SETFL with O_ASYNC": (F_SETFL, WithBits(2, O_ASYNC))},
 )
-_OWNER_MEANING = "who gets the signals of a descriptor, and which signal"
+_OWNER_MEANING = "who gets the signals of a descriptor, which signal, and whether any"
+_SLOWS = "judged as SIGSTOP to it"
 
 TABLE: tuple[Call, ...] = (
     Call("execve", 59, 11, Family.EXEC, Always(), "runs a program"),
@@ -117,13 +170,45 @@ TABLE: tuple[Call, ...] = (
         OneOf(
             0,
             {
+                "PTRACE_TRACEME": PTRACE_TRACEME,
                 "PTRACE_KILL": PTRACE_KILL,
                 "PTRACE_ATTACH": PTRACE_ATTACH,
                 "PTRACE_SEIZE": PTRACE_SEIZE,
             },
-            refused={},
         ),
         "traces or kills a process; judged as SIGKILL to it",
+    ),
+    Call(
+        "process_vm_readv",
+        310,
+        347,
+        Family.SIGNAL,
+        NonZero((0,)),
+        "reads the memory of a process; judged as tracing it",
+    ),
+    Call(
+        "process_vm_writev",
+        311,
+        348,
+        Family.SIGNAL,
+        NonZero((0,)),
+        "writes the memory of a process; judged as tracing it",
+    ),
+    Call(
+        "pidfd_getfd",
+        438,
+        438,
+        Family.SIGNAL,
+        Always(),
+        "takes a descriptor of a process; judged as tracing it",
+    ),
+    Call(
+        "perf_event_open",
+        298,
+        336,
+        Family.SIGNAL,
+        AnyOf((NonZero((1,)), WithBits(4, PERF_FLAG_PID_CGROUP))),
+        "watches a process, and can have it signalled; judged as tracing it",
     ),
     Call(
         "prlimit64",
@@ -133,6 +218,49 @@ TABLE: tuple[Call, ...] = (
         NonZero(numbers=(0,), pointers=(2,)),  # a process that it names, and limits to be set
         "changes the resource limits of a process; judged as SIGKILL to it",
     ),
+    Call(
+        "setpriority",
+        141,
+        97,
+        Family.SIGNAL,
+        OneOf(
+            0,
+            {"PRIO_PGRP": PRIO_PGRP, "PRIO_USER": PRIO_USER},
+            narrowed={"PRIO_PROCESS of another": (PRIO_PROCESS, NonZero((1,)))},
+        ),
+        f"how much of the processor a process gets; {_SLOWS}",
+    ),
+    Call(
+        "ioprio_set",
+        251,
+        289,
+        Family.SIGNAL,
+        OneOf(
+            0,
+            {"IOPRIO_WHO_PGRP": IOPRIO_WHO_PGRP, "IOPRIO_WHO_USER": IOPRIO_WHO_USER},
+            narrowed={"IOPRIO_WHO_PROCESS of another": (IOPRIO_WHO_PROCESS, NonZero((1,)))},
+        ),
+        f"how much of the disks a process gets; {_SLOWS}",
+    ),
+    *(
+        Call(name, x86_64, i386, Family.SIGNAL, NonZero((0,)), f"{meaning}; {_SLOWS}")
+        for name, x86_64, i386, meaning in (
+            ("sched_setparam", 142, 154, "how a process is scheduled"),
+            ("sched_setscheduler", 144, 156, "how a process is scheduled"),
+            ("sched_setattr", 314, 351, "how a process is scheduled"),
+            ("sched_setaffinity", 203, 241, "on which processors a process runs"),
+            ("migrate_pages", 256, 294, "where the memory of a process lies"),
+            ("move_pages", 279, 317, "where the memory of a process lies"),
+        )
+    ),
+    Call(
+        "setpgid",
+        109,
+        57,
+        Family.SIGNAL,
+        NonZero((1,)),
+        "puts a process into a group; a read of the terminal stops a whole one",
+    ),
     Call("fcntl", 72, 55, Family.SIGNAL, _OWNERS, _OWNER_MEANING),
     Call("fcntl64", None, 221, Family.SIGNAL, _OWNERS, _OWNER_MEANING),
     Call(
@@ -140,22 +268,100 @@ TABLE: tuple[Call, ...] = (
         16,
         54,
         Family.SIGNAL,
-        # The refused two type into a terminal: an answer to a question, a command for a shell.
         OneOf(
             1,
-            {"FIOSETOWN": FIOSETOWN, "SIOCSPGRP": SIOCSPGRP},
-            refused={"TIOCSTI": TIOCSTI, "TIOCLINUX": TIOCLINUX},
+            {
+                "FIOSETOWN": FIOSETOWN,
+                "SIOCSPGRP": SIOCSPGRP,
+                "FIOASYNC": FIOASYNC,
+                "TIOCSPGRP": TIOCSPGRP,
+            },
+            refused={
+                # These type into a terminal: an answer to a question, a command for a shell.
+                "TIOCSTI": TIOCSTI,
+                "TIOCLINUX": TIOCLINUX,
+                # These take a terminal away from whoever else uses it.
+                "TIOCCONS": TIOCCONS,
+                "TIOCSETD": TIOCSETD,
+                "TIOCVHANGUP": TIOCVHANGUP,
+                "TIOCSLCKTRMIOS": TIOCSLCKTRMIOS,
+                # And these a file system, which the log may lie on.
+                "FIFREEZE": FIFREEZE,
+                "FS_IOC_SHUTDOWN": FS_IOC_SHUTDOWN,
+            },
+            narrowed={"TIOCSCTTY by force": (TIOCSCTTY, NonZero((2,)))},
         ),
-        "who gets the signals of a descriptor",
+        "who gets the signals of a descriptor or a terminal, and whether any",
     ),
     Call(
         "prctl",
         157,
         172,
-        Family.SIGNAL,
+        Family.NONE,
         # An orphan's memory layout tells which process forked it, so no process may change its own.
         OneOf(0, {}, refused={"PR_SET_MM": PR_SET_MM}),
         "moves parts of the caller's memory image",
+    ),
+    Call("vhangup", 153, 111, Family.NONE, Never(errno.EPERM), "hangs up the caller's terminal"),
+    Call(
+        "keyctl",
+        250,
+        288,
+        Family.NONE,
+        OneOf(0, {}, refused={"KEYCTL_SESSION_TO_PARENT": KEYCTL_SESSION_TO_PARENT}),
+        "changes the keyring of the caller's parent",
+    ),
+    Call(
+        "bpf",
+        321,
+        357,
+        Family.NONE,
+        OneOf(
+            0,
+            {},
+            refused={
+                "BPF_RAW_TRACEPOINT_OPEN": BPF_RAW_TRACEPOINT_OPEN,
+                "BPF_LINK_CREATE": BPF_LINK_CREATE,
+            },
+        ),
+        "has a program run in every process, which can signal it",
+    ),
+    Call(
+        "fanotify_init",
+        300,
+        338,
+        Family.NONE,
+        Refused((WithBits(0, FAN_CLASSES_THAT_DECIDE),)),
+        "whoever opens a file waits until the caller lets it",
+    ),
+    Call(
+        "userfaultfd",
+        323,
+        374,
+        Family.NONE,
+        Refused((WithoutBits(0, UFFD_USER_MODE_ONLY),)),
+        "whoever reads the caller's memory waits until the caller lets it",
+    ),
+    Call("reboot", 169, 88, Family.NONE, Never(errno.EPERM), "ends everybody"),
+    Call("kexec_load", 246, 283, Family.NONE, Never(errno.EPERM), "ends everybody"),
+    Call("kexec_file_load", 320, None, Family.NONE, Never(errno.EPERM), "ends everybody"),
+    Call(
+        "setns",
+        308,
+        346,
+        Family.NONE,
+        # By the pid namespace of somebody outside a process would leave the tree: who is orphaned
+        # there goes to that namespace's own init. 0 stands for whatever the descriptor is.
+        Refused((WithBits(1, CLONE_NEWPID | CLONE_NEWUSER), WithoutBits(1, 0xFFFFFFFF))),
+        "joins a namespace",
+    ),
+    Call(
+        "open_by_handle_at",
+        304,
+        342,
+        Family.NONE,
+        OneOf(0, {}, refused={"FD_NSFS_ROOT": FD_NSFS_ROOT}),
+        "opens anybody's namespace, past Landlock",
     ),
     Call("fork", 57, 2, Family.FORK, Always(), "makes a process", at_fork=True),
     Call("vfork", 58, 190, Family.FORK, Always(), "makes a process", at_fork=True),

@@ -74,6 +74,7 @@ _EXEC_FIELDS = (
     "verified",
     "evaluation_us",
     "programs",  # all that would run, links resolved; absent where `path` says it all
+    "elsewhere",  # true where a file of it isn't one that sigwrap itself has under this name
 )
 _APPROVAL_FIELDS = ("approval_id", "kind", "what", "rule_name", "message")
 _APPROVAL_ANSWER_FIELDS = (
@@ -149,7 +150,8 @@ def _types() -> tuple[EventType, ...]:
         event(
             "exec_verification_failed",
             "the kernel loaded something other than what was judged; the process was killed "
-            "before its first instruction",
+            "before its first instruction, or where the exec was not `verified`, as soon as it was "
+            "seen",
             "path",
             "reason",
             "loaded_path",
@@ -233,9 +235,17 @@ def _types() -> tuple[EventType, ...]:
             "answered",
         ),
         event(
+            "own_files_changed",
+            "files that sigwrap runs from were changed while the session ran: what ran was loaded "
+            "before, but the next start would run these. The first of them, and how many",
+            "files",
+            "count",
+        ),
+        event(
             "limit_exceeded",
             "a limit of the policy was passed. `effect` is `terminated` where the run was ended "
-            "(exit status 124), and `refused` where a fork failed with EAGAIN (`limits.at_fork`); "
+            "(exit status 124), and `refused` where a fork failed with EAGAIN (`limits.at_fork`), "
+            "or where every exec and signal is denied from then on (`limits.at_log_size`); "
             "further refusals within a minute are one more event, with their `count`",
             "limit",
             "maximum",
@@ -245,6 +255,20 @@ def _types() -> tuple[EventType, ...]:
             "depth",
             "syscall",
             "count",
+        ),
+        event(
+            "limit_near",
+            "half of what a limit of the policy allows is used up",
+            "limit",
+            "maximum",
+            "used",
+        ),
+        event(
+            "store_tampered",
+            "somebody removed, moved, replaced or changed the session's files while it ran; they "
+            "were written anew from what the supervisor holds",
+            "what",
+            "path",
         ),
         event(
             "interrupt_received",

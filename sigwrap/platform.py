@@ -27,6 +27,7 @@ class Capability(Enum):
     DELIVERY = "delivery"
     FORKS = "forks"
     SIGNAL_WALL = "signal_wall"
+    CGROUP_WALL = "cgroup_wall"
 
 
 WITHOUT: dict[Capability, str] = {
@@ -37,7 +38,11 @@ WITHOUT: dict[Capability, str] = {
     Capability.RECORDING: "a rule with record denies",
     Capability.DELIVERY: "a signal that the kernel can't be left to is denied",
     Capability.FORKS: "limits on processes are held at execs only",
-    Capability.SIGNAL_WALL: "a signal by a way that is not mediated can leave the session",
+    Capability.SIGNAL_WALL: (
+        "a signal by a way that is not mediated can leave the session, and memory and descriptors "
+        "of other processes of the same user can be taken"
+    ),
+    Capability.CGROUP_WALL: "who may write to a cgroup can stop and kill everybody in it",
 }
 
 NEEDED_BY: dict[type[Effect], Capability] = {
@@ -48,6 +53,9 @@ NEEDED_BY: dict[type[Effect], Capability] = {
     effects.PrepareStubCommand: Capability.RECORDING,
     effects.Send: Capability.DELIVERY,
     effects.SetOwner: Capability.DELIVERY,
+    effects.SetAsync: Capability.DELIVERY,
+    effects.SetForeground: Capability.DELIVERY,
+    effects.TakeDescriptor: Capability.DELIVERY,
     effects.CountChildren: Capability.FORKS,
     effects.CountTree: Capability.FORKS,
     effects.ContinueFork: Capability.FORKS,

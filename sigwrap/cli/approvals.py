@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import difflib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
 
 from sigwrap.cli.options import JsonOption, StoreOption, store_folder
-from sigwrap.cli.output import out
+from sigwrap.cli.output import note, out
 from sigwrap.errors import SessionError
 from sigwrap.escape import printable, shell_words
-from sigwrap.protocols.control import (
-    ControlClient,
-    ControlReply,
-    ControlRequest,
-    reachable_sessions,
-)
+from sigwrap.events import number, texts
+from sigwrap.protocols.control import ControlReply, ControlRequest
+from sigwrap.protocols.control_client import Answered, ControlClient, ask_everybody
 from sigwrap.report.times import span
 
 APPROVALS_SCHEMA = "sigwrap.approvals/1"
+_FAILURES_SHOWN = 5
 
 _approvals = typer.Typer(
     invoke_without_command=True, no_args_is_help=False, help="Show what waits for an answer."
@@ -87,12 +87,12 @@ def deny(
 
 
 def _show(store: str, as_json: bool) -> None:
-    requests = []
+    requests: list[dict[str, Any]] = []
     more = 0
-    for session in reachable_sessions(store):
-        reply = _asked(session, {"do": "list"})
-        requests += [{**each, "session_id": session.session_id} for each in reply["requests"]]
-        more += int(reply.get("more", 0))
+    with _listing(store) as answered:
+        for client, reply in answered:
+            requests += [{**each, "session_id": client.session_id} for each in _requests(reply)]
+            more += number(reply.get("more"))
     if as_json:
         document = {"schema": APPROVALS_SCHEMA, "requests": requests, "more": more}
         out(json.dumps(document, indent=2))
@@ -107,7 +107,8 @@ def _show(store: str, as_json: bool) -> None:
 
 def _show_one(store: str, wanted: str, as_json: bool) -> None:
     reply, session_id = _first_that_knows(store, {"do": "show", "id": wanted})
-    request = {**reply["request"], "session_id": session_id}
+    shown = reply.get("request")
+    request = {**(shown if isinstance(shown, dict) else {}), "session_id": session_id}
     if as_json:
         document = {"schema": APPROVALS_SCHEMA, "requests": [request], "more": 0}
         out(json.dumps(document, indent=2))
@@ -115,12 +116,38 @@ def _show_one(store: str, wanted: str, as_json: bool) -> None:
         out(_rendered(request))
 
 
+@contextmanager
+def _listing(store: str) -> Iterator[list[Answered]]:
+    """Of every session that answers; a note says which don't."""
+    with ask_everybody(store, {"do": "list"}) as (answered, failures):
+        good: list[Answered] = []
+        for each in answered:
+            try:
+                _check(each.client, each.reply)
+                good.append(each)
+            except SessionError as failure:
+                failures.append(failure)
+        if failures and not good and len(failures) == 1:
+            raise failures[0]
+        for each_failure in failures[:_FAILURES_SHOWN]:
+            _leave_out(each_failure)
+        if len(failures) > _FAILURES_SHOWN:
+            note(f"and {len(failures) - _FAILURES_SHOWN} more are left out")
+        yield good
+
+
+def _requests(reply: ControlReply) -> list[dict[str, Any]]:
+    found = reply.get("requests")
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
 def _rendered(request: dict[str, Any]) -> str:
     def text(name: str) -> str:
         return printable(str(request.get(name, "")))
 
     action = "wants to run" if request.get("kind") == "exec" else "wants to send"
-    left = span(int(float(request.get("expires_in_s", 0)) * 1e9))
+    left_s = request.get("expires_in_s")
+    left = span(int(left_s * 1e9) if isinstance(left_s, (int, float)) and left_s < 1e9 else 0)
     message = f": {text('message')}" if request.get("message") else ""
     lines = [
         f"{text('id')}  {shell_words([str(request.get('process', ''))])} "
@@ -128,7 +155,7 @@ def _rendered(request: dict[str, Any]) -> str:
     ]
     if request.get("is_cut") is True:
         lines.append(f"all of it: sigwrap approvals --full {text('id')}")
-    files = [shell_words([str(file)]) for file in request.get("files", [])]
+    files = [shell_words([str(file)]) for file in texts(request.get("files"))]
     if files:
         lines.append(f"file {', then '.join(files)}")
     if request.get("folder"):
@@ -148,15 +175,21 @@ def _first_that_knows(store: str, request: ControlRequest) -> tuple[ControlReply
     wanted = request["id"]
     open_ids: list[str] = []
     late = ""
-    for session in reachable_sessions(store):
-        reply = _asked(session, request, may_fail=("unknown-id", "late"))
-        match reply.get("error"):
-            case None:
-                return reply, session.session_id
-            case "unknown-id":
-                open_ids += map(str, reply.get("open", []))
-            case _:
-                late = str(reply.get("message"))
+    with _listing(store) as answered:
+        for client, _ in answered:
+            try:
+                reply = client.ask(request)
+                _check(client, reply, may_fail=("unknown-id", "late"))
+            except SessionError as failure:
+                _leave_out(failure)
+                continue
+            match reply.get("error"):
+                case None:
+                    return reply, client.session_id
+                case "unknown-id":
+                    open_ids += texts(reply.get("open"))
+                case _:
+                    late = str(reply.get("message"))
     if late:
         raise SessionError(printable(late))
     if not open_ids:
@@ -171,7 +204,7 @@ def _first_that_knows(store: str, request: ControlRequest) -> tuple[ControlReply
 
 
 def _tell(reply: ControlReply, session_id: str) -> None:
-    settled = [str(each) for each in reply.get("settled", [])]
+    settled = texts(reply.get("settled")) or [""]
     others = f" (and {len(settled) - 1} more of the same)" if len(settled) > 1 else ""
     said = "approved" if reply.get("granted") else "denied"
     message = f": {reply['message']}" if reply.get("message") else ""
@@ -179,12 +212,14 @@ def _tell(reply: ControlReply, session_id: str) -> None:
     out(f"  {printable(str(reply.get('what', '')))}")
 
 
-def _asked(
-    session: ControlClient, request: ControlRequest, may_fail: tuple[str, ...] = ()
-) -> ControlReply:
-    reply = session.ask(request)
+def _leave_out(failure: SessionError) -> None:
+    note(f"{printable(str(failure))}; it is left out")
+
+
+def _check(session: ControlClient, reply: ControlReply, may_fail: tuple[str, ...] = ()) -> None:
+    """SessionError where the session refuses."""
     if reply.get("ok") is True or reply.get("error") in may_fail:
-        return reply
+        return
     message = printable(str(reply.get("message", "refused")))
     if reply.get("error") == "inside":
         raise SessionError(

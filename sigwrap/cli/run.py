@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING
 
 from sigwrap.cli.output import note_in_time
 from sigwrap.errors import InternalError, SigwrapError
@@ -12,13 +11,11 @@ from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES
 from sigwrap.front.process import run_before_supervisor
 from sigwrap.linux.descriptors import reserve_standard_streams
 from sigwrap.protocols.front import Channel
+from sigwrap.run.session import Ended, run_session
 from sigwrap.run.settings import Report, RunSettings
 from sigwrap.start import onefile
 from sigwrap.start.command import Inherited
 from sigwrap.status import REFUSED
-
-if TYPE_CHECKING:
-    from sigwrap.run.session import Ended
 
 _REPORT_IT = "please report it; SIGWRAP_DEBUG=1 shows where it happened"
 
@@ -26,6 +23,9 @@ _REPORT_IT = "please report it; SIGWRAP_DEBUG=1 shows where it happened"
 def start(settings: RunSettings) -> int:
     reserve_standard_streams()
     inherited = Inherited.capture()
+    wants_traceback = bool(os.environ.get("SIGWRAP_DEBUG"))
+    if wants_traceback:
+        import traceback  # now, or not at all
     waited_for_pid = onefile.bootloader_pid() or os.getpid()
 
     def supervise(front: Channel, front_pid: int) -> int:
@@ -43,9 +43,7 @@ def start(settings: RunSettings) -> int:
             note_in_time(
                 str(InternalError(f"internal error: {type(bug).__name__}: {bug}", _REPORT_IT))
             )
-            if os.environ.get("SIGWRAP_DEBUG"):
-                import traceback
-
+            if wants_traceback:
                 note_in_time(traceback.format_exc())
             return REFUSED
 
@@ -59,8 +57,6 @@ def _supervise(
     front_pid: int,
     waited_for_pid: int,
 ) -> int:
-    from sigwrap.run.session import run_session
-
     ended = run_session(
         settings,
         inherited,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from sigwrap.cli.run import start
-from sigwrap.cli.run_options import RUN_OPTIONS, FlagOption, ValueOption, value_of
+from sigwrap.cli.run_options import RUN_OPTIONS, ByteSize, FlagOption, ValueOption, value_of
 from sigwrap.errors import UsageError
 from sigwrap.run.settings import RunSettings
 
@@ -33,6 +33,8 @@ def run(command: list[str] | None = None, **given: Any) -> int:
 
 
 def _value(option: ValueOption, given: Any) -> object:
+    if option.kind is ByteSize and given is None:
+        return RunSettings._field_defaults[option.field]
     try:
         return value_of(option, given)
     except ValueError as error:
@@ -64,6 +66,8 @@ def _annotation(option: ValueOption | FlagOption) -> tuple[Any, Any]:
                 show_default=shows_default,
                 min=0 if kind is float else None,
             )
+            if kind is ByteSize:
+                return Annotated[str | None, shown], None
             return Annotated[kind, shown], RunSettings._field_defaults[field]
         case FlagOption(choices, _, help_text):
             shown = typer.Option("/".join(choices), help=help_text, show_default=False)

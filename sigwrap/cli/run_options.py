@@ -16,6 +16,17 @@ from sigwrap.run.settings import ApprovalMode, Nested, Report, RunSettings
 from sigwrap.store.location import DEFAULT_STORE
 from sigwrap.tuples import NamedTuple
 
+_UNIT_BYTES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}  # as a policy has them
+
+
+class ByteSize(int):
+    def __new__(cls, word: str) -> ByteSize:
+        digits = word.rstrip("KMG")
+        unit = _UNIT_BYTES.get(word[len(digits) :])
+        if unit is None or not (digits.isdecimal() and digits.isascii()):
+            raise ValueError(f"{word}: not a size, like 512M or 2G")
+        return super().__new__(cls, int(digits[:18]) * unit)
+
 
 class ValueOption(NamedTuple):
     """`--name VALUE` or `--name=VALUE`; the default is that of the field in RunSettings."""
@@ -23,7 +34,7 @@ class ValueOption(NamedTuple):
     names: tuple[str, ...]
     field: str
     help: str
-    kind: type[str] | type[float] | type[Enum] = str  # float: seconds
+    kind: type[str] | type[float] | type[Enum] | type[ByteSize] = str  # float: seconds
     metavar: str | None = None
     shows_default: bool = True
 
@@ -78,6 +89,14 @@ RUN_OPTIONS: tuple[ValueOption | FlagOption, ...] = (
     FlagOption({"--best-effort": True}, "best_effort", "Run even where interception can't be had."),
     ValueOption(
         ("--nested",), "nested", "Inside another session: refuse, or run under its rules.", Nested
+    ),
+    ValueOption(
+        ("--log-size",),
+        "log_size_bytes",
+        "How large the event log may get, before the policy's limits.log_size; 1G by default.",
+        ByteSize,
+        metavar="SIZE",
+        shows_default=False,
     ),
     FlagOption({"--durable": True}, "durable", "Sync the log to disk before each effect; slow."),
 )

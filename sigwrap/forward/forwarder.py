@@ -15,7 +15,7 @@ from sigwrap.linux import process as linux_process
 from sigwrap.linux.descriptors import release_inherited, reserve_standard_streams
 from sigwrap.linux.sigfd import SignalFd, SignalInfo
 from sigwrap.mediate.interrupts import BootloaderCopies
-from sigwrap.start import onefile
+from sigwrap.start import onefile, own_code
 from sigwrap.start.command import Inherited, exec_command, find_program
 
 
@@ -26,13 +26,15 @@ def run_alone(command: tuple[str, ...], grace_s: float | None) -> int:
     bootloader_pid = onefile.bootloader_pid()
     signals = take_signals(inherited)
     libc.set_child_subreaper()
+    own_code.keep_what_is_loaded()
+    own_code.import_nothing_more()
     front_pid = os.getpid()
     child = os.fork()
     if child == 0:
         libc.set_parent_death_signal(signal.SIGKILL)
         if os.getppid() == front_pid:
             error = exec_command(program, command, inherited, {})
-            os.write(2, f"sigwrap-forward: {command[0]}: {os.strerror(error)}\n".encode())
+            _say(f"{command[0]}: {os.strerror(error)}")
         os._exit(status.NOT_EXECUTABLE)
     release_inherited()
     return _Forwarder(signals, child, bootloader_pid, grace_s).run()
@@ -77,7 +79,17 @@ class _Forwarder(ParentOfOne):
     def _kill_tree(self, reason: str) -> None:
         self._sweep()
 
+    def _say(self, text: str) -> None:
+        _say(text)
+
     def _exit_status(self, child_status: int) -> int:
         if os.WIFSIGNALED(child_status):
             return status.from_signal(os.WTERMSIG(child_status))
         return os.WEXITSTATUS(child_status)
+
+
+def _say(text: str) -> None:
+    try:
+        os.write(2, f"sigwrap-forward: {text}\n".encode("utf-8", "backslashreplace"))
+    except OSError:
+        pass

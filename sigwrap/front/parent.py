@@ -9,7 +9,9 @@ import signal
 import time
 from abc import ABC, abstractmethod
 
+from sigwrap import status
 from sigwrap.linux import process as linux_process
+from sigwrap.linux import procfs
 from sigwrap.linux.sigfd import SignalFd, SignalInfo
 from sigwrap.linux.waits import seconds_until
 from sigwrap.start import onefile
@@ -53,37 +55,40 @@ class ParentOfOne(ABC):
         self._signals = signals
         self._child = child
         self._child_status: int | None = None
-        self._poll = select.poll()
-        self._poll.register(signals.fd, select.POLLIN)
+        self._everybody_below = linux_process.Sweep(self._reaped)
+        self._poll = select.epoll()  # poll(2) refuses more descriptors than the limit, at each call
+        self._poll.register(signals.fd, select.EPOLLIN)
         self._bootloader_pidfd = -1
         if bootloader_pid:
             self._bootloader_pidfd = os.pidfd_open(bootloader_pid)
-            self._poll.register(self._bootloader_pidfd, select.POLLIN)
+            self._poll.register(self._bootloader_pidfd, select.EPOLLIN)
 
     def run(self) -> int:
-        bootloader_died = False
+        try:
+            code = self._exit_status(self._await_child())
+        except Exception as bug:  # whatever it is: nobody stays
+            self._say(f"internal error: {type(bug).__name__}: {bug}; the command is killed")
+            code = status.REFUSED
+        self._clear_tree()
+        onefile.remove_unpacked()
+        return code
+
+    def _await_child(self) -> int:
         while self._child_status is None:
             deadline = self._deadline
-            # Rounded up: a poll that comes back early would spin until the deadline.
-            timeout_ms = None if deadline is None else int(seconds_until(deadline) * 1000) + 1
-            ready = self._poll.poll(timeout_ms)
+            ready = self._poll.poll(None if deadline is None else seconds_until(deadline))
             # Signals last: what the supervisor has told by now decides what they mean.
             for fd, _ in sorted(ready, key=lambda event: event[0] == self._signals.fd):
                 if fd == self._signals.fd:
                     self._read_signals()
                 elif fd == self._bootloader_pidfd:
-                    bootloader_died = True
                     self._poll.unregister(fd)
                     self._kill_tree("the outer process of the binary died")
                 else:
                     self._on_readable()
             if deadline is not None and time.monotonic() >= deadline:
                 self._on_deadline(time.monotonic())
-        code = self._exit_status(self._child_status)
-        self._clear_tree()
-        if bootloader_died:  # nobody else is left to do it
-            _remove(onefile.unpacked_folder())
-        return code
+        return self._child_status
 
     def _read_signals(self) -> None:
         for info in self._signals.read():
@@ -109,9 +114,11 @@ class ParentOfOne(ABC):
         """However the child ended, nothing below it stays."""
         while not self._sweep():
             continue
+        for pid in self._everybody_below.unkillable:
+            self._say(f"process {pid} ({procfs.comm(pid)}) can't be killed, and is left behind")
 
     def _sweep(self) -> bool:
-        return linux_process.kill_descendants(os.getpid(), self._reaped, timeout_s=_SWEEP_S)
+        return self._everybody_below.run(timeout_s=_SWEEP_S)
 
     def _reaped(self, pid: int, child_status: int) -> None:
         if pid == self._child:
@@ -139,11 +146,8 @@ class ParentOfOne(ABC):
     @abstractmethod
     def _exit_status(self, child_status: int) -> int: ...
 
-
-def _remove(folder: str) -> None:
-    import shutil  # 6 ms that no other run needs
-
-    shutil.rmtree(folder, ignore_errors=True)
+    @abstractmethod
+    def _say(self, text: str) -> None: ...
 
 
 def shares_our_group(pid: int) -> bool:

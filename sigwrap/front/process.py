@@ -38,10 +38,11 @@ from sigwrap.protocols.front import (
     NothingMore,
     SignalForCommand,
 )
-from sigwrap.start import onefile
+from sigwrap.start import onefile, own_code
 from sigwrap.start.command import Inherited
 
 _LAST_DEFENCE_S = 2.0
+_LAST_SWEEP_S = 30.0
 
 Tell = Callable[[str], None]
 Supervise = Callable[[Channel, int], int]
@@ -52,19 +53,26 @@ def run_before_supervisor(
 ) -> int:
     bootloader_pid = onefile.bootloader_pid()
     signals = take_signals(inherited)
+    procfs.hold()
     terminal = TerminalBefore()
     ours, theirs = Channel.pair()
     libc.set_child_subreaper()
+    own_code.keep_what_is_loaded()
     child = os.fork()
     if child == 0:
         code = status.REFUSED
+        everybody_below = linux_process.Sweep(lambda _pid, _status: None)
         try:
             signals.close()
             terminal.close()
             ours.close()
             code = supervise(theirs, os.getppid())
-        finally:
-            os._exit(code)
+        finally:  # mostly nobody is left; but the front process may be gone when this one fails
+            try:
+                everybody_below.run(timeout_s=_LAST_SWEEP_S)
+            finally:
+                os._exit(code)
+    own_code.import_nothing_more()
     theirs.close()
     release_inherited()
     libc.set_undumpable()
@@ -87,7 +95,7 @@ class _FrontProcess(ParentOfOne):
     ) -> None:
         super().__init__(signals, child, bootloader_pid)
         self._channel = channel
-        self._poll.register(channel.fd, select.POLLIN)
+        self._poll.register(channel.fd, select.EPOLLIN)
         self._interrupts = Interrupts(grace_s=grace_s, bootloader_pid=bootloader_pid)
         self._command_pid = 0
         self._last_defence_at: float | None = None
@@ -179,6 +187,9 @@ class _FrontProcess(ParentOfOne):
         self._channel.send(KillTree(reason=reason))
         self._last_defence_at = time.monotonic() + _LAST_DEFENCE_S
 
+    def _say(self, text: str) -> None:
+        self._tell(text)
+
     def _exit_status(self, child_status: int) -> int:
         if os.WIFEXITED(child_status):
             return os.WEXITSTATUS(child_status)
@@ -186,5 +197,5 @@ class _FrontProcess(ParentOfOne):
             return status.INTERRUPTED
         self._terminal.take_back()
         number = os.WTERMSIG(child_status)
-        self._tell(f"the supervisor died of signal {number}; everything below it was killed")
+        self._say(f"the supervisor died of signal {number}; everything below it was killed")
         return status.REFUSED

@@ -4,7 +4,8 @@ translated once, here.
 libc               the calls Python lacks
 bpf                the seccomp filter as a program, from the table of calls
 seccomp            installing the filter, and the listener's ioctls
-landlock           the wall that lets no signal out of the session
+cgroups            those by which somebody inside could stop or kill others
+landlock           the wall between the session and whoever is outside
 ptrace             stopping another thread, looking at it and sending it on
 memory             strings and arrays of another process
 paths              which file a path means to another process
@@ -16,6 +17,8 @@ pidns              numbers that a process in another pid namespace uses
 sigfd              signals as readable events, with their sender
 waits              how long a poll may wait
 peer               which process is at the other end of a unix socket
+own_pages          code of our own that a write to its file doesn't change
+removal            the end of a folder in which anybody may have put anything
 descriptors        descriptors that sigwrap inherited
 caller_stderr      a line on a caller's standard error, never at the price of waiting
 terminal_typists   who could type on our terminal in the place of a person

@@ -18,12 +18,15 @@ from sigwrap.calls import (
     X32_BIT,
     X86_64,
     Always,
+    AnyOf,
     Call,
     Condition,
     Never,
     NonZero,
     OfSignal,
     OneOf,
+    Refused,
+    WithBits,
     WithoutBits,
     number,
 )
@@ -53,12 +56,13 @@ def mediation_filter(
     unlogged_signals: frozenset[int] = frozenset(),
     *,
     at_fork: bool = False,
+    questions: bool = False,
     table: tuple[Call, ...] = TABLE,
 ) -> list[Instruction]:
     """`unlogged_signals` may be sent by any process to any other, without a notification; with
-    `at_fork`, calls that make a process are handed over too."""
-    # Signal 0 asks, it sends nothing.
-    passed = (0, *sorted(unlogged_signals))
+    `at_fork`, calls that make a process are handed over too, and with `questions` signal 0, which
+    only asks."""
+    passed = tuple(sorted(unlogged_signals if questions else {0, *unlogged_signals}))
     calls = [call for call in table if at_fork or not call.at_fork]
     return [
         _load(_ARCH_OFFSET),
@@ -100,29 +104,50 @@ def _verdict(condition: Condition, passed: tuple[int, ...]) -> list[Instruction]
             return [_return(NOTIFY)]
         case Never(errno=error):
             return [_return(_FAIL_WITH | error)]
-        case WithoutBits(argument=position, bits=bits):
-            has_bits = (_JUMP_BITS, 0, 1, bits)
-            return [_load_argument(position), has_bits, _return(ALLOW), _return(NOTIFY)]
-        case NonZero(numbers=numbers, pointers=pointers):
-            program = []
-            for position in numbers:
-                program += [_load_argument(position), *_when_equal(0, [_return(ALLOW)])]
-            for position in pointers:
-                low, high = _load_argument(position), _load(_offset(position) + 4)
-                program += [low, *_when_equal(0, [high, *_when_equal(0, [_return(ALLOW)])])]
-            return [*program, _return(NOTIFY)]
+        case Refused(where=conditions):
+            program = [step for each in conditions for step in _where(each, REFUSE)]
+            return [*program, _return(ALLOW)]
         case OfSignal(argument=position):
             program = [_load_argument(position)]
             for signal_number in passed:
                 program += _when_equal(signal_number, [_return(ALLOW)])
             return [*program, _return(NOTIFY)]
-        case OneOf(argument=position, values=values, refused=refused):
+        case OneOf(argument=position, values=values, refused=refused, narrowed=narrowed):
             program = [_load_argument(position)]
             for value in refused.values():
                 program += _when_equal(value, [_return(REFUSE)])
             for value in values.values():
                 program += _when_equal(value, [_return(NOTIFY)])
+            for value, further in narrowed.values():
+                program += _when_equal(value, [*_where(further, NOTIFY), _return(ALLOW)])
             return [*program, _return(ALLOW)]
+        case AnyOf(conditions=conditions):
+            program = [step for each in conditions for step in _where(each, NOTIFY)]
+            return [*program, _return(ALLOW)]
+        case _:
+            return [*_where(condition, NOTIFY), _return(ALLOW)]
+
+
+def _where(condition: WithBits | WithoutBits | NonZero, action: int) -> list[Instruction]:
+    """Where it doesn't hold, what follows is next."""
+    match condition:
+        case WithBits(argument=position, bits=bits):
+            return [_load_argument(position), (_JUMP_BITS, 0, 1, bits), _return(action)]
+        case WithoutBits(argument=position, bits=bits):
+            return [_load_argument(position), (_JUMP_BITS, 1, 0, bits), _return(action)]
+        case NonZero(numbers=numbers, pointers=pointers):
+            program = [_return(action)]
+            for position in numbers:
+                program = [_load_argument(position), *_unless_zero(program)]
+            for position in pointers:
+                high = [_load(_offset(position) + 4), *_unless_zero(program)]
+                low = [_load_argument(position), (_JUMP_EQUAL, 0, 2, 0)]
+                program = [*low, *high]
+            return program
+
+
+def _unless_zero(body: list[Instruction]) -> list[Instruction]:
+    return [(_JUMP_EQUAL, len(body), 0, 0), *body]
 
 
 def _when_equal(value: int, body: list[Instruction]) -> list[Instruction]:

@@ -4,11 +4,13 @@ RWF_NOWAIT through a duplicate of the caller's descriptor serves where the kerne
 since Linux 6.4). Else a pipe or a terminal is opened anew, so that O_NONBLOCK is ours alone, and a
 socket is asked not to wait. A regular file is written through the duplicate, for its offset counts,
 but only on file systems that answer by themselves: one that a process serves (FUSE, NFS) could
-stall us. What can't be said is in the log.
+stall us, even when we close the duplicate, so there none is taken. What can't be said is in the
+log.
 """
 
 from __future__ import annotations
 
+import _thread
 import errno
 import os
 import select
@@ -32,23 +34,38 @@ def allow_writing_to_terminals() -> None:
 
 def tell(pid: int, text: str) -> None:
     line = text.encode("utf-8", "backslashreplace") + b"\n"
+    if _could_stall(pid, pid, 2):
+        return
     try:
-        if _is_in_a_file_of_others(pid):  # even to close it may take their time
-            return
         fd = take_descriptor(pid, 2)
     except OSError:
+        return
+    if _could_stall(pid, os.getpid(), fd):  # another thread has put it there since
+        _thread.start_new_thread(os.close, (fd,))
         return
     try:
         _write(fd, line)
     except OSError:
         pass
-    finally:
-        os.close(fd)
+    os.close(fd)
+
+
+def _could_stall(pid: int, holder: int, fd: int) -> bool:
+    """A file that `holder` has open, on a mount that `pid` sees. Even a close waits for whoever
+    serves it."""
+    try:
+        kind, _ = kind_of(b"/proc/%d/fd/%d" % (holder, fd))
+        return kind == stat.S_IFREG and not is_of_local_type(pid, holder, fd)
+    except OSError:
+        return True
 
 
 def write_in_time(fd: int, line: bytes, within_s: float) -> None:
     """On one of our own. Dropped where nobody makes room for it in time."""
     try:
+        if stat.S_ISREG(os.fstat(fd).st_mode):
+            os.write(fd, line)
+            return
         try:
             _write(fd, line)
         except BlockingIOError:
@@ -58,11 +75,6 @@ def write_in_time(fd: int, line: bytes, within_s: float) -> None:
             _write(fd, line)
     except OSError:
         pass
-
-
-def _is_in_a_file_of_others(pid: int) -> bool:
-    path = os.readlink(f"/proc/{pid}/fd/2")
-    return path.startswith("/") and not path.startswith("/dev/") and not is_of_local_type(pid, 2)
 
 
 def _write(fd: int, line: bytes) -> None:
@@ -92,8 +104,8 @@ def _write_by_kind(fd: int, line: bytes) -> None:
 def _open_anew(fd: int) -> int:
     flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     try:
-        return os.open(f"/proc/self/fd/{fd}", flags)
+        return procfs.open_file(f"/proc/self/fd/{fd}", flags)
     except PermissionError:
-        if os.fstat(fd).st_rdev != procfs.terminal(os.getpid()):
+        if os.fstat(fd).st_rdev != procfs.controlling_terminal(os.getpid()):
             raise
         return os.open("/dev/tty", flags)  # somebody else's, as under sudo, but ours to use

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 
+from sigwrap.linux import procfs
+
 PATH_MAX = 4096
 _CHUNK = 256
 
@@ -23,7 +25,7 @@ class Memory:
 
     def __init__(self, tid: int) -> None:
         try:
-            self._fd = os.open(f"/proc/{tid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+            self._fd = procfs.open_file(f"/proc/{tid}/mem")
         except OSError as refusal:
             raise Unreadable from refusal
         self._chunk, self._chunk_at = b"", 0  # that was read last: most strings follow each other

@@ -15,6 +15,7 @@ import ctypes
 import os
 import struct
 
+from sigwrap.linux import procfs
 from sigwrap.linux.libc import libc
 
 STATX_MNT_ID = 0x1000  # Linux 5.8
@@ -91,11 +92,11 @@ def lies_on_a_disk(fd: int) -> bool:
     return magic_of(fd) in _LOCAL_MAGIC
 
 
-def is_of_local_type(pid: int, fd: int) -> bool:
-    """Whether a process's file lies on a mount that it sees, and whose type is local. No file
-    system is asked."""
-    with open(f"/proc/{pid}/fdinfo/{fd}", "rb") as info:
-        number = next(int(line.split()[1]) for line in info if line.startswith(b"mnt_id:"))
+def is_of_local_type(pid: int, holder: int, fd: int) -> bool:
+    """Whether a file that `holder` has open lies on a mount that `pid` sees, and whose type is
+    local. No file system is asked."""
+    lines = (procfs.contents(f"/proc/{holder}/fdinfo/{fd}") or b"").splitlines()
+    number = next((int(line.split()[1]) for line in lines if line.startswith(b"mnt_id:")), None)
     return any(found == number and kind in _LOCAL for found, kind in _told_by_procfs(pid))
 
 
@@ -127,6 +128,5 @@ def _string(buffer: ctypes.Array[ctypes.c_char], position: struct.Struct) -> byt
 
 
 def _told_by_procfs(pid: int | str) -> list[Mount]:
-    with open(f"/proc/{pid}/mountinfo", "rb") as file:
-        lines = [line.split() for line in file]
+    lines = map(bytes.split, (procfs.contents(f"/proc/{pid}/mountinfo") or b"").splitlines())
     return [(int(words[0]), words[words.index(b"-", 6) + 1]) for words in lines]

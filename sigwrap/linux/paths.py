@@ -21,6 +21,7 @@ import os
 import stat
 import struct
 
+from sigwrap.linux import procfs
 from sigwrap.linux.libc import libc
 from sigwrap.linux.mounts import STATX_MNT_ID, Mounts, lies_on_a_disk, magic_of
 from sigwrap.tuples import NamedTuple
@@ -125,14 +126,24 @@ def our_view() -> OurView:
 def place_of(path: bytes, buffer: Buffer = _loops_buffer) -> Place:
     """Inode, device and mount: two mount namespaces never share a mount. Whoever serves the file is
     not asked."""
-    _ask(AT_FDCWD, path, _AT_STATX_DONT_SYNC, _STATX_INO | STATX_MNT_ID, buffer)
+    folder, path = procfs.at(path)
+    _ask(folder, path, _AT_STATX_DONT_SYNC, _STATX_INO | STATX_MNT_ID, buffer)
     inode, major, minor, mount = _INODE_AND_DEVICE.unpack_from(buffer)
     return inode, major, minor, mount
 
 
+def mount_of(fd: int) -> int:
+    """By the number that /proc/PID/mountinfo has."""
+    buffer = ctypes.create_string_buffer(256)
+    _ask(fd, b"", _AT_EMPTY_PATH | _AT_STATX_DONT_SYNC, STATX_MNT_ID, buffer)
+    mount: int = _INODE_AND_DEVICE.unpack_from(buffer)[3]
+    return mount
+
+
 def kind_of(path: bytes) -> tuple[int, int]:
     """Its type, and of a device its major number: for links of /proc as well."""
-    _ask(AT_FDCWD, path, _AT_STATX_DONT_SYNC, _STATX_TYPE, _loops_buffer)
+    folder, path = procfs.at(path)
+    _ask(folder, path, _AT_STATX_DONT_SYNC, _STATX_TYPE, _loops_buffer)
     mode, major = _KIND.unpack_from(_loops_buffer)
     return stat.S_IFMT(mode), major
 
@@ -151,7 +162,16 @@ def _ask(folder: int, path: bytes, flags: int, mask: int, buffer: Buffer) -> Non
 class Caller:
     """A thread's view of the file system, to be asked while it waits in a notification."""
 
-    __slots__ = ("_buffer", "_mounts", "_pid", "_tid", "may_wait", "shares_our_root")
+    __slots__ = (
+        "_buffer",
+        "_mounts",
+        "_pid",
+        "_tid",
+        "found_below_our_root",
+        "may_wait",
+        "root",
+        "shares_our_root",
+    )
 
     def __init__(self, tid: int, pid: int, ours: OurView, *, may_wait: bool = False) -> None:
         self._tid = tid
@@ -159,11 +179,14 @@ class Caller:
         self._mounts = ours.mounts
         self.may_wait = may_wait  # it is not in the loop's thread, whose buffer is the loop's
         self._buffer = ctypes.create_string_buffer(256) if may_wait else _loops_buffer
-        self.shares_our_root = place_of(b"/proc/%d/root" % tid, self._buffer) == ours.root
+        self.root = place_of(b"/proc/%d/root" % tid, self._buffer)
+        self.shares_our_root = self.root == ours.root
+        self.found_below_our_root = False  # what was opened last: by sigwrap's own mounts alone
 
     def open(self, path: bytes, folder_fd: int = AT_FDCWD) -> int:
         """An O_PATH descriptor; OSError with what the kernel would say to the caller. Raises
         MayWait."""
+        self.found_below_our_root = False
         if not path:
             raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
         if b"\0" in path:
@@ -172,7 +195,9 @@ class Caller:
             return self._walk(path, folder_fd)
         try:
             if path.startswith(b"/"):
-                return self._open_at_once(AT_FDCWD, path, _FOLLOWED)
+                found = self._open_at_once(AT_FDCWD, path, _FOLLOWED)
+                self.found_below_our_root = True
+                return found
             folder = self._open_folder(folder_fd)
             try:
                 return self._open_at_once(folder, path, _FOLLOWED)
@@ -184,8 +209,9 @@ class Caller:
             raise
 
     def open_descriptor(self, fd: int) -> int:
+        self.found_below_our_root = False
         try:
-            return os.open(b"/proc/%d/fd/%d" % (self._tid, fd), _PATH_FLAGS)
+            return procfs.open_file(b"/proc/%d/fd/%d" % (self._tid, fd), _PATH_FLAGS)
         except FileNotFoundError as missing:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF)) from missing
 
@@ -216,8 +242,14 @@ class Caller:
         return int(found)
 
     def state_of(self, fd: int) -> State:
-        flags = _AT_EMPTY_PATH if self.may_wait else _AT_EMPTY_PATH | _AT_STATX_DONT_SYNC
-        buffer = self._buffer
+        return self._state(fd, 0 if self.may_wait else _AT_STATX_DONT_SYNC)
+
+    def known_state(self, fd: int) -> State:
+        """As the kernel has it: nobody else is asked."""
+        return self._state(fd, _AT_STATX_DONT_SYNC)
+
+    def _state(self, fd: int, sync: int) -> State:
+        flags, buffer = _AT_EMPTY_PATH | sync, self._buffer
         _ask(fd, b"", flags, _STATX_BASIC_STATS | self._mounts.id_bit, buffer)
         mode, number, size, seconds, nanoseconds, major, minor, mount = _STATE.unpack_from(buffer)
         return State(mode, (major << 32 | minor, number), size, (seconds, nanoseconds), mount)
@@ -236,7 +268,7 @@ class Caller:
         if path.startswith((b"/proc/", b"/dev/")) or b"/../" in path:
             return True
         if not path.startswith(b"/"):
-            return os.readlink(b"/proc/%d/cwd" % self._tid).startswith(b"/proc/")
+            return procfs.link(b"/proc/%d/cwd" % self._tid).startswith(b"/proc/")
         try:
             os.close(self._open_at_once(AT_FDCWD, path, _UNFOLLOWED))
         except OSError as nothing:
@@ -246,10 +278,10 @@ class Caller:
     def _open_folder(self, folder_fd: int) -> int:
         if folder_fd != AT_FDCWD:
             return self.open_descriptor(folder_fd)
-        return os.open(b"/proc/%d/cwd" % self._tid, _PATH_FLAGS)
+        return procfs.open_file(b"/proc/%d/cwd" % self._tid, _PATH_FLAGS)
 
     def _walk(self, path: bytes, folder_fd: int) -> int:
-        root = os.open(b"/proc/%d/root" % self._tid, _PATH_FLAGS)
+        root = procfs.open_file(b"/proc/%d/root" % self._tid, _PATH_FLAGS)
         try:
             here = os.dup(root) if path.startswith(b"/") else self._open_folder(folder_fd)
             return _Walk(self, self._pid, self._tid, root, here).to(path)
@@ -308,10 +340,11 @@ class _Walk:
             raise MayWait(SERVED)
         if magic_of(self._here) == _PROC_SUPER_MAGIC:
             if part == b"self":
-                self._move(os.open(b"/proc/%d" % self._pid, _PATH_FLAGS))
+                self._move(procfs.open_file(b"/proc/%d" % self._pid, _PATH_FLAGS))
                 return []
             if part == b"thread-self":
-                self._move(os.open(b"/proc/%d/task/%d" % (self._pid, self._tid), _PATH_FLAGS))
+                thread = b"/proc/%d/task/%d" % (self._pid, self._tid)
+                self._move(procfs.open_file(thread, _PATH_FLAGS))
                 return []
             if part not in (
                 b"mounts",

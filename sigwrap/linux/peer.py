@@ -89,11 +89,10 @@ def _is_filtered(filters: _Filters) -> bool:
 
 def _filters(pid: int | str) -> _Filters | None:
     """None also of a leader that has left its threads behind: it may have let go of its filters."""
-    try:
-        with open(f"/proc/{pid}/status", "rb") as file:
-            lines = file.read().splitlines()
-    except OSError:
+    status = procfs.contents(f"/proc/{pid}/status")
+    if status is None:
         return None
+    lines = status.splitlines()
     fields = {name: value.strip() for name, _, value in (line.partition(b":") for line in lines)}
     if fields.get(b"State", b"X")[:1] in b"ZX":
         return None

@@ -19,7 +19,7 @@ def level(pid: int) -> str:
 
 def namespace(pid: int) -> str:
     try:
-        return os.readlink(f"/proc/{pid}/ns/pid")
+        return procfs.link(f"/proc/{pid}/ns/pid")
     except OSError:
         return ""
 
@@ -52,7 +52,7 @@ def _is_within(pid: int, level: int, wanted: str) -> bool:
     if depth < level:
         return False
     try:
-        fd = os.open(f"/proc/{pid}/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+        fd = procfs.open_file(f"/proc/{pid}/ns/pid")
     except OSError:
         return False
     for _ in range(depth - level):

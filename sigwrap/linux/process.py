@@ -13,6 +13,10 @@ _PIDFD_GET_INFO = 0xC040FF0B
 _PIDFD_INFO_EXIT = 1 << 3
 _ORPHAN_ROUNDS = 500
 _REAPED_AT_ONCE = 1000
+_CHILDREN_BYTES = 1 << 16
+_SHORTEST_PAUSE_S = 0.001
+_LONGEST_PAUSE_S = 0.05
+_GIVES_UP_AFTER_S = 10.0
 _PIDFD_INFO = struct.Struct("<Q52xi")
 
 
@@ -61,7 +65,7 @@ def count_descendants(ancestor: int) -> int:
 
 def _has_children_files() -> bool:
     """A kernel can be built without them; they spare reading all of /proc."""
-    return os.path.exists("/proc/thread-self/children")
+    return procfs.exists("/proc/thread-self/children")
 
 
 def _below(ancestor: int) -> list[procfs.Stat]:
@@ -95,29 +99,89 @@ def send(pid: int, signal_number: int) -> bool:
 Reaped = Callable[[int, int], None]
 
 
-def kill_descendants(ancestor: int, reaped: Reaped, *, timeout_s: float) -> bool:
-    """False where some are left when the time is up: call again.
+class Sweep:
+    """The end of everything below this process, which is a subreaper: nothing can leave its tree,
+    so that is empty when no child is left.
 
-    For a subreaper nothing can leave its tree, so it is empty when no child is left. Sweeps stop
-    all, then kill all; what forks faster than a sweep reads is stopped by the next. A relay, where
-    each process forks one and ends, is gone whenever a sweep comes: but its orphans are ours, so
-    between sweeps our own children are killed as fast as they come. Zombies are reaped on the way,
-    or they would fill the process table."""
-    killed: set[int] = set()
-    deadline = time.monotonic() + timeout_s
-    while reap(reaped):
-        alive = descendants(ancestor)
+    A round stops all, then kills all; what forks faster than it reads is stopped by the next. A
+    relay, where each process forks one and ends, is gone whenever a round comes: but its orphans
+    are ours, so between rounds our own children are killed as fast as they come. Those are read
+    from a file that is open from the start: where no descriptor can be had any more, killing them
+    round by round ends the tree as well. Zombies are reaped on the way, or they would fill the
+    process table."""
+
+    def __init__(self, reaped: Reaped) -> None:
+        self._reaped = reaped
+        self._children_fd = _own_children()
+        self._killed: set[int] = set()
+        self._last_progress_s = 0.0
+        self.unkillable: list[int] = []
+
+    def run(self, *, timeout_s: float) -> bool:
+        """False where some are left when the time is up: call again. True also where those that are
+        left outlive SIGKILL: they wait in the kernel for something that doesn't come."""
+        deadline = time.monotonic() + timeout_s
+        self._last_progress_s = self._last_progress_s or time.monotonic()
+        while reap(self._on_reaped):
+            self._round()
+            now = time.monotonic()
+            idle_s = now - self._last_progress_s
+            if idle_s > _GIVES_UP_AFTER_S:
+                self.unkillable = self.alive()
+                return True
+            if now > deadline:
+                return False
+            if idle_s:
+                time.sleep(max(_SHORTEST_PAUSE_S, min(idle_s, _LONGEST_PAUSE_S)))
+        return True
+
+    def _round(self) -> None:
+        alive = self.alive()
         for pid in alive:
-            if pid not in killed:
+            if pid not in self._killed:
                 send(pid, signal.SIGSTOP)
-        fresh = [pid for pid in alive if send(pid, signal.SIGKILL) and pid not in killed]
-        killed.update(fresh)
-        _kill_orphans(reaped)
-        if time.monotonic() > deadline:
-            return False
-        if not fresh:
-            time.sleep(0.001)
-    return True
+        fresh = [pid for pid in alive if send(pid, signal.SIGKILL) and pid not in self._killed]
+        if fresh:
+            self._killed.update(fresh)
+            self._last_progress_s = time.monotonic()
+        self._kill_orphans()
+
+    def alive(self) -> list[int]:
+        """All below; at least our children, where no descriptor can be had."""
+        try:
+            return descendants(os.getpid())
+        except OSError:
+            return self._own_children()
+
+    def _kill_orphans(self) -> None:
+        for _ in range(_ORPHAN_ROUNDS):
+            children = self._own_children()
+            for pid in children:
+                send(pid, signal.SIGKILL)
+            if not children or not reap(self._on_reaped):
+                return
+
+    def _own_children(self) -> list[int]:
+        if self._children_fd < 0:
+            return []
+        try:
+            data = os.pread(self._children_fd, _CHILDREN_BYTES, 0)
+        except OSError:
+            return []
+        return [int(pid) for pid in data[: data.rfind(b" ")].split()]
+
+    def _on_reaped(self, pid: int, status: int) -> None:
+        self._killed.discard(pid)
+        self._last_progress_s = time.monotonic()
+        self._reaped(pid, status)
+
+
+def _own_children() -> int:
+    try:
+        path = f"/proc/self/task/{os.getpid()}/children"
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return -1  # a kernel can be built without it
 
 
 def reap(reaped: Reaped) -> bool:
@@ -132,13 +196,3 @@ def reap(reaped: Reaped) -> bool:
         if not os.WIFSTOPPED(status):
             reaped(pid, status)
     return True
-
-
-def _kill_orphans(reaped: Reaped) -> None:
-    path = f"/proc/self/task/{os.getpid()}/children"
-    for _ in range(_ORPHAN_ROUNDS):
-        children = procfs.children(path)
-        for pid in children:
-            send(pid, signal.SIGKILL)
-        if not children or not reap(reaped):
-            return

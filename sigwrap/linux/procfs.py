@@ -1,12 +1,116 @@
+"""What /proc says of a process, from a /proc that nobody can put another one over.
+
+Root inside a session can mount what it likes over /proc, and over each folder in it. So the run
+holds one from before COMMAND: as root a mount of its own, which is at no path and gets nothing
+mounted on it; as an ordinary user, in whose mounts nobody inside may meddle, the folder. Paths are
+written as everybody knows them, `/proc/…`.
+"""
+
 from __future__ import annotations
 
 import os
+from typing import AnyStr
 
+from sigwrap.errors import KernelError
+from sigwrap.linux.libc import syscall
 from sigwrap.tuples import NamedTuple
 
 _EXITING = 0x00000004
 _KERNEL_THREAD = 0x00200000
 _CAP_KILL = 1 << 5
+
+_SYS_FSOPEN = 430
+_SYS_FSCONFIG = 431
+_SYS_FSMOUNT = 432
+_CLOEXEC = 1  # of both descriptors
+_CREATE = 6
+_THIS_FOLDER = -100  # AT_FDCWD
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+_held: int | None = None
+_skipped = 0  # of a path, where it is held
+
+
+def hold() -> None:
+    """Once, before COMMAND runs."""
+    global _held, _skipped
+    try:
+        _held = _mount_of_our_own()
+    except KernelError:
+        try:
+            _held = os.open("/proc", _FOLDER)
+        except OSError:
+            return  # nothing is there that could be held
+    _skipped = len("/proc/")
+
+
+def _mount_of_our_own() -> int:
+    context = syscall("fsopen", _SYS_FSOPEN, b"proc\0", _CLOEXEC)
+    try:
+        syscall("fsconfig", _SYS_FSCONFIG, context, _CREATE, 0, 0, 0)
+        mounted = syscall("fsmount", _SYS_FSMOUNT, context, _CLOEXEC, 0)
+    finally:
+        os.close(context)
+    try:  # that one is good for a path only
+        return os.open(".", _FOLDER, dir_fd=mounted)
+    finally:
+        os.close(mounted)
+
+
+def at(path: bytes) -> tuple[int, bytes]:
+    """A folder's descriptor and a path from there, for calls of the kernel's own; also for a path
+    that leads elsewhere."""
+    if _held is None or not path.startswith(b"/proc/"):
+        return _THIS_FOLDER, path
+    return _held, path[_skipped:]
+
+
+def open_file(path: str | bytes, flags: int = os.O_RDONLY) -> int:
+    return os.open(path[_skipped:], flags | os.O_CLOEXEC, dir_fd=_held)
+
+
+def contents(path: str) -> bytes | None:
+    """None where it can't be read, or what it tells of has ended."""
+    try:
+        fd = open_file(path)
+    except OSError:
+        return None
+    try:
+        data = os.read(fd, 4096)
+        if len(data) < 4096:
+            return data
+        parts = [data]
+        while data := os.read(fd, 1 << 16):
+            parts.append(data)
+        return b"".join(parts)
+    except OSError:  # ESRCH: it ended between the open and the read
+        return None
+    finally:
+        os.close(fd)
+
+
+def link(path: AnyStr) -> AnyStr:
+    return os.readlink(path[_skipped:], dir_fd=_held)
+
+
+def file_status(path: str) -> os.stat_result:
+    return os.stat(path[_skipped:], dir_fd=_held)
+
+
+def names(path: str) -> list[str]:
+    folder = open_file(path, _FOLDER)
+    try:
+        return os.listdir(folder)
+    finally:
+        os.close(folder)
+
+
+def exists(path: str) -> bool:
+    try:
+        file_status(path)
+    except OSError:
+        return False
+    return True
 
 
 class Stat(NamedTuple):
@@ -31,7 +135,7 @@ class Stat(NamedTuple):
 
 def stat(pid: int) -> Stat | None:
     """None where there is no such process."""
-    data = _read(f"/proc/{pid}/stat")
+    data = contents(f"/proc/{pid}/stat")
     if data is None:
         return None
     left = data.index(b"(")
@@ -56,8 +160,23 @@ def stat(pid: int) -> Stat | None:
 
 def image(pid: int) -> tuple[int, ...] | None:
     """What stat() has of it, in a third of the time. None where there is no such process."""
-    data = _read(f"/proc/{pid}/stat")
+    data = contents(f"/proc/{pid}/stat")
     return None if data is None else _image(data[data.rindex(b")") + 2 :].split())
+
+
+def terminal(pid: int) -> tuple[int, int] | None:
+    """The number of the terminal that controls it, 0 for none, and that one's foreground group."""
+    data = contents(f"/proc/{pid}/stat")
+    if data is None:
+        return None
+    fields = data[data.rindex(b")") + 2 :].split()
+    return int(fields[4]), int(fields[5])
+
+
+def controlling_terminal(pid: int) -> int | None:
+    """Its device number."""
+    found = terminal(pid)
+    return None if found is None else found[0] & 0xFFFFFFFF or None
 
 
 def _image(fields: list[bytes]) -> tuple[int, ...]:
@@ -65,41 +184,49 @@ def _image(fields: list[bytes]) -> tuple[int, ...]:
     return (int(fields[23]), stack, int(fields[44])) if stack else ()
 
 
+def call_of(pid: int, tid: int) -> int | None:
+    """The system call that a thread waits in, or was stopped in; less than 0 where it is in none or
+    has ended, None where that can't be told."""
+    try:
+        fd = open_file(f"/proc/{pid}/task/{tid}/syscall")
+        try:
+            word = os.read(fd, 64).split(b" ", 1)[0]
+        finally:
+            os.close(fd)
+    except (FileNotFoundError, ProcessLookupError):
+        return -1
+    except OSError:
+        return None
+    return None if word.startswith(b"running") else int(word)
+
+
 def tgid(tid: int) -> int | None:
-    status = _read(f"/proc/{tid}/status")
+    status = contents(f"/proc/{tid}/status")
     return None if status is None else int(_status_field(status, b"Tgid"))
 
 
 def pidfd_target(pidfd: int) -> int | None:
-    info = _read(f"/proc/self/fdinfo/{pidfd}")
+    info = contents(f"/proc/self/fdinfo/{pidfd}")
     if info is None or b"\nPid:" not in info:
         return None
     return int(_status_field(info, b"Pid"))
 
 
 def comm(pid: int) -> str:
-    data = _read(f"/proc/{pid}/comm")
+    data = contents(f"/proc/{pid}/comm")
     return "" if data is None else data.rstrip(b"\n").decode("utf-8", "surrogateescape")
 
 
 def command_line(pid: int) -> str:
-    data = _read(f"/proc/{pid}/cmdline") or b""
+    data = contents(f"/proc/{pid}/cmdline") or b""
     return data.rstrip(b"\0").replace(b"\0", b" ").decode("utf-8", "surrogateescape")
 
 
 def environment(pid: int | str = "self") -> dict[bytes, bytes]:
     """As exec handed it over: Python itself may have added to os.environ (LC_CTYPE)."""
-    block = _read(f"/proc/{pid}/environ") or b""
+    block = contents(f"/proc/{pid}/environ") or b""
     pairs = (entry.partition(b"=") for entry in block.split(b"\0"))
     return {name: value for name, equals, value in pairs if name and equals}
-
-
-def terminal(pid: int) -> int | None:
-    """The device number of its controlling terminal."""
-    data = _read(f"/proc/{pid}/stat")
-    if data is None:
-        return None
-    return int(data[data.rindex(b")") + 2 :].split()[4]) & 0xFFFFFFFF or None
 
 
 def ignored_signals(pid: int) -> frozenset[int]:
@@ -110,22 +237,27 @@ def caught_signals(pid: int) -> frozenset[int]:
     return _signal_set(pid, b"SigCgt")
 
 
+def is_deaf_to(tid: int, number: int) -> bool:
+    """The thread blocks it, or its process ignores it."""
+    return number in _signal_set(tid, b"SigBlk") | _signal_set(tid, b"SigIgn")
+
+
 def numbers(pid: int, field: str) -> list[int]:
     """NSpid or NSpgid: its number in our namespace first, in its own last; empty where it ended."""
-    status = _read(f"/proc/{pid}/status")
+    status = contents(f"/proc/{pid}/status")
     return [] if status is None else [int(n) for n in _status_field(status, field.encode()).split()]
 
 
 def threads(pid: int) -> list[int]:
     try:
-        return [int(tid) for tid in os.listdir(f"/proc/{pid}/task")]
+        return [int(tid) for tid in names(f"/proc/{pid}/task")]
     except OSError:
         return []
 
 
 def children(path: str) -> list[int]:
     """`path`: a task's `children` file; empty where the kernel was built without it."""
-    return [int(pid) for pid in (_read(path) or b"").split()]
+    return [int(pid) for pid in (contents(path) or b"").split()]
 
 
 class Credentials(NamedTuple):
@@ -136,7 +268,7 @@ class Credentials(NamedTuple):
 
 
 def credentials(pid: int) -> Credentials | None:
-    status = _read(f"/proc/{pid}/status")
+    status = contents(f"/proc/{pid}/status")
     if status is None:
         return None
     real, effective, saved, _filesystem = _status_field(status, b"Uid").split()
@@ -144,12 +276,38 @@ def credentials(pid: int) -> Credentials | None:
     return Credentials(int(real), int(effective), int(saved), bool(capabilities & _CAP_KILL))
 
 
+def identity(pid: int) -> tuple[bytes, ...]:
+    """What one process must have in common with another to be let look into it."""
+    status = contents(f"/proc/{pid}/status")
+    if status is None:
+        return ()
+    try:
+        namespace = link(f"/proc/{pid}/ns/user").encode()
+    except OSError:
+        namespace = b""
+    fields = (_status_field(status, name) for name in (b"Uid", b"Gid", b"CapPrm", b"CapEff"))
+    return (*fields, namespace)
+
+
+def is_dumpable(pid: int) -> bool:
+    """What is not belongs to root here; of root's own processes this can't be told."""
+    found = credentials(pid)
+    try:
+        return found is not None and file_status(f"/proc/{pid}/fd").st_uid == found.effective_uid
+    except OSError:
+        return False
+
+
+def yama_scope() -> int:
+    return int(contents("/proc/sys/kernel/yama/ptrace_scope") or 0)
+
+
 def all_pids() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return [int(name) for name in os.listdir("/proc" if _held is None else _held) if name.isdigit()]
 
 
 def _signal_set(pid: int, name: bytes) -> frozenset[int]:
-    status = _read(f"/proc/{pid}/status")
+    status = contents(f"/proc/{pid}/status")
     if status is None:
         return frozenset()
     bits = int(_status_field(status, name), 16)
@@ -159,22 +317,3 @@ def _signal_set(pid: int, name: bytes) -> frozenset[int]:
 def _status_field(status: bytes, name: bytes) -> bytes:
     start = status.index(b"\n" + name + b":") + len(name) + 2
     return status[start : status.index(b"\n", start)].strip()
-
-
-def _read(path: str) -> bytes | None:
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        data = os.read(fd, 4096)
-        if len(data) < 4096:
-            return data
-        parts = [data]
-        while data := os.read(fd, 1 << 16):
-            parts.append(data)
-        return b"".join(parts)
-    except OSError:  # ESRCH: it ended between the open and the read
-        return None
-    finally:
-        os.close(fd)

@@ -9,9 +9,11 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import signal
 import struct
 
 from sigwrap.errors import KernelError
+from sigwrap.linux import procfs
 from sigwrap.linux.libc import libc
 
 EVENT_EXEC = 4
@@ -115,6 +117,19 @@ def detach(tid: int, signal_number: int = 0) -> None:
     _request(_DETACH, tid, signal_number)
 
 
+def let_go_unasked(tid: int, stopped_by: int) -> bool:
+    """Whether it was traced by us. Who calls PTRACE_TRACEME as its parent ends makes whoever adopts
+    it its tracer; a filter can't tell. Its next exec would stop it by SIGTRAP, so that is dropped.
+    """
+    if procfs.numbers(tid, "TracerPid") != [os.getpid()]:
+        return False
+    try:
+        detach(tid, 0 if stopped_by == signal.SIGTRAP else stopped_by)
+    except KernelError:
+        pass  # it was killed out of its stop
+    return True
+
+
 def registers(tid: int) -> Registers:
     buffer = ctypes.create_string_buffer(_REGISTERS.size)
     _request(_GETREGS, tid, ctypes.addressof(buffer))
@@ -137,7 +152,7 @@ def set_registers(tid: int, values: Registers) -> None:
 
 def read_memory(tid: int, address: int, size: int) -> bytes:
     """Fewer bytes where the mapping ends."""
-    fd = os.open(f"/proc/{tid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+    fd = procfs.open_file(f"/proc/{tid}/mem")
     try:
         return os.pread(fd, size, address)
     finally:
@@ -146,7 +161,7 @@ def read_memory(tid: int, address: int, size: int) -> bytes:
 
 def write_memory(tid: int, address: int, data: bytes) -> None:
     """OSError where it is not all writable."""
-    fd = os.open(f"/proc/{tid}/mem", os.O_RDWR | os.O_CLOEXEC)
+    fd = procfs.open_file(f"/proc/{tid}/mem", os.O_RDWR)
     try:
         if os.pwrite(fd, data, address) != len(data):
             raise OSError(errno.EFAULT, os.strerror(errno.EFAULT))

@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from errno import errorcode
 
-from sigwrap.calls import TABLE, Always, Call, Never, NonZero, OfSignal, OneOf, WithoutBits
+from sigwrap.calls import (
+    TABLE,
+    Always,
+    AnyOf,
+    Call,
+    Never,
+    NonZero,
+    OfSignal,
+    OneOf,
+    Refused,
+    WithBits,
+    WithoutBits,
+)
 from sigwrap.platform import WITHOUT
 
 _HEAD = """# Mediated calls
@@ -49,20 +62,34 @@ def _condition(call: Call) -> str:
         case Always():
             return "hands it over"
         case OfSignal():
-            return "hands it over, unless the signal is 0 or unlogged"
-        case OneOf(values=values, refused=refused):
-            parts = [f"hands it over for {_names(values)}"] if values else []
+            return "hands it over, unless the signal is unlogged; 0 only under a Landlock domain"
+        case OneOf(values=values, refused=refused, narrowed=narrowed):
+            handed_over = [*values, *narrowed]
+            parts = [f"hands it over for {_names(handed_over)}"] if handed_over else []
             parts += [f"EPERM for {_names(refused)}"] if refused else []
             return "; ".join(parts)
         case WithoutBits():
             return "hands it over, unless it makes a thread"
+        case NonZero(pointers=()) if call.name == "setpgid":
+            return "hands it over, unless the group is the process's own"
+        case NonZero(pointers=()) | AnyOf() | WithBits():
+            return "hands it over, unless it names the caller by 0"
         case NonZero():
             return "hands it over where it names a process and sets limits"
+        case Refused():
+            return f"EPERM {_WHERE_REFUSED[call.name]}"
         case Never(errno=error):
             return errorcode[error]
 
 
-def _names(values: dict[str, int]) -> str:
+_WHERE_REFUSED = {
+    "fanotify_init": "for `FAN_CLASS_CONTENT` and `FAN_CLASS_PRE_CONTENT`",
+    "userfaultfd": "without `UFFD_USER_MODE_ONLY`",
+    "setns": "for 0, `CLONE_NEWPID` and `CLONE_NEWUSER`",
+}
+
+
+def _names(values: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in values)
 
 

@@ -25,6 +25,7 @@ _SYNC_WAKE_UP = 1  # Linux 6.6: answers arrive several times faster
 
 _FLAG_CONTINUE = 1
 _AT_THIS_NUMBER = 1
+_AND_ANSWER = 2  # Linux 5.14
 
 NEEDS = (
     "it needs Linux 5.5 or later, and a container that permits seccomp(2) and its listener; "
@@ -60,13 +61,16 @@ def int32(register: int) -> int:
 
 
 def install_listener(
-    unlogged_signals: frozenset[int] = frozenset(), *, at_fork: bool = False
+    unlogged_signals: frozenset[int] = frozenset(),
+    *,
+    at_fork: bool = False,
+    questions: bool = False,
 ) -> tuple[int, bool]:
     """Put the calling thread and all its future children under the filter.
 
     Returns the listener's fd, and whether a received call waits on through signals."""
     set_no_new_privileges()
-    code = encode(mediation_filter(unlogged_signals, at_fork=at_fork))
+    code = encode(mediation_filter(unlogged_signals, at_fork=at_fork, questions=questions))
     program = ctypes.create_string_buffer(code, len(code))
     header = struct.pack("<HxxxxxxQ", len(code) // 8, ctypes.addressof(program))
     for flags in (_NEW_LISTENER | _WAIT_KILLABLE_RECV, _NEW_LISTENER):
@@ -160,6 +164,12 @@ class Listener:
             _ADD_DESCRIPTOR,
             _DESCRIPTOR.pack(notification_id, _AT_THIS_NUMBER, ours, number, 0),
         )
+
+    def answer_with_descriptor(self, notification_id: int, ours: int) -> None:
+        """A duplicate of `ours`, close-on-exec, at a number that the kernel chooses: the call
+        returns that. OSError where it can't be, or nobody waits any more."""
+        request = _DESCRIPTOR.pack(notification_id, _AND_ANSWER, ours, 0, os.O_CLOEXEC)
+        ioctl(self.fd, _ADD_DESCRIPTOR, request)
 
     def _answer(self, notification_id: int, value: int, error: int, flags: int) -> bool:
         """False where nobody waits for the answer any more."""

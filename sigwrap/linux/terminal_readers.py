@@ -9,6 +9,7 @@ import stat
 import struct
 from collections.abc import Iterator
 
+from sigwrap.linux import procfs
 from sigwrap.linux.memory import Memory, Unreadable
 
 _NULL_DEVICE = os.makedev(1, 3)
@@ -24,7 +25,7 @@ _EPOLL = frozenset({232, 281, 441})  # epoll_wait, epoll_pwait, epoll_pwait2
 
 def waits_for_input(pid: int) -> bool:
     try:
-        threads = os.listdir(f"/proc/{pid}/task")
+        threads = procfs.names(f"/proc/{pid}/task")
     except OSError:
         return False
     return any(_is_terminal(thread, fd) for thread in threads for fd in _awaited_by(thread))
@@ -32,7 +33,7 @@ def waits_for_input(pid: int) -> bool:
 
 def _is_terminal(thread: str, fd: int) -> bool:
     try:
-        found = os.stat(f"/proc/{thread}/fd/{fd}")
+        found = procfs.file_status(f"/proc/{thread}/fd/{fd}")
     except OSError:
         return False
     return stat.S_ISCHR(found.st_mode) and found.st_rdev != _NULL_DEVICE
@@ -81,8 +82,4 @@ def _watched(thread: str, epoll_fd: int) -> Iterator[int]:
 
 
 def _text(path: str) -> str:
-    try:
-        with open(path, encoding="ascii", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""
+    return (procfs.contents(path) or b"").decode("ascii", "replace")

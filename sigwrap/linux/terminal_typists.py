@@ -46,7 +46,7 @@ class _TooMany(Exception):
 
 def find_typist(*, walled: bool) -> Typist | None:
     """None where only a person can type. `walled`: a Landlock domain is around the session."""
-    terminal = procfs.terminal(os.getpid())
+    terminal = procfs.controlling_terminal(os.getpid())
     try:
         for _ in range(_MOST_RELAYS):
             if terminal is None or os.major(terminal) not in _PSEUDO_TERMINALS:
@@ -59,7 +59,7 @@ def find_typist(*, walled: bool) -> Typist | None:
                 if objection:
                     return Typist(pid, objection)
                 if name in _RELAYS:
-                    terminal = procfs.terminal(pid)
+                    terminal = procfs.controlling_terminal(pid)
     except _TooMany:
         return Typist(0, "too many descriptors are open to know who holds its other end")
     for variable in _VARIABLES:
@@ -70,7 +70,7 @@ def find_typist(*, walled: bool) -> Typist | None:
 
 def types_for(pid: int, typist: int) -> bool:
     """Whether `typist` holds the other end of the terminal that `pid` is on, or started it."""
-    terminal = procfs.terminal(pid)
+    terminal = procfs.controlling_terminal(pid)
     above = procfs.stat(pid)
     while above is not None and above.pid > 1:
         if above.pid == typist:
@@ -141,7 +141,7 @@ def _presumed_holder(terminal: int) -> list[int]:
     """Where it may not be looked into (a sudo): whoever started what is on the terminal."""
     found = procfs.stat(os.getpid())
     while found is not None and found.ppid > 1:
-        if procfs.terminal(found.ppid) != terminal:
+        if procfs.controlling_terminal(found.ppid) != terminal:
             return [found.ppid]
         found = procfs.stat(found.ppid)
     return []

@@ -9,6 +9,7 @@ signal         a signal, to each of its targets
 fork           a process that is about to be made
 refusal        requests that no mediator decides
 limits         the policy's limits on the tree, where they meet an exec
+log_budget     how much a session's log may take
 run_end        every reason to end, and what happens then
 interrupts     what Ctrl+C means: the front process's state machine
 lineage        which process is whose child, how deep, and what a target is to its sender

@@ -62,6 +62,7 @@ class Unrecorded(Enum):
     NOTHING_HAPPENS = "the kernel would refuse the call as well, and nothing takes effect"
     REACHES_NOBODY = "by its registers the call can reach no process"
     ONLY_ASKS = "the call asks a question and changes nothing"
+    STAYS_INSIDE = "it concerns the caller alone, or what is the session's own"
     RULE_IS_UNLOGGED = "the rule says log: false"
     FORK_IS_FREE = "no rule speaks of a fork that is within the limits"
 
@@ -92,7 +93,7 @@ class Ask(NamedTuple):
 
 class ReadContent(NamedTuple):
     """What is in the files that the exec would run; the exec stop holds what is loaded against it.
-    Reply: a text for each of them, or Unseen where that takes too long."""
+    Reply: a text for each of them."""
 
 
 class ReadAgain(NamedTuple):
@@ -159,7 +160,8 @@ ExecOutcome = Ran | KernelRefused | LoadedOther
 
 
 class ContinueUnverified(NamedTuple):
-    """The exec goes on, and nobody looks at what it loads."""
+    """The exec goes on; what it has loaded is compared as soon as that is seen. Reply: ExecOutcome,
+    and Ran also where nothing was loaded."""
 
 
 class Prepare(NamedTuple):
@@ -225,6 +227,28 @@ class SetOwner(NamedTuple):
     unrecorded: Unrecorded | None = None
 
 
+class SetAsync(NamedTuple):
+    """The supervisor has a descriptor signal its owner, which is this one where it has none yet.
+    Reply: 0 or an errno."""
+
+    owner: SignalTarget | None
+    unrecorded: Unrecorded | None = None
+
+
+class SetForeground(NamedTuple):
+    """The supervisor gives a group the terminal. Reply: 0 or an errno."""
+
+    group: int
+    unrecorded: Unrecorded | None = None
+
+
+class TakeDescriptor(NamedTuple):
+    """The supervisor takes it, and the caller gets it as its answer. Reply: 0 or an errno."""
+
+    target: SignalTarget
+    unrecorded: Unrecorded | None = None
+
+
 class LookAgain(NamedTuple):
     """Is it still the process that was judged? Reply: bool."""
 
@@ -275,6 +299,9 @@ Effect = (
     | Replace
     | Send
     | SetOwner
+    | SetAsync
+    | SetForeground
+    | TakeDescriptor
     | LookAgain
     | CountChildren
     | CountTree

@@ -45,7 +45,7 @@ from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.masking import masked
 from sigwrap.mediate.questions import Answer, Question
 from sigwrap.mediate.run_end import LimitReached
-from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.engine import Engine, is_system_file
 from sigwrap.policy.judge.request import (
     Action,
     CommandRedirect,
@@ -182,6 +182,9 @@ class ExecMediator:
     def _go_on(self, path: str, rule: str, image: Image) -> Mediation:
         self._gone_on += 1
         outcome: ExecOutcome = yield VerifyThenContinue(image)
+        yield from self._came_of_it(path, rule, outcome)
+
+    def _came_of_it(self, path: str, rule: str, outcome: ExecOutcome) -> Mediation:
         match outcome:
             case Ran():
                 pass
@@ -209,7 +212,8 @@ class ExecMediator:
                 return
         if (yield Record(event, exec_payload(facts, decision, verified=False, traced=True))):
             self._gone_on += 1
-            yield ContinueUnverified()
+            outcome: ExecOutcome = yield ContinueUnverified()
+            yield from self._came_of_it(facts.programs[0].path, decision.rule, outcome)
         else:
             yield Fail(errno.EACCES)
 
@@ -325,10 +329,7 @@ class ExecMediator:
         if self._last_refusal is not None and self._last_refusal[:2] == (facts.process, asked_for):
             yield from self._deny_because(facts, decision, self._last_refusal[2])
             return
-        content: tuple[str, ...] | Unseen = yield ReadContent()
-        if isinstance(content, Unseen):
-            yield from self._deny_unseen(content)
-            return
+        content: tuple[str, ...] = yield ReadContent()
         notes = [_CHANGED] * asked_before + [_NOT_READ] * facts.truncated
         question = Question(
             kind="exec",
@@ -365,10 +366,7 @@ class ExecMediator:
         now: ExecFacts | Unseen | WouldFail = yield ReadAgain()
         match now:
             case ExecFacts():
-                content_now: tuple[str, ...] | Unseen = yield ReadContent()
-                if isinstance(content_now, Unseen):
-                    yield from self._deny_unseen(content_now)
-                elif content_now == content and _asks_for_the_same(facts, now):
+                if (yield ReadContent()) == content and _asks_for_the_same(facts, now):
                     approved = decision._replace(reason=f"approved by {answer.by}")
                     yield from self._let_run(now, approved, "exec_allowed")
                 elif asked_before:
@@ -388,7 +386,8 @@ def _leave_to_the_kernel() -> Mediation:
 
 
 def _subject(facts: ExecFacts, *, traced: bool) -> CommandRequest:
-    return CommandRequest(facts.programs, facts.process.depth, facts.truncated, traced)
+    depth = facts.process.depth
+    return CommandRequest(facts.programs, depth, facts.truncated, traced, facts.cwd)
 
 
 def _asks_for_the_same(before: ExecFacts, now: ExecFacts) -> bool:
@@ -432,10 +431,20 @@ def exec_payload(
                 "path": each.path,
                 "name": each.name,
                 "argv": argv if each.argv is main.argv else masked(each.argv),
+                **_whose_name_counts(each),
             }
             for each in facts.programs
         ]
+    if any(each.elsewhere for each in facts.programs):
+        payload["elsewhere"] = True
     return payload
+
+
+def _whose_name_counts(program: Program) -> Payload:
+    """What a replay has to know of a name that is not the file's own."""
+    if program.path.endswith(f"/{program.name}"):
+        return {}
+    return {"system_file": is_system_file(program)}
 
 
 def _exec_failed(path: str, rule: str, error: int) -> Record:

@@ -23,9 +23,12 @@ from sigwrap.mediate.effects import (
     Record,
     RecordRepeated,
     Send,
+    SetAsync,
+    SetForeground,
     SetOwner,
     SignalTarget,
     Succeed,
+    TakeDescriptor,
     Tell,
     Unrecorded,
 )
@@ -50,14 +53,24 @@ class How(Enum):
     ITSELF = "itself"  # the caller by a magic number for a pidfd: a register too
     OWNER = "owner"  # whom the kernel will signal for a descriptor; the number is a register
     OWNER_IN_MEMORY = "owner in memory"  # the same, but another thread can rewrite it
-    TRACE = "trace"
-    LIMIT = "limit"  # its resource limits, by which the kernel can be made to kill it
+    TRACE = "trace"  # or read or write its memory
+    TRACED_BY_PARENT = "traced by parent"  # the caller asks for it
+    TAKE = "take"  # a descriptor of it, by a pidfd
+    CHANGE = "change"  # what it gets of the machine: limits that kill it, time that it starves for
     SIGNAL_OF_OWNER = "signal of owner"  # it chooses the signal that an owner will get
+    ASYNC = "async"  # whoever owns the descriptor is signalled from now on
+    JOIN = "join"  # a process group
+    FOREGROUND = "foreground"  # which group a terminal's keys signal
+    TERMINAL = "terminal"  # taken from the session that it controls
 
 
 _SENDS = (How.NUMBER, How.PIDFD, How.ITSELF)
-_SETS_OWNER = (How.OWNER, How.OWNER_IN_MEMORY)
-_IN_REGISTERS = (How.NUMBER, How.ITSELF, How.OWNER, How.TRACE, How.LIMIT)
+_SETS_OWNER = (How.OWNER, How.OWNER_IN_MEMORY, How.ASYNC)
+_ALL_OR_NONE = (*_SETS_OWNER, How.CHANGE)
+_GIVE_DESCRIPTOR = ("pidfd_getfd", "perf_event_open")
+_NOT_OF_ONESELF = (How.TRACE, How.CHANGE, How.TAKE)  # to the caller alone they are free
+_IN_REGISTERS = (How.NUMBER, How.ITSELF, How.OWNER, How.TRACE, How.CHANGE)
+_KEPT_INSIDE = (How.NUMBER, How.ITSELF, How.OWNER)  # by Landlock's signal scope
 
 
 # Whom a call would reach
@@ -68,7 +81,7 @@ class Group(NamedTuple):
 
 
 class Everybody(NamedTuple):
-    """kill(-1)."""
+    """kill(-1), or all processes of a user."""
 
 
 class WhoeverOwns(NamedTuple):
@@ -87,7 +100,38 @@ class Nobody(NamedTuple):
     """By its registers the call can reach no process: the kernel can have it."""
 
 
-Aim = SignalTarget | Group | Everybody | WhoeverOwns | NoOwner | Unresolved | Nobody | WouldFail
+class Own(NamedTuple):
+    """The group, the terminal or the tracer is the session's own."""
+
+
+class OwnInMemory(NamedTuple):
+    """So is this group, but another thread can name another: the supervisor carries it out."""
+
+    group: int
+
+
+class NotOwn(NamedTuple):
+    """It isn't."""
+
+
+class Exists(NamedTuple):
+    """It asks, by signal 0, after somebody whom it might signal if there were no wall."""
+
+
+Aim = (
+    SignalTarget
+    | Group
+    | Everybody
+    | WhoeverOwns
+    | NoOwner
+    | Unresolved
+    | Nobody
+    | Own
+    | OwnInMemory
+    | NotOwn
+    | Exists
+    | WouldFail
+)
 
 
 class SignalFacts(NamedTuple):
@@ -107,9 +151,19 @@ class _Judged(NamedTuple):
     payload: Payload  # of its event; each event has a copy
 
 
+_NOT_OWN = {
+    How.JOIN: signal_rules.NOT_OWN_GROUP,
+    How.FOREGROUND: signal_rules.NOT_OWN_GROUP,
+    How.TERMINAL: signal_rules.NOT_OWN_TERMINAL,
+    How.TRACED_BY_PARENT: signal_rules.PROTECTS_SIGWRAP,
+}
+
+
 class SignalMediator:
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, *, domain: bool) -> None:
+        """`domain`: Landlock lets no signal out, so those to the outside are carried out here."""
         self._engine = engine
+        self._domain = domain
         # The same facts have the same decision: a repeated signal is judged once.
         self._remembered: dict[tuple[object, ...], _Judged] = {}
 
@@ -125,10 +179,20 @@ class SignalMediator:
                 return _deny_unaimed(facts, signal_rules.UNRESOLVED)
             case WhoeverOwns():
                 return _let_owner_be_signalled(facts)
+            case NoOwner() if facts.how is How.ASYNC:
+                return _succeed_by(SetAsync(None, Unrecorded.STAYS_INSIDE))
             case NoOwner():
                 return _disown()
+            case OwnInMemory(group=group):
+                return _succeed_by(SetForeground(group, Unrecorded.STAYS_INSIDE))
+            case Own():
+                return _stay_inside()
+            case NotOwn():
+                return _deny_unaimed(facts, _NOT_OWN[facts.how])
             case Nobody():
                 return _leave_to_the_kernel()
+            case Exists():
+                return _answer_question()
             case WouldFail(errno=error):
                 return _fail(error)
 
@@ -156,7 +220,7 @@ class SignalMediator:
         if facts.how is How.NUMBER and target.pid in facts.stub_may_signal:
             decision = signal_rules.OF_A_STUB
         else:
-            traces = facts.how is How.TRACE
+            traces = facts.how in (How.TRACE, How.TAKE)
             decision = signal_rules.decide(self._engine, attempt, traces=traces)
         payload = signal_rules.event_payload(attempt, decision)
         return _Judged(target, attempt, decision, payload)
@@ -164,8 +228,14 @@ class SignalMediator:
     # One target
 
     def _one(self, facts: SignalFacts, judged: _Judged) -> Mediation:
+        if facts.how in _NOT_OF_ONESELF and TargetType.SELF in judged.target.types:
+            if facts.how is How.TAKE:
+                yield from _take(judged.target, Unrecorded.STAYS_INSIDE)
+            else:
+                yield Continue(Unrecorded.STAYS_INSIDE)
+            return
         match judged.decision.action:
-            case Action.ALLOW | Action.AUDIT if facts.how in _IN_REGISTERS:
+            case Action.ALLOW | Action.AUDIT if self._kernel_can_have_it(facts, judged):
                 event = _event_of(facts, judged)
                 if event is None or (yield event):
                     yield Continue(_unlogged(judged))
@@ -177,6 +247,8 @@ class SignalMediator:
                 yield from self._carry_out(facts, judged)
             case Action.DENY | Action.REDIRECT:
                 yield from self._deny(_denied(judged))
+            case Action.ABSORB if facts.syscall in _GIVE_DESCRIPTOR:
+                yield from self._deny(_denied(judged))  # 0 would be a descriptor
             case Action.ABSORB:
                 if (yield _event(judged)):
                     yield Succeed()
@@ -193,10 +265,18 @@ class SignalMediator:
             yield from self._carry_out(facts, judged, approved=True)
         elif not (yield LookAgain(judged.target)):
             yield Fail(errno.ESRCH, Unrecorded.NOTHING_HAPPENS)
+        elif not self._kernel_can_have_it(facts, judged):
+            yield from self._carry_out(facts, judged, approved=True)
         elif (yield _event(judged, approved=True)):
             yield Continue()
         else:
             yield Fail(errno.EPERM)
+
+    def _kernel_can_have_it(self, facts: SignalFacts, judged: _Judged) -> bool:
+        if facts.how not in _IN_REGISTERS:
+            return False
+        is_inside = TargetType.SESSION in judged.target.types
+        return is_inside or not self._domain or facts.how not in _KEPT_INSIDE
 
     def _deny(self, judged: _Judged) -> Mediation:
         if (yield _event(judged)):
@@ -211,8 +291,11 @@ class SignalMediator:
         if event is not None and not (yield event):
             yield Fail(errno.EPERM)
             return
-        if facts.how is How.OWNER_IN_MEMORY:
-            error: int = yield SetOwner(judged.target, _unlogged(judged))
+        if facts.how is How.TAKE:
+            yield from _take(judged.target, _unlogged(judged))
+            return
+        if facts.how in _SETS_OWNER:
+            error: int = yield _set_owner(facts, judged)
         else:
             error = yield Send(judged.target, _number(judged), _unlogged(judged))
         if error:
@@ -227,7 +310,9 @@ class SignalMediator:
         if asking:
             answer: Answer = yield Ask(_question(facts, asking))
             yield from self._deliver(facts, judged, granted=answer.granted)
-        elif facts.how in (How.NUMBER, How.ITSELF) and all(_goes_on(each) for each in judged):
+        elif facts.how in (How.NUMBER, How.ITSELF, How.CHANGE) and all(
+            _goes_on(each) and self._kernel_can_have_it(facts, each) for each in judged
+        ):
             if (yield from self._record_members(facts, judged)):
                 yield Continue(_unlogged(*judged))
             else:
@@ -237,15 +322,15 @@ class SignalMediator:
 
     def _deliver(self, facts: SignalFacts, judged: list[_Judged], *, granted: bool) -> Mediation:
         """To those who may be reached. The sender itself comes last: it may not survive."""
-        sets_owner = facts.how in _SETS_OWNER
-        if sets_owner and not all(_goes_on(each, granted=granted) for each in judged):
+        is_one = facts.how in _ALL_OR_NONE
+        if is_one and not all(_goes_on(each, granted=granted) for each in judged):
             judged = [_denied(each) for each in judged]
         if not (yield from self._record_members(facts, judged, granted=granted)):
             yield Fail(errno.EPERM)
             return
         yield from _tell([each.decision for each in judged])
-        if sets_owner:
-            yield from self._set_owning_group(judged, granted=granted)
+        if is_one:
+            yield from self._reach_group(facts, judged, granted=granted)
             return
         reached = 0
         judged.sort(key=lambda each: TargetType.SELF in each.attempt.target_types)
@@ -261,14 +346,15 @@ class SignalMediator:
         else:
             yield Fail(errno.EPERM, _unlogged(*judged))
 
-    def _set_owning_group(self, judged: list[_Judged], *, granted: bool) -> Mediation:
-        error: int = errno.EPERM
-        if all(_goes_on(each, granted=granted) for each in judged):
-            error = yield SetOwner(judged[0].target, _unlogged(*judged))
-        if error:
-            yield Fail(error, _unlogged(*judged))
+    def _reach_group(
+        self, facts: SignalFacts, judged: list[_Judged], *, granted: bool
+    ) -> Mediation:
+        if not all(_goes_on(each, granted=granted) for each in judged):
+            yield Fail(errno.EPERM, _unlogged(*judged))
+        elif facts.how is How.CHANGE:
+            yield Continue(_unlogged(*judged))
         else:
-            yield Succeed(_unlogged(*judged))
+            yield from _succeed_by(_set_owner(facts, *judged))
 
     def _record_members(
         self, facts: SignalFacts, judged: list[_Judged], *, granted: bool = False
@@ -291,15 +377,46 @@ def _let_owner_be_signalled(facts: SignalFacts) -> Mediation:
 
 
 def _disown() -> Mediation:
-    error: int = yield SetOwner(None, Unrecorded.REACHES_NOBODY)
+    yield from _succeed_by(SetOwner(None, Unrecorded.REACHES_NOBODY))
+
+
+def _set_owner(facts: SignalFacts, *judged: _Judged) -> SetOwner | SetAsync:
+    target, unrecorded = judged[0].target, _unlogged(*judged)
+    if facts.how is How.ASYNC:
+        return SetAsync(target, unrecorded)
+    return SetOwner(target, unrecorded)
+
+
+def _succeed_by(effect: SetOwner | SetAsync | SetForeground) -> Mediation:
+    error: int = yield effect
     if error:
-        yield Fail(error, Unrecorded.NOTHING_HAPPENS)
+        yield _failed(error, effect.unrecorded)
     else:
-        yield Succeed(Unrecorded.REACHES_NOBODY)
+        yield Succeed(effect.unrecorded)
+
+
+def _take(target: SignalTarget, unrecorded: Unrecorded | None) -> Mediation:
+    error: int = yield TakeDescriptor(target, unrecorded)
+    if error:
+        yield _failed(error, unrecorded)
+
+
+def _failed(error: int, unrecorded: Unrecorded | None) -> Fail:
+    if unrecorded in (Unrecorded.REACHES_NOBODY, Unrecorded.STAYS_INSIDE):
+        unrecorded = Unrecorded.NOTHING_HAPPENS
+    return Fail(error, unrecorded)
 
 
 def _leave_to_the_kernel() -> Mediation:
     yield Continue(Unrecorded.REACHES_NOBODY)
+
+
+def _stay_inside() -> Mediation:
+    yield Continue(Unrecorded.STAYS_INSIDE)
+
+
+def _answer_question() -> Mediation:
+    yield Succeed(Unrecorded.ONLY_ASKS)
 
 
 def _fail(error: int) -> Mediation:
@@ -337,7 +454,7 @@ def _event_of(
     event = _event(judged, approved=approved)
     if not signal_rules.is_coalesced(judged.attempt, decision):
         return event
-    key = (facts.sender, facts.signal, decision.rule)
+    key = (facts.sender, facts.signal, decision.rule, facts.syscall, judged.target)
     return RecordRepeated(event.event, event.payload, key, _COUNTED_FOR_S)
 
 

@@ -10,9 +10,7 @@ from sigwrap.policy.judge.request import (
     Decision,
     SignalRequest,
     TargetType,
-    with_implied,
 )
-from sigwrap.policy.judge.rules import PidRange, ProcessPattern
 from sigwrap.policy.judge.signals import ALL, GROUPS, signal_name
 from sigwrap.tuples import NamedTuple
 
@@ -20,7 +18,9 @@ PROTECTS_SIGWRAP = Decision(
     action=Action.DENY, rule="builtin:sigwrap", reason="nobody inside signals or traces sigwrap"
 )
 EVERYBODY = Decision(
-    action=Action.DENY, rule="builtin:everybody", reason="kill(-1) is never let through"
+    action=Action.DENY,
+    rule="builtin:everybody",
+    reason="what reaches everybody is never let through",
 )
 UNRESOLVED = Decision(
     action=Action.DENY, rule="builtin:unresolved", reason="whom it would reach can't be found out"
@@ -38,6 +38,16 @@ OF_A_STUB = Decision(
 OUTSIDE_TRACED = Decision(
     action=Action.DENY, rule="builtin:ptrace", reason="nobody outside is traced from inside"
 )
+NOT_OWN_GROUP = Decision(
+    action=Action.DENY,
+    rule="builtin:group",
+    reason="a process group that isn't the session's own is neither joined nor given the terminal",
+)
+NOT_OWN_TERMINAL = Decision(
+    action=Action.DENY,
+    rule="builtin:terminal",
+    reason="a terminal is not taken from processes outside",
+)
 
 _EVENT_TYPES = {
     Action.ALLOW: "signal_sent",
@@ -47,7 +57,7 @@ _EVENT_TYPES = {
     Action.ABSORB: "signal_absorbed",
     Action.DENY: "signal_blocked",
 }
-_LETS_THROUGH = frozenset({Action.ALLOW, Action.AUDIT, Action.APPROVE, Action.REDIRECT})
+_REPEATED = frozenset({"process_vm_readv", "process_vm_writev", "pidfd_getfd", "perf_event_open"})
 
 
 class Attempt(NamedTuple):
@@ -116,27 +126,11 @@ def _words(types: Types) -> list[str]:
 
 
 def is_coalesced(attempt: Attempt, decision: Decision) -> bool:
-    """A process that signals itself over and over (a Go program preempting its threads)."""
+    """A process that signals itself over and over (a Go program preempting its threads), and one
+    that looks into its child at every turn (a debugger)."""
+    if attempt.syscall in _REPEATED:
+        return decision.action in (Action.ALLOW, Action.AUDIT)
     return decision.action is Action.ALLOW and TargetType.SELF in attempt.target_types
-
-
-def denies_everything_outside(engine: Engine) -> bool:
-    """Whether a wall that lets no signal out could stand under this policy unnoticed."""
-    if any(
-        rule.decision in _LETS_THROUGH
-        and any(isinstance(target, ProcessPattern | PidRange) for target in rule.targets)
-        for rule in engine.policy.signal_rules
-    ):
-        return False
-    outside = [
-        with_implied({kind}) for kind in (TargetType.EXTERNAL, TargetType.USER, TargetType.SYSTEM)
-    ]
-    return not any(
-        engine.decide_signal(SignalRequest(signal=number, target_types=types)).action
-        in _LETS_THROUGH
-        for number in ALL
-        for types in outside
-    )
 
 
 def noise(engine: Engine) -> frozenset[int]:

@@ -19,9 +19,13 @@ A session's log is one SQLite file, `<store>/sessions/<session id>.db`, with one
     seq INTEGER PRIMARY KEY, time_ns INTEGER, type TEXT, pid INTEGER, payload TEXT, hash TEXT
 
 `payload` is JSON; its member `v` is the version of the type. Text that was no UTF-8 holds its bytes
-as `\\udc80` to `\\udcff`. While a session runs, and after a crash, the newest events are in
-`<session id>.journal` beside it, one line an event: the columns, separated by tabs. sigwrap's own
-commands read both.
+as `\\udc80` to `\\udcff`. While a session runs, and after a crash, all of it is in
+`<session id>.journal` beside it, one line an event: the columns, separated by tabs. The database
+there is a copy as of when the log last doubled, or had 16 MiB, and gets the rest at the end.
+sigwrap's own commands read whichever has everything.
+
+An event with more than 8 KiB of JSON has its longest fields cut, and then a field `cut`: for each
+of these, how long its JSON was and the BLAKE2b of it (16 bytes, in hex).
 
 `hash` is BLAKE2b with 32 bytes, in hex, of the previous row's hash (32 bytes) followed by
 `seq TAB time_ns TAB type TAB pid TAB payload`. The first row follows the BLAKE2b of the session id.

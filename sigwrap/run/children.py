@@ -7,6 +7,7 @@ import os
 import signal
 import time
 
+from sigwrap.linux import ptrace
 from sigwrap.linux.ptrace import WALL
 from sigwrap.linux.sigfd import SignalFd
 from sigwrap.run.ending import Ending
@@ -69,6 +70,8 @@ class Children:
 
     def _on_stop(self, pid: int, wait_status: int) -> None:
         if self._mediation is not None and self._mediation.on_stop(pid, wait_status):
+            return
+        if os.WIFSTOPPED(wait_status) and ptrace.let_go_unasked(pid, os.WSTOPSIG(wait_status)):
             return
         if pid == self._command_pid:
             self._job_control.mirror(wait_status)

@@ -53,6 +53,7 @@ class Ending:
         self._job_control = job_control
         self._stop_forks = stop_forks
         self._waits = 0
+        self._everybody_below = linux_process.Sweep(self.reaped)
         self.run = RunEnd(grace_s=grace_s)
 
     def on(self, happening: Happening) -> None:
@@ -85,7 +86,7 @@ class Ending:
                 }
                 self._recorder.record("limit_exceeded", self._command_pid, payload)
             case RecordEscalation(why=why):
-                alive = len(linux_process.descendants(os.getpid()))
+                alive = len(self._everybody_below.alive())
                 payload = {"reason": why, "processes": alive}
                 self._recorder.record("interrupt_escalated", self._command_pid, payload)
             case StopAsking(why=why):
@@ -93,7 +94,7 @@ class Ending:
             case TerminateCommand():
                 _terminate(self._command_pid)
             case TerminateDescendants():
-                for pid in linux_process.descendants(os.getpid()):
+                for pid in self._everybody_below.alive():
                     _terminate(pid)
             case Wait(seconds=seconds):
                 self._wait(seconds)
@@ -113,8 +114,10 @@ class Ending:
 
     def _kill_tree(self) -> None:
         """In pieces, so that the loop goes on meanwhile."""
-        if not linux_process.kill_descendants(os.getpid(), self.reaped, timeout_s=_SWEEP_S):
+        if not self._everybody_below.run(timeout_s=_SWEEP_S):
             self._loop.call_at(time.monotonic(), self._kill_tree)
+        elif self._everybody_below.unkillable:  # the front process will try as well, and name them
+            self.on(NoProcessLeft())
 
 
 def _terminate(pid: int) -> None:

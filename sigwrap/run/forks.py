@@ -7,6 +7,7 @@ import time
 
 from sigwrap.calls import CLONE_PARENT
 from sigwrap.linux import process as linux_process
+from sigwrap.linux import procfs
 from sigwrap.linux.seccomp import Notification
 from sigwrap.linux.signals.targets import refresh_comm
 from sigwrap.mediate.effects import ContinueFork, CountChildren, Counted, CountTree, Unrecorded
@@ -82,5 +83,5 @@ class Forks:
         self._pending = {
             tid: fork
             for tid, fork in self._pending.items()
-            if fork.answered_s > latest_s and os.path.exists(f"/proc/{tid}")
+            if fork.answered_s > latest_s and procfs.exists(f"/proc/{tid}")
         }

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from sigwrap.errors import KernelError, NoInterception
 from sigwrap.linux import landlock, libc, seccomp
 from sigwrap.linux.seccomp import Listener
+from sigwrap.run.walls import Walls
 from sigwrap.start.command import Inherited, exec_command
 from sigwrap.status import NOT_EXECUTABLE
 from sigwrap.tuples import NamedTuple
@@ -48,14 +49,6 @@ class Launch(NamedTuple):
         """To call when the channel is readable: the errno, or None where the exec succeeded."""
         data = self.channel.recv(16)
         return struct.unpack("<i", data)[0] if len(data) == 4 else None
-
-
-class Walls(NamedTuple):
-    """What the kernel itself holds, as far as the policy allows."""
-
-    unlogged_signals: frozenset[int]
-    no_signal_leaves: bool
-    forks_are_mediated: bool
 
 
 def launch(
@@ -158,18 +151,20 @@ def _prepare(supervisor: int) -> None:
 
 def _enter_filter(walls: Walls, channel: socket.socket) -> None:
     try:
+        if walls.domain:
+            landlock.enter_domain(walls.writable)
         listener_fd, killable = seccomp.install_listener(
-            walls.unlogged_signals, at_fork=walls.forks_are_mediated
+            walls.unlogged_signals,
+            at_fork=walls.forks_are_mediated,
+            questions=walls.domain,
         )
-    except NoInterception as refusal:
+    except KernelError as refusal:
         text = f"{refusal.message}\0{refusal.hint}".encode()
         channel.sendall(_NO_LISTENER + struct.pack("<i", refusal.errno) + text)
         return
     socket.send_fds(channel, [_KILLABLE_LISTENER if killable else _LISTENER], [listener_fd])
     os.close(listener_fd)
     channel.sendall(_ANSWERED if _is_answered() else _UNANSWERED)
-    if walls.no_signal_leaves:
-        landlock.scope_signals()
 
 
 def _is_answered() -> bool:

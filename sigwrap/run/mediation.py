@@ -40,6 +40,7 @@ class Mediation:
         aside: Aside,
         sigwrap_pids: frozenset[int],
         end_run: Callable[[LimitReached], None],
+        domain: bool,
     ) -> None:
         self._listener = listener
         self._processes = processes
@@ -57,21 +58,25 @@ class Mediation:
             processes=processes,
             recordings=self._recordings,
             aside=aside,
+            loop=loop,
             waits_through_signals=waits_through_signals,
             answer_now=self._answer_what_was_put_off,
         )
         self._signals = Signals(
             performer=performer,
+            listener=listener,
             engine=engine,
             processes=processes,
             recordings=self._recordings,
             sigwrap_pids=sigwrap_pids,
+            domain=domain,
         )
         self._forks = Forks(performer=performer, limits=engine.policy.limits)
         self._families = {
             Family.EXEC: self._execs.begin,
             Family.SIGNAL: self._signals.begin,
             Family.FORK: self._forks.begin,
+            Family.NONE: _unknown,
         }
         self._begin = {
             arch: {number: (self._families[call.family], call.name) for number, call in row.items()}
@@ -138,6 +143,10 @@ class Mediation:
         now_ns = time.perf_counter_ns()
         scope = Scope(notification.id, notification.tid, caller, steps, NO_HOLDINGS, now_ns)
         self._performer.begin(scope)
+
+
+def _unknown(_notification: Notification, _caller: Process, syscall: str) -> None:
+    raise UnknownUse(syscall)
 
 
 def _stranger(tid: int) -> Process:

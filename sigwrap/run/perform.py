@@ -30,8 +30,11 @@ from sigwrap.mediate.effects import (
     Record,
     RecordRepeated,
     Send,
+    SetAsync,
+    SetForeground,
     SetOwner,
     Succeed,
+    TakeDescriptor,
     Tell,
     Unrecorded,
     VerifyThenContinue,
@@ -53,8 +56,13 @@ _TIMED = frozenset(kind.name for kind in EVENT_TYPES.values() if "evaluation_us"
 _NEEDS_NO_EVENT: dict[Unrecorded, frozenset[type]] = {
     Unrecorded.NOTHING_HAPPENS: frozenset({Fail}),
     Unrecorded.REACHES_NOBODY: frozenset({Continue, Succeed, SetOwner}),
-    Unrecorded.ONLY_ASKS: frozenset({Continue}),
-    Unrecorded.RULE_IS_UNLOGGED: frozenset({Continue, Fail, Succeed, Send, SetOwner}),
+    Unrecorded.ONLY_ASKS: frozenset({Continue, Succeed}),
+    Unrecorded.STAYS_INSIDE: frozenset(
+        {Continue, Succeed, SetAsync, SetForeground, TakeDescriptor}
+    ),
+    Unrecorded.RULE_IS_UNLOGGED: frozenset(
+        {Continue, Fail, Succeed, Send, SetOwner, SetAsync, TakeDescriptor}
+    ),
     Unrecorded.FORK_IS_FREE: frozenset({ContinueFork}),
 }
 
@@ -327,6 +335,10 @@ class Performer:
         self.demand_event(scope, effect, None)
         self._mark_answered(scope)
         self._listener.fail(scope.id, restarting_errno)
+
+    def answered_with_descriptor(self, scope: Scope) -> None:
+        """The kernel has given the caller its answer as it put the descriptor there."""
+        self._mark_answered(scope)
 
     def came_back(self, scope: Scope, notification_id: int) -> None:
         scope.id = notification_id

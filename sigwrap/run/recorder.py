@@ -1,33 +1,91 @@
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from collections.abc import Callable
 
 from sigwrap.errors import StoreError
 from sigwrap.events import Payload
+from sigwrap.mediate.log_budget import LogBudget, Mark
+from sigwrap.mediate.run_end import LimitReached
 from sigwrap.store.writer import SessionLog
+
+LOOK_S = 0.5
+_REST_AFTER_RESTORING = 20  # times as long as it took: who removes the log again and again
 
 
 class Recorder:
     """The log while it is written: an event is in it, or what it stands for must not happen."""
 
-    def __init__(self, log: SessionLog, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self, log: SessionLog, tell: Callable[[str], None], budget: LogBudget | None = None
+    ) -> None:
         self.log = log
+        self.budget = budget or LogBudget(0, ends_run=True)
+        self.on_full: Callable[[LimitReached], None] = lambda reached: None
         self._tell = tell
         self._failing = False
+        self._told_of_tampering = False
         self.counts: Counter[str] = Counter()
         self.unrecorded = 0
 
     def record(self, type_name: str, pid: int, payload: Payload) -> bool:
+        if self.log.size >= self.budget.next_mark and not self._has_room(type_name):
+            self.unrecorded += 1
+            return False
         try:
             self.log.append(type_name, pid, payload, time.time_ns())
         except StoreError as failure:
             self.unrecorded += 1
-            if not self._failing:
-                self._failing = True
-                self._tell(f"{failure}; until it can be written, every exec and signal is denied")
+            self._fails(failure)
             return False
         self._failing = False
         self.counts[type_name] += 1
         return True
+
+    def look(self) -> float:
+        """Whether the session's files are still there; if not, they are written anew. Says after
+        how many seconds to look again."""
+        what = self.log.objection()
+        if not what:
+            return LOOK_S
+        started_s = time.monotonic()
+        try:
+            self.log.restore()
+        except StoreError as failure:
+            self._fails(failure)
+        else:
+            path = self.log.path
+            self.record("store_tampered", os.getpid(), {"what": what, "path": path})
+            if not self._told_of_tampering:
+                self._told_of_tampering = True
+                self._tell(f"somebody tampered with the event log {path}: {what}; written anew")
+        return LOOK_S + _REST_AFTER_RESTORING * (time.monotonic() - started_s)
+
+    def _has_room(self, type_name: str) -> bool:
+        budget = self.budget
+        match budget.passed(self.log.size):
+            case Mark.HALF:
+                payload = {"limit": "log_size", "maximum": budget.maximum, "used": self.log.size}
+                self.record("limit_near", os.getpid(), payload)
+                self._tell(f"the event log has half of the {budget.maximum} bytes that it may have")
+            case Mark.FULL:
+                self._is_full()
+        return budget.admits(self.log.size, type_name)
+
+    def _is_full(self) -> None:
+        maximum = self.budget.maximum
+        why = f"log_size: the event log has the {maximum} bytes that it may have"
+        if self.budget.ends_run:
+            self._tell(f"{why}; the run is ended")
+            self.on_full(LimitReached("log_size", maximum, why))
+            return
+        self._tell(f"{why}; from now on, every exec and signal is denied")
+        payload = {"limit": "log_size", "maximum": maximum, "effect": "refused", "reason": why}
+        self.record("limit_exceeded", os.getpid(), payload)
+
+    def _fails(self, failure: StoreError) -> None:
+        if not self._failing:
+            self._failing = True
+            self._tell(f"{failure}; until it can be written, every exec and signal is denied")

@@ -13,22 +13,26 @@ from collections.abc import Callable
 from hashlib import blake2b
 
 import sigwrap
+from sigwrap import status
 from sigwrap.errors import SessionError, StoreError
+from sigwrap.escape import printable
 from sigwrap.events import Payload
 from sigwrap.linux import libc
 from sigwrap.linux.descriptors import release_inherited
-from sigwrap.linux.landlock import can_scope_signals
+from sigwrap.mediate.log_budget import LogBudget
 from sigwrap.mediate.masking import masked
 from sigwrap.mediate.run_end import RunEnd
-from sigwrap.mediate.signal_rules import denies_everything_outside, noise
 from sigwrap.platform import Capability
 from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.rules import DEFAULT_LOG_SIZE_BYTES, Limits
 from sigwrap.policy.language.document import Source
 from sigwrap.protocols.front import Channel, CommandStarted
-from sigwrap.run.launch import Launch, Walls, launch
+from sigwrap.run.launch import Launch, launch
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.settings import Nested, RunSettings
 from sigwrap.run.supervisor import Supervisor
+from sigwrap.run.walls import Walls, walls_of
+from sigwrap.start import own_code, own_files
 from sigwrap.start.command import Inherited, find_program
 from sigwrap.start.policy_files import host_variables, load_with_sources
 from sigwrap.store.location import default_store
@@ -37,6 +41,7 @@ from sigwrap.tuples import NamedTuple
 
 _KEY_NAME = b"SIGWRAP_KEY"
 _FEWEST_OPEN_FILES = 48
+_CHANGES_SHOWN = 20
 
 Tell = Callable[[str], None]
 
@@ -76,16 +81,16 @@ def run_session(
     variables = host_variables(settings.root)
     policy, sources = load_with_sources(settings.policy, variables=variables)
     engine = Engine(policy)
-    walls = Walls(
-        unlogged_signals=noise(engine),
-        no_signal_leaves=can_scope_signals() and denies_everything_outside(engine),
-        forks_are_mediated=policy.limits.hold_at_forks,
-    )
+    not_kept = own_code.keep_what_is_loaded()
+    walls = walls_of(engine)
     launched = launch(program, settings.command, session_id, inherited, walls)
     try:
         missing = _missing(launched, settings, inherited, tell)
         log = SessionLog.create(store, session_id, key=key, durable=settings.durable)
-        recorder = Recorder(log, tell)
+        recorder = Recorder(log, tell, _log_budget(settings, policy.limits))
+        if launched.listener is not None:
+            missing += walls.left_open
+        missing += [f"code of our own: {file} can be changed meanwhile" for file in not_kept]
         if policy.unenforced:
             missing.append(f"not enforced yet: {', '.join(policy.unenforced)}")
         start = {
@@ -95,13 +100,14 @@ def run_session(
             **_policy_texts(sources, variables),
         }
         if not recorder.record("session_started", os.getpid(), start):
-            log.close()
-            os.unlink(log.path)
+            log.discard()
             raise StoreError("nothing was run", "choose another store with --store")
     except BaseException:
         os.kill(launched.pid, signal.SIGKILL)
         os.waitpid(launched.pid, 0)
         raise
+    own_code.import_nothing_more()
+    own_files.note_own_files()
     clock_started_s = time.monotonic()
     front.send(CommandStarted(pid=launched.pid))
     release_inherited()
@@ -114,15 +120,17 @@ def run_session(
         front=front,
         front_pid=front_pid,
         waited_for_pid=waited_for_pid,
+        domain=walls.domain,
     ).run()
     duration_s = time.monotonic() - clock_started_s
-    _seal(recorder, ended, duration_s)
+    _note_changes(recorder, tell)
+    is_sealed = _seal(recorder, ended, duration_s, tell)
     if ended.not_executed is not None:
         tell(f"{os.fsdecode(program)}: {ended.not_executed.why}")
     if ended.reached_limit is not None:
         tell(f"the command was ended by a limit of the policy: {ended.reason}")
     return Ended(
-        status=ended.exit_status,
+        status=ended.exit_status if is_sealed else status.REFUSED,
         log_path=log.path,
         session_id=session_id,
         head=log.head,
@@ -205,15 +213,34 @@ def _capabilities(launched: Launch, walls: Walls) -> list[str]:
     ]
     if launched.waits_through_signals:
         found.append(Capability.WAITS_THROUGH_SIGNALS)
-    if walls.forks_are_mediated:
-        found.append(Capability.FORKS)
-    if walls.no_signal_leaves:
-        found.append(Capability.SIGNAL_WALL)
-    return [each.value for each in found]
+    return [each.value for each in (*found, *walls.capabilities)]
 
 
-def _seal(recorder: Recorder, ended: RunEnd, duration_s: float) -> None:
+def _note_changes(recorder: Recorder, tell: Tell) -> None:
+    changed = own_files.changed_own_files()
+    if not changed:
+        return
     recorder.record(
+        "own_files_changed",
+        os.getpid(),
+        {"files": changed[:_CHANGES_SHOWN], "count": len(changed)},
+    )
+    more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+    tell(
+        f"{printable(changed[0])}{more} changed while the command ran: sigwrap runs from there the "
+        "next time (if it wasn't you, install it anew)"
+    )
+
+
+def _log_budget(settings: RunSettings, limits: Limits) -> LogBudget:
+    maximum = settings.log_size_bytes or limits.log_size_bytes or DEFAULT_LOG_SIZE_BYTES
+    return LogBudget(maximum, ends_run=limits.at_log_size != "deny")
+
+
+def _seal(recorder: Recorder, ended: RunEnd, duration_s: float, tell: Tell) -> bool:
+    """False where the log has no end, or can't be found where it belongs."""
+    recorder.look()
+    has_end = recorder.record(
         "session_ended",
         os.getpid(),
         {
@@ -225,7 +252,12 @@ def _seal(recorder: Recorder, ended: RunEnd, duration_s: float) -> None:
             "unrecorded": recorder.unrecorded,
         },
     )
-    recorder.log.close()
+    try:
+        recorder.log.close()
+    except StoreError as failure:
+        tell(str(failure))
+        return False
+    return has_end
 
 
 def _new_session_id() -> str:

@@ -42,3 +42,4 @@ class RunSettings(NamedTuple):
     best_effort: bool = False
     nested: Nested = Nested.REFUSE
     durable: bool = False
+    log_size_bytes: int = 0  # as the policy says

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import errno
+import os
 import time
+from collections.abc import Callable
 
 from sigwrap.errors import KernelError
-from sigwrap.linux.seccomp import Notification
+from sigwrap.linux.seccomp import Listener, Notification
 from sigwrap.linux.signals.aim import Aims
 from sigwrap.linux.signals.call import SignalCall
+from sigwrap.linux.signals.owners import set_async
 from sigwrap.linux.signals.send import is_still, send, set_owner
+from sigwrap.linux.signals.take import take_descriptor
 from sigwrap.linux.signals.targets import Targets, refresh_comm
-from sigwrap.mediate.effects import LookAgain, Send, SetOwner, SignalTarget
+from sigwrap.mediate.effects import (
+    LookAgain,
+    Send,
+    SetAsync,
+    SetForeground,
+    SetOwner,
+    SignalTarget,
+    TakeDescriptor,
+)
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.signal import SignalFacts, SignalMediator
 from sigwrap.policy.judge.engine import Engine
@@ -26,23 +38,40 @@ class _SignalHoldings(NoHoldings):
     def __init__(self, call: SignalCall) -> None:
         self.call = call
 
+    def close(self) -> None:
+        held, self.call = self.call.held, self.call._replace(held=-1)
+        if held >= 0:
+            os.close(held)
+
 
 class Signals:
     def __init__(
         self,
         *,
         performer: Performer,
+        listener: Listener,
         engine: Engine,
         processes: Processes,
         recordings: Recordings,
         sigwrap_pids: frozenset[int],
+        domain: bool,
     ) -> None:
         self._performer = performer
-        self._mediator = SignalMediator(engine)
+        self._listener = listener
+        self._mediator = SignalMediator(engine, domain=domain)
         self._targets = Targets(processes, sigwrap_pids)
         self._aims = Aims(self._targets)
         self._recordings = recordings
-        performer.offer({Send: self._send, SetOwner: self._set_owner, LookAgain: self._look_again})
+        performer.offer(
+            {
+                Send: self._send,
+                SetOwner: self._set_owner,
+                SetAsync: self._set_async,
+                SetForeground: self._set_foreground,
+                TakeDescriptor: self._take_descriptor,
+                LookAgain: self._look_again,
+            }
+        )
 
     def begin(self, notification: Notification, sender: Process, syscall: str) -> None:
         """Raises UnknownUse."""
@@ -62,24 +91,50 @@ class Signals:
     # Effects
 
     def _send(self, scope: Scope, effect: Send) -> int:
-        self._performer.demand_event(scope, effect, effect.unrecorded)
-        self._performer.check(scope)
-        call = scope.holdings.call
-        try:
+        def run(call: SignalCall) -> None:
             target = self._with_thread(scope, effect.target)
             send(scope.tid, scope.process, call, target, effect.signal)
-        except (KernelError, OSError) as refusal:
-            return refusal.errno or errno.EPERM
-        return 0
+
+        return self._carry_out(scope, effect, run)
 
     def _set_owner(self, scope: Scope, effect: SetOwner) -> int:
+        def run(call: SignalCall) -> None:
+            target = None if effect.target is None else self._with_thread(scope, effect.target)
+            set_owner(scope.tid, scope.process, call, target)
+
+        return self._carry_out(scope, effect, run)
+
+    def _set_async(self, scope: Scope, effect: SetAsync) -> int:
+        return self._carry_out(scope, effect, lambda call: set_async(scope.process, call))
+
+    def _set_foreground(self, scope: Scope, effect: SetForeground) -> int:
+        return self._carry_out(scope, effect, lambda call: os.tcsetpgrp(call.held, effect.group))
+
+    def _take_descriptor(self, scope: Scope, effect: TakeDescriptor) -> int:
+        def run(call: SignalCall) -> None:
+            taken = take_descriptor(scope.process, call, effect.target)
+            try:
+                self._listener.answer_with_descriptor(scope.id, taken)
+            finally:
+                os.close(taken)
+            self._performer.answered_with_descriptor(scope)
+
+        return self._carry_out(scope, effect, run)
+
+    def _carry_out(
+        self,
+        scope: Scope,
+        effect: Send | SetOwner | SetAsync | SetForeground | TakeDescriptor,
+        run: Callable[[SignalCall], None],
+    ) -> int:
         self._performer.demand_event(scope, effect, effect.unrecorded)
         self._performer.check(scope)
         try:
-            target = None if effect.target is None else self._with_thread(scope, effect.target)
-            set_owner(scope.tid, scope.process, scope.holdings.call, target)
+            run(scope.holdings.call)
         except (KernelError, OSError) as refusal:
             return refusal.errno or errno.EPERM
+        finally:
+            scope.holdings.close()  # before the answer: the caller's own close must be the last
         return 0
 
     def _look_again(self, _scope: Scope, effect: LookAgain) -> bool:

@@ -40,6 +40,7 @@ class Supervisor:
         front: Channel,
         front_pid: int,
         waited_for_pid: int,
+        domain: bool,
     ) -> None:
         self._recorder = recorder
         self._launched = launched
@@ -67,6 +68,7 @@ class Supervisor:
                 aside=self._aside,
                 sigwrap_pids=frozenset({os.getpid(), front_pid, waited_for_pid}),
                 end_run=self._on_limit,
+                domain=domain,
             )
         self._job_control = JobControl(
             command_pid=launched.pid,
@@ -108,6 +110,8 @@ class Supervisor:
             loop.watch(self._launched.listener.fd, self._on_listener, last=True)
         if self._limits.wall_time_s:
             loop.call_at(time.monotonic() + self._limits.wall_time_s, self._on_wall_time)
+        self._recorder.on_full = self._on_log_full
+        self._look_after_log()
         self._launched.go()
         try:
             while not run.is_over:
@@ -155,6 +159,13 @@ class Supervisor:
     def _on_wall_time(self) -> None:
         maximum = self._limits.wall_time_s
         self._on_limit(LimitReached("wall_time", maximum, f"wall_time: {maximum} s are over"))
+
+    def _on_log_full(self, reached: LimitReached) -> None:
+        """Not at once: this is in the middle of a request."""
+        self._loop.call_at(time.monotonic(), lambda: self._on_limit(reached))
+
+    def _look_after_log(self) -> None:
+        self._loop.call_at(time.monotonic() + self._recorder.look(), self._look_after_log)
 
     def _on_limit(self, reached: LimitReached) -> None:
         self._ending.on(reached)

@@ -1,6 +1,8 @@
 """What COMMAND is started from: its program, its environment, and the policy it runs under.
 
 command        finds COMMAND's program, and execs it as if sigwrap weren't there
+own_code       what sigwrap runs is loaded by then, and stays as it is
+own_files      whether the files that it was loaded from stay as they are
 onefile        what PyInstaller's one-file packaging adds to the environment, and must be taken out
 policy_files   policies by name or file: the only part that reads them
 """

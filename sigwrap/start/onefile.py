@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping
 
 from sigwrap.errors import SigwrapError
+from sigwrap.linux.removal import remove_folder
 
 _LIBRARY_PATH = b"LD_LIBRARY_PATH"
 _ORIGINAL_LIBRARY_PATH = b"LD_LIBRARY_PATH_ORIG"
@@ -19,6 +20,27 @@ _ORIGINAL_LIBRARY_PATH = b"LD_LIBRARY_PATH_ORIG"
 def unpacked_folder() -> str:
     """Empty where there is none."""
     return getattr(sys, "_MEIPASS", "")
+
+
+def _identity_of_the_unpacked() -> tuple[int, int]:
+    found = os.lstat(unpacked_folder() or "/")
+    return found.st_dev, found.st_ino
+
+
+_IDENTITY = _identity_of_the_unpacked()  # as it is now: COMMAND may put another in its place
+
+
+def remove_unpacked() -> None:
+    """When nobody of the tree is left. The bootloader would follow links into other folders, and
+    2,000 folders in one another would overflow its stack."""
+    if not unpacked_folder():
+        return
+    for fd in (0, 1):
+        try:
+            os.close(fd)  # for these numbers are below any limit that somebody may have set for us
+        except OSError:
+            continue
+    remove_folder(unpacked_folder(), _IDENTITY)
 
 
 def bootloader_pid() -> int:

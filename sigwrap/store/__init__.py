@@ -1,12 +1,16 @@
 """The event store: one append-only, hash-chained log per session, and nothing else is state.
 
-writer         SessionLog: append records an event, fold moves it into the database
-reader         Session: the events of a running, ended or dead session
-catalog        which sessions there are, and which one a user means
-location       where the store lies, and which files belong to a session
-codec          an event as a row, and back
-chain          each row's hash over all rows before it
-journal        the file that an event is in first
-journal_copy   the journal as a reader sees it
-schema         the SQLite database
+writer          SessionLog: append records an event, fold moves it into the database
+reader          Session: the events of a running, ended or dead session
+catalog         which sessions there are, and which one a user means
+location        where the store lies, and which files belong to a session
+folder          the folder of these files, held open
+codec           an event as a row, and back
+bounds          how large an event is at most
+chain           each row's hash over all rows before it
+journal         the file that an event is in first
+journal_reader  the journal as a reader sees it
+database        the SQLite database as a reader sees it
+schema          the SQLite database as the writer makes it
+plain_file      opening what may be a FIFO or a device
 """

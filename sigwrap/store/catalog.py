@@ -7,7 +7,12 @@ from dataclasses import dataclass
 
 from sigwrap.errors import SessionError, StoreError
 from sigwrap.events import texts
-from sigwrap.store.location import DATABASE_SUFFIX, database_path, sessions_folder
+from sigwrap.store.location import (
+    DATABASE_SUFFIX,
+    JOURNAL_SUFFIX,
+    database_path,
+    sessions_folder,
+)
 from sigwrap.store.reader import Session
 
 _CANDIDATES_SHOWN = 5
@@ -83,9 +88,8 @@ def _session_ids(store: str) -> list[str]:
         return []
     except OSError as error:
         raise StoreError(f"can't read the store {folder}: {error.strerror}") from error
-    return sorted(
-        name.removesuffix(DATABASE_SUFFIX) for name in names if name.endswith(DATABASE_SUFFIX)
-    )
+    suffixes = (DATABASE_SUFFIX, JOURNAL_SUFFIX)  # somebody may have removed one of them
+    return sorted({os.path.splitext(name)[0] for name in names if name.endswith(suffixes)})
 
 
 def _inspect(session_id: str, store: str) -> SessionFile:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 
 from sigwrap.errors import InternalError, StoreError
 from sigwrap.events import EVENT_TYPES, UPCASTERS, Base64, Event, Payload, Upcaster
+from sigwrap.store.bounds import EVENT_LIMIT, WHOLE_TYPES, bounded
 from sigwrap.tuples import NamedTuple
 
 VERSION_KEY = "v"
@@ -46,10 +47,29 @@ def _json_encoder() -> Callable[[Payload], str]:
 
 
 _encode_json = _json_encoder()
-_decode_json = json.JSONDecoder().raw_decode
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is no JSON")
+
+
+_decode_json = json.JSONDecoder(parse_constant=_refuse).raw_decode
+
+# Of what is read. A log from elsewhere may hold anything; what is written is far from these.
+MAX_PAYLOAD_CHARACTERS = 32 << 20
+_MAX_CHARACTERS_OF_MOST = 4 << 20
+_MAX_MEMBERS = 1_000_000
+_MAX_NESTING = 64
 
 
 def encode_payload(type_name: str, payload: Payload) -> str:
+    text = _encode_payload(type_name, payload)
+    if len(text) > EVENT_LIMIT and type_name not in WHOLE_TYPES:
+        return _encode_payload(type_name, bounded(payload))
+    return text
+
+
+def _encode_payload(type_name: str, payload: Payload) -> str:
     start = _VERSION_MEMBER.get(type_name)
     if start is None:
         raise InternalError(f"there is no event type {type_name!r}", "add it to EVENT_TYPES")
@@ -81,19 +101,48 @@ def decode_row(
 ) -> Event:
     seq, time_ns, type_name, pid, text, hash_hex = row
     try:
+        if len(text) > EVENT_LIMIT:
+            _check_size(type_name, text)
         payload, end = _decode_json(text)
         version = payload.pop(VERSION_KEY)
         if end != len(text):
             raise ValueError("something follows the JSON")
-        if not type(time_ns) is type(pid) is int:
+        if not (type(time_ns) is type(pid) is int and type(type_name) is type(hash_hex) is str):
             raise TypeError("SQLite keeps any type in any column")
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        if text.count("[") + text.count("{") > _MAX_NESTING:
+            _check_nesting(payload)
+        if len(text) > EVENT_LIMIT and type_name not in WHOLE_TYPES:
+            payload = bounded(payload)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise StoreError(f"row {seq} can't be read", "run sigwrap verify") from error
     current = _CURRENT_VERSION if current_versions is None else current_versions
     # A type that isn't registered is of a newer sigwrap, or of an old one: readers show its name.
     if version != current.get(type_name, version):
         payload = _upcast(seq, type_name, payload, version, current[type_name], upcasters)
     return Event(seq=seq, time_ns=time_ns, type=type_name, pid=pid, payload=payload, hash=hash_hex)
+
+
+def _check_size(type_name: str, text: str) -> None:
+    """ValueError for what would take long to read, or much memory."""
+    limit = MAX_PAYLOAD_CHARACTERS if type_name in WHOLE_TYPES else _MAX_CHARACTERS_OF_MOST
+    if len(text) > limit or sum(map(text.count, "[{,")) > _MAX_MEMBERS:
+        raise ValueError("too long")
+
+
+def _check_nesting(value: object) -> None:
+    """ValueError for what would be written by a recursion too deep."""
+    level = [value]
+    for _ in range(_MAX_NESTING):
+        inner: list[object] = []
+        for each in level:
+            if isinstance(each, dict):
+                inner += each.values()
+            elif isinstance(each, list):
+                inner += each
+        if not inner:
+            return
+        level = inner
+    raise ValueError("nested too deep")
 
 
 _CURRENT_VERSION = {kind.name: kind.version for kind in EVENT_TYPES.values()}

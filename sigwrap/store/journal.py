@@ -1,4 +1,4 @@
-"""The journal: an append-only text file, one line an event, ahead of the database.
+"""The journal: an append-only text file, one line an event, and all of a session that still runs.
 
 One write(2) puts an event where SIGKILL of sigwrap can't reach it, for a twentieth of the price of
 a committed INSERT. An exclusive flock on the file says that the session's writer lives: the kernel
@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Iterable
 
 from sigwrap.errors import StoreError
+from sigwrap.store.folder import Folder, new_name
 
 
 class Journal:
@@ -23,13 +25,31 @@ class Journal:
         self._torn = False
 
     @classmethod
-    def create(cls, path: str, *, durable: bool) -> Journal:
+    def create(cls, folder: Folder, name: str, *, durable: bool) -> Journal:
         """OSError where it can't."""
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
-        fd = os.open(path, flags, 0o600)
+        fd = folder.create(name, os.O_APPEND)
         # A reader that checks whether the writer lives holds a shared lock for a moment: wait.
         fcntl.flock(fd, fcntl.LOCK_EX)
-        return cls(path, fd, durable=durable)
+        return cls(os.path.join(folder.path, name), fd, durable=durable)
+
+    @classmethod
+    def write_anew(
+        cls, folder: Folder, name: str, pieces: Iterable[bytes], *, durable: bool
+    ) -> Journal:
+        """In the place of whatever has its name; OSError or StoreError where it can't."""
+        unfinished = new_name(name)
+        journal = cls.create(folder, unfinished, durable=False)
+        try:
+            for piece in pieces:
+                journal.append(piece)
+            folder.put(unfinished, name)
+        except BaseException:
+            folder.remove(unfinished)
+            journal.close()
+            raise
+        journal.path = os.path.join(folder.path, name)
+        journal._durable = durable
+        return journal
 
     def append(self, line: bytes) -> None:
         """When append returns, the line is recorded; when it raises, no part of the line is."""
@@ -53,21 +73,18 @@ class Journal:
             )
         self.size += written
 
-    def truncate(self) -> None:
-        """Only for a caller who has every line in the database."""
-        try:
-            os.ftruncate(self._fd, 0)
-        except OSError:
-            return  # A journal that is too long is harmless.
-        self.size = 0
-        self._torn = False
+    def objection(self, folder: Folder, name: str) -> str:
+        """What somebody has done to it; empty where nobody has."""
+        held, found = os.fstat(self._fd), folder.status(name)
+        if found is None:
+            return "the journal was removed"
+        if not os.path.samestat(found, held):
+            return "the journal was replaced"
+        if held.st_size != self.size and not self._torn:
+            return "the journal was written to"
+        return ""
 
-    def close(self, *, remove: bool) -> None:
-        if remove:
-            try:
-                os.unlink(self.path)
-            except OSError:
-                pass  # Readers find its rows in the database as well, and they agree.
+    def close(self) -> None:
         os.close(self._fd)
 
     def _take_back(self) -> None:
@@ -90,13 +107,16 @@ class Journal:
 
 def writer_lives(path: str) -> bool:
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        # O_NONBLOCK: in the store of somebody else, it may be a FIFO.
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return False
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
+    except OSError:
+        return False  # of a device, say
     finally:
         os.close(fd)
     return False

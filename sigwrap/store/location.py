@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from sigwrap.tuples import NamedTuple
+
 SESSIONS_FOLDER = "sessions"
 DATABASE_SUFFIX = ".db"
 JOURNAL_SUFFIX = ".journal"
@@ -34,3 +36,17 @@ def database_path(store: str, session_id: str) -> str:
 
 def journal_path(database: str) -> str:
     return database.removesuffix(DATABASE_SUFFIX) + JOURNAL_SUFFIX
+
+
+class Names(NamedTuple):
+    """Of a session's files, in their folder."""
+
+    session_id: str
+
+    @property
+    def database(self) -> str:
+        return self.session_id + DATABASE_SUFFIX
+
+    @property
+    def journal(self) -> str:
+        return self.session_id + JOURNAL_SUFFIX

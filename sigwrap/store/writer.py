@@ -4,6 +4,11 @@ Every exec and signal of the tree waits for `append`, which costs one JSON encod
 and one write to the journal; the database gets the rows later, in batches. Considered and not
 taken: a committed INSERT per event (20 µs instead of 5), a thread (a queue between the decision and
 the record is what loses events).
+
+The journal has all of a session until it ends. The database that the rows go to meanwhile is a file
+without a name, so that nothing in the session can reach it: a copy of it is put in its place at the
+end, and before that whenever the log has doubled, for readers that know only SQLite. So what was
+done to the session's files is mended from what only this process holds.
 """
 
 from __future__ import annotations
@@ -11,40 +16,59 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+from collections.abc import Iterator
 
 from sigwrap.errors import StoreError
 from sigwrap.events import Payload
 from sigwrap.store import location
 from sigwrap.store.chain import chain_key, genesis, next_hash
 from sigwrap.store.codec import canonical_row, encode_payload, journal_line
+from sigwrap.store.folder import Folder, new_name
 from sigwrap.store.journal import Journal
-from sigwrap.store.schema import create_database
+from sigwrap.store.schema import copy_file, open_new_database
 
 FOLD_BATCH = 256
 # Rows are kept in memory until they are in the database. Where so many are, append fails.
 PENDING_LIMIT = 32_768
 PENDING_LIMIT_BYTES = 64 << 20
 FOLD_BATCH_BYTES = 1 << 20
-JOURNAL_LIMIT_BYTES = 1 << 20
 FOLD_RETRY_NS = 1_000_000_000
-CHECKPOINT_ROWS = 2_048
+# A larger one takes too long to be copied while others wait: it is put in place at the end.
+COPIED_MEANWHILE_BYTES = 16 << 20
+_ROWS_AT_ONCE = 256
 
 
 class SessionLog:
     def __init__(
-        self, session_id: str, key: bytes, journal: Journal, database: sqlite3.Connection, path: str
+        self,
+        session_id: str,
+        key: bytes,
+        folder: Folder,
+        journal: Journal,
+        *,
+        durable: bool,
     ) -> None:
+        """OSError or sqlite3.Error where there can't be a database."""
         self.session_id = session_id
-        self.path = path
         self.seq = 0
         self._key = key
         self._head = genesis(session_id, key)
+        self._folder = folder
         self._journal = journal
-        self._database = database
+        self._durable = durable
+        self._names = location.Names(session_id)
         self._pending: list[tuple[int, int, str, int, str, str]] = []
         self._pending_bytes = 0
         self._retry_fold_at_ns = 0
-        self._rows_since_checkpoint = 0
+        self._rows_in_place = 0
+        self._in_place: tuple[int, ...] = ()
+        self._lost = ""
+        self._fd, self._database = _make_private_database(folder, self._names.database)
+        try:
+            self._put_in_place()
+        except BaseException:
+            self._let_go_of_database()
+            raise
 
     @classmethod
     def create(
@@ -52,15 +76,22 @@ class SessionLog:
     ) -> SessionLog:
         """A StoreError here means that nothing of the session is left in the store."""
         path = location.database_path(store, session_id)
+        names = location.Names(session_id)
         try:
-            os.makedirs(store, mode=0o700, exist_ok=True)
-            os.makedirs(location.sessions_folder(store), mode=0o700, exist_ok=True)
-            # The journal first: from its lock, a reader knows that a database has a writer.
-            journal = Journal.create(location.journal_path(path), durable=durable)
+            folder = Folder.make(location.sessions_folder(store))
             try:
-                database = create_database(path, durable=durable)
-            except (OSError, sqlite3.Error):
-                journal.close(remove=True)
+                if folder.status(names.database) is not None:
+                    raise FileExistsError(0, "File exists")
+                # First of all: from its lock, a reader knows that a session has a writer.
+                journal = Journal.create(folder, names.journal, durable=durable)
+                try:
+                    return cls(session_id, chain_key(key), folder, journal, durable=durable)
+                except BaseException:
+                    folder.remove(names.journal)
+                    journal.close()
+                    raise
+            except BaseException:
+                folder.close()
                 raise
         except (OSError, sqlite3.Error) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
@@ -68,11 +99,19 @@ class SessionLog:
                 f"can't create the event log {path}: {reason}",
                 "choose a folder that can be written, with --store or $SIGWRAP_STORE",
             ) from error
-        return cls(session_id, chain_key(key), journal, database, path)
+
+    @property
+    def path(self) -> str:
+        return os.path.join(self._folder.path, self._names.database)
 
     @property
     def head(self) -> str:
         return self._head.hex()
+
+    @property
+    def size(self) -> int:
+        """In bytes, of all that was recorded."""
+        return self._journal.size
 
     @property
     def pending(self) -> int:
@@ -89,9 +128,10 @@ class SessionLog:
         pending = self._pending
         if len(pending) >= PENDING_LIMIT or self._pending_bytes >= PENDING_LIMIT_BYTES:
             raise StoreError(
-                f"can't index the event log {self.path}: {len(pending)} events wait",
-                "does another program keep the database locked?",
+                f"can't index the event log {self.path}: {len(pending)} events wait", "make room"
             )
+        if self._lost:
+            raise StoreError(self._lost)
         seq = self.seq + 1
         text = encode_payload(type_name, payload)
         canonical = canonical_row(seq, time_ns, type_name, pid, text)
@@ -117,29 +157,76 @@ class SessionLog:
         return len(self._pending)
 
     def checkpoint(self) -> None:
-        """For idle moments: moves the WAL into the database, which syncs, when it is worth it."""
-        if self._rows_since_checkpoint < CHECKPOINT_ROWS:
+        """For idle moments: where it is worth it, the database in its place gets what there is."""
+        if self._pending or self.seq < 2 * self._rows_in_place:
             return
-        self._rows_since_checkpoint = 0
+        if os.fstat(self._fd).st_size > COPIED_MEANWHILE_BYTES or self.objection():
+            return
+        self._rows_in_place = self.seq  # also where it fails: not again before it has doubled
         try:
-            self._database.execute("PRAGMA wal_checkpoint(PASSIVE)")
-        except sqlite3.Error:
-            pass  # The WAL keeps everything; a later checkpoint, or closing, gets it.
+            self._put_in_place()
+        except OSError:
+            pass  # the journal has everything
+
+    def objection(self) -> str:
+        """What somebody has done to the session's files; empty where nobody has."""
+        if not self._folder.is_reached:
+            return "its folder was removed, moved, replaced or closed"
+        objection = self._journal.objection(self._folder, self._names.journal)
+        if objection:
+            return objection
+        found = self._folder.status(self._names.database)
+        if found is None:
+            return "the database was removed"
+        return "" if _identity(found) == self._in_place else "the database was replaced or changed"
+
+    def restore(self) -> None:
+        """Writes anew, in their place, what somebody has done something to. StoreError where that
+        can't be, and then every append fails until it can."""
+        try:
+            self._folder.reach()
+            while self._pending:
+                self._insert(FOLD_BATCH)
+            journal = Journal.write_anew(
+                self._folder, self._names.journal, self._lines(), durable=self._durable
+            )
+            self._journal.close()
+            self._journal = journal
+            self._put_in_place()
+        except (OSError, sqlite3.Error, StoreError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            self._lost = f"the event log {self.path} can't be written anew: {reason}"
+            raise StoreError(self._lost) from error
+        self._lost = ""
 
     def close(self) -> None:
-        """Leaves one file behind, or, when the database can't take the rows, the journal too."""
+        """Leaves one file behind, or, when that can't be written, the journal; StoreError where
+        neither has the whole session, or it isn't where it belongs."""
+        whole = False
         try:
             while self._pending:
                 self._insert(FOLD_BATCH)
-        except sqlite3.Error:
-            pass
-        try:
-            # Without a WAL, the file can be read where nothing can be written.
-            self._database.execute("PRAGMA journal_mode = DELETE")
-        except sqlite3.Error:
-            pass  # A reader is at it, or the disk is full: it is as readable with its WAL.
-        self._database.close()
-        self._journal.close(remove=not self._pending)
+            self._put_in_place(sync=True)
+            self._folder.remove(self._names.journal)
+            whole = True
+        except (OSError, sqlite3.Error):
+            whole = not self._journal.objection(self._folder, self._names.journal)
+        self._let_go_of_database()
+        self._journal.close()
+        reached, place = self._folder.is_reached, self._folder.place()
+        self._folder.close()
+        if self._lost or not whole:
+            raise StoreError(self._lost or f"the event log {self.path} could not be written")
+        if not reached:
+            raise StoreError(f"the event log {self.path} is elsewhere now: in {place}")
+
+    def discard(self) -> None:
+        """Leaves nothing behind, of a session in which nothing was run."""
+        for name in self._names.database, self._names.journal:
+            self._folder.remove(name)
+        self._let_go_of_database()
+        self._journal.close()
+        self._folder.close()
 
     def _insert(self, limit: int) -> None:
         batch = self._pending[:limit]
@@ -154,6 +241,48 @@ class SessionLog:
             raise
         del self._pending[: len(batch)]
         self._pending_bytes -= sum(len(row[4]) for row in batch)
-        self._rows_since_checkpoint += len(batch)
-        if not self._pending and self._journal.size > JOURNAL_LIMIT_BYTES:
-            self._journal.truncate()
+
+    def _lines(self) -> Iterator[bytes]:
+        cursor = self._database.execute("SELECT * FROM events ORDER BY seq")
+        while rows := cursor.fetchmany(_ROWS_AT_ONCE):
+            yield b"".join(journal_line(canonical_row(*row[:5]), row[5]) for row in rows)
+
+    def _put_in_place(self, *, sync: bool = False) -> None:
+        """A copy of the database as it is."""
+        folder, name = self._folder, self._names.database
+        unfinished = new_name(name)
+        fd = folder.create(unfinished)
+        try:
+            copy_file(self._fd, fd)
+            if sync:
+                os.fsync(fd)
+            folder.put(unfinished, name)
+            self._in_place = _identity(os.fstat(fd))
+            self._rows_in_place = self.seq
+        except BaseException:
+            folder.remove(unfinished)
+            raise
+        finally:
+            os.close(fd)
+
+    def _let_go_of_database(self) -> None:
+        self._database.close()
+        os.close(self._fd)
+
+
+def _make_private_database(folder: Folder, name: str) -> tuple[int, sqlite3.Connection]:
+    """Its file has a name only as long as SQLite needs one."""
+    unfinished = new_name(name)
+    fd = folder.create(unfinished)
+    try:
+        return fd, open_new_database(os.path.join(folder.path, unfinished))
+    except BaseException:
+        os.close(fd)
+        raise
+    finally:
+        folder.remove(unfinished)
+
+
+def _identity(status: os.stat_result) -> tuple[int, ...]:
+    """Of a file that nobody writes to."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

@@ -24,7 +24,13 @@ class Asking:
     """A supervisor that asks on demand, and whoever answers it."""
 
     def __init__(
-        self, subject: Sigwrap, session_id: str, mode: str, timeout_s: float, store: Path
+        self,
+        subject: Sigwrap,
+        session_id: str,
+        mode: str,
+        timeout_s: float,
+        store: Path,
+        more: tuple[str, ...],
     ) -> None:
         self.subject = subject
         self.session_id = session_id
@@ -44,6 +50,7 @@ class Asking:
             f"--mode={mode}",
             f"--timeout={timeout_s}",
             f"--pipes={self._pipes}",
+            *more,
             "--",
         ]
         self.pid = 0
@@ -124,9 +131,14 @@ def asking(sigwrap: Sigwrap) -> Iterator[Callable[..., Asking]]:
     made: list[Asking] = []
     numbers = itertools.count(1)
 
-    def make(mode: str = "auto", timeout_s: float = 60.0, store: Path | None = None) -> Asking:
+    def make(
+        mode: str = "auto",
+        timeout_s: float = 60.0,
+        store: Path | None = None,
+        more: tuple[str, ...] = (),
+    ) -> Asking:
         name = f"s{next(numbers)}"
-        made.append(Asking(sigwrap, name, mode, timeout_s, store or sigwrap.store))
+        made.append(Asking(sigwrap, name, mode, timeout_s, store or sigwrap.store, more))
         return made[-1]
 
     yield make

@@ -16,6 +16,7 @@ import os
 import signal
 
 from sigwrap.linux import libc
+from sigwrap.run.asking import control_socket
 from sigwrap.run.asking.approvals import Answer, Approvals, Question
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
@@ -29,6 +30,7 @@ def main() -> None:
         parser.add_argument(option, required=True)
     parser.add_argument("--timeout", type=float, default=60.0)
     parser.add_argument("--pipes", required=True)
+    parser.add_argument("--patience", type=float, default=control_socket.PATIENCE_S)
     parser.add_argument("command", nargs="*")
     options = parser.parse_args()
     child = os.fork()
@@ -47,6 +49,7 @@ def main() -> None:
 
 
 def serve(options: argparse.Namespace) -> None:
+    control_socket.PATIENCE_S = options.patience
     log = SessionLog.create(options.store, options.session)
     recorder = Recorder(log, lambda text: None)
     recorder.record("session_started", os.getpid(), {"session_id": options.session})

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
@@ -116,15 +117,26 @@ def test_a_peer_that_is_gone_is_refused(asking: Make) -> None:
 def test_a_socket_that_a_supervised_process_put_there_is_not_believed(
     asking: Make, programs: Path
 ) -> None:
-    subject = asking().start()
-    approval_id = subject.ask()
+    subject, other = asking().start(), asking().start()
+    approval_id, other_id = subject.ask(), other.ask()
     line = [*PYTHON, str(programs / "filtered.py"), socket_path(subject), approval_id, "serve"]
     with subprocess.Popen(line, stdout=subprocess.PIPE) as fake:
         reader(fake.stdout).until(rb"ready\n")
         said = subject.sigwrap("approvals")
         fake.kill()
-    assert said.returncode == 125
+    assert said.returncode == 0
+    assert other_id in said.stdout and approval_id not in said.stdout
     assert "may be a supervised process itself" in said.stderr
+    assert "it is left out" in said.stderr
+
+
+def test_where_nobody_else_answers_it_is_an_error(asking: Make) -> None:
+    subject = asking().start()
+    os.kill(subject.pid, signal.SIGSTOP)
+    said = subject.sigwrap("approvals")
+    os.kill(subject.pid, signal.SIGCONT)
+    assert (said.returncode, said.stdout) == (125, "")
+    assert "session s1 doesn't answer" in said.stderr
 
 
 # Who talks nonsense
@@ -200,6 +212,21 @@ def test_silent_peers_keep_nobody_else_out(asking: Make) -> None:
         assert subject.answer() == (approval_id, True, "granted")
         for end in silent:
             assert replies(end) == []
+
+
+def test_however_many_peers_say_nothing_an_answer_gets_through_at_once(asking: Make) -> None:
+    """The one that has been silent for longest makes room, long before its time is over."""
+    subject = asking(more=("--patience=3600",)).start()
+    approval_id = subject.ask()
+    with ExitStack() as stack:
+        silent = [stack.enter_context(connected(subject)) for _ in range(65)]
+        done = subject.sigwrap("approve", approval_id)
+        assert done.returncode == 0, done.stderr
+        assert subject.answer() == (approval_id, True, "granted")
+        assert replies(silent[0]) == []
+        silent[-1].setblocking(False)
+        with pytest.raises(BlockingIOError):
+            silent[-1].recv(1)
 
 
 def test_a_thousand_connections_stall_nothing(asking: Make, programs: Path) -> None:

@@ -37,7 +37,7 @@ def test_shipped_policies_and_their_patterns_work(zipapp: Path, run: Run) -> Non
 
 
 def test_it_can_be_executed_and_imports_nothing_from_elsewhere(zipapp: Path) -> None:
-    assert zipapp.read_bytes().startswith(b"#!/usr/bin/env python3\n")
+    assert zipapp.read_bytes().startswith(b"#!/usr/bin/env -S python3 -I\n")
     assert zipapp.stat().st_mode & stat.S_IXOTH
     assert "sigwrap/py.typed" in zipfile.ZipFile(zipapp).namelist()
 

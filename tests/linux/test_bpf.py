@@ -6,34 +6,49 @@ import errno
 import itertools
 import os
 import struct
+from collections.abc import Iterator
 
 import pyseccomp
 import pytest
 
 from sigwrap.calls import (
     BY_NUMBER,
+    CLONE_NEWPID,
+    CLONE_NEWUSER,
     CLONE_PARENT,
     CLONE_THREAD,
+    F_SETFL,
     F_SETOWN,
     F_SETOWN_EX,
     F_SETSIG,
+    FD_NSFS_ROOT,
+    FIOASYNC,
     FIOSETOWN,
     I386,
+    O_ASYNC,
     PR_SET_MM,
     PTRACE_ATTACH,
     PTRACE_KILL,
     PTRACE_SEIZE,
+    PTRACE_TRACEME,
     SIOCSPGRP,
     TABLE,
-    TIOCLINUX,
-    TIOCSTI,
+    TIOCSCTTY,
+    TIOCSPGRP,
     X32_BIT,
     X86_64,
     Always,
+    AnyOf,
     Call,
+    Condition,
     Family,
+    Never,
+    NonZero,
     OfSignal,
     OneOf,
+    Refused,
+    WithBits,
+    WithoutBits,
     number_of,
 )
 from sigwrap.linux.bpf import ALLOW, NOTIFY, REFUSE, REFUSE_ABI, encode, mediation_filter
@@ -41,7 +56,11 @@ from sigwrap.linux.bpf import ALLOW, NOTIFY, REFUSE, REFUSE_ABI, encode, mediati
 Code = list[tuple[int, int, int, int]]
 UPPER = 0xDEADBEEF << 32
 ARCHES = (X86_64, I386)
-REFUSED_IOCTLS = (TIOCSTI, TIOCLINUX)
+REFUSED_IOCTLS = next(
+    tuple(call.handed_over.refused.values())
+    for call in TABLE
+    if call.name == "ioctl" and isinstance(call.handed_over, OneOf)
+)
 SIGNAL_ARGUMENT = {
     call.name: call.handed_over.argument for call in TABLE if isinstance(call.handed_over, OfSignal)
 }
@@ -80,28 +99,62 @@ def ours() -> Code:
     return mediation_filter()
 
 
+def _rules(condition: Condition) -> Iterator[tuple[object, list[object]]]:
+    """As libseccomp says them: each is a verdict, and what all holds of the arguments."""
+    notify, refuse = pyseccomp.NOTIFY, pyseccomp.ERRNO(errno.EPERM)
+    match condition:
+        case Always():
+            yield notify, []
+        case Never(errno=error):
+            yield pyseccomp.ERRNO(error), []
+        case Refused(where=where):
+            for place in where:
+                for arguments in _places(place):
+                    yield refuse, arguments
+        case OneOf(argument=position, values=values, refused=refused, narrowed=narrowed):
+            for value in values.values():
+                yield notify, [_is(position, value)]
+            for value in refused.values():
+                yield refuse, [_is(position, value)]
+            for value, further in narrowed.values():
+                for arguments in _places(further):
+                    yield notify, [_is(position, value), *arguments]
+        case AnyOf(conditions=conditions):
+            for each in conditions:
+                for arguments in _places(each):
+                    yield notify, arguments
+        case WithBits() | WithoutBits() | NonZero():
+            for arguments in _places(condition):
+                yield notify, arguments
+
+
+def _places(condition: WithBits | WithoutBits | NonZero) -> Iterator[list[object]]:
+    match condition:
+        case WithBits(argument=position, bits=bits):
+            for bit in (1 << n for n in range(32) if bits >> n & 1):
+                yield [pyseccomp.Arg(position, pyseccomp.MASKED_EQ, bit, bit)]
+        case WithoutBits(argument=position, bits=bits):
+            yield [pyseccomp.Arg(position, pyseccomp.MASKED_EQ, bits, 0)]
+        case NonZero(numbers=numbers, pointers=pointers):
+            yield [pyseccomp.Arg(each, pyseccomp.NE, 0) for each in (*numbers, *pointers)]
+
+
+def _is(position: int, value: int) -> object:
+    return pyseccomp.Arg(position, pyseccomp.MASKED_EQ, 0xFFFFFFFF, value)
+
+
 @pytest.fixture(scope="module")
 def libseccomps() -> Code:
-    low_word = 0xFFFFFFFF
     both = pyseccomp.SyscallFilter(pyseccomp.ALLOW)
     both.add_arch(pyseccomp.Arch.X86)
     for name, position in SIGNAL_ARGUMENT.items():
         not_a_question = pyseccomp.Arg(position, pyseccomp.NE, 0)
         both.add_rule(pyseccomp.NOTIFY, name, not_a_question)
-    for name in ("execve", "execveat"):
-        both.add_rule(pyseccomp.NOTIFY, name)
-    named, limits = (pyseccomp.Arg(position, pyseccomp.NE, 0) for position in (0, 2))
-    both.add_rule(pyseccomp.NOTIFY, "prlimit64", named, limits)
     for call in TABLE:
-        if not isinstance(call.handed_over, OneOf) or call.name == "fcntl64":
-            continue  # a rule in fcntl64 would have to name i386 alone; left out below as well
-        position, values, refused = call.handed_over
-        for value in values.values():
-            selected = pyseccomp.Arg(position, pyseccomp.MASKED_EQ, low_word, value)
-            both.add_rule(pyseccomp.NOTIFY, call.name, selected)
-        for value in refused.values():
-            selected = pyseccomp.Arg(position, pyseccomp.MASKED_EQ, low_word, value)
-            both.add_rule(pyseccomp.ERRNO(errno.EPERM), call.name, selected)
+        # A rule in fcntl64 would have to name i386 alone; left out below as well.
+        if call.name != "fcntl64" and not call.at_fork:
+            for verdict_, arguments in _rules(call.handed_over):
+                both.add_rule(verdict_, call.name, *arguments)
     with os.fdopen(os.memfd_create("filter"), "w+b") as file:
         both.export_bpf(file)
         file.seek(0)
@@ -112,16 +165,16 @@ def test_it_agrees_with_libseccomp(ours: Code, libseccomps: Code) -> None:
     """Every call number of both ABIs, with arguments on and beside each value that matters."""
     interesting = (
         *REFUSED_IOCTLS,
+        *range(20),
         PR_SET_MM,
-        0,
-        9,
+        28,
         64,
-        F_SETOWN,
-        F_SETSIG,
-        F_SETOWN_EX,
         FIOSETOWN,
         SIOCSPGRP,
-        16,
+        FIOASYNC,
+        TIOCSPGRP,
+        TIOCSCTTY,
+        O_ASYNC,
         0x4206,
     )
     fcntl64 = number_of("fcntl64", I386)
@@ -130,7 +183,7 @@ def test_it_agrees_with_libseccomp(ours: Code, libseccomps: Code) -> None:
             if arch == I386 and number == fcntl64:
                 continue
             for first, second in itertools.product(interesting, repeat=2):
-                arguments = (first, second, first)
+                arguments = (first, second, first, second, first)
                 assert verdict(ours, number, arch, *arguments) == verdict(
                     libseccomps, number, arch, *arguments
                 ), (arch, number, arguments)
@@ -173,16 +226,20 @@ def test_owners_of_descriptors_and_tracing_are_mediated(ours: Code, arch: int) -
                 assert verdict(ours, number_of(name, arch), arch, 3, upper | command) == NOTIFY
             for command in (0, 1, 2, 3, 4, 9, 11, 1030):
                 assert verdict(ours, number_of(name, arch), arch, 3, upper | command) == ALLOW
-        for request in (FIOSETOWN, SIOCSPGRP):
+            signals = (3, upper | F_SETFL, upper | O_ASYNC | 2)
+            assert verdict(ours, number_of(name, arch), arch, *signals) == NOTIFY
+            is_quiet = (3, upper | F_SETFL, upper | 0xFFFFFFFF & ~O_ASYNC)
+            assert verdict(ours, number_of(name, arch), arch, *is_quiet) == ALLOW
+        for request in (FIOSETOWN, SIOCSPGRP, FIOASYNC, TIOCSPGRP):
             assert verdict(ours, number_of("ioctl", arch), arch, 3, upper | request) == NOTIFY
         for request in REFUSED_IOCTLS:
             assert verdict(ours, number_of("ioctl", arch), arch, 3, upper | request) == REFUSE
         assert verdict(ours, number_of("ioctl", arch), arch, 3, upper | 0x5401) == ALLOW
         assert verdict(ours, number_of("prctl", arch), arch, upper | PR_SET_MM) == REFUSE
         assert verdict(ours, number_of("prctl", arch), arch, upper | 38) == ALLOW
-    for request in (PTRACE_KILL, PTRACE_ATTACH, PTRACE_SEIZE):
+    for request in (PTRACE_TRACEME, PTRACE_KILL, PTRACE_ATTACH, PTRACE_SEIZE):
         assert verdict(ours, number_of("ptrace", arch), arch, request) == NOTIFY
-    assert verdict(ours, number_of("ptrace", arch), arch, 0) == ALLOW
+    assert verdict(ours, number_of("ptrace", arch), arch, 1) == ALLOW
 
 
 @pytest.mark.parametrize("arch", ARCHES)
@@ -195,6 +252,66 @@ def test_limits_that_are_set_for_another_process_are_mediated(ours: Code, arch: 
     assert verdict(ours, number, arch, 123, 7, 0) == ALLOW
     if arch == X86_64:
         assert verdict(ours, number, arch, 123, 7, 1 << 32) == NOTIFY
+
+
+# Each with the words by which it names the caller itself.
+NAMES_ITSELF: dict[str, list[tuple[int, ...]]] = {
+    "process_vm_readv": [(0,)],
+    "process_vm_writev": [(0,)],
+    "perf_event_open": [(1, 0)],
+    "setpriority": [(0, 0)],
+    "ioprio_set": [(1, 0)],
+    "sched_setparam": [(0,)],
+    "sched_setscheduler": [(0,)],
+    "sched_setattr": [(0,)],
+    "sched_setaffinity": [(0,)],
+    "migrate_pages": [(0,)],
+    "move_pages": [(0,)],
+    "setpgid": [(0, 0), (123, 0)],
+}
+NAMES_ANOTHER: dict[str, list[tuple[int, ...]]] = {
+    "process_vm_readv": [(123,)],
+    "process_vm_writev": [(123,)],
+    "perf_event_open": [(1, 123), (1, 0xFFFFFFFF), (1, 0, 0, 0, 4)],
+    "setpriority": [(0, 123), (1, 0), (2, 0)],
+    "ioprio_set": [(1, 123), (2, 0), (3, 0)],
+    "sched_setparam": [(123,)],
+    "sched_setscheduler": [(123,)],
+    "sched_setattr": [(123,)],
+    "sched_setaffinity": [(123,)],
+    "migrate_pages": [(123,)],
+    "move_pages": [(123,)],
+    "setpgid": [(0, 123), (123, 123)],
+}
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("name", NAMES_ITSELF)
+def test_what_concerns_the_caller_alone_is_free_and_another_is_not(
+    ours: Code, arch: int, name: str
+) -> None:
+    uppers = (0, UPPER) if arch == X86_64 else (0,)
+    for upper in uppers:
+        for words in NAMES_ITSELF[name]:
+            free = [upper | word for word in words]
+            assert verdict(ours, number_of(name, arch), arch, *free) == ALLOW, words
+        for words in NAMES_ANOTHER[name]:
+            mediated = [upper | word for word in words]
+            assert verdict(ours, number_of(name, arch), arch, *mediated) == NOTIFY, words
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_what_the_filter_refuses_by_itself(ours: Code, arch: int) -> None:
+    def say(name: str, *words: int) -> int:
+        return verdict(ours, number_of(name, arch), arch, *words)
+
+    assert say("vhangup") == say("reboot", 1) == say("kexec_load") == REFUSE
+    assert say("userfaultfd", 0) == say("userfaultfd", 0x800) == REFUSE
+    assert say("userfaultfd", 1) == say("userfaultfd", 0x801) == ALLOW
+    assert say("fanotify_init", 4) == say("fanotify_init", 8) == say("fanotify_init", 0xF) == REFUSE
+    assert say("fanotify_init", 0) == say("fanotify_init", 3) == ALLOW
+    assert say("keyctl", 18) == say("bpf", 17) == say("bpf", 28) == REFUSE
+    assert say("keyctl", 1) == say("bpf", 5) == ALLOW
 
 
 def test_x32_is_not_let_through(ours: Code) -> None:
@@ -248,13 +365,41 @@ def test_forks_are_mediated_where_that_is_asked_for_and_threads_are_not(
 
 
 def test_a_row_of_the_table_is_all_that_the_filter_needs() -> None:
-    added = Call("setns", 308, 346, Family.SIGNAL, Always(), "joins a namespace")
+    added = Call("personality", 135, 136, Family.SIGNAL, Always(), "another one")
     program = mediation_filter(table=(*TABLE, added))
-    assert verdict(program, 308, X86_64) == verdict(program, 346, I386) == NOTIFY
-    assert verdict(mediation_filter(), 308, X86_64) == ALLOW
+    assert verdict(program, 135, X86_64) == verdict(program, 136, I386) == NOTIFY
+    assert verdict(mediation_filter(), 135, X86_64) == ALLOW
 
 
 def test_it_fits_the_kernel(ours: Code) -> None:
     assert len(encode(ours)) == 8 * len(ours) <= 8 * 4096
     everything = mediation_filter(frozenset(range(1, 65)), at_fork=True)
     assert len(everything) <= 4096
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_questions_are_handed_over_where_the_kernel_would_answer_them_wrongly(
+    ours: Code, arch: int
+) -> None:
+    asking = mediation_filter(frozenset({28}), questions=True)
+    for name, position in SIGNAL_ARGUMENT.items():
+        arguments = [1, 1, 1]
+        for number, expected in ((0, NOTIFY), (28, ALLOW), (9, NOTIFY)):
+            arguments[position] = number
+            assert verdict(asking, number_of(name, arch), arch, *arguments) == expected
+        arguments[position] = 0
+        assert verdict(ours, number_of(name, arch), arch, *arguments) == ALLOW
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_no_pid_or_user_namespace_is_joined(ours: Code, arch: int) -> None:
+    number, by_handle = number_of("setns", arch), number_of("open_by_handle_at", arch)
+    others = 0x40000000 | 0x00020000 | 0x80  # network, mounts, time
+    for upper in (0, UPPER) if arch == X86_64 else (0,):
+        for flags in (0, CLONE_NEWPID, CLONE_NEWUSER):
+            assert verdict(ours, number, arch, 3, upper | flags) == REFUSE
+        for flags in (CLONE_NEWPID, CLONE_NEWUSER):
+            assert verdict(ours, number, arch, 3, upper | flags | others) == REFUSE
+        assert verdict(ours, number, arch, 3, upper | others) == ALLOW
+        assert verdict(ours, by_handle, arch, upper | FD_NSFS_ROOT) == REFUSE
+        assert verdict(ours, by_handle, arch, upper | 3) == ALLOW

@@ -4,6 +4,7 @@ let it."""
 from __future__ import annotations
 
 import errno
+from typing import Any
 
 from sigwrap.mediate.effects import (
     ContinueFork,
@@ -26,7 +27,7 @@ def process(pid: int, parent: Process | None = None, depth: int = 1) -> Process:
 
 
 class Tree:
-    def __init__(self, **limits: int) -> None:
+    def __init__(self, **limits: Any) -> None:
         self.mediator = ForkMediator(Limits(at_fork=True, **limits))
         self.now_s = 100.0
 

@@ -27,6 +27,7 @@ from sigwrap.mediate.questions import Answer, Question
 from sigwrap.mediate.signal import (
     Aim,
     Everybody,
+    Exists,
     Group,
     How,
     Nobody,
@@ -87,7 +88,7 @@ def sends(
     stub_may_signal: tuple[int, ...] = (),
 ) -> Transcript:
     facts = SignalFacts(BASH, syscall, number, how, aim, 4711, stub_may_signal)
-    return play(SignalMediator(ENGINE).mediate(facts))
+    return play(SignalMediator(ENGINE, domain=False).mediate(facts))
 
 
 # One target
@@ -180,7 +181,7 @@ def test_a_stub_signals_its_command_and_nobody_else() -> None:
 # By what the target is named
 
 
-@pytest.mark.parametrize("how", [How.NUMBER, How.ITSELF, How.OWNER, How.LIMIT])
+@pytest.mark.parametrize("how", [How.NUMBER, How.ITSELF, How.OWNER, How.CHANGE])
 def test_what_is_named_by_a_register_goes_on_in_the_kernel(how: How) -> None:
     sends(TERM, DESCENDANT, how=how).records("signal_sent").yields(Continue()).ends()
 
@@ -200,7 +201,7 @@ def test_an_owner_that_lies_in_memory_is_set_by_the_supervisor() -> None:
     ).yields(Fail(errno.EBADF)).ends()
 
 
-@pytest.mark.parametrize("how", [How.OWNER, How.OWNER_IN_MEMORY, How.TRACE, How.LIMIT])
+@pytest.mark.parametrize("how", [How.OWNER, How.OWNER_IN_MEMORY, How.TRACE, How.CHANGE])
 def test_what_sends_nothing_is_denied_where_a_signal_would_be_redirected(how: How) -> None:
     sends(KILL, CHILD, how=how).records("signal_blocked", decision="deny").yields(
         Fail(errno.EPERM)
@@ -264,7 +265,7 @@ def test_the_kernels_own_refusal_needs_no_event() -> None:
 
 
 def test_a_process_that_signals_itself_is_counted() -> None:
-    key = (BASH, int(USR1), "own")
+    key = (BASH, int(USR1), "own", "kill", ITSELF)
     sends(USR1, ITSELF).counts("signal_sent", key, 1.0, target_type="self").yields(
         Continue()
     ).ends()
@@ -401,7 +402,7 @@ def test_a_signal_that_is_not_approved_is_denied() -> None:
     ).yields(Fail(errno.EPERM)).ends()
 
 
-@pytest.mark.parametrize("how", [How.OWNER, How.TRACE, How.LIMIT])
+@pytest.mark.parametrize("how", [How.OWNER, How.TRACE, How.CHANGE])
 def test_what_sends_nothing_goes_on_if_its_target_is_still_the_same(how: How) -> None:
     asked = sends(USR2, CHILD, how=how)
     asked.next(YES)
@@ -449,7 +450,7 @@ def test_a_group_becomes_an_owner_if_somebody_says_yes(answer: Answer) -> None:
 
 
 def test_a_repeated_signal_is_judged_once_and_its_events_are_its_own() -> None:
-    mediator = SignalMediator(ENGINE)
+    mediator = SignalMediator(ENGINE, domain=False)
     facts = SignalFacts(BASH, "kill", TERM, How.NUMBER, DESCENDANT, 1, ())
     first = play(mediator.mediate(facts)).records("signal_sent").yields(Continue())
     first.payload["evaluation_us"] = 7
@@ -459,7 +460,7 @@ def test_a_repeated_signal_is_judged_once_and_its_events_are_its_own() -> None:
 
 
 def test_what_is_remembered_holds_for_the_same_facts_only() -> None:
-    mediator = SignalMediator(ENGINE)
+    mediator = SignalMediator(ENGINE, domain=False)
     sender = Process(pid=40, start_time=1, parent=None, ppid=30, depth=1, comm="bash")
     facts = SignalFacts(sender, "kill", TERM, How.NUMBER, DESCENDANT, 1, ())
     play(mediator.mediate(facts)).records("signal_sent", source_cmd="bash")
@@ -473,3 +474,47 @@ def test_what_is_remembered_holds_for_the_same_facts_only() -> None:
             "signal_sent", target_pid=1000 + number
         )
     assert len(mediator._remembered) <= 256
+
+
+# Beyond the wall
+
+OPEN = engine("signal_rules:\n  - {name: all, signals: ['@all'], decision: allow}\n")
+
+
+def beyond(aim: Aim, *, how: How = How.NUMBER) -> Transcript:
+    facts = SignalFacts(BASH, "kill", TERM, how, aim, 4711, ())
+    return play(SignalMediator(OPEN, domain=True).mediate(facts))
+
+
+@pytest.mark.parametrize("how", [How.NUMBER, How.PIDFD])
+def test_what_the_kernel_would_keep_inside_is_sent_from_outside(how: How) -> None:
+    transcript = beyond(OUTSIDE, how=how).records("signal_sent")
+    transcript.yields(Send(OUTSIDE, TERM), reply=0).yields(Succeed()).ends()
+
+
+def test_inside_of_the_wall_the_kernel_does_it() -> None:
+    beyond(CHILD).records("signal_sent").yields(Continue()).ends()
+    group = beyond(Group((CHILD, ITSELF))).records("signal_sent").records("signal_sent")
+    group.yields(Continue()).ends()
+
+
+def test_of_a_group_with_somebody_outside_each_gets_its_own() -> None:
+    transcript = beyond(Group((CHILD, OUTSIDE))).records("signal_sent").records("signal_sent")
+    transcript.yields(Send(CHILD, TERM), reply=0).yields(Send(OUTSIDE, TERM), reply=0)
+    transcript.yields(Succeed()).ends()
+
+
+@pytest.mark.parametrize("how", [How.OWNER, How.OWNER_IN_MEMORY])
+def test_somebody_outside_comes_to_own_a_descriptor_by_us(how: How) -> None:
+    """The kernel remembers the wall of whoever set it."""
+    transcript = beyond(OUTSIDE, how=how).records("signal_sent")
+    transcript.yields(SetOwner(OUTSIDE), reply=0).yields(Succeed()).ends()
+
+
+def test_limits_are_no_matter_of_the_wall() -> None:
+    beyond(OUTSIDE, how=How.CHANGE).records("signal_sent").yields(Continue()).ends()
+
+
+def test_a_question_changes_nothing_and_needs_no_event() -> None:
+    beyond(Exists()).yields(Succeed(Unrecorded.ONLY_ASKS)).ends()
+    beyond(WouldFail(errno.EPERM)).yields(Fail(errno.EPERM, Unrecorded.NOTHING_HAPPENS)).ends()

@@ -9,15 +9,12 @@ import pytest
 from sigwrap.mediate.signal_rules import (
     Attempt,
     decide,
-    denies_everything_outside,
     event_payload,
     is_coalesced,
     noise,
 )
 from sigwrap.policy.judge.request import Action, Decision, TargetType, with_implied
 from tests.mediate.transcript import engine
-
-INSIDE = "- {name: inside, signals: ['@all'], target: session, decision: allow}\n"
 
 
 def rules(*lines: str, default: str = "deny") -> str:
@@ -55,32 +52,6 @@ def test_only_allowed_signals_to_oneself_are_counted(
 ) -> None:
     decision = Decision(action=action, rule="r", reason="")
     assert is_coalesced(attempt(kind), decision) is counted
-
-
-@pytest.mark.parametrize(
-    ("default", "denied"), [("deny", True), ("allow", False), ("audit", False)]
-)
-def test_nothing_outside_is_reached_where_the_default_denies(default: str, denied: bool) -> None:
-    assert denies_everything_outside(engine(rules(INSIDE, default=default))) is denied
-    outside = "- {name: o, signals: ['@all'], target: external, decision: deny}"
-    assert denies_everything_outside(engine(rules(INSIDE, outside, default=default)))
-
-
-@pytest.mark.parametrize(
-    ("rule", "denied"),
-    [
-        ("[USR1], target: external, decision: allow", False),
-        ("[USR1], target: user, decision: approve", False),
-        ("[KILL], target: system, decision: redirect, redirect_to: TERM", False),
-        ("[USR1], target: user, decision: absorb", True),
-        ("[HUP], target: {type: process, pattern: nginx}, decision: allow", False),
-        ("[HUP], target: {type: pid_range, min: 1, max: 9}, decision: allow", False),
-        ("[HUP], target: {type: process, pattern: nginx}, decision: deny", True),
-    ],
-)
-def test_nothing_outside_is_reached_where_no_rule_reaches_out(rule: str, denied: bool) -> None:
-    sections = rules(INSIDE, f"- {{name: o, signals: {rule}}}")
-    assert denies_everything_outside(engine(sections)) is denied
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,10 @@ def test_what_could_not_be_read_does_not_break_it(parse: Parse) -> None:
         assert engine.decide_command(request).action is Action.ALLOW
 
 
+def test_a_folder_is_no_program(parse: Parse) -> None:
+    assert parse(generate_policy([ran("/")], name="odd")).command_rules == ()
+
+
 def test_a_relative_path_starts_at_the_folder_of_the_caller() -> None:
     ((_, request),) = requests_from_events([ran("../tools/./run", cwd="/work/project")])
     assert isinstance(request, CommandRequest)

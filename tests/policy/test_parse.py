@@ -271,13 +271,21 @@ def test_at_fork_is_shown_and_loads_again(parse: Parse) -> None:
     assert not parse("version: 1\nname: x\nlimits: {at_fork: true}\n").limits.hold_at_forks
 
 
+def test_whether_programs_may_mount_is_inherited_shown_and_loads_again(parse: Parse) -> None:
+    assert parse("version: 1\nname: x\n").session.mounts is None
+    for word, mounts in (("true", True), ("false", False)):
+        policy = parse(f"version: 1\nname: x\nsession: {{mounts: {word}}}\n")
+        assert policy.session.mounts is mounts
+        assert parse(policy_text(policy)).session.mounts is mounts
+
+
 def test_every_key_is_either_enforced_or_not() -> None:
     keys = {key.name: key.shape for key in POLICY.keys}
     limits = keys["limits"]
     assert isinstance(limits, Group)
     names = {f"limits.{key.name}" for key in limits.keys}
     sections = {"file_rules", "network_rules", "env_policy", "watch", "trust"}
-    sections |= {"command_rules", "signal_rules"}
+    sections |= {"command_rules", "signal_rules", "session"}
     assert names | sections | {"escalate"} == ENFORCED | NOT_ENFORCED_YET
     assert not ENFORCED & NOT_ENFORCED_YET
 

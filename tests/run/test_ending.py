@@ -31,13 +31,13 @@ class Calls(Anything):
 def killed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     happened: list[str] = []
 
-    def kill_descendants(*_words: Any, **_named: Any) -> bool:
+    def kill(*_words: Any, **_named: Any) -> bool:
         happened.append("killed")
         return True
 
     monkeypatch.setattr(linux_process, "send", lambda *_words: True)
     monkeypatch.setattr(linux_process, "descendants", lambda _pid: [41, 42])
-    monkeypatch.setattr(linux_process, "kill_descendants", kill_descendants)
+    monkeypatch.setattr(linux_process.Sweep, "run", kill)
     return happened
 
 

@@ -32,6 +32,7 @@ def test_every_effect_is_carried_out_and_every_family_has_its_mediator() -> None
         aside=anything,
         sigwrap_pids=frozenset(),
         end_run=anything,
+        domain=True,
     )
     assert set(mediation._performer._handlers) == set(get_args(Effect))
     assert set(mediation._families) == set(Family) == {call.family for call in TABLE}

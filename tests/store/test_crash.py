@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from sigwrap.report.verify import Outcome, verify_session
-from sigwrap.store import writer
 from sigwrap.store.catalog import list_sessions, open_session
 from sigwrap.store.writer import SessionLog
 
@@ -26,12 +25,9 @@ def test_what_a_killed_writer_acknowledged_is_in_the_log(tmp_path: Path, number:
     key = KEY if number % 4 == 0 else None
     comm = "x" * chance.choice((10, 3_000))
     fold_at = chance.choice((1, 7, 256))
-    # Emptied after each fold, in half the rounds: kills must hit that moment too.
-    journal_limit_bytes = chance.choice((0, writer.JOURNAL_LIMIT_BYTES))
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
-        writer.JOURNAL_LIMIT_BYTES = journal_limit_bytes
         _append_until_killed(str(tmp_path), writing, key, comm, fold_at)
     os.close(writing)
     acknowledged = _read_acks(reading, acks_before_kill)

@@ -1,22 +1,19 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO
 
 import pytest
 
 from sigwrap.errors import StoreError
-from sigwrap.store import reader, writer
-from sigwrap.store.journal_copy import COPY_IN_MEMORY_BYTES, copy_journal, journal_rows
+from sigwrap.store import database, journal_reader
 from sigwrap.store.reader import Session
-from sigwrap.store.writer import JOURNAL_LIMIT_BYTES, SessionLog
+from sigwrap.store.writer import SessionLog
 
 Recorder = Callable[..., SessionLog]
 
@@ -41,28 +38,10 @@ def test_events_come_from_journal_and_database_alike(record: Recorder, folded: i
     assert not session.running
 
 
-def test_where_journal_and_database_differ_every_reading_has_the_databases_row(
-    record: Recorder,
-) -> None:
-    log = record(exits=2)
-    log.fold()
-    database = sqlite3.connect(log.path)
-    database.execute("DROP TRIGGER events_are_not_changed")
-    database.execute("UPDATE events SET pid = 99 WHERE seq = 3")
-    database.commit()
-    database.close()
-    session = Session("s1", log.path)
-    last = session.last()
-    assert [event.pid for event in session.events()] == [1, 100, 99]
-    assert last is not None and last.pid == 99
-    assert session.contradiction() == 3
-    log.close()
-
-
 def test_a_log_longer_than_one_fetch_is_read_whole(
     record: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reader, "_ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(database, "_ROWS_AT_ONCE", 3)
     log = record(exits=9)
     log.close()
     assert seqs(Session("s1", log.path)) == list(range(1, 11))
@@ -87,49 +66,41 @@ def test_a_log_in_which_nothing_is_recorded_yet_is_empty(tmp_path: Path) -> None
     log.close()
 
 
-def test_any_sqlite_client_reads_a_running_session(record: Recorder) -> None:
+def test_a_line_of_the_journal_that_is_no_row_is_named(record: Recorder) -> None:
+    log = record()
+    journal = Path(log.path.replace(".db", ".journal"))
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join([*lines[:2], b"garbage\n", *lines[2:]]))
+    with pytest.raises(StoreError, match="line 3 of the journal"):
+        seqs(Session("s1", log.path))
+    log.close()
+
+
+def test_any_sqlite_client_reads_a_running_session_as_of_when_it_last_doubled(
+    record: Recorder,
+) -> None:
     log = record(exits=300)
     client = (
         "import sqlite3,sys; print(sqlite3.connect(sys.argv[1]).execute(sys.argv[2]).fetchall())"
     )
-    query = "SELECT count(*), max(seq), min(type) FROM events"
-    for folded in (256, 301):
-        log.fold()
+    query = "SELECT count(*), max(seq) FROM events"
+    for appended, seen in ((0, 301), (300, 301), (1, 602)):
+        for _ in range(appended):
+            log.append("process_exited", 1, {}, 1)
+        log.fold(log.pending)
+        log.checkpoint()
         found = subprocess.run(
             [sys.executable, "-c", client, log.path, query],
             capture_output=True,
             text=True,
             check=True,
         )
-        assert found.stdout == f"[({folded}, {folded}, 'process_exited')]\n"
-    log.append("process_exited", 1, {}, 1)
-    assert log.fold() == 0
+        assert found.stdout == f"[({seen}, {seen})]\n"
+        assert log.objection() == ""
     log.close()
 
 
-def test_a_fold_just_before_or_after_the_journal_is_copied_hides_no_row(
-    record: Recorder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(writer, "JOURNAL_LIMIT_BYTES", 0)
-    log = record(exits=5)
-
-    def copy_between_two_folds(path: str) -> IO[bytes]:
-        assert log.fold() == 0
-        log.append("process_exited", 1, {}, 1)
-        copy = copy_journal(path)
-        assert log.fold() == 0
-        return copy
-
-    monkeypatch.setattr(reader, "copy_journal", copy_between_two_folds)
-    assert seqs(Session("s1", log.path)) == [1, 2, 3, 4, 5, 6, 7]
-    last = Session("s1", log.path).last()
-    assert last is not None and last.seq == 8
-    log.close()
-
-
-def test_readers_see_every_row_while_the_writer_folds_and_empties_the_journal(
-    record: Recorder,
-) -> None:
+def test_readers_see_every_row_while_the_writer_folds_and_ends(record: Recorder) -> None:
     log = record(exits=0)
     session = Session("s1", log.path)
     over = threading.Event()
@@ -141,11 +112,15 @@ def test_readers_see_every_row_while_the_writer_folds_and_empties_the_journal(
             last_round = over.is_set()
             try:
                 found = seqs(session)
+                last = session.last()
             except Exception as error:
                 wrong.append(repr(error))
                 return
             if found != list(range(1, len(found) + 1)) or (lengths and len(found) < lengths[-1]):
                 wrong.append(f"gap or loss in {found[:3]}...{found[-3:]} after {lengths[-1:]}")
+                return
+            if last is None or last.seq < len(found):
+                wrong.append(f"the last is {last} after {len(found)}")
                 return
             lengths.append(len(found))
             if last_round:
@@ -154,56 +129,51 @@ def test_readers_see_every_row_while_the_writer_folds_and_empties_the_journal(
     threads = [threading.Thread(target=read, args=(lengths,)) for lengths in readings]
     for thread in threads:
         thread.start()
-    truncations = 0
     try:
-        while truncations < 4 or min(map(len, readings)) < 3:
-            if wrong:
-                break
+        while min(map(len, readings)) < 5 and not wrong:
             log.append("process_exited", 1, {"comm": "x" * 5_000}, 1)
             if log.pending >= 100:
                 log.fold()
-                truncations += log._journal.size == 0
+                log.checkpoint()
+        log.close()
     finally:
         over.set()
         for thread in threads:
             thread.join()
     assert wrong == []
     assert [lengths[-1] for lengths in readings] == [log.seq, log.seq]
-    log.close()
 
 
-def test_a_journal_that_is_emptied_while_it_is_copied_is_copied_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_last_event_is_found_behind_long_ones(
+    record: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "s1.journal"
-    path.write_bytes(b"".join(map(line, range(1, 30_000))))
-    real_copy = shutil.copyfileobj
-    copied: list[int] = []
-
-    def fold_after_the_first_copy(source: IO[bytes], target: IO[bytes]) -> None:
-        if not copied:
-            path.write_bytes(line(30_000))
-        copied.append(1)
-        real_copy(source, target)
-
-    monkeypatch.setattr(shutil, "copyfileobj", fold_after_the_first_copy)
-    with copy_journal(str(path)) as copy:
-        assert [row.seq for row in journal_rows(copy)] == [30_000]
-    assert len(copied) == 2
-
-
-def line(seq: int) -> bytes:
-    return b"%d\t0\tprocess_exited\t0\t{}\thash\n" % seq
-
-
-def test_a_line_of_the_journal_that_is_no_row_is_named(record: Recorder) -> None:
-    log = record()
-    journal = Path(log.path.replace(".db", ".journal"))
-    lines = journal.read_bytes().splitlines(keepends=True)
-    journal.write_bytes(b"".join([*lines[:2], b"garbage\n", *lines[2:]]))
-    with pytest.raises(StoreError, match="line 3 of the journal"):
-        seqs(Session("s1", log.path))
+    monkeypatch.setattr(journal_reader, "_TAIL_BYTES", 64)
+    log = record(exits=2)
+    session = Session("s1", log.path)
+    for size in (10, 1_000, 5_000, 10):
+        seq = log.append("process_exited", 1, {"comm": "x" * size}, 1)
+        last = session.last()
+        assert last is not None and last.seq == seq
     log.close()
+
+
+def test_a_journal_without_an_event_leaves_what_the_database_has(record: Recorder) -> None:
+    log = record(exits=2)
+    log.fold()
+    log.checkpoint()
+    os.truncate(log.path.replace(".db", ".journal"), 0)
+    assert seqs(Session("s1", log.path)) == [1, 2, 3]
+    log.close()
+
+
+def test_rows_that_another_program_left_in_a_wal_are_told_of(record: Recorder) -> None:
+    log = record(exits=2)
+    log.close()
+    Path(log.path + "-wal").write_bytes(b"")
+    assert seqs(Session("s1", log.path)) == [1, 2, 3]
+    Path(log.path + "-wal").write_bytes(b"x")
+    with pytest.raises(StoreError, match="another program has put rows"):
+        seqs(Session("s1", log.path))
 
 
 def test_what_is_no_log_of_ours_is_refused(tmp_path: Path) -> None:
@@ -220,21 +190,13 @@ def test_what_is_no_log_of_ours_is_refused(tmp_path: Path) -> None:
     newer_database.close()
     for path, complaint in (
         (text, "not a database"),
+        (tmp_path, "it is a folder"),
         (other, "is not an event log"),
         (newer, "newer sigwrap"),
         (tmp_path / "missing.db", "there is no event log"),
     ):
         with pytest.raises(StoreError, match=complaint):
             seqs(Session("s1", str(path)))
-
-
-def test_a_database_that_is_being_made_says_so(tmp_path: Path) -> None:
-    log = SessionLog.create(str(tmp_path), "s1")
-    os.truncate(log.path, 0)
-    for suffix in ("-wal", "-shm"):
-        os.unlink(log.path + suffix)
-    with pytest.raises(StoreError, match="only just been begun"):
-        Session("s1", log.path).last()
 
 
 def test_a_damaged_file_is_an_error_with_its_name(record: Recorder) -> None:
@@ -258,7 +220,3 @@ def test_a_closed_log_is_read_from_a_read_only_folder(record: Recorder, tmp_path
         assert seqs(Session("s1", log.path)) == [1, 2, 3, 4]
     finally:
         subprocess.run(["umount", "--lazy", folder], check=True)
-
-
-def test_a_journal_is_emptied_at_a_size_that_a_reader_copies_in_memory() -> None:
-    assert JOURNAL_LIMIT_BYTES < COPY_IN_MEMORY_BYTES

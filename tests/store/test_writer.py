@@ -14,22 +14,17 @@ import pytest
 
 from sigwrap.errors import InternalError, StoreError
 from sigwrap.events import io_payload
-from sigwrap.report.verify import Outcome, verify_session
 from sigwrap.store import writer
 from sigwrap.store.codec import encode_payload
 from sigwrap.store.journal import writer_lives
 from sigwrap.store.reader import Session
-from sigwrap.store.writer import FOLD_BATCH, JOURNAL_LIMIT_BYTES, SessionLog
+from sigwrap.store.writer import FOLD_BATCH, SessionLog
 
 Recorder = Callable[..., SessionLog]
 
 
-def rows_in_database(path: str) -> int:
-    database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-    try:
-        return int(database.execute("SELECT count(*) FROM events").fetchone()[0])
-    finally:
-        database.close()
+def rows_in_database(log: SessionLog) -> int:
+    return int(log._database.execute("SELECT count(*) FROM events").fetchone()[0])
 
 
 def test_an_appended_event_is_in_the_journal_before_append_returns(record: Recorder) -> None:
@@ -37,16 +32,16 @@ def test_an_appended_event_is_in_the_journal_before_append_returns(record: Recor
     seq = log.append("process_exited", 5, {"exit_code": 3}, 99)
     last_line = Path(log.path.replace(".db", ".journal")).read_bytes().splitlines()[-1]
     assert last_line == b'2\t99\tprocess_exited\t5\t{"v":1,"exit_code":3}\t' + log.head.encode()
-    assert (seq, log.seq, log.pending, rows_in_database(log.path)) == (2, 2, 2, 0)
+    assert (seq, log.seq, log.pending, rows_in_database(log)) == (2, 2, 2, 0)
     log.close()
 
 
 def test_folding_moves_at_most_the_limit_into_the_database(record: Recorder) -> None:
     log = record(exits=9)
     assert log.fold(4) == 6
-    assert rows_in_database(log.path) == 4
+    assert rows_in_database(log) == 4
     assert log.fold() == 0
-    assert rows_in_database(log.path) == 10
+    assert rows_in_database(log) == 10
     log.close()
 
 
@@ -76,40 +71,8 @@ def test_the_folders_and_files_are_the_user_s_alone(tmp_path: Path) -> None:
         "store": 0o700,
         "sessions": 0o700,
         "s1.db": 0o600,
-        "s1.db-wal": 0o600,
-        "s1.db-shm": 0o600,
         "s1.journal": 0o600,
     }
-
-
-def test_a_long_journal_is_emptied_once_the_database_has_it(record: Recorder) -> None:
-    log = record(exits=0)
-    journal = Path(log.path.replace(".db", ".journal"))
-    big = {"comm": "x" * 10_000}
-    while journal.stat().st_size <= JOURNAL_LIMIT_BYTES:
-        log.append("process_exited", 1, big, 1)
-    assert log.fold(log.pending - 1) == 1
-    assert journal.stat().st_size > JOURNAL_LIMIT_BYTES
-    assert log.fold() == 0
-    assert journal.stat().st_size == 0
-    log.append("process_exited", 1, {}, 1)
-    assert [event.seq for event in Session("s1", log.path).events()] == list(range(1, log.seq + 1))
-    log.close()
-
-
-def test_a_journal_of_just_the_limit_is_not_emptied_yet(
-    record: Recorder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log = record()
-    journal = Path(log.path.replace(".db", ".journal"))
-    size = journal.stat().st_size
-    monkeypatch.setattr(writer, "JOURNAL_LIMIT_BYTES", size)
-    log.fold()
-    assert journal.stat().st_size == size
-    log.append("process_exited", 1, {}, 1)
-    log.fold()
-    assert journal.stat().st_size == 0
-    log.close()
 
 
 def test_a_fold_is_wanted_for_many_rows_or_large_ones(
@@ -125,34 +88,6 @@ def test_a_fold_is_wanted_for_many_rows_or_large_ones(
     for limit, wanted in ((size, True), (size + 1, False)):
         monkeypatch.setattr(writer, "FOLD_BATCH_BYTES", limit)
         assert log.wants_fold is wanted
-    log.close()
-
-
-def test_a_checkpoint_waits_until_it_is_worth_its_syncs(
-    record: Recorder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(writer, "CHECKPOINT_ROWS", 4)
-    log = record(exits=3)
-    done: list[str] = []
-    log._database.set_trace_callback(done.append)
-    for limit, checkpoints in ((3, 0), (1, 1), (0, 1)):
-        log.fold(limit)
-        log.checkpoint()
-        assert sum("wal_checkpoint" in statement for statement in done) == checkpoints
-    log.close()
-
-
-def test_a_fold_that_fails_leaves_a_long_journal_alone(
-    record: Recorder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(writer, "JOURNAL_LIMIT_BYTES", 0)
-    log = record(exits=5)
-    other = sqlite3.connect(log.path, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    assert log.fold() == 6
-    assert [event.seq for event in Session("s1", log.path).events()] == [1, 2, 3, 4, 5, 6]
-    other.execute("ROLLBACK")
-    other.close()
     log.close()
 
 
@@ -173,68 +108,6 @@ def test_the_lock_says_whether_the_writer_lives_and_no_child_inherits_it(record:
     assert not writer_lives(journal)
     child.communicate(b"\n")
     log._database.close()
-
-
-def test_a_database_that_is_locked_by_another_client_loses_nothing(
-    record: Recorder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(writer, "FOLD_RETRY_NS", 0)
-    log = record(exits=5)
-    other = sqlite3.connect(log.path, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    assert log.fold() == 6
-    log.append("process_exited", 1, {}, 1)
-    assert len(list(Session("s1", log.path).events())) == 7
-    other.execute("ROLLBACK")
-    other.close()
-    assert log.fold() == 0
-    log.close()
-
-
-def test_a_failed_fold_is_not_tried_again_at_once(record: Recorder) -> None:
-    log = record(exits=5)
-    other = sqlite3.connect(log.path, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    assert log.fold() == 6
-    other.execute("ROLLBACK")
-    other.close()
-    assert log.fold() == 6
-    log.close()
-    assert rows_in_database(log.path) == 6
-
-
-def test_closing_while_the_database_is_locked_leaves_the_journal(record: Recorder) -> None:
-    log = record(exits=5)
-    other = sqlite3.connect(log.path, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    log.close()
-    other.execute("ROLLBACK")
-    other.close()
-    session = Session("s1", log.path)
-    assert not session.running
-    assert [event.seq for event in session.events()] == [1, 2, 3, 4, 5, 6]
-
-
-def test_another_client_s_lock_is_not_waited_for(record: Recorder) -> None:
-    log = record()
-    assert log._database.execute("PRAGMA busy_timeout").fetchone() == (0,)
-    log.close()
-
-
-def test_a_row_that_a_stranger_put_into_the_database_hides_none_of_ours(record: Recorder) -> None:
-    log = record(exits=5)
-    stranger = sqlite3.connect(log.path, isolation_level=None, timeout=0)
-    stranger.execute("INSERT INTO events VALUES (3, 0, 'x', 0, '{}', '')")
-    assert log.fold() == 6
-    stranger.execute("BEGIN IMMEDIATE")  # the fold has let go of the database
-    stranger.execute("ROLLBACK")
-    stranger.close()
-    log.close()
-    session = Session("s1", log.path)
-    assert [event.seq for event in session.rows()] == [1, 2, 3, 4, 5, 6]
-    verification = verify_session(session, None)
-    # The database holds row 3 and lacks row 1: it is no beginning of what the journal holds.
-    assert (verification.outcome, verification.row) == (Outcome.BROKEN, 1)
 
 
 def test_events_that_pile_up_are_refused_in_the_end(
@@ -282,19 +155,50 @@ def test_a_payload_that_is_no_json_changes_nothing(
     log.close()
 
 
-@pytest.mark.parametrize(("durable", "syncs", "synchronous"), [(True, 3, 2), (False, 0, 1)])
+@pytest.mark.parametrize(("durable", "syncs"), [(True, 3), (False, 0)])
 def test_a_durable_log_syncs_each_event_and_no_other_does(
     record: Recorder,
     monkeypatch: pytest.MonkeyPatch,
     durable: bool,
     syncs: int,
-    synchronous: int,
 ) -> None:
     synced: list[int] = []
     monkeypatch.setattr(os, "fdatasync", synced.append)
     log = record(exits=2, durable=durable)
     assert len(synced) == syncs
-    assert log._database.execute("PRAGMA synchronous").fetchone() == (synchronous,)
+    log.close()
+
+
+def test_the_database_is_synced_before_the_journal_is_removed(
+    record: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = record()
+    journal = Path(log.path.replace(".db", ".journal"))
+    had_journal: list[bool] = []
+    monkeypatch.setattr(os, "fsync", lambda fd: had_journal.append(journal.exists()))
+    log.close()
+    assert had_journal == [True]
+    assert not journal.exists()
+
+
+def test_a_copy_is_put_in_place_whenever_the_log_has_doubled(
+    record: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = record(exits=0)
+    copied: list[int] = []
+    monkeypatch.setattr(writer, "copy_file", lambda source, target: copied.append(log.seq))
+    for _ in range(20):
+        log.fold()
+        log.checkpoint()
+        log.append("process_exited", 1, {}, 1)
+    assert copied == [1, 2, 4, 8, 16]
+    monkeypatch.setattr(writer, "COPIED_MEANWHILE_BYTES", 4096)
+    log.append("process_exited", 1, {}, log.seq * 2)
+    log.fold()
+    log._rows_in_place = 1
+    log.checkpoint()
+    assert len(copied) == 5
+    monkeypatch.undo()
     log.close()
 
 
@@ -380,27 +284,6 @@ def test_outside_clients_can_t_change_the_log_by_accident(record: Recorder) -> N
         with pytest.raises(sqlite3.IntegrityError, match="append-only"):
             database.execute(statement)
     database.close()
-
-
-def test_the_cost_of_an_event_does_not_grow_with_the_log(record: Recorder) -> None:
-    """Pages written per row: what would grow, if anything did."""
-    log = record(exits=0)
-
-    def wal_bytes_of(events: int) -> int:
-        for _ in range(events):
-            log.append("process_exited", 1, {"comm": "make"}, 1)
-            if log.pending >= 256:
-                log.fold()
-        log.fold(log.pending)
-        size = os.stat(log.path + "-wal").st_size
-        log._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        return size
-
-    early = wal_bytes_of(5_000)
-    for _ in range(4):
-        late = wal_bytes_of(5_000)
-    assert late < early * 1.1
-    log.close()
 
 
 def test_the_lock_is_not_waited_for_by_readers(record: Recorder) -> None:

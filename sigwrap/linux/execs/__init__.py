@@ -1,12 +1,16 @@
 """An exec as the kernel does it.
 
+elsewhere     files that are not where sigwrap's own names lead
 look          the facts of an exec
 asked         what its arguments say
 executable    what it would run: the file, its interpreters, what a wrapper wraps
 search        where the command is that a wrapper wraps
-content       what is in a file: how it begins, and its digest
+content       how a file begins, and its digest
 script        a script's first line, and its interpreter's arguments
+ownership     whether a program is the system's own
+loading       what an exec's environment makes a program load
 image         what the kernel loaded, held against what was judged
+ours          what sigwrap knows of the file system by itself
 restage       putting another command into a caller's own call
 environment   the environment of a replacement, put onto its own stack
 """

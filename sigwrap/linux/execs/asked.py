@@ -71,6 +71,12 @@ class Asked:
 
     def variable(self, tid: int, name: bytes) -> bytes | None:
         """None as well where the environment is too large, or can't be read."""
+        start = name + b"="
+        found = self.environment(tid) or ()
+        return next((entry[len(start) :] for entry in found if entry.startswith(start)), None)
+
+    def environment(self, tid: int) -> list[bytes] | None:
+        """None where it is too large, or can't be read."""
         try:
             with Memory(tid) as memory:
                 found, cut = memory.strings(
@@ -78,6 +84,4 @@ class Asked:
                 )
         except Unreadable:
             return None
-        start = name + b"="
-        values = (entry[len(start) :] for entry in found if entry.startswith(start))
-        return None if cut else next(values, None)
+        return None if cut else found

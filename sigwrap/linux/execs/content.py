@@ -6,12 +6,13 @@ import hashlib
 import os
 import time
 
+from sigwrap.linux import procfs
 from sigwrap.linux.execs.script import HEADER_BYTES
 from sigwrap.linux.paths import MayWait, State
 
 HASHED_AT_ONCE_BYTES = 4 * 1024 * 1024  # a few milliseconds
-COMPARED_BYTES = 32 * 1024 * 1024  # for an answer; a tenth of a second, aside
 _MAX_HASHED_BYTES = 1 << 30
+_MOST_FINGERPRINTED_BYTES = 16 << 20  # in about 20 ms
 _HEADERS_KEPT = 4096
 _CTIME_GRAIN_NS = 100_000_000  # two writes within one tick of a coarse clock look the same
 
@@ -27,7 +28,7 @@ def header(fd: int, state: State, *, may_wait: bool) -> bytes | None:
     # Whoever has a lease on a file lets others wait until he gives it up.
     flags = os.O_RDONLY | os.O_CLOEXEC | (0 if may_wait else os.O_NONBLOCK)
     try:
-        readable = os.open(f"/proc/self/fd/{fd}", flags)
+        readable = procfs.open_file(f"/proc/self/fd/{fd}", flags)
     except PermissionError:
         return None
     except BlockingIOError as leased:
@@ -48,10 +49,20 @@ def digest(fd: int) -> str:
     """Empty, which no rule names, where the file can't be read, is too large to wait for, or is
     leased: at the exec stop it is another then."""
     try:
-        readable = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        readable = procfs.open_file(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_NONBLOCK)
         with open(readable, "rb", buffering=0) as file:
             if os.fstat(readable).st_size > _MAX_HASHED_BYTES:
                 return ""
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return ""
+
+
+def fingerprint(fd: int, state: State, *, by_state_alone: bool) -> str:
+    """So that a change shows: every write and every rename over it changes the state, and stores
+    through a mapping that is dirty already change the digest. Of a large file that is left out:
+    it would hold up everybody."""
+    known = f"{state.inode} {state.size} {state.changed}"
+    if by_state_alone or state.size > _MOST_FINGERPRINTED_BYTES:
+        return known
+    return f"{known} {digest(fd)}"

@@ -11,9 +11,13 @@ import os
 import stat
 from collections.abc import Callable
 
+from sigwrap.linux import procfs
 from sigwrap.linux.execs import content
 from sigwrap.linux.execs.asked import Asked, ExecRefused
-from sigwrap.linux.execs.content import COMPARED_BYTES, HASHED_AT_ONCE_BYTES
+from sigwrap.linux.execs.content import HASHED_AT_ONCE_BYTES
+from sigwrap.linux.execs.loading import Environment
+from sigwrap.linux.execs.ours import Ours
+from sigwrap.linux.execs.ownership import is_the_systems
 from sigwrap.linux.execs.script import (
     MAX_INTERPRETERS,
     NotExecutableFormat,
@@ -23,8 +27,8 @@ from sigwrap.linux.execs.script import (
 )
 from sigwrap.linux.execs.search import DEFAULT_PATH, Search
 from sigwrap.linux.memory import Memory, Unreadable
-from sigwrap.linux.paths import AT_FDCWD, SERVED, Caller, Inode, MayWait, OurView, State
-from sigwrap.policy.judge.request import Program
+from sigwrap.linux.paths import AT_FDCWD, SERVED, Caller, Inode, MayWait, State
+from sigwrap.policy.judge.request import Fact, Program
 from sigwrap.policy.judge.wrappers import unwrap
 
 _LOADER_NAMES = ("ld-", "ld.so", "ld64.so")
@@ -39,18 +43,21 @@ class Executable:
 
     __slots__ = (
         "_caller",
+        "_content",
         "_demanded",
         "_digests",
         "_files",
-        "_is_compared",
+        "_ours",
         "_puts_off",
         "_shown_differently",
         "command_line",
         "cut",
+        "environment",
         "here",
         "image",
         "programs",
         "readable",
+        "root",
     )
 
     def __init__(
@@ -62,18 +69,23 @@ class Executable:
         folder_fd: int = AT_FDCWD,
         flags: int = 0,
         search_path: Callable[[], bytes] | None = None,
+        environment: Environment | None = None,
+        ours: Ours,
     ) -> None:
         """`argv` says whether it is cut as well, and is asked for once the file is found, as the
         kernel does it: a search along PATH fails before. OSError and ExecRefused carry what the
         kernel would say. Without `search_path`, wrappers are not looked into. Raises MayWait, where
         `caller` may not."""
         self._caller = caller
+        self.environment = environment
+        self._ours = ours
+        self.root = caller.root
         self._files: dict[int, State] = {}  # by the descriptor that holds it
         self._digests: dict[int, str] = {}  # of those that a rule has asked for
         self._shown_differently: set[int] = set()  # maybe: to each who reads them
-        self._is_compared = False  # its content, with what it was when somebody was asked
         self._puts_off = False  # large digests, for put_off_digests
         self._demanded: list[int] = []
+        self._content: tuple[str, ...] = ()
         self.readable = True
         try:
             self._resolve(path, argv, folder_fd, flags, search_path)
@@ -116,39 +128,8 @@ class Executable:
     def digests_are_slow(self) -> bool:
         return any(self._files[fd].size > HASHED_AT_ONCE_BYTES for fd in self._digests)
 
-    # What is in the files now
-
-    def compare_content(self) -> bool:
-        """From now on, and at the exec stop. Whether its digests take too long for the loop."""
-        self._is_compared = True
-        for fd in self._plain_files():
-            state = self._files[fd] = self._caller.state_of(fd)
-            if state.size <= COMPARED_BYTES:
-                self._digests[fd] = ""
-        return self.digests_are_slow()
-
-    def read_content(self) -> tuple[str, ...]:
-        """A text for each file, which is another when the file is. A write changes its state; one
-        through a mapping that is dirty already changes its digest alone. Of a large one there is
-        no digest, and of one that each reader may be shown differently nothing is known."""
-        for fd in self._digests:
-            self._digests[fd] = content.digest(fd)
-        return tuple(self._content_of(fd, state) for fd, state in self._files.items())
-
-    def _content_of(self, fd: int, state: State) -> str:
-        if fd in self._shown_differently:
-            return str(state.inode)
-        return f"{state.inode} {state.size} {state.changed} {self._digests.get(fd, '')}"
-
-    def _plain_files(self) -> list[int]:
-        return [fd for fd in self._files if fd not in self._shown_differently]
-
-    def content_holds(self) -> bool:
+    def digests_hold(self) -> bool:
         """At the exec stop, when nobody can write to the file any more."""
-        if self._is_compared and any(
-            self._caller.state_of(fd) != self._files[fd] for fd in self._plain_files()
-        ):
-            return False
         return all(content.digest(fd) == digest for fd, digest in self._digests.items())
 
     def _digester(self, fd: int) -> Callable[[], str]:
@@ -166,6 +147,24 @@ class Executable:
         return known_digest
 
     # What would run
+
+    def read_content(self) -> tuple[str, ...]:
+        """Once it is read, it has to be the same at the exec stop."""
+        self._content = self._content_now()
+        return self._content
+
+    def content_holds(self) -> bool:
+        return not self._content or self._content == self._content_now()
+
+    def _content_now(self) -> tuple[str, ...]:
+        return tuple(
+            content.fingerprint(
+                fd,
+                self._caller.known_state(fd),
+                by_state_alone=fd in self._shown_differently,
+            )
+            for fd in self._files
+        )
 
     def _resolve(
         self,
@@ -232,9 +231,36 @@ class Executable:
             self._shown_differently.add(fd)
 
     def _program(self, fd: int, called: bytes, argv: list[bytes]) -> Program:
-        path = os.readlink(f"/proc/self/fd/{fd}")
+        path = procfs.link(f"/proc/self/fd/{fd}")
         name = os.fsdecode(called.rpartition(b"/")[2]) or path.rpartition("/")[2]
-        return Program(path, name, tuple(map(os.fsdecode, argv)), self._digester(fd))
+        elsewhere = self._is_elsewhere(fd)
+        return Program(
+            path,
+            name,
+            tuple(map(os.fsdecode, argv)),
+            self._digester(fd),
+            elsewhere,
+            self._system_file(fd, called, path, elsewhere=elsewhere),
+            self._loads_code((name, path.rpartition("/")[2])),
+        )
+
+    def _system_file(self, fd: int, called: bytes, path: str, *, elsewhere: bool) -> Fact:
+        if elsewhere or fd in self._shown_differently:
+            return False
+        return lambda: is_the_systems(fd, os.fsdecode(called), path)
+
+    def _loads_code(self, names: tuple[str, str], added: tuple[str, ...] = ()) -> Fact:
+        environment = self.environment
+        if environment is None:
+            return False
+        return lambda: environment.loads_code(names, added)
+
+    def _is_elsewhere(self, fd: int) -> bool:
+        """Of what the caller's view has just been asked for."""
+        caller = self._caller
+        if caller.shares_our_root:
+            return not (caller.found_below_our_root or self._ours.mounts.hold(fd))
+        return True
 
     def _header(self, fd: int, state: State) -> bytes | None:
         return content.header(fd, state, may_wait=self._caller.may_wait)
@@ -250,29 +276,30 @@ class Executable:
         outer = program
         for inner in wrapped:
             name = inner.argv[0].rpartition("/")[2]
-            if inner.same_file:
-                path, digest = outer.path, outer.sha256
-            else:
-                path, digest = self._look_up(inner.argv[0], search)
             is_mapped = outer.path.rpartition("/")[2].startswith(_LOADER_NAMES)
-            outer = Program(path=path, name=name, argv=inner.argv, sha256=digest)
+            file = outer if inner.same_file else self._look_up(inner.argv[0], search)
+            loads_code = self._loads_code((name, file.path.rpartition("/")[2]), inner.variables)
+            outer = file._replace(name=name, argv=inner.argv, loads_code=loads_code)
             comes_later = later or not (inner.same_file or is_mapped)
             (later if comes_later else here).append(outer)
         return here, later
 
-    def _look_up(self, command: str, search: Search) -> tuple[str, Callable[[], str] | None]:
+    def _look_up(self, command: str, search: Search) -> Program:
+        """Its file; the words are for the caller of this to say."""
         found = search.find(os.fsencode(command))
         if found is not None:
-            fd, state = found
+            fd, state, called = found
             self._hold(fd, state)
-            return os.readlink(f"/proc/self/fd/{fd}"), self._digester(fd)
-        if command.startswith("/"):
-            return command, None
-        return _UNSEEN_FOLDER + command.rpartition("/")[2], None
+            return self._program(fd, called, [])
+        path = command
+        if not command.startswith("/"):
+            path = _UNSEEN_FOLDER + command.rpartition("/")[2]
+        elsewhere = not self._caller.shares_our_root
+        return Program(path, "", (), None, elsewhere, system_file=False)
 
 
 def resolve(
-    tid: int, pid: int, asked: Asked, memory: Memory, ours: OurView, *, may_wait: bool
+    tid: int, pid: int, asked: Asked, memory: Memory, ours: Ours, *, may_wait: bool
 ) -> Executable:
     """Raises Unreadable where the caller can't be looked into, and MayWait."""
 
@@ -287,13 +314,16 @@ def resolve(
         folder_fd=asked.folder_fd,
         flags=asked.flags,
         search_path=search_path,
+        environment=Environment(lambda: asked.environment(tid), ours.variables),
+        ours=ours,
     )
 
 
 def resolve_replacement(
-    tid: int, pid: int, command: str, argv: list[bytes], ours: OurView, *, may_wait: bool
+    tid: int, pid: int, command: str, argv: list[bytes], ours: Ours, *, may_wait: bool
 ) -> tuple[bytes, Executable]:
-    """Looked up along sigwrap's own PATH: the caller's is the caller's to choose."""
+    """Looked up along sigwrap's own PATH: the caller's is the caller's to choose. What is found may
+    lie elsewhere, as the call would find it."""
     caller = _caller(tid, pid, ours, may_wait=may_wait)
     word = os.fsencode(command)
     folders = [b""] if b"/" in word else os.environb.get(b"PATH", DEFAULT_PATH).split(b":")
@@ -301,14 +331,14 @@ def resolve_replacement(
     for folder in folders:
         path = os.path.join(folder, word)
         try:
-            return path, Executable(caller, path, lambda: (argv, False))
+            return path, Executable(caller, path, lambda: (argv, False), ours=ours)
         except (OSError, ExecRefused) as missing:
             failure = missing
     raise failure
 
 
-def _caller(tid: int, pid: int, ours: OurView, *, may_wait: bool) -> Caller:
+def _caller(tid: int, pid: int, ours: Ours, *, may_wait: bool) -> Caller:
     try:
-        return Caller(tid, pid, ours, may_wait=may_wait)
+        return Caller(tid, pid, ours.view, may_wait=may_wait)
     except OSError as refusal:
         raise Unreadable from refusal

@@ -1,28 +1,67 @@
 """What the kernel loaded, held against what was judged: at the exec stop, before the new image runs
-its first instruction."""
+its first instruction; without one, as soon as it is seen."""
 
 from __future__ import annotations
 
 import os
 
+from sigwrap.linux import procfs
 from sigwrap.linux.execs.executable import Executable
-from sigwrap.linux.paths import inode_of
+from sigwrap.linux.paths import Inode, inode_of, place_of
+from sigwrap.tuples import NamedTuple
 
 _SHOWN_BYTES = 64 * 1024
 
 
-def difference(pid: int, judged: Executable) -> str:
+def difference(pid: int, judged: Executable, *, digests_too: bool = True) -> str:
     """Empty where the right program was loaded."""
     try:
         if not _is_loaded(pid, judged):
             return "another file was loaded"
         if not _matches(pid, judged.command_line, judged.cut):
             return "its arguments are others"
-        if not judged.content_holds():
+        if judged.readable and place_of(b"/proc/%d/root" % pid) != judged.root:
+            return "its root is another, and it loads its libraries from there"
+        if not judged.content_holds() or (digests_too and not judged.digests_hold()):
             return "the file's content changed"
+        if judged.readable and judged.environment and judged.environment.differs(pid):
+            return "its environment is another"
     except OSError as unreadable:
         return f"the loaded image can't be read: {unreadable.strerror}"
     return ""
+
+
+class State(NamedTuple):
+    """What an exec changes, seen from outside."""
+
+    file: Inode | None  # None: it can't be told
+    layout: tuple[int, ...]
+    command_line: bytes
+
+    @property
+    def is_half_loaded(self) -> bool:
+        """The kernel has yet to put the arguments in their place."""
+        return self.file is not None and not self.command_line
+
+
+def state(pid: int, judged: Executable) -> State | None:
+    """`judged`: as much of the arguments is read as tells them from others. None where there is no
+    image: it ends."""
+    try:
+        file = inode_of(b"/proc/%d/exe" % pid)
+        line = _read(pid, len(judged.command_line) + 1)
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    except OSError:
+        return State(None, (), b"")
+    return State(file, procfs.image(pid) or (), line)
+
+
+def file(pid: int) -> Inode | None:
+    try:
+        return inode_of(b"/proc/%d/exe" % pid)
+    except OSError:
+        return None
 
 
 def shown(pid: int) -> tuple[str, tuple[str, ...]]:
@@ -30,7 +69,7 @@ def shown(pid: int) -> tuple[str, tuple[str, ...]]:
     path, argv = "", list[bytes]()
     try:
         argv = _read(pid, _SHOWN_BYTES).split(b"\0")[:-1]
-        path = os.readlink(f"/proc/{pid}/exe")
+        path = procfs.link(f"/proc/{pid}/exe")
     except OSError:
         pass
     return path, tuple(map(os.fsdecode, argv))
@@ -55,7 +94,7 @@ def _matches(pid: int, wanted: bytes, cut: bool) -> bool:
 
 def _read(pid: int, size: int) -> bytes:
     """In one read: the kernel goes on until it has `size` bytes, or all."""
-    fd = os.open(f"/proc/{pid}/cmdline", os.O_RDONLY | os.O_CLOEXEC)
+    fd = procfs.open_file(f"/proc/{pid}/cmdline")
     try:
         return os.read(fd, size)
     finally:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import errno
 import os
 
+from sigwrap.linux import procfs
 from sigwrap.linux.execs.asked import Asked, ExecRefused
 from sigwrap.linux.execs.executable import Executable, resolve
+from sigwrap.linux.execs.ours import Ours
 from sigwrap.linux.memory import Memory, Unreadable
-from sigwrap.linux.paths import OurView
 from sigwrap.linux.seccomp import Notification
 from sigwrap.mediate.exec import Unseen, not_dumpable, pointing_nowhere
 from sigwrap.mediate.facts import WouldFail
@@ -27,7 +28,7 @@ def look(
     notification: Notification,
     process: Process,
     syscall: str,
-    ours: OurView,
+    ours: Ours,
     *,
     may_wait: bool = False,
 ) -> Seen | Unseen | WouldFail:
@@ -51,6 +52,6 @@ def look(
 
 def cwd_of(tid: int) -> str:
     try:
-        return os.readlink(f"/proc/{tid}/cwd")
+        return procfs.link(f"/proc/{tid}/cwd")
     except OSError:
         return ""

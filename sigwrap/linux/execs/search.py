@@ -28,19 +28,20 @@ class Search:
         self._left = _LOOK_UPS if caller.may_wait else _LOOK_UPS_AT_ONCE
         self._until_s = time.monotonic() + _SECONDS
 
-    def find(self, word: bytes) -> tuple[int, State] | None:
-        """An O_PATH descriptor. Raises MayWait where that takes too long."""
+    def find(self, word: bytes) -> tuple[int, State, bytes] | None:
+        """An O_PATH descriptor, and by which path. Raises MayWait where that takes too long."""
         for folder in [b""] if b"/" in word else self._path():
             self._left -= 1
             if self._left < 0 or time.monotonic() > self._until_s:
                 raise MayWait(_TOO_LONG)
+            path = os.path.join(folder, word)
             try:
-                fd = self._caller.open(os.path.join(folder, word))
+                fd = self._caller.open(path)
             except OSError:
                 continue
             state = self._caller.state_of(fd)
             if stat.S_ISREG(state.mode) and state.mode & 0o111:
-                return fd, state
+                return fd, state, path
             os.close(fd)
         return None
 

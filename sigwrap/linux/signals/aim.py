@@ -9,6 +9,7 @@ from sigwrap.errors import KernelError
 from sigwrap.linux import pidfd
 from sigwrap.linux.seccomp import Notification
 from sigwrap.linux.signals.call import (
+    EVERYBODY,
     PIDFD_SELF_THREAD,
     PIDFD_SIGNAL_PROCESS_GROUP,
     PIDFD_SIGNAL_THREAD,
@@ -17,6 +18,8 @@ from sigwrap.linux.signals.call import (
     SignalCall,
     read_call,
 )
+from sigwrap.linux.signals.jobs import Jobs
+from sigwrap.linux.signals.send import would_fail
 from sigwrap.linux.signals.targets import Targets
 from sigwrap.mediate.effects import SignalTarget
 from sigwrap.mediate.facts import WouldFail
@@ -24,31 +27,60 @@ from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.signal import (
     Aim,
     Everybody,
+    Exists,
     Group,
     How,
     Nobody,
     NoOwner,
+    OwnInMemory,
     Unresolved,
     WhoeverOwns,
 )
+from sigwrap.policy.judge.request import TargetType
 from sigwrap.policy.judge.signals import ALL
 
 
 class Aims:
     def __init__(self, targets: Targets) -> None:
         self._targets = targets
+        self._jobs = Jobs(targets)
 
     def look(
         self, notification: Notification, sender: Process, syscall: str
     ) -> tuple[SignalCall, Aim]:
+        """What the call holds is the caller's to close."""
         try:
             call = read_call(notification, syscall)
         except NoTarget:
             return _undecoded(syscall), Nobody()
         except CallRefused as refusal:
             return _undecoded(syscall), WouldFail(refusal.errno)
+        if call.signal == 0:
+            return call, self._question(notification, sender, call)
         if call.signal not in ALL:
             return call, Nobody()  # a register too: the kernel says what it is
+        return self._aim(notification, sender, call)
+
+    def _question(self, notification: Notification, sender: Process, call: SignalCall) -> Aim:
+        """Nothing is sent, so the kernel may look again at what it is about. Only of those outside
+        it would say, for Landlock's sake, that they may not be signalled."""
+        _call, aim = self._aim(notification, sender, call)
+        match aim:
+            case SignalTarget() as target:
+                members: tuple[SignalTarget, ...] = (target,)
+            case Group(members=members):
+                pass
+            case _:
+                return Nobody()
+        if all(TargetType.SESSION in member.types for member in members):
+            return Nobody()
+        thread = call.thread and self._targets.threads_number(sender, call.thread)
+        error = min(would_fail(notification.tid, sender, call, each, thread) for each in members)
+        return WouldFail(error) if error else Exists()
+
+    def _aim(
+        self, notification: Notification, sender: Process, call: SignalCall
+    ) -> tuple[SignalCall, Aim]:
         match call.how:
             case How.PIDFD:
                 return call, self._by_pidfd(notification, sender, call)
@@ -60,11 +92,46 @@ class Aims:
                 return call, self._of_held(sender, call, sender.pid, thread)
             case How.SIGNAL_OF_OWNER:
                 return call, WhoeverOwns()
-            case How.NUMBER | How.OWNER | How.OWNER_IN_MEMORY | How.TRACE | How.LIMIT:
+            case How.ASYNC | How.TERMINAL | How.TAKE:
+                return self._by_descriptor(notification, sender, call)
+            case How.JOIN:
+                return call, self._jobs.joins(sender, call)
+            case How.FOREGROUND:
+                aim = self._jobs.gets_terminal(notification.tid, sender, call)
+                if isinstance(aim, OwnInMemory):
+                    return _hold(notification.tid, call, call.descriptor, aim)
+                return call, aim
+            case How.TRACED_BY_PARENT:
+                return call, self._jobs.traced_by_parent(sender)
+            case How.NUMBER | How.OWNER | How.OWNER_IN_MEMORY | How.TRACE | How.CHANGE:
+                if call.target == notification.tid and call.how in (How.TRACE, How.CHANGE):
+                    return call, self._of_held(sender, call, sender.pid, 0)
                 return call, self._by_number(sender, call)
 
+    def _by_descriptor(
+        self, notification: Notification, sender: Process, call: SignalCall
+    ) -> tuple[SignalCall, Aim]:
+        descriptor = call.target if call.how is How.TAKE else call.descriptor
+        call, unresolved = _hold(notification.tid, call, descriptor, Unresolved())
+        if call.held < 0:
+            return call, unresolved
+        try:
+            if call.how is How.ASYNC:
+                return self._jobs.signals_owner(sender, call)
+            if call.how is How.TERMINAL:
+                return call, self._jobs.takes_terminal(call.held)
+            pid = pidfd.target(call.held)
+            if pid is None:
+                return call, WouldFail(errno.EBADF)
+            if pid <= 0:
+                return call, WouldFail(errno.ESRCH)
+            return call, self._of_held(sender, call, pid, 0)
+        except BaseException:
+            os.close(call.held)
+            raise
+
     def _by_number(self, sender: Process, call: SignalCall) -> Aim:
-        if call.syscall == "kill" and call.target == -1:
+        if call.target == EVERYBODY and (call.syscall == "kill" or call.how is How.CHANGE):
             return Everybody()
         if call.target == 0 and call.how is How.OWNER_IN_MEMORY:
             return NoOwner()
@@ -97,6 +164,15 @@ class Aims:
             return _group(self._targets.of_group_led_by(sender, pid))
         found = self._targets.of_pid(sender, pid)
         return _one(None if found is None else found._replace(thread=thread))
+
+
+def _hold(tid: int, call: SignalCall, descriptor: int, aim: Aim) -> tuple[SignalCall, Aim]:
+    """What the descriptor stands for now is what is judged, and what it is carried out on."""
+    try:
+        return call._replace(held=pidfd.duplicate(tid, descriptor)), aim
+    except (KernelError, OSError) as refusal:
+        bad = refusal.errno == errno.EBADF
+        return call, WouldFail(errno.EBADF) if bad else Unresolved()
 
 
 def _one(target: SignalTarget | None) -> Aim:

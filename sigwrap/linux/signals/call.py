@@ -23,6 +23,17 @@ PIDFD_SELF_THREAD = -10000  # Linux 6.15, and one below it the thread's process
 _PIDFD_SELF = (PIDFD_SELF_THREAD, -10001)
 
 
+EVERYBODY = -1  # a target
+_SLOWING = (
+    "sched_setparam",
+    "sched_setscheduler",
+    "sched_setattr",
+    "sched_setaffinity",
+    "migrate_pages",
+    "move_pages",
+)
+
+
 class SignalCall(NamedTuple):
     """One decoded call. Addresses and descriptors in it are the caller's."""
 
@@ -36,6 +47,7 @@ class SignalCall(NamedTuple):
     flags: int = 0
     info_at: int = 0  # a siginfo of the caller's own making
     is_i386: bool = False  # so is its siginfo
+    held: int = -1  # ours: a duplicate of the descriptor, which the caller can't swap
 
 
 class NoTarget(Exception):
@@ -66,35 +78,116 @@ def read_call(notification: Notification, syscall: str) -> SignalCall:
             if syscall != "kill" and target <= 0:
                 raise NoTarget
             thread = target if syscall == "tkill" else 0
-            return SignalCall(syscall, How.NUMBER, number, target, thread)
+            info_at = notification.argument2 if syscall == "rt_sigqueueinfo" else 0
+            return _by_number(syscall, notification, number, target, thread, info_at)
         case "tgkill" | "rt_tgsigqueueinfo":
             # The kernel demands that the thread be of this process, so the process is the target.
             target, number = int32(notification.argument0), int32(notification.argument2)
             thread = int32(notification.argument1)
             if target <= 0 or thread <= 0:
                 raise NoTarget
-            return SignalCall(syscall, How.NUMBER, number, target, thread)
+            info_at = notification.argument3 if syscall == "rt_tgsigqueueinfo" else 0
+            return _by_number(syscall, notification, number, target, thread, info_at)
         case "pidfd_send_signal":
             return _pidfd(syscall, notification)
         case "ptrace":
-            target = int32(notification.argument1)
-            if target <= 0:
-                raise NoTarget
-            return SignalCall(syscall, How.TRACE, signal.SIGKILL, target)
+            if notification.argument0 & 0xFFFFFFFF == calls.PTRACE_TRACEME:
+                return SignalCall(syscall, How.TRACED_BY_PARENT, signal.SIGKILL, 0)
+            return _at_another(syscall, How.TRACE, signal.SIGKILL, notification.argument1)
         case "prlimit64":
-            target = int32(notification.argument0)
-            if target <= 0:
-                raise NoTarget
-            return SignalCall(syscall, How.LIMIT, signal.SIGKILL, target)
+            return _at_another(syscall, How.CHANGE, signal.SIGKILL, notification.argument0)
+        case _ if syscall in _SLOWING:
+            return _at_another(syscall, How.CHANGE, signal.SIGSTOP, notification.argument0)
+        case "process_vm_readv" | "process_vm_writev":
+            return _at_another(syscall, How.TRACE, signal.SIGKILL, notification.argument0)
+        case "perf_event_open":
+            return _perf_event(syscall, notification)
+        case "setpriority" | "ioprio_set":
+            return _priority(syscall, notification)
+        case "pidfd_getfd":
+            return _taken_descriptor(syscall, notification)
+        case "setpgid":
+            return _joined_group(syscall, notification)
         case "ioctl":
-            if notification.argument1 & 0xFFFFFFFF not in (calls.FIOSETOWN, calls.SIOCSPGRP):
-                raise UnknownUse(syscall)
-            target = _words(notification, 1)[0]
-            return _owner(syscall, How.OWNER_IN_MEMORY, target, notification)
+            return _ioctl(syscall, notification)
         case "fcntl" | "fcntl64":
             return _fcntl(syscall, notification)
         case _:
             raise UnknownUse(syscall)
+
+
+def _at_another(name: str, how: How, number: int, register: int) -> SignalCall:
+    target = int32(register)
+    if target <= 0:
+        raise NoTarget
+    return SignalCall(name, how, number, target)
+
+
+def _perf_event(name: str, notification: Notification) -> SignalCall:
+    target = int32(notification.argument1)
+    if notification.argument4 & calls.PERF_FLAG_PID_CGROUP or target < 0:
+        return SignalCall(name, How.CHANGE, signal.SIGKILL, EVERYBODY)
+    return SignalCall(name, How.TRACE, signal.SIGKILL, target)
+
+
+def _priority(name: str, notification: Notification) -> SignalCall:
+    """Which of them it is, as setpriority counts; ioprio_set counts from 1."""
+    kind = int32(notification.argument0) - (name == "ioprio_set")
+    target = int32(notification.argument1)
+    if kind == calls.PRIO_USER:
+        target = EVERYBODY
+    elif target < 0:
+        raise NoTarget
+    elif kind == calls.PRIO_PGRP:
+        target = -target
+    return SignalCall(name, How.CHANGE, signal.SIGSTOP, target)
+
+
+def _taken_descriptor(name: str, notification: Notification) -> SignalCall:
+    pidfd = int32(notification.argument0)
+    if pidfd < 0:
+        raise NoTarget  # EBADF, or the caller by a magic number
+    descriptor = int32(notification.argument1)
+    if notification.argument2 & 0xFFFFFFFF:
+        raise CallRefused(errno.EINVAL)
+    return SignalCall(name, How.TAKE, signal.SIGKILL, pidfd, descriptor=descriptor)
+
+
+def _joined_group(name: str, notification: Notification) -> SignalCall:
+    process, group = int32(notification.argument0), int32(notification.argument1)
+    if process < 0 or group <= 0 or process == group:
+        raise NoTarget  # EINVAL, or a group that the process leads
+    return SignalCall(name, How.JOIN, signal.SIGTTIN, -group, thread=process)
+
+
+def _ioctl(name: str, notification: Notification) -> SignalCall:
+    descriptor = int32(notification.argument0)
+    match notification.argument1 & 0xFFFFFFFF:
+        case calls.FIOSETOWN | calls.SIOCSPGRP:
+            target = _words(notification, 1)[0]
+            return _owner(name, How.OWNER_IN_MEMORY, target, notification)
+        case calls.FIOASYNC:
+            on = _words(notification, 1)[0]
+            flags = calls.O_ASYNC if on else 0
+            return SignalCall(
+                name, How.ASYNC, signal.SIGKILL, 0, descriptor=descriptor, flags=flags
+            )
+        case calls.TIOCSPGRP:
+            group = _words(notification, 1)[0]
+            if group < 0:
+                raise CallRefused(errno.EINVAL)
+            return SignalCall(name, How.FOREGROUND, signal.SIGTTIN, -group, descriptor=descriptor)
+        case calls.TIOCSCTTY:
+            return SignalCall(name, How.TERMINAL, signal.SIGHUP, 0, descriptor=descriptor)
+        case _:
+            raise UnknownUse(name)
+
+
+def _by_number(
+    syscall: str, notification: Notification, number: int, target: int, thread: int, info_at: int
+) -> SignalCall:
+    is_i386 = notification.arch == calls.I386
+    return SignalCall(syscall, How.NUMBER, number, target, thread, info_at=info_at, is_i386=is_i386)
 
 
 def _pidfd(name: str, notification: Notification) -> SignalCall:
@@ -133,6 +226,12 @@ def _fcntl(name: str, notification: Notification) -> SignalCall:
             if number == 0:
                 raise NoTarget  # back to SIGIO
             return SignalCall(syscall=name, how=How.SIGNAL_OF_OWNER, signal=number, target=0)
+        case calls.F_SETFL:
+            flags = notification.argument2 & 0xFFFFFFFF
+            descriptor = int32(notification.argument0)
+            return SignalCall(
+                name, How.ASYNC, signal.SIGKILL, 0, descriptor=descriptor, flags=flags
+            )
         case _:
             raise UnknownUse(name)
 

@@ -14,6 +14,9 @@ from sigwrap.linux.memory import Memory, Unreadable
 from sigwrap.linux.signals.call import SignalCall
 from sigwrap.mediate.effects import SignalTarget
 from sigwrap.mediate.lineage import Process
+from sigwrap.mediate.signal import How
+
+_SI_TKILL = -6
 
 
 def send(tid: int, sender: Process, call: SignalCall, target: SignalTarget, number: int) -> None:
@@ -36,6 +39,23 @@ def send(tid: int, sender: Process, call: SignalCall, target: SignalTarget, numb
         )
     finally:
         os.close(held)
+
+
+def would_fail(
+    tid: int, sender: Process, call: SignalCall, target: SignalTarget, thread: int
+) -> int:
+    """What the kernel would say to signal 0 if no wall stood there: 0 or an errno."""
+    try:
+        info = _callers_info(tid, call)
+        if info and _says_it_is_the_kernels(info):
+            return errno.EPERM
+        if thread and procfs.tgid(thread) != target.pid:
+            return errno.ESRCH
+        os.kill(target.pid, 0)
+        _check_kernel_would_let(sender.pid, target.pid, 0)
+    except OSError as refusal:
+        return refusal.errno or errno.EPERM
+    return 0
 
 
 def set_owner(tid: int, sender: Process, call: SignalCall, target: SignalTarget | None) -> None:
@@ -77,8 +97,15 @@ def _callers_info(tid: int, call: SignalCall) -> bytes:
     except Unreadable as nothing:
         raise OSError(errno.EFAULT, "siginfo") from nothing
     if call.is_i386:  # three ints, and nothing to align what follows
-        return info[:12] + bytes(4) + info[12 : pidfd.SIGINFO_BYTES - 4]
+        info = info[:12] + bytes(4) + info[12 : pidfd.SIGINFO_BYTES - 4]
+    if call.how is How.NUMBER:  # there the kernel writes the number itself
+        info = struct.pack("<i", call.signal) + info[4:]
     return info
+
+
+def _says_it_is_the_kernels(info: bytes) -> bool:
+    (code,) = struct.unpack_from("<i", info, 8)
+    return bool(code >= 0 or code == _SI_TKILL)
 
 
 def _check_kernel_would_let(sender_pid: int, target_pid: int, number: int) -> None:
@@ -110,7 +137,7 @@ def _rules_over(sender_pid: int, target_pid: int) -> bool:
 
 def _user_namespace(pid: int) -> str:
     try:
-        return os.readlink(f"/proc/{pid}/ns/user")
+        return procfs.link(f"/proc/{pid}/ns/user")
     except OSError:
         return f"none of {pid}"
 

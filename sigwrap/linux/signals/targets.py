@@ -56,14 +56,17 @@ class Targets:
 
     def of_group(self, sender: Process, number: int) -> list[SignalTarget]:
         """0 for the sender's own group."""
+        group = self.groups_number(sender, number)
+        return [] if group is None else self.of_group_led_by(sender, group)
+
+    def groups_number(self, sender: Process, number: int) -> int | None:
+        """Ours of a group; 0 for the sender's own."""
         if number == 0:
             found = procfs.stat(sender.pid)
-            group = None if found is None else found.pgrp
-        elif self._shares_our_numbers(sender):
-            group = number
-        else:
-            group = pidns.group(sender.pid, number)
-        return [] if group is None else self.of_group_led_by(sender, group)
+            return None if found is None else found.pgrp
+        if self._shares_our_numbers(sender):
+            return number
+        return pidns.group(sender.pid, number)
 
     def of_group_led_by(self, sender: Process, group: int) -> list[SignalTarget]:
         members = [
@@ -79,6 +82,15 @@ class Targets:
         if self._shares_our_numbers(sender):
             return number
         return pidns.process(sender.pid, number) or 0
+
+    def own_number(self, sender: Process) -> int:
+        """The sender's, as it knows itself."""
+        if self._shares_our_numbers(sender):
+            return sender.pid
+        return next(reversed(procfs.numbers(sender.pid, "NSpid")), 0)
+
+    def is_inside(self, pid: int) -> bool:
+        return pid not in self._sigwrap_pids and self._processes.target(pid) is not None
 
     def _shares_our_numbers(self, sender: Process) -> bool:
         if not sender.pid_namespace:

@@ -4,7 +4,11 @@ request      what is asked (CommandRequest, SignalRequest), and the Decision
 rules        Policy and its rules, typed
 engine       Engine: decide_command, decide_signal
 match        regular expressions and globs, linear in time
-subcommand   the first argument that is no option
+subcommand   the first arguments that are no options
+tools        which options of a tool take a value
+paths        which files the arguments mean
+loading      variables that make a program load code
+system_folders  where the system's own programs are
 wrappers     what `env`, `nice`, `busybox`… are about to run
 signals      names, numbers, groups
 """

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sigwrap.policy.judge.match import Arguments, Glob, Regex, is_glob
+from sigwrap.policy.judge.match import Arguments, Glob, Paths, Regex, is_glob
+from sigwrap.policy.judge.paths import arguments_as_paths
 from sigwrap.policy.judge.request import (
     DEFAULT_RULE,
     PROBE_RULE,
@@ -23,7 +24,8 @@ from sigwrap.policy.judge.request import (
 )
 from sigwrap.policy.judge.rules import CommandRule, PidRange, Policy, ProcessPattern, SignalRule
 from sigwrap.policy.judge.signals import ALL
-from sigwrap.policy.judge.subcommand import name_for_subcommands, subcommand
+from sigwrap.policy.judge.subcommand import name_for_subcommands, names_of, readings
+from sigwrap.policy.judge.system_folders import may_be_the_systems
 
 MAX_KEPT_CANDIDATES = 1000
 
@@ -31,6 +33,7 @@ MAX_KEPT_CANDIDATES = 1000
 class Engine:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
+        self.home = dict(policy.variables).get("HOME", "")
         self.command_rules = tuple(map(CompiledCommandRule, policy.command_rules))
         self.signal_rules = tuple(map(CompiledSignalRule, policy.signal_rules))
         self._default_command = _default(policy, "command", policy.default_command)
@@ -56,7 +59,7 @@ class Engine:
         return strictest
 
     def decide_program(self, program: Program, request: CommandRequest) -> Decision:
-        facts = Facts(program, request)
+        facts = Facts(program, request, self.home)
         name, basename, path = program.name, facts.basename, program.path
         candidates = self._candidates(name, basename, path)
         # One look at all prefixes is cheaper than trying glob by glob.
@@ -96,14 +99,16 @@ class Engine:
 class Facts:
     """A program and its request; what few rules have conditions on is computed when one does."""
 
-    __slots__ = ("_arguments", "_subcommand", "basename", "program", "request")
+    __slots__ = ("_arguments", "_paths", "_readings", "basename", "home", "program", "request")
 
-    def __init__(self, program: Program, request: CommandRequest) -> None:
+    def __init__(self, program: Program, request: CommandRequest, home: str = "") -> None:
         self.program = program
         self.request = request
+        self.home = home
         self.basename = program.path.rpartition("/")[2]
         self._arguments: Arguments | None = None
-        self._subcommand: str | None = None
+        self._readings: tuple[frozenset[str], ...] | None = None
+        self._paths: dict[bool, frozenset[str]] = {}
 
     @property
     def arguments(self) -> Arguments:
@@ -112,11 +117,30 @@ class Facts:
         return self._arguments
 
     @property
-    def subcommand(self) -> str:
-        if self._subcommand is None:
+    def subcommands(self) -> tuple[frozenset[str], ...]:
+        """Of each reading of the arguments: what a rule may call it."""
+        if self._readings is None:
+            argv = self.program.argv
             name = name_for_subcommands(self.basename, self.program.name)
-            self._subcommand = subcommand(name, self.program.argv)
-        return self._subcommand
+            self._readings = tuple(names_of(name, each) for each in readings(name, argv))
+        return self._readings
+
+    def paths(self, *, sources_only: bool) -> frozenset[str]:
+        known = self._paths.get(sources_only)
+        if known is None:
+            name, argv, cwd = self.program.name, self.program.argv, self.request.cwd
+            known = arguments_as_paths(name, argv, cwd, self.home, sources_only=sources_only)
+            self._paths[sources_only] = known
+        return known
+
+    @property
+    def system_file(self) -> bool:
+        return is_system_file(self.program)
+
+    @property
+    def loads_code(self) -> bool:
+        fact = self.program.loads_code
+        return fact if isinstance(fact, bool) else fact()
 
     @property
     def truncated(self) -> bool:
@@ -125,10 +149,13 @@ class Facts:
 
 class CompiledCommandRule:
     __slots__ = (
+        "_lenient",
         "_name_globs",
         "_names_everything",
         "_path_globs",
+        "_paths",
         "_regex",
+        "_sources",
         "_subcommands",
         "decision",
         "literals",
@@ -137,12 +164,15 @@ class CompiledCommandRule:
 
     def __init__(self, rule: CommandRule) -> None:
         self.rule = rule
+        self._lenient = rule.decision in (Action.ALLOW, Action.AUDIT)
         globs = [word for word in rule.commands if is_glob(word) and word != "*"]
         self.literals = frozenset(word for word in rule.commands if not is_glob(word))
         self._names_everything = "*" in rule.commands
         self._path_globs = tuple(Glob(word) for word in globs if "/" in word)
         self._name_globs = tuple(Glob(word) for word in globs if "/" not in word)
         self._regex = Regex(rule.args_patterns) if rule.args_patterns else None
+        self._paths = Paths(rule.paths) if rule.paths else None
+        self._sources = Paths(rule.sources) if rule.sources else None
         self._subcommands = frozenset(rule.subcommands)
         self.decision = _decision(rule)._replace(redirect_to=rule.redirect_to)
 
@@ -165,6 +195,22 @@ class CompiledCommandRule:
                 return True
         return any(glob.matches(facts.program.path) for glob in self._path_globs)
 
+    def _names_what_runs(self, facts: Facts) -> bool:
+        """A name that somebody gave a link allows nothing, but for the system's own links."""
+        program, basename = facts.program, facts.basename
+        return (
+            program.name == basename
+            or self.surely_names((basename, program.path))
+            or any(glob.matches(basename) for glob in self._name_globs)
+            or any(glob.matches(program.path) for glob in self._path_globs)
+            or facts.system_file
+        )
+
+    def _is_subcommand(self, facts: Facts) -> bool:
+        """Where a tool could read its arguments in two ways, an allowance needs both."""
+        fits = [not names.isdisjoint(self._subcommands) for names in facts.subcommands]
+        return all(fits) if self._lenient else any(fits)
+
     def holds(self, facts: Facts) -> bool:
         return self.failing_condition(facts) is None
 
@@ -172,18 +218,31 @@ class CompiledCommandRule:
         """The key of the first condition that does not hold; the costly ones come last."""
         rule = self.rule
         request = facts.request
+        if self._lenient:
+            if facts.program.elsewhere and not self._names_everything:
+                return "elsewhere"
+            if not self._names_what_runs(facts):
+                return "commands"
         if (rule.min_depth is not None and request.depth < rule.min_depth) or (
             rule.max_depth is not None and request.depth > rule.max_depth
         ):
             return "depth"
         if rule.traced is not None and rule.traced != request.traced:
             return "traced"
-        if self._subcommands and facts.subcommand not in self._subcommands:
+        if rule.system_file is not None and rule.system_file != facts.system_file:
+            return "system_file"
+        if self._subcommands and not self._is_subcommand(facts):
             return "subcommands"
         if rule.truncated is not None and rule.truncated != facts.truncated:
             return "truncated"
+        if self._paths is not None and not self._paths.match(facts.paths(sources_only=False)):
+            return "paths"
+        if self._sources is not None and not self._sources.match(facts.paths(sources_only=True)):
+            return "sources"
         if self._regex is not None and not facts.arguments.match(self._regex):
             return "args_patterns"
+        if rule.loads_code is not None and rule.loads_code != facts.loads_code:
+            return "loads_code"
         if rule.sha256:
             digest = facts.program.sha256
             if digest is None or digest() not in rule.sha256:
@@ -230,6 +289,13 @@ class _Candidates:
     def __init__(self, entries: Iterable[_Entry]) -> None:
         self.all = tuple(each for each in entries if each.name_is_sure or each.rule.globs)
         self.sure = tuple(each.rule for each in self.all if each.name_is_sure)
+
+
+def is_system_file(program: Program) -> bool:
+    fact = program.system_file
+    if fact is None:
+        return may_be_the_systems(program.path)
+    return fact if isinstance(fact, bool) else fact()
 
 
 # Signal 0 asks whether a process exists. The filter allows it without a notification; should a

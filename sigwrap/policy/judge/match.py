@@ -7,7 +7,7 @@ stall the supervisor. It is imported when a policy first has a pattern, for it c
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -45,6 +45,21 @@ class Glob:
     def matches(self, text: str) -> bool:
         # Nearly all texts differ in the prefix already, and comparing it costs a tenth.
         return text.startswith(self.prefix) and self._search(to_bytes(text)) is not None
+
+
+class Paths:
+    """Paths and globs, of which one must be among some paths."""
+
+    __slots__ = ("_globs", "_literals")
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self._literals = frozenset(each for each in patterns if not is_glob(each))
+        self._globs = tuple(Glob(each) for each in patterns if is_glob(each))
+
+    def match(self, paths: Iterable[str]) -> bool:
+        return not self._literals.isdisjoint(paths) or any(
+            glob.matches(path) for glob in self._globs for path in paths
+        )
 
 
 class Arguments:

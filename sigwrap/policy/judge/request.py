@@ -71,6 +71,9 @@ def most_specific(types: frozenset[TargetType]) -> TargetType:
     return next(each for each in TargetType if each in types)
 
 
+Fact = bool | Callable[[], bool]
+
+
 class Program(NamedTuple):
     """One of the things an exec would run: the file, an interpreter, what a wrapper wraps."""
 
@@ -78,6 +81,12 @@ class Program(NamedTuple):
     name: str  # the last part of the path as the caller gave it, links not resolved
     argv: tuple[str, ...]  # undecodable bytes as surrogates
     sha256: Callable[[], str] | None = None  # called only where a rule names digests
+    elsewhere: bool = False  # on a mount that isn't sigwrap's: no allowing rule is about it
+    # The last two are known, or found out by calling them where a rule asks.
+    system_file: Fact | None = (
+        None  # only root can change what it was called by; None: see its path
+    )
+    loads_code: Fact = False  # variables set in the session load code into it
 
 
 class CommandRequest(NamedTuple):
@@ -85,6 +94,7 @@ class CommandRequest(NamedTuple):
     depth: int = 0
     truncated: bool = False  # argv was longer than what was read
     traced: bool = False  # the caller is being traced, so the exec can't be verified
+    cwd: str = ""  # what relative paths start from; empty where it isn't known
 
 
 class SignalRequest(NamedTuple):

@@ -17,11 +17,15 @@ class CommandRule(NamedTuple):
     commands: tuple[str, ...]
     args_patterns: tuple[str, ...]
     subcommands: tuple[str, ...]
+    paths: tuple[str, ...]
+    sources: tuple[str, ...]
     min_depth: int | None
     max_depth: int | None
     sha256: frozenset[str]
     truncated: bool | None
     traced: bool | None
+    system_file: bool | None
+    loads_code: bool | None
     decision: Action
     message: str
     redirect_to: CommandRedirect | None
@@ -79,6 +83,10 @@ class EnvPolicy(NamedTuple):
     keep: tuple[str, ...] = ()
 
 
+DEFAULT_LOG_SIZE_BYTES = 1 << 30
+LOG_REACTIONS = ("end", "deny")
+
+
 class Limits(NamedTuple):
     """0: no limit."""
 
@@ -90,6 +98,8 @@ class Limits(NamedTuple):
     cpu_time_s: int = 0
     memory_bytes: int = 0
     at_fork: bool = False
+    log_size_bytes: int = 0  # DEFAULT_LOG_SIZE_BYTES
+    at_log_size: str = ""  # one of LOG_REACTIONS; the first if left out
 
     @property
     def hold_at_forks(self) -> bool:
@@ -103,6 +113,10 @@ class Limits(NamedTuple):
     def keys(cls) -> dict[str, str]:
         """Each field's key in a policy: a unit in the field's name is not in the key's."""
         return {field: field.removesuffix("_s").removesuffix("_bytes") for field in cls._fields}
+
+
+class Session(NamedTuple):
+    mounts: bool | None = None  # None: unless that leaves others' cgroups open
 
 
 class LoopWatch(NamedTuple):
@@ -129,6 +143,9 @@ class CommandCase(NamedTuple):
     traced: bool
     decision: Action
     rule: str
+    system_file: bool | None = None
+    loads_code: bool | None = None
+    cwd: str = "/work"
 
 
 class SignalCase(NamedTuple):
@@ -158,6 +175,7 @@ class Policy(NamedTuple):
     network_rules: tuple[NetworkRule, ...]
     env_policy: EnvPolicy
     limits: Limits
+    session: Session
     watch: Watch
     trust: Trust
     cases: tuple[Case, ...]

@@ -1,67 +1,26 @@
-"""The first argument that is no option.
+"""The words that say what a tool is to do: the first arguments that are no options.
 
-`git -C /srv push` pushes: for commands whose options can take the next argument as their value,
-those options are listed here, or the value would pass for the subcommand and a rule on `push`
-would be blind (and one that allows `status` fooled by a folder of that name).
+An option that isn't in the tool's table may take the next argument as its value, or not: `gh -b x
+pr merge` merges. So there can be two readings, and a rule is held against both: one that refuses is
+meant for either, one that allows only holds where both are allowed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-_NO_OPTIONS: frozenset[str] = frozenset()
+from sigwrap.policy.judge.tools import SAME_AS, Tool, is_known, tool_named
 
+MAX_WORDS = 3
+MAX_LOOKED_AT = 4096
 
-def _options(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+Reading = tuple[str, ...]
 
-
-_OPTIONS_WITH_VALUE: dict[str, frozenset[str]] = {
-    "git": _options(
-        "-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source "
-        "--list-cmds --shallow-file"
-    ),
-    "npm": _options("-C --prefix -w --workspace --userconfig --cache --loglevel --registry"),
-    "pnpm": _options("-C --dir -F --filter --loglevel"),
-    "yarn": _options("--cwd"),
-    "bun": _options("--cwd -c --config"),
-    "pip": _options(
-        "--python --log --proxy --retries --timeout --trusted-host --cert --client-cert "
-        "--cache-dir --keyring-provider --exists-action --use-feature"
-    ),
-    "uv": _options("--directory --project --config-file --cache-dir --color --python -p"),
-    "poetry": _options("-C --directory -P --project"),
-    "cargo": _options("-C --color --config -Z --explain --manifest-path"),
-    "go": _options("-C"),
-    "docker": _options(
-        "-H --host -c --context --config -l --log-level --tlscacert --tlscert --tlskey"
-    ),
-    "podman": _options(
-        "-c --connection --url --identity --log-level --root --runroot --storage-driver"
-    ),
-    "kubectl": _options(
-        "-n --namespace --context --cluster --user --kubeconfig -s --server --token --as"
-    ),
-    "helm": _options("-n --namespace --kube-context --kubeconfig"),
-    "gh": _options("-R --repo --hostname"),
-    "gcloud": _options(
-        "--project --account --configuration --format --verbosity --region --zone "
-        "--impersonate-service-account --billing-project --flags-file --filter"
-    ),
-    "aws": _options("--profile --region --output --endpoint-url --query --ca-bundle"),
-    "terraform": _NO_OPTIONS,
-    "brew": _NO_OPTIONS,
-    "apt": _options("-o --option -c --config-file -t --target-release"),
-    "apt-get": _options("-o --option -c --config-file -t --target-release"),
-    "yum": _options("-c --config -x --exclude --enablerepo --disablerepo --setopt"),
-    "dnf": _options("-c --config -x --exclude --enablerepo --disablerepo --setopt"),
-    "systemctl": _options("-H --host -M --machine -t --type -p --property"),
-}
-_SAME_AS = {"pip3": "pip", "nerdctl": "docker", "tofu": "terraform", "terragrunt": "terraform"}
+_UNKNOWN_TOOL = Tool(frozenset(), frozenset(), {}, (), False)
 
 
 def has_subcommands(name: str) -> bool:
-    return _SAME_AS.get(name, name) in _OPTIONS_WITH_VALUE
+    return is_known(_tool_name(name))
 
 
 def name_for_subcommands(basename: str, called: str) -> str:
@@ -70,15 +29,97 @@ def name_for_subcommands(basename: str, called: str) -> str:
 
 
 def subcommand(name: str, argv: Sequence[str]) -> str:
-    """The empty string where there is none."""
-    with_value = _OPTIONS_WITH_VALUE.get(_SAME_AS.get(name, name), _NO_OPTIONS)
-    skip_value = False
-    for position in range(1, len(argv)):
+    """The first of these words, options that aren't known being flags. The empty string where there
+    is none."""
+    return next(iter(readings(name, argv)[0]), "")
+
+
+def readings(name: str, argv: Sequence[str]) -> tuple[Reading, ...]:
+    tool = _tool_of(name)
+    flags, sure = _words(tool, argv, unknown_take_values=False)
+    if sure or tool is _UNKNOWN_TOOL:
+        return (flags,)
+    values, _ = _words(tool, argv, unknown_take_values=True)
+    return (flags,) if values == flags else (flags, values)
+
+
+def names_of(name: str, reading: Reading) -> frozenset[str]:
+    """What a rule may call it: the first word, the first two, the first three; as it was written,
+    and as the tool understands it."""
+    if not reading:
+        return frozenset([""])
+    tool = _tool_of(name)
+    firsts = {reading[0], _meant(tool, reading[0])}
+    rest = reading[1:]
+    return frozenset(
+        " ".join((first, *rest[:count])) for first in firsts for count in range(len(rest) + 1)
+    )
+
+
+def _words(tool: Tool, argv: Sequence[str], *, unknown_take_values: bool) -> tuple[Reading, bool]:
+    """And whether each option before them is in the table."""
+    words: list[str] = []
+    sure = True
+    position = 1
+    end = min(len(argv), MAX_LOOKED_AT)
+    options_over = False
+    while position < end and len(words) < MAX_WORDS:
         argument = argv[position]
-        if skip_value:
-            skip_value = False
-        elif argument in with_value:
-            skip_value = True
-        elif not argument.startswith("-"):
-            return argument
-    return ""
+        position += 1
+        if options_over or not argument.startswith("-") or argument == "-":
+            if not (tool.toolchain and not words and argument.startswith("+")):
+                words.append(argument)
+        elif argument == "--":
+            options_over = True
+        elif argument in tool.with_value or _cluster_takes_value(tool, argument):
+            position += 1
+        elif not ("=" in argument or argument in tool.flags or _is_known_cluster(tool, argument)):
+            sure = False
+            if unknown_take_values and position < end and argv[position] != "--":
+                position += 1
+    return tuple(words), sure
+
+
+def _cluster_takes_value(tool: Tool, argument: str) -> bool:
+    """`-yo NAME=VALUE`: flags, and then an option whose value follows."""
+    letters = argument[1:]
+    return (
+        len(letters) > 1
+        and not argument.startswith("--")
+        and f"-{letters[-1]}" in tool.with_value
+        and all(f"-{letter}" in tool.flags for letter in letters[:-1])
+    )
+
+
+def _is_known_cluster(tool: Tool, argument: str) -> bool:
+    """Flags in one word, or an option with its value attached."""
+    if argument.startswith("--"):
+        return False
+    for letter in argument[1:]:
+        if f"-{letter}" in tool.with_value:
+            return True
+        if f"-{letter}" not in tool.flags:
+            return False
+    return True
+
+
+def _meant(tool: Tool, word: str) -> str:
+    if word in tool.aliases:
+        return tool.aliases[word]
+    if not word or word in tool.commands:
+        return word
+    starting = [each for each in tool.commands if each.startswith(word)]
+    return starting[0] if len(starting) == 1 else word
+
+
+def _tool_of(name: str) -> Tool:
+    return tool_named(_tool_name(name)) or _UNKNOWN_TOOL
+
+
+def _tool_name(name: str) -> str:
+    """`pip3.11` is a pip."""
+    known = SAME_AS.get(name, name)
+    if is_known(known):
+        return known
+    plain = name.rstrip("0123456789.").rstrip("-")
+    return SAME_AS.get(plain, plain)

@@ -19,6 +19,7 @@ MAX_WRAPPERS = 8
 class Wrapped(NamedTuple):
     argv: tuple[str, ...]
     same_file: bool = False  # an applet: the program is the wrapper's own file
+    variables: tuple[str, ...] = ()  # set for it by the wrapper
 
 
 class _Wrapper(NamedTuple):
@@ -62,6 +63,11 @@ _LOADER = _wrapper(
     "--library-path --inhibit-rpath --audit --preload --argv0 --glibc-hwcaps-prepend "
     "--glibc-hwcaps-mask"
 )
+_LOADER_VARIABLES = {
+    "--library-path": "LD_LIBRARY_PATH",
+    "--audit": "LD_AUDIT",
+    "--preload": "LD_PRELOAD",
+}
 _LOADER_NAMES = ("ld-", "ld.so", "ld64.so")
 _MULTICALL = frozenset({"busybox", "toybox", "coreutils"})
 
@@ -90,8 +96,21 @@ def _inner(name: str, argv: tuple[str, ...]) -> Wrapped | None:
     wrapper = _LOADER if is_loader else _WRAPPERS.get(name)
     if wrapper is None:
         return None
-    inner = argv[_command_position(wrapper, argv) :]
-    return Wrapped(argv=inner) if inner and inner[0] else None
+    position = _command_position(wrapper, argv)
+    inner = argv[position:]
+    if not inner or not inner[0]:
+        return None
+    return Wrapped(argv=inner, variables=_variables(wrapper, argv[1:position]))
+
+
+def _variables(wrapper: _Wrapper, before: Sequence[str]) -> tuple[str, ...]:
+    if wrapper is _LOADER:
+        options = (word.partition("=")[0] for word in before)
+        return tuple(_LOADER_VARIABLES[word] for word in options if word in _LOADER_VARIABLES)
+    if not wrapper.skips_assignments:
+        return ()
+    assigned = (word.partition("=") for word in before if not word.startswith(("-", "=")))
+    return tuple(name for name, _, value in assigned if value)
 
 
 def _applet(argv: tuple[str, ...]) -> Wrapped | None:

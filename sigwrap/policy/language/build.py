@@ -34,6 +34,7 @@ from sigwrap.policy.language.check import Checked
 from sigwrap.policy.language.schema import COMMAND_DECISIONS
 from sigwrap.policy.problems import Problem
 
+_CASE_FOLDER = "/work"
 RULE_SECTIONS = ("command_rules", "signal_rules", "file_rules", "network_rules")
 
 
@@ -75,11 +76,15 @@ def command_rule(rule: Checked) -> CommandRule:
         commands=rule.get("commands"),
         args_patterns=rule.get("args_patterns", ()),
         subcommands=rule.get("subcommands", ()),
+        paths=rule.get("paths", ()),
+        sources=rule.get("sources", ()),
         min_depth=depth.get("min"),
         max_depth=depth.get("max"),
         sha256=frozenset(rule.get("sha256", ())),
         truncated=rule.get("truncated"),
         traced=rule.get("traced"),
+        system_file=rule.get("system_file"),
+        loads_code=rule.get("loads_code"),
         redirect_to=_command_redirect(redirect) if redirect else None,
         escalate=rule.get("escalate", ""),
     )
@@ -131,6 +136,9 @@ def case(checked: Checked) -> Case:
             depth=checked.get("depth", 1),
             truncated=checked.get("truncated", False),
             traced=checked.get("traced", False),
+            system_file=checked.get("system_file"),
+            loads_code=checked.get("loads_code"),
+            cwd=checked.get("cwd", _CASE_FOLDER),
             decision=decision,
             rule=rule,
         )
@@ -216,7 +224,7 @@ def _case_problems(case: Checked) -> Iterator[Problem]:
     misplaced = (
         ("target", "target_command", "target_pid")
         if has_command
-        else ("depth", "truncated", "traced")
+        else ("depth", "truncated", "traced", "system_file", "loads_code", "cwd")
     )
     for key in misplaced:
         if key in case.places:

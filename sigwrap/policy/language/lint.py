@@ -74,9 +74,13 @@ def _conditions_cover(above: CommandRule, rule: CommandRule) -> bool:
         )
         and _at_least_as_wide(above.args_patterns, rule.args_patterns)
         and _at_least_as_wide(above.subcommands, rule.subcommands)
+        and _at_least_as_wide(above.paths, rule.paths)
+        and _at_least_as_wide(above.sources, rule.sources)
         and _at_least_as_wide(tuple(above.sha256), tuple(rule.sha256))
         and above.truncated in (None, rule.truncated)
         and above.traced in (None, rule.traced)
+        and above.system_file in (None, rule.system_file)
+        and above.loads_code in (None, rule.loads_code)
     )
 
 

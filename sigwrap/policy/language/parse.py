@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from sigwrap.policy.judge.request import Action
-from sigwrap.policy.judge.rules import EnvPolicy, Limits, Policy, Trust, Watch
+from sigwrap.policy.judge.rules import EnvPolicy, Limits, Policy, Session, Trust, Watch
 from sigwrap.policy.language import build
 from sigwrap.policy.language.check import Checked, Checker, unknown_variable
 from sigwrap.policy.language.document import (
@@ -138,6 +138,7 @@ _NOTHING = Policy(
     network_rules=(),
     env_policy=EnvPolicy(),
     limits=Limits(),
+    session=Session(),
     watch=Watch(),
     trust=Trust(),
     cases=(),
@@ -152,6 +153,7 @@ def _policy(source: Source, checked: Checked, variables: Mapping[str, str], base
     env_policy = checked.get("env_policy", absent)
     watch = checked.get("watch", absent)
     trust = checked.get("trust", absent)
+    session = checked.get("session", absent)
     loop = watch.get("loop")
     unenforced = checked.get("unenforced")
     command_rules = map(build.command_rule, checked.get("command_rules", ()))
@@ -176,6 +178,7 @@ def _policy(source: Source, checked: Checked, variables: Mapping[str, str], base
             keep=env_policy.get("keep", base.env_policy.keep),
         ),
         limits=_limits(base.limits, checked.get("limits", absent)),
+        session=Session(mounts=session.get("mounts", base.session.mounts)),
         watch=Watch(
             loop=build.loop_watch(loop) if loop else base.watch.loop,
             drift=watch.get("drift", base.watch.drift),

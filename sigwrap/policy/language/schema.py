@@ -11,6 +11,7 @@ from __future__ import annotations
 from enum import Enum
 
 from sigwrap.policy.judge.request import TargetType
+from sigwrap.policy.judge.rules import LOG_REACTIONS
 from sigwrap.tuples import NamedTuple
 
 # What this version enforces. A policy that uses another key loads with a warning, or, under
@@ -25,6 +26,9 @@ ENFORCED: frozenset[str] = frozenset(
         "limits.max_execs",
         "limits.wall_time",
         "limits.at_fork",
+        "limits.log_size",
+        "limits.at_log_size",
+        "session",
     }
 )
 NOT_ENFORCED_YET: frozenset[str] = frozenset(
@@ -207,7 +211,21 @@ _COMMAND_RULE = Group(
         _key(
             "subcommands",
             ListOf(item=Text(), minimum=1),
-            'the first argument that is no option is one of these; `""`: there is none',
+            "the first argument that is no option is one of these, or the first two or three, as "
+            'in `"pr merge"`; `""`: there is none. For tools that sigwrap knows, values of options '
+            "are skipped, and the tool's own short forms count",
+        ),
+        _key(
+            "paths",
+            ListOf(item=Text(form=Form.GLOB), minimum=1),
+            "one of the arguments, or what follows its `=`, means one of these files: `.`, `..`, "
+            "doubled slashes, `~`, `/proc/self/root` and a `*` at the end are resolved, and "
+            "relative paths start at the caller's folder; symbolic links are not",
+        ),
+        _key(
+            "sources",
+            ListOf(item=Text(form=Form.GLOB), minimum=1),
+            "the same, but not of the last argument: what `mv` and `cp` take, not where to",
         ),
         _key("depth", _DEPTH, "how far below COMMAND the caller is"),
         _key(
@@ -221,6 +239,19 @@ _COMMAND_RULE = Group(
             Flag(),
             "the exec can't (can) be verified: the caller is being traced, or the program may be "
             "executed but not read",
+        ),
+        _key(
+            "system_file",
+            Flag(),
+            "only root can (somebody else can) change the file, and the link and the folder that "
+            "it was called by: one of the system's own programs",
+        ),
+        _key(
+            "loads_code",
+            Flag(),
+            "a variable that makes this program load code, or run another program, is (not) set "
+            "in the exec's environment, other than sigwrap's own has it: `LD_PRELOAD`, "
+            "`NODE_OPTIONS`, `GIT_SSH_COMMAND`…",
         ),
         _key("decision", Word(words=COMMAND_DECISIONS), "what happens", required=True),
         _MESSAGE,
@@ -333,6 +364,9 @@ _TEST_CASE = Group(
         _key("depth", Number(), "how deep the caller is; default 1"),
         _key("truncated", Flag(), "default false"),
         _key("traced", Flag(), "default false"),
+        _key("system_file", Flag(), "default: whether the path is in one of the system's folders"),
+        _key("loads_code", Flag(), "default: whether a wrapper in `command` sets such a variable"),
+        _key("cwd", Text(form=Form.TEMPLATE), "the folder it is called in; default `/work`"),
         _key("signal", Text(form=Form.SIGNAL), "a signal, instead of a command"),
         _key(
             "target",
@@ -449,9 +483,41 @@ POLICY = Group(
                     ),
                     _key("cpu_time", Duration(), "processor time of the whole tree"),
                     _key("memory", Size(), "memory of the whole tree"),
+                    _key(
+                        "log_size",
+                        Size(),
+                        "how large the session's event log may get, of which half is said to be "
+                        "used up on stderr and by an event; default 1G, and `--log-size` comes "
+                        "before it",
+                    ),
+                    _key(
+                        "at_log_size",
+                        Word(words=LOG_REACTIONS),
+                        "what happens then: `end` ends the run (exit status 124), `deny` denies "
+                        "every exec and signal from then on; default end",
+                    ),
                 ),
             ),
             "what a run may use; 0 or left out: no limit",
+        ),
+        _key(
+            "session",
+            Group(
+                title="session",
+                keys=(
+                    _key(
+                        "mounts",
+                        Flag(),
+                        "whether programs may mount file systems, as `bwrap`, `podman` and "
+                        "`unshare -m` do. false: nobody inside mounts anything, and nobody writes "
+                        "to a file of a cgroup file system, with which others can be stopped and "
+                        "killed. true: both are as without sigwrap. Left out: false for an "
+                        "ordinary user who may write to a cgroup that others are in, as systemd's "
+                        "desktops let everybody; else true",
+                    ),
+                ),
+            ),
+            "what the session as a whole may do",
         ),
         _key(
             "watch",

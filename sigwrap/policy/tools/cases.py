@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from posixpath import join, normpath
 
 from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.loading import loading_variables
 from sigwrap.policy.judge.request import CommandRequest, Decision, Program
 from sigwrap.policy.judge.rules import Case, CommandCase
 from sigwrap.policy.judge.signals import signal_name
@@ -39,7 +40,13 @@ def run_cases(engine: Engine) -> Iterator[CaseResult]:
     for case in engine.policy.cases:
         if isinstance(case, CommandCase):
             request = command_request(
-                case.argv, depth=case.depth, truncated=case.truncated, traced=case.traced
+                case.argv,
+                folder=case.cwd,
+                depth=case.depth,
+                truncated=case.truncated,
+                traced=case.traced,
+                system_file=case.system_file,
+                loads_code=case.loads_code,
             )
             yield CaseResult(case=case, decision=engine.decide_command(request))
         else:
@@ -49,19 +56,31 @@ def run_cases(engine: Engine) -> Iterator[CaseResult]:
 def command_request(
     argv: Sequence[str],
     *,
-    folder: str = "/",
+    folder: str = "/work",
     depth: int = 1,
     truncated: bool = False,
     traced: bool = False,
+    system_file: bool | None = None,
+    loads_code: bool | None = None,
 ) -> CommandRequest:
     """A command line as a request, wrappers unwrapped, without looking at any file: a bare name is
     taken to be in /usr/bin, a relative path to start at `folder`, and no script's interpreter is
-    known."""
+    known. What is in one of the system's folders is taken to be the system's."""
     outer = program_named(argv[0], argv, folder)
     programs = [outer]
     for wrapped in unwrap(outer.name, argv):
-        programs.append(program_named(wrapped.argv[0], wrapped.argv, folder))
-    return CommandRequest(programs=tuple(programs), depth=depth, truncated=truncated, traced=traced)
+        inner = program_named(wrapped.argv[0], wrapped.argv, folder)
+        if wrapped.same_file:
+            inner = inner._replace(path=programs[-1].path)
+        variables = [(name, b"set") for name in wrapped.variables]
+        if loading_variables((inner.name,), variables, {}):
+            inner = inner._replace(loads_code=True)
+        programs.append(inner)
+    if system_file is not None:
+        programs = [each._replace(system_file=system_file) for each in programs]
+    if loads_code is not None:
+        programs = [each._replace(loads_code=loads_code) for each in programs]
+    return CommandRequest(tuple(programs), depth, truncated, traced, folder)
 
 
 def program_named(path: str, argv: Sequence[str], folder: str = "/") -> Program:

@@ -16,6 +16,7 @@ from sigwrap.policy.judge.request import (
 )
 from sigwrap.policy.judge.rules import CommandRule
 from sigwrap.policy.judge.signals import signal_name
+from sigwrap.policy.judge.subcommand import name_for_subcommands, subcommand
 from sigwrap.policy.language.lint import target_name
 from sigwrap.policy.problems import Place
 
@@ -116,7 +117,7 @@ def _judgement_lines(judgement: Judgement) -> list[str]:
 
 def _program(engine: Engine, program: Program, request: CommandRequest) -> Judgement:
     decision = engine.decide_program(program, request)
-    facts = Facts(program, request)
+    facts = Facts(program, request, engine.home)
     passed: list[Passed] = []
     unrelated = 0
     decided_by: CompiledCommandRule | None = None
@@ -157,7 +158,13 @@ def _why(rule: CommandRule, condition: str, facts: Facts) -> str:
             return f"is for depth {least} {most}, and this is depth {facts.request.depth}"
         case "subcommands":
             wanted = _some(", ", [word or "none" for word in rule.subcommands])
-            return f"is for the subcommands {wanted}, and this is {facts.subcommand or 'none'}"
+            found = subcommand(
+                name_for_subcommands(facts.basename, facts.program.name), facts.program.argv
+            )
+            return f"is for the subcommands {wanted}, and this is {found or 'none'}"
+        case "paths" | "sources":
+            paths = rule.paths if condition == "paths" else rule.sources
+            return f"is for the paths {_some(', ', paths)}"
         case "args_patterns":
             return f"needs an argument that fits {_some(' or ', rule.args_patterns)}"
         case "truncated":
@@ -165,6 +172,16 @@ def _why(rule: CommandRule, condition: str, facts: Facts) -> str:
             return f"is for arguments that are {wanted} to be judged whole"
         case "traced":
             return f"is for callers that are {'' if rule.traced else 'not '}being traced"
+        case "elsewhere":
+            return "allows, and the file is on a mount that isn't sigwrap's"
+        case "commands":
+            return f"allows by name, and {facts.program.name} is only what a link is called"
+        case "system_file":
+            whose = "the system's own files" if rule.system_file else "files of others"
+            return f"is for {whose}"
+        case "loads_code":
+            needs = "a variable" if rule.loads_code else "no variable"
+            return f"is for {needs} that loads code into the program"
         case _:
             return "is for files with another digest"
 

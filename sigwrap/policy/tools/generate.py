@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES, Event, Payload, number, text, texts
+from sigwrap.policy.judge.engine import is_system_file
 from sigwrap.policy.judge.match import escape_glob, is_glob
 from sigwrap.policy.judge.request import (
     CommandRequest,
@@ -74,12 +75,17 @@ class _Profile:
 
     def _add_program(self, program: Program) -> None:
         basename = program.path.rpartition("/")[2]
-        called = name_for_subcommands(basename, program.name)
+        name = (
+            program.name if is_system_file(program) else basename
+        )  # the one that an allowance is by
+        if not name:
+            return  # a log that sigwrap didn't write: `/` is no program
+        called = name_for_subcommands(basename, name)
         if has_subcommands(called):
             word = subcommand(called, program.argv)
             self._subcommands.setdefault(called, set()).add(word)
         else:
-            self._names.add(program.name)
+            self._names.add(name)
 
     def _command_lines(self) -> Iterator[str]:
         for command, words in sorted(self._subcommands.items()):
@@ -119,6 +125,7 @@ def _command_request(payload: Payload) -> CommandRequest:
         depth=number(payload.get("depth")),
         truncated=bool(payload.get("truncated")),
         traced=bool(payload.get("traced")),
+        cwd=text(payload.get("cwd")),
     )
 
 
@@ -127,7 +134,11 @@ def _program(recorded: dict[str, Any], folder: str) -> Program:
     # A path that could not be read is known by argv[0] only.
     path = text(recorded.get("path")) or (argv[0] if argv else "")
     known = program_named(path, argv, folder)
-    return Program(path=known.path, name=text(recorded.get("name")) or known.name, argv=argv)
+    fact = recorded.get("system_file")
+    return known._replace(
+        name=text(recorded.get("name")) or known.name,
+        system_file=fact if isinstance(fact, bool) else None,
+    )
 
 
 def _signal_request(payload: Payload) -> SignalRequest:

@@ -43,6 +43,7 @@ def policy_text(policy: Policy) -> str:
             remove=list(policy.env_policy.remove), keep=list(policy.env_policy.keep)
         ),
         "limits": _limits(policy.limits),
+        "session": {} if policy.session.mounts is None else {"mounts": policy.session.mounts},
         "watch": _filled(
             loop={"same_exec": loop.same_exec, "within": loop.within_s, "action": loop.action}
             if loop
@@ -83,10 +84,17 @@ def _command_rule(rule: CommandRule) -> dict[str, Any]:
             commands=list(rule.commands),
             args_patterns=list(rule.args_patterns),
             subcommands=list(rule.subcommands),
+            paths=list(rule.paths),
+            sources=list(rule.sources),
             depth=_given(min=rule.min_depth, max=rule.max_depth),
             sha256=sorted(rule.sha256),
         ),
-        **_given(truncated=rule.truncated, traced=rule.traced),
+        **_given(
+            truncated=rule.truncated,
+            traced=rule.traced,
+            system_file=rule.system_file,
+            loads_code=rule.loads_code,
+        ),
     }
     return _rule(
         rule,

@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 from sigwrap.errors import StoreError
 from sigwrap.events import Payload, text
 from sigwrap.linux.peer import Peer
+from sigwrap.linux.terminal_typists import Typist, find_typist
 from sigwrap.mediate.questions import (
     US,
     Answer,
@@ -28,13 +28,10 @@ from sigwrap.mediate.questions import (
 )
 from sigwrap.protocols.control import ControlReply, ControlRequest, refusal
 from sigwrap.run.asking.control_socket import ControlSocket
+from sigwrap.run.asking.terminal_prompt import TerminalPrompt
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.settings import ApprovalMode as Mode
-
-if TYPE_CHECKING:
-    from sigwrap.linux.terminal_typists import Typist
-    from sigwrap.run.asking.terminal_prompt import TerminalPrompt
 
 __all__ = ["Answer", "Approvals", "OnAnswer", "Question"]
 
@@ -144,8 +141,6 @@ class Approvals:
 
     def _terminal(self) -> TerminalPrompt:
         if self._prompt is None:
-            from sigwrap.run.asking.terminal_prompt import TerminalPrompt  # few runs ask
-
             not_here = "" if self._typist is None else self._typist.why
             self._prompt = TerminalPrompt(
                 self._loop, self._on_terminal_answer, self._on_stop_key, not_here
@@ -157,8 +152,6 @@ class Approvals:
         """Who could type an answer for the session: it is not asked on a terminal of theirs, and
         takes none from there."""
         if self._typist_found is None:
-            from sigwrap.linux.terminal_typists import find_typist  # few runs ask
-
             self._typist_found = (find_typist(walled=self._walled),)
         return self._typist_found[0]
 

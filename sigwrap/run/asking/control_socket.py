@@ -1,9 +1,11 @@
 """The server of the control protocol (protocols/control.py): a session's control socket.
 
 No peer can hold the loop up: the length of a line, the number of connections and the time that a
-connection may be silent are bounded, and a peer that floods the socket is made to wait. Who may
-speak is decided by the process that connected (linux/peer.py); that the folder has mode 0700 and
-the socket 0600 comes on top.
+connection may be silent are bounded, and a peer that floods the socket is made to wait. Where there
+are too many, the one that has been silent for longest is closed: idle peers keep nobody out.
+
+Who may speak is decided by the process that connected (linux/peer.py); that the folder has mode
+0700 and the socket 0600 comes on top.
 """
 
 from __future__ import annotations
@@ -111,9 +113,11 @@ class ControlSocket:
         if peer.objection:
             self._refuse(accepted, peer)
             return
-        self._connections.add(_Connection(self, accepted, peer))
         if len(self._connections) >= MAX_CONNECTIONS:
-            self._pause()
+            min(self._connections, key=lambda each: each.patience_ends_s).close()
+        connection = _Connection(self, accepted, peer)
+        self._connections.add(connection)
+        connection.begin()
 
     def _refuse(self, accepted: socket.socket, peer: Peer) -> None:
         self._on_refused(peer)
@@ -131,11 +135,7 @@ class ControlSocket:
 
     def _pause_for_a_moment(self) -> None:
         self._pause()
-        self._loop.call_at(time.monotonic() + _REFUSALS_PAUSE_S, self._listen_where_there_is_room)
-
-    def _listen_where_there_is_room(self) -> None:
-        if len(self._connections) < MAX_CONNECTIONS:
-            self._listen()
+        self._loop.call_at(time.monotonic() + _REFUSALS_PAUSE_S, self._listen)
 
     # For connections
 
@@ -152,7 +152,6 @@ class ControlSocket:
 
     def gone(self, connection: _Connection) -> None:
         self._connections.discard(connection)
-        self._listen_where_there_is_room()
 
 
 class _Connection:
@@ -166,10 +165,14 @@ class _Connection:
         self._to_send = b""
         self._at_end = False
         self._watched = 0
-        self._patience_ends_s = 0.0
+        self.patience_ends_s = 0.0
         self._be_patient()
+
+    def begin(self) -> None:
+        """With what was sent already: whoever asks at once isn't closed for those who only come."""
         self._watch(select.EPOLLIN)
         self._check_patience()
+        self._on_event(select.EPOLLIN)
 
     def close(self) -> None:
         if not self._closed:
@@ -184,7 +187,10 @@ class _Connection:
     def _on_event(self, _happened: int) -> None:
         try:
             if self._watched == select.EPOLLIN:
-                data = self._end.recv(MAX_LINE_BYTES)
+                try:
+                    data = self._end.recv(MAX_LINE_BYTES)
+                except BlockingIOError:
+                    return
                 self._received += data
                 self._at_end = not data
             self._advance()
@@ -238,15 +244,15 @@ class _Connection:
             self._control.loop.watch(self._end.fileno(), self._on_event, events)
 
     def _be_patient(self) -> None:
-        self._patience_ends_s = time.monotonic() + PATIENCE_S
+        self.patience_ends_s = time.monotonic() + PATIENCE_S
 
     def _check_patience(self) -> None:
         if self._closed:
             return
-        if time.monotonic() >= self._patience_ends_s:
+        if time.monotonic() >= self.patience_ends_s:
             self.close()
         else:
-            self._control.loop.call_at(self._patience_ends_s, self._check_patience)
+            self._control.loop.call_at(self.patience_ends_s, self._check_patience)
 
 
 def _open_private_folder(path: str) -> int:

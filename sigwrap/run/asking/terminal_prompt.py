@@ -40,7 +40,6 @@ import struct
 import termios
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from sigwrap.linux import procfs
 from sigwrap.linux.process import send
@@ -50,6 +49,7 @@ from sigwrap.linux.terminal_readers import waits_for_input
 from sigwrap.mediate.questions import Open, Verdict
 from sigwrap.run.asking.wording import lines_of
 from sigwrap.run.loop import Loop
+from sigwrap.tuples import NamedTuple
 
 _LOOK_AGAIN_S = 0.25
 _MADE_WAY_S = 2.0
@@ -67,14 +67,12 @@ _ANSWERS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
+class _Asked(NamedTuple):
     request: Open
     or_by_command: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Taken:
+class _Taken(NamedTuple):
     """What to give back."""
 
     foreground: int

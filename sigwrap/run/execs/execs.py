@@ -13,9 +13,10 @@ from sigwrap.linux.execs.asked import Asked, ExecRefused, only_asks
 from sigwrap.linux.execs.environment import NoHostValue, Variables, variables_for
 from sigwrap.linux.execs.executable import Executable, resolve_replacement
 from sigwrap.linux.execs.look import Seen, cwd_of, look
+from sigwrap.linux.execs.ours import Ours
 from sigwrap.linux.execs.restage import Redirection
 from sigwrap.linux.memory import Unreadable
-from sigwrap.linux.paths import MayWait, our_view
+from sigwrap.linux.paths import MayWait
 from sigwrap.linux.ptrace import Gone, NotTraceable
 from sigwrap.linux.seccomp import Notification
 from sigwrap.mediate.effects import (
@@ -27,6 +28,8 @@ from sigwrap.mediate.effects import (
     Prepare,
     Prepared,
     PrepareStubCommand,
+    ReadAgain,
+    ReadContent,
     Replace,
     Unpreparable,
     VerifyThenContinue,
@@ -44,13 +47,14 @@ from sigwrap.mediate.lineage import Process
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import Via
 from sigwrap.run.aside import Aside, Done, Outcome, Raised
-from sigwrap.run.execs.anew import Anew
 from sigwrap.run.execs.tracer import Tracee, Tracer
+from sigwrap.run.execs.unheld import Unheld
+from sigwrap.run.loop import Loop
 from sigwrap.run.perform import PAUSED, CallerGone, Performer, Scope
 from sigwrap.run.processes import Processes
 from sigwrap.run.recording.recording import Recording
 from sigwrap.run.recording.recordings import Expected, Recordings
-from sigwrap.run.recording.stub_program import stub_line, stub_variables
+from sigwrap.run.recording.stub_program import changed_stub_file, stub_line, stub_variables
 from sigwrap.start import onefile
 from sigwrap.tuples import NamedTuple
 
@@ -77,6 +81,7 @@ class _ExecHoldings:
         "recording",
         "replacement",
         "replacement_argv",
+        "seen_again",
         "sets_environment",
         "syscall",
         "tracee",
@@ -90,6 +95,7 @@ class _ExecHoldings:
         self.tracer = tracer
         self.asked: Asked | None = None
         self.executable: Executable | None = None
+        self.seen_again: _Facts | None = None
         self.tracee: Tracee | None = None
         self.goes_on = False
         # Of a replacement
@@ -147,6 +153,19 @@ def _close(seen: _Facts) -> None:
         seen.executable.close()
 
 
+def _outcome_of_look(outcome: Outcome, process: Process, syscall: str, why: str) -> _Facts:
+    match outcome:
+        case Done(value=value):
+            seen: _Facts = value
+            return seen
+        case Raised(error=MayWait() as too_much):
+            return stalled(process, syscall, str(too_much))
+        case Raised(error=error):
+            return error
+        case _:
+            return stalled(process, syscall, f"{outcome.why}: {why}")
+
+
 class Execs:
     def __init__(
         self,
@@ -156,6 +175,7 @@ class Execs:
         processes: Processes,
         recordings: Recordings,
         aside: Aside,
+        loop: Loop,
         waits_through_signals: bool,
         answer_now: Callable[[Notification], None],
     ) -> None:
@@ -172,10 +192,13 @@ class Execs:
         self.tracer = Tracer(
             performer, processes.loaded, aside, waits_through_signals=waits_through_signals
         )
-        self._ours = our_view()
-        Anew(performer, aside, self._ours, self._facts_anew)
+        self._unheld = Unheld(performer, loop, processes.loaded)
+        own = onefile.original_environment(dict(os.environb))
+        self._ours = Ours({os.fsdecode(name): value for name, value in own.items()})
         performer.offer(
             {
+                ReadContent: self._read_content,
+                ReadAgain: self._read_again,
                 Hold: self._hold,
                 VerifyThenContinue: self._verify_then_continue,
                 ContinueUnverified: self._continue_unverified,
@@ -188,7 +211,9 @@ class Execs:
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:
         if self.tracer.take_back(notification):
             return
-        if only_asks(notification, syscall):
+        if self._unheld.is_other(process, notification.tid):
+            self._performer.fail_as_the_kernel(notification.id, WouldFail(errno.EACCES))
+        elif only_asks(notification, syscall):
             held = _ExecHoldings(notification, syscall, self.tracer)
             self._start(notification, process, OnlyAsks(), held)
         elif self.tracer.is_busy(process):
@@ -217,7 +242,7 @@ class Execs:
         if isinstance(seen, Seen):
             held.asked, held.executable = seen
             try:
-                facts = known = self._facts(held, process, syscall, *seen)
+                facts = known = self._facts(held, process, *seen)
                 if self._names_digests and seen.executable.put_off_digests(
                     lambda: self._mediator.look_over(known)
                 ):
@@ -241,15 +266,7 @@ class Execs:
         started_ns: int,
     ) -> None:
         def then(outcome: Outcome) -> None:
-            match outcome:
-                case Done(value=seen):
-                    pass
-                case Raised(error=MayWait() as too_much):
-                    seen = stalled(process, syscall, str(too_much))
-                case Raised(error=error):
-                    seen = error
-                case _:
-                    seen = stalled(process, syscall, f"{outcome.why}: {why}")
+            seen = _outcome_of_look(outcome, process, syscall, why)
             self._go_on_with(notification, seen, started_ns)
 
         self._aside.do(
@@ -304,7 +321,6 @@ class Execs:
         self,
         held: _ExecHoldings,
         process: Process,
-        syscall: str,
         asked: Asked,
         executable: Executable,
     ) -> ExecFacts:
@@ -313,7 +329,7 @@ class Execs:
             held.expected = expected
         return ExecFacts(
             process,
-            syscall,
+            held.syscall,
             os.fsdecode(asked.path),
             cwd_of(held.notification.tid),
             asked.truncated,
@@ -324,13 +340,6 @@ class Execs:
             None if held.expected is None else held.expected.rule,
         )
 
-    def _facts_anew(self, scope: Scope, seen: Seen) -> ExecFacts:
-        held: _ExecHoldings = scope.holdings
-        assert held.executable is not None, "judged before"
-        held.executable.close()
-        held.asked, held.executable = seen
-        return self._facts(held, scope.process, held.syscall, *seen)
-
     def _crowd(self, process: Process) -> Crowd:
         if not self._counts_crowd:
             return _NO_CROWD
@@ -338,6 +347,47 @@ class Execs:
         return Crowd(siblings, len(self._processes))
 
     # Effects
+
+    def _read_content(self, scope: Scope, _effect: ReadContent) -> tuple[str, ...]:
+        held: _ExecHoldings = scope.holdings
+        assert held.executable is not None, "judged before"
+        return held.executable.read_content()
+
+    def _read_again(self, scope: Scope, effect: ReadAgain) -> object:
+        held: _ExecHoldings = scope.holdings
+        if held.executable is not None:
+            held.executable.close()
+            held.executable = None
+        seen, held.seen_again = held.seen_again, None
+        if seen is None:
+            try:
+                seen = look(held.notification, scope.process, held.syscall, self._ours)
+            except MayWait as why:
+                return self._read_again_aside(scope, effect, str(why))
+        if isinstance(seen, Exception):
+            raise seen
+        if isinstance(seen, Seen):
+            held.asked, held.executable = seen
+        scope.is_checked = False
+        self._performer.check(scope)
+        return self._facts(held, scope.process, *seen) if isinstance(seen, Seen) else seen
+
+    def _read_again_aside(self, scope: Scope, effect: ReadAgain, why: str) -> object:
+        held: _ExecHoldings = scope.holdings
+
+        def look_again() -> Seen | Unseen | WouldFail:
+            return look(held.notification, scope.process, held.syscall, self._ours, may_wait=True)
+
+        def then(outcome: Outcome) -> None:
+            seen = _outcome_of_look(outcome, scope.process, held.syscall, why)
+            if scope.is_over:
+                _close(seen)
+                return
+            held.seen_again = seen
+            self._performer.redo(scope, effect)
+
+        self._aside.do(look_again, then, _close)
+        return PAUSED
 
     def _hold(self, scope: Scope, effect: Hold) -> object:
         self._performer.check(scope)
@@ -371,12 +421,14 @@ class Execs:
         self.tracer.go_on(tracee, lambda: self._performer.let_go_on(scope, effect))
         return PAUSED
 
-    def _continue_unverified(self, scope: Scope, effect: ContinueUnverified) -> None:
+    def _continue_unverified(self, scope: Scope, effect: ContinueUnverified) -> object:
         process = scope.process
-        self._is_becoming_another(scope, scope.holdings.executable.programs[0].argv)
+        executable = scope.holdings.executable
+        self._is_becoming_another(scope, executable.programs[0].argv)
         self.tracer.note_unheld(process, scope.tid)
         self._processes.loads_unseen(process)
-        self._performer.let_go_on(scope, effect)
+        self._unheld.go_on(scope, executable, lambda: self._performer.let_go_on(scope, effect))
+        return PAUSED
 
     def _is_becoming_another(self, scope: Scope, argv: tuple[str, ...]) -> None:
         scope.process.comm_is_current = False
@@ -421,8 +473,8 @@ class Execs:
             return Unpreparable(f"sigwrap has no {missing.name} in its environment")
         held.name = effect.argv[0]  # also where a stub stands in for it
         argv = [os.fsencode(word) for word in effect.argv]
-        if not self._find_replacement(scope, redirect.command, argv):
-            return Unpreparable(f"its replacement can't be run: {redirect.command}")
+        if problem := self._find_replacement(scope, redirect.command, argv):
+            return Unpreparable(problem)
         assert held.replacement is not None
         shown = held.replacement.programs[0].path
         if redirect.record:
@@ -433,9 +485,11 @@ class Execs:
                 held.variables,
                 effect.rule,
             )
+            if changed := changed_stub_file():
+                return Unpreparable(f"sigwrap's own file has changed: {changed}")
             program, line = stub_line(held.path, argv)
-            if not self._find_replacement(scope, program, line):
-                return Unpreparable(f"sigwrap's own program can't be run: {program}")
+            if problem := self._find_replacement(scope, program, line):
+                return Unpreparable(f"for sigwrap's own program, {problem}")
             if not _has_room_for_a_stub(pid):
                 return Unpreparable("too few descriptors are free to record it")
             held.variables = stub_variables(procfs.ignored_signals(pid))
@@ -447,9 +501,11 @@ class Execs:
         held: _ExecHoldings = scope.holdings
         expected = held.expected
         assert expected is not None, "a stub's command"
+        if changed := changed_stub_file():  # what the stub has loaded since
+            return Unpreparable(f"sigwrap's own file has changed: {changed}")
         path = os.fsdecode(expected.path)
-        if not self._find_replacement(scope, path, expected.argv):
-            return Unpreparable(f"its replacement can't be run: {path}")
+        if problem := self._find_replacement(scope, path, expected.argv):
+            return Unpreparable(problem)
         assert held.replacement is not None
         if held.replacement.inodes() != expected.inodes:
             return Unpreparable(f"its replacement is another file now: {path}")
@@ -464,8 +520,8 @@ class Execs:
         held.name = argv[0]
         return Prepared(held.replacement.programs[0].path, argv, held.replacement.readable)
 
-    def _find_replacement(self, scope: Scope, command: str, argv: Sequence[bytes]) -> bool:
-        """Raises _FindAside."""
+    def _find_replacement(self, scope: Scope, command: str, argv: Sequence[bytes]) -> str:
+        """Why there is none, or nothing. Raises _FindAside."""
         held: _ExecHoldings = scope.holdings
         if held.replacement is not None:
             held.replacement.close()
@@ -485,12 +541,14 @@ class Execs:
         except MayWait as why:
             raise _FindAside(command, find) from why
         except (OSError, ExecRefused, Unreadable):
-            return False
+            found = None
         if found is None:
-            return False
+            return f"its replacement can't be run: {command}"
         held.path, held.replacement = found
         held.replacement_argv = argv
-        return True
+        if any(each.elsewhere for each in held.replacement.programs):
+            return f"its replacement would be another file than sigwrap's own: {command}"
+        return ""
 
     def _replace(self, scope: Scope, effect: Replace) -> object:
         held: _ExecHoldings = scope.holdings
@@ -531,7 +589,7 @@ def _has_room_for_a_stub(pid: int) -> bool:
     """Without, its interpreter would end in words of its own."""
     try:
         limit, _hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-        taken = os.listdir(f"/proc/{pid}/fd")
+        taken = procfs.names(f"/proc/{pid}/fd")
     except OSError:
         return False
     if limit == resource.RLIM_INFINITY or limit - len(taken) >= _A_STUB_OPENS:
@@ -540,12 +598,9 @@ def _has_room_for_a_stub(pid: int) -> bool:
 
 
 def _survives_exec(pid: int, fd: str) -> bool:
-    try:
-        with open(f"/proc/{pid}/fdinfo/{fd}", encoding="ascii") as info:
-            flags = next(line for line in info if line.startswith("flags:"))
-    except (OSError, StopIteration):
-        return False
-    return not int(flags.split()[1], 8) & os.O_CLOEXEC
+    info = procfs.contents(f"/proc/{pid}/fdinfo/{fd}") or b""
+    flags = next((line for line in info.splitlines() if line.startswith(b"flags:")), None)
+    return flags is not None and not int(flags.split()[1], 8) & os.O_CLOEXEC
 
 
 def _is_traced(tid: int) -> bool:

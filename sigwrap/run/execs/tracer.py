@@ -290,7 +290,7 @@ def _interrupt(tracee: Tracee) -> None:
 
 
 def _is_task(pid: int, tid: int) -> bool:
-    return os.path.exists(f"/proc/{pid}/task/{tid}")
+    return procfs.exists(f"/proc/{pid}/task/{tid}")
 
 
 def _set_environment(pid: int, variables: Variables) -> str:

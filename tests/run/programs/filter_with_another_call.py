@@ -18,8 +18,8 @@ UNKNOWN = (
 KNOWN = tuple(call for call in calls.TABLE if call.name != "fcntl")
 
 
-def with_unknown_calls(unlogged: frozenset[int], *, at_fork: bool) -> object:
-    return mediation_filter(unlogged, at_fork=at_fork, table=(*KNOWN, *UNKNOWN))
+def with_unknown_calls(unlogged: frozenset[int], **asked: bool) -> object:
+    return mediation_filter(unlogged, **asked, table=(*KNOWN, *UNKNOWN))
 
 
 seccomp.mediation_filter = with_unknown_calls  # type: ignore[assignment]

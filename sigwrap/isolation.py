@@ -1,0 +1,61 @@
+"""Neither a variable nor the current folder says what sigwrap imports: a project has a hand in
+both. Where they would, Python is restarted with -I, which ignores them; the variables are COMMAND's
+all the same. A start that none of this concerns costs nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+# Those that choose files which Python runs.
+_CHOOSE_CODE = (
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "PYTHONPLATLIBDIR",
+    "PYTHONPYCACHEPREFIX",
+    "PYTHONUSERBASE",
+    "PYTHONWARNINGS",
+)
+# What is installed beside sigwrap comes after the standard library, as ever.
+_START = (
+    "import sys; sys.path.append(sys.argv[1]); del sys.argv[:2]; import site; site.main();"
+    "from sigwrap.__main__ import main; main()"
+)
+
+
+def isolate() -> None:
+    if sys.flags.isolated or getattr(sys, "frozen", False):
+        return
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    if code_is_chosen_by_variables() or _starts_with_current_folder():
+        restart("-S", "-c", _START, package)
+    _leave_out_users_packages(package)
+
+
+def code_is_chosen_by_variables() -> bool:
+    return any(map(os.environ.__contains__, _CHOOSE_CODE))
+
+
+def restart(*words: str) -> None:
+    with open("/proc/self/environ", "rb") as file:  # Python itself may have added to os.environ
+        pairs = (entry.partition(b"=") for entry in file.read().split(b"\0"))
+        environment = {name: value for name, equals, value in pairs if name and equals}
+    os.execve(sys.executable, [sys.executable, "-I", *words, *sys.argv], environment)
+
+
+def _starts_with_current_folder() -> bool:
+    """`python -m sigwrap` looks there first."""
+    first = sys.path[0] if sys.path and not sys.flags.safe_path else None
+    try:
+        return first == "" or first == os.getcwd()
+    except OSError:
+        return True  # it was removed
+
+
+def _leave_out_users_packages(package: str) -> None:
+    """An installation of the system's takes none of ~/.local, which comes before its own."""
+    site = sys.modules.get("site")
+    folder = getattr(site, "USER_SITE", None) if getattr(site, "ENABLE_USER_SITE", None) else None
+    if folder in sys.path and folder != package:
+        sys.path.remove(folder)

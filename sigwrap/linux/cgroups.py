@@ -1,0 +1,78 @@
+"""Cgroups by which somebody inside could stop or kill whoever is outside.
+
+One write to a file is enough (cgroup.kill, cgroup.freeze), and systemd gives every user a tree of
+them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+
+_FILES = ("cgroup.kill", "cgroup.freeze", "cgroup.procs", "freezer.state")
+_TYPES = (b"cgroup", b"cgroup2")
+_ESCAPED = re.compile(rb"\\([0-7]{3})")  # a space in a path of mountinfo
+
+
+def mount_points() -> list[str]:
+    """Of every cgroup file system in our mount namespace."""
+    found = []
+    for line in _lines("/proc/self/mountinfo"):
+        left, _, right = line.partition(b" - ")
+        if right.split(b" ", 1)[0] in _TYPES:
+            path = _ESCAPED.sub(lambda code: bytes([int(code[1], 8)]), left.split(b" ")[4])
+            found.append(os.fsdecode(path))
+    return found
+
+
+def writable(mounts: Iterable[str]) -> str:
+    """Of those that sigwrap is in, and of the tree that systemd gives its user, the first that may
+    be written; empty where there is none."""
+    own = {os.fsdecode(line.split(b":", 2)[2]) for line in _lines("/proc/self/cgroup")}
+    uid = os.getuid()
+    own.add(f"/user.slice/user-{uid}.slice/user@{uid}.service")
+    for mount in mounts:
+        for path in sorted(own):
+            for folder in _with_ancestors(mount, path):
+                if any(os.access(each, os.W_OK) for each in _handles(folder)):
+                    return folder
+    return ""
+
+
+def all_but(excluded: Iterable[str]) -> Iterator[str]:
+    """Paths that have everything beneath them, except what lies beneath the excluded folders."""
+    excluded = tuple(excluded)
+    waiting = ["/"]
+    while waiting:
+        folder = waiting.pop()
+        if folder in excluded:
+            continue
+        if not any(path.startswith(folder.rstrip("/") + "/") for path in excluded):
+            yield folder
+            continue
+        try:
+            waiting += [os.path.join(folder, name) for name in os.listdir(folder)]
+        except OSError:
+            continue
+
+
+def _with_ancestors(mount: str, path: str) -> Iterator[str]:
+    folder = path.rstrip("/")
+    while folder:
+        yield mount + folder
+        folder = folder.rpartition("/")[0]
+    yield mount
+
+
+def _handles(folder: str) -> tuple[str, ...]:
+    """Who may write to the folder can make a group in it, and take others' processes along."""
+    return (folder, *(f"{folder}/{name}" for name in _FILES))
+
+
+def _lines(path: str) -> list[bytes]:
+    try:
+        with open(path, "rb") as file:
+            return file.read().splitlines()
+    except OSError:
+        return []

@@ -1,0 +1,53 @@
+"""What an exec's environment makes a program load, read where a rule asks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+
+from sigwrap.linux import procfs
+from sigwrap.policy.judge.loading import loading_variables
+
+Entries = tuple[tuple[str, bytes], ...]
+
+
+class Environment:
+    """An exec's variables. They can be rewritten after they are read, so what was found is held
+    against the new image's own (`differs`)."""
+
+    __slots__ = ("_clean", "_entries", "_own", "_read")
+
+    def __init__(
+        self, read: Callable[[], Sequence[bytes] | None], own: Mapping[str, bytes]
+    ) -> None:
+        """`read`: None where it can't be; `own`: sigwrap's, whose values are the user's."""
+        self._read = read
+        self._own = own
+        self._entries: Entries | None = None
+        self._clean: list[Sequence[str]] = []  # names of programs that nothing is loaded into
+
+    def loads_code(self, names: Sequence[str], added: Sequence[str]) -> bool:
+        """`added`: variables that a wrapper sets. What can't be read may hold anything."""
+        if self._entries is None:
+            raw = self._read()
+            if raw is None:
+                return True
+            self._entries = _entries(raw)
+        set_by_wrapper = tuple((name, b"set") for name in added)
+        if loading_variables(names, self._entries + set_by_wrapper, self._own):
+            return True
+        self._clean.append(names)
+        return False
+
+    def differs(self, pid: int) -> bool:
+        """At the exec stop. OSError where it can't be read."""
+        if not self._clean:
+            return False
+        with os.fdopen(procfs.open_file(f"/proc/{pid}/environ"), "rb") as file:
+            entries = _entries(file.read().split(b"\0"))
+        return any(loading_variables(names, entries, self._own) for names in self._clean)
+
+
+def _entries(raw: Sequence[bytes]) -> Entries:
+    split = (entry.partition(b"=") for entry in raw)
+    return tuple((os.fsdecode(name), value) for name, _, value in split)

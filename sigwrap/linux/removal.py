@@ -1,0 +1,75 @@
+"""Removes a folder in which anybody may have put anything.
+
+Flat: a folder inside is moved to the top before it is looked into, so no depth takes more than two
+descriptors, or a path that grows. Nothing is followed, and what can't be removed stays.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_OURS = 0o700
+
+
+def remove_folder(path: str, identity: tuple[int, int]) -> None:
+    """`identity`: its device and inode. What else has this name by now is put aside: whoever is
+    about to remove all below it must not remove that."""
+    try:
+        found = os.lstat(path)
+        if (found.st_dev, found.st_ino) == identity:
+            _empty(path)
+            os.rmdir(path)
+        elif stat.S_ISLNK(found.st_mode):
+            os.unlink(path)
+        else:
+            os.rename(path, f"{path}.kept")
+    except OSError:
+        return
+
+
+def _empty(top: str) -> None:
+    moved_to = f"{top}/{os.urandom(8).hex()}-"  # a name that nobody can have taken
+    folders = [top]
+    for folder in folders:
+        try:
+            fd = _open(folder)
+        except OSError:
+            continue
+        try:
+            for name in os.listdir(fd):
+                if not _is_unlinked(name, fd) and _is_moved(name, fd, f"{moved_to}{len(folders)}"):
+                    folders.append(f"{moved_to}{len(folders)}")
+        finally:
+            os.close(fd)
+    for folder in folders[1:]:
+        try:
+            os.rmdir(folder)
+        except OSError:
+            continue
+
+
+def _open(folder: str) -> int:
+    os.chmod(folder, _OURS)
+    return os.open(folder, _FOLDER)
+
+
+def _is_unlinked(name: str, folder: int) -> bool:
+    """False for a folder."""
+    try:
+        os.unlink(name, dir_fd=folder)
+    except IsADirectoryError:
+        return False
+    except OSError:
+        return True  # it stays
+    return True
+
+
+def _is_moved(name: str, folder: int, to: str) -> bool:
+    try:
+        os.chmod(name, _OURS, dir_fd=folder)  # moving it changes its own `..`
+        os.rename(name, to, src_dir_fd=folder)
+    except OSError:
+        return False
+    return True

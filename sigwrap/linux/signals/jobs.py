@@ -1,0 +1,105 @@
+"""Groups, terminals and tracers: whether a call stays with what is the session's own.
+
+Who joins a group and reads the terminal in the background stops the whole group, and the group in
+the foreground gets what the keys send. The group that sigwrap was started in counts as the
+session's own: COMMAND is in it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+
+from sigwrap.calls import O_ASYNC
+from sigwrap.linux import procfs
+from sigwrap.linux.signals import owners, terminals
+from sigwrap.linux.signals.call import F_OWNER_PGRP, F_OWNER_PID, SignalCall
+from sigwrap.linux.signals.targets import Targets
+from sigwrap.mediate.effects import SignalTarget
+from sigwrap.mediate.facts import WouldFail
+from sigwrap.mediate.lineage import Process
+from sigwrap.mediate.signal import (
+    Aim,
+    Group,
+    NoOwner,
+    NotOwn,
+    Own,
+    OwnInMemory,
+)
+from sigwrap.policy.judge.request import TargetType
+
+
+class Jobs:
+    def __init__(self, targets: Targets) -> None:
+        self._targets = targets
+        self._group = os.getpgrp()  # for a question, the supervisor leaves it for a while
+        self._session = os.getsid(0)
+
+    def joins(self, sender: Process, call: SignalCall) -> Aim:
+        if call.thread == 0 and -call.target == self._targets.own_number(sender):
+            return Own()
+        return self._group_of(sender, -call.target)
+
+    def gets_terminal(self, tid: int, sender: Process, call: SignalCall) -> Aim:
+        found = procfs.stat(sender.pid)
+        if found is None or found.session != self._session:
+            return Own()  # the kernel demands a group of the caller's own session
+        aim = self._group_of(sender, -call.target)
+        # A background job that asks for it is stopped by the kernel, and nothing happens.
+        _, foreground = procfs.terminal(sender.pid) or (0, 0)
+        if isinstance(aim, Own) and (
+            found.pgrp == foreground or procfs.is_deaf_to(tid, signal.SIGTTOU)
+        ):
+            return OwnInMemory(self._targets.groups_number(sender, -call.target) or 0)
+        return aim
+
+    def takes_terminal(self, held: int) -> Aim:
+        terminal = terminals.number(held)
+        if os.geteuid() != 0 or not terminal:  # it takes CAP_SYS_ADMIN
+            return Own()
+        users = terminals.users(terminal)
+        return Own() if all(map(self._targets.is_inside, users)) else NotOwn()
+
+    def traced_by_parent(self, sender: Process) -> Aim:
+        found = procfs.stat(sender.pid)
+        parent = None if found is None else self._targets.of_pid(sender, found.ppid)
+        return Own() if parent is not None and _is_inside(parent) else NotOwn()
+
+    def signals_owner(self, sender: Process, call: SignalCall) -> tuple[SignalCall, Aim]:
+        """Where it has none, the call says whom the kernel would make its owner."""
+        kind, number = owners.owner(call.held)
+        if not number and call.flags & O_ASYNC and terminals.is_device(call.held):
+            kind, number = F_OWNER_PID, sender.pid
+            terminal = terminals.number(call.held)
+            if terminal and not terminals.is_other_end(call.held):
+                group = terminals.foreground_group(terminal)
+                kind, number = (F_OWNER_PGRP, group) if group else (kind, number)
+            call = call._replace(owner_kind=kind, target=number)
+        return call, self._reached(sender, kind, number)
+
+    def _reached(self, sender: Process, kind: int, number: int) -> Aim:
+        if not number:
+            return NoOwner()
+        if kind == F_OWNER_PGRP:
+            members = self._targets.of_group_led_by(sender, number)
+            return Group(tuple(members)) if members else NoOwner()
+        return self._targets.of_pid(sender, number) or NoOwner()
+
+    def _group_of(self, sender: Process, number: int) -> Aim:
+        group = self._targets.groups_number(sender, number)
+        if group is None:
+            return WouldFail(errno.EPERM)
+        if group == self._group:
+            return Own()
+        leader = self._targets.of_pid(sender, group)
+        if leader is not None and _is_inside(leader):
+            return Own()
+        members = self._targets.of_group_led_by(sender, group)
+        if not members:
+            return WouldFail(errno.EPERM)
+        return Own() if all(map(_is_inside, members)) else NotOwn()
+
+
+def _is_inside(target: SignalTarget) -> bool:
+    return TargetType.SESSION in target.types

@@ -1,0 +1,53 @@
+"""Terminals as the kernel knows them: whose they are, and whom their keys signal."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+import struct
+
+from sigwrap.linux import procfs
+
+_TIOCGDEV = 0x80045432
+_TIOCGPTN = 0x80045430
+
+
+def number(fd: int) -> int:
+    """As it stands in /proc/PID/stat of whoever it controls; 0 where `fd` is none."""
+    try:
+        return int(struct.unpack("I", fcntl.ioctl(fd, _TIOCGDEV, bytes(4)))[0])
+    except OSError:
+        return 0
+
+
+def is_other_end(fd: int) -> bool:
+    """Of a pseudo-terminal: what the terminal emulator holds."""
+    try:
+        fcntl.ioctl(fd, _TIOCGPTN, bytes(4))
+    except OSError:
+        return False
+    return True
+
+
+def is_device(fd: int) -> bool:
+    """Some drivers take the caller for the owner of a descriptor that has none."""
+    return stat.S_ISCHR(os.fstat(fd).st_mode)
+
+
+def users(terminal: int) -> list[int]:
+    """Processes that it controls."""
+    return [pid for pid in procfs.all_pids() if _controlled_by(pid)[0] == terminal]
+
+
+def foreground_group(terminal: int) -> int:
+    """Of a terminal that may control other processes than us; 0 where it controls none."""
+    for pid in procfs.all_pids():
+        controlling, group = _controlled_by(pid)
+        if controlling == terminal:
+            return max(group, 0)
+    return 0
+
+
+def _controlled_by(pid: int) -> tuple[int, int]:
+    return procfs.terminal(pid) or (0, 0)

@@ -1,0 +1,52 @@
+"""How much a session's log may take: whoever runs in the session chooses how much there is to
+record, and the disk is everybody's.
+
+Pure: the size goes in, what is to be said or done comes out (run/recorder.py does it).
+"""
+
+from __future__ import annotations
+
+import sys
+from enum import Enum
+
+# How the tree ends, and what becomes of the log: recorded beyond the limit too, for a while.
+_ALWAYS = frozenset({"session_ended", "limit_exceeded"})
+_BEYOND = frozenset(
+    {
+        "process_exited",
+        "recording_ended",
+        "store_tampered",
+        "interrupt_received",
+        "interrupt_forwarded",
+        "interrupt_escalated",
+    }
+)
+_LEAST_BEYOND_BYTES = 1 << 20
+
+
+class Mark(Enum):
+    HALF = "half"
+    FULL = "full"
+
+
+class LogBudget:
+    def __init__(self, maximum: int, *, ends_run: bool) -> None:
+        """`maximum` in bytes; 0: no limit. Where a full log doesn't end the run, all is denied."""
+        self.maximum = maximum
+        self.ends_run = ends_run
+        self.next_mark = maximum // 2 or sys.maxsize
+        self._marks = [Mark.HALF, Mark.FULL]
+        self._beyond = maximum + max(maximum // 16, _LEAST_BEYOND_BYTES)
+
+    def passed(self, size: int) -> Mark | None:
+        """For a size of `next_mark` or more: what was passed, once."""
+        if not self._marks or size < self.next_mark:
+            return None
+        mark = self._marks.pop(0)
+        self.next_mark = self.maximum
+        return mark
+
+    def admits(self, size: int, event: str) -> bool:
+        if size < self.maximum or event in _ALWAYS:
+            return True
+        return event in _BEYOND and size < self._beyond

@@ -1,0 +1,26 @@
+"""What sigwrap runs is loaded before COMMAND may run, and its own from then on: whoever can write
+the files that it was loaded from changes nothing in the processes that watch him."""
+
+from __future__ import annotations
+
+import codecs
+import sys
+from importlib.machinery import BuiltinImporter, FrozenImporter
+
+from sigwrap.linux.own_pages import own_file_pages
+
+# Python imports a codec when it is first used.
+_CODECS = ("ascii", "latin-1", "utf-8", "utf-16")
+
+
+def keep_what_is_loaded() -> list[str]:
+    """Returns the files that can't be kept; once more, where more was loaded since."""
+    for name in _CODECS:
+        codecs.lookup(name)
+    return own_file_pages()
+
+
+def import_nothing_more() -> None:
+    """But what is part of the interpreter. An import that was forgotten fails, and does not run
+    what COMMAND has put in its place."""
+    sys.meta_path[:] = [BuiltinImporter, FrozenImporter]

@@ -1,0 +1,115 @@
+"""The session's database as a reader sees it, whoever made it.
+
+SQLite runs what a file says: a view or a virtual table named like the table can go on for ever, a
+damaged one can be long, and what lies beside it (a WAL, its index in shared memory, a journal to be
+rolled back) belongs to somebody else. So the file is read as it is, nothing beside it is looked at,
+and its table is exactly the one that sigwrap makes.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from urllib.parse import quote
+
+from sigwrap.errors import StoreError
+from sigwrap.store.codec import MAX_PAYLOAD_CHARACTERS, Row
+from sigwrap.store.plain_file import open_plain_file
+from sigwrap.store.schema import APPLICATION_ID, EVENTS_TABLE, SCHEMA_VERSION
+
+PATIENCE_S = 10.0
+_STEPS_BETWEEN_LOOKS = 10_000
+
+_ROWS_AT_ONCE = 2_000
+_BYTES_AT_ONCE = 4 << 20  # a row of recorded input or output is a thousand times another's size
+_ROWS_A_LOOK = 32
+_SELECT = "SELECT seq, time_ns, type, pid, payload, hash FROM events"
+
+
+class Database:
+    def __init__(self, path: str, connection: sqlite3.Connection) -> None:
+        self._path = path
+        self._connection = connection
+
+    def rows(self, after_seq: int) -> Iterator[Row]:
+        query = f"{_SELECT} WHERE seq > ? ORDER BY seq LIMIT {_ROWS_AT_ONCE}"
+        while rows := self._fetch(query, after_seq):
+            for row in rows:
+                if row.seq <= after_seq:
+                    raise StoreError(f"can't read {self._path}: its rows are not in order")
+                yield row
+                after_seq = row.seq
+
+    def last(self) -> Row | None:
+        return next(iter(self._fetch(f"{_SELECT} ORDER BY seq DESC LIMIT 1")), None)
+
+    def _fetch(self, query: str, *values: int) -> list[Row]:
+        rows: list[Row] = []
+        size = 0
+        try:
+            with _limited(self._connection), closing(self._connection.execute(query, values)) as at:
+                while size < _BYTES_AT_ONCE and (some := at.fetchmany(_ROWS_A_LOOK)):
+                    rows += map(Row._make, some)
+                    size += sum(len(row[4]) for row in some)
+            return rows
+        except TypeError as error:
+            raise StoreError(f"can't read {self._path}: a payload is no text") from error
+        except sqlite3.Error as error:
+            raise StoreError(f"can't read {self._path}: {error}") from error
+
+
+@contextmanager
+def opened(path: str) -> Iterator[Database]:
+    """StoreError for what is no event log."""
+    try:
+        open_plain_file(path).close()
+        with closing(_connect(path)) as connection:
+            _check(path, connection)
+            yield Database(path, connection)
+    except FileNotFoundError as error:
+        raise StoreError(f"there is no event log {path}") from error
+    except OSError as error:
+        raise StoreError(f"can't read {path}: {error.strerror}") from error
+    except sqlite3.Error as error:
+        raise StoreError(f"can't read {path}: {error}") from error
+
+
+def _connect(path: str) -> sqlite3.Connection:
+    wal = path + "-wal"
+    if os.path.lexists(wal) and os.lstat(wal).st_size:
+        raise StoreError(
+            f"can't read {path}: another program has put rows into {wal}",
+            f"sqlite3 {path} 'PRAGMA journal_mode = DELETE' puts them where they belong",
+        )
+    uri = f"file:{quote(path)}?mode=ro&immutable=1"
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_PAYLOAD_CHARACTERS)
+    for pragma in ("trusted_schema = OFF", "mmap_size = 0", "cell_size_check = ON"):
+        connection.execute(f"PRAGMA {pragma}")
+    return connection
+
+
+def _check(path: str, connection: sqlite3.Connection) -> None:
+    with _limited(connection):
+        application_id = connection.execute("PRAGMA application_id").fetchone()[0]
+        schema_version = connection.execute("PRAGMA user_version").fetchone()[0]
+        query = "SELECT type, sql FROM sqlite_master WHERE name = 'events' LIMIT 2"
+        tables = connection.execute(query).fetchall()
+    if application_id == APPLICATION_ID and schema_version > SCHEMA_VERSION:
+        raise StoreError(f"{path} was written by a newer sigwrap", "read it with that")
+    if application_id != APPLICATION_ID or tables != [("table", EVENTS_TABLE)]:
+        raise StoreError(f"{path} is not an event log of sigwrap")
+
+
+@contextmanager
+def _limited(connection: sqlite3.Connection) -> Iterator[None]:
+    """What takes longer is interrupted."""
+    deadline = time.monotonic() + PATIENCE_S
+    connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_BETWEEN_LOOKS)
+    try:
+        yield
+    finally:
+        connection.set_progress_handler(None, 0)

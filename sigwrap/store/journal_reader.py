@@ -1,0 +1,76 @@
+"""The journal as a reader sees it. Apart from journal.py: a run needn't pay for these imports."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import IO
+
+from sigwrap.errors import StoreError
+from sigwrap.store.codec import MAX_PAYLOAD_CHARACTERS, Row, parse_journal_line
+from sigwrap.store.plain_file import open_plain_file
+
+_LONGEST_LINE = MAX_PAYLOAD_CHARACTERS + (1 << 10)
+_TAIL_BYTES = 1 << 16
+
+
+class JournalFile:
+    """Held open, so it stays as long as it is read. Its writer only ever appends to it."""
+
+    def __init__(self, path: str, file: IO[bytes]) -> None:
+        self._path = path
+        self._file = file
+
+    @classmethod
+    def open(cls, path: str) -> JournalFile | None:
+        try:
+            return cls(path, open_plain_file(path))
+        except FileNotFoundError:
+            return None  # closed cleanly: everything is in the database
+        except OSError as error:
+            raise StoreError(f"can't read {path}: {error.strerror}") from error
+
+    def close(self) -> None:
+        self._file.close()
+
+    @property
+    def is_empty(self) -> bool:
+        """Of an event that was recorded."""
+        return next(self.rows(), None) is None
+
+    def rows(self) -> Iterator[Row]:
+        """Without a torn last line: append never returned for that event."""
+        self._file.seek(0)
+        number = 0
+        while line := self._file.readline(_LONGEST_LINE):
+            number += 1
+            if not line.endswith(b"\n"):
+                if len(line) == _LONGEST_LINE:
+                    raise self._unreadable(number)
+                return
+            try:
+                yield parse_journal_line(line)
+            except ValueError as error:
+                raise self._unreadable(number) from error
+
+    def last(self) -> Row | None:
+        """Without reading what lies before it."""
+        size = os.fstat(self._file.fileno()).st_size
+        wanted = _TAIL_BYTES
+        while True:
+            self._file.seek(max(size - wanted, 0))
+            tail = self._file.read(min(size, wanted))
+            lines = tail[: tail.rfind(b"\n") + 1].splitlines(keepends=True)
+            if len(lines) > 1 or (lines and wanted >= size):
+                try:
+                    return parse_journal_line(lines[-1])
+                except ValueError as error:
+                    raise StoreError(f"the last line of {self._path} can't be read") from error
+            if wanted >= size:
+                return None
+            if wanted > 2 * _LONGEST_LINE:
+                raise StoreError(f"the last line of {self._path} can't be read")
+            wanted *= 4
+
+    def _unreadable(self, line_number: int) -> StoreError:
+        return StoreError(f"line {line_number} of the journal {self._path} can't be read")

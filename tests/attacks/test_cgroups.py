@@ -1,0 +1,112 @@
+"""A cgroup that is the user's own: one write stops or kills everybody in it, sigwrap first."""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sigwrap.linux.cgroups import all_but, mount_points
+from tests.support.harness import NOBODY, Sigwrap
+from tests.support.signal_lab import Lab, python
+from tests.support.waiting import PATIENCE_S, await_that
+
+WORKS = dict.fromkeys(("file", "rename", "link", "null", "memory", "name", "proc"), "done")
+ATTACKS = ("cgroup.kill", "cgroup.freeze", "cgroup.procs", "below", "by a descriptor")
+RULE = "name: own, signals: ['@all'], target: session, decision: allow"
+
+
+@pytest.fixture
+def delegated() -> Iterator[Path]:
+    """As systemd gives one to each user."""
+    groups = [Path(path) for path in mount_points() if Path(path, "cgroup.controllers").exists()]
+    group = next(iter(groups), Path("/none")) / f"sigwrap-test-{uuid.uuid4().hex}"
+    try:
+        group.mkdir()
+    except OSError as why:
+        pytest.skip(f"needs a cgroup to give away: {why}")
+    for path in (group, *group.iterdir()):
+        os.chown(path, NOBODY, NOBODY)
+    yield group
+    await_that(lambda: not (group / "cgroup.procs").read_text())
+    for below in [path for path in group.iterdir() if path.is_dir()]:
+        below.rmdir()
+    group.rmdir()
+
+
+def _told(subject: Sigwrap, group: Path, programs: Path) -> tuple[dict[str, Any], int]:
+    """By somebody whom sigwrap is in one group with."""
+    enter = f'echo $$ > {group}/cgroup.procs && exec "$@"'
+    attack = python(programs / "writes_to_cgroups.py", group, subject.folder / "files")
+    line = ["sh", "-c", enter, "sh", *subject.as_user(), *subject.line("--", *attack)]
+    process = subject.start_line(line)
+    said, error = process.communicate(b"", PATIENCE_S)
+    told: dict[str, Any] = json.loads(said or b"{}")
+    assert told, error
+    return told, process.returncode
+
+
+def _lab(subject: Sigwrap, mounts: bool | None) -> Lab:
+    lab = Lab(subject).under(RULE)
+    if mounts is not None:
+        with open(lab.subject.policy, "a", encoding="ascii") as policy:
+            policy.write(f"session: {{mounts: {str(mounts).lower()}}}\n")
+    return lab
+
+
+def _may_mount_natively(subject: Sigwrap) -> bool:
+    return subject.native("unshare", "-U", "-r", "-m", "true").returncode == 0
+
+
+@pytest.mark.parametrize("mounts", [None, False])
+def test_no_cgroup_file_is_written_where_others_are_in_the_group(
+    as_user: Sigwrap, delegated: Path, programs: Path, mounts: bool | None
+) -> None:
+    if as_user.user is None and mounts is None:
+        mounts = False  # root's choice, and not what is done unasked
+    lab = _lab(as_user, mounts)
+    told, status = _told(lab.subject, delegated, programs)
+    assert status == 0
+    assert told.pop("own") == WORKS
+    assert told.pop("mounts") is False
+    assert told == dict.fromkeys(ATTACKS, "EACCES")
+    (started,) = lab.subject.sealed_events("session_started")
+    assert "cgroup_wall" in started.payload["capabilities"]
+    assert started.payload["missing"] == []
+
+
+def test_a_policy_that_keeps_mounts_says_what_it_leaves_open(
+    as_user: Sigwrap, delegated: Path, programs: Path
+) -> None:
+    lab = _lab(as_user, mounts=True)
+    told, _killed = _told(lab.subject, delegated, programs)
+    assert told["own"] == WORKS and told["cgroup.kill"] == "done"
+    assert told["mounts"] is _may_mount_natively(as_user)
+    (started,) = lab.subject.events("session_started")
+    assert "cgroup_wall" not in started.payload["capabilities"]
+    missing = [f"cgroups: by {delegated} others can be stopped and killed"]
+    assert started.payload["missing"] == ([] if as_user.user is None else missing)
+
+
+def test_whoever_may_write_to_no_cgroup_mounts_as_before(as_user: Sigwrap, programs: Path) -> None:
+    lab = _lab(as_user, mounts=None)
+    folder = lab.subject.folder / "files"
+    done = lab.subject.run("--", *python(programs / "writes_to_cgroups.py", "/none", folder))
+    told = json.loads(done.stdout)
+    assert (told["own"], told["mounts"]) == (WORKS, _may_mount_natively(as_user))
+
+
+def test_all_but_some_folders_are_their_siblings_all_the_way_up(tmp_path: Path) -> None:
+    for name in ("a/b/c", "a/b/d", "a/e"):
+        (tmp_path / name).mkdir(parents=True)
+    left = set(all_but([str(tmp_path / "a/b")]))
+    assert str(tmp_path / "a/e") in left
+    assert not any(path.startswith(str(tmp_path / "a/b")) for path in left)
+    assert "/" not in left and str(tmp_path) not in left
+    assert list(all_but([])) == ["/"]
+    assert list(all_but(["/"])) == []

@@ -1,0 +1,91 @@
+"""Neither a variable nor the current folder chooses what sigwrap imports; COMMAND gets its
+variables as they are."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.harness import IS_BINARY, UNDER_TEST, Sigwrap
+
+# What sigwrap imports, and Python by itself doesn't.
+MODULES = ("json", "sqlite3", "shlex", "hashlib", "socket", "yaml", "re2", "typer", "pkgutil")
+
+
+@pytest.fixture
+def planted(as_user: Sigwrap) -> Path:
+    folder = as_user.folder / "planted"
+    folder.mkdir()
+    for name in MODULES:
+        (folder / f"{name}.py").write_text(
+            f"open({str(as_user.folder / 'attacked')!r}, 'w')\nraise SystemExit(99)\n"
+        )
+    return folder
+
+
+def _sibling(role: str) -> str:
+    return str(Path(UNDER_TEST).with_name(role))
+
+
+def test_no_variable_does(as_user: Sigwrap, planted: Path) -> None:
+    variables = {
+        "PYTHONPATH": str(planted),
+        "PYTHONPYCACHEPREFIX": str(planted),
+        "PYTHONUSERBASE": str(planted),
+    }
+    shown = "; ".join(f"echo ${name}" for name in variables)
+    for line in (
+        as_user.line("--no-report", "--", "sh", "-c", f"{shown}; exit 3"),
+        [_sibling("sigwrap-forward"), "--", "sh", "-c", f"{shown}; exit 3"],
+    ):
+        done = as_user.native(*line, env=variables)
+        said = "".join(f"{value}\n" for value in variables.values())
+        assert (done.returncode, done.stdout.decode(), done.stderr) == (3, said, b"")
+    assert not (as_user.folder / "attacked").exists()
+
+
+def test_the_environment_is_not_a_byte_different(as_user: Sigwrap, planted: Path) -> None:
+    variables = {"PYTHONPATH": str(planted), "LC_ALL": "C", "EMPTY": "", "ODD": "a=b\n"}
+    native = as_user.native("env", "-0", env=variables)
+    done = as_user.run("--no-report", "--", "env", "-0", env=variables)
+    added = [each for each in done.stdout.split(b"\0") if each.startswith(b"SIGWRAP_SESSION=")]
+    assert len(added) == 1
+    seen = [each for each in done.stdout.split(b"\0") if each not in added]
+    assert seen == native.stdout.split(b"\0")
+
+
+def test_other_commands_read_no_planted_module(as_user: Sigwrap, planted: Path) -> None:
+    variables = {"PYTHONPATH": str(planted)}
+    assert as_user.native(UNDER_TEST, "policy", "check", "ci", env=variables).returncode == 0
+    assert not (as_user.folder / "attacked").exists()
+
+
+@pytest.mark.skipif(IS_BINARY, reason="the binary is no module")
+def test_the_current_folder_does_not(as_user: Sigwrap, planted: Path) -> None:
+    python = Path(UNDER_TEST).with_name("python")
+    if as_user.user is not None and not os.access(python, os.X_OK):
+        pytest.skip("nobody may run the Python of this environment")
+    for role in ((), ("--as", "forward")):
+        line = (str(python), "-m", "sigwrap", *role, "--", "sh", "-c", "exit 3")
+        done = as_user.native(*line, cwd=planted)
+        assert (done.returncode, done.stderr) == (3, b"")
+    assert not (as_user.folder / "attacked").exists()
+
+
+def test_a_start_that_none_of_it_concerns_is_not_repeated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from sigwrap import isolation
+
+    def not_again(*_words: object) -> None:
+        raise AssertionError("restarted")
+
+    monkeypatch.setattr(isolation, "restart", not_again)
+    monkeypatch.setattr(sys, "path", ["/usr/bin", *sys.path[1:]])
+    for name in isolation._CHOOSE_CODE:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PYTHONUNBUFFERED", "1")
+    isolation.isolate()

@@ -1,0 +1,42 @@
+"""Nobody joins a process group of the outside, gives it the terminal, or makes sigwrap its tracer.
+
+A process that reads the terminal in the background stops its whole group: with the group of another
+job it would be that one.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.support.signal_lab import Lab, python
+
+OWN = "name: own, signals: ['@all'], target: [self, children, descendants], decision: allow"
+
+
+def test_a_group_of_the_outside_is_not_joined(users_lab: Lab, programs: Path) -> None:
+    lab = users_lab.under(OWN)
+    terminal = lab.subject.on_terminal("--", *python(programs / "joins_groups.py"))
+    said = terminal.output.until(rb"told (\{.*\}) end")
+    told = json.loads(said[said.index(b"{") : said.rindex(b"}") + 1])
+    refused = ("outside", "child to outside", "nobody's", "terminal to outside")
+    assert all(told.pop(name) == ["EPERM"] for name in refused)
+    assert told.pop("is child's") is told.pop("is ours") is True
+    assert all(each == [0] for each in told.values()), told
+    assert terminal.await_status() == 0
+    blocked = {(each["syscall"], each["rule_name"]) for each in lab.payloads("signal_blocked")}
+    assert blocked == {("setpgid", "builtin:group"), ("ioctl", "builtin:group")}
+
+
+def test_sigwrap_is_nobodys_tracer(users_lab: Lab, programs: Path) -> None:
+    """The run hung at the first signal to whoever had asked for it."""
+    lab = users_lab.under(OWN)
+    told = lab.tells(programs / "asks_to_be_traced_by_sigwrap.py")
+    assert told == [["EPERM"], "EPERM"]
+    blocked = {(each["syscall"], each["rule_name"]) for each in lab.payloads("signal_blocked")}
+    assert blocked == {("ptrace", "builtin:sigwrap")}
+
+
+def test_who_slips_under_its_tracing_is_let_go(users_lab: Lab, programs: Path) -> None:
+    lab = users_lab.under(OWN)
+    assert lab.tells(programs / "asks_as_its_parent_leaves.py", 30) == 30

@@ -1,0 +1,99 @@
+"""The session's own files, in the hands of whoever runs in the session: the log is whole anyway."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from sigwrap.report.verify import verify_session
+from sigwrap.store.catalog import open_session
+from tests.support.harness import REFUSED, Sigwrap
+from tests.support.waiting import reader
+
+EMPTY = 'for each in "$STORE"/sessions/*; do : > "$each"; done'
+GARBLE = 'for each in "$STORE"/sessions/*; do echo x > x; mv x "$each"; done'
+FOLDERS = 'cd "$STORE"/sessions; for each in *; do rm $each; mkdir $each; touch $each/x; done'
+WRITE = 'for each in "$STORE"/sessions/*.db; do echo x >> "$each"; done'
+ELSEWHERE = 'mv "$STORE/sessions" "$STORE/gone"; ln -s /nowhere "$STORE/sessions"'
+DEEDS = {
+    "files removed": 'rm -f "$STORE"/sessions/*',
+    "store removed": 'rm -rf "$STORE"',
+    "store a file": 'rm -rf "$STORE"; echo x > "$STORE"',
+    "folder moved": ELSEWHERE,
+    "files emptied": EMPTY,
+    "files replaced": GARBLE,
+    "files made folders": FOLDERS,
+    "database changed": WRITE,
+    "folder closed": 'chmod 0 "$STORE/sessions" "$STORE"',
+}
+
+
+def _line(subject: Sigwrap, deed: str) -> list[str]:
+    return ["-p", "agent-observe", "--", "sh", "-c", f"STORE={subject.store}; {deed}"]
+
+
+def _assert_whole(subject: Sigwrap, marks: tuple[str, ...]) -> None:
+    """Under the same id at the same place, with what came before, meanwhile and after."""
+    events = subject.sealed_events()
+    run = {event.payload.get("argv", [""])[-1] for event in events}
+    assert run >= set(marks)
+    (session,) = [path for path in (subject.store / "sessions").iterdir() if path.is_file()]
+    assert session.name == f"{events[0].payload['session_id']}.db"
+
+
+@pytest.mark.parametrize("deed", DEEDS)
+def test_it_is_noticed_at_once_and_mended(as_user: Sigwrap, deed: str) -> None:
+    if deed == "folder closed" and as_user.user is None:
+        pytest.skip("root may write anywhere")
+    program = f"/bin/echo before; {DEEDS[deed]}; /bin/echo after; read line; /bin/echo later"
+    process = as_user.start(*_line(as_user, program))
+    said = reader(process.stderr).line().decode()
+    assert "somebody tampered with the event log" in said and said.endswith("written anew")
+    as_user.await_event("store_tampered")
+    found = open_session(str(as_user.store), "")
+    assert found.running and verify_session(found, None).problem == ""
+    process.say(b"\n")
+    assert process.wait() == 0
+    _assert_whole(as_user, ("before", "after", "later"))
+    (tampered,) = as_user.events("store_tampered")
+    assert str(as_user.store) in tampered.payload["path"]
+
+
+def test_it_is_noticed_when_it_is_the_last_thing_that_is_done(as_user: Sigwrap) -> None:
+    done = as_user.run(*_line(as_user, f"/bin/echo before; exec {DEEDS['store removed']}"))
+    assert done.returncode == 0
+    assert b"somebody tampered with the event log" in done.stderr
+    _assert_whole(as_user, ("before",))
+    assert as_user.events("store_tampered")
+
+
+def test_there_is_no_file_of_shared_memory_that_could_be_emptied(as_user: Sigwrap) -> None:
+    done = as_user.run(*_line(as_user, 'ls "$STORE/sessions" >&2'))
+    assert sorted(name.rpartition(".")[2] for name in done.stderr.decode().split()) == [
+        "db",
+        "journal",
+    ]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to make a folder that isn't ours")
+def test_where_nothing_can_be_written_anew_everything_is_denied_from_then_on(
+    as_user: Sigwrap,
+) -> None:
+    if as_user.user is None:
+        pytest.skip("root may write anywhere")
+    closed = as_user.folder / "closed"
+    closed.mkdir()
+    os.chown(closed, as_user.user, as_user.user)
+    as_user.store = closed / "store"
+    as_user.env["SIGWRAP_STORE"] = str(as_user.store)
+    process = as_user.start(*_line(as_user, "echo ready; read line; /bin/echo x; exec true"))
+    reader(process.stdout).until(rb"ready")
+    os.chown(closed, 0, 0)
+    closed.chmod(0o555)
+    as_user.store.rename(as_user.folder / "gone")
+    assert b"can't be written anew: Permission denied" in reader(process.stderr).line()
+    process.say(b"\n")
+    assert process.wait() == REFUSED
+    assert process.stdout.read() == b""
+    assert not as_user.store.exists()

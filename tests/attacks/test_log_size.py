@@ -1,0 +1,96 @@
+"""Whoever runs in a session chooses how much there is to record, and the disk is everybody's."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from contextlib import closing
+from hashlib import blake2b
+from pathlib import Path
+
+from sigwrap.store.bounds import EVENT_LIMIT
+from tests.support.harness import Sigwrap
+from tests.support.policies import policy
+
+LIMIT_REACHED = 124
+LOOP = "while :; do /bin/true; done"
+
+
+def _log_size(subject: Sigwrap) -> int:
+    (path,) = (subject.store / "sessions").iterdir()
+    with closing(sqlite3.connect(f"file:{path}?immutable=1", uri=True)) as database:
+        row = database.execute(
+            "SELECT sum(length(payload)), max(iif(type = 'session_started', 0, length(payload)))"
+            " FROM events"
+        ).fetchone()
+    total, longest = map(int, row)
+    assert longest <= EVENT_LIMIT
+    return total
+
+
+def test_an_exec_takes_a_few_kilobytes_whatever_its_arguments(as_user: Sigwrap) -> None:
+    """870 execs like these once wrote 628 MB."""
+    rules = '\n  - {name: no, commands: ["true"], args_patterns: ["the end$"], decision: deny}\n'
+    program = """long=$(printf '%060000d' 0 | tr 0 '\\001')
+for each in 1 2 3 4 5 6 7 8; do env nice env /bin/true "$each" "$long" "$long"; done
+/bin/true "$long" the end
+exit 0"""
+    done = as_user.run("-p", policy(as_user.folder, rules), "--", "sh", "-c", program)
+    assert done.returncode == 0
+    execs = as_user.sealed_events("exec_allowed", "exec_denied")
+    assert execs[-1].type == "exec_denied"  # judged by all of its arguments
+    cut = [event.payload["cut"] for event in execs if "cut" in event.payload]
+    assert len(cut) == 8 * 4 + 1
+    assert all(each["argv"]["json"] > 300_000 for each in cut)
+    assert _log_size(as_user) < 60_000 + len(execs) * EVENT_LIMIT
+
+
+def test_a_full_log_ends_the_run_and_says_so_at_half(as_user: Sigwrap) -> None:
+    done = as_user.run("--log-size", "128K", "-p", "agent-observe", "--", "sh", "-c", LOOP)
+    assert done.returncode == LIMIT_REACHED
+    said = done.stderr.decode()
+    assert "has half of the 131072 bytes" in said
+    assert "log_size: the event log has the 131072 bytes that it may have; the run is ended" in said
+    (near,) = as_user.sealed_events("limit_near")
+    assert near.payload["limit"] == "log_size" and near.payload["used"] >= 65536
+    (reached,) = as_user.events("limit_exceeded")
+    assert (reached.payload["limit"], reached.payload["effect"]) == ("log_size", "terminated")
+    (ended,) = as_user.events("session_ended")
+    assert ended.payload["exit_status"] == LIMIT_REACHED
+    assert _log_size(as_user) < 131072 * 1.5
+
+
+def test_a_policy_may_deny_instead(as_user: Sigwrap) -> None:
+    limits = "limits: {log_size: 64K, at_log_size: deny}"
+    rules = policy(as_user.folder, " []", limits)
+    program = "while /bin/true; do :; done; kill -0 $PPID; echo over; exit 7"
+    done = as_user.run("-p", rules, "--", "sh", "-c", program)
+    assert (done.returncode, done.stdout) == (7, b"over\n")
+    assert "from now on, every exec and signal is denied" in done.stderr.decode()
+    (reached,) = as_user.sealed_events("limit_exceeded")
+    assert reached.payload["effect"] == "refused"
+    (ended,) = as_user.events("session_ended")
+    assert ended.payload["unrecorded"] > 0
+
+
+def test_recorded_streams_count(as_user: Sigwrap, tmp_path: Path) -> None:
+    rules = (
+        "\n  - {name: recorded, commands: [yes], decision: redirect,"
+        " redirect_to: {command: yes, append_args: true, via: stub, record: true}}\n"
+    )
+    line = ["--log-size", "1M", "-p", policy(as_user.folder, rules), "--"]
+    done = as_user.run(*line, "sh", "-c", "yes > /dev/null")
+    assert done.returncode == LIMIT_REACHED
+    recorded = as_user.sealed_events("io_recorded")
+    assert 200_000 < sum(event.payload["size"] for event in recorded) < 2_000_000
+
+
+def test_the_cut_field_proves_what_was_there(sigwrap: Sigwrap) -> None:
+    word, true = "x" * 20_000, os.path.realpath("/bin/true")
+    assert sigwrap.run("--", true, word).returncode == 0
+    event = sigwrap.sealed_events("exec_allowed")[-1]
+    whole = json.dumps([true, word], separators=(",", ":"))
+    digest = blake2b(whole.encode(), digest_size=16).hexdigest()
+    assert event.payload["cut"] == {"argv": {"json": len(whole), "blake2b": digest}}
+    assert event.payload["argv"][1].endswith("x[...]")

@@ -1,0 +1,125 @@
+"""Whoever can write the files that sigwrap runs from changes nothing in the sigwrap that runs. Here
+nobody is kept from writing them: the test does it, at the moment at which COMMAND could."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from tests.support.harness import IS_BINARY, Running, Sigwrap
+from tests.support.installation import Installation, overwrite
+from tests.support.policies import policy
+from tests.support.recording import RECORDED, prepared
+from tests.support.waiting import PATIENCE_S, reader
+
+WAITS = ("sh", "-c", "echo ready; read x; /bin/true; exit 7")
+ASKS = """
+  - {name: ask-first, commands: [uname], decision: approve}
+"""
+
+
+@pytest.fixture
+def installation(as_user: Sigwrap) -> Installation:
+    return Installation.copy_to(as_user)
+
+
+def _started(subject: Sigwrap, line: list[str]) -> Running:
+    process = subject.start_line(line)
+    reader(process.stdout).until(rb"ready")
+    return process
+
+
+def _goes_on(subject: Sigwrap, process: Running) -> str:
+    _, said = process.communicate(b"x\n", PATIENCE_S)
+    assert process.returncode == 7, said
+    execs = [each.payload["path"] for each in subject.sealed_events("exec_allowed")]
+    assert "/bin/true" in execs
+    return said.decode()
+
+
+def test_a_library_that_is_overwritten_runs_as_it_was(
+    as_user: Sigwrap, installation: Installation
+) -> None:
+    process = _started(as_user, installation.line("--", *WAITS))
+    assert installation.libraries
+    for library in installation.libraries:
+        overwrite(library)
+    said = _goes_on(as_user, process)
+    (event,) = as_user.events("own_files_changed")
+    assert set(map(str, installation.libraries)) <= set(event.payload["files"])
+    assert "changed while the command ran: sigwrap runs from there the next time" in said
+
+
+@pytest.mark.skipif(not IS_BINARY, reason="needs the one-file binary")
+def test_an_unpacked_library_that_is_overwritten_runs_as_it_was(as_user: Sigwrap) -> None:
+    process = _started(as_user, [*as_user.as_user(), *map(str, as_user.line("--", *WAITS))])
+    (unpacked,) = as_user.folder.glob("_MEI*")
+    libraries = [path for path in unpacked.rglob("*") if ".so" in path.name]
+    assert any("libpython" in path.name for path in libraries)
+    for path in (*libraries, unpacked / "base_library.zip"):
+        overwrite(path)
+    _goes_on(as_user, process)
+    assert list(as_user.folder.glob("_MEI*")) == []
+
+
+def test_a_module_that_is_changed_is_not_read_any_more(
+    as_user: Sigwrap, installation: Installation
+) -> None:
+    """The terminal's prompt is the part that few runs need."""
+    rules = policy(as_user.folder, ASKS)
+    script = "echo ready; read x; uname; exit 7"
+    terminal = as_user.terminal_for(installation.line("-p", rules, "--", "sh", "-c", script))
+    terminal.output.until(rb"ready")
+    marker = as_user.folder / "attacked"
+    for module in installation.modules:
+        module.write_text(f"open({str(marker)!r}, 'w')\n")
+    for cache in installation.folder.rglob("__pycache__"):
+        shutil.rmtree(cache)
+    terminal.type("x\n")
+    terminal.read_question()
+    terminal.type("n\n")
+    assert terminal.await_status() == 7
+    assert not marker.exists()
+    assert as_user.sealed_events("approval_denied")
+
+
+def test_a_stub_does_not_run_from_files_that_were_changed(
+    as_user: Sigwrap, installation: Installation
+) -> None:
+    prepared(as_user, "#!/bin/sh\necho recorded\n")
+    rules = policy(as_user.folder, RECORDED % {"folder": as_user.folder})
+    script = "./tool; echo ready; read x; ./tool; exit 7"
+    process = as_user.start_line(installation.line("-p", rules, "--", "sh", "-c", script))
+    said = reader(process.stdout)
+    assert said.line() == b"recorded"
+    assert said.line() == b"ready"
+    marker = as_user.folder / "attacked"
+    changed = installation.folder / "sigwrap" / "stub" / "stand_in.py"
+    with changed.open("a") as file:
+        file.write(f"open({str(marker)!r}, 'w')\n")
+    out, _ = process.communicate(b"x\n", PATIENCE_S)
+    assert (process.returncode, out) == (7, b"")
+    assert not marker.exists()
+    (denied,) = as_user.sealed_events("exec_denied")
+    assert str(changed) in denied.payload["reason"]
+
+
+def test_a_folder_put_in_the_place_of_ours_is_noticed(
+    as_user: Sigwrap, installation: Installation
+) -> None:
+    """Its files are as old as can be."""
+    other = as_user.folder / "other"
+    shutil.copytree(installation.folder / "sigwrap", other)
+    process = _started(as_user, installation.line("--", *WAITS))
+    (installation.folder / "sigwrap").rename(as_user.folder / "away")
+    other.rename(installation.folder / "sigwrap")
+    _goes_on(as_user, process)
+    (event,) = as_user.events("own_files_changed")
+    assert str(installation.folder / "sigwrap") in event.payload["files"]
+
+
+def test_of_a_quiet_run_nothing_is_said(as_user: Sigwrap, installation: Installation) -> None:
+    process = _started(as_user, installation.line("--", *WAITS))
+    assert _goes_on(as_user, process) == ""
+    assert as_user.events("own_files_changed") == []

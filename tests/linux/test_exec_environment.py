@@ -1,0 +1,42 @@
+"""What an exec's environment loads, and that it is still the one that was judged."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from sigwrap.linux.execs.loading import Environment
+
+
+def test_what_can_not_be_read_may_load_anything() -> None:
+    assert Environment(lambda: None, {}).loads_code(["cat"], ())
+
+
+def test_it_is_read_once_and_only_when_asked() -> None:
+    read: list[int] = []
+
+    def entries() -> list[bytes]:
+        read.append(1)
+        return [b"LD_PRELOAD=x", b"A", b""]
+
+    environment = Environment(entries, {})
+    assert not read
+    assert environment.loads_code(["cat"], ()) and environment.loads_code(["ls"], ())
+    assert read == [1]
+    assert not Environment(entries, {"LD_PRELOAD": b"x"}).loads_code(["cat"], ())
+    assert Environment(list, {}).loads_code(["cat"], ("LD_AUDIT",))
+
+
+def test_an_environment_that_was_swapped_is_noticed() -> None:
+    judged = Environment(list, {})
+    assert not judged.differs(os.getpid())  # nobody asked, so nothing was promised
+    assert not judged.loads_code(["python3"], ())
+    line = [sys.executable, "-I", "-c", "print(flush=True); input()"]
+    for variables, differs in (({"PYTHONSTARTUP": "x"}, True), ({"A": "b"}, False)):
+        with subprocess.Popen(
+            line, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as child:
+            assert child.stdout and child.stdout.readline()
+            assert judged.differs(child.pid) is differs
+            child.communicate(b"\n")

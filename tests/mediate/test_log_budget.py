@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import pytest
+
+from sigwrap.mediate.log_budget import LogBudget, Mark
+
+MIB = 1 << 20
+
+
+def test_half_and_full_are_passed_once_each() -> None:
+    budget = LogBudget(1000, ends_run=True)
+    assert budget.next_mark == 500
+    assert budget.passed(499) is None
+    assert budget.passed(500) is Mark.HALF
+    assert (budget.next_mark, budget.passed(999)) == (1000, None)
+    assert budget.passed(1000) is Mark.FULL
+    assert budget.passed(5000) is None
+
+
+def test_one_event_may_pass_both() -> None:
+    budget = LogBudget(1000, ends_run=True)
+    assert (budget.passed(2000), budget.passed(2000)) == (Mark.HALF, Mark.FULL)
+
+
+def test_without_a_limit_nothing_is_passed() -> None:
+    assert LogBudget(0, ends_run=True).next_mark > 1 << 62
+
+
+@pytest.mark.parametrize(
+    ("maximum", "size", "admitted"),
+    [
+        (MIB, MIB - 1, {"exec_allowed", "process_exited", "session_ended"}),
+        (MIB, MIB, {"process_exited", "session_ended"}),
+        (MIB, 2 * MIB - 1, {"process_exited", "session_ended"}),
+        (MIB, 2 * MIB, {"session_ended"}),
+        (160 * MIB, 170 * MIB - 1, {"process_exited", "session_ended"}),
+        (160 * MIB, 170 * MIB, {"session_ended"}),
+    ],
+)
+def test_beyond_the_limit_the_tree_s_end_is_still_recorded(
+    maximum: int, size: int, admitted: set[str]
+) -> None:
+    budget = LogBudget(maximum, ends_run=False)
+    events = ("exec_allowed", "process_exited", "session_ended")
+    assert {event for event in events if budget.admits(size, event)} == admitted

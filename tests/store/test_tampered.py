@@ -1,0 +1,149 @@
+"""What somebody does to the files of a session that is being written."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from sigwrap.errors import StoreError
+from sigwrap.report.verify import Outcome, verify_session
+from sigwrap.store.journal import writer_lives
+from sigwrap.store.reader import Session
+from sigwrap.store.writer import SessionLog
+
+Recorder = Callable[..., SessionLog]
+
+
+def journal(log: SessionLog) -> Path:
+    return Path(log.path.replace(".db", ".journal"))
+
+
+def folder(log: SessionLog) -> Path:
+    return Path(log.path).parent
+
+
+def do(deed: str, log: SessionLog) -> None:
+    match deed:
+        case "journal removed":
+            journal(log).unlink()
+        case "journal moved":
+            journal(log).rename("moved")
+        case "journal emptied":
+            os.truncate(journal(log), 0)
+        case "line appended":
+            with journal(log).open("a") as file:
+                file.write("x\n")
+        case "journal replaced":
+            journal(log).unlink()
+            journal(log).write_text("x")
+        case "journal a folder":
+            journal(log).unlink()
+            journal(log).mkdir()
+        case "journal a link":
+            journal(log).rename("moved")
+            journal(log).symlink_to(Path("moved"))
+        case "database removed":
+            os.unlink(log.path)
+        case "database emptied":
+            os.truncate(log.path, 0)
+        case "database written to":
+            with closing(sqlite3.connect(log.path)) as database:
+                database.execute("INSERT INTO events VALUES (90, 0, 'x', 0, '{}', '')")
+                database.commit()
+        case "folder removed":
+            shutil.rmtree(folder(log))
+        case "folder moved":
+            folder(log).rename("elsewhere")
+        case "folder a file":
+            shutil.rmtree(folder(log))
+            folder(log).write_text("")
+
+
+OBJECTIONS = {
+    "journal removed": "the journal was removed",
+    "journal moved": "the journal was removed",
+    "journal emptied": "the journal was written to",
+    "line appended": "the journal was written to",
+    "journal replaced": "the journal was replaced",
+    "journal a folder": "the journal was replaced",
+    "journal a link": "the journal was replaced",
+    "database removed": "the database was removed",
+    "database emptied": "the database was replaced or changed",
+    "database written to": "the database was replaced or changed",
+    "folder removed": "its folder was removed, moved, replaced or closed",
+    "folder moved": "its folder was removed, moved, replaced or closed",
+    "folder a file": "its folder was removed, moved, replaced or closed",
+}
+
+
+@pytest.mark.parametrize("deed", OBJECTIONS)
+def test_it_is_noticed_and_all_is_written_anew(
+    record: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deed: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    log = record(exits=5)
+    log.fold(3)
+    log.checkpoint()
+    assert log.objection() == ""
+    do(deed, log)
+    assert log.append("process_exited", 1, {}, 1) == 7
+    assert log.objection() == OBJECTIONS[deed]
+    log.restore()
+    assert (log.objection(), writer_lives(str(journal(log)))) == ("", True)
+    log.append("process_exited", 1, {}, 1)
+    session = Session("s1", log.path)
+    assert [event.seq for event in session.events()] == list(range(1, 9))
+    log.close()
+    verification = verify_session(session, None, expected_head=log.head)
+    assert (verification.outcome, verification.problem) == (Outcome.INTACT, "")
+    left = [path.name for path in folder(log).iterdir() if ".aside-" not in path.name]
+    assert left == ["s1.db"]
+
+
+def test_what_cant_be_written_anew_takes_no_event_until_it_can(
+    record: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = record()
+    journal(log).unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", refuse)
+        for _ in range(2):
+            with pytest.raises(StoreError, match="can't be written anew: no"):
+                log.restore()
+        with pytest.raises(StoreError, match="can't be written anew"):
+            log.append("process_exited", 1, {}, 1)
+    assert os.listdir(folder(log)) == ["s1.db"]
+    log.restore()
+    log.append("process_exited", 1, {}, 1)
+    log.close()
+    assert [row.seq for row in Session("s1", log.path).rows()] == [1, 2, 3, 4, 5]
+
+
+def test_a_log_that_is_lost_in_the_end_is_no_clean_end(
+    record: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = record()
+    journal(log).unlink()
+    monkeypatch.setattr(os, "rename", refuse)
+    with pytest.raises(StoreError, match="could not be written"):
+        log.close()
+
+
+def test_a_log_that_ends_where_its_path_doesnt_lead_says_where(
+    record: Recorder, tmp_path: Path
+) -> None:
+    log = record()
+    folder(log).rename(tmp_path / "elsewhere")
+    with pytest.raises(StoreError, match=r"is elsewhere now: in .*/elsewhere"):
+        log.close()
+    assert os.listdir(tmp_path / "elsewhere") == ["s1.db"]
+
+
+def refuse(*_path: object, **_more: object) -> None:
+    raise OSError(1, "no")
