@@ -145,10 +145,13 @@ def test_a_signal_that_the_asker_handles(start: Start, as_user: Sigwrap, program
     assert len(as_user.sealed_events("approval_requested")) == 1
 
 
-@pytest.mark.parametrize("what", ["argument", "file", "content", "mapping"])
+@pytest.mark.parametrize("what", ["argument", "file", "content", "mapping", "large mapping"])
 def test_what_changed_since_the_question_is_asked_again(
     start: Start, as_user: Sigwrap, what: str, programs: Path
 ) -> None:
+    if what == "large mapping":
+        os.truncate(as_user.folder / "ok", 5 << 20)
+        what = "mapping"
     run = start(*PYTHON, str(programs / "changes_its_mind.py"), what)
     first = run.question()
     run.process.say(b"\n")

@@ -51,8 +51,12 @@ def test_a_signal_has_no_file() -> None:
 def test_what_is_cut_says_so_and_shows_its_end() -> None:
     said = lines(what="rm " + "a" * 5_000 + " /")
     assert said[1].endswith("a ... and 3505 more characters")
-    assert said[2] == "    ... " + "a" * 198 + " /"
+    assert said[2] == "    which end in: " + "a" * 198 + " /"
     assert said[3] == "  all of it: sigwrap approvals --full 3f9a10"
+
+
+def test_what_would_be_cut_by_a_little_is_not_cut() -> None:
+    assert lines(what="a" * 1_700)[1] == "    " + "a" * 1_700
 
 
 def test_nothing_can_be_faked_by_a_name() -> None:

@@ -16,13 +16,16 @@ def lines_of(request: Open, now_s: float) -> list[str]:
     question = request.question
     action = "wants to run" if question.kind == "exec" else "wants to send"
     what = question.what
+    rest = len(what) - _START_SHOWN
+    is_cut = rest > _END_SHOWN
     lines = [
         f"sigwrap: {shell_words([question.process])} (pid {question.pid}, depth {question.depth}) "
         f"{action}",
-        f"    {printable(_start(what))}",
+        f"    {printable(what[:_START_SHOWN] if is_cut else what)}",
     ]
-    if len(what) > _START_SHOWN:
-        lines.append(f"    ... {printable(what[-_END_SHOWN:])}")
+    if is_cut:
+        lines[-1] += f" ... and {rest} more characters"
+        lines.append(f"    which end in: {printable(what[-_END_SHOWN:])}")
         lines.append(f"  all of it: sigwrap approvals --full {request.id}")
     if question.files:
         lines.append(f"  file {', then '.join(shell_words([file]) for file in question.files)}")
@@ -36,8 +39,3 @@ def lines_of(request: Open, now_s: float) -> list[str]:
     until = time.strftime("%H:%M:%S", time.localtime(time.time() + left_s))
     lines.append(f"  denied if nobody answers until {until}, in {left_s:.0f} s")
     return lines
-
-
-def _start(what: str) -> str:
-    rest = len(what) - _START_SHOWN
-    return what if rest <= 0 else f"{what[:_START_SHOWN]} ... and {rest} more characters"
