@@ -1,5 +1,5 @@
-"""Neither a variable nor the current folder chooses what sigwrap imports; COMMAND gets the variables
-as they are."""
+"""Neither a variable nor the current folder chooses what sigwrap imports; COMMAND gets the
+variables as they are."""
 
 from __future__ import annotations
 
