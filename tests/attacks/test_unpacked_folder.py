@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.harness import IS_BINARY, Running, Sigwrap
+from tests.support.harness import IS_BINARY, PYTHON, Running, Sigwrap
 from tests.support.processes import Roles
 from tests.support.waiting import PATIENCE_S, reader
 
@@ -61,9 +61,8 @@ def test_links_are_not_followed(as_user: Sigwrap, started: Started, precious: Pa
 
 def test_no_depth_is_too_deep(as_user: Sigwrap, started: Started) -> None:
     process, unpacked = started
-    made = as_user.native(
-        "sh", "-c", f"for i in $(seq {DEEP}); do mkdir d && cd -P d; done", cwd=unpacked
-    )
+    nest = f"import os\nfor _ in range({DEEP}): os.mkdir('d'); os.chdir('d')"
+    made = as_user.native(*PYTHON, "-c", nest, cwd=unpacked)
     assert made.returncode == 0
     _ends(process)
     _nothing_is_left(as_user)
