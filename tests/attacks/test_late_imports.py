@@ -108,6 +108,7 @@ def test_an_import_that_was_forgotten_fails(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
     monkeypatch.delitem(sys.modules, "colorsys", raising=False)
     own_code.import_nothing_more()
-    assert sys.meta_path == [BuiltinImporter, FrozenImporter]
+    importers: list[object] = [BuiltinImporter, FrozenImporter]
+    assert sys.meta_path == importers
     with pytest.raises(ModuleNotFoundError):
         import colorsys  # noqa: F401
