@@ -58,6 +58,7 @@ class ParentOfOne(ABC):
         self._everybody_below = linux_process.Sweep(self._reaped)
         self._poll = select.epoll()  # poll(2) refuses more descriptors than the limit, at each call
         self._poll.register(signals.fd, select.EPOLLIN)
+        self._bootloader_pid = bootloader_pid
         self._bootloader_pidfd = -1
         if bootloader_pid:
             self._bootloader_pidfd = os.pidfd_open(bootloader_pid)
@@ -70,7 +71,7 @@ class ParentOfOne(ABC):
             self._say(f"internal error: {type(bug).__name__}: {bug}; the command is killed")
             code = status.REFUSED
         self._clear_tree()
-        onefile.remove_unpacked()
+        onefile.empty_unpacked(self._bootloader_pid)
         return code
 
     def _await_child(self) -> int:
