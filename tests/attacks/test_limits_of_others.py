@@ -1,5 +1,8 @@
-"""The limits of a process are changed by nobody but who may kill it: by RLIMIT_CPU the kernel kills,
-with RLIMIT_NOFILE nothing can be opened any more, with RLIMIT_FSIZE no log be written."""
+"""The limits of a process are changed by nobody but who may kill it.
+
+By RLIMIT_CPU the kernel kills, with RLIMIT_NOFILE nothing can be opened any more, and with
+RLIMIT_FSIZE no log be written.
+"""
 
 from __future__ import annotations
 
