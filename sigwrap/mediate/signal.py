@@ -65,7 +65,7 @@ class How(Enum):
 
 
 _SENDS = (How.NUMBER, How.PIDFD, How.ITSELF)
-_SETS_OWNER = (How.OWNER, How.OWNER_IN_MEMORY, How.ASYNC)
+_SETS_OWNER = (How.OWNER, How.OWNER_IN_MEMORY, How.ASYNC, How.SIGNAL_OF_OWNER)
 _ALL_OR_NONE = (*_SETS_OWNER, How.CHANGE)
 _GIVE_DESCRIPTOR = ("pidfd_getfd", "perf_event_open")
 _NOT_OF_ONESELF = (How.TRACE, How.CHANGE, How.TAKE, How.ASYNC)  # to the caller alone they are free
@@ -350,7 +350,7 @@ class SignalMediator:
 
 def _let_owner_be_signalled(facts: SignalFacts) -> Mediation:
     if (yield _unaimed_event(facts, signal_rules.OWNER_JUDGED)):
-        yield Continue()
+        yield from _succeed_by(SetAsync(None))
     else:
         yield Fail(errno.EPERM)
 
@@ -361,7 +361,7 @@ def _disown() -> Mediation:
 
 def _set_owner(facts: SignalFacts, *judged: _Judged) -> SetOwner | SetAsync:
     target, unrecorded = judged[0].target, _unlogged(*judged)
-    if facts.how is How.ASYNC:
+    if facts.how in (How.ASYNC, How.SIGNAL_OF_OWNER):
         return SetAsync(target, unrecorded)
     return SetOwner(target, unrecorded)
 

@@ -198,6 +198,16 @@ def test_who_signals_nobody_or_itself_is_let() -> None:
     ).ends()
 
 
+def test_an_owner_from_outside_is_judged_when_its_signal_is_chosen() -> None:
+    by = ("fcntl", How.SIGNAL_OF_OWNER)
+    calls(*by, KILL, SIBLING).records("signal_blocked").yields(
+        Tell("not them"), Fail(errno.EPERM)
+    ).ends()
+    calls(*by, KILL, OUTSIDE).records("signal_sent", target_pid=70).yields(
+        SetAsync(OUTSIDE), reply=0
+    ).yields(Succeed()).ends()
+
+
 # Groups, terminals, tracers
 
 
