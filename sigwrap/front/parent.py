@@ -53,6 +53,7 @@ class ParentOfOne(ABC):
         self._signals = signals
         self._child = child
         self._child_status: int | None = None
+        self._child_is_left_behind = False
         self._poll = select.poll()
         self._poll.register(signals.fd, select.POLLIN)
         self._bootloader_pidfd = -1
@@ -80,7 +81,8 @@ class ParentOfOne(ABC):
             if deadline is not None and time.monotonic() >= deadline:
                 self._on_deadline(time.monotonic())
         code = self._exit_status(self._child_status)
-        self._clear_tree()
+        if not self._child_is_left_behind:
+            self._clear_tree()
         if bootloader_died:  # nobody else is left to do it
             _remove(onefile.unpacked_folder())
         return code
@@ -109,6 +111,12 @@ class ParentOfOne(ABC):
         """However the child ended, nothing below it stays."""
         while not self._sweep():
             continue
+
+    def _left_behind(self, status: int) -> None:
+        """Nothing is below it any more, and whoever ends after it reaps it."""
+        if self._child_status is None:
+            self._child_status = status << 8
+            self._child_is_left_behind = True
 
     def _sweep(self) -> bool:
         return linux_process.kill_descendants(os.getpid(), self._reaped, timeout_s=_SWEEP_S)

@@ -52,6 +52,7 @@ class Ended(NamedTuple):
     duration_s: float
     counts: dict[str, int]
     unrecorded: int
+    is_held_up: bool  # this process can't end
 
 
 def run_session(
@@ -106,7 +107,7 @@ def run_session(
     front.send(CommandStarted(pid=launched.pid))
     release_inherited()
     libc.set_undumpable()
-    ended = Supervisor(
+    supervisor = Supervisor(
         settings=settings,
         recorder=recorder,
         engine=engine,
@@ -114,7 +115,8 @@ def run_session(
         front=front,
         front_pid=front_pid,
         waited_for_pid=waited_for_pid,
-    ).run()
+    )
+    ended = supervisor.run()
     duration_s = time.monotonic() - clock_started_s
     _seal(recorder, ended, duration_s)
     if ended.not_executed is not None:
@@ -130,6 +132,7 @@ def run_session(
         duration_s=duration_s,
         counts=dict(recorder.counts),
         unrecorded=recorder.unrecorded,
+        is_held_up=supervisor.is_held_up,
     )
 
 
