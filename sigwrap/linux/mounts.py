@@ -89,7 +89,10 @@ def magic_of(fd: int) -> int:
 
 def lies_on_a_disk(fd: int) -> bool:
     """Or in memory, as far as its file system tells, which is asked."""
-    return magic_of(fd) in _LOCAL_MAGIC
+    try:
+        return magic_of(fd) in _LOCAL_MAGIC
+    except OSError:
+        return False
 
 
 def is_of_local_type(pid: int, holder: int, fd: int) -> bool:

@@ -128,6 +128,11 @@ class Supervisor:
         self._front.hear_out()
         return run
 
+    @property
+    def is_held_up(self) -> bool:
+        """A thread of this process doesn't end, whatever is done."""
+        return self._aside.is_held_up
+
     def _on_listener(self, happened: int) -> None:
         listener, mediation = self._launched.listener, self._mediation
         if listener is None or mediation is None:
