@@ -381,6 +381,8 @@ def exec_payload(
 
 def _whose_name_counts(program: Program) -> Payload:
     """What a replay has to know of a name that is not the file's own."""
+    if program.spelling:
+        return {"spelling": True}
     if program.path.endswith(f"/{program.name}"):
         return {}
     return {"system_file": is_system_file(program)}

@@ -305,6 +305,7 @@ class Executable:
                 name=name,
                 argv=inner.argv,
                 sha256=digest,
+                spelling=inner.spelling,
                 system_file=system_file,
                 loads_code=loads_code,
             )

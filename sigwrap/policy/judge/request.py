@@ -81,6 +81,7 @@ class Program(NamedTuple):
     name: str  # the last part of the path as the caller gave it, links not resolved
     argv: tuple[str, ...]  # undecodable bytes as surrogates
     sha256: Callable[[], str] | None = None  # called only where a rule names digests
+    spelling: bool = False  # of the program before it: it counts where a rule names it
     elsewhere: bool = False  # on a mount that isn't sigwrap's: no allowing rule is about it
     # The last two are known, or found out by calling them where a rule asks.
     system_file: Fact | None = (

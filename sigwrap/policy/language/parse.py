@@ -143,6 +143,7 @@ _NOTHING = Policy(
     cases=(),
     unenforced=(),
     warnings=(),
+    asks=True,
 )
 
 
@@ -164,6 +165,7 @@ def _policy(source: Source, checked: Checked, variables: Mapping[str, str], base
         description=checked.get("description", base.description),
         bases=(base.name, *base.bases) if base is not _NOTHING else (),
         refuses_unenforced=unenforced == "error" if unenforced else base.refuses_unenforced,
+        asks=checked.get("approvals", "ask" if base.asks else "deny") == "ask",
         default_command=Action(defaults.get("command", base.default_command)),
         default_signal=Action(defaults.get("signal", base.default_signal)),
         variables=tuple(variables.items()),
