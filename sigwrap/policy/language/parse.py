@@ -56,9 +56,11 @@ class _Loader:
         variables = {**self._own_variables(document), **overrides}
         base = self._base(document, source, variables, above)
         inherited = dict(base.variables) if base else {}
-        checker = Checker({**self._built_in, **inherited, **variables})
+        known = {**self._built_in, **inherited, **variables}
+        checker = Checker(known, shipped=source.shipped)
         checked = checker.group(document, POLICY)
-        self.problems += [*checker.problems, *build.inconsistencies(checked, base)]
+        found = build.inconsistencies(checked, base, shipped=source.shipped)
+        self.problems += [*checker.problems, *found]
         self._note_unenforced(checked)
         if self.problems:
             return None
