@@ -431,7 +431,6 @@ def exec_payload(
                 "path": each.path,
                 "name": each.name,
                 "argv": argv if each.argv is main.argv else masked(each.argv),
-                **({"counts_by_name": True} if each.counts_by_name else {}),
                 **_whose_name_counts(each),
             }
             for each in facts.programs
@@ -443,6 +442,8 @@ def exec_payload(
 
 def _whose_name_counts(program: Program) -> Payload:
     """What a replay has to know of a name that is not the file's own."""
+    if program.counts_by_name:
+        return {"counts_by_name": True}
     if program.path.endswith(f"/{program.name}"):
         return {}
     return {"system_file": is_system_file(program)}

@@ -64,7 +64,8 @@ INSIDE, NOTHING = Unrecorded.STAYS_INSIDE, Unrecorded.NOTHING_HAPPENS
 
 
 def calls(syscall: str, how: How, number: int, aim: Aim) -> Transcript:
-    return play(SignalMediator(ENGINE).mediate(SignalFacts(BASH, syscall, number, how, aim, 1, ())))
+    mediator = SignalMediator(ENGINE, domain=False)
+    return play(mediator.mediate(SignalFacts(BASH, syscall, number, how, aim, 1, ())))
 
 
 def slows(*targets: SignalTarget) -> Transcript:

@@ -307,7 +307,12 @@ class Executable:
             is_mapped = outer.path.rpartition("/")[2].startswith(_LOADER_NAMES)
             file = outer if inner.same_file else self._look_up(inner.argv[0], search)
             loads_code = self._loads_code((name, file.path.rpartition("/")[2]), inner.variables)
-            outer = file._replace(name=name, argv=inner.argv, loads_code=loads_code)
+            outer = file._replace(
+                name=name,
+                argv=inner.argv,
+                loads_code=loads_code,
+                counts_by_name=inner.spelling,
+            )
             comes_later = later or not (inner.same_file or is_mapped)
             (later if comes_later else here).append(outer)
         return here, later

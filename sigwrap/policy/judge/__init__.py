@@ -10,6 +10,7 @@ tools        which options of a tool take a value
 paths        which files the arguments mean
 loading      variables that make a program load code
 system_folders  where the system's own programs are
+spellings    the same command by another spelling: `git-push`, `python3 -m pip`
 wrappers     what `env`, `nice`, `busybox`… are about to run
 signals      names, numbers, groups
 """

@@ -11,6 +11,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
+from sigwrap.policy.judge.spellings import other_spelling
 from sigwrap.tuples import NamedTuple
 
 MAX_WRAPPERS = 8
@@ -19,6 +20,7 @@ MAX_WRAPPERS = 8
 class Wrapped(NamedTuple):
     argv: tuple[str, ...]
     same_file: bool = False  # an applet: the program is the wrapper's own file
+    spelling: bool = False  # another spelling of the wrapper's own doing
     variables: tuple[str, ...] = ()  # set for it by the wrapper
 
 
@@ -95,7 +97,8 @@ def _inner(name: str, argv: tuple[str, ...]) -> Wrapped | None:
     is_loader = name.startswith(_LOADER_NAMES) and ".so" in name
     wrapper = _LOADER if is_loader else _WRAPPERS.get(name)
     if wrapper is None:
-        return None
+        spelling = other_spelling(name, argv)
+        return Wrapped(argv=spelling, same_file=True, spelling=True) if spelling else None
     position = _command_position(wrapper, argv)
     inner = argv[position:]
     if not inner or not inner[0]:
