@@ -145,3 +145,11 @@ def test_a_redirected_signal_is_asked_for_as_it_was_sent() -> None:
 
 def _recorded(programs: Sequence[Program]) -> list[dict[str, Any]]:
     return [{"path": each.path, "name": each.name, "argv": list(each.argv)} for each in programs]
+
+
+def test_both_readings_of_an_unknown_option_are_allowed(parse: Parse) -> None:
+    odd = ran("/usr/bin/git", "-f", "push")
+    ((_, request),) = requests_from_events([odd])
+    assert isinstance(request, CommandRequest)
+    engine = Engine(parse(generate_policy([odd], name="odd")))
+    assert engine.decide_command(request).action is Action.ALLOW
