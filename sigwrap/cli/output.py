@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from sigwrap.escape import printable
+
 
 def out(text: str) -> None:
     _write(1, text + "\n")
@@ -12,7 +14,7 @@ def out(text: str) -> None:
 def note(text: str, program: str = "sigwrap") -> None:
     for line in text.splitlines():
         try:
-            _write(2, f"{program}: {line}\n")
+            _write(2, f"{program}: {printable(line)}\n")
         except OSError:
             return  # stderr is closed, or its reader is
 

@@ -78,10 +78,10 @@ class _Words(NamedTuple):
 
 
 def _shadows(above: _Above, rule: CommandRule, names: _Words) -> bool:
-    if not above.names_all and above.words.isdisjoint(names.exact):
-        if not (above.globs and _a_glob_matches(above.globs, names)):
-            return False
-    return _conditions_cover(above.rule, rule)
+    named = above.names_all or not above.words.isdisjoint(names.exact)
+    if named or (above.globs and _a_glob_matches(above.globs, names)):
+        return _conditions_cover(above.rule, rule)
+    return False
 
 
 def _a_glob_matches(globs: tuple[tuple[bool, Glob], ...], names: _Words) -> bool:
