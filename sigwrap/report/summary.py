@@ -31,6 +31,7 @@ NOT_PLAIN_TYPES = frozenset(
         "approval_expired",
         "control_refused",
         "limit_exceeded",
+        "store_tampered",
     }
 )
 INTERRUPT_TYPES = frozenset(name for name in EVENT_TYPES if name.startswith("interrupt_"))
