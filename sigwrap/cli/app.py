@@ -60,6 +60,9 @@ def run_app(words: list[str]) -> int:
         return failure.status
     except BrokenPipeError:
         return status.from_signal(13)
+    except MemoryError:
+        note("there is not enough memory for that")
+        return status.REFUSED
     return result if isinstance(result, int) else 0
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from sigwrap.escape import printable
+
 _ROOM_WITHIN_S = 0.25
 
 
@@ -14,7 +16,7 @@ def out(text: str) -> None:
 def note(text: str, program: str = "sigwrap") -> None:
     for line in text.splitlines():
         try:
-            _write(2, f"{program}: {line}\n")
+            _write(2, f"{program}: {printable(line)}\n")
         except OSError:
             return  # stderr is closed, or its reader is
 

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from sigwrap.cli.options import JsonOption, SessionArgument, StoreOption, store_folder
-from sigwrap.cli.output import out, out_bytes
+from sigwrap.cli.output import note, out, out_bytes
 from sigwrap.errors import UsageError
 from sigwrap.escape import printable
 from sigwrap.events import Event
@@ -85,6 +85,8 @@ def report(
             out(text)
     else:
         _write(output, text)
+    if verification.outcome is Outcome.BROKEN:
+        note(f"{opened.path} is not intact: row {verification.row}: {verification.problem}")
 
 
 def replay(

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from sigwrap.escape import printable
 from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES, Event, Payload
 
 BUCKETS_S = (0.0001, 0.0005, 0.001, 0.005, 0.01)
 
 _SERIES_LIMIT = 10_000  # a log from elsewhere may hold any number of different labels
+
+_LONGEST_LABEL = 200
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -119,5 +122,6 @@ def _rendered(labels: Labels) -> str:
 
 
 def _escaped(value: str) -> str:
-    text = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return text.encode("utf-8", "backslashreplace").decode()
+    """Of what a terminal would obey, only a line's end is escaped by Prometheus' own rules."""
+    shown = "\n".join(map(printable, value[:_LONGEST_LABEL].split("\n")))
+    return shown.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

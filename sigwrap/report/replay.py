@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from sigwrap.errors import StoreError
+from sigwrap.escape import printable
 from sigwrap.events import Event, recorded_bytes
 from sigwrap.report.detail import detail
 from sigwrap.report.summary import Ending, Summary, SummaryFold
@@ -32,7 +33,8 @@ def state_after(events: Iterable[Event], seq: int) -> Summary:
 
 def timeline_line(event: Event, started_ns: int) -> str:
     offset_s = (event.time_ns - started_ns) / 1e9
-    return f"{event.seq:>6} {offset_s:>+11.6f} s  {event.type:<20} {event.pid:>7}  {detail(event)}"
+    kind = printable(event.type)
+    return f"{event.seq:>6} {offset_s:>+11.6f} s  {kind:<20} {event.pid:>7}  {detail(event)}"
 
 
 def recorded(events: Iterable[Event], stream: str, pid: int | None) -> Iterator[bytes]:

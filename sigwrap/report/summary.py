@@ -32,6 +32,7 @@ NOT_PLAIN_TYPES = frozenset(
         "control_refused",
         "limit_exceeded",
         "own_files_changed",
+        "store_tampered",
     }
 )
 INTERRUPT_TYPES = frozenset(name for name in EVENT_TYPES if name.startswith("interrupt_"))

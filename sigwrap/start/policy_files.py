@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pkgutil
+import stat
 from collections.abc import Mapping
 
 from sigwrap.errors import InternalError, PolicyError
@@ -95,8 +97,7 @@ def _shipped(name: str) -> Source:
 
 def _file(path: str) -> Source | None:
     try:
-        with open(path, "rb") as file:
-            data = file.read(4 * MAX_TEXT_CHARACTERS + 1)
+        data = _read(path)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -106,3 +107,18 @@ def _file(path: str) -> Source | None:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise PolicyError(f"{path}:{line}: not UTF-8") from error
+
+
+def _read(path: str) -> bytes:
+    """Only of a plain file: a FIFO or a device would keep the start waiting, or never end."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        mode = os.fstat(fd).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "not a plain file")
+        with open(fd, "rb", closefd=False) as file:
+            return file.read(4 * MAX_TEXT_CHARACTERS + 1)
+    finally:
+        os.close(fd)

@@ -60,6 +60,7 @@ MAX_PAYLOAD_CHARACTERS = 32 << 20
 _MAX_CHARACTERS_OF_MOST = 4 << 20
 _MAX_MEMBERS = 1_000_000
 _MAX_NESTING = 64
+_INT64 = 1 << 63
 
 
 def encode_payload(type_name: str, payload: Payload) -> str:
@@ -91,7 +92,15 @@ def journal_line(canonical: bytes, hash_hex: str) -> bytes:
 def parse_journal_line(line: bytes) -> Row:
     """ValueError where the line is none."""
     seq, time_ns, type_name, pid, payload, hash_hex = line[:-1].decode("ascii").split("\t")
-    return Row(int(seq), int(time_ns), type_name, int(pid), payload, hash_hex)
+    row = Row(int(seq), int(time_ns), type_name, int(pid), payload, hash_hex)
+    if (
+        not -_INT64
+        <= min(row.seq, row.time_ns, row.pid)
+        <= max(row.seq, row.time_ns, row.pid)
+        < _INT64
+    ):
+        raise ValueError("a number that SQLite doesn't keep")
+    return row
 
 
 def decode_row(

@@ -8,12 +8,17 @@ until it execs (O_CLOEXEC).
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import time
 from collections.abc import Iterable
 
 from sigwrap.errors import StoreError
 from sigwrap.store.folder import Folder, new_name
+
+_LOCK_ATTEMPTS = 20
+_LOCK_PAUSE_S = 0.005
 
 
 class Journal:
@@ -28,8 +33,12 @@ class Journal:
     def create(cls, folder: Folder, name: str, *, durable: bool) -> Journal:
         """OSError where it can't."""
         fd = folder.create(name, os.O_APPEND)
-        # A reader that checks whether the writer lives holds a shared lock for a moment: wait.
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        try:
+            _lock(fd)
+        except BaseException:
+            os.close(fd)
+            folder.remove(name)
+            raise
         return cls(os.path.join(folder.path, name), fd, durable=durable)
 
     @classmethod
@@ -103,6 +112,18 @@ class Journal:
                 "choose another folder with --store",
             ) from error
         self._torn = False
+
+
+def _lock(fd: int) -> None:
+    """A reader that looks whether the writer lives has the lock for a moment; whoever keeps it can
+    keep nobody waiting. OSError where it can't be had."""
+    for _ in range(_LOCK_ATTEMPTS):
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            time.sleep(_LOCK_PAUSE_S)
+    raise BlockingIOError(errno.EAGAIN, "another process has locked the journal")
 
 
 def writer_lives(path: str) -> bool:

@@ -68,9 +68,9 @@ class JournalFile:
                     raise StoreError(f"the last line of {self._path} can't be read") from error
             if wanted >= size:
                 return None
-            if wanted > 2 * _LONGEST_LINE:
+            if wanted >= 2 * _LONGEST_LINE:
                 raise StoreError(f"the last line of {self._path} can't be read")
-            wanted *= 4
+            wanted = min(4 * wanted, 2 * _LONGEST_LINE)
 
     def _unreadable(self, line_number: int) -> StoreError:
         return StoreError(f"line {line_number} of the journal {self._path} can't be read")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
+from sigwrap.errors import StoreError
 from sigwrap.events import Event
 from sigwrap.store.codec import Row, decode_row
 from sigwrap.store.database import opened
@@ -27,7 +28,10 @@ class Session:
         return writer_lives(journal_path(self.path))
 
     def events(self, after_seq: int = 0) -> Iterator[Event]:
-        return map(decode_row, self.rows(after_seq))
+        try:
+            yield from map(decode_row, self.rows(after_seq))
+        except StoreError as error:
+            raise self._named(error) from error
 
     def rows(self, after_seq: int = 0) -> Iterator[Row]:
         with self._journal() as journal:
@@ -47,7 +51,15 @@ class Session:
         if row is None:
             with opened(self.path) as database:
                 row = database.last()
-        return None if row is None else decode_row(row)
+        try:
+            return None if row is None else decode_row(row)
+        except StoreError as error:
+            raise self._named(error) from error
+
+    def _named(self, error: StoreError) -> StoreError:
+        if self.path in error.message or journal_path(self.path) in error.message:
+            return error
+        return StoreError(f"{self.path}: {error.message}", error.hint)
 
     @contextmanager
     def _journal(self) -> Iterator[JournalFile | None]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
@@ -128,15 +127,6 @@ def test_a_socket_that_a_supervised_process_put_there_is_not_believed(
     assert other_id in said.stdout and approval_id not in said.stdout
     assert "may be a supervised process itself" in said.stderr
     assert "it is left out" in said.stderr
-
-
-def test_where_nobody_else_answers_it_is_an_error(asking: Make) -> None:
-    subject = asking().start()
-    os.kill(subject.pid, signal.SIGSTOP)
-    said = subject.sigwrap("approvals")
-    os.kill(subject.pid, signal.SIGCONT)
-    assert (said.returncode, said.stdout) == (125, "")
-    assert "session s1 doesn't answer" in said.stderr
 
 
 # Who talks nonsense

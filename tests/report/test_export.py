@@ -136,4 +136,4 @@ def test_counters_and_a_cumulative_histogram() -> None:
 
 def test_labels_are_escaped() -> None:
     lines = metrics(signal(signal_name='a"b\\c\nd\udcff'))
-    assert 'signal="a\\"b\\\\c\\nd\\udcff"' in "\n".join(lines)
+    assert 'signal="a\\"b\\\\c\\nd\\\\xff"' in "\n".join(lines)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -263,3 +264,13 @@ def test_a_verification_that_failed_is_one_line(scenario: Scenarios) -> None:
         text = render_verification("s1\n", verify_session(made.session, key), False)
         assert text.startswith(f"s1\\n: {said}")
         assert text.isprintable()
+
+
+def test_what_was_done_to_the_log_itself_is_listed(scenario: Callable[..., Any]) -> None:
+    made = scenario()
+    made.add("store_tampered", 1, what="the journal was removed", path="/s/s1.db")
+    made.end()
+    fold = SummaryFold()
+    verification = verify_session(made.session, None, and_also=fold.add)
+    text = render_text(fold.result(Ending.NOT_CLEAN), verification)
+    assert re.search("store_tampered +1  what=the journal was removed", text)

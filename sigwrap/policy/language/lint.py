@@ -7,7 +7,6 @@ Only rules of the policy's own file are reported: that they stand before a base'
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
 
 from sigwrap.policy.judge.match import Glob, Regex, is_glob
 from sigwrap.policy.judge.request import Action, TargetType, with_implied
@@ -20,6 +19,7 @@ from sigwrap.policy.judge.rules import (
     Target,
 )
 from sigwrap.policy.problems import Problem, Severity
+from sigwrap.tuples import NamedTuple
 
 _UNLIKELY_TEXT = b"\x01 sigwrap \x02"
 
@@ -36,32 +36,60 @@ def lint(policy: Policy) -> tuple[Problem, ...]:
 
 
 def _shadowed_command_rules(rules: Sequence[CommandRule]) -> Iterator[Problem]:
-    for position, rule in enumerate(rules):
+    # Of so many rules as a policy may have, each is held against all above it.
+    above: list[_Above] = []
+    for rule in rules:
         shadowing: dict[str, list[str]] = {}
         for word in rule.commands:
-            above = next((each for each in rules[:position] if _shadows(each, rule, word)), None)
-            if above is not None:
-                shadowing.setdefault(_named(above), []).append(word)
+            names = _Words.of(word)
+            first = next((each.rule for each in above if _shadows(each, rule, names)), None)
+            if first is not None:
+                shadowing.setdefault(_named(first), []).append(word)
         yield from _shadow_problems(rule, shadowing, len(rule.commands))
+        above.append(_Above.of(rule))
 
 
-def _shadows(above: CommandRule, rule: CommandRule, word: str) -> bool:
-    return _names(above, word) and _conditions_cover(above, rule)
+class _Above(NamedTuple):
+    rule: CommandRule
+    names_all: bool
+    words: frozenset[str]
+    globs: tuple[tuple[bool, Glob], ...]  # each with whether it has a slash
+
+    @classmethod
+    def of(cls, rule: CommandRule) -> _Above:
+        words = frozenset(rule.commands)
+        globs = tuple(("/" in each, Glob(each)) for each in rule.commands if is_glob(each))
+        return cls(rule, "*" in words, words, globs)
 
 
-def _names(rule: CommandRule, word: str) -> bool:
-    if "*" in rule.commands or word in rule.commands:
-        return True
-    globs = [each for each in rule.commands if is_glob(each) and ("/" in each) == ("/" in word)]
-    if not is_glob(word) and any(_glob(each).matches(word) for each in globs):
-        return True
-    # A name without a slash matches /usr/bin/npm too.
-    return "/" in word and not is_glob(word) and _names(rule, word.rpartition("/")[2])
+class _Words(NamedTuple):
+    """What a rule above can name a word by."""
+
+    exact: frozenset[str]
+    matched: tuple[tuple[bool, str], ...]  # each with whether it has a slash; of a glob, nothing
+
+    @classmethod
+    def of(cls, word: str) -> _Words:
+        if is_glob(word):
+            return cls(frozenset({word}), ())
+        # A name without a slash matches /usr/bin/npm too.
+        words = {word, word.rpartition("/")[2]}
+        return cls(frozenset(words), tuple(("/" in each, each) for each in words))
 
 
-@cache
-def _glob(pattern: str) -> Glob:
-    return Glob(pattern)
+def _shadows(above: _Above, rule: CommandRule, names: _Words) -> bool:
+    named = above.names_all or not above.words.isdisjoint(names.exact)
+    if named or (above.globs and _a_glob_matches(above.globs, names)):
+        return _conditions_cover(above.rule, rule)
+    return False
+
+
+def _a_glob_matches(globs: tuple[tuple[bool, Glob], ...], names: _Words) -> bool:
+    return any(
+        has_slash == in_word and glob.matches(word)
+        for has_slash, glob in globs
+        for in_word, word in names.matched
+    )
 
 
 def _conditions_cover(above: CommandRule, rule: CommandRule) -> bool:
