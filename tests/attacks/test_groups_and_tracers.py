@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.support.signal_lab import Lab, python
 
 OWN = "name: own, signals: ['@all'], target: [self, children, descendants], decision: allow"
@@ -26,6 +28,15 @@ def test_a_group_of_the_outside_is_not_joined(users_lab: Lab, programs: Path) ->
     assert terminal.await_status() == 0
     blocked = {(each["syscall"], each["rule_name"]) for each in lab.payloads("signal_blocked")}
     assert blocked == {("setpgid", "builtin:group"), ("ioctl", "builtin:group")}
+
+
+def test_numbers_of_a_pid_namespace_are_understood(users_lab: Lab, programs: Path) -> None:
+    lab = users_lab.under(OWN)
+    told = lab.tells(programs / "joins_groups_by_other_numbers.py")
+    if isinstance(told, str):
+        pytest.skip(told)
+    assert told == [[0], [0], [0], [0], ["EPERM"]]
+    assert lab.payloads("signal_blocked") == []
 
 
 def test_an_interactive_shell_keeps_its_jobs(users_lab: Lab) -> None:

@@ -10,9 +10,8 @@ import struct
 from collections.abc import Callable
 
 from sigwrap.calls import F_SETOWN_EX, F_SETSIG, FIOASYNC, O_ASYNC
-from sigwrap.errors import KernelError
 from sigwrap.linux import procfs
-from sigwrap.linux.libc import failure, libc
+from sigwrap.linux.libc import libc
 from sigwrap.linux.signals.call import SignalCall
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.signal import How
@@ -57,17 +56,18 @@ def _as_number(held: int, number: int, run: Callable[[int], object]) -> None:
     caller's. So this is done in a thread that has descriptors of its own."""
     done = _thread.allocate_lock()
     done.acquire()
-    failed: list[OSError | KernelError] = []
+    failed: list[OSError] = []
 
     def in_thread() -> None:
         try:
             if libc.unshare(_CLONE_FILES) != 0:
-                raise failure("unshare(CLONE_FILES)")
+                run(held)  # a container may forbid it: then it is told our number
+                return
             os.dup2(held, number)
             run(number)
             for each in {held, number}:  # before the caller goes on: its own close is the last
                 os.close(each)
-        except (OSError, KernelError) as refusal:
+        except OSError as refusal:
             failed.append(refusal)
         finally:
             done.release()
