@@ -255,6 +255,14 @@ def numbers(pid: int, field: str) -> list[int]:
     return [] if status is None else [int(n) for n in _status_field(status, field.encode()).split()]
 
 
+def filters(tid: int | str) -> int | None:
+    """How many seccomp filters a thread is under; None before Linux 5.9 as well."""
+    status = contents(f"/proc/{tid}/status")
+    if status is None or b"\nSeccomp_filters:" not in status:
+        return None
+    return int(_status_field(status, b"Seccomp_filters"))
+
+
 def threads(pid: int) -> list[int]:
     try:
         return [int(tid) for tid in names(f"/proc/{pid}/task")]

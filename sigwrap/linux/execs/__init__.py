@@ -14,5 +14,6 @@ ours          what sigwrap knows of the file system by itself
 twins         files that denying rules name, under other names
 elf           which program an ELF file names as its interpreter
 restage       putting another command into a caller's own call
+secret        what a caller must not do to what holds a value of sigwrap's own
 environment   the environment of a replacement, put onto its own stack
 """

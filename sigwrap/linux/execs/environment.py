@@ -49,6 +49,11 @@ def variables_for(
     return tuple({**base, **added}.items())
 
 
+def takes_from_the_host(redirect: CommandRedirect) -> bool:
+    """A value that the caller must not get."""
+    return any(_HOST_VALUE.search(value) for _, value in redirect.env)
+
+
 def _with_host_values(text: str, host: Mapping[bytes, bytes]) -> bytes:
     def value_of(found: re.Match[str]) -> str:
         value = host.get(os.fsencode(found[1]))

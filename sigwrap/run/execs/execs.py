@@ -9,8 +9,14 @@ import time
 from collections.abc import Callable, Sequence
 
 from sigwrap.linux import procfs, ptrace
+from sigwrap.linux.execs import secret
 from sigwrap.linux.execs.asked import Asked, ExecRefused, only_asks
-from sigwrap.linux.execs.environment import NoHostValue, Variables, variables_for
+from sigwrap.linux.execs.environment import (
+    NoHostValue,
+    Variables,
+    takes_from_the_host,
+    variables_for,
+)
 from sigwrap.linux.execs.executable import Executable, resolve_replacement
 from sigwrap.linux.execs.look import Seen, cwd_of, look
 from sigwrap.linux.execs.ours import Ours
@@ -76,6 +82,7 @@ class _ExecHoldings:
         "expected",
         "found_aside",
         "goes_on",
+        "holds_secret",
         "name",
         "notification",
         "path",
@@ -107,6 +114,7 @@ class _ExecHoldings:
         self.replacement_argv: Sequence[bytes] = ()
         self.sets_environment = False  # all of it, at the exec stop
         self.variables: Variables = ()
+        self.holds_secret = False
         self.at_exec_stop: Callable[[int], str] | None = None
         # Of a stub's command
         self.expected: Expected | None = None
@@ -418,6 +426,7 @@ class Execs:
             tracee.judged = held.replacement
             tracee.variables = held.variables
             tracee.at_exec_stop = held.at_exec_stop
+            tracee.may_dump_core = not held.holds_secret
             self._is_becoming_another(scope, (held.name,))
         held.goes_on = True
         self.tracer.go_on(tracee, lambda: self._performer.let_go_on(scope, effect))
@@ -473,6 +482,9 @@ class Execs:
             held.variables = variables_for(redirect, host, self._session_of(scope))
         except NoHostValue as missing:
             return Unpreparable(f"sigwrap has no {missing.name} in its environment")
+        held.holds_secret = takes_from_the_host(redirect)
+        if held.holds_secret and (problem := secret.objection(scope.tid)):
+            return Unpreparable(problem)
         held.name = effect.argv[0]  # also where a stub stands in for it
         argv = [os.fsencode(word) for word in effect.argv]
         if problem := self._find_replacement(scope, redirect.command, argv):
@@ -485,6 +497,7 @@ class Execs:
                 argv,
                 held.replacement.inodes(),
                 held.variables,
+                held.holds_secret,
                 effect.rule,
             )
             if changed := changed_stub_file():
@@ -494,6 +507,7 @@ class Execs:
                 return Unpreparable(f"for sigwrap's own program, {problem}")
             if not _has_room_for_a_stub(pid):
                 return Unpreparable("too few descriptors are free to record it")
+            held.holds_secret = False  # the stub
             held.variables = stub_variables(procfs.ignored_signals(pid))
             held.at_exec_stop = _noting(self._recordings, scope.process, expected)
         return Prepared(shown, effect.argv, held.replacement.readable)
@@ -505,6 +519,9 @@ class Execs:
         assert expected is not None, "a stub's command"
         if changed := changed_stub_file():  # what the stub has loaded since
             return Unpreparable(f"sigwrap's own file has changed: {changed}")
+        held.holds_secret = expected.is_secret
+        if held.holds_secret and (problem := secret.objection(scope.tid)):
+            return Unpreparable(problem)
         path = os.fsdecode(expected.path)
         if problem := self._find_replacement(scope, path, expected.argv):
             return Unpreparable(problem)

@@ -25,7 +25,7 @@ from collections.abc import Callable
 from sigwrap.calls import EXECS
 from sigwrap.errors import KernelError
 from sigwrap.linux import procfs, ptrace
-from sigwrap.linux.execs import image
+from sigwrap.linux.execs import image, secret
 from sigwrap.linux.execs.environment import Variables, add_to_new_image
 from sigwrap.linux.execs.executable import Executable
 from sigwrap.linux.execs.restage import Redirection
@@ -47,6 +47,7 @@ class Tracee:
         "at_exec_stop",
         "is_refused",
         "judged",
+        "may_dump_core",
         "process",
         "redirection",
         "scope",
@@ -63,6 +64,7 @@ class Tracee:
         self.variables: Variables = ()  # for the new image's environment
         # Gets the pid, and says why the new image must not run, if so.
         self.at_exec_stop: Callable[[int], str] | None = None
+        self.may_dump_core = True
         self.is_refused = False  # by sigwrap: the log doesn't say that it goes on
 
 
@@ -241,6 +243,8 @@ class Tracer:
 
     def _run_or_kill(self, pid: int, tracee: Tracee, problem: str) -> None:
         """`problem`: empty where the right program was loaded."""
+        if not problem and not tracee.may_dump_core:
+            problem = secret.keep_from_core(pid)
         problem = problem or _set_environment(pid, tracee.variables)
         if not problem and tracee.at_exec_stop is not None:
             problem = tracee.at_exec_stop(pid)

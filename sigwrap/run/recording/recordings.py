@@ -31,6 +31,7 @@ class Expected(NamedTuple):
     argv: list[bytes]
     inodes: list[Inode]
     variables: Variables
+    is_secret: bool  # a variable is
     rule: str
 
     def is_of(self, path: bytes, argv: list[bytes], truncated: bool) -> bool:
