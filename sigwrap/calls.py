@@ -37,6 +37,7 @@ class Family(Enum):
     EXEC = "exec"
     SIGNAL = "signal"
     FORK = "fork"
+    MOUNT = "mount"
 
 
 # When the filter hands a call over. It sees registers only, and of an argument the low 32 bits.
@@ -101,6 +102,9 @@ _OWNER_MEANING = "who gets the signals of a descriptor, and which signal"
 TABLE: tuple[Call, ...] = (
     Call("execve", 59, 11, Family.EXEC, Always(), "runs a program"),
     Call("execveat", 322, 358, Family.EXEC, Always(), "runs a program"),
+    # From the first of these on, the memory of a process may be a file that somebody serves.
+    Call("mount", 165, 21, Family.MOUNT, Always(), "mounts a file system"),
+    Call("fsmount", 432, 432, Family.MOUNT, Always(), "mounts a file system"),
     Call("kill", 62, 37, Family.SIGNAL, OfSignal(1), "signals a process or a group"),
     Call("tkill", 200, 238, Family.SIGNAL, OfSignal(1), "signals a thread"),
     Call("tgkill", 234, 270, Family.SIGNAL, OfSignal(2), "signals a thread"),

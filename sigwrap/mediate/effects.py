@@ -63,6 +63,7 @@ class Unrecorded(Enum):
     REACHES_NOBODY = "by its registers the call can reach no process"
     ONLY_ASKS = "the call asks a question and changes nothing"
     RULE_IS_UNLOGGED = "the rule says log: false"
+    MOUNT_IS_FREE = "no rule speaks of mounts"
     FORK_IS_FREE = "no rule speaks of a fork that is within the limits"
 
 

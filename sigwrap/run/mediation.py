@@ -72,6 +72,7 @@ class Mediation:
             Family.EXEC: self._execs.begin,
             Family.SIGNAL: self._signals.begin,
             Family.FORK: self._forks.begin,
+            Family.MOUNT: self._execs.begin_mount,
         }
         self._begin = {
             arch: {number: (self._families[call.family], call.name) for number, call in row.items()}

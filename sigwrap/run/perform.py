@@ -55,6 +55,7 @@ _NEEDS_NO_EVENT: dict[Unrecorded, frozenset[type]] = {
     Unrecorded.REACHES_NOBODY: frozenset({Continue, Succeed, SetOwner}),
     Unrecorded.ONLY_ASKS: frozenset({Continue}),
     Unrecorded.RULE_IS_UNLOGGED: frozenset({Continue, Fail, Succeed, Send, SetOwner}),
+    Unrecorded.MOUNT_IS_FREE: frozenset({Continue}),
     Unrecorded.FORK_IS_FREE: frozenset({ContinueFork}),
 }
 

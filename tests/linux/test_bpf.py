@@ -88,7 +88,7 @@ def libseccomps() -> Code:
     for name, position in SIGNAL_ARGUMENT.items():
         not_a_question = pyseccomp.Arg(position, pyseccomp.NE, 0)
         both.add_rule(pyseccomp.NOTIFY, name, not_a_question)
-    for name in ("execve", "execveat"):
+    for name in ("execve", "execveat", "mount", "fsmount"):
         both.add_rule(pyseccomp.NOTIFY, name)
     named, limits = (pyseccomp.Arg(position, pyseccomp.NE, 0) for position in (0, 2))
     both.add_rule(pyseccomp.NOTIFY, "prlimit64", named, limits)

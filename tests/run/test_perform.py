@@ -214,6 +214,7 @@ ALLOWED: dict[Unrecorded, set[type]] = {
     Unrecorded.REACHES_NOBODY: {Continue, Succeed},
     Unrecorded.ONLY_ASKS: {Continue},
     Unrecorded.RULE_IS_UNLOGGED: {Continue, Succeed, Fail},
+    Unrecorded.MOUNT_IS_FREE: {Continue},
     Unrecorded.FORK_IS_FREE: set(),
 }
 
