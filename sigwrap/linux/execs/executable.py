@@ -337,7 +337,7 @@ def resolve(
     """Raises Unreadable where the caller can't be looked into, and MayWait."""
 
     def search_path() -> bytes:
-        path = asked.variable(tid, b"PATH")
+        path = asked.variable(tid, b"PATH", may_wait=may_wait)
         return DEFAULT_PATH if path is None else path
 
     return Executable(
