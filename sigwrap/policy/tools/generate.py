@@ -20,7 +20,7 @@ from sigwrap.policy.judge.request import (
     with_implied,
 )
 from sigwrap.policy.judge.signals import ALL, GROUPS, signal_name
-from sigwrap.policy.judge.subcommand import has_subcommands, name_for_subcommands, subcommand
+from sigwrap.policy.judge.subcommand import has_subcommands, name_for_subcommands, readings
 from sigwrap.policy.tools.cases import program_named
 
 LEARNED_EVENTS = ("exec_allowed", "exec_audited", "signal_sent", "signal_approved")
@@ -81,8 +81,8 @@ class _Profile:
         )  # the one that an allowance is by
         called = name_for_subcommands(basename, name)
         if has_subcommands(called):
-            word = subcommand(called, program.argv)
-            self._subcommands.setdefault(called, set()).add(word)
+            words = {next(iter(each), "") for each in readings(called, program.argv)}
+            self._subcommands.setdefault(called, set()).update(words)
         else:
             self._names.add(name)
 
