@@ -30,7 +30,6 @@ _VARIABLES = (
     *("NVIM", "INSIDE_EMACS"),
 )
 _PSEUDO_TERMINALS = range(136, 144)
-_YAMA = "/proc/sys/kernel/yama/ptrace_scope"
 _MOST_LINKS = 50_000  # in about 0.1 s; the session could open any number
 _MOST_RELAYS = 16
 
@@ -89,7 +88,7 @@ def _objection(pid: int, name: str, walled: bool) -> str:
         return f"{name.partition(':')[0]} lets the session press keys on it"
     if pid not in (os.getpid(), os.getppid()) and carries_more_filters_than_us(pid):
         return f"{name} (pid {pid}) holds its other end, and is inside a session"
-    if not walled and not _only_descendants_are_traced():
+    if not walled and (os.geteuid() == 0 or procfs.yama_scope() == 0):
         return f"the session could take its other end from {name} (pid {pid})"
     return ""
 
@@ -97,16 +96,8 @@ def _objection(pid: int, name: str, walled: bool) -> str:
 def _is_within_reach(pid: int) -> bool:
     us = os.geteuid()
     try:
-        return us in (0, os.stat(f"/proc/{pid}").st_uid)
+        return us in (0, procfs.file_status(f"/proc/{pid}").st_uid)
     except OSError:
-        return False
-
-
-def _only_descendants_are_traced() -> bool:
-    try:
-        with open(_YAMA, encoding="ascii") as file:
-            return int(file.read()) > 0 and os.geteuid() != 0
-    except (OSError, ValueError):
         return False
 
 
@@ -117,7 +108,7 @@ def _holders(terminal: int) -> Iterator[int]:
     left = _MOST_LINKS
     for pid in procfs.all_pids():
         try:
-            fds = os.listdir(f"/proc/{pid}/fd")
+            fds = procfs.names(f"/proc/{pid}/fd")
         except OSError:
             continue
         left -= len(fds)
@@ -129,12 +120,11 @@ def _holders(terminal: int) -> Iterator[int]:
 
 def _is_master(process: str, fd: str, index: bytes) -> bool:
     try:
-        if not os.readlink(f"{process}/fd/{fd}").endswith("/ptmx"):
+        if not procfs.link(f"{process}/fd/{fd}").endswith("/ptmx"):
             return False
-        with open(f"{process}/fdinfo/{fd}", "rb") as file:
-            return index in file.read()
     except OSError:
         return False
+    return index in (procfs.contents(f"{process}/fdinfo/{fd}") or b"")
 
 
 def _presumed_holder(terminal: int) -> list[int]:
