@@ -9,8 +9,8 @@ from sigwrap.cli.output import note_in_time
 from sigwrap.errors import InternalError, SigwrapError
 from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES
 from sigwrap.front.process import run_before_supervisor
-from sigwrap.linux.descriptors import reserve_standard_streams
-from sigwrap.protocols.front import Channel
+from sigwrap.linux.descriptors import release_all, reserve_standard_streams
+from sigwrap.protocols.front import Channel, HeldUp
 from sigwrap.run.session import Ended, run_session
 from sigwrap.run.settings import Report, RunSettings
 from sigwrap.start import onefile
@@ -67,6 +67,9 @@ def _supervise(
     )
     if _wants_report(settings, inherited):
         note_in_time(_one_line(ended))
+    if ended.is_held_up:
+        front.send(HeldUp(status=ended.status))
+        release_all()
     return ended.status
 
 

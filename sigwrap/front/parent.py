@@ -55,9 +55,11 @@ class ParentOfOne(ABC):
         self._signals = signals
         self._child = child
         self._child_status: int | None = None
+        self._child_is_left_behind = False
         self._everybody_below = linux_process.Sweep(self._reaped)
         self._poll = select.epoll()  # poll(2) refuses more descriptors than the limit, at each call
         self._poll.register(signals.fd, select.EPOLLIN)
+        self._bootloader_pid = bootloader_pid
         self._bootloader_pidfd = -1
         if bootloader_pid:
             self._bootloader_pidfd = os.pidfd_open(bootloader_pid)
@@ -69,8 +71,9 @@ class ParentOfOne(ABC):
         except Exception as bug:  # whatever it is: nobody stays
             self._say(f"internal error: {type(bug).__name__}: {bug}; the command is killed")
             code = status.REFUSED
-        self._clear_tree()
-        onefile.remove_unpacked()
+        if not self._child_is_left_behind:
+            self._clear_tree()
+        onefile.empty_unpacked(self._bootloader_pid)
         return code
 
     def _await_child(self) -> int:
@@ -116,6 +119,12 @@ class ParentOfOne(ABC):
             continue
         for pid in self._everybody_below.unkillable:
             self._say(f"process {pid} ({procfs.comm(pid)}) can't be killed, and is left behind")
+
+    def _left_behind(self, status: int) -> None:
+        """Nothing is below it any more, and whoever ends after it reaps it."""
+        if self._child_status is None:
+            self._child_status = status << 8
+            self._child_is_left_behind = True
 
     def _sweep(self) -> bool:
         return self._everybody_below.run(timeout_s=_SWEEP_S)

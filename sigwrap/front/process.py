@@ -33,6 +33,7 @@ from sigwrap.protocols.front import (
     Channel,
     CommandEnded,
     CommandStarted,
+    HeldUp,
     InterruptBegan,
     KillTree,
     NothingMore,
@@ -178,6 +179,8 @@ class _FrontProcess(ParentOfOne):
                 # A key reaches COMMAND and us at once, and COMMAND's end may be seen first.
                 self._read_signals()
                 self._channel.send(NothingMore())
+            elif isinstance(message, HeldUp):
+                self._left_behind(message.status)
 
     def _on_child_stopped(self, number: int) -> None:
         linux_process.send(self._child, signal.SIGCONT)  # somebody stopped the supervisor

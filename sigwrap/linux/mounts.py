@@ -89,7 +89,10 @@ def magic_of(fd: int) -> int:
 
 def lies_on_a_disk(fd: int) -> bool:
     """Or in memory, as far as its file system tells, which is asked."""
-    return magic_of(fd) in _LOCAL_MAGIC
+    try:
+        return magic_of(fd) in _LOCAL_MAGIC
+    except OSError:
+        return False
 
 
 def is_of_local_type(pid: int, holder: int, fd: int) -> bool:
@@ -128,5 +131,5 @@ def _string(buffer: ctypes.Array[ctypes.c_char], position: struct.Struct) -> byt
 
 
 def _told_by_procfs(pid: int | str) -> list[Mount]:
-    lines = map(bytes.split, (procfs.contents(f"/proc/{pid}/mountinfo") or b"").splitlines())
+    lines = map(bytes.split, procfs.all_contents(f"/proc/{pid}/mountinfo").splitlines())
     return [(int(words[0]), words[words.index(b"-", 6) + 1]) for words in lines]

@@ -15,6 +15,7 @@ import errno
 import os
 from collections.abc import Iterator
 
+from sigwrap.linux import procfs
 from sigwrap.linux.libc import libc
 from sigwrap.tuples import NamedTuple
 
@@ -61,9 +62,7 @@ def mapped_files() -> list[str]:
 
 
 def _private_file_mappings() -> Iterator[_Mapping]:
-    with open("/proc/self/maps", "rb") as file:
-        lines = file.read().splitlines()
-    for line in lines:
+    for line in procfs.all_contents("/proc/self/maps").splitlines():
         span, flags, _offset, device, inode, *path = line.split(maxsplit=5)
         protection = sum(bit for flag, bit in _FLAGS if flag in flags)
         if inode == b"0" or not path or not flags.endswith(b"p") or not protection:

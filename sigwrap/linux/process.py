@@ -179,7 +179,7 @@ class Sweep:
 def _own_children() -> int:
     try:
         path = f"/proc/self/task/{os.getpid()}/children"
-        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return procfs.open_file(path)
     except OSError:
         return -1  # a kernel can be built without it
 

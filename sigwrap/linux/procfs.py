@@ -70,7 +70,8 @@ def open_file(path: str | bytes, flags: int = os.O_RDONLY) -> int:
 
 
 def contents(path: str) -> bytes | None:
-    """None where it can't be read, or what it tells of has ended."""
+    """Of what the kernel writes in one piece. None where it can't be read, or what it tells of has
+    ended."""
     try:
         fd = open_file(path)
     except OSError:
@@ -87,6 +88,12 @@ def contents(path: str) -> bytes | None:
         return None
     finally:
         os.close(fd)
+
+
+def all_contents(path: str) -> bytes:
+    """Of a list: each read gets as many of its lines as fit. OSError where it can't be read."""
+    with os.fdopen(open_file(path), "rb") as file:
+        return file.read()
 
 
 def link(path: AnyStr) -> AnyStr:
@@ -257,7 +264,10 @@ def threads(pid: int) -> list[int]:
 
 def children(path: str) -> list[int]:
     """`path`: a task's `children` file; empty where the kernel was built without it."""
-    return [int(pid) for pid in (contents(path) or b"").split()]
+    try:
+        return [int(pid) for pid in all_contents(path).split()]
+    except OSError:
+        return []
 
 
 class Credentials(NamedTuple):

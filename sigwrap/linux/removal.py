@@ -1,4 +1,4 @@
-"""Removes a folder in which anybody may have put anything.
+"""Empties a folder in which anybody may have put anything.
 
 Flat: a folder inside is moved to the top before it is looked into, so no depth takes more than two
 descriptors, or a path that grows. Nothing is followed, and what can't be removed stays.
@@ -13,20 +13,30 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OURS = 0o700
 
 
-def remove_folder(path: str, identity: tuple[int, int]) -> None:
-    """`identity`: its device and inode. What else has this name by now is put aside: whoever is
-    about to remove all below it must not remove that."""
+def empty_folder(path: str, identity: tuple[int, int]) -> None:
+    """`identity`: its device and inode. What else has this name by now is put aside, for an empty
+    folder: whoever is about to remove all below the name must not remove that."""
     try:
-        found = os.lstat(path)
-        if (found.st_dev, found.st_ino) == identity:
-            _empty(path)
-            os.rmdir(path)
-        elif stat.S_ISLNK(found.st_mode):
-            os.unlink(path)
+        if _is_removed(path, identity):
+            os.mkdir(path, _OURS)
         else:
-            os.rename(path, f"{path}.kept")
+            _empty(path)
     except OSError:
         return
+
+
+def _is_removed(path: str, identity: tuple[int, int]) -> bool:
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return True
+    if (found.st_dev, found.st_ino) == identity:
+        return False
+    if stat.S_ISLNK(found.st_mode):
+        os.unlink(path)
+    else:
+        os.rename(path, f"{path}.kept")
+    return True
 
 
 def _empty(top: str) -> None:

@@ -30,6 +30,7 @@ _VARIABLES = (
     *("NVIM", "INSIDE_EMACS"),
 )
 _PSEUDO_TERMINALS = range(136, 144)
+_YAMA = "/proc/sys/kernel/yama/ptrace_scope"
 _MOST_LINKS = 50_000  # in about 0.1 s; the session could open any number
 _MOST_RELAYS = 16
 
@@ -88,7 +89,7 @@ def _objection(pid: int, name: str, walled: bool) -> str:
         return f"{name.partition(':')[0]} lets the session press keys on it"
     if pid not in (os.getpid(), os.getppid()) and carries_more_filters_than_us(pid):
         return f"{name} (pid {pid}) holds its other end, and is inside a session"
-    if not walled and (os.geteuid() == 0 or procfs.yama_scope() == 0):
+    if not walled and not _only_descendants_are_traced():
         return f"the session could take its other end from {name} (pid {pid})"
     return ""
 
@@ -99,6 +100,10 @@ def _is_within_reach(pid: int) -> bool:
         return us in (0, procfs.file_status(f"/proc/{pid}").st_uid)
     except OSError:
         return False
+
+
+def _only_descendants_are_traced() -> bool:
+    return int(procfs.contents(_YAMA) or 0) > 0 and os.geteuid() != 0
 
 
 def _holders(terminal: int) -> Iterator[int]:

@@ -228,8 +228,8 @@ class SetOwner(NamedTuple):
 
 
 class SetAsync(NamedTuple):
-    """The supervisor has a descriptor signal its owner, which is this one where it has none yet.
-    Reply: 0 or an errno."""
+    """The supervisor has a descriptor signal its owner, which is this one where it has none yet;
+    or has it do so by another signal. Reply: 0 or an errno."""
 
     owner: SignalTarget | None
     unrecorded: Unrecorded | None = None

@@ -442,6 +442,8 @@ def exec_payload(
 
 def _whose_name_counts(program: Program) -> Payload:
     """What a replay has to know of a name that is not the file's own."""
+    if program.counts_by_name:
+        return {"counts_by_name": True}
     if program.path.endswith(f"/{program.name}"):
         return {}
     return {"system_file": is_system_file(program)}

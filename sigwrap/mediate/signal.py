@@ -65,10 +65,10 @@ class How(Enum):
 
 
 _SENDS = (How.NUMBER, How.PIDFD, How.ITSELF)
-_SETS_OWNER = (How.OWNER, How.OWNER_IN_MEMORY, How.ASYNC)
+_SETS_OWNER = (How.OWNER, How.OWNER_IN_MEMORY, How.ASYNC, How.SIGNAL_OF_OWNER)
 _ALL_OR_NONE = (*_SETS_OWNER, How.CHANGE)
 _GIVE_DESCRIPTOR = ("pidfd_getfd", "perf_event_open")
-_NOT_OF_ONESELF = (How.TRACE, How.CHANGE, How.TAKE)  # to the caller alone they are free
+_NOT_OF_ONESELF = (How.TRACE, How.CHANGE, How.TAKE, How.ASYNC)  # to the caller alone they are free
 _IN_REGISTERS = (How.NUMBER, How.ITSELF, How.OWNER, How.TRACE, How.CHANGE)
 _KEPT_INSIDE = (How.NUMBER, How.ITSELF, How.OWNER)  # by Landlock's signal scope
 
@@ -229,10 +229,7 @@ class SignalMediator:
 
     def _one(self, facts: SignalFacts, judged: _Judged) -> Mediation:
         if facts.how in _NOT_OF_ONESELF and TargetType.SELF in judged.target.types:
-            if facts.how is How.TAKE:
-                yield from _take(judged.target, Unrecorded.STAYS_INSIDE)
-            else:
-                yield Continue(Unrecorded.STAYS_INSIDE)
+            yield from _at_oneself(facts.how, judged.target)
             return
         match judged.decision.action:
             case Action.ALLOW | Action.AUDIT if self._kernel_can_have_it(facts, judged):
@@ -371,7 +368,7 @@ class SignalMediator:
 
 def _let_owner_be_signalled(facts: SignalFacts) -> Mediation:
     if (yield _unaimed_event(facts, signal_rules.OWNER_JUDGED)):
-        yield Continue()
+        yield from _succeed_by(SetAsync(None))
     else:
         yield Fail(errno.EPERM)
 
@@ -382,7 +379,7 @@ def _disown() -> Mediation:
 
 def _set_owner(facts: SignalFacts, *judged: _Judged) -> SetOwner | SetAsync:
     target, unrecorded = judged[0].target, _unlogged(*judged)
-    if facts.how is How.ASYNC:
+    if facts.how in (How.ASYNC, How.SIGNAL_OF_OWNER):
         return SetAsync(target, unrecorded)
     return SetOwner(target, unrecorded)
 
@@ -393,6 +390,15 @@ def _succeed_by(effect: SetOwner | SetAsync | SetForeground) -> Mediation:
         yield _failed(error, effect.unrecorded)
     else:
         yield Succeed(effect.unrecorded)
+
+
+def _at_oneself(how: How, target: SignalTarget) -> Mediation:
+    if how is How.TAKE:
+        yield from _take(target, Unrecorded.STAYS_INSIDE)
+    elif how is How.ASYNC:
+        yield from _succeed_by(SetAsync(target, Unrecorded.STAYS_INSIDE))
+    else:
+        yield Continue(Unrecorded.STAYS_INSIDE)
 
 
 def _take(target: SignalTarget, unrecorded: Unrecorded | None) -> Mediation:

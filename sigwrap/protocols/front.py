@@ -35,7 +35,22 @@ class NothingMore(NamedTuple):
     """All that reached the front process so far has been told."""
 
 
-Message = InterruptBegan | SignalForCommand | KillTree | CommandStarted | CommandEnded | NothingMore
+class HeldUp(NamedTuple):
+    """The run is over, and its log sealed; but the supervisor's process can't end, since the kernel
+    holds a thread of it in what somebody else doesn't finish."""
+
+    status: int
+
+
+Message = (
+    InterruptBegan
+    | SignalForCommand
+    | KillTree
+    | CommandStarted
+    | CommandEnded
+    | NothingMore
+    | HeldUp
+)
 
 _MAX_BYTES = 8192
 _MAX_TEXT = 4096
@@ -90,6 +105,8 @@ def _encode(message: Message) -> bytes:
             return b"ended"
         case NothingMore():
             return b"nothing"
+        case HeldUp():
+            return f"held {message.status}".encode()
 
 
 def _decode(data: bytes) -> Message:
@@ -113,5 +130,7 @@ def _decode(data: bytes) -> Message:
             return CommandEnded()
         case b"nothing":
             return NothingMore()
+        case b"held":
+            return HeldUp(status=int(rest))
         case _:
             raise ValueError(f"unknown message {data!r}")

@@ -57,6 +57,7 @@ class Ended(NamedTuple):
     duration_s: float
     counts: dict[str, int]
     unrecorded: int
+    is_held_up: bool  # this process can't end
 
 
 def run_session(
@@ -112,7 +113,7 @@ def run_session(
     front.send(CommandStarted(pid=launched.pid))
     release_inherited()
     libc.set_undumpable()
-    ended = Supervisor(
+    supervisor = Supervisor(
         settings=settings,
         recorder=recorder,
         engine=engine,
@@ -121,7 +122,8 @@ def run_session(
         front_pid=front_pid,
         waited_for_pid=waited_for_pid,
         domain=walls.domain,
-    ).run()
+    )
+    ended = supervisor.run()
     duration_s = time.monotonic() - clock_started_s
     _note_changes(recorder, tell)
     is_sealed = _seal(recorder, ended, duration_s, tell)
@@ -138,6 +140,7 @@ def run_session(
         duration_s=duration_s,
         counts=dict(recorder.counts),
         unrecorded=recorder.unrecorded,
+        is_held_up=supervisor.is_held_up,
     )
 
 

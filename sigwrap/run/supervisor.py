@@ -54,6 +54,7 @@ class Supervisor:
             timeout_s=settings.approval_timeout_s,
             walled=domain,
             on_stop_key=lambda: self._job_control.stop_front(),
+            walled=domain,
         )
         self._aside = Aside(self._loop)
         self._mediation: Mediation | None = None
@@ -127,6 +128,11 @@ class Supervisor:
                 self._mediation.close()
         self._front.hear_out()
         return run
+
+    @property
+    def is_held_up(self) -> bool:
+        """A thread of this process doesn't end, whatever is done."""
+        return self._aside.is_held_up
 
     def _on_listener(self, happened: int) -> None:
         listener, mediation = self._launched.listener, self._mediation

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 
 from sigwrap.errors import SigwrapError
-from sigwrap.linux.removal import remove_folder
+from sigwrap.linux.removal import empty_folder
 
 _LIBRARY_PATH = b"LD_LIBRARY_PATH"
 _ORIGINAL_LIBRARY_PATH = b"LD_LIBRARY_PATH_ORIG"
@@ -30,9 +30,9 @@ def _identity_of_the_unpacked() -> tuple[int, int]:
 _IDENTITY = _identity_of_the_unpacked()  # as it is now: COMMAND may put another in its place
 
 
-def remove_unpacked() -> None:
-    """When nobody of the tree is left. The bootloader would follow links into other folders, and
-    2,000 folders in one another would overflow its stack."""
+def empty_unpacked(bootloader_pid: int) -> None:
+    """When nobody of the tree is left. The bootloader, which removes the folder, would follow links
+    into others, and 2,000 folders in one another would overflow its stack."""
     if not unpacked_folder():
         return
     for fd in (0, 1):
@@ -40,7 +40,12 @@ def remove_unpacked() -> None:
             os.close(fd)  # for these numbers are below any limit that somebody may have set for us
         except OSError:
             continue
-    remove_folder(unpacked_folder(), _IDENTITY)
+    empty_folder(unpacked_folder(), _IDENTITY)
+    if os.getppid() != bootloader_pid:  # it has died
+        try:
+            os.rmdir(unpacked_folder())
+        except OSError:
+            pass
 
 
 def bootloader_pid() -> int:

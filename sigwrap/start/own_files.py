@@ -109,10 +109,12 @@ def _files_of_the_start() -> Iterator[str]:
 
 
 def _module_files() -> Iterator[str]:
-    """With their bytecode, but for what the zipapp carries inside."""
+    """Of others, with their bytecode. A zipapp carries its own, and the package has all of its
+    files looked at."""
+    inside = ("/proc/", _ABOVE_THE_PACKAGE) if _IS_ZIPAPP else (_PACKAGE,)
     for module in list(sys.modules.values()):
         file, cached = getattr(module, "__file__", None), getattr(module, "__cached__", None)
-        if not file or (_IS_ZIPAPP and file.startswith(("/proc/", _ABOVE_THE_PACKAGE))):
+        if not file or file.startswith(inside):
             continue
         yield file
         if cached and os.path.exists(cached):

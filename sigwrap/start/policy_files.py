@@ -90,7 +90,7 @@ def _shipped(name: str) -> Source:
         data = pkgutil.get_data("sigwrap", f"../policies/{file}")
     if data is None:
         raise InternalError(f"the shipped policy {name} can't be read")
-    return Source(name=file, text=data.decode())
+    return Source(name=file, text=data.decode(), shipped=True)
 
 
 def _file(path: str) -> Source | None:

@@ -1,4 +1,4 @@
-"""Neither a variable nor the current folder chooses what sigwrap imports; COMMAND gets its
+"""Neither a variable nor the current folder chooses what sigwrap imports; COMMAND gets the
 variables as they are."""
 
 from __future__ import annotations

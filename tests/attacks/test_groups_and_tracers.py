@@ -28,6 +28,25 @@ def test_a_group_of_the_outside_is_not_joined(users_lab: Lab, programs: Path) ->
     assert blocked == {("setpgid", "builtin:group"), ("ioctl", "builtin:group")}
 
 
+def test_an_interactive_shell_keeps_its_jobs(users_lab: Lab) -> None:
+    """It makes groups, joins its children to them, and hands the terminal to and fro."""
+    lab = users_lab.under(OWN)
+    terminal = lab.subject.on_terminal("--", "bash", "--norc", "-i")
+    terminal.type("sleep 0 | cat | cat; echo piped-$((1 + 1))\n")
+    terminal.output.until(rb"piped-2")
+    terminal.type("cat | cat &\n")  # stopped, as it reads
+    terminal.type("kill -9 %1; wait; echo killed-$((1 + 2))\n")
+    terminal.output.until(rb"killed-3")
+    terminal.type("echo rea''dy; head -n 1 | cat; echo over-$((2 + 2))\n")
+    terminal.output.until(rb"ready\r\n")  # from here on the terminal is the pipeline's
+    terminal.type("typed\n")
+    terminal.output.until(rb"typed\r\ntyped\r\n")
+    terminal.output.until(rb"over-4\r\n")
+    terminal.type("exit 7\n")
+    assert terminal.await_status() == 7
+    assert lab.payloads("signal_blocked") == []
+
+
 def test_sigwrap_is_nobodys_tracer(users_lab: Lab, programs: Path) -> None:
     """The run hung at the first signal to whoever had asked for it."""
     lab = users_lab.under(OWN)

@@ -105,7 +105,11 @@ def _sweep_with_one_left() -> None:
         left, other = _sleeper(there), _sleeper(there)
         os.read(here, 2)
         really = linux_process.send
-        linux_process.send = lambda pid, signal_number: pid == left or really(pid, signal_number)
+
+        def send(pid: int, signal_number: int) -> bool:
+            return pid == left or really(pid, signal_number)
+
+        linux_process.send = send
         reaped: list[int] = []
         sweep = linux_process.Sweep(lambda pid, _status: reaped.append(pid))
         used = resource.getrusage(resource.RUSAGE_SELF)

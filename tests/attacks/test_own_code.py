@@ -119,6 +119,25 @@ def test_a_folder_put_in_the_place_of_ours_is_noticed(
     assert str(installation.folder / "sigwrap") in event.payload["files"]
 
 
+def test_what_only_another_start_reads_is_noticed(
+    as_user: Sigwrap, installation: Installation
+) -> None:
+    process = _started(as_user, installation.line("--", *WAITS))
+    planted = installation.folder / "planted.pth"
+    planted.write_text("import antigravity\n")
+    module = installation.folder / "sigwrap" / "cli" / "reading.py"
+    with module.open("a") as file:
+        file.write("# more\n")
+    bytecode = module.parent / "__pycache__" / "reading.other.pyc"
+    bytecode.parent.mkdir(exist_ok=True)
+    bytecode.write_bytes(b"")
+    said = _goes_on(as_user, process)
+    (event,) = as_user.events("own_files_changed")
+    assert set(event.payload["files"]) == {str(planted), str(module), str(bytecode)}
+    assert event.payload["count"] == 3
+    assert " and 2 more changed while the command ran" in said
+
+
 def test_of_a_quiet_run_nothing_is_said(as_user: Sigwrap, installation: Installation) -> None:
     process = _started(as_user, installation.line("--", *WAITS))
     assert _goes_on(as_user, process) == ""

@@ -26,7 +26,12 @@ def test_it_is_judged_as_a_signal_to_whom_it_names(users_lab: Lab, programs: Pat
     own, child = told.pop("self"), told.pop("child")
     for name, results in told.items():
         assert set(map(tuple, results.values())) == {("EPERM",)}, (name, results)
-    every = {"setpriority of a user", "ioprio_set of a user"}
+    every = {
+        "setpriority of a user",
+        "ioprio_set of a user",
+        "perf_event_open of everybody",
+        "perf_event_open of a control group",
+    }
     for name in every:
         assert own[name] == child[name] == ["EPERM"]
     # The group that sigwrap was started in has sigwrap in it.

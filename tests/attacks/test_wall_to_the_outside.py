@@ -117,3 +117,20 @@ def test_what_a_policy_lets_out_goes_out_as_it_was_sent(users_lab: Lab, programs
     assert codes == [-1, -4]
     sent = [(each["syscall"], each["target_type"]) for each in lab.payloads("signal_sent")]
     assert sent == [("kill", "user"), ("rt_sigqueueinfo", "user")]
+
+
+def test_nobody_makes_sigwrap_the_first_to_be_killed_where_memory_runs_short(
+    users_lab: Lab,
+) -> None:
+    """Its files in /proc are root's: it is not dumpable. No wall is in the way of root."""
+    lab = users_lab.under(OWN)
+    text = (
+        "supervisor = os.getppid()\n"
+        "stat = open(f'/proc/{supervisor}/stat').read()\n"
+        "front = int(stat.rpartition(')')[2].split()[1])\n"
+        "def writable(pid):\n"
+        "    return os.access(f'/proc/{pid}/oom_score_adj', os.W_OK)\n"
+        "tell([writable(supervisor), writable(front), writable(os.getpid())])"
+    )
+    is_root = os.getuid() == 0 and lab.subject.user is None
+    assert lab.tells(text) == [is_root, is_root, True]

@@ -4,7 +4,7 @@ import os
 import resource
 from pathlib import Path
 
-from sigwrap.linux.removal import remove_folder
+from sigwrap.linux.removal import empty_folder
 
 DEEP = 2_100
 
@@ -12,6 +12,10 @@ DEEP = 2_100
 def _identity(folder: Path) -> tuple[int, int]:
     found = folder.lstat()
     return found.st_dev, found.st_ino
+
+
+def _is_empty(folder: Path) -> bool:
+    return folder.is_dir() and not folder.is_symlink() and not list(folder.iterdir())
 
 
 def _nest(folder: Path, depth: int) -> None:
@@ -31,8 +35,8 @@ def test_no_depth_is_too_deep(tmp_path: Path) -> None:
     folder = tmp_path / "unpacked"
     folder.mkdir()
     _nest(folder, DEEP)
-    remove_folder(str(folder), _identity(folder))
-    assert list(tmp_path.iterdir()) == []
+    empty_folder(str(folder), _identity(folder))
+    assert _is_empty(folder)
 
 
 def test_links_are_removed_and_not_followed(tmp_path: Path) -> None:
@@ -43,8 +47,8 @@ def test_links_are_removed_and_not_followed(tmp_path: Path) -> None:
     (folder / "link").symlink_to(elsewhere)
     (folder / "inside" / "link").symlink_to(elsewhere)
     (folder / "inside" / "dangling").symlink_to("nowhere")
-    remove_folder(str(folder), _identity(folder))
-    assert not folder.exists()
+    empty_folder(str(folder), _identity(folder))
+    assert _is_empty(folder)
     assert (elsewhere / "precious").read_text() == "kept"
 
 
@@ -54,8 +58,8 @@ def test_folders_without_permissions_are_removed(tmp_path: Path) -> None:
     (folder / "a" / "b" / "c" / "file").write_text("")
     for each in (folder / "a" / "b" / "c", folder / "a" / "b", folder / "a", folder):
         each.chmod(0)
-    remove_folder(str(folder), _identity(folder))
-    assert list(tmp_path.iterdir()) == []
+    empty_folder(str(folder), _identity(folder))
+    assert _is_empty(folder)
 
 
 def test_what_took_the_name_is_not_emptied(tmp_path: Path) -> None:
@@ -67,12 +71,13 @@ def test_what_took_the_name_is_not_emptied(tmp_path: Path) -> None:
     folder.rename(tmp_path / "away")
 
     folder.symlink_to(precious)
-    remove_folder(str(folder), identity)
-    assert not folder.is_symlink()
+    empty_folder(str(folder), identity)
+    assert _is_empty(folder)
 
+    folder.rmdir()
     precious.rename(folder)
-    remove_folder(str(folder), identity)
-    assert not folder.exists()
+    empty_folder(str(folder), identity)
+    assert _is_empty(folder)
     assert (tmp_path / "unpacked.kept" / "file").read_text() == "kept"
 
 
@@ -87,8 +92,8 @@ def test_two_descriptors_are_enough(tmp_path: Path) -> None:
             free = os.open("/", os.O_RDONLY)
             os.close(free)
             resource.setrlimit(resource.RLIMIT_NOFILE, (free + 2, free + 2))
-            remove_folder(str(folder), identity)
+            empty_folder(str(folder), identity)
         finally:
             os._exit(0)
     os.waitpid(child, 0)
-    assert list(tmp_path.iterdir()) == []
+    assert _is_empty(folder)

@@ -15,6 +15,7 @@ from sigwrap.mediate.effects import (
     Logged,
     LookAgain,
     Send,
+    SetAsync,
     SetOwner,
     SignalTarget,
     Succeed,
@@ -238,7 +239,7 @@ def test_a_denial_that_cannot_be_recorded_fails_all_the_same() -> None:
 def test_whoever_owns_a_descriptor_was_judged_before() -> None:
     sends(TERM, WhoeverOwns(), how=How.SIGNAL_OF_OWNER).records(
         "signal_sent", rule_name="builtin:owner"
-    ).yields(Continue()).ends()
+    ).yields(SetAsync(None), reply=0).yields(Succeed()).ends()
     sends(TERM, WhoeverOwns(), how=How.SIGNAL_OF_OWNER).records(
         "signal_sent", reply=Logged.FAILED
     ).yields(Fail(errno.EPERM)).ends()

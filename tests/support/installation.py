@@ -25,7 +25,7 @@ class Installation:
 
     @classmethod
     def copy_to(cls, subject: Sigwrap) -> Installation:
-        folder = subject.folder / "installation"
+        folder = subject.folder / "site-packages"
         package = Path(sigwrap.__file__).parent
         shutil.copytree(package, folder / "sigwrap")
         shutil.copytree(package.parent / "policies", folder / "sigwrap" / "policies")

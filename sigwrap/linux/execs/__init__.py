@@ -11,6 +11,8 @@ ownership     whether a program is the system's own
 loading       what an exec's environment makes a program load
 image         what the kernel loaded, held against what was judged
 ours          what sigwrap knows of the file system by itself
+twins         files that denying rules name, under other names
+elf           which program an ELF file names as its interpreter
 restage       putting another command into a caller's own call
 environment   the environment of a replacement, put onto its own stack
 """

@@ -12,7 +12,7 @@ import stat
 from collections.abc import Callable
 
 from sigwrap.linux import procfs
-from sigwrap.linux.execs import content
+from sigwrap.linux.execs import content, elf
 from sigwrap.linux.execs.asked import Asked, ExecRefused
 from sigwrap.linux.execs.content import HASHED_AT_ONCE_BYTES
 from sigwrap.linux.execs.loading import Environment
@@ -47,6 +47,8 @@ class Executable:
         "_demanded",
         "_digests",
         "_files",
+        "_loader_fd",
+        "_named_loader",
         "_ours",
         "_puts_off",
         "_shown_differently",
@@ -87,6 +89,8 @@ class Executable:
         self._demanded: list[int] = []
         self._content: tuple[str, ...] = ()
         self.readable = True
+        self._named_loader: tuple[int, elf.Loader] | None = None
+        self._loader_fd = -1  # where it isn't a usual one
         try:
             self._resolve(path, argv, folder_fd, flags, search_path)
         except NotExecutableFormat as refusal:
@@ -185,6 +189,7 @@ class Executable:
         state = self._pin(fd)
         argv, self.cut = read_argv()
         programs = [self._program(fd, path, argv)]
+        also = self._twins(fd, state, programs[0])
         header = self._header(fd, state)
         for depth in range(MAX_INTERPRETERS + 1):
             script = None if header is None else shebang(header)
@@ -197,20 +202,43 @@ class Executable:
             fd = self._caller.open(called)
             state = self._pin(fd)
             programs.append(self._program(fd, called, argv))
+            also += self._twins(fd, state, programs[-1])
             header = self._header(fd, state)
         self.readable = header is not None
         self.image: Inode = state.inode
         whole = command_line(argv)
         self.command_line = whole[:-1] if self.cut else whole
-        here, later = list(programs), list[Program]()
+        here, later = [*programs, *also], list[Program]()
         if search_path is not None:
             search = Search(self._caller, search_path)
-            for program in programs:
+            for program in (*programs, *also):
                 own, others = self._wrapped(program, search)
                 here += own
                 later += others
+        if header is not None and header.startswith(elf.MAGIC):
+            here += self._loader(fd, state, argv)
         self.here = tuple(here)
         self.programs = (*here, *later)
+
+    def _twins(self, fd: int, state: State, program: Program) -> list[Program]:
+        return list(self._ours.twins.of(fd, state, program))
+
+    def _loader(self, fd: int, state: State, argv: list[bytes]) -> list[Program]:
+        """What an ELF file names in the place of the C library's loader runs, and it alone."""
+        self._named_loader = fd, elf.loader(fd, state)
+        path = self._named_loader[1].path
+        if not path:
+            return []
+        self._loader_fd = self._caller.open(path)
+        loader_state = self._pin(self._loader_fd)
+        program = self._program(self._loader_fd, path, argv)._replace(counts_by_name=True)
+        return [program, *self._twins(self._loader_fd, loader_state, program)]
+
+    def loader_holds(self, pid: int) -> bool:
+        """At the exec stop, when nobody can write to the file any more."""
+        if self._named_loader is not None and not elf.holds(*self._named_loader):
+            return False
+        return self._loader_fd < 0 or elf.is_mapped(pid, self._loader_fd)
 
     def _pin(self, fd: int) -> State:
         try:
@@ -279,7 +307,12 @@ class Executable:
             is_mapped = outer.path.rpartition("/")[2].startswith(_LOADER_NAMES)
             file = outer if inner.same_file else self._look_up(inner.argv[0], search)
             loads_code = self._loads_code((name, file.path.rpartition("/")[2]), inner.variables)
-            outer = file._replace(name=name, argv=inner.argv, loads_code=loads_code)
+            outer = file._replace(
+                name=name,
+                argv=inner.argv,
+                loads_code=loads_code,
+                counts_by_name=inner.spelling,
+            )
             comes_later = later or not (inner.same_file or is_mapped)
             (later if comes_later else here).append(outer)
         return here, later

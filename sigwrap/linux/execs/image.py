@@ -20,6 +20,8 @@ def difference(pid: int, judged: Executable, *, digests_too: bool = True) -> str
             return "another file was loaded"
         if not _matches(pid, judged.command_line, judged.cut):
             return "its arguments are others"
+        if not judged.loader_holds(pid):
+            return "another program was loaded to start it"
         if judged.readable and place_of(b"/proc/%d/root" % pid) != judged.root:
             return "its root is another, and it loads its libraries from there"
         if not judged.content_holds() or (digests_too and not judged.digests_hold()):

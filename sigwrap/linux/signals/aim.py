@@ -34,7 +34,6 @@ from sigwrap.mediate.signal import (
     NoOwner,
     OwnInMemory,
     Unresolved,
-    WhoeverOwns,
 )
 from sigwrap.policy.judge.request import TargetType
 from sigwrap.policy.judge.signals import ALL
@@ -90,9 +89,7 @@ class Aims:
                 )
                 thread = notification.tid if one else 0
                 return call, self._of_held(sender, call, sender.pid, thread)
-            case How.SIGNAL_OF_OWNER:
-                return call, WhoeverOwns()
-            case How.ASYNC | How.TERMINAL | How.TAKE:
+            case How.SIGNAL_OF_OWNER | How.ASYNC | How.TERMINAL | How.TAKE:
                 return self._by_descriptor(notification, sender, call)
             case How.JOIN:
                 return call, self._jobs.joins(sender, call)
@@ -118,6 +115,8 @@ class Aims:
         try:
             if call.how is How.ASYNC:
                 return self._jobs.signals_owner(sender, call)
+            if call.how is How.SIGNAL_OF_OWNER:
+                return call, self._jobs.owner_signalled(sender, call)
             if call.how is How.TERMINAL:
                 return call, self._jobs.takes_terminal(call.held)
             pid = pidfd.target(call.held)

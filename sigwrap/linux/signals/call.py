@@ -223,9 +223,14 @@ def _fcntl(name: str, notification: Notification) -> SignalCall:
             return _owner(name, How.OWNER_IN_MEMORY, target, notification, thread)
         case calls.F_SETSIG:
             number = int32(notification.argument2)
-            if number == 0:
-                raise NoTarget  # back to SIGIO
-            return SignalCall(syscall=name, how=How.SIGNAL_OF_OWNER, signal=number, target=0)
+            return SignalCall(
+                name,
+                How.SIGNAL_OF_OWNER,
+                number or signal.SIGIO,
+                0,
+                descriptor=int32(notification.argument0),
+                flags=number,
+            )
         case calls.F_SETFL:
             flags = notification.argument2 & 0xFFFFFFFF
             descriptor = int32(notification.argument0)

@@ -26,6 +26,7 @@ from sigwrap.mediate.signal import (
     NotOwn,
     Own,
     OwnInMemory,
+    WhoeverOwns,
 )
 from sigwrap.policy.judge.request import TargetType
 
@@ -77,6 +78,17 @@ class Jobs:
                 kind, number = (F_OWNER_PGRP, group) if group else (kind, number)
             call = call._replace(owner_kind=kind, target=number)
         return call, self._reached(sender, kind, number)
+
+    def owner_signalled(self, sender: Process, call: SignalCall) -> Aim:
+        """An owner outside can be one that the descriptor had before it came here."""
+        aim = self._reached(sender, *owners.owner(call.held))
+        match aim:
+            case SignalTarget() if not _is_inside(aim):
+                return aim
+            case Group(members=members) if not all(map(_is_inside, members)):
+                return aim
+            case _:
+                return WhoeverOwns()
 
     def _reached(self, sender: Process, kind: int, number: int) -> Aim:
         if not number:

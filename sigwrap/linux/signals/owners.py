@@ -9,12 +9,13 @@ import os
 import struct
 from collections.abc import Callable
 
-from sigwrap.calls import F_SETOWN_EX, FIOASYNC, O_ASYNC
+from sigwrap.calls import F_SETOWN_EX, F_SETSIG, FIOASYNC, O_ASYNC
 from sigwrap.errors import KernelError
 from sigwrap.linux import procfs
 from sigwrap.linux.libc import failure, libc
 from sigwrap.linux.signals.call import SignalCall
 from sigwrap.mediate.lineage import Process
+from sigwrap.mediate.signal import How
 
 _F_GETOWN_EX = 16
 _CLONE_FILES = 0x400
@@ -27,13 +28,12 @@ def owner(fd: int) -> tuple[int, int]:
 
 
 def set_async(sender: Process, call: SignalCall) -> None:
-    """The owner first, where the call names one: the kernel would take who is there by then. It
-    remembers who set it, and lets later signals through by that user's rights."""
+    if call.how is How.SIGNAL_OF_OWNER:
+        fcntl.fcntl(call.held, F_SETSIG, call.flags)
+        return
     if call.target or call.flags & os.O_NOATIME:
-        credentials = procfs.credentials(sender.pid)
-        if credentials is None or credentials.effective_uid != os.geteuid():
-            raise PermissionError(errno.EPERM, "not the same user")
-    if call.target:
+        _check_is_our_user(sender)
+    if call.target:  # first: the kernel would take who is there by then
         fcntl.fcntl(call.held, F_SETOWN_EX, struct.pack("<ii", call.owner_kind, call.target))
     if call.syscall == "ioctl":
         on = struct.pack("<i", 1 if call.flags & O_ASYNC else 0)
@@ -42,6 +42,14 @@ def set_async(sender: Process, call: SignalCall) -> None:
         _as_number(
             call.held, call.descriptor, lambda fd: fcntl.fcntl(fd, fcntl.F_SETFL, call.flags)
         )
+
+
+def _check_is_our_user(sender: Process) -> None:
+    """The kernel remembers who set an owner, and lets later signals through by that one's rights;
+    and O_NOATIME is for a file's own user."""
+    credentials = procfs.credentials(sender.pid)
+    if credentials is None or credentials.effective_uid != os.geteuid():
+        raise PermissionError(errno.EPERM, "not the same user")
 
 
 def _as_number(held: int, number: int, run: Callable[[int], object]) -> None:

@@ -3,12 +3,14 @@
 request      what is asked (CommandRequest, SignalRequest), and the Decision
 rules        Policy and its rules, typed
 engine       Engine: decide_command, decide_signal
+named        what the rules name that deny, ask or replace
 match        regular expressions and globs, linear in time
 subcommand   the first arguments that are no options
 tools        which options of a tool take a value
 paths        which files the arguments mean
 loading      variables that make a program load code
 system_folders  where the system's own programs are
+spellings    the same command by another spelling: `git-push`, `python3 -m pip`
 wrappers     what `env`, `nice`, `busybox`… are about to run
 signals      names, numbers, groups
 """

@@ -38,6 +38,8 @@ class Engine:
         self.signal_rules = tuple(map(CompiledSignalRule, policy.signal_rules))
         self._default_command = _default(policy, "command", policy.default_command)
         self._default_signal = _default(policy, "signal", policy.default_signal)
+        if not policy.asks:
+            self._ask_nobody()
         self._literals = frozenset(word for rule in self.command_rules for word in rule.literals)
         self._candidates_by_words: dict[frozenset[str], _Candidates] = {}
         globs = [glob for rule in self.command_rules for glob in rule.globs]
@@ -54,6 +56,8 @@ class Engine:
         strictest = self.decide_program(programs[0], request)
         for program in programs[1:]:
             decision = self.decide_program(program, request)
+            if program.counts_by_name and decision.rule == DEFAULT_RULE:
+                continue
             if STRICTNESS[decision.action] > STRICTNESS[strictest.action]:
                 strictest = decision
         return strictest
@@ -83,6 +87,16 @@ class Engine:
             if rule.target_matches(request):
                 return rule.decision
         return self._default_signal
+
+    def _ask_nobody(self) -> None:
+        rules: list[CompiledCommandRule | CompiledSignalRule] = [
+            *self.command_rules,
+            *self.signal_rules,
+        ]
+        for rule in rules:
+            rule.decision = _without_asking(rule.decision)
+        self._default_command = _without_asking(self._default_command)
+        self._default_signal = _without_asking(self._default_signal)
 
     def _candidates(self, name: str, basename: str, path: str) -> _Candidates:
         known = self._literals.intersection((name, basename, path))
@@ -218,6 +232,8 @@ class CompiledCommandRule:
         """The key of the first condition that does not hold; the costly ones come last."""
         rule = self.rule
         request = facts.request
+        if self._names_everything and facts.program.counts_by_name:
+            return "commands"
         if self._lenient:
             if facts.program.elsewhere and not self._names_everything:
                 return "elsewhere"
@@ -313,6 +329,13 @@ def _decision(rule: CommandRule | SignalRule) -> Decision:
         message=rule.message,
         escalate=rule.escalate,
     )
+
+
+def _without_asking(decision: Decision) -> Decision:
+    if decision.action is not Action.APPROVE:
+        return decision
+    reason = f"{decision.reason}: under this policy nobody is asked"
+    return decision._replace(action=Action.DENY, reason=reason)
 
 
 def _default(policy: Policy, kind: str, action: Action) -> Decision:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 MAX_MATCHED_BYTES = 64 * 1024
@@ -22,29 +22,39 @@ class BadPattern(Exception):
 
 
 class Regex:
-    """Several patterns, of which one must be found; BadPattern if they are too large together."""
+    """Several patterns, of which one must be found. Compiled when it is first needed, which most of
+    a policy never is; `check_regexes` finds out earlier whether it can be."""
 
-    __slots__ = ("_search",)
+    __slots__ = ("_pattern", "_search")
 
     def __init__(self, patterns: Sequence[str]) -> None:
-        self._search = _compiled("|".join(f"(?:{each})" for each in patterns)).search
+        _re2()
+        self._pattern = _joined(patterns)
+        self._search: Any = None
 
     def found_in(self, text: bytes) -> bool:
+        if self._search is None:
+            self._search = _compiled(self._pattern).search
         return self._search(text) is not None
 
 
 class Glob:
     """`*` and `?` stop at a slash, `**` does not; `[a-z]` is one of a set."""
 
-    __slots__ = ("_search", "prefix")
+    __slots__ = ("_pattern", "_search", "prefix")
 
     def __init__(self, pattern: str) -> None:
         self.prefix = _literal_prefix(pattern)
-        self._search = _compiled(_translated(pattern)).search
+        self._pattern = pattern
+        self._search: Any = None
 
     def matches(self, text: str) -> bool:
         # Nearly all texts differ in the prefix already, and comparing it costs a tenth.
-        return text.startswith(self.prefix) and self._search(to_bytes(text)) is not None
+        if not text.startswith(self.prefix):
+            return False
+        if self._search is None:
+            self._search = _compiled(_translated(self._pattern)).search
+        return self._search(to_bytes(text)) is not None
 
 
 class Paths:
@@ -93,6 +103,11 @@ def check_regex(pattern: str) -> None:
     _compiled(pattern)
 
 
+def check_regexes(patterns: Sequence[str]) -> None:
+    """BadPattern if they are too large together."""
+    _compiled(_joined(patterns))
+
+
 def check_glob(pattern: str) -> None:
     _check_length(pattern)
     if is_glob(pattern):
@@ -121,10 +136,20 @@ def _check_length(pattern: str) -> None:
         raise BadPattern(f"longer than {MAX_PATTERN_CHARACTERS} characters")
 
 
-@lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> Any:
+def _joined(patterns: Sequence[str]) -> str:
+    return "|".join(f"(?:{each})" for each in patterns)
+
+
+@cache
+def _re2() -> Any:
     import re2
 
+    return re2
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> Any:
+    re2 = _re2()
     options = re2.Options()
     options.log_errors = False
     options.never_capture = True

@@ -82,11 +82,12 @@ class Program(NamedTuple):
     argv: tuple[str, ...]  # undecodable bytes as surrogates
     sha256: Callable[[], str] | None = None  # called only where a rule names digests
     elsewhere: bool = False  # on a mount that isn't sigwrap's: no allowing rule is about it
-    # The last two are known, or found out by calling them where a rule asks.
-    system_file: Fact | None = (
-        None  # only root can change what it was called by; None: see its path
-    )
+    # These two are known, or found out by calling them where a rule asks.
+    # Only root can change what it was called by; None: see its path.
+    system_file: Fact | None = None
     loads_code: Fact = False  # variables set in the session load code into it
+    # What the file is as well, or another spelling of its words: only a rule that names it counts.
+    counts_by_name: bool = False
 
 
 class CommandRequest(NamedTuple):

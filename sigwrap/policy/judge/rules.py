@@ -181,3 +181,4 @@ class Policy(NamedTuple):
     cases: tuple[Case, ...]
     unenforced: tuple[str, ...]  # keys it has that this version doesn't enforce
     warnings: tuple[Problem, ...]
+    asks: bool  # False: what needs approval is denied

@@ -93,7 +93,7 @@ _NPM = _tool(
     "--foreground-scripts --if-present --legacy-peer-deps --production --no --no-install -l --long "
     "--dry-run --no-color --no-progress --no-optional --no-package-lock",
     "install:i,in,ins,inst,insta,instal,isnt,isnta,isntal,isntall,add "
-    "ci:ic,cit-,clean-install,install-clean,isntall-clean install-test:it "
+    "ci:ic,clean-install,install-clean,isntall-clean install-test:it "
     "install-ci-test:cit,clean-install-test,sit update:up,upgrade,udpate exec:x "
     "uninstall:un,unlink,remove,rm,r link:ln init:create,innit run:run-script,rum,urn "
     "test:t,tst dedupe:ddp dist-tag:dist-tags login:adduser,add-user owner:author "

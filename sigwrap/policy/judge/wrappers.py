@@ -11,6 +11,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
+from sigwrap.policy.judge.spellings import other_spelling
 from sigwrap.tuples import NamedTuple
 
 MAX_WRAPPERS = 8
@@ -19,6 +20,7 @@ MAX_WRAPPERS = 8
 class Wrapped(NamedTuple):
     argv: tuple[str, ...]
     same_file: bool = False  # an applet: the program is the wrapper's own file
+    spelling: bool = False  # another spelling of the wrapper's own doing
     variables: tuple[str, ...] = ()  # set for it by the wrapper
 
 
@@ -69,7 +71,7 @@ _LOADER_VARIABLES = {
     "--preload": "LD_PRELOAD",
 }
 _LOADER_NAMES = ("ld-", "ld.so", "ld64.so")
-_MULTICALL = frozenset({"busybox", "toybox", "coreutils"})
+MULTICALL = frozenset({"busybox", "toybox", "coreutils"})
 
 
 def unwrap(name: str, argv: Sequence[str]) -> tuple[Wrapped, ...]:
@@ -88,14 +90,15 @@ def _unwrapped(name: str, argv: tuple[str, ...]) -> Iterator[Wrapped]:
 
 
 def _inner(name: str, argv: tuple[str, ...]) -> Wrapped | None:
-    if name in _MULTICALL:
+    if name in MULTICALL:
         return _applet(argv)
     if name == "env":
         argv = _split_string_expanded(argv)
     is_loader = name.startswith(_LOADER_NAMES) and ".so" in name
     wrapper = _LOADER if is_loader else _WRAPPERS.get(name)
     if wrapper is None:
-        return None
+        spelling = other_spelling(name, argv)
+        return Wrapped(argv=spelling, same_file=True, spelling=True) if spelling else None
     position = _command_position(wrapper, argv)
     inner = argv[position:]
     if not inner or not inner[0]:
@@ -117,7 +120,7 @@ def _applet(argv: tuple[str, ...]) -> Wrapped | None:
     if not argv:
         return None
     # `rm` linked to busybox is told apart by argv[0] alone, whatever the file is called.
-    applet = argv if _basename(argv[0]) not in _MULTICALL else argv[1:]
+    applet = argv if _basename(argv[0]) not in MULTICALL else argv[1:]
     if not applet or not applet[0] or applet[0].startswith("-"):
         return None
     return Wrapped(argv=applet, same_file=True)

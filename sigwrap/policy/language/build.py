@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
-from sigwrap.policy.judge.match import BadPattern, Regex
+from sigwrap.policy.judge.match import BadPattern, check_regexes
 from sigwrap.policy.judge.request import (
     Action,
     CommandRedirect,
@@ -35,10 +35,14 @@ from sigwrap.policy.language.schema import COMMAND_DECISIONS
 from sigwrap.policy.problems import Problem
 
 _CASE_FOLDER = "/work"
+_QUOTING = frozenset("'\"\\")
+
 RULE_SECTIONS = ("command_rules", "signal_rules", "file_rules", "network_rules")
 
 
-def inconsistencies(policy: Checked, base: Policy | None) -> Iterator[Problem]:
+def inconsistencies(
+    policy: Checked, base: Policy | None, *, shipped: bool = False
+) -> Iterator[Problem]:
     for section in RULE_SECTIONS:
         # A name in the log must lead to one rule, whichever file it came from.
         names = {rule.name for rule in getattr(base, section)} if base else set()
@@ -52,9 +56,9 @@ def inconsistencies(policy: Checked, base: Policy | None) -> Iterator[Problem]:
         yield from _redirect_problems(rule)
         if depth := rule.get("depth"):
             yield from _range_problems(depth)
-        if patterns := rule.get("args_patterns"):
+        if not shipped and (patterns := rule.get("args_patterns")):
             try:
-                Regex(patterns)
+                check_regexes(patterns)
             except BadPattern as error:
                 yield _problem(rule, "args_patterns", f"these patterns together: {error}")
     for rule in policy.get("signal_rules", ()):
@@ -241,6 +245,8 @@ def _case_problems(case: Checked) -> Iterator[Problem]:
 def _words(command: str | tuple[str, ...]) -> list[str]:
     if not isinstance(command, str):
         return list(command)
+    if not _QUOTING.intersection(command):
+        return command.split()  # in a tenth of the time
     try:
         return shlex.split(command)
     except ValueError:

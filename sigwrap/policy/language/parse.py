@@ -56,9 +56,11 @@ class _Loader:
         variables = {**self._own_variables(document), **overrides}
         base = self._base(document, source, variables, above)
         inherited = dict(base.variables) if base else {}
-        checker = Checker({**self._built_in, **inherited, **variables})
+        known = {**self._built_in, **inherited, **variables}
+        checker = Checker(known, shipped=source.shipped)
         checked = checker.group(document, POLICY)
-        self.problems += [*checker.problems, *build.inconsistencies(checked, base)]
+        found = build.inconsistencies(checked, base, shipped=source.shipped)
+        self.problems += [*checker.problems, *found]
         self._note_unenforced(checked)
         if self.problems:
             return None
@@ -144,6 +146,7 @@ _NOTHING = Policy(
     cases=(),
     unenforced=(),
     warnings=(),
+    asks=True,
 )
 
 
@@ -166,6 +169,7 @@ def _policy(source: Source, checked: Checked, variables: Mapping[str, str], base
         description=checked.get("description", base.description),
         bases=(base.name, *base.bases) if base is not _NOTHING else (),
         refuses_unenforced=unenforced == "error" if unenforced else base.refuses_unenforced,
+        asks=checked.get("approvals", "ask" if base.asks else "deny") == "ask",
         default_command=Action(defaults.get("command", base.default_command)),
         default_signal=Action(defaults.get("signal", base.default_signal)),
         variables=tuple(variables.items()),

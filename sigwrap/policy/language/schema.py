@@ -398,6 +398,12 @@ POLICY = Group(
             "error",
         ),
         _key(
+            "approvals",
+            Word(words=("ask", "deny")),
+            "what `approve` comes to: somebody is asked (default), or it is denied, for there is "
+            "nobody to ask",
+        ),
+        _key(
             "defaults",
             Group(
                 title="defaults",

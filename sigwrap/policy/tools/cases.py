@@ -71,7 +71,8 @@ def command_request(
     for wrapped in unwrap(outer.name, argv):
         inner = program_named(wrapped.argv[0], wrapped.argv, folder)
         if wrapped.same_file:
-            inner = inner._replace(path=programs[-1].path)
+            path = programs[-1].path
+            inner = inner._replace(path=path, counts_by_name=wrapped.spelling)
         variables = [(name, b"set") for name in wrapped.variables]
         if loading_variables((inner.name,), variables, {}):
             inner = inner._replace(loads_code=True)

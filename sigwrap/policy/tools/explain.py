@@ -51,7 +51,11 @@ class Explanation:
 def explain_command(engine: Engine, request: CommandRequest) -> Explanation:
     return Explanation(
         decision=engine.decide_command(request),
-        judgements=tuple(_program(engine, each, request) for each in request.programs),
+        judgements=tuple(
+            judgement
+            for each in request.programs
+            if (judgement := _program(engine, each, request)).decided_at or not each.counts_by_name
+        ),
     )
 
 

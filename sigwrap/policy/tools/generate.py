@@ -58,7 +58,8 @@ class _Profile:
         match request:
             case CommandRequest():
                 for program in request.programs:
-                    self._add_program(program)
+                    if not program.counts_by_name:
+                        self._add_program(program)
             case SignalRequest() if request.signal in ALL and request.target_types:
                 target = most_specific(request.target_types)
                 self._signals.setdefault(target, set()).add(request.signal)
@@ -137,6 +138,7 @@ def _program(recorded: dict[str, Any], folder: str) -> Program:
     fact = recorded.get("system_file")
     return known._replace(
         name=text(recorded.get("name")) or known.name,
+        counts_by_name=recorded.get("counts_by_name") is True,
         system_file=fact if isinstance(fact, bool) else None,
     )
 

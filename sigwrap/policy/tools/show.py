@@ -31,6 +31,7 @@ def policy_text(policy: Policy) -> str:
         "name": policy.name,
         "description": policy.description,
         "unenforced": "error" if policy.refuses_unenforced else "",
+        "approvals": "" if policy.asks else "deny",
         "defaults": {
             "command": policy.default_command.value,
             "signal": policy.default_signal.value,

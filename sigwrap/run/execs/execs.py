@@ -45,6 +45,7 @@ from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.limits import Crowd
 from sigwrap.mediate.lineage import Process
 from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.named import Named
 from sigwrap.policy.judge.request import Via
 from sigwrap.run.aside import Aside, Done, Outcome, Raised
 from sigwrap.run.execs.tracer import Tracee, Tracer
@@ -194,7 +195,8 @@ class Execs:
         )
         self._unheld = Unheld(performer, loop, processes.loaded)
         own = onefile.original_environment(dict(os.environb))
-        self._ours = Ours({os.fsdecode(name): value for name, value in own.items()})
+        variables = {os.fsdecode(name): value for name, value in own.items()}
+        self._ours = Ours(variables, Named(engine.policy.command_rules))
         performer.offer(
             {
                 ReadContent: self._read_content,

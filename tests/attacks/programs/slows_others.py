@@ -36,6 +36,8 @@ CALLS = {
     "move_pages": (279, 317, lambda pid: (pid, 0, 0, 0, 0)),
     "migrate_pages": (256, 294, lambda pid: (pid, 8, AFFINITY, AFFINITY)),
     "prlimit64": (302, 340, lambda pid: (pid, RLIMIT_CORE, CORE, 0)),
+    "perf_event_open of everybody": (298, 336, lambda pid: (EVENT, -1, 0, -1, 0)),
+    "perf_event_open of a control group": (298, 336, lambda pid: (EVENT, 0, 0, -1, 4)),
     "perf_event_open": (298, 336, lambda pid: (EVENT, pid, -1, -1, 0)),
 }
 

@@ -1,0 +1,30 @@
+"""What the rules name that deny, ask or replace: these programs are to be known by more than their
+names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sigwrap.policy.judge.match import Glob, is_glob
+from sigwrap.policy.judge.request import Action
+from sigwrap.policy.judge.rules import CommandRule
+
+_EVERYTHING = "*"
+_LENIENT = frozenset({Action.ALLOW, Action.AUDIT})
+
+
+class Named:
+    """The words of these rules: names, and paths with a slash."""
+
+    def __init__(self, rules: Iterable[CommandRule]) -> None:
+        words = {word for rule in rules if rule.decision not in _LENIENT for word in rule.commands}
+        words.discard(_EVERYTHING)
+        self.names = frozenset(word for word in words if "/" not in word and not is_glob(word))
+        self.paths = frozenset(word for word in words if "/" in word and not is_glob(word))
+        self._globs = tuple(Glob(word) for word in words if "/" not in word and is_glob(word))
+
+    def among(self, names: Iterable[str]) -> list[str]:
+        return [name for name in names if name in self.names or self._matches(name)]
+
+    def _matches(self, name: str) -> bool:
+        return any(glob.matches(name) for glob in self._globs)

@@ -1,0 +1,158 @@
+"""Nobody's exec keeps the supervisor, and with it everybody else, waiting."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.harness import PYTHON, Sigwrap
+from tests.support.policies import policy
+from tests.support.waiting import Reader, reader
+
+NEVER = ("never-found", "never-told", "never-opened", "never-read")
+SERVED = "#!/bin/sh\necho ran\n"
+
+
+class Served:
+    """A folder whose files a program serves."""
+
+    def __init__(self, folder: Path, said: Reader) -> None:
+        self.folder = folder
+        self.said = said
+
+    def paths(self, *names: str) -> list[str]:
+        return [str(self.folder / name) for name in names]
+
+
+@pytest.fixture
+def served(as_user: Sigwrap, programs: Path) -> Iterator[Served]:
+    """By somebody outside of the session, who mounts it as fusermount would."""
+    if os.getuid() != 0 or not os.path.exists("/dev/fuse"):
+        pytest.skip("mounting a FUSE file system needs root and /dev/fuse")
+    folder = as_user.folder / "served"
+    folder.mkdir()
+    content = as_user.folder / "content"
+    content.write_text(SERVED)
+    line = [sys.executable, str(programs / "fuse_server.py"), str(folder), str(content)]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL) as server:
+        said = reader(server.stdout)
+        said.until(rb"ready")
+        yield Served(folder, said)
+        subprocess.run(["umount", "--lazy", folder], check=True)
+        server.kill()
+
+
+def _stalled(subject: Sigwrap, programs: Path, *words: str) -> list[str]:
+    """What came of each; while others ran."""
+    done = subject.run("--", *PYTHON, str(programs / "stalled.py"), *words)
+    assert (done.returncode, done.stderr) == (0, b"")
+    *said, bystander = done.stdout.decode().splitlines()
+    assert int(bystander.removeprefix("bystander ")) > 0
+    return sorted(said)
+
+
+def _denials(subject: Sigwrap) -> list[str]:
+    events = subject.sealed_events("exec_denied")
+    assert {event.payload["rule_name"] for event in events} == {"builtin:stalled"}
+    return [event.payload["reason"] for event in events]
+
+
+def test_files_of_a_server_that_never_answers(
+    as_user: Sigwrap, programs: Path, served: Served
+) -> None:
+    """Each is denied; the run ends, though threads of the supervisor's are stuck for good."""
+    said = _stalled(as_user, programs, *served.paths(*NEVER))
+    assert said == sorted(f"{name} EACCES" for name in NEVER)
+    assert all("no answer within 1 s" in reason for reason in _denials(as_user))
+    waits = [served.said.until(rb"waits \S+").decode() for _ in NEVER]
+    assert sorted(waits) == sorted(f"waits {name}" for name in NEVER)
+
+
+def test_no_more_helpers_than_there_are(as_user: Sigwrap, programs: Path, served: Served) -> None:
+    """Who comes when all are stuck is denied at once."""
+    _stalled(as_user, programs, *served.paths("never-opened") * 20)
+    reasons = _denials(as_user)
+    at_once = [reason for reason in reasons if "too much of that is waited for" in reason]
+    assert (len(reasons), len(at_once)) == (20, 4)
+
+
+def test_a_server_that_answers_serves_programs(as_user: Sigwrap, served: Served) -> None:
+    (path,) = served.paths("prompt")
+    done = as_user.run("--", "sh", "-c", f"{path} && exec {path}")
+    assert (done.returncode, done.stdout) == (0, b"ran\nran\n")
+
+
+@pytest.mark.parametrize("name", ["two-faced", "prompt"])
+def test_a_pin_does_not_hold_what_a_program_serves(
+    as_user: Sigwrap, served: Served, name: str
+) -> None:
+    """What sigwrap is shown says nothing of what the kernel is shown."""
+    digest = hashlib.sha256(SERVED.encode()).hexdigest()
+    rules = f"""
+  - {{name: pinned, commands: [{name}], sha256: ["{digest}"], decision: allow}}
+  - {{name: not-pinned, commands: [{name}], decision: deny}}
+"""
+    as_user.policy = policy(as_user.folder, rules)
+    (path,) = served.paths(name)
+    copy = shutil.copy(as_user.folder / "content", as_user.folder / name)
+    Path(copy).chmod(0o755)
+    done = as_user.run("--", "sh", "-c", f"{path}; {copy}")
+    assert (done.returncode, done.stdout) == (0, b"ran\n")
+    (denied,) = as_user.sealed_events("exec_denied")
+    assert denied.payload["rule_name"] == "not-pinned"
+
+
+def test_a_file_that_somebody_has_a_lease_on(as_user: Sigwrap, programs: Path) -> None:
+    """The kernel lets who opens it wait until the lease is given up, 45 s at the most."""
+    path = shutil.copy("/bin/true", as_user.folder / "leased")
+    if as_user.user is not None:
+        os.chown(path, as_user.user, as_user.user)
+    assert _stalled(as_user, programs, f"lease:{path}") == ["leased EACCES"]
+    (reason,) = _denials(as_user)
+    assert reason == "no answer within 1 s: somebody holds a lease on the file"
+
+
+def test_a_path_of_many_folders_through_many_wrappers(as_user: Sigwrap, programs: Path) -> None:
+    assert _stalled(as_user, programs, "wrapped:nowhere-to-be-found") == [
+        "nowhere-to-be-found EACCES"
+    ]
+    (reason,) = _denials(as_user)
+    assert "too many places would have to be looked at" in reason
+
+
+def test_a_large_file_whose_digest_a_rule_names(as_user: Sigwrap) -> None:
+    """It is digested aside, before it is judged and again at the exec stop."""
+    large = Path(shutil.copy("/bin/true", as_user.folder / "large"))
+    with large.open("ab") as file:
+        file.truncate(6 * 1024 * 1024)
+    digest = hashlib.sha256(large.read_bytes()).hexdigest()
+    rules = f"""
+  - {{name: pinned, commands: [large], sha256: ["{digest}"], decision: allow}}
+  - {{name: not-pinned, commands: [large], decision: deny}}
+"""
+    as_user.policy = policy(as_user.folder, rules)
+    changed = f"printf x >> {large}; {large}; echo $?"
+    large.chmod(0o777)
+    done = as_user.run("--", "sh", "-c", f"{large}; echo $?; {changed}")
+    assert done.stdout == b"0\n126\n", done.stderr
+    rules_met = [
+        event.payload["rule_name"]
+        for event in as_user.sealed_events("exec_allowed", "exec_denied")
+        if event.payload["path"] == str(large)
+    ]
+    assert rules_met == ["pinned", "not-pinned"]
+
+
+def test_the_wall_time_holds_meanwhile(as_user: Sigwrap, programs: Path, served: Served) -> None:
+    as_user.policy = policy(as_user.folder, " []", "limits: {wall_time: 1s}")
+    line = [*PYTHON, str(programs / "stalled.py"), *served.paths("never-read")]
+    done = as_user.run("--", "sh", "-c", 'while :; do "$@"; done', "sh", *line)
+    assert b"wall_time" in done.stderr
+    assert as_user.sealed_events("limit_exceeded")
