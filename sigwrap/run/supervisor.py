@@ -52,7 +52,6 @@ class Supervisor:
             recorder=recorder,
             mode=settings.approvals,
             timeout_s=settings.approval_timeout_s,
-            walled=domain,
             on_stop_key=lambda: self._job_control.stop_front(),
             walled=domain,
         )
