@@ -119,7 +119,7 @@ class Facts:
         self.program = program
         self.request = request
         self.home = home
-        self.basename = program.name if program.spelling else program.path.rpartition("/")[2]
+        self.basename = program.name if program.counts_by_name else program.path.rpartition("/")[2]
         self._arguments: Arguments | None = None
         self._readings: tuple[frozenset[str], ...] | None = None
         self._paths: dict[bool, frozenset[str]] = {}
