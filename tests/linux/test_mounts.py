@@ -22,8 +22,8 @@ def test_the_file_system_of_processes_is_local_and_what_has_no_mount_is_not() ->
     proc = os.open("/proc", os.O_PATH)
     in_memory = os.memfd_create("x")
     try:
-        assert is_of_local_type(proc, os.getpid())
-        assert not is_of_local_type(in_memory, os.getpid())
+        assert is_of_local_type(os.getpid(), os.getpid(), proc)
+        assert not is_of_local_type(os.getpid(), os.getpid(), in_memory)
         assert lies_on_a_disk(in_memory)
     finally:
         os.close(proc)
