@@ -71,8 +71,8 @@ class Unheld:
             if unheld.process is process and not unheld.is_over:
                 if self._look(unheld):
                     return True
-                if unheld.tid == tid:  # its last exec has failed, or it wouldn't ask again
-                    self._settle(unheld)
+                if unheld.tid == tid and not unheld.is_over:
+                    self._settle(unheld)  # its last exec has failed, or it wouldn't ask again
         return False
 
     def _look_later(self, unheld: _Exec) -> None:
