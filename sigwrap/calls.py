@@ -63,6 +63,7 @@ class Family(Enum):
     EXEC = "exec"
     SIGNAL = "signal"
     FORK = "fork"
+    MOUNT = "mount"
     NONE = "-"  # the filter itself refuses what it doesn't let through
 
 
@@ -154,6 +155,9 @@ _SLOWS = "judged as SIGSTOP to it"
 TABLE: tuple[Call, ...] = (
     Call("execve", 59, 11, Family.EXEC, Always(), "runs a program"),
     Call("execveat", 322, 358, Family.EXEC, Always(), "runs a program"),
+    # From the first of these on, the memory of a process may be a file that somebody serves.
+    Call("mount", 165, 21, Family.MOUNT, Always(), "mounts a file system"),
+    Call("fsmount", 432, 432, Family.MOUNT, Always(), "mounts a file system"),
     Call("kill", 62, 37, Family.SIGNAL, OfSignal(1), "signals a process or a group"),
     Call("tkill", 200, 238, Family.SIGNAL, OfSignal(1), "signals a thread"),
     Call("tgkill", 234, 270, Family.SIGNAL, OfSignal(2), "signals a thread"),

@@ -15,7 +15,23 @@ _CHUNK = 256
 
 
 class Unreadable(Exception):
-    """The pointer leads nowhere, or the process may not be read."""
+    """The pointer leads nowhere, or the process may not be read, or not by who must not wait."""
+
+
+class _Served:
+    """Memory can be a mapped file, and who serves that file decides how long a read takes. Inside,
+    nobody serves one before something was mounted; from then on the loop reads no memory of the
+    tree itself."""
+
+    is_possible = False
+
+
+def expect_served_memory() -> None:
+    _Served.is_possible = True
+
+
+def may_be_served() -> bool:
+    return _Served.is_possible
 
 
 class Memory:
@@ -23,7 +39,9 @@ class Memory:
 
     __slots__ = ("_chunk", "_chunk_at", "_fd")
 
-    def __init__(self, tid: int) -> None:
+    def __init__(self, tid: int, *, may_wait: bool = False) -> None:
+        if _Served.is_possible and not may_wait:
+            raise Unreadable
         try:
             self._fd = procfs.open_file(f"/proc/{tid}/mem")
         except OSError as refusal:

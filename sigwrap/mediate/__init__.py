@@ -7,6 +7,7 @@ facts          facts that more than one mediator gets
 exec           an exec, from what the caller asked for to what came of it
 signal         a signal, to each of its targets
 fork           a process that is about to be made
+mount          a mount, which is noted
 refusal        requests that no mediator decides
 limits         the policy's limits on the tree, where they meet an exec
 log_budget     how much a session's log may take

@@ -64,6 +64,7 @@ class Unrecorded(Enum):
     ONLY_ASKS = "the call asks a question and changes nothing"
     STAYS_INSIDE = "it concerns the caller alone, or what is the session's own"
     RULE_IS_UNLOGGED = "the rule says log: false"
+    MOUNT_IS_FREE = "no rule speaks of mounts"
     FORK_IS_FREE = "no rule speaks of a fork that is within the limits"
 
 

@@ -76,6 +76,7 @@ class Mediation:
             Family.EXEC: self._execs.begin,
             Family.SIGNAL: self._signals.begin,
             Family.FORK: self._forks.begin,
+            Family.MOUNT: self._execs.begin_mount,
             Family.NONE: _unknown,
         }
         self._begin = {

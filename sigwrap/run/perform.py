@@ -63,6 +63,7 @@ _NEEDS_NO_EVENT: dict[Unrecorded, frozenset[type]] = {
     Unrecorded.RULE_IS_UNLOGGED: frozenset(
         {Continue, Fail, Succeed, Send, SetOwner, SetAsync, TakeDescriptor}
     ),
+    Unrecorded.MOUNT_IS_FREE: frozenset({Continue}),
     Unrecorded.FORK_IS_FREE: frozenset({ContinueFork}),
 }
 

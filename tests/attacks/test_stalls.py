@@ -68,6 +68,8 @@ def test_files_of_a_server_that_never_answers(
     as_user: Sigwrap, programs: Path, served: Served
 ) -> None:
     """Each is denied; the run ends, though threads of the supervisor's are stuck for good."""
+    for path in served.paths(*NEVER[1:]):
+        os.close(os.open(path, os.O_PATH))  # the kernel looks up one name of a folder at a time
     said = _stalled(as_user, programs, *served.paths(*NEVER))
     assert said == sorted(f"{name} EACCES" for name in NEVER)
     assert all("no answer within 1 s" in reason for reason in _denials(as_user))
@@ -148,6 +150,20 @@ def test_a_large_file_whose_digest_a_rule_names(as_user: Sigwrap) -> None:
         if event.payload["path"] == str(large)
     ]
     assert rules_met == ["pinned", "not-pinned"]
+
+
+def test_arguments_in_memory_that_a_program_serves(
+    as_user: Sigwrap, programs: Path, served: Served
+) -> None:
+    """Who serves a file that is mapped decides how long a read of that memory takes. Inside, that
+    takes a mount, after which memory is read aside."""
+    line = [*PYTHON, str(programs / "served_memory.py"), *served.paths("never-read")]
+    done = as_user.run("--", *line)
+    assert (done.returncode, done.stderr) == (0, b"")
+    *said, bystander = done.stdout.decode().splitlines()
+    assert said == ["path EACCES", "argv EACCES", "word EACCES"]
+    assert int(bystander.removeprefix("bystander ")) > 0
+    assert all("memory that a program serves" in reason for reason in _denials(as_user))
 
 
 def test_the_wall_time_holds_meanwhile(as_user: Sigwrap, programs: Path, served: Served) -> None:

@@ -40,6 +40,7 @@ from sigwrap.mediate.exec import (
     not_dumpable,
     pointing_nowhere,
     replacement_argv,
+    stalled,
 )
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.limits import Crowd
@@ -255,6 +256,13 @@ def test_a_caller_that_may_not_be_looked_into_is_denied(shell: Shell) -> None:
         "traced": False,
         "verified": False,
     }
+
+
+def test_what_would_keep_everybody_waiting_is_denied(shell: Shell) -> None:
+    transcript = play(shell.mediator.mediate(stalled(shell.process, "execve", "nobody answers")))
+    transcript.records("exec_denied").yields(Fail(errno.EACCES)).ends()
+    assert transcript.payload["rule_name"] == "builtin:stalled"
+    assert transcript.payload["reason"] == "nobody answers"
 
 
 def test_a_pointer_that_leads_nowhere_gets_efault(shell: Shell) -> None:

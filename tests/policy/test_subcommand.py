@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sigwrap.policy.judge.subcommand import subcommand
+from sigwrap.policy.judge.subcommand import names_of, readings, subcommand
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,36 @@ def test_the_first_argument_that_is_no_option(command: str, word: str) -> None:
 
 def test_no_arguments_at_all() -> None:
     assert subcommand("git", ()) == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("gh pr merge 12", "pr merge"),
+        ("gh -R o/p pr -R x/y merge 12", "pr merge"),
+        ("gh -b text pr merge 12", "pr merge"),
+        ("gh --odd text pr merge 12", "pr merge"),
+        ("npm i", "install"),
+        ("npm inst", "install"),
+        ("npm x", "exec"),
+        ("npm publ", "publish"),
+        ("cargo +nightly install x", "install"),
+        ("pip3.11 install x", "install"),
+        ("pip-3.11 --odd x install y", "install"),
+        ("apt-get -yo A=b install x", "install"),
+        ("apt-get -oA=b install x", "install"),
+        ("docker compose -f x push", "compose push"),
+        ("docker -- push x", "push"),
+        ("gem i x", "i"),
+        ("yarn --json", ""),
+    ],
+)
+def test_what_a_rule_may_call_it(line: str, words: str) -> None:
+    argv = line.split()
+    assert any(words in names_of(argv[0], each) for each in readings(argv[0], argv))
+
+
+def test_an_option_that_is_known_leaves_one_reading() -> None:
+    assert readings("git", ["git", "-C", "x", "--no-pager", "push"]) == (("push",),)
+    assert len(readings("git", ["git", "--odd", "x", "push"])) == 2
+    assert readings("unknown", ["unknown", "--odd", "x"]) == (("x",),)

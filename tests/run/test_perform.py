@@ -215,6 +215,7 @@ ALLOWED: dict[Unrecorded, set[type]] = {
     Unrecorded.ONLY_ASKS: {Continue, Succeed},
     Unrecorded.STAYS_INSIDE: {Continue, Succeed},
     Unrecorded.RULE_IS_UNLOGGED: {Continue, Succeed, Fail},
+    Unrecorded.MOUNT_IS_FREE: {Continue},
     Unrecorded.FORK_IS_FREE: set(),
 }
 

@@ -69,16 +69,16 @@ class Asked:
         self.argv, self.truncated = memory.strings(self.argv_at, self.word_size, MATCHED_BYTES)
         return self.argv, self.truncated
 
-    def variable(self, tid: int, name: bytes) -> bytes | None:
+    def variable(self, tid: int, name: bytes, *, may_wait: bool = False) -> bytes | None:
         """None as well where the environment is too large, or can't be read."""
         start = name + b"="
-        found = self.environment(tid) or ()
+        found = self.environment(tid, may_wait=may_wait) or ()
         return next((entry[len(start) :] for entry in found if entry.startswith(start)), None)
 
-    def environment(self, tid: int) -> list[bytes] | None:
+    def environment(self, tid: int, *, may_wait: bool = False) -> list[bytes] | None:
         """None where it is too large, or can't be read."""
         try:
-            with Memory(tid) as memory:
+            with Memory(tid, may_wait=may_wait) as memory:
                 found, cut = memory.strings(
                     self.environment_at, self.word_size, _ENVIRONMENT_BYTES, _MOST_VARIABLES
                 )

@@ -70,7 +70,7 @@ def add_to_new_image(pid: int, variables: Variables) -> None:
     word_size = 4 if registers["cs"] == _CODE_SEGMENT_32 else 8
     stack_at = registers["rsp"]
     names = {name for name, _ in variables}
-    with Memory(pid) as memory:
+    with Memory(pid, may_wait=True) as memory:  # all of it is new, and the image's own
         words = _vector(pid, stack_at, word_size)
         environment_at = words[0] + 2
         end = words.index(0, environment_at)

@@ -337,9 +337,12 @@ def resolve(
     """Raises Unreadable where the caller can't be looked into, and MayWait."""
 
     def search_path() -> bytes:
-        path = asked.variable(tid, b"PATH")
+        path = asked.variable(tid, b"PATH", may_wait=may_wait)
         return DEFAULT_PATH if path is None else path
 
+    variables = Environment(lambda: asked.environment(tid, may_wait=may_wait), ours.variables)
+    if may_wait:
+        variables.read()  # a rule asks for it in the loop, which must not wait
     return Executable(
         _caller(tid, pid, ours, may_wait=may_wait),
         asked.path,
@@ -347,7 +350,7 @@ def resolve(
         folder_fd=asked.folder_fd,
         flags=asked.flags,
         search_path=search_path,
-        environment=Environment(lambda: asked.environment(tid), ours.variables),
+        environment=variables,
         ours=ours,
     )
 

@@ -26,13 +26,15 @@ class Environment:
         self._entries: Entries | None = None
         self._clean: list[Sequence[str]] = []  # names of programs that nothing is loaded into
 
+    def read(self) -> None:
+        if self._entries is None and (raw := self._read()) is not None:
+            self._entries = _entries(raw)
+
     def loads_code(self, names: Sequence[str], added: Sequence[str]) -> bool:
         """`added`: variables that a wrapper sets. What can't be read may hold anything."""
+        self.read()
         if self._entries is None:
-            raw = self._read()
-            if raw is None:
-                return True
-            self._entries = _entries(raw)
+            return True
         set_by_wrapper = tuple((name, b"set") for name in added)
         if loading_variables(names, self._entries + set_by_wrapper, self._own):
             return True

@@ -9,7 +9,8 @@ from sigwrap.linux import procfs
 from sigwrap.linux.execs.asked import Asked, ExecRefused
 from sigwrap.linux.execs.executable import Executable, resolve
 from sigwrap.linux.execs.ours import Ours
-from sigwrap.linux.memory import Memory, Unreadable
+from sigwrap.linux.memory import Memory, Unreadable, may_be_served
+from sigwrap.linux.paths import MayWait
 from sigwrap.linux.seccomp import Notification
 from sigwrap.mediate.exec import Unseen, not_dumpable, pointing_nowhere
 from sigwrap.mediate.facts import WouldFail
@@ -34,8 +35,10 @@ def look(
 ) -> Seen | Unseen | WouldFail:
     """Raises MayWait, unless it may: then it is done aside, and says nothing until it is done."""
     tid = notification.tid
+    if may_be_served() and not may_wait:
+        raise MayWait("its arguments may lie in memory that a program serves")
     try:
-        with Memory(tid) as memory:
+        with Memory(tid, may_wait=may_wait) as memory:
             asked = Asked(notification, syscall, memory)
             executable = resolve(tid, process.pid, asked, memory, ours, may_wait=may_wait)
             return Seen(asked, executable)

@@ -124,7 +124,7 @@ class Redirection:
         if not staged or notification.number != self._abi.exec_number or given != self._pointers():
             return False
         try:
-            with Memory(self._tid) as memory:
+            with Memory(self._tid, may_wait=True) as memory:  # what was mapped by us
                 return memory.block(self._address, len(self._written)) == self._written
         except Unreadable:
             return False

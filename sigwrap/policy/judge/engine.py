@@ -33,7 +33,7 @@ MAX_KEPT_CANDIDATES = 1000
 class Engine:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
-        self.home = dict(policy.variables).get("HOME", "")
+        self.home = policy.home
         self.command_rules = tuple(map(CompiledCommandRule, policy.command_rules))
         self.signal_rules = tuple(map(CompiledSignalRule, policy.signal_rules))
         self._default_command = _default(policy, "command", policy.default_command)
@@ -119,7 +119,7 @@ class Facts:
         self.program = program
         self.request = request
         self.home = home
-        self.basename = program.path.rpartition("/")[2]
+        self.basename = program.name if program.counts_by_name else program.path.rpartition("/")[2]
         self._arguments: Arguments | None = None
         self._readings: tuple[frozenset[str], ...] | None = None
         self._paths: dict[bool, frozenset[str]] = {}

@@ -22,8 +22,8 @@ def arguments_as_paths(
 ) -> frozenset[str]:
     """Absolute. `folder` is empty where it isn't known: a relative path means nothing then."""
     arguments = list(argv[1 : MAX_ARGUMENTS + 1])
-    if sources_only and not any(_names_the_target(each) for each in arguments):
-        arguments = arguments[:-1]
+    if sources_only:
+        arguments = _sources(arguments)
     found: set[str] = set()
     if name in _STARTS_HERE and folder and (not arguments or arguments[0][:1] in ("-", "(", "!")):
         found.add(resolved(".", folder, home))
@@ -67,11 +67,21 @@ def _paths_in(argument: str) -> Iterator[str]:
         yield value
 
 
-def _names_the_target(argument: str) -> bool:
-    """`mv -t TARGET SOURCE…`"""
-    if argument.startswith("--"):
-        return "--target-directory".startswith(argument.partition("=")[0]) and len(argument) > 3
-    return argument.startswith("-") and "t" in argument
+def _sources(arguments: list[str]) -> list[str]:
+    """Without where to: the last one, or the value of `-t`."""
+    for position, argument in enumerate(arguments):
+        if argument == "--":
+            break
+        option, equals, _ = argument.partition("=")
+        is_long = len(option) > 3 and "--target-directory".startswith(option)
+        if is_long and equals:
+            return arguments[:position] + arguments[position + 1 :]
+        is_short = re.fullmatch("-[a-su-zA-Z]*t(.*)", argument)
+        if is_long or (is_short and not is_short[1]):
+            return arguments[:position] + arguments[position + 2 :]
+        if is_short:
+            return arguments[:position] + arguments[position + 1 :]
+    return arguments[:-1]
 
 
 def _through_proc(parts: list[str], folder: str) -> list[str]:

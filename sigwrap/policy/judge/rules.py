@@ -182,3 +182,4 @@ class Policy(NamedTuple):
     unenforced: tuple[str, ...]  # keys it has that this version doesn't enforce
     warnings: tuple[Problem, ...]
     asks: bool  # False: what needs approval is denied
+    home: str  # what `~` means; empty where it isn't known

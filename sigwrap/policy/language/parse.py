@@ -64,7 +64,8 @@ class _Loader:
         self._note_unenforced(checked)
         if self.problems:
             return None
-        return _policy(source, checked, {**inherited, **variables}, base or _NOTHING)
+        policy = _policy(source, checked, {**inherited, **variables}, base or _NOTHING)
+        return policy._replace(home=self._built_in.get("HOME", ""))
 
     def _own_variables(self, document: Node) -> dict[str, str]:
         values: dict[str, str] = {}
@@ -147,6 +148,7 @@ _NOTHING = Policy(
     unenforced=(),
     warnings=(),
     asks=True,
+    home="",
 )
 
 

@@ -83,7 +83,7 @@ class _Profile:
             return  # a log that sigwrap didn't write: `/` is no program
         called = name_for_subcommands(basename, name)
         if has_subcommands(called):
-            words = (next(iter(reading), "") for reading in readings(called, program.argv))
+            words = {next(iter(each), "") for each in readings(called, program.argv)}
             self._subcommands.setdefault(called, set()).update(words)
         else:
             self._names.add(name)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from sigwrap.errors import StoreError
 from sigwrap.events import Payload, text
 from sigwrap.linux.peer import Peer
-from sigwrap.linux.terminal_typists import Typist, find_typist
+from sigwrap.linux.terminal_typists import Typist, find_typist, types_for
 from sigwrap.mediate.questions import (
     US,
     Answer,
@@ -344,8 +344,6 @@ class Approvals:
 def _is_on_a_terminal_of(typist: Typist | None, peer: Peer) -> bool:
     if typist is None or not typist.pid:
         return False
-    from sigwrap.linux.terminal_typists import types_for
-
     return types_for(peer.pid, typist.pid)
 
 

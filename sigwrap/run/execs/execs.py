@@ -21,7 +21,7 @@ from sigwrap.linux.execs.executable import Executable, resolve_replacement
 from sigwrap.linux.execs.look import Seen, cwd_of, look
 from sigwrap.linux.execs.ours import Ours
 from sigwrap.linux.execs.restage import Redirection
-from sigwrap.linux.memory import Unreadable
+from sigwrap.linux.memory import Unreadable, expect_served_memory
 from sigwrap.linux.paths import MayWait
 from sigwrap.linux.ptrace import Gone, NotTraceable
 from sigwrap.linux.seccomp import Notification
@@ -50,6 +50,7 @@ from sigwrap.mediate.exec import (
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.limits import Crowd
 from sigwrap.mediate.lineage import Process
+from sigwrap.mediate.mount import let_mount
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.named import Named
 from sigwrap.policy.judge.request import Via
@@ -57,7 +58,7 @@ from sigwrap.run.aside import Aside, Done, Outcome, Raised
 from sigwrap.run.execs.tracer import Tracee, Tracer
 from sigwrap.run.execs.unheld import Unheld
 from sigwrap.run.loop import Loop
-from sigwrap.run.perform import PAUSED, CallerGone, Performer, Scope
+from sigwrap.run.perform import NO_HOLDINGS, PAUSED, CallerGone, Performer, Scope
 from sigwrap.run.processes import Processes
 from sigwrap.run.recording.recording import Recording
 from sigwrap.run.recording.recordings import Expected, Recordings
@@ -230,6 +231,13 @@ class Execs:
             self.tracer.put_off(process, lambda: self._answer_now(notification))
         else:
             self._look(notification, process, syscall)
+
+    def begin_mount(self, notification: Notification, process: Process, _syscall: str) -> None:
+        expect_served_memory()
+        now_ns, tid = time.perf_counter_ns(), notification.tid
+        self._performer.begin(
+            Scope(notification.id, tid, process, let_mount(), NO_HOLDINGS, now_ns)
+        )
 
     def _look(self, notification: Notification, process: Process, syscall: str) -> None:
         looked = self._looked.pop(notification.id, None)

@@ -1,0 +1,63 @@
+"""A list of commands, each with what the shipped policies decide about it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.match import check_glob, check_regex, check_regexes
+from sigwrap.policy.tools.cases import command_request
+from sigwrap.start.policy_files import SHIPPED, load_policy
+
+VARIABLES = {"PROJECT_ROOT": "/work/p", "HOME": "/home/user", "USER": "user", "TMPDIR": "/tmp"}
+LIST = Path(__file__).with_name("decisions.txt")
+
+
+@cache
+def _engine(policy: str) -> Engine:
+    return Engine(load_policy(policy, variables=VARIABLES))
+
+
+def _lines() -> Iterator[tuple[int, str, str, str, str]]:
+    for number, line in enumerate(LIST.read_text().splitlines(), start=1):
+        if line and not line.startswith("#"):
+            before, _, decision = line.rpartition(" -> ")
+            policies, folder, command = before.split(" | ", 2)
+            for policy in policies.split():
+                yield number, policy, folder, command, decision
+
+
+def test_each_command_is_decided_as_the_list_says() -> None:
+    wrong = []
+    for number, policy, folder, command, decision in _lines():
+        decided = _engine(policy).decide_command(
+            command_request(shlex.split(command), folder=folder)
+        )
+        if decided.action.value != decision:
+            wrong.append(
+                f"{LIST.name}:{number}: {policy}: {command}: {decision} was expected, "
+                f"and it is {decided.action.value} by {decided.rule}"
+            )
+    assert not wrong, "\n".join(wrong)
+
+
+def test_nothing_is_listed_twice() -> None:
+    seen = [line[1:4] for line in _lines()]
+    assert len(seen) == len(set(seen)) > 1000
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_shipped_pattern_compiles(name: str) -> None:
+    """Loading them doesn't compile them, for that takes time at each start."""
+    for rule in load_policy(name, variables=VARIABLES).command_rules:
+        for pattern in rule.args_patterns:
+            check_regex(pattern)
+        if rule.args_patterns:
+            check_regexes(rule.args_patterns)
+        for glob in (*rule.commands, *rule.paths, *rule.sources):
+            check_glob(glob)

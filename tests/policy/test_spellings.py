@@ -1,0 +1,57 @@
+"""The same command by another spelling is judged as the tool that rules name, too."""
+
+from __future__ import annotations
+
+import pytest
+
+from sigwrap.policy.judge.request import Action
+from sigwrap.policy.judge.spellings import other_spelling
+from sigwrap.policy.tools.cases import command_request
+from tests.policy.conftest import MakeEngine
+
+
+@pytest.mark.parametrize(
+    ("line", "spelling"),
+    [
+        ("git-push -f", "git push -f"),
+        ("git-", None),
+        ("git push", None),
+        ("docker-compose push", "docker compose push"),
+        ("corepack pnpm add x", "pnpm add x"),
+        ("corepack", None),
+        ("python3 -m pip install x", "pip install x"),
+        ("python3.11 -Im pip list", "pip list"),
+        ("python -mpip list", "pip list"),
+        ("python -W error -X dev -m pip list", "pip list"),
+        ("python --check-hash-based-pycs always -m pip", "pip"),
+        ("python -Wm x", None),
+        ("python -c x -m pip", None),
+        ("python -m", None),
+        ("python", None),
+        ("python -m pip._internal.main x", "pip x"),
+        ("python a.py -m pip", None),
+        ("python /usr/bin/pip3.11 install x", "pip install x"),
+        ("python -", None),
+        ("node --require a npm-cli.js i", "npm i"),
+        ("node -r ./x /usr/bin/npx y", "npx y"),
+        ("node index.js", None),
+        ("node", None),
+        ("ruby /usr/bin/gem push x", "gem push x"),
+        ("ls -m pip", None),
+    ],
+)
+def test_spellings(line: str, spelling: str | None) -> None:
+    argv = line.split()
+    expected = None if spelling is None else tuple(spelling.split())
+    assert other_spelling(argv[0], argv) == expected
+
+
+def test_a_spelling_counts_only_where_a_rule_names_it(engine: MakeEngine) -> None:
+    decide = engine(
+        "command_rules:\n"
+        "  - {name: py, commands: [python3], decision: allow}\n"
+        "  - {name: pip, commands: [pip], subcommands: [install], decision: deny}\n"
+    ).decide_command
+    assert decide(command_request(["python3", "-m", "pip", "list"])).action is Action.ALLOW
+    assert decide(command_request(["python3", "-m", "pytest"])).action is Action.ALLOW
+    assert decide(command_request(["python3", "-m", "pip", "install"])).rule == "pip"

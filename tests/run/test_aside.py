@@ -1,0 +1,78 @@
+"""What may take its time is done aside, and the loop goes on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from sigwrap.run import aside
+from sigwrap.run.aside import Aside, Done, Late, Outcome, Raised
+from sigwrap.run.loop import Loop
+from tests.support.waiting import PATIENCE_S, Pipe
+
+
+@pytest.fixture
+def loop() -> Loop:
+    return Loop()
+
+
+@pytest.fixture(autouse=True)
+def late(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aside, "DEADLINE_S", PATIENCE_S)
+
+
+@pytest.fixture
+def stuck() -> Iterator[Pipe]:
+    """Until its end to write to is let go."""
+    with Pipe() as pipe:
+        yield pipe
+
+
+def _turn_until(loop: Loop, found: list[Outcome], count: int = 1) -> None:
+    while len(found) < count:
+        loop.turn(None)
+
+
+def test_what_it_gives_or_raises_comes_to_the_loop(loop: Loop) -> None:
+    helpers, found = Aside(loop), list[Outcome]()
+    helpers.do(lambda: 7, found.append)
+    _turn_until(loop, found)
+    assert found == [Done(7)]
+    helpers.do(lambda: os.stat("/nowhere"), found.append)
+    _turn_until(loop, found, 2)
+    assert isinstance(found[1], Raised) and isinstance(found[1].error, FileNotFoundError)
+    assert not helpers.is_held_up
+
+
+def test_what_comes_too_late_is_dropped(
+    loop: Loop, stuck: Pipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(aside, "DEADLINE_S", 0.01)
+    helpers, found, dropped = Aside(loop), list[Outcome](), list[bytes]()
+    helpers.do(lambda: os.read(stuck.reading, 1), found.append, dropped.append)
+    _turn_until(loop, found)
+    assert isinstance(found[0], Late) and helpers.is_held_up
+    stuck.let_go()
+    while not dropped:
+        loop.turn(None)
+    assert (dropped, len(found), helpers.is_held_up) == ([b""], 1, False)
+
+
+def test_there_are_only_so_many_helpers(
+    loop: Loop, stuck: Pipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who comes when all are busy is told so before any of them is given up."""
+    monkeypatch.setattr(aside, "_HELPERS", 2)
+    helpers, found, refused = Aside(loop), list[Outcome](), list[Outcome]()
+    for _ in range(2):
+        helpers.do(lambda: os.read(stuck.reading, 1), found.append)
+    helpers.do(lambda: 7, refused.append)
+    _turn_until(loop, refused)
+    assert isinstance(refused[0], Late)
+    stuck.let_go()
+    _turn_until(loop, found, 2)
+    helpers.do(lambda: 7, found.append)
+    _turn_until(loop, found, 3)
+    assert found[2] == Done(7)
