@@ -136,7 +136,7 @@ def _program(engine: Engine, program: Program, request: CommandRequest) -> Judge
             unrelated += 1
         elif (condition := rule.failing_condition(facts)) is not None:
             passed.append(_passed(rule, _why(rule.rule, condition, facts)))
-    called = program.name if program.spelling else program.path
+    called = program.name if program.counts_by_name else program.path
     what = " ".join([called, *program.argv[1:]])
     return _judgement(what, decision, decided_by, passed, unrelated)
 
