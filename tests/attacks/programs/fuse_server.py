@@ -20,14 +20,6 @@ LOOKUP, FORGET, GETATTR, OPEN, READ, RELEASE, FLUSH, INIT = 1, 2, 3, 14, 15, 18,
 OPENDIR, RELEASEDIR, INTERRUPT, BATCH_FORGET = 27, 29, 36, 42
 WHAT = ["found", "told", "opened", "read", "flushed"]
 NAMES = ["prompt", *(f"never-{what}" for what in WHAT), "two-faced"]
-    "prompt",
-    "never-found",
-    "never-told",
-    "never-opened",
-    "never-read",
-    "never-flushed",
-    "two-faced",
-]
 NO_SUCH_FILE, NO_SUCH_CALL = -2, -38
 LONG_S = 10_000
 ROOT = 1
