@@ -54,7 +54,7 @@ class Twins:
             if folder.startswith("/"):
                 self._look_through(folder, named)
         for path in (*named.paths, *_LOADERS):
-            self._add(path, path.rpartition("/")[2])
+            self._add(os.path.realpath(path), path.rpartition("/")[2])
 
     def of(self, fd: int, state: State, program: Program) -> tuple[Program, ...]:
         """What else the file is, which an exec found to be `program`."""
@@ -93,14 +93,10 @@ class Twins:
 
     def _add(self, called: str, name: str) -> None:
         try:
-            fd = os.open(called, os.O_PATH | os.O_CLOEXEC)
+            state = os.stat(called)
+            path = os.path.realpath(called) if os.path.islink(called) else called
         except OSError:
             return
-        try:
-            state = os.fstat(fd)
-            path = procfs.link(f"/proc/self/fd/{fd}")
-        finally:
-            os.close(fd)
         if not stat.S_ISREG(state.st_mode):
             return
         inode = (os.major(state.st_dev) << 32 | os.minor(state.st_dev), state.st_ino)

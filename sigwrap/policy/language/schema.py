@@ -168,8 +168,8 @@ _REDIRECT = Group(
             "via",
             Word(words=("exec", "stub")),
             "whose environment the replacement gets, besides `env`. `exec` (default): the "
-            "caller's. `stub`: sigwrap's own and nothing of the caller's, so that it can hold "
-            "secrets. Either way it runs in the caller's process, but for `record`",
+            "caller's. `stub`: sigwrap's own and nothing of the caller's, who isn't given it. "
+            "Either way it runs in the caller's process, but for `record`",
         ),
         _key(
             "record",

@@ -33,10 +33,10 @@ def facts_if_there_is_memory(
     return facts(self, held, process, asked, *others)
 
 
-def difference_if_there_is_memory(pid: int, judged: Executable) -> str:
+def difference_if_there_is_memory(pid: int, judged: Executable, **options: bool) -> str:
     if judged.programs[0].name == "too-late":
         raise MemoryError
-    return difference(pid, judged)
+    return difference(pid, judged, **options)
 
 
 difference = image.difference
