@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, Any
 
 import typer
@@ -17,7 +18,7 @@ from sigwrap.cli import reading
 from sigwrap.cli import why as why_command
 from sigwrap.cli.output import note, out
 from sigwrap.cli.run_command import run
-from sigwrap.errors import SigwrapError, UsageError
+from sigwrap.errors import InternalError, SigwrapError, UsageError
 
 _HELP = """Run a command under supervision.
 
@@ -62,6 +63,14 @@ def run_app(words: list[str]) -> int:
         return status.from_signal(13)
     except MemoryError:
         note("there is not enough memory for that")
+        return status.REFUSED
+    except OSError:
+        raise  # __main__ says what the system refused
+    except Exception as bug:
+        if os.environ.get("SIGWRAP_DEBUG"):
+            raise
+        hint = "please report it; SIGWRAP_DEBUG=1 shows where it happened"
+        note(str(InternalError(f"internal error: {type(bug).__name__}: {bug}", hint)))
         return status.REFUSED
     return result if isinstance(result, int) else 0
 

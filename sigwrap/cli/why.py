@@ -17,6 +17,7 @@ from sigwrap.store.catalog import open_session
 from sigwrap.store.reader import Session
 
 WHY_SCHEMA = "sigwrap.why/1"
+_PID_DIGITS = 12
 
 
 def register(app: typer.Typer) -> None:
@@ -47,7 +48,9 @@ def why(
 
 
 def _find(folder: str, session: str, pid: int | None) -> tuple[Why | None, Session]:
-    if pid is None and session.isdigit():  # a pid of the latest session, or the start of an id
+    if (
+        pid is None and session.isdecimal() and len(session) < _PID_DIGITS
+    ):  # a pid of the latest session, or the start of an id
         latest = open_session(folder, "")
         fold = _folded(latest)
         if fold.knows(int(session)):

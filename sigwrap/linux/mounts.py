@@ -97,10 +97,20 @@ def lies_on_a_disk(fd: int) -> bool:
 
 def is_of_local_type(pid: int, holder: int, fd: int) -> bool:
     """Whether a file that `holder` has open lies on a mount that `pid` sees, and whose type is
-    local. No file system is asked."""
+    local, or is memory alone (memfd_create). No file system is asked."""
+    number = _mount_of(holder, fd)
+    if any(found == number and kind in _LOCAL for found, kind in _told_by_procfs(pid)):
+        return True
+    memory = os.memfd_create("")
+    try:
+        return number is not None and number == _mount_of(os.getpid(), memory)
+    finally:
+        os.close(memory)
+
+
+def _mount_of(holder: int, fd: int) -> int | None:
     lines = (procfs.contents(f"/proc/{holder}/fdinfo/{fd}") or b"").splitlines()
-    number = next((int(line.split()[1]) for line in lines if line.startswith(b"mnt_id:")), None)
-    return any(found == number and kind in _LOCAL for found, kind in _told_by_procfs(pid))
+    return next((int(line.split()[1]) for line in lines if line.startswith(b"mnt_id:")), None)
 
 
 def _listed() -> list[Mount]:

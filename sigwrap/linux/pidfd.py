@@ -9,6 +9,7 @@ import struct
 
 from sigwrap.linux import procfs
 from sigwrap.linux.libc import syscall
+from sigwrap.linux.taken import taken
 
 _SYS_PIDFD_SEND_SIGNAL = 424
 _SYS_PIDFD_GETFD = 438
@@ -28,7 +29,12 @@ def send(
 
 
 def duplicate(tid: int, fd: int) -> int:
-    """Another thread's descriptor as our own, close-on-exec."""
+    """Another thread's descriptor as our own, close-on-exec. OSError where it could not be closed
+    at once."""
+    return taken(tid, fd, lambda: _duplicate(tid, fd))
+
+
+def _duplicate(tid: int, fd: int) -> int:
     holder = open_thread(tid)
     try:
         return syscall("pidfd_getfd", _SYS_PIDFD_GETFD, holder, fd, 0)

@@ -15,6 +15,7 @@ import struct
 from sigwrap.errors import KernelError
 from sigwrap.linux import procfs
 from sigwrap.linux.libc import libc
+from sigwrap.linux.taken import taken
 
 EVENT_EXEC = 4
 EVENT_STOP = 128
@@ -170,7 +171,12 @@ def write_memory(tid: int, address: int, data: bytes) -> None:
 
 
 def take_descriptor(pid: int, fd: int) -> int:
-    """A duplicate of another process's descriptor: the same open file, its offset shared."""
+    """A duplicate of another process's descriptor: the same open file, its offset shared. OSError
+    where it isn't to be had, or could not be closed at once."""
+    return taken(pid, fd, lambda: _duplicate(pid, fd))
+
+
+def _duplicate(pid: int, fd: int) -> int:
     pidfd = os.pidfd_open(pid)
     try:
         found: int = _pidfd_getfd(_SYS_PIDFD_GETFD, pidfd, fd, 0)

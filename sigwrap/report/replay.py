@@ -10,6 +10,8 @@ from sigwrap.events import Event, recorded_bytes
 from sigwrap.report.detail import detail
 from sigwrap.report.summary import Ending, Summary, SummaryFold
 
+_LONGEST_PAUSE_S = 24 * 3600.0  # a log from elsewhere may hold any time
+
 
 def in_rhythm(
     events: Iterable[Event], speed: float, sleep: Callable[[float], None]
@@ -17,7 +19,7 @@ def in_rhythm(
     previous_ns: int | None = None
     for event in events:
         if previous_ns is not None and event.time_ns > previous_ns:
-            sleep((event.time_ns - previous_ns) / 1e9 / speed)
+            sleep(min((event.time_ns - previous_ns) / 1e9 / speed, _LONGEST_PAUSE_S))
         previous_ns = event.time_ns
         yield event
 

@@ -90,7 +90,7 @@ def run_session(
         log = SessionLog.create(store, session_id, key=key, durable=settings.durable)
         recorder = Recorder(log, tell, _log_budget(settings, policy.limits))
         if launched.listener is not None:
-            missing += walls.left_open
+            missing += walls.without
         missing += [f"code of our own: {file} can be changed meanwhile" for file in not_kept]
         if policy.unenforced:
             missing.append(f"not enforced yet: {', '.join(policy.unenforced)}")

@@ -16,7 +16,7 @@ class Walls(NamedTuple):
     forks_are_mediated: bool
     domain: bool  # Landlock's: no signal leaves it, and its questions are answered from outside
     writable: tuple[str, ...] | None  # where alone it may write to files; None: everywhere
-    left_open: tuple[str, ...]
+    without: tuple[str, ...]  # what is not held, or not possible inside
 
     @property
     def capabilities(self) -> list[Capability]:
@@ -30,18 +30,20 @@ class Walls(NamedTuple):
 
 def walls_of(engine: Engine) -> Walls:
     domain = landlock.is_available()
-    left_open = [] if domain else [f"landlock: it needs {landlock.NEEDS}"]
+    without = [] if domain else [f"landlock: it needs {landlock.NEEDS}"]
     mounts = cgroups.mount_points()
     threatening = cgroups.writable(mounts) if os.getuid() != 0 else ""
     may_mount = engine.policy.session.mounts
     if may_mount is None:
-        may_mount = not threatening
+        may_mount = not (threatening and domain)
+        if not may_mount:
+            without.append("mounts: `session: {mounts: true}` in the policy would allow them")
     if threatening and (may_mount or not domain):
-        left_open.append(f"cgroups: by {threatening} others can be stopped and killed")
+        without.append(f"cgroups: by {threatening} others can be stopped and killed")
     return Walls(
         unlogged_signals=noise(engine),
         forks_are_mediated=engine.policy.limits.hold_at_forks,
         domain=domain,
         writable=None if may_mount or not domain else tuple(cgroups.all_but(mounts)),
-        left_open=tuple(left_open),
+        without=tuple(without),
     )

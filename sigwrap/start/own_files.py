@@ -12,12 +12,11 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 
-import sigwrap
 from sigwrap.linux.own_pages import mapped_files
 from sigwrap.start import onefile
 from sigwrap.tuples import NamedTuple
 
-_PACKAGE = os.path.dirname(os.path.abspath(sigwrap.__file__))
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _ABOVE_THE_PACKAGE = os.path.dirname(_PACKAGE)
 _INSTALLED = os.path.basename(_ABOVE_THE_PACKAGE) in ("site-packages", "dist-packages")
 _IS_ZIPAPP = not os.path.isdir(_PACKAGE)

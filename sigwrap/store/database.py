@@ -84,7 +84,7 @@ def _connect(path: str) -> sqlite3.Connection:
             f"can't read {path}: another program has put rows into {wal}",
             f"sqlite3 {path} 'PRAGMA journal_mode = DELETE' puts them where they belong",
         )
-    uri = f"file:{quote(path)}?mode=ro&immutable=1"
+    uri = f"file:{quote(os.fsencode(path))}?mode=ro&immutable=1"
     connection = sqlite3.connect(uri, uri=True, isolation_level=None)
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_PAYLOAD_CHARACTERS)
     for pragma in ("trusted_schema = OFF", "mmap_size = 0", "cell_size_check = ON"):

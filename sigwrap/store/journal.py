@@ -51,6 +51,8 @@ class Journal:
         try:
             for piece in pieces:
                 journal.append(piece)
+            if durable:
+                os.fdatasync(journal._fd)
             folder.put(unfinished, name)
         except BaseException:
             folder.remove(unfinished)

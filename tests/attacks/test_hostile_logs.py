@@ -170,6 +170,7 @@ def test_a_name_that_would_clear_the_screen_is_shown_harmlessly(
     store: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (store / "sessions" / "\x1b[2J\nx.db").write_text("x")
+    (store / "sessions" / "\udcff.db").write_text("x")
     for command in (
         ("sessions",),
         ("report", "\x1b[2J\nx"),

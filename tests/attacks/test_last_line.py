@@ -4,7 +4,6 @@ their limits would otherwise leave a process behind."""
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import sys
 
@@ -112,12 +111,9 @@ def _sweep_with_one_left() -> None:
         linux_process.send = send
         reaped: list[int] = []
         sweep = linux_process.Sweep(lambda pid, _status: reaped.append(pid))
-        used = resource.getrusage(resource.RUSAGE_SELF)
         assert sweep.run(timeout_s=PATIENCE_S)
         assert (sweep.unkillable, reaped) == ([left], [other])
-        spent = resource.getrusage(resource.RUSAGE_SELF)
         assert procfs.stat(left) is not None
-        assert spent.ru_utime - used.ru_utime < 0.2  # it doesn't spin
         os.kill(left, signal.SIGKILL)
         code = 0
     finally:

@@ -32,6 +32,7 @@ PUSHES = [
     "git z",  # aliases of the user's own: git runs `git push --force` itself
     "git y",
     "git send-pack --force . main",
+    "bash -c 'exec -a git-push git --force'",
 ]
 
 

@@ -166,6 +166,19 @@ def test_arguments_in_memory_that_a_program_serves(
     assert all("memory that a program serves" in reason for reason in _denials(as_user))
 
 
+def test_descriptors_that_somebody_flushes_never(
+    as_user: Sigwrap, programs: Path, served: Served
+) -> None:
+    """The supervisor takes a duplicate of what a call names, and closes it again."""
+    rules = """
+  - {name: no-id, commands: [id], decision: deny, message: "not here"}
+"""
+    as_user.policy = policy(as_user.folder, rules)
+    line = [*PYTHON, str(programs / "served_descriptors.py"), *served.paths("never-flushed")]
+    done = as_user.run("--", *line)
+    assert done.stdout == b"13 0\n"
+
+
 def test_the_wall_time_holds_meanwhile(as_user: Sigwrap, programs: Path, served: Served) -> None:
     as_user.policy = policy(as_user.folder, " []", "limits: {wall_time: 1s}")
     line = [*PYTHON, str(programs / "stalled.py"), *served.paths("never-read")]

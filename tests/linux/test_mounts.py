@@ -18,13 +18,15 @@ def test_what_is_not_in_the_list_is_not_local() -> None:
     assert not Mounts().are_local(0)
 
 
-def test_the_file_system_of_processes_is_local_and_what_has_no_mount_is_not() -> None:
-    proc = os.open("/proc", os.O_PATH)
-    in_memory = os.memfd_create("x")
+def test_processes_and_memory_are_local_and_what_lies_on_no_mount_of_the_tree_is_not() -> None:
+    ours = os.getpid()
+    proc, in_memory = os.open("/proc", os.O_PATH), os.memfd_create("x")
+    reading, writing = os.pipe()
     try:
-        assert is_of_local_type(os.getpid(), os.getpid(), proc)
-        assert not is_of_local_type(os.getpid(), os.getpid(), in_memory)
-        assert lies_on_a_disk(in_memory)
+        assert is_of_local_type(ours, ours, proc)
+        assert is_of_local_type(ours, ours, in_memory)
+        assert not is_of_local_type(ours, ours, reading)
+        assert lies_on_a_disk(in_memory) and not lies_on_a_disk(reading)
     finally:
-        os.close(proc)
-        os.close(in_memory)
+        for fd in (proc, in_memory, reading, writing):
+            os.close(fd)

@@ -67,6 +67,12 @@ def command_rules(draw: st.DrawFn) -> list[str]:
             line += f", depth: {{min: {draw(st.integers(0, 2))}}}"
         if draw(st.booleans()):
             line += f", truncated: {draw(st.sampled_from(['true', 'false']))}"
+        for key in ("system_file", "loads_code"):
+            if draw(st.integers(0, 3)) == 0:
+                line += f", {key}: {draw(st.sampled_from(['true', 'false']))}"
+        for key in ("paths", "sources"):
+            if draw(st.integers(0, 3)) == 0:
+                line += f", {key}: [{draw(st.sampled_from(['/etc', quoted('/w*')]))}]"
         decision = draw(st.sampled_from(["allow", "deny", "audit", "approve"]))
         lines.append(f"{line}, decision: {decision}}}\n")
     return lines

@@ -8,7 +8,14 @@ import pytest
 
 from sigwrap.errors import PolicyError
 from sigwrap.policy.judge.engine import Engine
-from sigwrap.policy.judge.request import Action, SignalRequest, TargetType, with_implied
+from sigwrap.policy.judge.request import (
+    Action,
+    CommandRequest,
+    Program,
+    SignalRequest,
+    TargetType,
+    with_implied,
+)
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.judge.signals import ALL
 from sigwrap.policy.language.lint import lint
@@ -89,6 +96,28 @@ def test_a_home_folder_is_not_to_be_removed() -> None:
         assert decision.rule == "destroy-system"
     fine = engine.decide_command(command_request(["rm", "-rf", "/home/user/project/build"]))
     assert fine.action is Action.ALLOW
+
+
+@pytest.mark.parametrize(
+    ("policy", "line", "file"),
+    [
+        ("agent-default", "npm test", "npm-cli.js"),
+        ("agent-default", "npx tsc", "npx-cli.js"),
+        ("agent-default", "python3 x.py", "python3.12"),
+        ("ci", "npm ci", "npm-cli.js"),
+        ("ci", "npx cowsay", "npx-cli.js"),
+        ("ci", "yarn", "yarn.js"),
+        ("ci", "cargo install x", "rustup"),
+    ],
+)
+def test_tools_in_a_users_own_folder_are_known_by_their_files(
+    policy: str, line: str, file: str
+) -> None:
+    """A version manager's `npm` is a link: its name allows nothing, its file's does."""
+    argv = tuple(line.split())
+    program = Program(path=f"/home/user/v/{file}", name=argv[0], argv=argv, system_file=False)
+    decision = Engine(load(policy)).decide_command(CommandRequest(programs=(program,)))
+    assert decision.action is Action.ALLOW
 
 
 def test_a_name_that_is_nearly_right_is_helped() -> None:

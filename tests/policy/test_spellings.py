@@ -38,12 +38,23 @@ from tests.policy.conftest import MakeEngine
         ("node", None),
         ("ruby /usr/bin/gem push x", "gem push x"),
         ("ls -m pip", None),
+        ("lvm vgremove x", "vgremove x"),
     ],
 )
 def test_spellings(line: str, spelling: str | None) -> None:
     argv = line.split()
     expected = None if spelling is None else tuple(spelling.split())
     assert other_spelling(argv[0], argv) == expected
+
+
+def test_some_files_go_by_what_they_are_called_as() -> None:
+    """`exec -a git-push git --force` pushes, and systemctl called reboot does that."""
+    assert other_spelling("git", ["git-push", "-f"]) == ("git", "push", "-f")
+    assert other_spelling("git", ["/x/git-push", "-f"]) == ("git", "push", "-f")
+    assert other_spelling("git", ["x", "push"]) == ("x", "push")
+    assert other_spelling("git", ["git", "push"]) is None
+    assert other_spelling("git", []) is None
+    assert other_spelling("systemctl", ["reboot"]) == ("reboot",)
 
 
 def test_a_spelling_counts_only_where_a_rule_names_it(engine: MakeEngine) -> None:

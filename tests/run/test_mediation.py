@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Any, get_args
 
-from sigwrap.calls import TABLE, Family
+from sigwrap.calls import TABLE, X86_64, Family
+from sigwrap.linux.seccomp import Notification
 from sigwrap.mediate.effects import Effect
 from sigwrap.platform import NEEDED_BY, WITHOUT, Capability
 from sigwrap.run.mediation import Mediation
@@ -19,21 +21,42 @@ class Anything:
         return self
 
 
-def test_every_effect_is_carried_out_and_every_family_has_its_mediator() -> None:
+def _mediation(**given: Any) -> Mediation:
     anything: Any = Anything()
-    mediation = Mediation(
-        listener=anything,
+    parts = ("listener", "recorder", "processes", "approvals", "loop", "aside", "end_run")
+    return Mediation(
+        **{name: given.get(name, anything) for name in parts},
         waits_through_signals=True,
-        recorder=anything,
         engine=engine("defaults: {command: deny, signal: deny}\n"),
-        processes=anything,
-        approvals=anything,
-        loop=anything,
-        aside=anything,
         sigwrap_pids=frozenset(),
-        end_run=anything,
         domain=True,
     )
+
+
+def test_a_caller_that_is_not_in_the_tree_is_refused_and_recorded() -> None:
+    """It has left it, however that was done: nothing that it asks for is judged."""
+    happened: list[Any] = []
+
+    class Recorder(Anything):
+        def record(self, event: str, pid: int, payload: dict[str, Any]) -> bool:
+            happened.append((event, pid, payload["reason"]))
+            return True
+
+    class Listener(Anything):
+        def fail(self, _id: int, error: int) -> bool:
+            happened.append(error)
+            return True
+
+    class Nobody(Anything):
+        def of_thread(self, _tid: int) -> None: ...
+
+    mediation = _mediation(recorder=Recorder(), listener=Listener(), processes=Nobody())
+    mediation.answer(Notification(1, 77, 0, 62, X86_64, 0, 5, 9, 0, 0, 0, 0))
+    assert happened == [("call_refused", 77, "not of this session's tree"), errno.EPERM]
+
+
+def test_every_effect_is_carried_out_and_every_family_has_its_mediator() -> None:
+    mediation = _mediation()
     assert set(mediation._performer._handlers) == set(get_args(Effect))
     assert set(mediation._families) == set(Family) == {call.family for call in TABLE}
 

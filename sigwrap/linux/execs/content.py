@@ -16,6 +16,8 @@ _MOST_FINGERPRINTED_BYTES = 16 << 20  # in about 20 ms
 _HEADERS_KEPT = 4096
 _CTIME_GRAIN_NS = 100_000_000  # two writes within one tick of a coarse clock look the same
 
+LEASED = "somebody holds a lease on the file"
+
 _headers: dict[State, bytes] = {}
 
 
@@ -32,7 +34,7 @@ def header(fd: int, state: State, *, may_wait: bool) -> bytes | None:
     except PermissionError:
         return None
     except BlockingIOError as leased:
-        raise MayWait("somebody holds a lease on the file") from leased
+        raise MayWait(LEASED) from leased
     try:
         found = os.read(readable, HEADER_BYTES)
     finally:
@@ -43,6 +45,11 @@ def header(fd: int, state: State, *, may_wait: bool) -> bytes | None:
             _headers.clear()
         _headers[state] = found
     return found
+
+
+def await_lease(fd: int) -> None:
+    """Whoever has one is told to give it up, and has 45 s for that."""
+    os.close(procfs.open_file(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC))
 
 
 def digest(fd: int) -> str:

@@ -129,8 +129,12 @@ class Executable:
             self._digests[fd] = content.digest(fd)
         self._demanded.clear()
 
-    def digests_are_slow(self) -> bool:
-        return any(self._files[fd].size > HASHED_AT_ONCE_BYTES for fd in self._digests)
+    def is_read_slowly(self) -> bool:
+        """What has to be read of its files at the exec stop is more than the loop can wait for, or
+        lies where somebody may take his time."""
+        return any(not self._caller.is_local(state) for state in self._files.values()) or any(
+            self._files[fd].size > HASHED_AT_ONCE_BYTES for fd in self._digests
+        )
 
     def digests_hold(self) -> bool:
         """At the exec stop, when nobody can write to the file any more."""
@@ -225,7 +229,14 @@ class Executable:
 
     def _loader(self, fd: int, state: State, argv: list[bytes]) -> list[Program]:
         """What an ELF file names in the place of the C library's loader runs, and it alone."""
-        self._named_loader = fd, elf.loader(fd, state)
+        try:
+            found = elf.loader(fd, state)
+        except BlockingIOError as leased:
+            if not self._caller.may_wait:
+                raise MayWait(content.LEASED) from leased
+            content.await_lease(fd)
+            found = elf.loader(fd, state)
+        self._named_loader = fd, found
         path = self._named_loader[1].path
         if not path:
             return []

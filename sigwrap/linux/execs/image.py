@@ -13,18 +13,18 @@ from sigwrap.tuples import NamedTuple
 _SHOWN_BYTES = 64 * 1024
 
 
-def difference(pid: int, judged: Executable, *, digests_too: bool = True) -> str:
+def difference(pid: int, judged: Executable, *, files_too: bool = True) -> str:
     """Empty where the right program was loaded."""
     try:
         if not _is_loaded(pid, judged):
             return "another file was loaded"
         if not _matches(pid, judged.command_line, judged.cut):
             return "its arguments are others"
-        if not judged.loader_holds(pid):
+        if files_too and not judged.loader_holds(pid):
             return "another program was loaded to start it"
         if judged.readable and place_of(b"/proc/%d/root" % pid) != judged.root:
             return "its root is another, and it loads its libraries from there"
-        if not judged.content_holds() or (digests_too and not judged.digests_hold()):
+        if files_too and not (judged.content_holds() and judged.digests_hold()):
             return "the file's content changed"
         if judged.readable and judged.environment and judged.environment.differs(pid):
             return "its environment is another"

@@ -15,7 +15,7 @@ class Environment:
     """An exec's variables. They can be rewritten after they are read, so what was found is held
     against the new image's own (`differs`)."""
 
-    __slots__ = ("_clean", "_entries", "_own", "_read")
+    __slots__ = ("_clean", "_entries", "_own", "_read", "_was_read")
 
     def __init__(
         self, read: Callable[[], Sequence[bytes] | None], own: Mapping[str, bytes]
@@ -24,11 +24,15 @@ class Environment:
         self._read = read
         self._own = own
         self._entries: Entries | None = None
+        self._was_read = False
         self._clean: list[Sequence[str]] = []  # names of programs that nothing is loaded into
 
     def read(self) -> None:
-        if self._entries is None and (raw := self._read()) is not None:
-            self._entries = _entries(raw)
+        """Once: it may be read aside, and what fails there must not be tried in the loop."""
+        if not self._was_read:
+            self._was_read = True
+            raw = self._read()
+            self._entries = None if raw is None else _entries(raw)
 
     def loads_code(self, names: Sequence[str], added: Sequence[str]) -> bool:
         """`added`: variables that a wrapper sets. What can't be read may hold anything."""

@@ -9,6 +9,7 @@ from sigwrap.linux import procfs
 from sigwrap.linux.libc import syscall
 from sigwrap.linux.signals.call import SignalCall
 from sigwrap.linux.signals.send import is_still
+from sigwrap.linux.taken import taken
 from sigwrap.mediate.effects import SignalTarget
 from sigwrap.mediate.lineage import Process
 from sigwrap.policy.judge.request import TargetType
@@ -21,7 +22,10 @@ def take_descriptor(sender: Process, call: SignalCall, target: SignalTarget) -> 
         raise ProcessLookupError(errno.ESRCH, "it has ended")
     if TargetType.SELF not in target.types:
         _check_kernel_would_let(sender.pid, target)
-    return syscall("pidfd_getfd", _SYS_PIDFD_GETFD, call.held, call.descriptor, 0)
+    number = call.descriptor
+    return taken(
+        target.pid, number, lambda: syscall("pidfd_getfd", _SYS_PIDFD_GETFD, call.held, number, 0)
+    )
 
 
 def _check_kernel_would_let(sender: int, target: SignalTarget) -> None:

@@ -222,7 +222,10 @@ class CompiledCommandRule:
 
     def _is_subcommand(self, facts: Facts) -> bool:
         """Where a tool could read its arguments in two ways, an allowance needs both."""
-        fits = [not names.isdisjoint(self._subcommands) for names in facts.subcommands]
+        readings = facts.subcommands
+        if len(readings) == 1:
+            return not readings[0].isdisjoint(self._subcommands)
+        fits = [not names.isdisjoint(self._subcommands) for names in readings]
         return all(fits) if self._lenient else any(fits)
 
     def holds(self, facts: Facts) -> bool:

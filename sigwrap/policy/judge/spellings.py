@@ -12,7 +12,8 @@ _PYTHON_WITH_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 _NODE_WITH_VALUE = frozenset(
     {"-r", "--require", "--import", "--loader", "--experimental-loader", "-C", "--conditions"}
 )
-_STARTERS = frozenset({"corepack"})
+_STARTERS = frozenset({"corepack", "lvm"})
+_GO_BY_ARGV0 = frozenset({"git", "systemctl"})  # whatever the file is called
 # Scripts that an interpreter may be given, and the tools that they are.
 _SCRIPTS = {
     "npm-cli.js": "npm",
@@ -39,6 +40,11 @@ _SCRIPT_RUNNERS = frozenset({"node", "nodejs", "ruby", "php", "perl", "bun", "de
 
 
 def other_spelling(name: str, argv: Sequence[str]) -> tuple[str, ...] | None:
+    if name in _GO_BY_ARGV0 and argv:
+        called = argv[0].rpartition("/")[2]
+        if called == name:
+            return None
+        return other_spelling(called, argv) or (called, *argv[1:])
     for prefix, tool in _DASHED.items():
         if name.startswith(prefix) and len(name) > len(prefix):
             return (tool, name[len(prefix) :], *argv[1:])

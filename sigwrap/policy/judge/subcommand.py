@@ -8,6 +8,7 @@ meant for either, one that allows only holds where both are allowed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from sigwrap.policy.judge.tools import SAME_AS, Tool, is_known, tool_named
 
@@ -43,6 +44,7 @@ def readings(name: str, argv: Sequence[str]) -> tuple[Reading, ...]:
     return (flags,) if values == flags else (flags, values)
 
 
+@lru_cache(maxsize=1024)
 def names_of(name: str, reading: Reading) -> frozenset[str]:
     """What a rule may call it: the first word, the first two, the first three; as it was written,
     and as the tool understands it."""
@@ -116,6 +118,7 @@ def _tool_of(name: str) -> Tool:
     return tool_named(_tool_name(name)) or _UNKNOWN_TOOL
 
 
+@lru_cache(maxsize=1024)
 def _tool_name(name: str) -> str:
     """`pip3.11` is a pip."""
     known = SAME_AS.get(name, name)

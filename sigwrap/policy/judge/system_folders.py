@@ -15,6 +15,7 @@ SYSTEM_FOLDERS = (
     "/lib32/",
     "/lib64/",
     "/libx32/",
+    "/opt/",
     "/run/current-system/sw/bin/",
     "/nix/store/",
     "/gnu/store/",

@@ -39,6 +39,7 @@ class Judgement:
     decided_at: Place | None  # None: no rule matched
     description: str
     passed: tuple[Passed, ...]
+    nobody_asked: bool  # the rule asks, and the policy denies instead
     unrelated: int  # rules before the one that decides, about other programs or signals
 
 
@@ -97,6 +98,8 @@ def _judgement_lines(judgement: Judgement) -> list[str]:
         lines.append(f"  Why: {decision.reason}.")
     else:
         lines.append(f"  Why: rule {decision.rule} matches ({judgement.decided_at}).")
+        if judgement.nobody_asked:
+            lines.append("       It asks, and under this policy nobody is asked.")
     if judgement.description:
         lines.append(f"       {' '.join(judgement.description.split())}")
     if decision.message:
@@ -133,7 +136,8 @@ def _program(engine: Engine, program: Program, request: CommandRequest) -> Judge
             unrelated += 1
         elif (condition := rule.failing_condition(facts)) is not None:
             passed.append(_passed(rule, _why(rule.rule, condition, facts)))
-    what = " ".join([program.path, *program.argv[1:]])
+    called = program.name if program.counts_by_name else program.path
+    what = " ".join([called, *program.argv[1:]])
     return _judgement(what, decision, decided_by, passed, unrelated)
 
 
@@ -150,6 +154,7 @@ def _judgement(
         decided_at=decided_by.rule.place if decided_by else None,
         description=decided_by.rule.description if decided_by else "",
         passed=tuple(passed),
+        nobody_asked=decided_by is not None and decided_by.rule.decision is not decision.action,
         unrelated=unrelated,
     )
 

@@ -206,7 +206,7 @@ class Tracer:
             _kill(pid)
             if tracee is not None:
                 self._forget(tracee)
-        elif tracee.judged.digests_are_slow():
+        elif tracee.judged.is_read_slowly():
             self._compare_aside(pid, tracee, tracee.judged)
         else:
             judged = tracee.judged
@@ -220,7 +220,7 @@ class Tracer:
                 case Done(value=problem):
                     self._decide(pid, tracee, lambda: problem)
                 case Late(why=why):
-                    self._decide(pid, tracee, lambda: f"the file's content: {why}")
+                    self._decide(pid, tracee, lambda: f"what was loaded could not be read: {why}")
                 case Raised(error=error):
                     self._kill(pid, tracee, error)
                     self._forget(tracee)

@@ -106,8 +106,8 @@ class Unheld:
         """Which of its threads' execs it was isn't known where several have gone on."""
         problem = ""
         for each in self._by_pid[pid]:
-            quick = not each.judged.digests_are_slow()  # nothing waits for it: it runs already
-            problem = image.difference(pid, each.judged, digests_too=quick)
+            quick = not each.judged.is_read_slowly()  # nothing waits for it: it runs already
+            problem = image.difference(pid, each.judged, files_too=quick)
             if not problem:
                 self._loaded(each.process)
                 self._settle_all(pid)

@@ -7,6 +7,7 @@ FOLDER, says "ready", and serves FILE under these names. Of each request that ge
     never-told     its attributes are not told, once it was looked up
     never-opened   an open gets no answer
     never-read     a read gets no answer
+    never-flushed  a close by the supervisor gets no answer
     two-faced      to whoever opens it first it shows FILE, to the others FILE's first line alone
 """
 
@@ -17,7 +18,8 @@ import sys
 
 LOOKUP, FORGET, GETATTR, OPEN, READ, RELEASE, FLUSH, INIT = 1, 2, 3, 14, 15, 18, 25, 26
 OPENDIR, RELEASEDIR, INTERRUPT, BATCH_FORGET = 27, 29, 36, 42
-NAMES = ["prompt", "never-found", "never-told", "never-opened", "never-read", "two-faced"]
+WHAT = ["found", "told", "opened", "read", "flushed"]
+NAMES = ["prompt", *(f"never-{what}" for what in WHAT), "two-faced"]
 NO_SUCH_FILE, NO_SUCH_CALL = -2, -38
 LONG_S = 10_000
 ROOT = 1
@@ -97,6 +99,15 @@ def read_it(unique, node, body):
     answer(unique, 0, shown[offset : offset + size])
 
 
+def flush(unique, node, pid):
+    with open(f"/proc/{pid}/comm", encoding="ascii") as name:
+        is_supervisors = name.read().startswith("sigwrap-super")
+    if name_of(node) == "never-flushed" and is_supervisors:
+        say("waits never-flushed")
+    else:
+        answer(unique)
+
+
 def start(unique, _node, body):
     _major, minor, readahead, _flags = struct.unpack_from("<4I", body)
     out = struct.pack("<4I2HIIHHI28x", 7, min(minor, 31), readahead, 0, 8, 8, 65536, 1, 0, 0, 0)
@@ -119,10 +130,12 @@ while True:
         continue
     except OSError:  # unmounted
         break
-    _length, opcode, unique, node = struct.unpack_from("<IIQQ", request)
+    _length, opcode, unique, node, _uid, _gid, pid = struct.unpack_from("<IIQQIII", request)
     if opcode in answers:
         answers[opcode](unique, node, request[40:])
-    elif opcode in (RELEASE, RELEASEDIR, FLUSH):
+    elif opcode == FLUSH:
+        flush(unique, node, pid)
+    elif opcode in (RELEASE, RELEASEDIR):
         answer(unique)
     elif opcode not in (FORGET, BATCH_FORGET, INTERRUPT):
         answer(unique, NO_SUCH_CALL)

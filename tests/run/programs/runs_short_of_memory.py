@@ -26,17 +26,17 @@ def look_if_there_is_memory(*facts: Any, **options: Any) -> object:
 
 
 def facts_if_there_is_memory(
-    self: execs.Execs, held: Any, process: Process, syscall: str, asked: Asked, *others: Any
+    self: execs.Execs, held: Any, process: Process, asked: Asked, *others: Any
 ) -> ExecFacts:
     if os.path.basename(asked.path) == b"too-crowded":
         raise MemoryError(f"{len(os.listdir('/proc/self/fd'))} descriptors")
-    return facts(self, held, process, syscall, asked, *others)
+    return facts(self, held, process, asked, *others)
 
 
-def difference_if_there_is_memory(pid: int, judged: Executable) -> str:
+def difference_if_there_is_memory(pid: int, judged: Executable, **options: bool) -> str:
     if judged.programs[0].name == "too-late":
         raise MemoryError
-    return difference(pid, judged)
+    return difference(pid, judged, **options)
 
 
 difference = image.difference
