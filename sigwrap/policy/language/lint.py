@@ -19,8 +19,8 @@ from sigwrap.policy.judge.rules import (
     Target,
 )
 from sigwrap.policy.problems import Problem, Severity
-from sigwrap.tuples import NamedTuple
 
+_MOST_COMPARISONS = 1_000_000
 _UNLIKELY_TEXT = b"\x01 sigwrap \x02"
 
 
@@ -36,60 +36,61 @@ def lint(policy: Policy) -> tuple[Problem, ...]:
 
 
 def _shadowed_command_rules(rules: Sequence[CommandRule]) -> Iterator[Problem]:
-    # Of so many rules as a policy may have, each is held against all above it.
-    above: list[_Above] = []
+    above = _RulesAbove()
     for rule in rules:
         shadowing: dict[str, list[str]] = {}
         for word in rule.commands:
-            names = _Words.of(word)
-            first = next((each.rule for each in above if _shadows(each, rule, names)), None)
+            first = above.first_to_shadow(rule, word)
             if first is not None:
                 shadowing.setdefault(_named(first), []).append(word)
         yield from _shadow_problems(rule, shadowing, len(rule.commands))
-        above.append(_Above.of(rule))
+        above.add(rule)
 
 
-class _Above(NamedTuple):
-    rule: CommandRule
-    names_all: bool
-    words: frozenset[str]
-    globs: tuple[tuple[bool, Glob], ...]  # each with whether it has a slash
+class _RulesAbove:
+    """By the words that name a command: a policy may have ten thousand of them, and to hold each
+    against each would take minutes. Even so, only so many are compared."""
 
-    @classmethod
-    def of(cls, rule: CommandRule) -> _Above:
-        words = frozenset(rule.commands)
-        globs = tuple(("/" in each, Glob(each)) for each in rule.commands if is_glob(each))
-        return cls(rule, "*" in words, words, globs)
+    def __init__(self) -> None:
+        self._rules: list[CommandRule] = []
+        self._by_word: dict[str, list[int]] = {}
+        # By whether it has a slash, and what every text that it matches begins with.
+        self._globs: dict[tuple[bool, str], list[tuple[int, Glob]]] = {}
+        self._comparisons = 0
 
+    def add(self, rule: CommandRule) -> None:
+        position = len(self._rules)
+        self._rules.append(rule)
+        for word in dict.fromkeys(rule.commands):
+            self._by_word.setdefault(word, []).append(position)
+            if is_glob(word):
+                glob = Glob(word)
+                self._globs.setdefault(("/" in word, glob.prefix), []).append((position, glob))
 
-class _Words(NamedTuple):
-    """What a rule above can name a word by."""
-
-    exact: frozenset[str]
-    matched: tuple[tuple[bool, str], ...]  # each with whether it has a slash; of a glob, nothing
-
-    @classmethod
-    def of(cls, word: str) -> _Words:
-        if is_glob(word):
-            return cls(frozenset({word}), ())
+    def first_to_shadow(self, rule: CommandRule, word: str) -> CommandRule | None:
         # A name without a slash matches /usr/bin/npm too.
-        words = {word, word.rpartition("/")[2]}
-        return cls(frozenset(words), tuple(("/" in each, each) for each in words))
+        texts = () if is_glob(word) else dict.fromkeys((word, word.rpartition("/")[2]))
+        found = {
+            position for name in ("*", word, *texts) for position in self._by_word.get(name, ())
+        }
+        for text in texts:
+            found.update(self._matching(text))
+        for position in sorted(found):
+            self._comparisons += 1
+            if self._comparisons > _MOST_COMPARISONS:
+                return None
+            if _conditions_cover(self._rules[position], rule):
+                return self._rules[position]
+        return None
 
-
-def _shadows(above: _Above, rule: CommandRule, names: _Words) -> bool:
-    named = above.names_all or not above.words.isdisjoint(names.exact)
-    if named or (above.globs and _a_glob_matches(above.globs, names)):
-        return _conditions_cover(above.rule, rule)
-    return False
-
-
-def _a_glob_matches(globs: tuple[tuple[bool, Glob], ...], names: _Words) -> bool:
-    return any(
-        has_slash == in_word and glob.matches(word)
-        for has_slash, glob in globs
-        for in_word, word in names.matched
-    )
+    def _matching(self, text: str) -> Iterator[int]:
+        for length in range(len(text) + 1):
+            for position, glob in self._globs.get(("/" in text, text[:length]), ()):
+                self._comparisons += 1
+                if self._comparisons > _MOST_COMPARISONS:
+                    return
+                if glob.matches(text):
+                    yield position
 
 
 def _conditions_cover(above: CommandRule, rule: CommandRule) -> bool:
