@@ -22,6 +22,8 @@ if "mapping" in sys.argv:  # a page that is dirty already: what is stored there 
     mapping[-1] = mapping[-1]
 child = os.fork()
 if child == 0:
+    if mapping is not None:
+        mapping.close()  # what somebody could write to is executed by nobody
     words = (ctypes.c_void_p * 3)(at, at + 256, None)
     execve = ctypes.CDLL(None).execve
     execve.argtypes = [ctypes.c_void_p] * 3
