@@ -81,13 +81,16 @@ def _can_be_written(mapping: _Mapping) -> bool:
         if state.st_uid == 0 and path.startswith(_SYSTEM_FOLDERS) and "/python" not in path:
             return False
         may_be = state.st_uid == os.geteuid() or os.access(path, os.W_OK)
-        return may_be and not _is_busy(path)
+        return may_be and not _is_busy_program(path)
     except OSError:
         return True
 
 
-def _is_busy(path: str) -> bool:
-    """While a program runs, nobody can open its file to write it (but on Linux 6.11)."""
+def _is_busy_program(path: str) -> bool:
+    """While a program runs, nobody can open its file to write it (but on Linux 6.11). Only of that
+    is it asked: of another, whoever watches the file would be told of a writer."""
+    if not os.path.samefile(path, "/proc/self/exe"):
+        return False
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NONBLOCK))
     except OSError as failure:
