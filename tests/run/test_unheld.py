@@ -31,7 +31,7 @@ class Watched:
         image = SimpleNamespace(
             state=lambda _pid, _judged: self.state,
             file=lambda _pid: None if self.state is None else self.state.file,
-            difference=lambda _pid, _judged, digests_too: self.problem,
+            difference=lambda _pid, _judged, **_options: self.problem,
             shown=lambda _pid: ("/bin/other", ("other",)),
         )
         monkeypatch.setattr(unheld, "image", image)
@@ -52,7 +52,7 @@ class Watched:
 
     def goes_on(self, tid: int = TID) -> None:
         scope: Any = SimpleNamespace(tid=tid, process=self.process)
-        judged: Any = SimpleNamespace(digests_are_slow=lambda: False)
+        judged: Any = SimpleNamespace(is_read_slowly=lambda: False)
         self.subject.go_on(scope, judged, lambda: None)
 
     def loads(self, problem: str = "") -> None:
