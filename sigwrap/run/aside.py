@@ -112,7 +112,10 @@ class Aside:
             os.eventfd_write(self._finished_fd, 1)
 
     def _on_finished(self, _happened: int) -> None:
-        os.eventfd_read(self._finished_fd)
+        try:
+            os.eventfd_read(self._finished_fd)
+        except BlockingIOError:
+            return  # a turn of the loop within this one has seen to it
         while self._finished:
             job = self._finished.popleft()
             self._busy -= 1

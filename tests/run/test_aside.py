@@ -76,3 +76,12 @@ def test_there_are_only_so_many_helpers(
     helpers.do(lambda: 7, found.append)
     _turn_until(loop, found, 3)
     assert found[2] == Done(7)
+
+
+def test_a_turn_within_a_turn_may_see_to_it_first(loop: Loop) -> None:
+    """The outer one was told of the same event before."""
+    helpers, found = Aside(loop), list[Outcome]()
+    helpers.do(lambda: 7, found.append)
+    _turn_until(loop, found)
+    helpers._on_finished(0)
+    assert found == [Done(7)]
