@@ -52,7 +52,8 @@ def served(as_user: Sigwrap, programs: Path) -> Iterator[Served]:
 def _stalled(subject: Sigwrap, programs: Path, *words: str) -> list[str]:
     """What came of each; while others ran."""
     done = subject.run("--", *PYTHON, str(programs / "stalled.py"), *words)
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
     *said, bystander = done.stdout.decode().splitlines()
     assert int(bystander.removeprefix("bystander ")) > 0
     return sorted(said)
