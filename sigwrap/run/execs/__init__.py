@@ -1,6 +1,8 @@
 """The edge of the exec mediator.
 
-execs    gathers the facts of an exec, and carries out the effects that only execs have
-tracer   holds each exec that goes on until it has succeeded or failed
-unheld   watches those that can't be held
+execs         gathers the facts of an exec, and carries out the effects that only execs have
+holdings      what one exec holds until it is over
+replacements  what runs in the place of an exec
+tracer        holds each exec that goes on until it has succeeded or failed
+unheld        watches those that can't be held
 """

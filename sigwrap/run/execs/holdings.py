@@ -1,0 +1,80 @@
+"""What one exec holds until it is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sigwrap.linux.execs.asked import Asked
+from sigwrap.linux.execs.environment import Variables
+from sigwrap.linux.execs.executable import Executable
+from sigwrap.linux.execs.look import Seen
+from sigwrap.linux.seccomp import Notification
+from sigwrap.mediate.exec import Unseen
+from sigwrap.mediate.facts import WouldFail
+from sigwrap.run.execs.tracer import Tracee, Tracer
+from sigwrap.run.recording.recording import Recording
+from sigwrap.run.recording.recordings import Expected
+
+Looked = Seen | Unseen | WouldFail | Exception  # what came of a look
+Found = tuple[bytes, Executable]  # the path of a replacement, and what it would run
+
+
+class ExecHoldings:
+    """What one exec holds."""
+
+    __slots__ = (
+        "asked",
+        "at_exec_stop",
+        "executable",
+        "expected",
+        "found_aside",
+        "goes_on",
+        "holds_secret",
+        "name",
+        "notification",
+        "path",
+        "recording",
+        "replacement",
+        "replacement_argv",
+        "seen_again",
+        "sets_environment",
+        "syscall",
+        "tracee",
+        "tracer",
+        "variables",
+    )
+
+    def __init__(self, notification: Notification, syscall: str, tracer: Tracer) -> None:
+        self.notification = notification
+        self.syscall = syscall
+        self.tracer = tracer
+        self.asked: Asked | None = None
+        self.executable: Executable | None = None
+        self.seen_again: Looked | None = None
+        self.tracee: Tracee | None = None
+        self.goes_on = False
+        # Of a replacement
+        self.replacement: Executable | None = None
+        self.found_aside: dict[str, Found | None] = {}
+        self.name = ""
+        self.path = b""
+        self.replacement_argv: Sequence[bytes] = ()
+        self.sets_environment = False  # all of it, at the exec stop
+        self.variables: Variables = ()
+        self.holds_secret = False
+        self.at_exec_stop: Callable[[int], str] | None = None
+        # Of a stub's command
+        self.expected: Expected | None = None
+        self.recording: Recording | None = None
+
+    def failed(self) -> None:
+        if self.tracee is not None:
+            self.tracer.refused(self.tracee)
+
+    def close(self) -> None:
+        found_aside = (found[1] for found in self.found_aside.values() if found is not None)
+        for each in (self.executable, self.replacement, *found_aside):
+            if each is not None:
+                each.close()
+        if self.recording is not None and not self.goes_on:
+            self.recording.drop("the command was refused")

@@ -1,0 +1,251 @@
+"""What runs in the place of an exec: found, prepared, and put into the caller's own call."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+from collections.abc import Callable, Sequence
+
+from sigwrap.linux import procfs, ptrace
+from sigwrap.linux.execs import secret
+from sigwrap.linux.execs.asked import Asked, ExecRefused
+from sigwrap.linux.execs.environment import NoHostValue, takes_from_the_host, variables_for
+from sigwrap.linux.execs.executable import resolve_replacement
+from sigwrap.linux.execs.ours import Ours
+from sigwrap.linux.execs.restage import Redirection
+from sigwrap.linux.memory import Unreadable
+from sigwrap.linux.paths import MayWait
+from sigwrap.mediate.effects import (
+    Effect,
+    Prepare,
+    Prepared,
+    PrepareStubCommand,
+    Replace,
+    Unpreparable,
+)
+from sigwrap.mediate.lineage import Process
+from sigwrap.policy.judge.request import Via
+from sigwrap.run.aside import Aside, Done, Outcome
+from sigwrap.run.execs.holdings import ExecHoldings, Found
+from sigwrap.run.execs.tracer import Tracer
+from sigwrap.run.perform import PAUSED, Performer, Scope
+from sigwrap.run.recording.recordings import Expected, Recordings
+from sigwrap.run.recording.stub_program import changed_stub_file, stub_line, stub_variables
+from sigwrap.start import onefile
+
+_A_STUB_OPENS = 24  # descriptors: what an interpreter reads at its start, and its own few
+
+
+class _FindAside(Exception):
+    """A replacement lies where a look may take its time."""
+
+    def __init__(self, command: str, find: Callable[[], Found]) -> None:
+        super().__init__(command)
+        self.command = command
+        self.find = find
+
+
+def _close_found(found: Found | None) -> None:
+    if found is not None:
+        found[1].close()
+
+
+class Replacements:
+    def __init__(
+        self,
+        *,
+        performer: Performer,
+        recordings: Recordings,
+        aside: Aside,
+        tracer: Tracer,
+        ours: Ours,
+    ) -> None:
+        self._performer = performer
+        self._recordings = recordings
+        self._aside = aside
+        self._tracer = tracer
+        self._ours = ours
+        performer.offer(
+            {
+                Prepare: self._prepare,
+                PrepareStubCommand: self._prepare_stub_command,
+                Replace: self._replace,
+            }
+        )
+
+    def _prepare(self, scope: Scope, effect: Prepare) -> object:
+        try:
+            return self._prepared(scope, effect)
+        except _FindAside as wanted:
+            return self._find_aside(scope, effect, wanted)
+
+    def _prepare_stub_command(self, scope: Scope, effect: PrepareStubCommand) -> object:
+        try:
+            return self._stub_command(scope)
+        except _FindAside as wanted:
+            return self._find_aside(scope, effect, wanted)
+
+    def _find_aside(self, scope: Scope, effect: Effect, wanted: _FindAside) -> object:
+        """Then it is prepared from the start."""
+        held: ExecHoldings = scope.holdings
+
+        def then(outcome: Outcome) -> None:
+            found = outcome.value if isinstance(outcome, Done) else None
+            if scope.is_over:
+                _close_found(found)
+                return
+            held.found_aside[wanted.command] = found
+            scope.is_checked = False
+            self._performer.redo(scope, effect)
+
+        self._aside.do(wanted.find, then, _close_found)
+        return PAUSED
+
+    def _prepared(self, scope: Scope, effect: Prepare) -> Prepared | Unpreparable:
+        held: ExecHoldings = scope.holdings
+        redirect, pid = effect.redirect, scope.process.pid
+        held.sets_environment = redirect.via is Via.STUB
+        host = onefile.original_environment(dict(os.environb))
+        try:
+            held.variables = variables_for(redirect, host, self._session_of(scope))
+        except NoHostValue as missing:
+            return Unpreparable(f"sigwrap has no {missing.name} in its environment")
+        held.holds_secret = takes_from_the_host(redirect)
+        if held.holds_secret and (problem := secret.objection(scope.tid)):
+            return Unpreparable(problem)
+        held.name = effect.argv[0]  # also where a stub stands in for it
+        argv = [os.fsencode(word) for word in effect.argv]
+        if problem := self._find_replacement(scope, redirect.command, argv):
+            return Unpreparable(problem)
+        assert held.replacement is not None
+        shown = held.replacement.programs[0].path
+        if redirect.record:
+            expected = Expected(
+                held.path,
+                argv,
+                held.replacement.inodes(),
+                held.variables,
+                held.holds_secret,
+                effect.rule,
+            )
+            if changed := changed_stub_file():
+                return Unpreparable(f"sigwrap's own file has changed: {changed}")
+            program, line = stub_line(held.path, argv)
+            if problem := self._find_replacement(scope, program, line):
+                return Unpreparable(f"for sigwrap's own program, {problem}")
+            if not _has_room_for_a_stub(pid):
+                return Unpreparable("too few descriptors are free to record it")
+            held.holds_secret = False  # the stub
+            held.variables = stub_variables(procfs.ignored_signals(pid))
+            held.at_exec_stop = _noting(self._recordings, scope.process, expected)
+        return Prepared(shown, effect.argv, held.replacement.readable)
+
+    def _stub_command(self, scope: Scope) -> Prepared | Unpreparable:
+        self._performer.check(scope)
+        held: ExecHoldings = scope.holdings
+        expected = held.expected
+        assert expected is not None, "a stub's command"
+        if changed := changed_stub_file():  # what the stub has loaded since
+            return Unpreparable(f"sigwrap's own file has changed: {changed}")
+        held.holds_secret = expected.is_secret
+        if held.holds_secret and (problem := secret.objection(scope.tid)):
+            return Unpreparable(problem)
+        path = os.fsdecode(expected.path)
+        if problem := self._find_replacement(scope, path, expected.argv):
+            return Unpreparable(problem)
+        assert held.replacement is not None
+        if held.replacement.inodes() != expected.inodes:
+            return Unpreparable(f"its replacement is another file now: {path}")
+        try:
+            held.recording = self._recordings.begin(scope.id, scope.process)
+        except OSError as failure:
+            why = os.strerror(failure.errno or errno.EIO)
+            return Unpreparable(f"its input and output can't be recorded: {why}")
+        held.variables = expected.variables
+        held.at_exec_stop = held.recording.command_runs
+        argv = tuple(map(os.fsdecode, expected.argv))
+        held.name = argv[0]
+        return Prepared(held.replacement.programs[0].path, argv, held.replacement.readable)
+
+    def _find_replacement(self, scope: Scope, command: str, argv: Sequence[bytes]) -> str:
+        """Why there is none, or nothing. Raises _FindAside."""
+        held: ExecHoldings = scope.holdings
+        if held.replacement is not None:
+            held.replacement.close()
+            held.replacement = None
+
+        def find(*, may_wait: bool = True) -> Found:
+            pid = scope.process.pid
+            return resolve_replacement(
+                scope.tid, pid, command, list(argv), self._ours, may_wait=may_wait
+            )
+
+        try:
+            if command in held.found_aside:
+                found = held.found_aside.pop(command)
+            else:
+                found = find(may_wait=False)
+        except MayWait as why:
+            raise _FindAside(command, find) from why
+        except (OSError, ExecRefused, Unreadable):
+            found = None
+        if found is None:
+            return f"its replacement can't be run: {command}"
+        held.path, held.replacement = found
+        held.replacement_argv = argv
+        if any(each.elsewhere for each in held.replacement.programs):
+            return f"its replacement would be another file than sigwrap's own: {command}"
+        return ""
+
+    def _replace(self, scope: Scope, effect: Replace) -> object:
+        held: ExecHoldings = scope.holdings
+        tracee, asked = held.tracee, held.asked
+        assert tracee is not None and asked is not None, "held and prepared before"
+        # Where the environment is set at the exec stop, the call itself has an empty one.
+        environment: list[bytes] | None = [] if held.sets_environment else None
+        redirection = Redirection(
+            held.notification,
+            held.path,
+            held.replacement_argv,
+            environment,
+            asked.environment_at,
+        )
+        scope.process.comm_is_current = False
+        self._tracer.restart(
+            tracee,
+            redirection,
+            lambda: self._performer.restart(scope, effect, ptrace.ERESTARTNOINTR),
+        )
+        return PAUSED
+
+    def _session_of(self, scope: Scope) -> bytes:
+        asked: Asked | None = scope.holdings.asked
+        assert asked is not None, "what is redirected was looked at"
+        return asked.variable(scope.tid, b"SIGWRAP_SESSION") or b""
+
+
+def _noting(recordings: Recordings, stub: Process, expected: Expected) -> Callable[[int], str]:
+    def note(_pid: int) -> str:
+        recordings.expect(stub, expected)
+        return ""
+
+    return note
+
+
+def _has_room_for_a_stub(pid: int) -> bool:
+    """Without, its interpreter would end in words of its own."""
+    try:
+        limit, _hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        taken = procfs.names(f"/proc/{pid}/fd")
+    except OSError:
+        return False
+    if limit == resource.RLIM_INFINITY or limit - len(taken) >= _A_STUB_OPENS:
+        return True
+    return limit - sum(_survives_exec(pid, name) for name in taken) >= _A_STUB_OPENS
+
+
+def _survives_exec(pid: int, fd: str) -> bool:
+    info = procfs.contents(f"/proc/{pid}/fdinfo/{fd}") or b""
+    flags = next((line for line in info.splitlines() if line.startswith(b"flags:")), None)
+    return flags is not None and not int(flags.split()[1], 8) & os.O_CLOEXEC
