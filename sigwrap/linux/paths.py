@@ -15,6 +15,7 @@ raises MayWait, and is to be done aside, by a `Caller` that may wait.
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import errno
 import os
@@ -88,7 +89,15 @@ _statx.argtypes = (
 )
 _statx.restype = ctypes.c_long
 
-_loops_buffer = ctypes.create_string_buffer(256)
+
+class _Buffers(_thread._local):
+    """A helper's look must not overwrite what the loop has just been told."""
+
+    def __init__(self) -> None:
+        self.own = ctypes.create_string_buffer(256)
+
+
+_buffers = _Buffers()
 _INODE_AND_DEVICE = struct.Struct("<32xQ96xIIQ")  # stx_ino, stx_dev_major, _minor, stx_mnt_id
 _STATE = struct.Struct("<28xH2xQQ48xqI28xIIQ")  # mode, inode, size, ctime, device, mount
 _KIND = struct.Struct("<28xH98xI")  # mode, rdev_major
@@ -123,47 +132,47 @@ def our_view() -> OurView:
     return OurView(place_of(b"/"), Mounts())
 
 
-def place_of(path: bytes, buffer: Buffer = _loops_buffer) -> Place:
+def place_of(path: bytes) -> Place:
     """Inode, device and mount: two mount namespaces never share a mount. Whoever serves the file is
     not asked."""
     folder, path = procfs.at(path)
-    _ask(folder, path, _AT_STATX_DONT_SYNC, _STATX_INO | STATX_MNT_ID, buffer)
-    inode, major, minor, mount = _INODE_AND_DEVICE.unpack_from(buffer)
+    found = _ask(folder, path, _AT_STATX_DONT_SYNC, _STATX_INO | STATX_MNT_ID)
+    inode, major, minor, mount = _INODE_AND_DEVICE.unpack_from(found)
     return inode, major, minor, mount
 
 
 def mount_of(fd: int) -> int:
     """By the number that /proc/PID/mountinfo has."""
-    buffer = ctypes.create_string_buffer(256)
-    _ask(fd, b"", _AT_EMPTY_PATH | _AT_STATX_DONT_SYNC, STATX_MNT_ID, buffer)
-    mount: int = _INODE_AND_DEVICE.unpack_from(buffer)[3]
+    found = _ask(fd, b"", _AT_EMPTY_PATH | _AT_STATX_DONT_SYNC, STATX_MNT_ID)
+    mount: int = _INODE_AND_DEVICE.unpack_from(found)[3]
     return mount
 
 
 def kind_of(path: bytes) -> tuple[int, int]:
     """Its type, and of a device its major number: for links of /proc as well."""
     folder, path = procfs.at(path)
-    _ask(folder, path, _AT_STATX_DONT_SYNC, _STATX_TYPE, _loops_buffer)
-    mode, major = _KIND.unpack_from(_loops_buffer)
+    mode, major = _KIND.unpack_from(_ask(folder, path, _AT_STATX_DONT_SYNC, _STATX_TYPE))
     return stat.S_IFMT(mode), major
 
 
-def inode_of(path: bytes, buffer: Buffer = _loops_buffer) -> Inode:
+def inode_of(path: bytes) -> Inode:
     """As State has it: for links of /proc, whose files somebody may serve."""
-    number, major, minor, _ = place_of(path, buffer)
+    number, major, minor, _ = place_of(path)
     return major << 32 | minor, number
 
 
-def _ask(folder: int, path: bytes, flags: int, mask: int, buffer: Buffer) -> None:
+def _ask(folder: int, path: bytes, flags: int, mask: int) -> Buffer:
+    """Good until the thread asks again."""
+    buffer = _buffers.own
     if _statx(_SYS_STATX, folder, path, flags, mask, ctypes.addressof(buffer)) < 0:
         raise _failure()
+    return buffer
 
 
 class Caller:
     """A thread's view of the file system, to be asked while it waits in a notification."""
 
     __slots__ = (
-        "_buffer",
         "_mounts",
         "_pid",
         "_tid",
@@ -177,9 +186,8 @@ class Caller:
         self._tid = tid
         self._pid = pid
         self._mounts = ours.mounts
-        self.may_wait = may_wait  # it is not in the loop's thread, whose buffer is the loop's
-        self._buffer = ctypes.create_string_buffer(256) if may_wait else _loops_buffer
-        self.root = place_of(b"/proc/%d/root" % tid, self._buffer)
+        self.may_wait = may_wait
+        self.root = place_of(b"/proc/%d/root" % tid)
         self.shares_our_root = self.root == ours.root
         self.found_below_our_root = False  # what was opened last: by sigwrap's own mounts alone
 
@@ -249,9 +257,8 @@ class Caller:
         return self._state(fd, _AT_STATX_DONT_SYNC)
 
     def _state(self, fd: int, sync: int) -> State:
-        flags, buffer = _AT_EMPTY_PATH | sync, self._buffer
-        _ask(fd, b"", flags, _STATX_BASIC_STATS | self._mounts.id_bit, buffer)
-        mode, number, size, seconds, nanoseconds, major, minor, mount = _STATE.unpack_from(buffer)
+        found = _ask(fd, b"", _AT_EMPTY_PATH | sync, _STATX_BASIC_STATS | self._mounts.id_bit)
+        mode, number, size, seconds, nanoseconds, major, minor, mount = _STATE.unpack_from(found)
         return State(mode, (major << 32 | minor, number), size, (seconds, nanoseconds), mount)
 
     def is_local(self, state: State) -> bool:

@@ -72,16 +72,17 @@ class Aside:
         then: Callable[[Outcome], None],
         drop: Callable[[Any], None] | None = None,
     ) -> None:
-        """`then` is called in the loop, later; `drop` gets a value that came too late."""
+        """`then` is called in the loop, later; `drop` gets a value that came too late. OSError and
+        RuntimeError where a helper would be needed, and can't be had."""
         job = _Job(work, then, drop)
         if self._busy >= _HELPERS:
             job.is_over = True
             why = "what others look at does not answer, and too much of that is waited for"
             self._loop.call_at(time.monotonic(), lambda: then(Late(why)))
             return
-        self._busy += 1
-        if self._busy > self._helpers:
+        if self._busy == self._helpers:
             self._start_helper()
+        self._busy += 1
         self._wanted.append(job)
         os.eventfd_write(self._wanted_fd, 1)
         self._loop.call_at(time.monotonic() + DEADLINE_S, lambda: self._give_up(job))
@@ -94,8 +95,10 @@ class Aside:
     def _start_helper(self) -> None:
         if self._wanted_fd < 0:
             self._wanted_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_SEMAPHORE)
-            self._finished_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-            self._loop.watch(self._finished_fd, self._on_finished)
+        if self._finished_fd < 0:
+            finished_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+            self._loop.watch(finished_fd, self._on_finished)
+            self._finished_fd = finished_fd
             _thread.stack_size(_STACK_BYTES)
         _thread.start_new_thread(self._help, ())
         self._helpers += 1

@@ -30,15 +30,20 @@ class Loop:
     def watch(
         self, fd: int, handler: Handler, events: int = select.EPOLLIN, *, last: bool = False
     ) -> None:
-        self._handlers[fd] = handler
+        """OSError where a user's watches are used up: nothing is watched then."""
         self.poll.register(fd, events)
+        self._handlers[fd] = handler
         if last:
             self._last_fd = fd
 
+    def change(self, fd: int, events: int) -> None:
+        """Of what is watched: that needs no other watch."""
+        self.poll.modify(fd, events)
+
     def unwatch(self, fd: int) -> None:
         """Before `fd` is closed: its number may be another descriptor's in the same turn."""
-        del self._handlers[fd]
-        self.poll.unregister(fd)
+        if self._handlers.pop(fd, None) is not None:
+            self.poll.unregister(fd)
         if fd == self._last_fd:
             self._last_fd = -1
 

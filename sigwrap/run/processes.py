@@ -119,15 +119,21 @@ class Processes:
             if pidfd >= 0:
                 os.close(pidfd)
             return None
-        if pidfd >= 0:
-            self._loop.watch(pidfd, lambda _: self._ended(pidfd, process), _EDGE)
-        else:
+        if pidfd < 0 or not self._watch(pidfd, process):
             self._unwatched.add(pid)
         self._by_pid[pid] = process
         if process.parent is not None:
             process.parent.known_children += 1
         self._images.note(process, process.image)
         return process
+
+    def _watch(self, pidfd: int, process: Process) -> bool:
+        try:
+            self._loop.watch(pidfd, lambda _: self._ended(pidfd, process), _EDGE)
+        except OSError:
+            os.close(pidfd)
+            return False
+        return True
 
     def _place(self, pid: int, *, image: Image = (), ended_too: bool = False) -> Process | None:
         found = procfs.stat(pid)

@@ -57,12 +57,12 @@ def test_whose_a_file_is_is_a_condition(engine: MakeEngine) -> None:
     assert decide(called("ls", "/w/ls", system_file=False)).rule == "own"
 
 
-def test_what_is_elsewhere_is_allowed_by_no_rule(engine: MakeEngine) -> None:
+def test_what_is_elsewhere_is_allowed_by_no_name(engine: MakeEngine) -> None:
     decide = engine(
         "defaults: {command: approve}\n"
         "command_rules:\n"
         "  - {name: no, commands: [rm], decision: deny}\n"
-        "  - {name: all, commands: ['*'], decision: allow}\n"
+        "  - {name: all, commands: [ls, '/usr/bin/*'], decision: allow}\n"
     ).decide_command
     assert decide(called("ls", "/usr/bin/ls")).rule == "all"
     assert decide(called("ls", "/usr/bin/ls", elsewhere=True)).rule == "builtin:default"

@@ -92,9 +92,14 @@ class ControlSocket:
         os.close(self._folder_fd)
 
     def _listen(self) -> None:
-        if not self._listening and not self._closed:
-            self._listening = True
+        if self._listening or self._closed:
+            return
+        try:
             self._loop.watch(self._socket.fileno(), self._on_connection)
+        except OSError:
+            self._listen_in_a_moment()
+        else:
+            self._listening = True
 
     def _pause(self) -> None:
         """The backlog holds who comes meanwhile."""
@@ -117,7 +122,11 @@ class ControlSocket:
             min(self._connections, key=lambda each: each.patience_ends_s).close()
         connection = _Connection(self, accepted, peer)
         self._connections.add(connection)
-        connection.begin()
+        try:
+            connection.begin()
+        except OSError:  # nothing more can be watched
+            connection.close()
+            self._pause_for_a_moment()
 
     def _refuse(self, accepted: socket.socket, peer: Peer) -> None:
         self._on_refused(peer)
@@ -135,6 +144,9 @@ class ControlSocket:
 
     def _pause_for_a_moment(self) -> None:
         self._pause()
+        self._listen_in_a_moment()
+
+    def _listen_in_a_moment(self) -> None:
         self._loop.call_at(time.monotonic() + _REFUSALS_PAUSE_S, self._listen)
 
     # For connections
@@ -237,11 +249,14 @@ class _Connection:
     def _watch(self, events: int) -> None:
         if events == self._watched:
             return
-        if self._watched:
-            self._control.loop.unwatch(self._end.fileno())
+        loop, fd = self._control.loop, self._end.fileno()
+        if not events:
+            loop.unwatch(fd)
+        elif self._watched:
+            loop.change(fd, events)
+        else:
+            loop.watch(fd, self._on_event, events)
         self._watched = events
-        if events:
-            self._control.loop.watch(self._end.fileno(), self._on_event, events)
 
     def _be_patient(self) -> None:
         self.patience_ends_s = time.monotonic() + PATIENCE_S

@@ -321,13 +321,15 @@ class TerminalPrompt:
         )
         os.setpgid(0, 0)
         try:
+            self._loop.watch(self._fd, self._on_input)
+            self._loop.watch(self._keys.fd, self._on_key)
             _set_foreground(self._fd, os.getpid())
         except OSError:
+            self._loop.unwatch(self._fd)
+            self._loop.unwatch(self._keys.fd)
             os.setpgid(0, taken.own_group)
             raise
         self._taken = taken
-        self._loop.watch(self._fd, self._on_input)
-        self._loop.watch(self._keys.fd, self._on_key)
 
     def _make_way(self, now_s: float, *, stays_stopped: bool = False) -> None:
         asked = self._queue.get(self._shown)

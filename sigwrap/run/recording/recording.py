@@ -73,12 +73,17 @@ class Recording:
         self._pidfds = list(pidfds)
         for pipe in pipes:
             os.set_blocking(pipe, False)
-        loop.watch(to_stub.fileno(), self._on_stub)
-        loop.watch(pipes[0], self._on_input, _ERRORS_ONLY)
-        for kind, output in self._outputs.items():
-            self._watch_output(kind, output)
-        loop.watch(pidfds[0], self._on_command_ended)
-        loop.watch(pidfds[1], lambda _: self.drop("its stub has ended"))
+        try:
+            loop.watch(to_stub.fileno(), self._on_stub)
+            loop.watch(pipes[0], self._on_input, _ERRORS_ONLY)
+            for kind, output in self._outputs.items():
+                self._watch_output(kind, output)
+            loop.watch(pidfds[0], self._on_command_ended)
+            loop.watch(pidfds[1], lambda _: self.drop("its stub has ended"))
+        except OSError:
+            for fd in (to_stub.fileno(), *pipes, *pidfds):
+                loop.unwatch(fd)
+            raise
 
     def command_runs(self, pid: int) -> str:
         """At its exec stop: why it must not."""
@@ -170,7 +175,10 @@ class Recording:
         if output.left == 0:
             self._end_output(kind, output)
         elif output.room and not output.is_watched:
-            self._watch_output(kind, output)
+            try:
+                self._watch_output(kind, output)
+            except OSError as refusal:
+                self.drop(f"it can't be read on: {refusal.strerror}")
 
     def _read_some(self, kind: Kind, output: _Output) -> None:
         if not output.is_open:
@@ -231,9 +239,7 @@ class Recording:
             self._close(given)
         elif given.waits_for_room != bool(given.data):
             given.waits_for_room = bool(given.data)
-            self._loop.unwatch(given.fd)
-            events = select.EPOLLOUT if given.waits_for_room else _ERRORS_ONLY
-            self._loop.watch(given.fd, self._on_input, events)
+            self._loop.change(given.fd, select.EPOLLOUT if given.waits_for_room else _ERRORS_ONLY)
 
     def _finish_input(self) -> None:
         given = self._input
@@ -325,9 +331,8 @@ class Recording:
         del self._to_send[:sent]
         if self._sends_later != bool(self._to_send):
             self._sends_later = bool(self._to_send)
-            self._loop.unwatch(self._to_stub.fileno())
             events = select.EPOLLIN | (select.EPOLLOUT if self._sends_later else 0)
-            self._loop.watch(self._to_stub.fileno(), self._on_stub, events)
+            self._loop.change(self._to_stub.fileno(), events)
 
 
 class _Output:
