@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 from collections.abc import Iterator
 
@@ -84,4 +85,19 @@ def test_a_turn_within_a_turn_may_see_to_it_first(loop: Loop) -> None:
     helpers.do(lambda: 7, found.append)
     _turn_until(loop, found)
     helpers._on_finished(0)
+    assert found == [Done(7)]
+
+
+def test_a_helper_that_can_t_be_had_is_none(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_left(*_: object) -> int:
+        raise RuntimeError("can't start new thread")
+
+    helpers, found = Aside(loop), list[Outcome]()
+    with monkeypatch.context() as patched:
+        patched.setattr(_thread, "start_new_thread", none_left)
+        with pytest.raises(RuntimeError):
+            helpers.do(lambda: 7, found.append)
+    assert not helpers.is_held_up
+    helpers.do(lambda: 7, found.append)
+    _turn_until(loop, found)
     assert found == [Done(7)]

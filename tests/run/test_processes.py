@@ -51,3 +51,21 @@ def test_of_a_long_chain_from_outside_nobody_is_of_the_tree(
     table = place(monkeypatch, parents)
     assert table.of_thread(2_000_000 + GENERATIONS) is None
     assert len(table) == 1
+
+
+def test_a_process_that_can_t_be_watched_is_known_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Full:
+        def watch(self, *_: object) -> None:
+            raise OSError(errno.ENOSPC, "no watches left")
+
+    held = os.open("/", os.O_RDONLY)
+    table = place(monkeypatch, {COMMAND: SUPERVISOR, COMMAND + 1: COMMAND})
+    monkeypatch.setattr(os, "pidfd_open", lambda _pid: os.dup(held))
+    monkeypatch.setattr(table, "_loop", Full())
+    before = len(os.listdir("/proc/self/fd"))
+    found = table.of_thread(COMMAND + 1)
+    assert found is not None and found.depth == 1
+    assert len(os.listdir("/proc/self/fd")) == before
+    os.close(held)
