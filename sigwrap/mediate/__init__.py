@@ -6,6 +6,7 @@ effects        what mediators yield, and what they get back
 facts          facts that more than one mediator gets
 exec           an exec, from what the caller asked for to what came of it
 signal         a signal, to each of its targets
+signal_facts   by what a call names its target, and whom it would reach
 fork           a process that is about to be made
 mount          a mount, which is noted
 refusal        requests that no mediator decides

@@ -25,7 +25,8 @@ from sigwrap.mediate.effects import (
     TakeDescriptor,
 )
 from sigwrap.mediate.lineage import Process
-from sigwrap.mediate.signal import SignalFacts, SignalMediator
+from sigwrap.mediate.signal import SignalMediator
+from sigwrap.mediate.signal_facts import SignalFacts
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.run.perform import NoHoldings, Performer, Scope
 from sigwrap.run.processes import Processes

@@ -25,7 +25,8 @@ from sigwrap.mediate.effects import (
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import SIGWRAP_ITSELF, Process, Types
 from sigwrap.mediate.questions import Answer, Question
-from sigwrap.mediate.signal import (
+from sigwrap.mediate.signal import SignalMediator
+from sigwrap.mediate.signal_facts import (
     Aim,
     Everybody,
     Exists,
@@ -34,7 +35,6 @@ from sigwrap.mediate.signal import (
     Nobody,
     NoOwner,
     SignalFacts,
-    SignalMediator,
     Unresolved,
     WhoeverOwns,
 )

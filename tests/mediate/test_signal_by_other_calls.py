@@ -22,7 +22,8 @@ from sigwrap.mediate.effects import (
 )
 from sigwrap.mediate.lineage import SIGWRAP_ITSELF, Process
 from sigwrap.mediate.questions import Answer
-from sigwrap.mediate.signal import (
+from sigwrap.mediate.signal import SignalMediator
+from sigwrap.mediate.signal_facts import (
     Aim,
     Everybody,
     Group,
@@ -32,7 +33,6 @@ from sigwrap.mediate.signal import (
     Own,
     OwnInMemory,
     SignalFacts,
-    SignalMediator,
 )
 from sigwrap.policy.judge.request import TargetType, with_implied
 from tests.mediate.transcript import Transcript, engine, play

@@ -24,7 +24,7 @@ from sigwrap.linux.signals.targets import Targets
 from sigwrap.mediate.effects import SignalTarget
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
-from sigwrap.mediate.signal import (
+from sigwrap.mediate.signal_facts import (
     Aim,
     Everybody,
     Exists,

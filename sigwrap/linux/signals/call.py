@@ -8,7 +8,7 @@ import signal
 from sigwrap import calls
 from sigwrap.linux.memory import Memory, Unreadable
 from sigwrap.linux.seccomp import Notification, int32
-from sigwrap.mediate.signal import How
+from sigwrap.mediate.signal_facts import How
 from sigwrap.tuples import NamedTuple
 
 F_OWNER_TID = 0

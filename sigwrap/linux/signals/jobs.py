@@ -19,15 +19,7 @@ from sigwrap.linux.signals.targets import Targets
 from sigwrap.mediate.effects import SignalTarget
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
-from sigwrap.mediate.signal import (
-    Aim,
-    Group,
-    NoOwner,
-    NotOwn,
-    Own,
-    OwnInMemory,
-    WhoeverOwns,
-)
+from sigwrap.mediate.signal_facts import Aim, Group, NoOwner, NotOwn, Own, OwnInMemory, WhoeverOwns
 from sigwrap.policy.judge.request import TargetType
 
 

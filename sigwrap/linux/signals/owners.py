@@ -14,7 +14,7 @@ from sigwrap.linux import procfs
 from sigwrap.linux.libc import libc
 from sigwrap.linux.signals.call import SignalCall
 from sigwrap.mediate.lineage import Process
-from sigwrap.mediate.signal import How
+from sigwrap.mediate.signal_facts import How
 
 _F_GETOWN_EX = 16
 _CLONE_FILES = 0x400

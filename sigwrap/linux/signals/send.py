@@ -14,7 +14,7 @@ from sigwrap.linux.memory import Memory, Unreadable
 from sigwrap.linux.signals.call import SignalCall
 from sigwrap.mediate.effects import SignalTarget
 from sigwrap.mediate.lineage import Process
-from sigwrap.mediate.signal import How
+from sigwrap.mediate.signal_facts import How
 
 _SI_TKILL = -6
 
