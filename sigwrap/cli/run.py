@@ -9,7 +9,7 @@ from sigwrap.cli.output import note_in_time
 from sigwrap.errors import InternalError, SigwrapError
 from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES
 from sigwrap.front.process import run_before_supervisor
-from sigwrap.linux.descriptors import release_all, reserve_standard_streams
+from sigwrap.linux.descriptors import allow_many, release_all, reserve_standard_streams
 from sigwrap.protocols.front import Channel, HeldUp
 from sigwrap.run.session import Ended, run_session
 from sigwrap.run.settings import Report, RunSettings
@@ -23,6 +23,7 @@ _REPORT_IT = "please report it; SIGWRAP_DEBUG=1 shows where it happened"
 def start(settings: RunSettings) -> int:
     reserve_standard_streams()
     inherited = Inherited.capture()
+    allow_many()
     wants_traceback = bool(os.environ.get("SIGWRAP_DEBUG"))
     if wants_traceback:
         import traceback  # now, or not at all

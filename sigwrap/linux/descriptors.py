@@ -1,6 +1,11 @@
 from __future__ import annotations
 
 import os
+import resource
+
+from sigwrap.errors import SessionError
+
+_FEWEST = 48
 
 
 def reserve_standard_streams() -> None:
@@ -9,6 +14,16 @@ def reserve_standard_streams() -> None:
     while (fd := os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)) <= 2:
         pass
     os.close(fd)
+
+
+def allow_many() -> None:
+    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if 0 <= hard < _FEWEST:
+        raise SessionError(
+            f"at most {hard} open files are too few to supervise anything",
+            f"raise the limit: ulimit -n {_FEWEST}, or more",
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def release_inherited() -> None:

@@ -6,7 +6,6 @@ import errno
 import gc
 import json
 import os
-import resource
 import signal
 import time
 from collections.abc import Callable
@@ -40,7 +39,6 @@ from sigwrap.store.writer import SessionLog
 from sigwrap.tuples import NamedTuple
 
 _KEY_NAME = b"SIGWRAP_KEY"
-_FEWEST_OPEN_FILES = 48
 _CHANGES_SHOWN = 20
 
 Tell = Callable[[str], None]
@@ -71,7 +69,6 @@ def run_session(
 ) -> Ended:
     libc.set_child_subreaper()
     libc.set_process_name(b"sigwrap-super")
-    _allow_many_descriptors()
     gc.freeze()  # what start-up made stays; the loop itself makes no cycles worth frequent looks
     gc.set_threshold(50_000)
     program = find_program(settings.command[0], inherited.environment)
@@ -274,13 +271,3 @@ def _user_name(inherited: Inherited) -> str:
 
 def _as_text(environment: dict[bytes, bytes]) -> dict[str, str]:
     return {os.fsdecode(name): os.fsdecode(value) for name, value in environment.items()}
-
-
-def _allow_many_descriptors() -> None:
-    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    if 0 <= hard < _FEWEST_OPEN_FILES:
-        raise SessionError(
-            f"at most {hard} open files are too few to supervise anything",
-            f"raise the limit: ulimit -n {_FEWEST_OPEN_FILES}, or more",
-        )
