@@ -16,7 +16,7 @@ def out(text: str) -> None:
 def note(text: str, program: str = "sigwrap") -> None:
     for line in text.splitlines():
         try:
-            _write(2, f"{program}: {printable(line)}\n")
+            _write(2, f"{program}: {printable(line.expandtabs(4))}\n")
         except OSError:
             return  # stderr is closed, or its reader is
 

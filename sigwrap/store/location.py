@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from sigwrap.errors import StoreError
 from sigwrap.tuples import NamedTuple
 
 SESSIONS_FOLDER = "sessions"
@@ -22,6 +23,10 @@ def default_store(env: Mapping[str, str]) -> str:
     # The XDG specification tells programs to ignore a relative path there.
     if not os.path.isabs(state_home):
         home = env.get("HOME") or os.path.expanduser("~")
+        if not os.path.isabs(home):
+            raise StoreError(
+                "there is no home folder for the event log", "give a folder with --store"
+            )
         state_home = os.path.join(home, ".local", "state")
     return os.path.join(state_home, "sigwrap")
 

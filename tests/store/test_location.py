@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import os
+
 import pytest
 
+from sigwrap.errors import StoreError
 from sigwrap.store.location import default_store
 
 
@@ -21,3 +24,12 @@ def test_the_first_variable_that_is_set_wins(env: dict[str, str], store: str) ->
 
 def test_without_a_home_the_account_s_is_used() -> None:
     assert default_store({}).endswith("/.local/state/sigwrap")
+
+
+@pytest.mark.parametrize("home", ["~", "relative"])
+def test_a_home_that_is_no_folder_s_path_is_an_error(
+    home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os.path, "expanduser", lambda _path: "~")
+    with pytest.raises(StoreError, match="no home folder"):
+        default_store({"HOME": "" if home == "~" else home})
