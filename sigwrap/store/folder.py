@@ -74,7 +74,9 @@ class Folder:
             return None
 
     def create(self, name: str, flags: int = 0) -> int:
-        return os.open(name, _NEW_FILE_FLAGS | flags, 0o600, dir_fd=self.fd)
+        fd = os.open(name, _NEW_FILE_FLAGS | flags, 0o600, dir_fd=self.fd)
+        os.fchmod(fd, 0o600)  # whatever the umask
+        return fd
 
     def put(self, name: str, final_name: str) -> None:
         """In the place of whatever has that name."""

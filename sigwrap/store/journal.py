@@ -19,12 +19,14 @@ from sigwrap.store.folder import Folder, new_name
 
 _LOCK_ATTEMPTS = 20
 _LOCK_PAUSE_S = 0.005
+_ABOUT_THE_SAME_TIME_NS = 20_000_000
 
 
 class Journal:
     def __init__(self, path: str, fd: int, *, durable: bool) -> None:
         self.path = path
         self.size = 0
+        self._written_ns = time.time_ns()
         self._fd = fd
         self._durable = durable
         self._torn = False
@@ -54,6 +56,7 @@ class Journal:
             if durable:
                 os.fdatasync(journal._fd)
             folder.put(unfinished, name)
+            journal._written_ns = time.time_ns()
         except BaseException:
             folder.remove(unfinished)
             journal.close()
@@ -83,6 +86,7 @@ class Journal:
                 "make room, or choose another folder with --store",
             )
         self.size += written
+        self._written_ns = time.time_ns()
 
     def objection(self, folder: Folder, name: str) -> str:
         """What somebody has done to it; empty where nobody has."""
@@ -93,6 +97,8 @@ class Journal:
             return "the journal was replaced"
         if held.st_size != self.size and not self._torn:
             return "the journal was written to"
+        if held.st_ctime_ns > self._written_ns + _ABOUT_THE_SAME_TIME_NS:  # nobody can set that
+            return "the journal was changed"
         return ""
 
     def close(self) -> None:
@@ -108,6 +114,7 @@ class Journal:
     def _cut_torn_line(self) -> None:
         try:
             os.ftruncate(self._fd, self.size)
+            self._written_ns = time.time_ns()
         except OSError as error:
             raise StoreError(
                 f"can't repair the event log {self.path}: {error.strerror}",

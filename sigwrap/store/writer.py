@@ -285,4 +285,4 @@ def _make_private_database(folder: Folder, name: str) -> tuple[int, sqlite3.Conn
 
 def _identity(status: os.stat_result) -> tuple[int, ...]:
     """Of a file that nobody writes to."""
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+    return status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns

@@ -104,6 +104,10 @@ class Executable:
         for fd in self._files:
             os.close(fd)
         self._files.clear()
+        # Its programs' facts lead back here: arguments of megabytes would wait for the collector.
+        self.programs: tuple[Program, ...] = ()
+        self.here: tuple[Program, ...] = ()
+        self.environment = None
 
     def inodes(self) -> list[Inode]:
         """Of the file and its interpreters."""

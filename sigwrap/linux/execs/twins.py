@@ -4,8 +4,9 @@ A hard link is the same inode, and a copy has the same content. Such a program i
 names of the original as well. What has a name of its own in a folder of PATH since before the run
 is what it is called: there, one file with many names behaves by its name (busybox, rustup, shims).
 
-Of content no more is compared than a few samples, and only where the size is the same. Whoever
-changes a byte has another program: this catches copies, it doesn't recognize programs.
+Of content no more is compared than a few samples, and only where the size is the same; where it
+can't be read, the size is enough. Whoever changes a byte has another program: this catches copies,
+it doesn't recognize programs.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ class Twins:
             known = tuple(
                 each
                 for each in originals
-                if samples and _samples(each.opened, state.size) == samples
+                if not samples or _samples(each.opened, state.size) == samples
             )
             if len(self._compared) >= _KEPT:
                 self._compared.clear()

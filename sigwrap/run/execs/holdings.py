@@ -76,5 +76,8 @@ class ExecHoldings:
         for each in (self.executable, self.replacement, *found_aside):
             if each is not None:
                 each.close()
+        # A tracee and its scope lead to each other, and both here.
+        self.asked = self.executable = self.replacement = None
+        self.replacement_argv = ()
         if self.recording is not None and not self.goes_on:
             self.recording.drop("the command was refused")
