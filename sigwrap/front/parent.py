@@ -73,6 +73,8 @@ class ParentOfOne(ABC):
             code = status.REFUSED
         if not self._child_is_left_behind:
             self._clear_tree()
+        for pid in self._everybody_below.unkillable:
+            self._say(f"process {pid} ({procfs.comm(pid)}) can't be killed, and is left behind")
         onefile.empty_unpacked(self._bootloader_pid)
         return code
 
@@ -117,8 +119,6 @@ class ParentOfOne(ABC):
         """However the child ended, nothing below it stays."""
         while not self._sweep():
             continue
-        for pid in self._everybody_below.unkillable:
-            self._say(f"process {pid} ({procfs.comm(pid)}) can't be killed, and is left behind")
 
     def _left_behind(self, status: int) -> None:
         """Nothing is below it any more, and whoever ends after it reaps it."""

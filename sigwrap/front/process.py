@@ -21,6 +21,7 @@ from sigwrap.linux import libc, procfs
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.descriptors import release_inherited
 from sigwrap.linux.sigfd import SignalFd, SignalInfo
+from sigwrap.mediate.heartbeat import LOOKED_AT_EVERY_S, Heartbeat
 from sigwrap.mediate.interrupts import (
     Announce,
     Arrived,
@@ -100,6 +101,8 @@ class _FrontProcess(ParentOfOne):
         self._interrupts = Interrupts(grace_s=grace_s, bootloader_pid=bootloader_pid)
         self._command_pid = 0
         self._last_defence_at: float | None = None
+        self._heartbeat = Heartbeat()
+        self._looks_at = time.monotonic() + LOOKED_AT_EVERY_S
         self._tell = tell
         self._terminal = terminal
 
@@ -112,13 +115,27 @@ class _FrontProcess(ParentOfOne):
 
     @property
     def _deadline(self) -> float | None:
-        return self._last_defence_at or self._interrupts.next_deadline
+        wanted = self._last_defence_at or self._interrupts.next_deadline
+        return self._looks_at if wanted is None else min(wanted, self._looks_at)
 
     def _on_deadline(self, now: float) -> None:
-        if self._last_defence_at is not None:
-            self._last_defence_at = None if self._sweep() else now
-        else:
+        if now >= self._looks_at:
+            self._looks_at = now + LOOKED_AT_EVERY_S
+            if self._heartbeat.is_missing(self._channel.beats):
+                self._free_supervisor()
+        if self._last_defence_at is None:
             self._carry_out(self._interrupts.tick(now))
+        elif now >= self._last_defence_at:
+            self._last_defence_at = None if self._sweep() else now
+            if self._child in self._everybody_below.unkillable:
+                self._left_behind(status.REFUSED)
+
+    def _free_supervisor(self) -> None:
+        """Whoever of the tree keeps it waiting ends, and so does the wait."""
+        why = "the supervisor was kept waiting for more than 10 seconds"
+        self._say(f"{why}: the command is killed")
+        self._kill_tree(why)  # first: so the log will have it as the reason
+        linux_process.kill_below(self._child)
 
     def _on_forwardable(self, info: SignalInfo) -> None:
         # The supervisor continues us because COMMAND goes on: to tell COMMAND again would undo its

@@ -96,6 +96,17 @@ def send(pid: int, signal_number: int) -> bool:
     return True
 
 
+def kill_below(ancestor: int) -> None:
+    """Everybody below a subreaper that can't do it itself now: orphans stay its children."""
+    for _ in range(_ORPHAN_ROUNDS):
+        found = descendants(ancestor)
+        for pid in found:
+            send(pid, signal.SIGKILL)
+        if not found:
+            return
+        time.sleep(_SHORTEST_PAUSE_S)
+
+
 Reaped = Callable[[int, int], None]
 
 

@@ -13,6 +13,7 @@ refusal        requests that no mediator decides
 limits         the policy's limits on the tree, where they meet an exec
 log_budget     how much a session's log may take
 run_end        every reason to end, and what happens then
+heartbeat      whether the supervisor still goes on
 interrupts     what Ctrl+C means: the front process's state machine
 lineage        which process is whose child, how deep, and what a target is to its sender
 headcount      an upper bound on how many processes there are

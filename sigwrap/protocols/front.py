@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import socket
 
@@ -57,15 +58,28 @@ _MAX_TEXT = 4096
 
 
 class Channel:
-    def __init__(self, end: socket.socket) -> None:
+    def __init__(self, end: socket.socket, beats: mmap.mmap) -> None:
         self._end = end
+        self._beats = beats  # one byte that both ends have
         self.fd = end.fileno()
         self.is_closed = False  # at the other end
 
     @classmethod
     def pair(cls) -> tuple[Channel, Channel]:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        return cls(ours), cls(theirs)
+        beats = mmap.mmap(-1, 1)
+        return cls(ours, beats), cls(theirs, beats)
+
+    def beat(self) -> None:
+        self._beats[0] = self._beats[0] % 255 + 1
+
+    def beat_no_more(self) -> None:
+        self._beats[0] = 0
+
+    @property
+    def beats(self) -> int:
+        """0 where none is due."""
+        return self._beats[0]
 
     def send(self, message: Message) -> None:
         """Nothing is done where the other end is gone: its death is noticed elsewhere."""

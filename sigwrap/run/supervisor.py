@@ -8,6 +8,7 @@ import select
 import time
 
 from sigwrap.linux.seccomp import Listener
+from sigwrap.mediate.heartbeat import BEATS_EVERY_S
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.run_end import CommandNotExecuted, LimitReached, RunEnd
 from sigwrap.policy.judge.engine import Engine
@@ -44,6 +45,7 @@ class Supervisor:
     ) -> None:
         self._recorder = recorder
         self._launched = launched
+        self._channel = front
         self._limits = engine.policy.limits
         self._loop = Loop()
         self._processes = Processes(self._loop, self._on_process_end)
@@ -113,6 +115,7 @@ class Supervisor:
             loop.call_at(time.monotonic() + self._limits.wall_time_s, self._on_wall_time)
         self._recorder.on_full = self._on_log_full
         self._look_after_log()
+        self._beat()
         self._launched.go()
         try:
             while not run.is_over:
@@ -122,6 +125,7 @@ class Supervisor:
                 if not busy:
                     log.checkpoint()
         finally:
+            self._channel.beat_no_more()
             self._approvals.close()
             if self._mediation is not None:
                 self._mediation.close()
@@ -169,6 +173,10 @@ class Supervisor:
     def _on_log_full(self, reached: LimitReached) -> None:
         """Not at once: this is in the middle of a request."""
         self._loop.call_at(time.monotonic(), lambda: self._on_limit(reached))
+
+    def _beat(self) -> None:
+        self._channel.beat()
+        self._loop.call_at(time.monotonic() + BEATS_EVERY_S, self._beat)
 
     def _look_after_log(self) -> None:
         self._loop.call_at(time.monotonic() + self._recorder.look(), self._look_after_log)

@@ -11,6 +11,7 @@ import os
 import stat
 
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_STEP_FLAGS = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE_FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _OURS = stat.S_IRWXU
 
@@ -19,6 +20,7 @@ class Folder:
     def __init__(self, path: str, fd: int) -> None:
         self.path = path
         self.fd = fd
+        self._real = os.path.realpath(path)
 
     @classmethod
     def make(cls, path: str) -> Folder:
@@ -35,11 +37,17 @@ class Folder:
     @property
     def is_reached(self) -> bool:
         """Whether its path leads to it, and it can be written."""
+        if os.path.realpath(self.path) != self._real:
+            return False
         try:
-            found, held = os.stat(self.path), os.fstat(self.fd)
+            found = _open_down(self._real)
         except OSError:
             return False
-        return os.path.samestat(found, held) and self._may_write(held)
+        try:
+            state, held = os.fstat(found), os.fstat(self.fd)
+            return os.path.samestat(state, held) and self._may_write(held)
+        finally:
+            os.close(found)
 
     @staticmethod
     def _may_write(held: os.stat_result) -> bool:
@@ -48,16 +56,19 @@ class Folder:
     def reach(self) -> None:
         """Where the path leads elsewhere, a folder is made at its end, and held from now on;
         OSError where it can't be made."""
-        for path in (os.path.dirname(self.path), self.path):
-            if os.path.isdir(path):
-                os.chmod(path, 0o700)
-            elif os.path.lexists(path):
-                os.rename(path, _aside(path))
-        if self.is_reached:
-            return
-        made = self.make(self.path)
+        store, name = os.path.split(self.path)
+        real_store = os.path.dirname(self._real)
+        if os.path.realpath(store) != real_store:
+            above, last = os.path.split(store)
+            real_store = os.path.join(os.path.realpath(above), last)
+        real = os.path.join(real_store, name)
+        found = _open_down(real, ours=2)
+        try:
+            fd = os.open(".", _FOLDER_FLAGS, dir_fd=found)
+        finally:
+            os.close(found)
         os.close(self.fd)
-        self.fd = made.fd
+        self.fd, self._real = fd, real
 
     def place(self) -> str:
         """Where it is now, whatever its path leads to."""
@@ -94,6 +105,44 @@ class Folder:
 
     def _rename(self, name: str, final_name: str) -> None:
         os.rename(name, final_name, src_dir_fd=self.fd, dst_dir_fd=self.fd)
+
+
+def _open_down(path: str, *, ours: int = 0) -> int:
+    """No link is followed: it could lead into a file system of the session's own, which lets us
+    wait. The last `ours` folders are made where they are missing, in the place of whatever is
+    there, and so that we may use them."""
+    parts = [part for part in path.split("/") if part]
+    here = os.open("/", _STEP_FLAGS)
+    for depth, part in enumerate(parts):
+        try:
+            below = _step(here, part, is_ours=depth >= len(parts) - ours)
+        finally:
+            os.close(here)
+        here = below
+    return here
+
+
+def _step(folder: int, name: str, *, is_ours: bool) -> int:
+    try:
+        found = os.open(name, _STEP_FLAGS, dir_fd=folder)
+    except OSError:
+        if not is_ours:
+            raise
+        if _is_there(name, folder):
+            os.rename(name, _aside(name), src_dir_fd=folder, dst_dir_fd=folder)
+        os.mkdir(name, 0o700, dir_fd=folder)
+        found = os.open(name, _STEP_FLAGS, dir_fd=folder)
+    if is_ours:
+        os.chmod(f"/proc/self/fd/{found}", 0o700)  # whatever the umask, or somebody else, has said
+    return found
+
+
+def _is_there(name: str, folder: int) -> bool:
+    try:
+        os.lstat(name, dir_fd=folder)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def new_name(final_name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ import pytest
 
 from tests.support.harness import PYTHON, Sigwrap
 from tests.support.policies import policy
-from tests.support.waiting import Reader, reader
+from tests.support.waiting import PATIENCE_S, Reader, reader
 
 NEVER = ("never-found", "never-told", "never-opened", "never-read")
 SERVED = "#!/bin/sh\necho ran\n"
@@ -186,3 +187,26 @@ def test_the_wall_time_holds_meanwhile(as_user: Sigwrap, programs: Path, served:
     done = as_user.run("--", "sh", "-c", 'while :; do "$@"; done', "sh", *line)
     assert b"wall_time" in done.stderr
     assert as_user.sealed_events("limit_exceeded")
+
+
+@pytest.mark.skipif(
+    os.getuid() != 0 or not os.path.exists("/dev/fuse"),
+    reason="mounting a FUSE file system needs root and /dev/fuse",
+)
+def test_whoever_keeps_the_supervisor_itself_waiting_ends(sigwrap: Sigwrap, programs: Path) -> None:
+    """The journal's own lock: no deadline helps there, so somebody else looks at the supervisor."""
+    folder, content = sigwrap.folder / "served", sigwrap.folder / "content"
+    folder.mkdir()
+    content.write_text(SERVED)
+    words = (programs / "fuse_server.py", folder, content, sigwrap.store)
+    try:
+        done = sigwrap.run(
+            "--",
+            *(*PYTHON, str(programs / "holds_the_journal.py"), *map(str, words)),
+            within_s=2 * PATIENCE_S,
+        )
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+    assert b"the supervisor was kept waiting" in done.stderr
+    assert done.returncode == 128 + signal.SIGKILL
+    assert sigwrap.sealed_events("session_ended")
