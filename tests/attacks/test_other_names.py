@@ -48,6 +48,7 @@ def _run(subject: Sigwrap, command: str, rules: str = RULES) -> tuple[bytes, lis
         "cp bin/tool x; mv x y; ln y x",
         "mv bin/tool x",
         "cat bin/tool > bin/x; chmod +x bin/x; ln -s bin/x x",
+        "cp bin/tool x; chmod 111 x",
         "cp bin/tool y; chmod +x y; printf '#!%s\\n' $PWD/y > x; chmod +x x",
     ],
 )

@@ -106,6 +106,18 @@ def test_it_is_noticed_and_all_is_written_anew(
     assert left == ["s1.db"]
 
 
+def test_as_many_bytes_in_the_place_of_others_are_noticed(record: Recorder) -> None:
+    """By the time of the change, which nobody can set: so it has to be some time after our own."""
+    log = record(exits=5)
+    others = journal(log).read_bytes().swapcase()
+    while not (objection := log.objection()):
+        with journal(log).open("r+b") as file:
+            file.write(others)
+    assert objection == "the journal was changed"
+    log.restore()
+    assert log.objection() == ""
+
+
 def test_what_cant_be_written_anew_takes_no_event_until_it_can(
     record: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
