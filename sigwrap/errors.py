@@ -62,3 +62,10 @@ class SessionError(SigwrapError):
 
 class InternalError(SigwrapError):
     """Show it and ask for a report."""
+
+    @classmethod
+    def of(cls, bug: Exception) -> InternalError:
+        return cls(
+            f"internal error: {type(bug).__name__}: {bug}",
+            "please report it; SIGWRAP_DEBUG=1 shows where it happened",
+        )

@@ -69,8 +69,7 @@ def run_app(words: list[str]) -> int:
     except Exception as bug:
         if os.environ.get("SIGWRAP_DEBUG"):
             raise
-        hint = "please report it; SIGWRAP_DEBUG=1 shows where it happened"
-        note(str(InternalError(f"internal error: {type(bug).__name__}: {bug}", hint)))
+        note(str(InternalError.of(bug)))
         return status.REFUSED
     return result if isinstance(result, int) else 0
 

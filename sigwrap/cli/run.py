@@ -17,8 +17,6 @@ from sigwrap.start import onefile
 from sigwrap.start.command import Inherited
 from sigwrap.status import REFUSED
 
-_REPORT_IT = "please report it; SIGWRAP_DEBUG=1 shows where it happened"
-
 
 def start(settings: RunSettings) -> int:
     reserve_standard_streams()
@@ -41,9 +39,7 @@ def start(settings: RunSettings) -> int:
                     f"{os.strerror(bug.errno)} (raise the limit, ulimit -n, and run it again)"
                 )
                 return REFUSED
-            note_in_time(
-                str(InternalError(f"internal error: {type(bug).__name__}: {bug}", _REPORT_IT))
-            )
+            note_in_time(str(InternalError.of(bug)))
             if wants_traceback:
                 note_in_time(traceback.format_exc())
             return REFUSED

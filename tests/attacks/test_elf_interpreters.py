@@ -10,16 +10,18 @@ import pytest
 
 from tests.support.harness import Sigwrap
 from tests.support.policies import policy
+from tests.support.programs import Library
 
+EXECS = Path(__file__).parents[1] / "exec"
 RULES = "\n  - {name: no-first, commands: [first], decision: deny}\n"
 USUAL = b"/lib64/ld-linux-x86-64.so.2\0"
 
 
 @pytest.fixture
-def starts(as_user: Sigwrap, compiled: Path) -> Sigwrap:
+def starts(as_user: Sigwrap, compiled: Path, library: Library) -> Sigwrap:
     """`x`, whose loader is `f/first`."""
     (as_user.folder / "f").mkdir()
-    shutil.copy(compiled / "first", as_user.folder / "f" / "first")
+    shutil.copy(library.compiled_beside(EXECS) / "first", as_user.folder / "f" / "first")
     _with_loader(compiled / "stays", as_user.folder / "x", b"f/first")
     assert as_user.native("./x", "w").stdout == b"x w\n"
     return as_user

@@ -1,10 +1,12 @@
-"""What is in a file that an exec would run: how it begins, and its digest."""
+"""What is in a file that an exec would run: how it begins, its digest, and what is known of it for
+as long as its state stays."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import time
+from typing import Generic, TypeVar
 
 from sigwrap.linux import procfs
 from sigwrap.linux.execs.script import HEADER_BYTES
@@ -13,24 +15,46 @@ from sigwrap.linux.paths import MayWait, State
 HASHED_AT_ONCE_BYTES = 4 * 1024 * 1024  # a few milliseconds
 _MAX_HASHED_BYTES = 1 << 30
 _MOST_FINGERPRINTED_BYTES = 16 << 20  # in about 20 ms
-_HEADERS_KEPT = 4096
+_KEPT = 4096
 _CTIME_GRAIN_NS = 100_000_000  # two writes within one tick of a coarse clock look the same
 
 LEASED = "somebody holds a lease on the file"
 
-_headers: dict[State, bytes] = {}
+_T = TypeVar("_T")
+
+
+class KnownByState(Generic[_T]):
+    """A write changes a file's ctime; two within one tick of a coarse clock may not, so of a file
+    that has just been changed nothing is kept."""
+
+    def __init__(self) -> None:
+        self._known: dict[State, _T] = {}
+        self.get = self._known.get
+
+    def keep(self, state: State, found: _T) -> None:
+        seconds, nanoseconds = state.changed
+        if time.time_ns() - seconds * 1_000_000_000 - nanoseconds > _CTIME_GRAIN_NS:
+            if len(self._known) >= _KEPT:
+                self._known.clear()
+            self._known[state] = found
+
+
+_headers = KnownByState[bytes]()
+
+
+def reopen(fd: int, *, may_wait: bool = False) -> int:
+    """To be read. Whoever has a lease on a file lets others wait until he gives it up."""
+    return procfs.open_file(f"/proc/self/fd/{fd}", os.O_RDONLY | (0 if may_wait else os.O_NONBLOCK))
 
 
 def header(fd: int, state: State, *, may_wait: bool) -> bytes | None:
-    """None where we may not read it. Known by the file's state: a write changes its ctime, and one
-    that doesn't (through a mapping) is found out when another image is loaded. Raises MayWait."""
+    """None where we may not read it. A write that doesn't change the file's state (through a
+    mapping) is found out when another image is loaded. Raises MayWait."""
     known = _headers.get(state)
     if known is not None:
         return known
-    # Whoever has a lease on a file lets others wait until he gives it up.
-    flags = os.O_RDONLY | os.O_CLOEXEC | (0 if may_wait else os.O_NONBLOCK)
     try:
-        readable = procfs.open_file(f"/proc/self/fd/{fd}", flags)
+        readable = reopen(fd, may_wait=may_wait)
     except PermissionError:
         return None
     except BlockingIOError as leased:
@@ -39,24 +63,20 @@ def header(fd: int, state: State, *, may_wait: bool) -> bytes | None:
         found = os.read(readable, HEADER_BYTES)
     finally:
         os.close(readable)
-    seconds, nanoseconds = state.changed
-    if time.time_ns() - seconds * 1_000_000_000 - nanoseconds > _CTIME_GRAIN_NS:
-        if len(_headers) >= _HEADERS_KEPT:
-            _headers.clear()
-        _headers[state] = found
+    _headers.keep(state, found)
     return found
 
 
 def await_lease(fd: int) -> None:
     """Whoever has one is told to give it up, and has 45 s for that."""
-    os.close(procfs.open_file(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC))
+    os.close(reopen(fd, may_wait=True))
 
 
 def digest(fd: int) -> str:
     """Empty, which no rule names, where the file can't be read, is too large to wait for, or is
     leased: at the exec stop it is another then."""
     try:
-        readable = procfs.open_file(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_NONBLOCK)
+        readable = reopen(fd)
         with open(readable, "rb", buffering=0) as file:
             if os.fstat(readable).st_size > _MAX_HASHED_BYTES:
                 return ""

@@ -7,16 +7,16 @@ import mmap
 import os
 import stat
 import struct
-import time
 
 from sigwrap.linux import procfs
+from sigwrap.linux.execs.content import KnownByState, reopen
 from sigwrap.linux.paths import State
 from sigwrap.tuples import NamedTuple
 
 MAGIC = b"\x7fELF"
 
 # The C libraries' own, which nobody but root can put anything in the place of.
-_USUAL = frozenset(
+USUAL = frozenset(
     {
         b"/lib64/ld-linux-x86-64.so.2",
         b"/lib/ld-linux.so.2",
@@ -28,8 +28,6 @@ _PT_INTERP = 3
 _PATH_MAX = 4096
 _MACHINE_AT, _AMD64 = 18, b"\x3e\0"
 _READ_AT_ONCE = 4096
-_KEPT = 4096
-_CTIME_GRAIN_NS = 100_000_000
 _WIDE = (struct.Struct("<32xQ14xHH"), struct.Struct("<I4xQ16xQ16x"))
 _NARROW = (struct.Struct("<28xI10xHH"), struct.Struct("<II8xI12x"))
 
@@ -41,7 +39,7 @@ class Loader(NamedTuple):
     may_change: bool  # somebody who isn't root may write to the file
 
 
-_known: dict[State, Loader] = {}
+_known = KnownByState[Loader]()
 
 
 def loader(fd: int, state: State) -> Loader:
@@ -49,11 +47,7 @@ def loader(fd: int, state: State) -> Loader:
     found = _known.get(state)
     if found is None:
         found = _look(fd)
-        seconds, nanoseconds = state.changed
-        if time.time_ns() - seconds * 1_000_000_000 - nanoseconds > _CTIME_GRAIN_NS:
-            if len(_known) >= _KEPT:
-                _known.clear()
-            _known[state] = found
+        _known.keep(state, found)
     return found
 
 
@@ -65,7 +59,7 @@ def holds(fd: int, found: Loader) -> bool:
 def is_mapped(pid: int, fd: int) -> bool:
     """Whether a process has the file in its memory. On some file systems /proc/PID/maps has other
     numbers for it than stat: so it is mapped here as well, and looked up likewise."""
-    readable = procfs.open_file(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_NONBLOCK)
+    readable = reopen(fd)
     try:
         here = mmap.mmap(readable, 1, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE)
     finally:
@@ -84,14 +78,14 @@ def _mapped(pid: int | str) -> list[tuple[int, tuple[bytes, bytes]]]:
 
 
 def _look(fd: int) -> Loader:
-    readable = procfs.open_file(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_NONBLOCK)
+    readable = reopen(fd)
     try:
         state = os.fstat(readable)
         path = _interpreter(readable)
     finally:
         os.close(readable)
     is_roots = state.st_uid == 0 and not state.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return Loader(b"" if path in _USUAL else path, not is_roots)
+    return Loader(b"" if path in USUAL else path, not is_roots)
 
 
 def _interpreter(fd: int) -> bytes:

@@ -29,9 +29,8 @@ from sigwrap.linux.execs.search import DEFAULT_PATH, Search
 from sigwrap.linux.memory import Memory, Unreadable
 from sigwrap.linux.paths import AT_FDCWD, SERVED, Caller, Inode, MayWait, State
 from sigwrap.policy.judge.request import Fact, Program
-from sigwrap.policy.judge.wrappers import unwrap
+from sigwrap.policy.judge.wrappers import is_loader, unwrap
 
-_LOADER_NAMES = ("ld-", "ld.so", "ld64.so")
 _UNSEEN_FOLDER = "/usr/bin/"  # of a wrapped program that can't be found
 _AT_EMPTY_PATH = 0x1000
 
@@ -319,7 +318,7 @@ class Executable:
         outer = program
         for inner in wrapped:
             name = inner.argv[0].rpartition("/")[2]
-            is_mapped = outer.path.rpartition("/")[2].startswith(_LOADER_NAMES)
+            is_mapped = is_loader(outer.path.rpartition("/")[2])
             file = outer if inner.same_file else self._look_up(inner.argv[0], search)
             loads_code = self._loads_code((name, file.path.rpartition("/")[2]), inner.variables)
             outer = file._replace(

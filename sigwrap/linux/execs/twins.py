@@ -16,7 +16,8 @@ import stat
 import time
 from collections.abc import Callable, Iterable
 
-from sigwrap.linux import procfs
+from sigwrap.linux.execs import elf
+from sigwrap.linux.execs.content import KnownByState, reopen
 from sigwrap.linux.paths import Inode, State
 from sigwrap.policy.judge.named import Named
 from sigwrap.policy.judge.request import Program
@@ -26,12 +27,9 @@ from sigwrap.tuples import NamedTuple
 _SYSTEM_FOLDERS = (
     *("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"),
 )
-# These run another program without an exec.
-_LOADERS = ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux.so.2", "/lib/ld-musl-x86_64.so.1")
-_READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+_LOADERS = sorted(map(os.fsdecode, elf.USUAL))  # these run another program without an exec
 _SAMPLE_BYTES = 64 * 1024
 _SAMPLES = 4
-_KEPT = 1000
 _SETTLED_S = 1  # what was changed as shortly before the run may have been changed in it
 
 
@@ -40,7 +38,7 @@ class _Original(NamedTuple):
     names: frozenset[str]
 
     def opened(self) -> int:
-        return os.open(self.path, _READING)
+        return os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
 
 
 class Twins:
@@ -49,7 +47,7 @@ class Twins:
         self._since_s = int(time.time()) - _SETTLED_S
         self._originals: dict[Inode, _Original] = {}
         self._by_size: dict[int, list[Inode]] = {}
-        self._compared: dict[State, tuple[_Original, ...]] = {}
+        self._compared = KnownByState[tuple[_Original, ...]]()
         self._folders: set[str] = set()
         for folder in (*search_path.split(":"), *_SYSTEM_FOLDERS):
             if folder.startswith("/"):
@@ -113,21 +111,15 @@ class Twins:
     def _same_content(self, fd: int, state: State) -> tuple[_Original, ...]:
         known = self._compared.get(state)
         if known is None:
-            samples = _samples(lambda: _reopened(fd), state.size)
+            samples = _samples(lambda: reopen(fd), state.size)
             originals = [self._originals[inode] for inode in self._by_size[state.size]]
             known = tuple(
                 each
                 for each in originals
                 if not samples or _samples(each.opened, state.size) == samples
             )
-            if len(self._compared) >= _KEPT:
-                self._compared.clear()
-            self._compared[state] = known
+            self._compared.keep(state, known)
         return known
-
-
-def _reopened(fd: int) -> int:
-    return procfs.open_file(f"/proc/self/fd/{fd}", _READING)
 
 
 def _samples(opened: Callable[[], int], size: int) -> list[bytes]:

@@ -89,13 +89,17 @@ def _unwrapped(name: str, argv: tuple[str, ...]) -> Iterator[Wrapped]:
         name = _basename(argv[0])
 
 
+def is_loader(name: str) -> bool:
+    """The dynamic loader's, which maps a program that it is given."""
+    return name.startswith(_LOADER_NAMES) and ".so" in name
+
+
 def _inner(name: str, argv: tuple[str, ...]) -> Wrapped | None:
     if name in MULTICALL:
         return _applet(argv)
     if name == "env":
         argv = _split_string_expanded(argv)
-    is_loader = name.startswith(_LOADER_NAMES) and ".so" in name
-    wrapper = _LOADER if is_loader else _WRAPPERS.get(name)
+    wrapper = _LOADER if is_loader(name) else _WRAPPERS.get(name)
     if wrapper is None:
         spelling = other_spelling(name, argv)
         return Wrapped(argv=spelling, same_file=True, spelling=True) if spelling else None
