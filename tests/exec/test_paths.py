@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.linux.paths import Caller, our_view
+from sigwrap.linux.paths import Caller, MayWait, our_view
+
+ATTEMPTS = 100
 
 
 @pytest.fixture
@@ -36,11 +38,21 @@ def other(tmp_path: Path) -> Iterator[int]:
         os.close(fd)
 
 
+def _opened(caller: Caller, path: bytes, folder_fd: int) -> int:
+    """In the moment in which another test mounts something, the kernel's caches can't be asked."""
+    for _ in range(ATTEMPTS):
+        try:
+            return caller.open(path, folder_fd)
+        except MayWait as last:
+            why = last
+    raise why
+
+
 def _found(pid: int, path: bytes | str, folder_fd: int = -100, *, walked: bool = False) -> str:
     caller = Caller(pid, pid, our_view())
     if walked:
         caller.shares_our_root = False
-    fd = caller.open(os.fsencode(path), folder_fd)
+    fd = _opened(caller, os.fsencode(path), folder_fd)
     try:
         return os.readlink(f"/proc/self/fd/{fd}")
     finally:
