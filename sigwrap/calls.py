@@ -41,6 +41,8 @@ PTRACE_TRACEME = 0
 PTRACE_KILL = 8
 PTRACE_ATTACH = 16
 PTRACE_SEIZE = 0x4206
+PTRACE_SETOPTIONS = (0x4200, 21)  # and its older number
+PTRACE_O_TRACEEXEC = 0x10
 KEYCTL_SESSION_TO_PARENT = 18
 BPF_RAW_TRACEPOINT_OPEN = 17
 BPF_LINK_CREATE = 28
@@ -178,9 +180,12 @@ TABLE: tuple[Call, ...] = (
                 "PTRACE_KILL": PTRACE_KILL,
                 "PTRACE_ATTACH": PTRACE_ATTACH,
                 "PTRACE_SEIZE": PTRACE_SEIZE,
+                "PTRACE_SETOPTIONS": PTRACE_SETOPTIONS[0],
+                "PTRACE_OLDSETOPTIONS": PTRACE_SETOPTIONS[1],
             },
         ),
-        "traces or kills a process; judged as SIGKILL to it",
+        "traces or kills a process; judged as SIGKILL to it, and denied where that wouldn't stop "
+        "after an exec",
     ),
     Call(
         "process_vm_readv",
@@ -411,3 +416,5 @@ EXECS = frozenset(
     for found, call in numbers.items()
     if call.family is Family.EXEC
 )
+
+PTRACE_CALLS = frozenset(number_of("ptrace", arch) for arch in BY_NUMBER)

@@ -3,7 +3,7 @@
 A backend is a folder: it hands over calls (Interception), gathers the facts that mediators get
 (mediate/exec.py ExecFacts, signal.py SignalFacts, fork.py ForkFacts), and says which capabilities
 it has here. linux/ is the only one. Each effect that not every platform can carry out names its
-capability in NEEDED_BY; a backend without it answers so that the mediator denies (Held.TRACED,
+capability in NEEDED_BY; a backend without it answers so that the mediator denies (CannotHold,
 Unpreparable, an errno), and never by letting the call go on.
 """
 

@@ -249,8 +249,13 @@ def is_deaf_to(tid: int, number: int) -> bool:
     return number in _signal_set(tid, b"SigBlk") | _signal_set(tid, b"SigIgn")
 
 
+def blocks(tid: int, number: int) -> bool:
+    return number in _signal_set(tid, b"SigBlk")
+
+
 def numbers(pid: int, field: str) -> list[int]:
-    """NSpid or NSpgid: its number in our namespace first, in its own last; empty where it ended."""
+    """NSpid or NSpgid: its number in our namespace first, in its own last. TracerPid: one number.
+    Empty where it ended."""
     status = contents(f"/proc/{pid}/status")
     return [] if status is None else [int(n) for n in _status_field(status, field.encode()).split()]
 

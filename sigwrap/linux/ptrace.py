@@ -18,6 +18,7 @@ from sigwrap.linux.libc import libc
 from sigwrap.linux.taken import taken
 
 EVENT_EXEC = 4
+EVENT_EXIT = 6
 EVENT_STOP = 128
 SYSCALL_STOP = 0x85  # SIGTRAP | 0x80, by O_TRACESYSGOOD
 
@@ -36,8 +37,10 @@ _INTERRUPT = 0x4207
 
 _O_TRACESYSGOOD = 0x01
 _O_TRACEEXEC = 0x10
+_O_TRACEEXIT = 0x40
 _O_EXITKILL = 0x100000  # should we die in between, the tracee must not run on unverified
-_OPTIONS = _O_TRACESYSGOOD | _O_TRACEEXEC | _O_EXITKILL
+_TO_ITS_EXEC = _O_TRACESYSGOOD | _O_TRACEEXEC | _O_EXITKILL
+TO_ITS_END = _O_TRACEEXIT | _O_EXITKILL
 
 _SYS_PIDFD_GETFD = 438
 
@@ -90,8 +93,8 @@ class NotTraceable(KernelError):
     """Somebody else traces it, or we may not."""
 
 
-def seize(tid: int) -> None:
-    if _ptrace(_SEIZE, tid, None, _OPTIONS) < 0:
+def seize(tid: int, options: int = _TO_ITS_EXEC) -> None:
+    if _ptrace(_SEIZE, tid, None, options) < 0:
         code = ctypes.get_errno()
         if code == errno.ESRCH:
             raise Gone("PTRACE_SEIZE", code)

@@ -117,13 +117,22 @@ class EndRun(NamedTuple):
 
 class Hold(NamedTuple):
     """The caller is traced until its exec is over, so that the exec can be verified. Where another
-    thread of its process is at an exec, this waits for the end of that. Reply: Held."""
+    thread of its process is at an exec, this waits for the end of that. Reply: Held or
+    CannotHold."""
 
 
 class Held(Enum):
     YES = "yes"
-    TRACED = "somebody else traces the caller"
+    BY_ITS_TRACER = "one of the session traces the caller, and stands until the exec is over"
+    NO = "somebody outside traces the caller, or what is loaded takes long to compare"
     NOT_DUMPABLE = "the caller may not be looked into"
+
+
+class CannotHold(NamedTuple):
+    """One of the session traces the caller, and what it then runs could not be kept from running
+    before it is compared."""
+
+    reason: str
 
 
 class Image(Enum):
@@ -160,9 +169,9 @@ class LoadedOther(NamedTuple):
 ExecOutcome = Ran | KernelRefused | LoadedOther
 
 
-class ContinueUnverified(NamedTuple):
-    """The exec goes on; what it has loaded is compared as soon as that is seen. Reply: ExecOutcome,
-    and Ran also where nothing was loaded."""
+class ContinueWatched(NamedTuple):
+    """The exec goes on; what it has loaded is compared as soon as that is seen: before it runs
+    where the caller's tracer stands. Reply: ExecOutcome, and Ran also where nothing was loaded."""
 
 
 class Prepare(NamedTuple):
@@ -294,7 +303,7 @@ Effect = (
     | EndRun
     | Hold
     | VerifyThenContinue
-    | ContinueUnverified
+    | ContinueWatched
     | Prepare
     | PrepareStubCommand
     | Replace

@@ -13,8 +13,9 @@ from sigwrap.escape import shell_words
 from sigwrap.events import Payload
 from sigwrap.mediate.effects import (
     Ask,
+    CannotHold,
     Continue,
-    ContinueUnverified,
+    ContinueWatched,
     EndRun,
     ExecOutcome,
     Fail,
@@ -162,7 +163,7 @@ class ExecMediator:
     # Going on
 
     def _let_run(self, facts: ExecFacts, decision: Decision, event: str) -> Mediation:
-        held: Held = yield Hold()
+        held: Held | CannotHold = yield Hold()
         used = used_up(self._limits, self._gone_on)  # others went on while this one waited
         if used is not None:
             yield from self._deny_as_used_up(facts, used)
@@ -174,8 +175,15 @@ class ExecMediator:
                     yield from self._go_on(facts.programs[0].path, decision.rule, Image.ASKED)
                 else:
                     yield Fail(errno.EACCES)
-            case Held.TRACED:
-                yield from self._let_run_unverified(facts)
+            case Held.BY_ITS_TRACER:
+                yield from self._let_run_watched(facts, verified=facts.readable)
+            case Held.NO:
+                yield from self._let_run_watched(facts, verified=False)
+            case CannotHold() if self._engine.lets_everything_run:
+                yield from self._let_run_watched(facts, verified=False)
+            case CannotHold():
+                denial = Decision(action=Action.DENY, rule="builtin:traced", reason=held.reason)
+                yield from self._deny(facts, denial, held.reason, traced=True)
             case Held.NOT_DUMPABLE:  # another thread of the caller turned that on meanwhile
                 yield from self._deny_unseen(not_dumpable(facts.process, facts.syscall))
 
@@ -200,7 +208,7 @@ class ExecMediator:
                 }
                 yield Record("exec_verification_failed", payload)
 
-    def _let_run_unverified(self, facts: ExecFacts) -> Mediation:
+    def _let_run_watched(self, facts: ExecFacts, *, verified: bool) -> Mediation:
         decision = self._engine.decide_command(_subject(facts, traced=True))
         match decision.action:
             case Action.ALLOW:
@@ -210,9 +218,9 @@ class ExecMediator:
             case _:
                 yield from self._deny(facts, decision, traced=True)
                 return
-        if (yield Record(event, exec_payload(facts, decision, verified=False, traced=True))):
+        if (yield Record(event, exec_payload(facts, decision, verified=verified, traced=True))):
             self._gone_on += 1
-            outcome: ExecOutcome = yield ContinueUnverified()
+            outcome: ExecOutcome = yield ContinueWatched()
             yield from self._came_of_it(facts.programs[0].path, decision.rule, outcome)
         else:
             yield Fail(errno.EACCES)

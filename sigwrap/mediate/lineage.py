@@ -27,6 +27,7 @@ class Process:
         "pid_namespace",
         "ppid",
         "relations",
+        "seizes",
         "start_time",
     )
 
@@ -52,6 +53,7 @@ class Process:
         self.relations: dict[Process, Types] = {}  # to what it signalled lately
         self.image: Image = ()  # as last seen: an exec changes it
         self.has_ended = False
+        self.seizes = False  # traces by PTRACE_SEIZE
         self.known_children = 0  # that are alive and have made themselves known
         self.children: Headcount | None = None  # counted where they are limited at forks
 

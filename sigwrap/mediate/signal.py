@@ -78,6 +78,7 @@ _NOT_OWN = {
     How.FOREGROUND: signal_rules.NOT_OWN_GROUP,
     How.TERMINAL: signal_rules.NOT_OWN_TERMINAL,
     How.TRACED_BY_PARENT: signal_rules.PROTECTS_SIGWRAP,
+    How.TRACE_ON: signal_rules.RUNS_ON,
 }
 
 

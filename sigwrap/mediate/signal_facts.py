@@ -19,6 +19,7 @@ class How(Enum):
     OWNER = "owner"  # whom the kernel will signal for a descriptor; the number is a register
     OWNER_IN_MEMORY = "owner in memory"  # the same, but another thread can rewrite it
     TRACE = "trace"  # or read or write its memory
+    TRACE_ON = "trace on"  # whom it traces would not stop after an exec
     TRACED_BY_PARENT = "traced by parent"  # the caller asks for it
     TAKE = "take"  # a descriptor of it, by a pidfd
     CHANGE = "change"  # what it gets of the machine: limits that kill it, time that it starves for

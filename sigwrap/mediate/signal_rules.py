@@ -38,6 +38,11 @@ OF_A_STUB = Decision(
 OUTSIDE_TRACED = Decision(
     action=Action.DENY, rule="builtin:ptrace", reason="nobody outside is traced from inside"
 )
+RUNS_ON = Decision(
+    action=Action.DENY,
+    rule="builtin:ptrace",
+    reason="whom it traces would not stop after an exec, which could not be verified then",
+)
 NOT_OWN_GROUP = Decision(
     action=Action.DENY,
     rule="builtin:group",

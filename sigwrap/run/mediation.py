@@ -83,9 +83,9 @@ class Mediation:
             arch: {number: (self._families[call.family], call.name) for number, call in row.items()}
             for arch, row in calls.BY_NUMBER.items()
         }
-        self.on_stop = self._execs.tracer.on_stop
-        self.on_end = self._execs.tracer.on_end
-        self.holds = self._execs.tracer.holds
+        self.on_stop = self._execs.on_stop
+        self.on_end = self._execs.on_end
+        self.holds = self._execs.holds
         self.stop_forks = self._forks.stop
 
     def answer(self, notification: Notification) -> None:

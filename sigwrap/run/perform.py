@@ -21,7 +21,7 @@ from sigwrap.mediate.effects import (
     Ask,
     Continue,
     ContinueFork,
-    ContinueUnverified,
+    ContinueWatched,
     Effect,
     EndRun,
     Fail,
@@ -323,7 +323,7 @@ class Performer:
     def let_go_on(
         self,
         scope: Scope,
-        effect: VerifyThenContinue | ContinueUnverified | ContinueFork,
+        effect: VerifyThenContinue | ContinueWatched | ContinueFork,
         unrecorded: Unrecorded | None = None,
     ) -> None:
         """For the handlers of a family, which do more than answering."""

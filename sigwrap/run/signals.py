@@ -26,7 +26,7 @@ from sigwrap.mediate.effects import (
 )
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.signal import SignalMediator
-from sigwrap.mediate.signal_facts import SignalFacts
+from sigwrap.mediate.signal_facts import How, SignalFacts
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.run.perform import NoHoldings, Performer, Scope
 from sigwrap.run.processes import Processes
@@ -79,6 +79,7 @@ class Signals:
         started_ns = time.perf_counter_ns()
         refresh_comm(sender)
         call, aim = self._aims.look(notification, sender, syscall)
+        sender.seizes |= call.seizes and call.how is How.TRACE
         own_targets = self._recordings.own_targets(sender)
         facts = SignalFacts(
             sender, syscall, call.signal, call.how, aim, notification.id, own_targets

@@ -32,6 +32,7 @@ from sigwrap.mediate.signal_facts import (
     How,
     Nobody,
     NoOwner,
+    NotOwn,
     OwnInMemory,
     Unresolved,
 )
@@ -98,6 +99,8 @@ class Aims:
                 if isinstance(aim, OwnInMemory):
                     return _hold(notification.tid, call, call.descriptor, aim)
                 return call, aim
+            case How.TRACE_ON:
+                return call, NotOwn() if call.seizes or sender.seizes else Nobody()
             case How.TRACED_BY_PARENT:
                 return call, self._jobs.traced_by_parent(sender)
             case How.NUMBER | How.OWNER | How.OWNER_IN_MEMORY | How.TRACE | How.CHANGE:

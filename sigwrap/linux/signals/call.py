@@ -47,6 +47,7 @@ class SignalCall(NamedTuple):
     flags: int = 0
     info_at: int = 0  # a siginfo of the caller's own making
     is_i386: bool = False  # so is its siginfo
+    seizes: bool = False  # by PTRACE_SEIZE
     held: int = -1  # ours: a duplicate of the descriptor, which the caller can't swap
 
 
@@ -91,9 +92,7 @@ def read_call(notification: Notification, syscall: str) -> SignalCall:
         case "pidfd_send_signal":
             return _pidfd(syscall, notification)
         case "ptrace":
-            if notification.argument0 & 0xFFFFFFFF == calls.PTRACE_TRACEME:
-                return SignalCall(syscall, How.TRACED_BY_PARENT, signal.SIGKILL, 0)
-            return _at_another(syscall, How.TRACE, signal.SIGKILL, notification.argument1)
+            return _traced(syscall, notification)
         case "prlimit64":
             return _at_another(syscall, How.CHANGE, signal.SIGKILL, notification.argument0)
         case _ if syscall in _SLOWING:
@@ -114,6 +113,20 @@ def read_call(notification: Notification, syscall: str) -> SignalCall:
             return _fcntl(syscall, notification)
         case _:
             raise UnknownUse(syscall)
+
+
+def _traced(syscall: str, notification: Notification) -> SignalCall:
+    request = notification.argument0 & 0xFFFFFFFF
+    stops_after_exec = bool(notification.argument3 & calls.PTRACE_O_TRACEEXEC)
+    seizes = request == calls.PTRACE_SEIZE
+    if request == calls.PTRACE_TRACEME:
+        return SignalCall(syscall, How.TRACED_BY_PARENT, signal.SIGKILL, 0)
+    if request in calls.PTRACE_SETOPTIONS and stops_after_exec:
+        raise NoTarget
+    if request in calls.PTRACE_SETOPTIONS or (seizes and not stops_after_exec):
+        return SignalCall(syscall, How.TRACE_ON, signal.SIGKILL, 0, seizes=seizes)
+    call = _at_another(syscall, How.TRACE, signal.SIGKILL, notification.argument1)
+    return call._replace(seizes=seizes)
 
 
 def _at_another(name: str, how: How, number: int, register: int) -> SignalCall:

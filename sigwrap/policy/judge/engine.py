@@ -40,6 +40,11 @@ class Engine:
         self._default_signal = _default(policy, "signal", policy.default_signal)
         if not policy.asks:
             self._ask_nobody()
+        decisions = {
+            self._default_command.action,
+            *(rule.decision for rule in policy.command_rules),
+        }
+        self.lets_everything_run = decisions <= {Action.ALLOW, Action.AUDIT}
         self._literals = frozenset(word for rule in self.command_rules for word in rule.literals)
         self._candidates_by_words: dict[frozenset[str], _Candidates] = {}
         globs = [glob for rule in self.command_rules for glob in rule.globs]

@@ -7,17 +7,17 @@ import os
 import time
 from collections.abc import Callable
 
-from sigwrap.linux import procfs
 from sigwrap.linux.execs.asked import Asked, only_asks
 from sigwrap.linux.execs.executable import Executable
 from sigwrap.linux.execs.look import Seen, cwd_of, look
 from sigwrap.linux.execs.ours import Ours
+from sigwrap.linux.execs.tracing import tracer_of
 from sigwrap.linux.memory import expect_served_memory
 from sigwrap.linux.paths import MayWait
 from sigwrap.linux.ptrace import Gone, NotTraceable
 from sigwrap.linux.seccomp import Notification
 from sigwrap.mediate.effects import (
-    ContinueUnverified,
+    ContinueWatched,
     Held,
     Hold,
     Image,
@@ -39,9 +39,11 @@ from sigwrap.mediate.mount import let_mount
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.named import Named
 from sigwrap.run.aside import Aside, Done, Outcome, Raised
+from sigwrap.run.execs.held_tracers import HeldTracers
 from sigwrap.run.execs.holdings import ExecHoldings, Looked
 from sigwrap.run.execs.replacements import Replacements
 from sigwrap.run.execs.tracer import Tracer
+from sigwrap.run.execs.turns import Turns
 from sigwrap.run.execs.unheld import Unheld
 from sigwrap.run.loop import Loop
 from sigwrap.run.perform import NO_HOLDINGS, PAUSED, CallerGone, Performer, Scope
@@ -101,10 +103,13 @@ class Execs:
         self._counts_crowd = engine.policy.limits.count_at_execs
         self._processes = processes
         self._recordings = recordings
-        self.tracer = Tracer(
-            performer, processes.loaded, aside, waits_through_signals=waits_through_signals
+        self._turns = turns = Turns()
+        self._tracer = Tracer(
+            performer, processes.loaded, aside, turns, waits_through_signals=waits_through_signals
         )
-        self._unheld = Unheld(performer, loop, processes.loaded)
+        self._unheld = Unheld(performer, loop, turns, processes.loaded)
+        self._loop = loop
+        self._held_tracers = HeldTracers(turns, loop, self._unheld.is_lost)
         own = onefile.original_environment(dict(os.environb))
         variables = {os.fsdecode(name): value for name, value in own.items()}
         self._ours = Ours(variables, Named(engine.policy.command_rules))
@@ -112,29 +117,40 @@ class Execs:
             performer=performer,
             recordings=recordings,
             aside=aside,
-            tracer=self.tracer,
+            tracer=self._tracer,
             ours=self._ours,
         )
+        self.holds = self._tracer.holds
         performer.offer(
             {
                 ReadContent: self._read_content,
                 ReadAgain: self._read_again,
                 Hold: self._hold,
                 VerifyThenContinue: self._verify_then_continue,
-                ContinueUnverified: self._continue_unverified,
+                ContinueWatched: self._continue_watched,
             }
         )
 
+    def on_stop(self, tid: int, wait_status: int) -> bool:
+        """Whether it is a stop of tracing; job control sees to a child's own stops."""
+        return self._tracer.on_stop(tid, wait_status) or self._held_tracers.on_stop(
+            tid, wait_status
+        )
+
+    def on_end(self, tid: int) -> None:
+        self._tracer.on_end(tid)
+        self._held_tracers.on_end(tid)
+
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:
-        if self.tracer.take_back(notification):
+        if self._tracer.take_back(notification):
             return
         if self._unheld.is_other(process, notification.tid):
             self._performer.fail_as_the_kernel(notification.id, WouldFail(errno.EACCES))
         elif only_asks(notification, syscall):
-            held = ExecHoldings(notification, syscall, self.tracer)
+            held = ExecHoldings(notification, syscall, self._tracer)
             self._start(notification, process, OnlyAsks(), held)
-        elif self.tracer.is_busy(process):
-            self.tracer.put_off(process, lambda: self._answer_now(notification))
+        elif self._turns.is_taken(process):
+            self._turns.put_off(process, lambda: self._answer_now(notification))
         else:
             self._look(notification, process, syscall)
 
@@ -161,7 +177,7 @@ class Execs:
         if isinstance(seen, WouldFail):  # mostly a search along PATH
             self._performer.fail_as_the_kernel(notification.id, seen)
             return
-        held = ExecHoldings(notification, syscall, self.tracer)
+        held = ExecHoldings(notification, syscall, self._tracer)
         facts: ExecFacts | Unseen
         if isinstance(seen, Seen):
             held.asked, held.executable = seen
@@ -314,19 +330,34 @@ class Execs:
         return PAUSED
 
     def _hold(self, scope: Scope, effect: Hold) -> object:
+        def redo() -> None:
+            self._performer.redo(scope, effect)
+
         self._performer.check(scope)
-        if self.tracer.is_busy(scope.process):  # since it was asked for
-            self.tracer.put_off(scope.process, lambda: self._performer.redo(scope, effect))
+        if self._turns.is_taken(scope.process):  # since it was asked for
+            self._turns.put_off(scope.process, redo)
             return PAUSED
         try:
-            scope.holdings.tracee = self.tracer.hold(scope)
+            scope.holdings.tracee = self._tracer.hold(scope)
         except Gone as gone:
             raise CallerGone from gone
-        except NotTraceable as refusal:
-            if refusal.errno == errno.EPERM and not _is_traced(scope.tid):
-                return Held.NOT_DUMPABLE
-            return Held.TRACED
+        except NotTraceable:
+            return self._hold_its_tracer(scope, redo)
         return Held.YES
+
+    def _hold_its_tracer(self, scope: Scope, redo: Callable[[], None]) -> object:
+        tid = tracer_of(scope.tid)
+        if not tid:
+            return Held.NOT_DUMPABLE
+        process = self._processes.of_thread(tid)
+        if process is not None:
+            held = self._held_tracers.hold(scope, tid, process, redo)
+            slowly = scope.holdings.executable.is_read_slowly()
+            return Held.NO if held is Held.BY_ITS_TRACER and slowly else held
+        if tracer_of(scope.tid) == tid:
+            return Held.NO
+        self._loop.call_at(time.monotonic(), redo)  # it has just ended
+        return PAUSED
 
     def _verify_then_continue(self, scope: Scope, effect: VerifyThenContinue) -> object:
         held: ExecHoldings = scope.holdings
@@ -343,22 +374,18 @@ class Execs:
             tracee.may_dump_core = not held.holds_secret
             self._is_becoming_another(scope, (held.name,))
         held.goes_on = True
-        self.tracer.go_on(tracee, lambda: self._performer.let_go_on(scope, effect))
+        self._tracer.go_on(tracee, lambda: self._performer.let_go_on(scope, effect))
         return PAUSED
 
-    def _continue_unverified(self, scope: Scope, effect: ContinueUnverified) -> object:
+    def _continue_watched(self, scope: Scope, effect: ContinueWatched) -> object:
         process = scope.process
         executable = scope.holdings.executable
         self._is_becoming_another(scope, executable.programs[0].argv)
-        self.tracer.note_unheld(process, scope.tid)
-        self._processes.loads_unseen(process)
+        if scope.holdings.tracer_held is None:
+            self._processes.loads_unseen(process)
         self._unheld.go_on(scope, executable, lambda: self._performer.let_go_on(scope, effect))
         return PAUSED
 
     def _is_becoming_another(self, scope: Scope, argv: tuple[str, ...]) -> None:
         scope.process.comm_is_current = False
         scope.process.argv = argv[:1]
-
-
-def _is_traced(tid: int) -> bool:
-    return procfs.numbers(tid, "TracerPid") != [0]

@@ -41,6 +41,7 @@ class ExecHoldings:
         "syscall",
         "tracee",
         "tracer",
+        "tracer_held",
         "variables",
     )
 
@@ -52,6 +53,7 @@ class ExecHoldings:
         self.executable: Executable | None = None
         self.seen_again: Looked | None = None
         self.tracee: Tracee | None = None
+        self.tracer_held: Callable[[], None] | None = None  # lets the caller's tracer go
         self.goes_on = False
         # Of a replacement
         self.replacement: Executable | None = None
@@ -76,8 +78,11 @@ class ExecHoldings:
         for each in (self.executable, self.replacement, *found_aside):
             if each is not None:
                 each.close()
+        if self.tracer_held is not None:
+            self.tracer_held()
         # A tracee and its scope lead to each other, and both here.
         self.asked = self.executable = self.replacement = None
         self.replacement_argv = ()
+        self.tracer_held = None
         if self.recording is not None and not self.goes_on:
             self.recording.drop("the command was refused")

@@ -10,16 +10,13 @@ first, which a thread inside a notification can't have.)
 One exec of a process at a time. PTRACE_SEIZE takes the mutex that an exec holds while it waits for
 the process's other threads to go, and such a thread, if sigwrap traced it, goes only when sigwrap
 reaps it: seizing a second thread could block the supervisor for good. So the requests of the other
-threads are put off. Behind an exec that could not be held they are not verified either: nothing
-tells when that one is over.
+threads are put off.
 """
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
-from collections import deque
 from collections.abc import Callable
 
 from sigwrap.calls import EXECS
@@ -30,14 +27,13 @@ from sigwrap.linux.execs.environment import Variables, add_to_new_image
 from sigwrap.linux.execs.executable import Executable
 from sigwrap.linux.execs.restage import Redirection
 from sigwrap.linux.memory import Unreadable
-from sigwrap.linux.ptrace import Gone, NotTraceable
+from sigwrap.linux.ptrace import Gone
 from sigwrap.linux.seccomp import Notification
 from sigwrap.mediate.effects import KernelRefused, LoadedOther, Ran, Restarted, Tampered
 from sigwrap.mediate.lineage import Process
 from sigwrap.run.aside import Aside, Done, Late, Outcome, Raised
+from sigwrap.run.execs.turns import Turns
 from sigwrap.run.perform import Performer, Scope
-
-_UNHELD_KEPT = 1000
 
 
 class Tracee:
@@ -74,6 +70,7 @@ class Tracer:
         performer: Performer,
         loaded: Callable[[Process], None],
         aside: Aside,
+        turns: Turns,
         *,
         waits_through_signals: bool,
     ) -> None:
@@ -81,22 +78,13 @@ class Tracer:
         self._performer = performer
         self._loaded = loaded
         self._aside = aside
+        self._turns = turns
         self._waits_through_signals = waits_through_signals
         self._by_tid: dict[int, Tracee] = {}
         self._by_pid: dict[int, Tracee] = {}
-        self._put_off: dict[int, deque[Callable[[], None]]] = {}
-        self._unheld: dict[int, tuple[Process, int]] = {}  # pid -> whose thread went on unverified
 
     def holds(self, tid: int) -> bool:
         return tid in self._by_tid
-
-    def is_busy(self, process: Process) -> bool:
-        """With the exec of one of its threads."""
-        return process.pid in self._by_pid
-
-    def put_off(self, process: Process, call: Callable[[], None]) -> None:
-        """Until the exec is over that the process is busy with."""
-        self._put_off.setdefault(process.pid, deque()).append(call)
 
     def take_back(self, notification: Notification) -> bool:
         """Whether it is the call of a thread that is held: the one that was restarted."""
@@ -113,30 +101,12 @@ class Tracer:
 
     def hold(self, scope: Scope) -> Tracee:
         """Raises NotTraceable or Gone."""
-        if self._unheld and self._is_behind_unheld(scope):
-            raise NotTraceable("another thread's exec may not be over", errno.EBUSY)
         ptrace.seize(scope.tid)
         tracee = Tracee(scope)
         self._by_tid[scope.tid] = tracee
         self._by_pid[scope.process.pid] = tracee
+        self._turns.take(scope.process)
         return tracee
-
-    def note_unheld(self, process: Process, tid: int) -> None:
-        """A thread's exec goes on without being held."""
-        if len(self._unheld) >= _UNHELD_KEPT:
-            alive = {pid: who for pid, who in self._unheld.items() if _is_task(pid, who[1])}
-            self._unheld = alive
-        self._unheld[process.pid] = (process, tid)
-
-    def _is_behind_unheld(self, scope: Scope) -> bool:
-        pid = scope.process.pid
-        process, tid = self._unheld.get(pid, (None, 0))
-        if process is None:
-            return False
-        if process is scope.process and tid != scope.tid and _is_task(pid, tid):
-            return True
-        del self._unheld[pid]
-        return False
 
     def go_on(self, tracee: Tracee, answer: Callable[[], None]) -> None:
         # Without WAIT_KILLABLE_RECV the interrupt would break off the notification itself. After
@@ -162,20 +132,17 @@ class Tracer:
     def _forget(self, tracee: Tracee) -> None:
         if self._by_tid.get(tracee.tid) is tracee:
             del self._by_tid[tracee.tid]
-        if self._by_pid.get(tracee.process.pid) is tracee:
+        is_its_turn = self._by_pid.get(tracee.process.pid) is tracee
+        if is_its_turn:
             del self._by_pid[tracee.process.pid]
         self._performer.drop(tracee.scope)
-        pid = tracee.process.pid
-        waiting = self._put_off.get(pid)
-        while waiting and pid not in self._by_pid:
-            waiting.popleft()()
-        if not waiting:
-            self._put_off.pop(pid, None)
+        if is_its_turn:
+            self._turns.give_back(tracee.process)
 
     # What wait reports
 
     def on_stop(self, pid: int, wait_status: int) -> bool:
-        """Whether it is a stop of tracing; job control sees to a child's own stops."""
+        """Whether it is one of these."""
         if wait_status >> 16 == ptrace.EVENT_EXEC:
             self._on_exec(pid)
             return True
@@ -291,10 +258,6 @@ def _interrupt(tracee: Tracee) -> None:
         ptrace.interrupt(tracee.tid)
     except Gone:
         pass  # its end will be reported
-
-
-def _is_task(pid: int, tid: int) -> bool:
-    return procfs.exists(f"/proc/{pid}/task/{tid}")
 
 
 def _set_environment(pid: int, variables: Variables) -> str:

@@ -1,11 +1,12 @@
 """An exec that could not be held, because somebody else traces the caller, is watched from outside.
 
-A process has one tracer, so nothing stops the new image before its first instruction. But what it
-loads can be seen: the file, where stack and code lie, the arguments. As soon as they are others
+A process has one tracer, so sigwrap can't stop the new image before its first instruction. But what
+it loads can be seen: the file, where stack and code lie, the arguments. As soon as they are others
 than before the exec, they are held against what was judged, and who has loaded something else is
-killed. That is looked at without a pause for as long as most execs take, then after longer and
-longer ones, and whenever the process asks for its next exec. Whoever keeps the kernel waiting with
-the exec is watched meanwhile.
+killed. Where sigwrap holds the tracer (held_tracers.py), it stands before its first instruction by
+then; else it may have run for a moment. That is looked at without a pause for as long as most execs
+take, then after longer and longer ones, and whenever the process asks for its next exec. Whoever
+keeps the kernel waiting with the exec is watched meanwhile.
 """
 
 from __future__ import annotations
@@ -21,12 +22,15 @@ from sigwrap.linux.execs import image
 from sigwrap.linux.execs.executable import Executable
 from sigwrap.mediate.effects import LoadedOther, Ran
 from sigwrap.mediate.lineage import Process
+from sigwrap.run.execs.turns import Turns
 from sigwrap.run.loop import Loop
 from sigwrap.run.perform import Performer, Scope
 
 _MOST_EXECS_TAKE_NS = 500_000
 _FIRST_PAUSE_S = 0.001
 _LONGEST_PAUSE_S = 0.1
+_TRACER_ENDED = "its tracer ended before what it loaded could be compared"
+_TRACED = "t"  # the state of who was stopped for its tracer
 _RAN_MEANWHILE = "; its caller was traced, so it may have run for a moment"
 
 
@@ -45,17 +49,25 @@ class _Exec:
 
 
 class Unheld:
-    def __init__(self, performer: Performer, loop: Loop, loaded: Callable[[Process], None]) -> None:
+    def __init__(
+        self,
+        performer: Performer,
+        loop: Loop,
+        turns: Turns,
+        loaded: Callable[[Process], None],
+    ) -> None:
         """`loaded` gets a process whose exec has succeeded."""
         self._performer = performer
         self._loop = loop
+        self._turns = turns
         self._loaded = loaded
-        self._by_pid: dict[int, list[_Exec]] = {}
+        self._by_pid: dict[int, _Exec] = {}
 
     def go_on(self, scope: Scope, judged: Executable, answer: Callable[[], None]) -> None:
         """The mediator is resumed when the exec is over."""
         unheld = _Exec(scope, judged)
-        self._by_pid.setdefault(scope.process.pid, []).append(unheld)
+        self._by_pid[scope.process.pid] = unheld
+        self._turns.take(scope.process)
         answer()
         until_ns = time.perf_counter_ns() + _MOST_EXECS_TAKE_NS
         while time.perf_counter_ns() < until_ns and not unheld.is_over:
@@ -67,13 +79,20 @@ class Unheld:
 
     def is_other(self, process: Process, tid: int) -> bool:
         """Whether a process that asks for an exec was found out by that: then it is killed."""
-        for unheld in tuple(self._by_pid.get(process.pid, ())):
-            if unheld.process is process and not unheld.is_over:
-                if self._look(unheld):
-                    return True
-                if unheld.tid == tid and not unheld.is_over:
-                    self._settle(unheld)  # its last exec has failed, or it wouldn't ask again
+        unheld = self._by_pid.get(process.pid)
+        if unheld is None or unheld.process is not process:
+            return False
+        if self._look(unheld):
+            return True
+        if unheld.tid == tid and not unheld.is_over:
+            self._settle(unheld)  # its last exec has failed, or it wouldn't ask again
         return False
+
+    def is_lost(self, scope: Scope) -> None:
+        """The caller's tracer ends, so nothing keeps what is loaded from running."""
+        unheld = self._by_pid.get(scope.process.pid)
+        if unheld is not None and unheld.scope is scope:
+            self._kill(unheld, _TRACER_ENDED)
 
     def _look_later(self, unheld: _Exec) -> None:
         def look() -> None:
@@ -95,52 +114,45 @@ class Unheld:
             return False
         state = image.state(pid, unheld.judged)
         if state == unheld.before:
-            if left_the_call:
+            if left_the_call or found.state == _TRACED:
                 self._settle(unheld)
             return False
         if state is None or state.is_half_loaded:
             return False
-        return self._compare(pid, unheld, state)
-
-    def _compare(self, pid: int, unheld: _Exec, state: image.State) -> bool:
-        """Which of its threads' execs it was isn't known where several have gone on."""
-        problem = ""
-        for each in self._by_pid[pid]:
-            quick = not each.judged.is_read_slowly()  # nothing waits for it: it runs already
-            problem = image.difference(pid, each.judged, files_too=quick)
-            if not problem:
-                self._loaded(each.process)
-                self._settle_all(pid)
-                return False
+        quick = not unheld.judged.is_read_slowly()  # nothing waits for it
+        problem = image.difference(pid, unheld.judged, files_too=quick)
+        if not problem:
+            self._loaded(unheld.process)
+            self._settle(unheld)
+            return False
         if image.state(pid, unheld.judged) != state:
             return False  # it ends, or the kernel is still loading
-        other = LoadedOther(problem + _RAN_MEANWHILE, *image.shown(pid))
-        os.kill(pid, signal.SIGKILL)  # before it is recorded: it runs meanwhile
-        self._remove(unheld)
-        self._performer.resume(unheld.scope, other)
-        self._settle_all(pid)
+        self._kill(unheld, problem + ("" if found.state == _TRACED else _RAN_MEANWHILE))
         return True
 
-    def _settle_all(self, pid: int) -> None:
-        for each in tuple(self._by_pid.get(pid, ())):
-            self._settle(each)
+    def _kill(self, unheld: _Exec, problem: str) -> None:
+        other = LoadedOther(problem, *image.shown(unheld.process.pid))
+        try:
+            os.kill(unheld.process.pid, signal.SIGKILL)  # before it is recorded: it may run
+        except ProcessLookupError:
+            pass
+        self._remove(unheld)
+        self._performer.resume(unheld.scope, other)
+        self._turns.give_back(unheld.process)
 
     def _settle(self, unheld: _Exec) -> None:
         self._remove(unheld)
         self._performer.resume(unheld.scope, Ran())
+        self._turns.give_back(unheld.process)
 
     def _forget(self, unheld: _Exec) -> None:
         self._remove(unheld)
         self._performer.drop(unheld.scope)
+        self._turns.give_back(unheld.process)
 
     def _remove(self, unheld: _Exec) -> None:
         unheld.is_over = True
-        pid = unheld.process.pid
-        left = [each for each in self._by_pid[pid] if each is not unheld]
-        if left:
-            self._by_pid[pid] = left
-        else:
-            del self._by_pid[pid]
+        del self._by_pid[unheld.process.pid]
 
 
 def _may_be_in_an_exec(pid: int, tid: int) -> bool:

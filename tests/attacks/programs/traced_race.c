@@ -1,6 +1,6 @@
-/* traced_race HOW GOOD BAD: children that their own parent traces exec what the parent flips, until
-   one has run and one was killed. HOW: path or word, seized (no stop comes after an exec), i386.
-   GOOD ends at once, BAD never does. Prints how the execs ended. */
+/* traced_race HOW GOOD BAD SECONDS: children that their own parent traces exec what the parent flips.
+   HOW, words of it: path or word (what is flipped), seized (with a stop after execs), i386, ends (a
+   thread of the tracer ends it meanwhile). Prints how the children ended. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -9,38 +9,49 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-static const int PATIENCE_S = 20;
+static const int ENOUGH = 20; /* of each of the two ends that prove something */
 
 struct shared {
     unsigned words[3], none; /* for i386: 32 bits each */
     char path[1024], word[16], name[16];
-    volatile int may_go;
+    volatile int may_go, over;
+    int ran, denied, failed, killed;
 };
 static struct shared *shared;
 static const char *how, *good, *bad;
-static volatile int over;
+
+static int is(const char *word) { return !!strstr(how, word); }
 
 static void *flip(void *unused) {
-    int flips_path = !!strstr(how, "path"), flips_word = !!strstr(how, "word");
-    for (unsigned i = 0; !over; i++) {
+    int flips_path = is("path"), flips_word = is("word");
+    unsigned seed = 1;
+    for (unsigned i = 0; !shared->over; i++) {
         if (flips_path) strcpy(shared->path, i & 1 ? bad : good);
         if (flips_word) memcpy(shared->word, i & 1 ? "push" : "pull", 5);
-        for (volatile int j = 0; j < rand() % 2000; j++) {}
+        for (volatile int j = 0; j < rand_r(&seed) % 2000; j++) {}
     }
     return unused;
 }
 
+static void *end(void *unused) {
+    unsigned seed = getpid();
+    while (!shared->may_go) {}
+    for (volatile int j = rand_r(&seed) % 1000000; j > 0; j--) {}
+    _exit(0);
+    return unused;
+}
+
 static void child(void) {
-    int is_seized = !!strstr(how, "seized");
-    if (!is_seized) ptrace(PTRACE_TRACEME, 0, NULL, NULL);
-    while (is_seized && !shared->may_go) {}
+    if (!is("seized")) ptrace(PTRACE_TRACEME, 0, NULL, NULL), shared->may_go = 1;
+    while (!shared->may_go) {}
     long result;
-    if (strstr(how, "i386")) {
+    if (is("i386")) {
         __asm__ volatile("int $0x80" : "=a"(result)
                          : "a"(11), "b"((unsigned)(unsigned long)shared->path),
                            "c"((unsigned)(unsigned long)shared->words),
@@ -53,35 +64,62 @@ static void child(void) {
     _exit(errno == EACCES ? 100 : 101);
 }
 
+static void count(int status) {
+    if (WIFSIGNALED(status)) shared->killed++;
+    else if (WEXITSTATUS(status) == 100) shared->denied++;
+    else if (WEXITSTATUS(status) == 101) shared->failed++;
+    else shared->ran++;
+}
+
+static int trace(void) {
+    pid_t pid = fork();
+    if (pid == 0) child();
+    if (is("seized")) {
+        if (ptrace(PTRACE_SEIZE, pid, NULL, PTRACE_O_TRACEEXEC)) return 3;
+        shared->may_go = 1;
+    }
+    int status;
+    while (waitpid(pid, &status, 0) == pid && WIFSTOPPED(status))
+        ptrace(PTRACE_CONT, pid, NULL, WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status));
+    count(status);
+    return 0;
+}
+
+static int trace_and_end(void) {
+    pid_t tracer = fork();
+    if (tracer == 0) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, end, NULL);
+        int failed = trace();
+        if (failed) _exit(failed);
+        for (;;) pause();
+    }
+    int status;
+    if (waitpid(tracer, &status, 0) != tracer || WEXITSTATUS(status)) return 3;
+    while (waitpid(-1, &status, 0) > 0) count(status);
+    return 0;
+}
+
 int main(int argc, char **argv) {
-    if (argc < 4) return 2;
+    if (argc < 5) return 2;
     how = argv[1], good = argv[2], bad = argv[3];
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
                   MAP_SHARED | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
     strcpy(shared->path, good), strcpy(shared->word, "pull");
     shared->words[0] = (unsigned)(unsigned long)strcpy(shared->name, "first");
     shared->words[1] = (unsigned)(unsigned long)shared->word;
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     pthread_t thread;
     pthread_create(&thread, NULL, flip, NULL);
-    int ran = 0, denied = 0, failed = 0, killed = 0;
     time_t start = time(NULL);
-    while ((!ran || !killed) && time(NULL) - start < PATIENCE_S) {
+    int failed = 0;
+    while (!failed && (shared->ran < ENOUGH || shared->killed < ENOUGH) &&
+           time(NULL) - start < atoi(argv[4])) {
         shared->may_go = 0;
-        pid_t pid = fork();
-        if (pid == 0) child();
-        if (strstr(how, "seized")) {
-            if (ptrace(PTRACE_SEIZE, pid, NULL, NULL)) return 3;
-            shared->may_go = 1;
-        }
-        int status;
-        while (waitpid(pid, &status, 0) == pid && WIFSTOPPED(status))
-            ptrace(PTRACE_CONT, pid, NULL, NULL);
-        if (WIFSIGNALED(status)) killed++;
-        else if (WEXITSTATUS(status) == 100) denied++;
-        else if (WEXITSTATUS(status) == 101) failed++;
-        else ran++;
+        failed = is("ends") ? trace_and_end() : trace();
     }
-    over = 1;
-    printf("ran %d denied %d failed %d killed %d\n", ran, denied, failed, killed);
-    return 0;
+    shared->over = 1;
+    printf("ran %d denied %d failed %d killed %d\n", shared->ran, shared->denied, shared->failed,
+           shared->killed);
+    return failed;
 }

@@ -1,0 +1,156 @@
+"""Where one of the session traces the caller of an exec, the tracer is held in its place.
+
+A process has one tracer, so sigwrap can't hold such a caller. But the caller stops after the exec,
+and nobody but its tracer can send it on. So the tracer is seized and asked to stop, and let go when
+what was loaded has been compared. It need not have stopped: in any call but ptrace it is kept from
+running on by having been asked (a parent that waits in vfork stops only after its child's exec).
+When it ends, the kernel sets free whom it traces; it stops before that, and those are killed.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+from sigwrap.calls import EXECS, PTRACE_CALLS
+from sigwrap.errors import KernelError
+from sigwrap.linux import procfs, ptrace
+from sigwrap.linux.execs.tracing import tracer_of, why_it_may_not_stop
+from sigwrap.linux.ptrace import Gone, NotTraceable
+from sigwrap.mediate.effects import CannotHold, Held
+from sigwrap.mediate.lineage import Process
+from sigwrap.run.execs.turns import Turns
+from sigwrap.run.loop import Loop
+from sigwrap.run.perform import PAUSED, Scope
+
+_ITSELF_TRACED = "the caller's tracer is traced itself, or may not be looked into"
+_LOOK_AGAIN_S = 0.02
+
+
+class _Tracer:
+    __slots__ = ("is_ending", "is_stopped", "process", "scopes", "signal", "tid", "waiting")
+
+    def __init__(self, tid: int, process: Process) -> None:
+        self.tid = tid
+        self.process = process
+        self.scopes: set[Scope] = set()
+        self.waiting: list[Callable[[], None]] = []  # until it stands, or has ended
+        self.is_stopped = False
+        self.is_ending = False
+        self.signal = 0  # that it was about to get when it stopped
+
+    @property
+    def stands(self) -> bool:
+        if self.is_stopped or self.is_ending:
+            return self.is_stopped
+        call = procfs.call_of(self.process.pid, self.tid)
+        return call is not None and call >= 0 and call not in PTRACE_CALLS
+
+    @property
+    def is_at_an_exec(self) -> bool:
+        return procfs.call_of(self.process.pid, self.tid) in EXECS
+
+    def go_on_waiting(self) -> None:
+        waiting, self.waiting = self.waiting, []
+        for redo in waiting:
+            redo()
+
+
+class HeldTracers:
+    def __init__(self, turns: Turns, loop: Loop, is_lost: Callable[[Scope], None]) -> None:
+        """`is_lost` gets an exec that goes on while its caller's tracer ends."""
+        self._turns = turns
+        self._loop = loop
+        self._is_lost = is_lost
+        self._by_tid: dict[int, _Tracer] = {}
+
+    def hold(self, scope: Scope, tid: int, process: Process, redo: Callable[[], None]) -> object:
+        """Held.BY_ITS_TRACER or CannotHold; or PAUSED, and `redo` is called."""
+        problem = why_it_may_not_stop(scope.tid, scope.process)
+        if problem:
+            return CannotHold(problem)
+        tracer = self._by_tid.get(tid)
+        if tracer is None:
+            if self._turns.is_taken(process):
+                self._turns.put_off(process, redo)
+                return PAUSED
+            tracer = _Tracer(tid, process)
+            if tracer.is_at_an_exec:  # which is to be held itself, and may wait for a person
+                return self._later(redo)
+            try:
+                self._seize(tracer)
+            except (Gone, NotTraceable):
+                has_ended = tracer_of(scope.tid) != tid
+                return self._later(redo) if has_ended else CannotHold(_ITSELF_TRACED)
+        tracer.scopes.add(scope)
+        scope.holdings.tracer_held = lambda: self._release(tracer, scope)
+        if tracer.stands:
+            return Held.BY_ITS_TRACER
+        tracer.waiting.append(redo)
+        return PAUSED
+
+    def _later(self, redo: Callable[[], None]) -> object:
+        self._loop.call_at(time.monotonic() + _LOOK_AGAIN_S, redo)
+        return PAUSED
+
+    def _seize(self, tracer: _Tracer) -> None:
+        ptrace.seize(tracer.tid, ptrace.TO_ITS_END)
+        self._by_tid[tracer.tid] = tracer
+        self._turns.take(tracer.process)
+        ptrace.interrupt(tracer.tid)
+
+    def _release(self, tracer: _Tracer, scope: Scope) -> None:
+        tracer.scopes.discard(scope)
+        if not tracer.scopes and tracer.is_stopped:
+            self._let_go(tracer)
+
+    def _let_go(self, tracer: _Tracer) -> None:
+        tracer.is_stopped = False
+        try:
+            ptrace.detach(tracer.tid, tracer.signal)
+        except KernelError:
+            return  # it was killed out of its stop, and its end will be reported
+        self._forget(tracer)
+
+    def _forget(self, tracer: _Tracer) -> None:
+        del self._by_tid[tracer.tid]
+        self._turns.give_back(tracer.process)
+
+    # What wait reports
+
+    def on_stop(self, tid: int, wait_status: int) -> bool:
+        """Whether it is one of these."""
+        tracer = self._by_tid.get(tid)
+        if tracer is None or os.WIFCONTINUED(wait_status):
+            return False
+        event = wait_status >> 16
+        if event == ptrace.EVENT_EXIT:
+            self._ends(tracer)
+            return True
+        tracer.signal = 0 if event else os.WSTOPSIG(wait_status)
+        tracer.is_stopped = True
+        tracer.go_on_waiting()
+        if not tracer.scopes and tracer.is_stopped:
+            self._let_go(tracer)
+        return True
+
+    def on_end(self, tid: int) -> None:
+        tracer = self._by_tid.get(tid)
+        if tracer is not None:
+            self._lose_those_that_go_on(tracer)
+            self._forget(tracer)
+            tracer.go_on_waiting()
+
+    def _ends(self, tracer: _Tracer) -> None:
+        tracer.is_stopped, tracer.is_ending = False, True
+        self._lose_those_that_go_on(tracer)
+        try:
+            ptrace.resume(tracer.tid)
+        except KernelError:
+            pass  # its end will be reported
+
+    def _lose_those_that_go_on(self, tracer: _Tracer) -> None:
+        for scope in tuple(tracer.scopes):
+            if scope.is_answered:
+                self._is_lost(scope)

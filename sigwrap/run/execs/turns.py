@@ -1,0 +1,33 @@
+"""One exec of a process at a time: the requests of its other threads wait until that is over."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from sigwrap.mediate.lineage import Process
+
+
+class Turns:
+    def __init__(self) -> None:
+        self._taken: set[int] = set()  # pids
+        self._put_off: dict[int, deque[Callable[[], None]]] = {}
+
+    def is_taken(self, process: Process) -> bool:
+        return process.pid in self._taken
+
+    def take(self, process: Process) -> None:
+        self._taken.add(process.pid)
+
+    def put_off(self, process: Process, call: Callable[[], None]) -> None:
+        """Until the exec is over that the process is busy with."""
+        self._put_off.setdefault(process.pid, deque()).append(call)
+
+    def give_back(self, process: Process) -> None:
+        pid = process.pid
+        self._taken.discard(pid)
+        waiting = self._put_off.get(pid)
+        while waiting and pid not in self._taken:
+            waiting.popleft()()
+        if not waiting:
+            self._put_off.pop(pid, None)
