@@ -1,5 +1,5 @@
-"""A traced caller can't be held, so what it loads is compared as soon as it can be seen: a denied
-program does not go on running."""
+"""Whom somebody of the session traces can't be held at its exec. Its tracer is, and what was loaded
+is compared before its first instruction; who would run on after an exec may not make one."""
 
 from __future__ import annotations
 
@@ -10,25 +10,73 @@ import pytest
 
 from tests.support.harness import Sigwrap
 from tests.support.policies import policy
+from tests.support.programs import Library
 from tests.support.waiting import PATIENCE_S
 
+EXECS = Path(__file__).parents[1] / "exec"
 RULES = """
   - {name: no-bad, commands: [bad], decision: deny}
   - {name: no-push, commands: ["*"], args_patterns: [^push$], decision: deny}
 """
 
 
-@pytest.mark.parametrize("how", ["path", "word", "path seized", "word seized i386"])
-def test_what_a_tracer_flips_meanwhile(as_user: Sigwrap, compiled: Path, how: str) -> None:
+@pytest.fixture
+def first(library: Library) -> Path:
+    """It writes its name and its word with its first system call."""
+    return library.compiled_beside(EXECS) / "first"
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "path",
+        "word",
+        "path seized",
+        "word i386",
+        "word seized i386",
+        "path ends",
+        "path seized ends",
+    ],
+)
+def test_what_a_tracer_flips_never_runs(
+    as_user: Sigwrap, compiled: Path, first: Path, how: str
+) -> None:
     for name in ("good", "bad"):
-        shutil.copy(compiled / "stays", as_user.folder / name)
+        shutil.copy(first, as_user.folder / name)
     names = (str(as_user.folder / "good"), str(as_user.folder / "bad"))
     path = policy(as_user.folder, RULES)
-    line = ("-p", path, "--", str(compiled / "traced_race"), how, *names)
+    line = ("-p", path, "--", str(compiled / "traced_race"), how, *names, str(PATIENCE_S))
     done = as_user.run(*line, within_s=2 * PATIENCE_S)
-    words = done.stdout.decode().splitlines()[-1].split()
+    *said, last = done.stdout.decode().splitlines()
+    words = last.split()
     counts = dict(zip(words[::2], map(int, words[1::2]), strict=True))
-    assert counts["ran"] and counts["killed"], done.stdout
+    assert counts["ran"] and counts["killed"], done
+    assert set(said) == {"good pull"}
     failed = as_user.sealed_events("exec_verification_failed")
-    assert len(failed) == counts["killed"]
-    assert all("traced" in event.payload["reason"] for event in failed)
+    assert failed and len(failed) <= counts["killed"]
+
+
+def test_who_would_run_on_execs_nothing(as_user: Sigwrap, compiled: Path, first: Path) -> None:
+    program = as_user.folder / "first"
+    shutil.copy(first, program)
+    line = ("-p", policy(as_user.folder, RULES), "--", str(compiled / "traced_how"), str(program))
+    done = as_user.run(*line)
+    said = [line for line in done.stdout.decode().splitlines() if line != "first x"]
+    assert said == [
+        "asked for: ran",
+        "blocked: errno 13",
+        "attached without a stop: errno 0",
+        "attached: ran",
+        "seized without a stop: errno 1",
+        "stop dropped: errno 1",
+        "stop dropped as of old: errno 1",
+        "stop kept: errno 0",
+        "stop dropped as i386: errno 1",
+        "seized: ran",
+        "with threads: errno 13",
+        "tracer traced: errno 13",
+    ]
+    denied = as_user.sealed_events("exec_denied")
+    assert {event.payload["rule_name"] for event in denied} == {"builtin:traced"}
+    blocked = as_user.sealed_events("signal_blocked")
+    assert [event.payload["rule_name"] for event in blocked] == 4 * ["builtin:ptrace"]

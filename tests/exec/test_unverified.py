@@ -100,7 +100,7 @@ def test_a_caller_that_is_traced_by_its_parent(
     done = as_user.run("-p", policy(as_user.folder, ALLOW), "--", *line)
     assert (done.returncode, done.stdout) == (0, b"program x\n"), done.stderr
     payload = as_user.sealed_events("exec_allowed")[-1].payload
-    assert (payload["verified"], payload["traced"]) == (False, True)
+    assert (payload["verified"], payload["traced"]) == (True, True)
 
 
 def test_a_traced_caller_gets_nothing_instead(

@@ -9,8 +9,9 @@ import pytest
 
 from sigwrap.mediate.effects import (
     Ask,
+    CannotHold,
     Continue,
-    ContinueUnverified,
+    ContinueWatched,
     EndRun,
     Fail,
     Held,
@@ -110,6 +111,9 @@ def shell(bash: Process) -> Shell:
     return Shell(bash)
 
 
+CANNOT_BE_HELD = [Held.BY_ITS_TRACER, Held.NO, Held.NOT_DUMPABLE, CannotHold("it would run on")]
+
+
 # Going on
 
 
@@ -205,24 +209,50 @@ def test_a_rule_on_traced_callers_meets_a_program_that_may_not_be_read(shell: Sh
     ).yields(Tell("sigwrap: id: not while traced"), Fail(errno.EACCES)).ends()
 
 
+TRACED = [Held.BY_ITS_TRACER, Held.NO]
+
+
 @pytest.mark.parametrize(("name", "event"), [("ls", "exec_allowed"), ("npm", "exec_audited")])
-def test_a_traced_caller_goes_on_unverified(shell: Shell, name: str, event: str) -> None:
-    shell.asks_for(name).yields(Hold(), reply=Held.TRACED).records(
-        event, verified=False, traced=True
-    ).yields(ContinueUnverified(), reply=Ran()).ends()
+@pytest.mark.parametrize("held", TRACED)
+def test_a_traced_caller_is_watched(shell: Shell, name: str, event: str, held: Held) -> None:
+    shell.asks_for(name).yields(Hold(), reply=held).records(
+        event, verified=held is Held.BY_ITS_TRACER, traced=True
+    ).yields(ContinueWatched(), reply=Ran()).ends()
+
+
+@pytest.mark.parametrize("held", TRACED)
+def test_of_a_program_that_may_not_be_read_not_all_is_compared(shell: Shell, held: Held) -> None:
+    shell.asks_for("ls", readable=False).yields(Hold(), reply=held).records(
+        "exec_allowed", verified=False
+    ).yields(ContinueWatched(), reply=Ran()).ends()
 
 
 def test_a_traced_caller_that_has_loaded_something_else(shell: Shell) -> None:
     loaded = LoadedOther("another file was loaded", "/usr/bin/git", ("git",))
-    shell.asks_for("ls").yields(Hold(), reply=Held.TRACED).records("exec_allowed").yields(
-        ContinueUnverified(), reply=loaded
+    shell.asks_for("ls").yields(Hold(), reply=Held.NO).records("exec_allowed").yields(
+        ContinueWatched(), reply=loaded
     ).records("exec_verification_failed", loaded_path="/usr/bin/git").ends()
 
 
-def test_a_traced_caller_meets_the_rule_on_traced_callers(shell: Shell) -> None:
-    shell.asks_for("id").yields(Hold(), reply=Held.TRACED).records(
+@pytest.mark.parametrize("held", TRACED)
+def test_a_traced_caller_meets_the_rule_on_traced_callers(shell: Shell, held: Held) -> None:
+    shell.asks_for("id").yields(Hold(), reply=held).records(
         "exec_denied", rule_name="untraced", decision="deny", traced=True, verified=False
     ).yields(Tell("sigwrap: id: not while traced"), Fail(errno.EACCES)).ends()
+
+
+def test_a_traced_caller_that_would_run_on_is_denied(shell: Shell) -> None:
+    shell.asks_for("ls").yields(Hold(), reply=CannotHold("it would run on")).records(
+        "exec_denied", rule_name="builtin:traced", reason="it would run on", traced=True
+    ).yields(Tell("sigwrap: ls: it would run on"), Fail(errno.EACCES)).ends()
+
+
+def test_where_everything_may_run_so_may_what_would_run_on(bash: Process) -> None:
+    rules = "\ndefaults: {command: audit, signal: deny}\n"
+    shell = Shell(bash, rules)
+    shell.asks_for("ls").yields(Hold(), reply=CannotHold("it would run on")).records(
+        "exec_audited", verified=False, traced=True
+    ).yields(ContinueWatched(), reply=Ran()).ends()
 
 
 def test_a_caller_that_turned_undumpable_is_denied(shell: Shell) -> None:
@@ -376,8 +406,8 @@ def test_a_replacement_that_cannot_be_run_is_a_denial(shell: Shell) -> None:
     ).yields(Tell("sigwrap: was: good, instead"), Fail(errno.EACCES)).ends()
 
 
-@pytest.mark.parametrize("held", [Held.TRACED, Held.NOT_DUMPABLE])
-def test_a_caller_that_cannot_be_held_is_not_redirected(shell: Shell, held: Held) -> None:
+@pytest.mark.parametrize("held", CANNOT_BE_HELD)
+def test_a_caller_that_cannot_be_held_is_not_redirected(shell: Shell, held: object) -> None:
     redirected(shell).yields(Hold(), reply=held).records(
         "exec_denied", reason="the caller is traced, so it can't be redirected"
     ).yields(Tell("sigwrap: was: good, instead"), Fail(errno.EACCES)).ends()
@@ -453,8 +483,8 @@ def test_a_stubs_command_whose_streams_cannot_be_tied_is_denied(shell: Shell) ->
     ).ends()
 
 
-@pytest.mark.parametrize("held", [Held.TRACED, Held.NOT_DUMPABLE])
-def test_a_stubs_command_that_cannot_be_held_is_denied(shell: Shell, held: Held) -> None:
+@pytest.mark.parametrize("held", CANNOT_BE_HELD)
+def test_a_stubs_command_that_cannot_be_held_is_denied(shell: Shell, held: object) -> None:
     why = "it is traced, so it can't be recorded"
     shell.asks_for("good", stub_rule="record-it").yields(
         PrepareStubCommand(), reply=PREPARED
@@ -479,7 +509,7 @@ def test_what_cannot_be_recorded_fails(shell: Shell) -> None:
     for transcript, event in (
         (shell.asks_for("bad"), "exec_denied"),
         (shell.asks_for("ls").yields(Hold(), reply=Held.YES), "exec_allowed"),
-        (shell.asks_for("ls").yields(Hold(), reply=Held.TRACED), "exec_allowed"),
+        (shell.asks_for("ls").yields(Hold(), reply=Held.NO), "exec_allowed"),
         (redirected(shell).yields(Hold(), reply=Held.YES), "exec_redirected"),
         (stub.yields(Hold(), reply=Held.YES), "exec_allowed"),
     ):
@@ -720,11 +750,11 @@ def test_what_an_answer_waited_for_may_be_one_too_many_by_then(bash: Process) ->
     ).ends()
 
 
-@pytest.mark.parametrize("held", [Held.TRACED, Held.YES])
-def test_execs_count_that_go_on_unverified_or_are_replaced(bash: Process, held: Held) -> None:
+@pytest.mark.parametrize("held", [Held.BY_ITS_TRACER, Held.YES])
+def test_execs_count_that_are_watched_or_replaced(bash: Process, held: Held) -> None:
     shell = limited(bash, "{max_execs: 2}")
     shell.runs("ls")
-    if held is Held.TRACED:
+    if held is Held.BY_ITS_TRACER:
         shell.asks_for("ls").yields(Hold(), reply=held).records("exec_allowed").next()
     else:
         transcript = redirected(shell).yields(Hold(), reply=held).records("exec_redirected")

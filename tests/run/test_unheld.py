@@ -10,6 +10,7 @@ import pytest
 
 from sigwrap.mediate.effects import LoadedOther, Ran
 from sigwrap.run.execs import unheld
+from sigwrap.run.execs.turns import Turns
 from sigwrap.run.execs.unheld import Unheld
 
 PID, TID, OTHER_TID = 4000, 4000, 4001
@@ -27,7 +28,8 @@ class Watched:
         self.killed: list[int] = []
         self.later: list[Callable[[], None]] = []
         self.process: Any = SimpleNamespace(pid=PID, start_time=7)
-        stat = SimpleNamespace(has_ended=False, start_time=7)
+        self.scope: Any = SimpleNamespace(tid=TID, process=self.process)
+        self.stat = SimpleNamespace(has_ended=False, start_time=7, state="R")
         image = SimpleNamespace(
             state=lambda _pid, _judged: self.state,
             file=lambda _pid: None if self.state is None else self.state.file,
@@ -35,7 +37,7 @@ class Watched:
             shown=lambda _pid: ("/bin/other", ("other",)),
         )
         monkeypatch.setattr(unheld, "image", image)
-        monkeypatch.setattr("sigwrap.linux.procfs.stat", lambda _pid: stat)
+        monkeypatch.setattr("sigwrap.linux.procfs.stat", lambda _pid: self.stat)
         monkeypatch.setattr(unheld, "_may_be_in_an_exec", lambda _pid, _tid: self.in_exec)
         monkeypatch.setattr("os.kill", lambda pid, _number: self.killed.append(pid))
         monkeypatch.setattr(unheld, "_MOST_EXECS_TAKE_NS", 0)
@@ -44,16 +46,16 @@ class Watched:
             drop=lambda _scope: self.outcomes.append("dropped"),
         )
         loop: Any = SimpleNamespace(call_at=lambda _at, call: self.later.append(call))
-        self.subject = Unheld(performer, loop, lambda _process: None)
+        self.turns = Turns()
+        self.subject = Unheld(performer, loop, self.turns, lambda _process: None)
 
     @staticmethod
     def as_state(seen: tuple[str, tuple[int, ...], bytes]) -> Any:
         return SimpleNamespace(file=seen[0], layout=seen[1], line=seen[2], is_half_loaded=False)
 
-    def goes_on(self, tid: int = TID) -> None:
-        scope: Any = SimpleNamespace(tid=tid, process=self.process)
+    def goes_on(self) -> None:
         judged: Any = SimpleNamespace(is_read_slowly=lambda: False)
-        self.subject.go_on(scope, judged, lambda: None)
+        self.subject.go_on(self.scope, judged, lambda: None)
 
     def loads(self, problem: str = "") -> None:
         self.state, self.problem = self.as_state(LOADED), problem
@@ -76,6 +78,48 @@ def test_the_right_program_is_let_run(watched: Watched) -> None:
     watched.loads()
     watched.a_while_passes()
     assert (watched.outcomes, watched.killed, watched.later) == ([Ran()], [], [])
+
+
+def test_other_threads_have_to_wait_until_it_is_over(watched: Watched) -> None:
+    watched.goes_on()
+    assert watched.turns.is_taken(watched.process)
+    watched.turns.put_off(watched.process, lambda: watched.outcomes.append("another"))
+    watched.loads()
+    watched.a_while_passes()
+    assert watched.outcomes == [Ran(), "another"]
+    assert not watched.turns.is_taken(watched.process)
+
+
+def test_who_stands_for_its_tracer_has_its_exec_behind_it(watched: Watched) -> None:
+    """The same program with the same arguments looks like before."""
+    watched.goes_on()
+    watched.a_while_passes()
+    assert watched.outcomes == []
+    watched.stat.state = "t"
+    watched.a_while_passes()
+    assert (watched.outcomes, watched.later) == ([Ran()], [])
+
+
+@pytest.mark.parametrize("state", ["t", "R"])
+def test_it_is_said_whether_another_may_have_run(watched: Watched, state: str) -> None:
+    watched.goes_on()
+    watched.stat.state = state
+    watched.loads("another file was loaded")
+    watched.a_while_passes()
+    (outcome,) = watched.outcomes
+    assert isinstance(outcome, LoadedOther)
+    assert ("may have run" in outcome.problem) is (state == "R")
+
+
+def test_who_loses_its_tracer_is_killed(watched: Watched) -> None:
+    watched.goes_on()
+    watched.subject.is_lost(watched.scope)
+    (outcome,) = watched.outcomes
+    assert isinstance(outcome, LoadedOther) and "tracer ended" in outcome.problem
+    assert watched.killed == [PID]
+    watched.subject.is_lost(watched.scope)
+    watched.a_while_passes()
+    assert watched.killed == [PID]
 
 
 def test_another_is_killed(watched: Watched) -> None:
@@ -111,14 +155,6 @@ def test_whoever_asks_again_has_failed_before(watched: Watched) -> None:
     assert watched.outcomes == []
     assert not watched.subject.is_other(watched.process, TID)
     assert watched.outcomes == [Ran()]
-
-
-def test_of_several_threads_execs_any_may_be_the_one(watched: Watched) -> None:
-    watched.goes_on()
-    watched.goes_on(OTHER_TID)
-    watched.loads()
-    watched.a_while_passes()
-    assert watched.outcomes == [Ran(), Ran()]
 
 
 def test_what_is_about_to_end_has_loaded_nothing(watched: Watched) -> None:

@@ -123,9 +123,9 @@ def _traced(syscall: str, notification: Notification) -> SignalCall:
         return SignalCall(syscall, How.TRACED_BY_PARENT, signal.SIGKILL, 0)
     if request in calls.PTRACE_SETOPTIONS and stops_after_exec:
         raise NoTarget
-    if request in calls.PTRACE_SETOPTIONS or (seizes and not stops_after_exec):
-        return SignalCall(syscall, How.TRACE_ON, signal.SIGKILL, 0, seizes=seizes)
-    call = _at_another(syscall, How.TRACE, signal.SIGKILL, notification.argument1)
+    lets_run_on = request in calls.PTRACE_SETOPTIONS or (seizes and not stops_after_exec)
+    how = How.TRACE_ON if lets_run_on else How.TRACE
+    call = _at_another(syscall, how, signal.SIGKILL, notification.argument1)
     return call._replace(seizes=seizes)
 
 
