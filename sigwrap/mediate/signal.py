@@ -143,8 +143,10 @@ class SignalMediator:
         if facts.how is How.NUMBER and target.pid in facts.stub_may_signal:
             decision = signal_rules.OF_A_STUB
         else:
-            traces = facts.how in (How.TRACE, How.TAKE)
+            traces = facts.how in (How.TRACE, How.TRACE_ON, How.TAKE)
             decision = signal_rules.decide(self._engine, attempt, traces=traces)
+            if facts.how is How.TRACE_ON and decision.action not in (Action.DENY, Action.ABSORB):
+                decision = signal_rules.RUNS_ON
         payload = signal_rules.event_payload(attempt, decision)
         return _Judged(target, attempt, decision, payload)
 

@@ -99,22 +99,16 @@ class Aims:
                 if isinstance(aim, OwnInMemory):
                     return _hold(notification.tid, call, call.descriptor, aim)
                 return call, aim
-            case How.TRACE_ON:
-                return self._traced_on(sender, call)
+            case How.TRACE_ON if not call.seizes:
+                return call, NotOwn() if sender.seizes else Nobody()
             case How.TRACED_BY_PARENT:
                 return call, self._jobs.traced_by_parent(sender)
-            case How.NUMBER | How.OWNER | How.OWNER_IN_MEMORY | How.TRACE | How.CHANGE:
+            case (
+                How.NUMBER | How.OWNER | How.OWNER_IN_MEMORY | How.TRACE | How.TRACE_ON | How.CHANGE
+            ):
                 if call.target == notification.tid and call.how in (How.TRACE, How.CHANGE):
                     return call, self._of_held(sender, call, sender.pid, 0)
                 return call, self._by_number(sender, call)
-
-    def _traced_on(self, sender: Process, call: SignalCall) -> tuple[SignalCall, Aim]:
-        if not call.seizes:
-            return call, NotOwn() if sender.seizes else Nobody()
-        aim = self._by_number(sender, call)
-        if isinstance(aim, SignalTarget) and TargetType.SESSION in aim.types:
-            return call, NotOwn()
-        return call._replace(how=How.TRACE), aim
 
     def _by_descriptor(
         self, notification: Notification, sender: Process, call: SignalCall

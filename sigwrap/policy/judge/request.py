@@ -94,7 +94,7 @@ class CommandRequest(NamedTuple):
     programs: tuple[Program, ...]  # the file itself first; never empty
     depth: int = 0
     truncated: bool = False  # argv was longer than what was read
-    traced: bool = False  # the caller is being traced, so the exec can't be verified
+    traced: bool = False  # the caller is being traced, or not all that is loaded can be compared
     cwd: str = ""  # what relative paths start from; empty where it isn't known
 
 

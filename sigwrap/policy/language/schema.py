@@ -237,8 +237,8 @@ _COMMAND_RULE = Group(
         _key(
             "traced",
             Flag(),
-            "the exec can't (can) be verified: the caller is being traced, or the program may be "
-            "executed but not read",
+            "the caller is (not) being traced, or the program may be executed but not read (or "
+            "neither)",
         ),
         _key(
             "system_file",
