@@ -9,6 +9,7 @@ content       how a file begins, and its digest
 script        a script's first line, and its interpreter's arguments
 ownership     whether a program is the system's own
 loading       what an exec's environment makes a program load
+tracing       who traces a caller, and whether that one stops it after an exec
 image         what the kernel loaded, held against what was judged
 ours          what sigwrap knows of the file system by itself
 twins         files that denying rules name, under other names

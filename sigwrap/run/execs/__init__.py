@@ -4,5 +4,7 @@ execs         gathers the facts of an exec, and carries out the effects that onl
 holdings      what one exec holds until it is over
 replacements  what runs in the place of an exec
 tracer        holds each exec that goes on until it has succeeded or failed
+held_tracers  holds the tracer of who can't be held
 unheld        watches those that can't be held
+turns         one exec of a process at a time
 """
