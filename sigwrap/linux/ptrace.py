@@ -34,13 +34,14 @@ _GETREGS = 12
 _SETREGS = 13
 _SEIZE = 0x4206
 _INTERRUPT = 0x4207
+_GET_SYSCALL_INFO = 0x420E
 
 _O_TRACESYSGOOD = 0x01
 _O_TRACEEXEC = 0x10
 _O_TRACEEXIT = 0x40
 _O_EXITKILL = 0x100000  # should we die in between, the tracee must not run on unverified
 _TO_ITS_EXEC = _O_TRACESYSGOOD | _O_TRACEEXEC | _O_EXITKILL
-TO_ITS_END = _O_TRACEEXIT | _O_EXITKILL
+TO_ITS_END = _O_TRACESYSGOOD | _O_TRACEEXIT | _O_EXITKILL
 
 _SYS_PIDFD_GETFD = 438
 
@@ -51,6 +52,8 @@ _pidfd_getfd = libc["syscall"]
 _pidfd_getfd.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_long, ctypes.c_long)
 _pidfd_getfd.restype = ctypes.c_long
 
+_SYSCALL_INFO = struct.Struct("<B3xI16x3Q")
+_SYSCALL_ENTRY = 1
 _REGISTERS = struct.Struct("<27Q")
 _REGISTER_NAMES = [
     "r15",
@@ -111,9 +114,9 @@ def resume(tid: int, signal_number: int = 0) -> None:
     _request(_CONT, tid, signal_number)
 
 
-def resume_to_syscall(tid: int) -> None:
+def resume_to_syscall(tid: int, signal_number: int = 0) -> None:
     """Up to the start or the end of its next system call."""
-    _request(_SYSCALL, tid)
+    _request(_SYSCALL, tid, signal_number)
 
 
 def detach(tid: int, signal_number: int = 0) -> None:
@@ -138,6 +141,14 @@ def registers(tid: int) -> Registers:
     buffer = ctypes.create_string_buffer(_REGISTERS.size)
     _request(_GETREGS, tid, ctypes.addressof(buffer))
     return dict(zip(_REGISTER_NAMES, _REGISTERS.unpack(buffer.raw), strict=True))
+
+
+def syscall_begun(tid: int) -> tuple[int, int, int, int] | None:
+    """Of a thread at the start of a system call: architecture, number, two arguments."""
+    buffer = ctypes.create_string_buffer(_SYSCALL_INFO.size)
+    _request(_GET_SYSCALL_INFO, tid, ctypes.addressof(buffer), size=_SYSCALL_INFO.size)
+    op, arch, number, first, second = _SYSCALL_INFO.unpack(buffer.raw)
+    return (arch, number, first, second) if op == _SYSCALL_ENTRY else None
 
 
 def error_in(values: Registers, calls: frozenset[int]) -> int:
@@ -191,8 +202,8 @@ def _duplicate(pid: int, fd: int) -> int:
     return found
 
 
-def _request(number: int, tid: int, data: int = 0) -> None:
-    if _ptrace(number, tid, None, data) < 0:
+def _request(number: int, tid: int, data: int = 0, *, size: int = 0) -> None:
+    if _ptrace(number, tid, size, data) < 0:
         code = ctypes.get_errno()
         kind = Gone if code == errno.ESRCH else KernelError
         raise kind(f"ptrace {number:#x}: {os.strerror(code)}", code)

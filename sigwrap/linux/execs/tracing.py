@@ -12,7 +12,6 @@ from sigwrap.linux import procfs
 from sigwrap.mediate.lineage import Process
 
 _DEAF = "the caller is being traced, and blocks SIGTRAP"
-_OTHER_THREADS = "the caller is being traced, and so are other threads of its process"
 
 
 def tracer_of(tid: int) -> int:
@@ -20,11 +19,24 @@ def tracer_of(tid: int) -> int:
     return next(iter(procfs.numbers(tid, "TracerPid")), 0)
 
 
-def why_it_may_not_stop(tid: int, process: Process) -> str:
+def why_it_may_not_stop(tid: int) -> str:
     """While its tracer stands. Empty where it stops."""
-    if procfs.blocks(tid, signal.SIGTRAP):
-        return _DEAF
-    # The kernel waits for the other threads to go, and whom somebody traces goes only when that
-    # one has reaped it.
+    return _DEAF if procfs.blocks(tid, signal.SIGTRAP) else ""
+
+
+def has_to_be_reaped(tid: int, process: Process) -> bool:
+    """An exec waits for the process's other threads to go, and one that somebody traces goes only
+    when that one has reaped it."""
     others = (each for each in procfs.threads(process.pid) if each != tid)
-    return _OTHER_THREADS if any(map(tracer_of, others)) else ""
+    return any(map(tracer_of, others))
+
+
+def is_its_leader(number: int, tid: int, process: Process) -> bool:
+    """Whether `number` is still the thread that led the process of `tid`, and stands: so the exec
+    of `tid`, which is to get its number, can't be over."""
+    if number != process.pid or tid == process.pid:
+        return False
+    leader = procfs.stat(number)
+    return (
+        leader is not None and leader.state == "t" and procfs.exists(f"/proc/{number}/task/{tid}")
+    )

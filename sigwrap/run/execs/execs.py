@@ -109,7 +109,7 @@ class Execs:
         )
         self._unheld = Unheld(performer, loop, turns, processes.loaded)
         self._loop = loop
-        self._held_tracers = HeldTracers(turns, loop, self._unheld.is_lost)
+        self._held_tracers = HeldTracers(turns, loop, self._unheld)
         own = onefile.original_environment(dict(os.environb))
         variables = {os.fsdecode(name): value for name, value in own.items()}
         self._ours = Ours(variables, Named(engine.policy.command_rules))
@@ -383,7 +383,12 @@ class Execs:
         self._is_becoming_another(scope, executable.programs[0].argv)
         if scope.holdings.tracer_held is None:
             self._processes.loads_unseen(process)
-        self._unheld.go_on(scope, executable, lambda: self._performer.let_go_on(scope, effect))
+
+        def answer() -> None:
+            self._performer.let_go_on(scope, effect)
+            self._held_tracers.goes_on(scope)
+
+        self._unheld.go_on(scope, executable, answer)
         return PAUSED
 
     def _is_becoming_another(self, scope: Scope, argv: tuple[str, ...]) -> None:

@@ -88,6 +88,11 @@ class Unheld:
             self._settle(unheld)  # its last exec has failed, or it wouldn't ask again
         return False
 
+    def look_at(self, scope: Scope) -> None:
+        unheld = self._by_pid.get(scope.process.pid)
+        if unheld is not None and unheld.scope is scope:
+            self._look(unheld)
+
     def is_lost(self, scope: Scope) -> None:
         """The caller's tracer ends, so nothing keeps what is loaded from running."""
         unheld = self._by_pid.get(scope.process.pid)

@@ -1,6 +1,7 @@
 /* traced_race HOW GOOD BAD SECONDS: children that their own parent traces exec what the parent flips.
    HOW, words of it: path or word (what is flipped), seized (with a stop after execs), i386, ends (a
-   thread of the tracer ends it meanwhile). Prints how the children ended. */
+   thread of the tracer ends it meanwhile), threads (the child has another one, which is traced as
+   well), leader or other (of them makes the exec). Prints how the children ended. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -47,9 +48,7 @@ static void *end(void *unused) {
     return unused;
 }
 
-static void child(void) {
-    if (!is("seized")) ptrace(PTRACE_TRACEME, 0, NULL, NULL), shared->may_go = 1;
-    while (!shared->may_go) {}
+static void *run(void *unused) {
     long result;
     if (is("i386")) {
         __asm__ volatile("int $0x80" : "=a"(result)
@@ -62,6 +61,21 @@ static void child(void) {
         execve(shared->path, words, none);
     }
     _exit(errno == EACCES ? 100 : 101);
+    return unused;
+}
+
+static void *wait_for_ever(void *unused) {
+    for (;;) pause();
+    return unused;
+}
+
+static void child(void) {
+    if (!is("seized")) ptrace(PTRACE_TRACEME, 0, NULL, NULL), shared->may_go = 1;
+    while (!shared->may_go) {}
+    pthread_t thread;
+    if (is("threads")) pthread_create(&thread, NULL, is("other") ? run : wait_for_ever, NULL);
+    if (is("other")) wait_for_ever(NULL);
+    run(NULL);
 }
 
 static void count(int status) {
@@ -75,12 +89,14 @@ static int trace(void) {
     pid_t pid = fork();
     if (pid == 0) child();
     if (is("seized")) {
-        if (ptrace(PTRACE_SEIZE, pid, NULL, PTRACE_O_TRACEEXEC)) return 3;
+        long options = PTRACE_O_TRACEEXEC | (is("threads") ? PTRACE_O_TRACECLONE : 0);
+        if (ptrace(PTRACE_SEIZE, pid, NULL, options)) return 3;
         shared->may_go = 1;
     }
     int status;
-    while (waitpid(pid, &status, 0) == pid && WIFSTOPPED(status))
-        ptrace(PTRACE_CONT, pid, NULL, WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status));
+    for (pid_t found; (found = waitpid(-1, &status, __WALL)) != pid || WIFSTOPPED(status);)
+        if (found > 0 && WIFSTOPPED(status))
+            ptrace(PTRACE_CONT, found, NULL, WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status));
     count(status);
     return 0;
 }
