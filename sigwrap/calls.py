@@ -417,4 +417,5 @@ EXECS = frozenset(
     if call.family is Family.EXEC
 )
 
+EXITS = frozenset({60, 231, 1, 252})  # exit and exit_group, by both ABIs
 PTRACE_CALLS = frozenset(number_of("ptrace", arch) for arch in BY_NUMBER)

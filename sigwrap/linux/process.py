@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable
 from fcntl import ioctl
 
-from sigwrap.linux import procfs
+from sigwrap.errors import KernelError
+from sigwrap.linux import procfs, ptrace
 
 _PIDFD_GET_INFO = 0xC040FF0B
 _PIDFD_INFO_EXIT = 1 << 3
@@ -195,15 +196,25 @@ def _own_children() -> int:
         return -1  # a kernel can be built without it
 
 
+def _let_end(pid: int) -> None:
+    """Of whom sigwrap traces: SIGKILL doesn't end the stop before its end."""
+    try:
+        ptrace.resume(pid)
+    except KernelError:
+        pass  # it isn't traced, or is gone
+
+
 def reap(reaped: Reaped) -> bool:
     """False where no child is left at all."""
     for _ in range(_REAPED_AT_ONCE):
         try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
+            pid, status = os.waitpid(-1, os.WNOHANG | ptrace.WALL)
         except ChildProcessError:
             return False
         if pid == 0:
             return True
-        if not os.WIFSTOPPED(status):
+        if os.WIFSTOPPED(status):
+            _let_end(pid)
+        else:
             reaped(pid, status)
     return True

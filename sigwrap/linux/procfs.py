@@ -194,17 +194,30 @@ def _image(fields: list[bytes]) -> tuple[int, ...]:
 def call_of(pid: int, tid: int) -> int | None:
     """The system call that a thread waits in, or was stopped in; less than 0 where it is in none or
     has ended, None where that can't be told."""
+    known = call_and_arguments(pid, tid)
+    return None if known is None else known[0]
+
+
+def call_and_arguments(pid: int, tid: int) -> tuple[int, tuple[int, ...]] | None:
     try:
         fd = open_file(f"/proc/{pid}/task/{tid}/syscall")
         try:
-            word = os.read(fd, 64).split(b" ", 1)[0]
+            words = os.read(fd, 256).split()
         finally:
             os.close(fd)
     except (FileNotFoundError, ProcessLookupError):
-        return -1
+        return -1, ()
     except OSError:
         return None
-    return None if word.startswith(b"running") else int(word)
+    if not words or words[0] == b"running":
+        return None
+    return int(words[0]), tuple(int(word, 16) for word in words[1:7])
+
+
+def thread_state(pid: int, tid: int) -> str:
+    """Empty where it is gone."""
+    data = contents(f"/proc/{pid}/task/{tid}/stat")
+    return "" if data is None else chr(data[data.rindex(b")") + 2])
 
 
 def tgid(tid: int) -> int | None:

@@ -1,4 +1,4 @@
-"""Who traces the caller of an exec, and whether it stops after that before it runs.
+"""Who traces the caller of an exec, and whether and where it stops after that before it runs.
 
 By PTRACE_O_TRACEEXEC it does, or by a SIGTRAP that the kernel sends where that isn't asked for. Who
 was traced by PTRACE_SEIZE gets no such signal, but nobody seizes without the option here.
@@ -7,7 +7,9 @@ was traced by PTRACE_SEIZE gets no such signal, but nobody seizes without the op
 from __future__ import annotations
 
 import signal
+from enum import Enum
 
+from sigwrap.calls import EXECS
 from sigwrap.linux import procfs
 from sigwrap.mediate.lineage import Process
 
@@ -40,3 +42,36 @@ def is_its_leader(number: int, tid: int, process: Process) -> bool:
     return (
         leader is not None and leader.state == "t" and procfs.exists(f"/proc/{number}/task/{tid}")
     )
+
+
+class Where(Enum):
+    UNDERWAY = "its exec is not over"
+    FAILED = "its exec has failed"
+    LOADED = "it stands before the first instruction of its new image"
+    ENDED = "it has ended, or is about to"
+
+
+def where(pid: int, tid: int) -> Where:
+    """Of a thread at an exec whose tracer stands: so whoever stops stays there. Neither its memory
+    nor another thread of its process can make this look otherwise."""
+    threads = procfs.threads(pid)
+    alone = threads == [pid]
+    number = tid if tid in threads else pid if alone else 0  # by its exec it gets its leader's
+    if not number:
+        return Where.UNDERWAY if threads else Where.ENDED
+    state = procfs.thread_state(pid, number)
+    if state in ("", "Z", "X"):
+        return Where.ENDED
+    known = procfs.call_and_arguments(pid, number)
+    if state == "t":
+        # The kernel has cleared its registers for the new image; the call's path was one of them.
+        is_loaded = alone and known is not None and known[0] in EXECS and not any(known[1])
+        return Where.LOADED if is_loaded else Where.FAILED
+    left = known is not None and known[0] not in EXECS
+    return Where.FAILED if left and number == tid else Where.UNDERWAY
+
+
+def is_about_to_end(tid: int) -> bool:
+    """Then it stops no more, or not where it says."""
+    found = procfs.stat(tid)
+    return found is None or found.is_exiting or procfs.numbers(tid, "CoreDumping") == [1]

@@ -347,8 +347,8 @@ class Execs:
 
     def _hold_its_tracer(self, scope: Scope, redo: Callable[[], None]) -> object:
         tid = tracer_of(scope.tid)
-        if not tid:
-            return Held.NOT_DUMPABLE
+        if not tid:  # nobody does, or whoever did has just ended
+            return self._hold_again(scope)
         process = self._processes.of_thread(tid)
         if process is not None:
             held = self._held_tracers.hold(scope, tid, process, redo)
@@ -358,6 +358,15 @@ class Execs:
             return Held.NO
         self._loop.call_at(time.monotonic(), redo)  # it has just ended
         return PAUSED
+
+    def _hold_again(self, scope: Scope) -> object:
+        try:
+            scope.holdings.tracee = self._tracer.hold(scope)
+        except Gone as gone:
+            raise CallerGone from gone
+        except NotTraceable:
+            return Held.NOT_DUMPABLE
+        return Held.YES
 
     def _verify_then_continue(self, scope: Scope, effect: VerifyThenContinue) -> object:
         held: ExecHoldings = scope.holdings
@@ -381,14 +390,19 @@ class Execs:
         process = scope.process
         executable = scope.holdings.executable
         self._is_becoming_another(scope, executable.programs[0].argv)
-        if scope.holdings.tracer_held is None:
-            self._processes.loads_unseen(process)
 
         def answer() -> None:
             self._performer.let_go_on(scope, effect)
             self._held_tracers.goes_on(scope)
 
-        self._unheld.go_on(scope, executable, answer)
+        def meanwhile() -> None:
+            self._held_tracers.is_waited_for(scope)
+
+        if scope.holdings.tracer_held is None:
+            self._processes.loads_unseen(process)
+            self._unheld.go_on(scope, executable, answer)
+        else:
+            self._unheld.go_on(scope, executable, answer, meanwhile)
         return PAUSED
 
     def _is_becoming_another(self, scope: Scope, argv: tuple[str, ...]) -> None:

@@ -17,11 +17,12 @@ import time
 from collections.abc import Callable
 
 from sigwrap import calls
-from sigwrap.calls import EXECS, PTRACE_CALLS
+from sigwrap.calls import EXECS, EXITS, PTRACE_CALLS
 from sigwrap.errors import KernelError
 from sigwrap.linux import procfs, ptrace
 from sigwrap.linux.execs.tracing import (
     has_to_be_reaped,
+    is_about_to_end,
     is_its_leader,
     tracer_of,
     why_it_may_not_stop,
@@ -36,6 +37,7 @@ from sigwrap.run.perform import PAUSED, Scope
 
 _ITSELF_TRACED = "the caller's tracer is traced itself, or may not be looked into"
 _COUNTS_OTHERWISE = "the caller is being traced, and its tracer is in a pid namespace of its own"
+_NOT_STANDING = PTRACE_CALLS | EXITS
 _EVERYBODY = -1
 _LOOK_AGAIN_S = 0.02
 _STANDS_AT_MOST_S = 1.0
@@ -70,7 +72,9 @@ class _Tracer:
         if self.is_stopped or self.is_ending:
             return self.is_stopped
         call = procfs.call_of(self.process.pid, self.tid)
-        return call is not None and call >= 0 and call not in PTRACE_CALLS
+        if call is None or call < 0 or call in _NOT_STANDING:
+            return False
+        return not is_about_to_end(self.tid)
 
     @property
     def is_at_an_exec(self) -> bool:
@@ -133,9 +137,25 @@ class HeldTracers:
 
     def goes_on(self, scope: Scope) -> None:
         """Its exec does."""
-        tracer = next((each for each in self._by_tid.values() if scope in each.scopes), None)
+        tracer = self._of(scope)
         if tracer is not None and tracer.steps and tracer.is_stopped:
             self._step(tracer)
+
+    def is_waited_for(self, scope: Scope) -> None:
+        """The exec takes its time, and another thread may be the tracer's by now."""
+        tracer = self._of(scope)
+        if tracer is None:
+            return
+        if is_about_to_end(tracer.tid):
+            self._unheld.is_lost(scope)
+            return
+        reaps = has_to_be_reaped(scope.tid, scope.process) and tracer.counts_like_us
+        if reaps and tracer.is_stopped and not tracer.steps:
+            tracer.steps = True
+            self._step(tracer)
+
+    def _of(self, scope: Scope) -> _Tracer | None:
+        return next((each for each in self._by_tid.values() if scope in each.scopes), None)
 
     def _later(self, redo: Callable[[], None]) -> object:
         self._loop.call_at(time.monotonic() + _LOOK_AGAIN_S, redo)
@@ -209,7 +229,7 @@ class HeldTracers:
         self._unheld.look_at(scope)  # if it is over, this lets the tracer go on
         if not scope.is_over and scope.is_answered:
             self._loop.call_at(
-                time.monotonic() + _STANDS_AT_MOST_S, lambda: self._unheld.is_lost(scope)
+                time.monotonic() + _STANDS_AT_MOST_S, lambda: self._unheld.takes_too_long(scope)
             )
 
     def on_end(self, tid: int) -> None:
