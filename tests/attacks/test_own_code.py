@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.harness import IS_BINARY, Running, Sigwrap
-from tests.support.installation import CHANGES, Installation
+from tests.support.installation import CHANGES, Installation, overwrite
 from tests.support.policies import policy
 from tests.support.recording import RECORDED, prepared
 from tests.support.waiting import PATIENCE_S, reader
@@ -52,6 +52,21 @@ def test_a_library_whose_file_is_changed_runs_as_it_was(
     (event,) = as_user.events("own_files_changed")
     assert set(map(str, installation.libraries)) <= set(event.payload["files"])
     assert "changed while the command ran: sigwrap runs from there the next time" in said
+
+
+def test_where_code_must_be_a_files_the_start_says_so(
+    as_user: Sigwrap, installation: Installation
+) -> None:
+    """What is written over it changes nothing there either."""
+    with (installation.folder / "sigwrap" / "linux" / "unfiled.py").open("a") as module:
+        module.write("_READ_EXECUTE = 1 << 20  # that the kernel refuses\n")
+    process = _started(as_user, installation.line("--", *WAITS))
+    for library in installation.libraries:
+        overwrite(library)
+    _goes_on(as_user, process)
+    (event,) = as_user.events("session_started")
+    (said,) = [each for each in event.payload["missing"] if each.startswith("code of our own: ")]
+    assert said.endswith("can be changed meanwhile")
 
 
 @pytest.mark.skipif(not IS_BINARY, reason="needs the one-file binary")
