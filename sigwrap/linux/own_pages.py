@@ -71,7 +71,7 @@ def mapped_files() -> list[str]:
 
 
 def _private_file_mappings() -> Iterator[_Mapping]:
-    for line in procfs.all_contents("/proc/self/maps").splitlines():
+    for line in procfs.all_contents("/proc/self/maps").split(b"\n")[:-1]:
         span, flags, _offset, device, inode, *path = line.split(maxsplit=5)
         protection = sum(bit for flag, bit in _FLAGS if flag in flags)
         if inode == b"0" or not path or not flags.endswith(b"p") or not protection:

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs a C compiler")
 
 @pytest.fixture
 def library(tmp_path: Path) -> Path:
-    path = tmp_path / "library.so"
+    path = tmp_path / "a\rlibrary.so"  # /proc writes it as it is
     line = [str(COMPILER), "-O1", "-shared", "-fPIC", "-xc", "-", "-o", str(path)]
     subprocess.run(line, input=SOURCE, check=True)
     return path
