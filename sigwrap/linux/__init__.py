@@ -18,7 +18,8 @@ pidns              numbers that a process in another pid namespace uses
 sigfd              signals as readable events, with their sender
 waits              how long a poll may wait
 peer               which process is at the other end of a unix socket
-own_pages          code of our own that a write to its file doesn't change
+own_pages          code of our own that no change of its file changes
+unfiled            memory of no file in the place of a file's mapping
 removal            the end of a folder in which anybody may have put anything
 descriptors        descriptors that sigwrap inherited
 caller_stderr      a line on a caller's standard error, never at the price of waiting

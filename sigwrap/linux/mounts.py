@@ -141,5 +141,6 @@ def _string(buffer: ctypes.Array[ctypes.c_char], position: struct.Struct) -> byt
 
 
 def _told_by_procfs(pid: int | str) -> list[Mount]:
-    lines = map(bytes.split, procfs.all_contents(f"/proc/{pid}/mountinfo").splitlines())
-    return [(int(words[0]), words[words.index(b"-", 6) + 1]) for words in lines]
+    lines = procfs.all_contents(f"/proc/{pid}/mountinfo").split(b"\n")[:-1]
+    fields = (line.split(b" ") for line in lines)  # a path may have other blanks in it
+    return [(int(words[0]), words[words.index(b"-", 6) + 1]) for words in fields]

@@ -1,11 +1,11 @@
 """Pages of our own for the files that we run from.
 
 A clean page of a private mapping is the page cache: whoever writes the file changes the code of
-every process that has it mapped. A page that was written to once is this process's own. So each
-page of a file that the session's processes could write is written to before COMMAND runs: Linux
-copies it then, and a later write to the file doesn't show. 2,000 pages take about 4 ms, and 8 MB,
-which forks share. The system's own libraries are left as they are, for root as well: with them,
-every program of the machine would be changed.
+every process that has it mapped. So each mapping of a file that the session's processes could write
+is replaced by memory of our own before COMMAND runs. 2,000 pages take about 4 ms, and 8 MB, which
+forks share. Where that is forbidden, each page is written to at least: Linux copies it then, and a
+later write to the file doesn't show, but a truncation does. The system's own libraries are left as
+they are, for root as well: with them, every program of the machine would be changed.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 from sigwrap.linux import procfs
 from sigwrap.linux.libc import libc
+from sigwrap.linux.unfiled import Span, take_off_their_files
 from sigwrap.tuples import NamedTuple
 
 _PAGE = 4096
@@ -27,6 +28,7 @@ _POPULATE_WRITE = 23  # of madvise, Linux 5.14
 _SYSTEM_FOLDERS = ("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/")
 
 _done: set[tuple[int, int]] = set()
+_taken_off: set[str] = set()
 
 
 class _Mapping(NamedTuple):
@@ -39,30 +41,37 @@ class _Mapping(NamedTuple):
 
 
 def own_file_pages() -> list[str]:
-    """To be called again once more was loaded. Returns the files whose pages the system refused to
-    copy (a system may forbid code that was writable once): nothing has changed for those."""
+    """To be called again once more was loaded. Returns the files that can still change what we run
+    (a system may forbid code that is in no file, or was writable once)."""
     ours: dict[tuple[str, int], bool] = {}
-    refused = []
+    theirs = []
     for mapping in _private_file_mappings():
         span, file = (mapping.start, mapping.end), (mapping.device, mapping.inode)
         if span in _done:
             continue
         if file not in ours:
             ours[file] = _can_be_written(mapping)
-        if ours[file] and not _own(mapping):
-            refused.append(mapping.path)
+        if ours[file]:
+            theirs.append(mapping)
         else:
             _done.add(span)
-    return sorted(set(refused))
+    _taken_off.update(mapping.path for mapping in theirs)
+    spans = [Span(each.start, each.end - each.start, each.protection) for each in theirs]
+    moved = take_off_their_files(spans) if spans else []
+    refused = [mapping for mapping, is_moved in zip(theirs, moved, strict=True) if not is_moved]
+    for mapping in refused:
+        _own(mapping)
+    return sorted({mapping.path for mapping in refused})
 
 
 def mapped_files() -> list[str]:
-    paths = {mapping.path for mapping in _private_file_mappings()}
+    """Also those that were."""
+    paths = _taken_off | {mapping.path for mapping in _private_file_mappings()}
     return sorted(path for path in paths if not path.endswith(" (deleted)"))
 
 
 def _private_file_mappings() -> Iterator[_Mapping]:
-    for line in procfs.all_contents("/proc/self/maps").splitlines():
+    for line in procfs.all_contents("/proc/self/maps").split(b"\n")[:-1]:
         span, flags, _offset, device, inode, *path = line.split(maxsplit=5)
         protection = sum(bit for flag, bit in _FLAGS if flag in flags)
         if inode == b"0" or not path or not flags.endswith(b"p") or not protection:
@@ -98,13 +107,14 @@ def _is_busy_program(path: str) -> bool:
     return False
 
 
-def _own(mapping: _Mapping) -> bool:
+def _own(mapping: _Mapping) -> None:
     start, size = mapping.start, mapping.end - mapping.start
     writable = mapping.protection & _WRITE
     if not writable and not _protect(start, size, mapping.protection | _WRITE):
-        return False
-    owned = _write_to_each_page(start, size)
-    return (bool(writable) or _protect(start, size, mapping.protection)) and owned
+        return
+    _write_to_each_page(start, size)
+    if not writable:
+        _protect(start, size, mapping.protection)
 
 
 def _protect(start: int, size: int, protection: int) -> bool:
@@ -112,12 +122,10 @@ def _protect(start: int, size: int, protection: int) -> bool:
     return bool(libc.mprotect(*span, ctypes.c_int(protection)) == 0)
 
 
-def _write_to_each_page(start: int, size: int) -> bool:
+def _write_to_each_page(start: int, size: int) -> None:
     span = (ctypes.c_void_p(start), ctypes.c_size_t(size))
     if libc.madvise(*span, ctypes.c_int(_POPULATE_WRITE)) == 0:
-        return True
-    if ctypes.get_errno() != errno.EINVAL:
-        return False
-    for page in range(start, start + size, _PAGE):  # a kernel before 5.14
-        ctypes.memmove(page, page, 1)
-    return True
+        return
+    if ctypes.get_errno() == errno.EINVAL:
+        for page in range(start, start + size, _PAGE):  # a kernel before 5.14
+            ctypes.memmove(page, page, 1)

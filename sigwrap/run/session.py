@@ -88,7 +88,8 @@ def run_session(
         recorder = Recorder(log, tell, _log_budget(settings, policy.limits))
         if launched.listener is not None:
             missing += walls.without
-        missing += [f"code of our own: {file} can be changed meanwhile" for file in not_kept]
+        if not_kept:
+            missing.append(f"code of our own: {_first_of(not_kept)} can be changed meanwhile")
         if policy.unenforced:
             missing.append(f"not enforced yet: {', '.join(policy.unenforced)}")
         start = {
@@ -225,11 +226,15 @@ def _note_changes(recorder: Recorder, tell: Tell) -> None:
         os.getpid(),
         {"files": changed[:_CHANGES_SHOWN], "count": len(changed)},
     )
-    more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
     tell(
-        f"{printable(changed[0])}{more} changed while the command ran: sigwrap runs from there the "
-        "next time (if it wasn't you, install it anew)"
+        f"{_first_of(changed)} changed while the command ran: sigwrap runs from there the next "
+        "time (if it wasn't you, install it anew)"
     )
+
+
+def _first_of(files: list[str]) -> str:
+    more = f" and {len(files) - 1} more" if len(files) > 1 else ""
+    return f"{printable(files[0])}{more}"
 
 
 def _log_budget(settings: RunSettings, limits: Limits) -> LogBudget:

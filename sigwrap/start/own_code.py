@@ -12,12 +12,15 @@ from sigwrap.linux.own_pages import own_file_pages
 # Python imports a codec when it is first used.
 _CODECS = ("ascii", "latin-1", "utf-8", "utf-16")
 
+_not_kept: set[str] = set()  # a process that forks hands it on: the other's word is for both
+
 
 def keep_what_is_loaded() -> list[str]:
     """Returns the files that can't be kept; once more, where more was loaded since."""
     for name in _CODECS:
         codecs.lookup(name)
-    return own_file_pages()
+    _not_kept.update(own_file_pages())
+    return sorted(_not_kept)
 
 
 def import_nothing_more() -> None:

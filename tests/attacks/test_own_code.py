@@ -4,11 +4,13 @@ nobody is kept from writing them: the test does it, at the moment at which COMMA
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from tests.support.harness import IS_BINARY, Running, Sigwrap
-from tests.support.installation import Installation, overwrite
+from tests.support.installation import CHANGES, Installation, overwrite
 from tests.support.policies import policy
 from tests.support.recording import RECORDED, prepared
 from tests.support.waiting import PATIENCE_S, reader
@@ -38,27 +40,46 @@ def _goes_on(subject: Sigwrap, process: Running) -> str:
     return said.decode()
 
 
-def test_a_library_that_is_overwritten_runs_as_it_was(
-    as_user: Sigwrap, installation: Installation
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_library_whose_file_is_changed_runs_as_it_was(
+    as_user: Sigwrap, installation: Installation, change: Callable[[Path], None]
 ) -> None:
     process = _started(as_user, installation.line("--", *WAITS))
     assert installation.libraries
     for library in installation.libraries:
-        overwrite(library)
+        change(library)
     said = _goes_on(as_user, process)
     (event,) = as_user.events("own_files_changed")
     assert set(map(str, installation.libraries)) <= set(event.payload["files"])
     assert "changed while the command ran: sigwrap runs from there the next time" in said
 
 
+def test_where_code_must_be_a_files_the_start_says_so(
+    as_user: Sigwrap, installation: Installation
+) -> None:
+    """What is written over it changes nothing there either."""
+    with (installation.folder / "sigwrap" / "linux" / "unfiled.py").open("a") as module:
+        module.write("_READ_EXECUTE = 1 << 20  # that the kernel refuses\n")
+    process = _started(as_user, installation.line("--", *WAITS))
+    for library in installation.libraries:
+        overwrite(library)
+    _goes_on(as_user, process)
+    (event,) = as_user.events("session_started")
+    (said,) = [each for each in event.payload["missing"] if each.startswith("code of our own: ")]
+    assert said.endswith("can be changed meanwhile")
+
+
 @pytest.mark.skipif(not IS_BINARY, reason="needs the one-file binary")
-def test_an_unpacked_library_that_is_overwritten_runs_as_it_was(as_user: Sigwrap) -> None:
+@pytest.mark.parametrize("change", CHANGES)
+def test_an_unpacked_library_whose_file_is_changed_runs_as_it_was(
+    as_user: Sigwrap, change: Callable[[Path], None]
+) -> None:
     process = _started(as_user, [*as_user.as_user(), *map(str, as_user.line("--", *WAITS))])
     (unpacked,) = as_user.folder.glob("_MEI*")
     libraries = [path for path in unpacked.rglob("*") if ".so" in path.name]
     assert any("libpython" in path.name for path in libraries)
     for path in (*libraries, unpacked / "base_library.zip"):
-        overwrite(path)
+        change(path)
     _goes_on(as_user, process)
     assert list(as_user.folder.glob("_MEI*")) == []
 

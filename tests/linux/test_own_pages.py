@@ -1,41 +1,42 @@
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import os
 import subprocess
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from sigwrap.linux import own_pages
+from sigwrap.linux import own_pages, unfiled
+from tests.support.installation import CHANGES, overwrite, truncate_and_overwrite
 from tests.support.programs import COMPILER
 
 SOURCE = b"int answer(void){return 1;} int data = 1; const int constant = 1;"
-THEIRS = b"\xcc"
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs a C compiler")
 
 
 @pytest.fixture
 def library(tmp_path: Path) -> Path:
-    path = tmp_path / "library.so"
+    path = tmp_path / "a\rlibrary.so"  # /proc writes it as it is
     line = [str(COMPILER), "-O1", "-shared", "-fPIC", "-xc", "-", "-o", str(path)]
     subprocess.run(line, input=SOURCE, check=True)
     return path
 
 
-def _says_after_an_overwrite(library: Path, *, owned: bool) -> bytes:
+def _says_after(change: Callable[[Path], None], library: Path, own: Callable[[], object]) -> bytes:
     """What it is in a process of its own, which dies of it where it runs what was written."""
     here, there = os.pipe()
     child = os.fork()
     if child == 0:
+        faulthandler.disable()
         try:
             loaded = ctypes.CDLL(str(library))
-            if owned:
-                assert own_pages.own_file_pages() == []
-            size = library.stat().st_size
-            with library.open("r+b") as file:
-                file.write(THEIRS * size)
+            own()
+            change(library)
             values = [loaded.answer()]
             values += [ctypes.c_int.in_dll(loaded, name).value for name in ("data", "constant")]
             os.write(there, bytes(values))
@@ -47,29 +48,96 @@ def _says_after_an_overwrite(library: Path, *, owned: bool) -> bytes:
         return said.read()
 
 
-def test_a_write_to_the_file_changes_nothing_any_more(library: Path) -> None:
-    assert _says_after_an_overwrite(library, owned=True) == b"\1\1\1"
+def _own_all() -> None:
+    assert own_pages.own_file_pages() == []
+    assert own_pages.own_file_pages() == []
 
 
-def test_it_would_otherwise(library: Path) -> None:
-    assert _says_after_an_overwrite(library, owned=False) != b"\1\1\1"
+def _own_what_can_be(library: Path) -> None:
+    assert str(library) in own_pages.own_file_pages()
 
 
-def test_nor_on_a_kernel_without_madv_populate_write(
-    library: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_of_the_file_changes_nothing_any_more(
+    library: Path, change: Callable[[Path], None]
 ) -> None:
-    monkeypatch.setattr(own_pages, "_POPULATE_WRITE", 4242)
-    assert _says_after_an_overwrite(library, owned=True) == b"\1\1\1"
+    assert _says_after(change, library, _own_all) == b"\1\1\1"
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_it_would_otherwise(library: Path, change: Callable[[Path], None]) -> None:
+    assert _says_after(change, library, lambda: None) != b"\1\1\1"
+
+
+def test_what_a_library_has_written_stays(library: Path) -> None:
+    def own() -> None:
+        data = ctypes.c_int.in_dll(ctypes.CDLL(str(library)), "data")
+        data.value = 2
+        _own_all()
+        data.value += 1
+
+    assert _says_after(truncate_and_overwrite, library, own) == b"\1\3\1"
+
+
+def test_the_file_is_still_named_as_one_that_was_mapped(library: Path) -> None:
+    def own() -> None:
+        _own_all()
+        assert str(library) in own_pages.mapped_files()
+        assert str(library) not in Path("/proc/self/maps").read_text(encoding="utf-8")
+
+    assert _says_after(overwrite, library, own) == b"\1\1\1"
+
+
+@pytest.mark.parametrize("advice", [own_pages._POPULATE_WRITE, 4242])  # Linux before 5.14
+def test_where_code_must_be_a_files_an_overwrite_changes_nothing(
+    library: Path, monkeypatch: pytest.MonkeyPatch, advice: int
+) -> None:
+    """And it is named, for a truncation does."""
+    monkeypatch.setattr(unfiled, "_READ_EXECUTE", 1 << 20)
+    monkeypatch.setattr(own_pages, "_POPULATE_WRITE", advice)
+    assert _says_after(overwrite, library, lambda: _own_what_can_be(library)) == b"\1\1\1"
+
+
+@pytest.mark.parametrize("row", [0, -1])
+def test_a_mapping_that_can_not_be_replaced_is_named(
+    library: Path, monkeypatch: pytest.MonkeyPatch, row: int
+) -> None:
+    """Nobody is harmed by it: a protection that the kernel doesn't know, for one of them."""
+
+    def own() -> None:
+        spans = []
+
+        def take(given: list[unfiled.Span]) -> list[bool]:
+            spans.extend(given)
+            spans[row] = spans[row]._replace(protection=1 << 20)
+            return unfiled.take_off_their_files(spans)
+
+        monkeypatch.setattr(own_pages, "take_off_their_files", take)
+        assert len(own_pages.own_file_pages()) == 1
+        assert len(spans) > 1
+
+    assert _says_after(overwrite, library, own) == b"\1\1\1"
+
+
+def test_nor_is_one_replaced_while_another_thread_runs(library: Path) -> None:
+    def own() -> None:
+        stop = threading.Event()
+        thread = threading.Thread(target=stop.wait)
+        thread.start()
+        _own_what_can_be(library)
+        stop.set()
+        thread.join()
+
+    assert _says_after(overwrite, library, own) == b"\1\1\1"
 
 
 def test_a_file_whose_pages_stay_shared_is_named(
     library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the system forbids code that was writable once."""
-    loaded = ctypes.CDLL(str(library))
+    """Where the system forbids code that was writable once as well."""
+    monkeypatch.setattr(unfiled, "_READ_EXECUTE", 1 << 20)
     monkeypatch.setattr(own_pages, "_protect", lambda *_: False)
-    assert str(library) in own_pages.own_file_pages()
-    assert loaded.answer() == 1
+    assert _says_after(lambda _: None, library, lambda: _own_what_can_be(library)) == b"\1\1\1"
 
 
 def test_the_systems_own_libraries_are_left_alone() -> None:

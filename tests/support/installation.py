@@ -62,6 +62,23 @@ def _copy(module: str, folder: Path) -> None:
 
 def overwrite(path: Path) -> None:
     """In place, all of it, as whoever has the page cache mapped would see it: `int3`."""
+    _write_over(path, path.stat().st_size)
+
+
+def truncate(path: Path) -> None:
+    """Which takes private copies of its pages away from whoever has it mapped."""
+    os.truncate(path, 0)
+
+
+def truncate_and_overwrite(path: Path) -> None:
     size = path.stat().st_size
+    os.truncate(path, 0)
+    _write_over(path, size)
+
+
+def _write_over(path: Path, size: int) -> None:
     with path.open("r+b") as file:
         file.write(b"\xcc" * size)
+
+
+CHANGES = (overwrite, truncate, truncate_and_overwrite)

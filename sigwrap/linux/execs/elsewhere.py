@@ -45,4 +45,4 @@ class Mounts:
         data = b""
         while chunk := os.read(self._list_fd, _CHUNK):
             data += chunk
-        return frozenset(int(line.split(b" ", 1)[0]) for line in data.splitlines())
+        return frozenset(int(line.split(b" ", 1)[0]) for line in data.split(b"\n") if line)

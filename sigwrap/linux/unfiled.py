@@ -1,0 +1,117 @@
+"""Memory that is no file's, in the place of a file's mapping and with what is in it.
+
+A page of one's own in a private mapping still goes with the file: whoever truncates the file takes
+it away, and the next access reads what was written since, or is a SIGBUS. Anonymous memory, moved
+over the mapping, has nothing in common with the file any more. That is done while we run from it,
+so nothing may be written to it between the copy and the move, least of all by Python: both are left
+to a few instructions that use their registers and their table only.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+from collections.abc import Sequence
+
+from sigwrap.errors import KernelError
+from sigwrap.linux import procfs
+from sigwrap.linux.libc import syscall
+from sigwrap.tuples import NamedTuple
+
+# run(table, rows), a row being: start, copy, size, protection; instead of the protection it leaves
+# what the last call returned.
+_CODE = bytes.fromhex(
+    "53"  # push rbx
+    "4154"  # push r12
+    "4889fb"  # mov rbx, rdi
+    "4989f4"  # mov r12, rsi
+    # next row: memcpy(copy, start, size)
+    "488b33"  # mov rsi, [rbx]
+    "488b7b08"  # mov rdi, [rbx+8]
+    "488b4b10"  # mov rcx, [rbx+16]
+    "f3a4"  # rep movsb
+    # mprotect(copy, size, protection)
+    "488b7b08"  # mov rdi, [rbx+8]
+    "488b7310"  # mov rsi, [rbx+16]
+    "488b5318"  # mov rdx, [rbx+24]
+    "b80a000000"  # mov eax, 10
+    "0f05"  # syscall
+    "4885c0"  # test rax, rax
+    "751b"  # jnz the row's end
+    # mremap(copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, start)
+    "488b7b08"  # mov rdi, [rbx+8]
+    "488b7310"  # mov rsi, [rbx+16]
+    "4889f2"  # mov rdx, rsi
+    "41ba03000000"  # mov r10d, 3
+    "4c8b03"  # mov r8, [rbx]
+    "b819000000"  # mov eax, 25
+    "0f05"  # syscall
+    # the row's end
+    "48894318"  # mov [rbx+24], rax
+    "4883c320"  # add rbx, 32
+    "49ffcc"  # dec r12
+    "75b3"  # jnz next row
+    "415c"  # pop r12
+    "5b"  # pop rbx
+    "c3"  # ret
+)
+_ROW = 4
+_RESULT = 3
+
+_MMAP = 9
+_MPROTECT = 10
+_MUNMAP = 11
+_READ_WRITE = 3
+_READ_EXECUTE = 5
+_OURS_IN_MEMORY = 0x8022  # MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE
+_PAGE = 4096
+
+
+class Span(NamedTuple):
+    start: int
+    size: int
+    protection: int
+
+
+def take_off_their_files(spans: Sequence[Span]) -> list[bool]:
+    """False for each that stays as it is: a system may forbid code that is in no file (SELinux's
+    execmem)."""
+    found = procfs.stat(os.getpid())
+    if found is None or found.threads != 1:  # another thread could write meanwhile
+        return [False] * len(spans)
+    try:
+        code = _memory_with_code(_PAGE + sum(span.size for span in spans))
+    except KernelError:
+        return [False] * len(spans)
+    table, copy = [], code + _PAGE
+    for span in spans:
+        table += [span.start, copy, span.size, span.protection]
+        copy += span.size
+    rows = (ctypes.c_uint64 * len(table))(*table)
+    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t)(code)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    run(ctypes.addressof(rows), len(spans))
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    moved = [rows[row + _RESULT] == rows[row] for row in range(0, len(table), _ROW)]
+    _unmap(code, _PAGE)
+    for row, is_moved in enumerate(moved):
+        if not is_moved:
+            _unmap(table[row * _ROW + 1], spans[row].size)
+    return moved
+
+
+def _memory_with_code(size: int) -> int:
+    """The code has its first page."""
+    start = syscall("mmap", _MMAP, 0, size, _READ_WRITE, _OURS_IN_MEMORY, -1, 0)
+    ctypes.memmove(start, _CODE, len(_CODE))
+    try:
+        syscall("mprotect", _MPROTECT, start, _PAGE, _READ_EXECUTE)
+    except KernelError:
+        _unmap(start, size)
+        raise
+    return start
+
+
+def _unmap(start: int, size: int) -> None:
+    syscall("munmap", _MUNMAP, start, size)
