@@ -99,7 +99,8 @@ def is_of_local_type(pid: int, holder: int, fd: int) -> bool:
     """Whether a file that `holder` has open lies on a mount that `pid` sees, and whose type is
     local, or is memory alone (memfd_create). No file system is asked."""
     number = _mount_of(holder, fd)
-    if any(found == number and kind in _LOCAL for found, kind in _told_by_procfs(pid)):
+    kinds = [kind for found, kind in _told_by_procfs(pid) if found == number]
+    if kinds and all(kind in _LOCAL for kind in kinds):
         return True
     memory = os.memfd_create("")
     try:
@@ -109,8 +110,8 @@ def is_of_local_type(pid: int, holder: int, fd: int) -> bool:
 
 
 def _mount_of(holder: int, fd: int) -> int | None:
-    lines = (procfs.contents(f"/proc/{holder}/fdinfo/{fd}") or b"").splitlines()
-    return next((int(line.split()[1]) for line in lines if line.startswith(b"mnt_id:")), None)
+    number = procfs.descriptor_field(holder, fd, b"mnt_id")
+    return None if number is None else int(number)
 
 
 def _listed() -> list[Mount]:
@@ -141,5 +142,10 @@ def _string(buffer: ctypes.Array[ctypes.c_char], position: struct.Struct) -> byt
 
 
 def _told_by_procfs(pid: int | str) -> list[Mount]:
-    lines = map(bytes.split, procfs.all_contents(f"/proc/{pid}/mountinfo").splitlines())
+    return read_mountinfo(procfs.all_contents(f"/proc/{pid}/mountinfo"))
+
+
+def read_mountinfo(text: bytes) -> list[Mount]:
+    """Of the names in it the kernel escapes spaces, tabs and line ends, and nothing else."""
+    lines = (line.split(b" ") for line in text.split(b"\n") if line)
     return [(int(words[0]), words[words.index(b"-", 6) + 1]) for words in lines]

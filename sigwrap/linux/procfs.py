@@ -145,9 +145,12 @@ def stat(pid: int) -> Stat | None:
     data = contents(f"/proc/{pid}/stat")
     if data is None:
         return None
-    left = data.index(b"(")
-    right = data.rindex(b")")  # the name may hold parentheses itself
-    fields = data[right + 2 :].split()
+    return read_stat(data)
+
+
+def read_stat(data: bytes) -> Stat:
+    left, right = data.index(b"("), data.rindex(b")")
+    fields = _after_name(data)
     flags = int(fields[6])
     return Stat(  # by position: it is made several times for each exec
         int(data[:left]),
@@ -168,7 +171,7 @@ def stat(pid: int) -> Stat | None:
 def image(pid: int) -> tuple[int, ...] | None:
     """What stat() has of it, in a third of the time. None where there is no such process."""
     data = contents(f"/proc/{pid}/stat")
-    return None if data is None else _image(data[data.rindex(b")") + 2 :].split())
+    return None if data is None else _image(_after_name(data))
 
 
 def terminal(pid: int) -> tuple[int, int] | None:
@@ -176,7 +179,7 @@ def terminal(pid: int) -> tuple[int, int] | None:
     data = contents(f"/proc/{pid}/stat")
     if data is None:
         return None
-    fields = data[data.rindex(b")") + 2 :].split()
+    fields = _after_name(data)
     return int(fields[4]), int(fields[5])
 
 
@@ -184,6 +187,11 @@ def controlling_terminal(pid: int) -> int | None:
     """Its device number."""
     found = terminal(pid)
     return None if found is None else found[0] & 0xFFFFFFFF or None
+
+
+def _after_name(data: bytes) -> list[bytes]:
+    """The name may hold anything: parentheses, spaces and line ends too."""
+    return data[data.rindex(b")") + 2 :].split(b" ")
 
 
 def _image(fields: list[bytes]) -> tuple[int, ...]:
@@ -213,10 +221,16 @@ def tgid(tid: int) -> int | None:
 
 
 def pidfd_target(pidfd: int) -> int | None:
-    info = contents(f"/proc/self/fdinfo/{pidfd}")
-    if info is None or b"\nPid:" not in info:
+    number = descriptor_field("self", pidfd, b"Pid")
+    return None if number is None else int(number)
+
+
+def descriptor_field(pid: int | str, fd: int | str, name: bytes) -> bytes | None:
+    """flags, mnt_id, or what else fdinfo has for its kind of file, but not the first."""
+    info = contents(f"/proc/{pid}/fdinfo/{fd}")
+    if info is None or b"\n" + name + b":" not in info:
         return None
-    return int(_status_field(info, b"Pid"))
+    return _status_field(info, name)
 
 
 def comm(pid: int) -> str:

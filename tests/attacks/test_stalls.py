@@ -33,11 +33,13 @@ class Served:
 
 
 @pytest.fixture
-def served(as_user: Sigwrap, programs: Path) -> Iterator[Served]:
+def served(
+    as_user: Sigwrap, programs: Path, request: pytest.FixtureRequest
+) -> Iterator[Served]:
     """By somebody outside of the session, who mounts it as fusermount would."""
     if os.getuid() != 0 or not os.path.exists("/dev/fuse"):
         pytest.skip("mounting a FUSE file system needs root and /dev/fuse")
-    folder = as_user.folder / "served"
+    folder = as_user.folder / getattr(request, "param", "served")
     folder.mkdir()
     content = as_user.folder / "content"
     content.write_text(SERVED)
@@ -168,10 +170,12 @@ def test_arguments_in_memory_that_a_program_serves(
     assert all("memory that a program serves" in reason for reason in _denials(as_user))
 
 
+@pytest.mark.parametrize("served", ["served", "m\frw\f-\fext4", "m\r"], indirect=True)
 def test_descriptors_that_somebody_flushes_never(
     as_user: Sigwrap, programs: Path, served: Served
 ) -> None:
-    """The supervisor takes a duplicate of what a call names, and closes it again."""
+    """The supervisor takes a duplicate of what a call names, and closes it again. The folder's name
+    stands in mountinfo beside the type of its file system."""
     rules = """
   - {name: no-id, commands: [id], decision: deny, message: "not here"}
 """
