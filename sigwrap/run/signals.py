@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 
 from sigwrap.errors import KernelError
+from sigwrap.linux.memory import may_be_served
 from sigwrap.linux.seccomp import Listener, Notification
 from sigwrap.linux.signals.aim import Aims
 from sigwrap.linux.signals.call import SignalCall
@@ -15,6 +16,7 @@ from sigwrap.linux.signals.owners import set_async
 from sigwrap.linux.signals.send import is_still, send, set_owner
 from sigwrap.linux.signals.take import take_descriptor
 from sigwrap.linux.signals.targets import Targets, refresh_comm
+from sigwrap.linux.signals.words import Place, pointed_at, read
 from sigwrap.mediate.effects import (
     LookAgain,
     Send,
@@ -28,6 +30,7 @@ from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.signal import SignalMediator
 from sigwrap.mediate.signal_facts import How, SignalFacts
 from sigwrap.policy.judge.engine import Engine
+from sigwrap.run.aside import Aside, Done, Outcome
 from sigwrap.run.perform import NoHoldings, Performer, Scope
 from sigwrap.run.processes import Processes
 from sigwrap.run.recording.recordings import Recordings
@@ -55,14 +58,20 @@ class Signals:
         processes: Processes,
         recordings: Recordings,
         sigwrap_pids: frozenset[int],
+        aside: Aside,
+        answer_now: Callable[[Notification], None],
         domain: bool,
     ) -> None:
+        """`answer_now`: a request that was put off, if its caller still waits."""
         self._performer = performer
         self._listener = listener
         self._mediator = SignalMediator(engine, domain=domain)
         self._targets = Targets(processes, sigwrap_pids)
         self._aims = Aims(self._targets)
         self._recordings = recordings
+        self._aside = aside
+        self._answer_now = answer_now
+        self._words: dict[int, bytes | None] = {}  # what a call's pointer leads to, read aside
         performer.offer(
             {
                 Send: self._send,
@@ -76,9 +85,31 @@ class Signals:
 
     def begin(self, notification: Notification, sender: Process, syscall: str) -> None:
         """Raises UnknownUse."""
+        place = pointed_at(notification, syscall)
+        if place is None:
+            self._begin(notification, sender, syscall, b"")
+        elif notification.id in self._words:
+            self._begin(notification, sender, syscall, self._words.pop(notification.id))
+        elif may_be_served():
+            self._read_aside(notification, place)
+        else:
+            self._begin(notification, sender, syscall, read(notification.tid, place))
+
+    def _read_aside(self, notification: Notification, place: Place) -> None:
+        def then(outcome: Outcome) -> None:
+            words = outcome.value if isinstance(outcome, Done) else None
+            self._words[notification.id] = words
+            self._answer_now(notification)
+            self._words.pop(notification.id, None)  # its caller is gone
+
+        self._aside.do(lambda: read(notification.tid, place, may_wait=True), then)
+
+    def _begin(
+        self, notification: Notification, sender: Process, syscall: str, words: bytes | None
+    ) -> None:
         started_ns = time.perf_counter_ns()
         refresh_comm(sender)
-        call, aim = self._aims.look(notification, sender, syscall)
+        call, aim = self._aims.look(notification, sender, syscall, words)
         sender.seizes |= call.seizes and call.how is How.TRACE
         own_targets = self._recordings.own_targets(sender)
         facts = SignalFacts(
@@ -95,7 +126,7 @@ class Signals:
     def _send(self, scope: Scope, effect: Send) -> int:
         def run(call: SignalCall) -> None:
             target = self._with_thread(scope, effect.target)
-            send(scope.tid, scope.process, call, target, effect.signal)
+            send(scope.process, call, target, effect.signal)
 
         return self._carry_out(scope, effect, run)
 

@@ -33,9 +33,7 @@ class Served:
 
 
 @pytest.fixture
-def served(
-    as_user: Sigwrap, programs: Path, request: pytest.FixtureRequest
-) -> Iterator[Served]:
+def served(as_user: Sigwrap, programs: Path, request: pytest.FixtureRequest) -> Iterator[Served]:
     """By somebody outside of the session, who mounts it as fusermount would."""
     if os.getuid() != 0 or not os.path.exists("/dev/fuse"):
         pytest.skip("mounting a FUSE file system needs root and /dev/fuse")
@@ -168,6 +166,17 @@ def test_arguments_in_memory_that_a_program_serves(
     assert said == ["path EACCES", "argv EACCES", "word EACCES"]
     assert int(bystander.removeprefix("bystander ")) > 0
     assert all("memory that a program serves" in reason for reason in _denials(as_user))
+
+
+def test_words_of_a_signal_call_in_such_memory(
+    as_user: Sigwrap, programs: Path, served: Served
+) -> None:
+    """They are read aside as well: who has them elsewhere gets its answer meanwhile."""
+    as_user.policy = policy(as_user.folder, " []")
+    line = [*PYTHON, str(programs / "served_words.py"), *served.paths("never-read")]
+    done = as_user.run("--", *line)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == b"own EFAULT queue EFAULT bystander True\n"
 
 
 @pytest.mark.parametrize("served", ["served", "m\frw\f-\fext4", "m\r"], indirect=True)

@@ -46,11 +46,11 @@ class Aims:
         self._jobs = Jobs(targets)
 
     def look(
-        self, notification: Notification, sender: Process, syscall: str
+        self, notification: Notification, sender: Process, syscall: str, words: bytes | None
     ) -> tuple[SignalCall, Aim]:
-        """What the call holds is the caller's to close."""
+        """`words`: what its pointer leads to. What the call holds is the caller's to close."""
         try:
-            call = read_call(notification, syscall)
+            call = read_call(notification, syscall, words)
         except NoTarget:
             return _undecoded(syscall), Nobody()
         except CallRefused as refusal:
@@ -75,7 +75,7 @@ class Aims:
         if all(TargetType.SESSION in member.types for member in members):
             return Nobody()
         thread = call.thread and self._targets.threads_number(sender, call.thread)
-        error = min(would_fail(notification.tid, sender, call, each, thread) for each in members)
+        error = min(would_fail(sender, call, each, thread) for each in members)
         return WouldFail(error) if error else Exists()
 
     def _aim(
