@@ -2,7 +2,9 @@
 
 To close one is a request to whoever serves its file (FUSE and NFS flush at each close), and he may
 take his time. So a file is taken only where its type of file system is local; one that was put in
-its place in that very moment is closed by a thread that nobody waits for.
+its place in that very moment is closed by a thread that nobody waits for. So is a socket, which may
+linger (SO_LINGER) or hold others that do, and a device, which may send first what it was told to:
+that waits whoever closes it last, and by then it can be us. Where too many wait, no more are taken.
 """
 
 from __future__ import annotations
@@ -12,10 +14,16 @@ import errno
 import os
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 
 from sigwrap.linux import procfs
 from sigwrap.linux.mounts import is_of_local_type
 from sigwrap.linux.paths import kind_of
+
+_MOST_LEFT = 16
+_LOCAL_MAJORS = frozenset({1, *range(136, 144)})  # /dev/null and its like, pseudo-terminals
+
+_left: list[int] = []  # descriptors that threads are closing
 
 
 def could_stall(pid: int, holder: int, fd: int) -> bool:
@@ -36,8 +44,40 @@ def taken(pid: int, fd: int, take: Callable[[], int]) -> int:
     """What `take` gives, of `pid`'s descriptor `fd`. OSError where it is not to be taken."""
     if could_stall(pid, pid, fd):
         raise PermissionError(errno.EPERM, "its file system may answer late")
+    if len(_left) >= _MOST_LEFT and not _closes_at_once(b"/proc/%d/fd/%d" % (pid, fd)):
+        raise PermissionError(errno.EPERM, "too many others are still being closed")
     found = take()
     if could_stall(pid, os.getpid(), found):  # another thread has put it there since
-        _thread.start_new_thread(os.close, (found,))
+        _leave(found)
         raise PermissionError(errno.EPERM, "its file system may answer late")
     return found
+
+
+def closes_at_once(fd: int) -> bool:
+    """Whoever closes it last."""
+    return _closes_at_once(b"/proc/self/fd/%d" % fd)
+
+
+def let_go(fd: int) -> None:
+    """Closes what was taken."""
+    if closes_at_once(fd):
+        os.close(fd)
+    else:
+        _leave(fd)
+
+
+def _closes_at_once(path: bytes) -> bool:
+    kind, major = kind_of(path)
+    return kind != stat.S_IFSOCK and (kind != stat.S_IFCHR or major in _LOCAL_MAJORS)
+
+
+def _leave(fd: int) -> None:
+    _left.append(fd)
+    with suppress(RuntimeError):  # no thread is to be had: it stays open
+        _thread.start_new_thread(_close, (fd,))
+
+
+def _close(fd: int) -> None:
+    with suppress(OSError):
+        os.close(fd)
+    _left.pop()

@@ -55,8 +55,9 @@ def would_fail(sender: Process, call: SignalCall, target: SignalTarget, thread: 
     return 0
 
 
-def set_owner(tid: int, sender: Process, call: SignalCall, target: SignalTarget | None) -> None:
-    """The kernel remembers who set it, and lets later signals through by that user's rights."""
+def set_owner(sender: Process, call: SignalCall, target: SignalTarget | None) -> None:
+    """Of what it holds. The kernel remembers who set it, and lets later signals through by that
+    user's rights."""
     credentials = procfs.credentials(sender.pid)
     if credentials is None or credentials.effective_uid != os.geteuid():
         raise PermissionError(errno.EPERM, "not the same user")
@@ -69,11 +70,7 @@ def set_owner(tid: int, sender: Process, call: SignalCall, target: SignalTarget 
         raise ProcessLookupError(errno.ESRCH, "no such thread")
     else:
         number = target.thread or target.pid
-    held = pidfd.duplicate(tid, call.descriptor)
-    try:
-        fcntl.fcntl(held, F_SETOWN_EX, struct.pack("<ii", call.owner_kind, number))
-    finally:
-        os.close(held)
+    fcntl.fcntl(call.held, F_SETOWN_EX, struct.pack("<ii", call.owner_kind, number))
 
 
 def is_still(target: SignalTarget) -> bool:
