@@ -2,13 +2,15 @@
 
 Root inside a session can mount what it likes over /proc, and over each folder in it. So the run
 holds one from before COMMAND: as root a mount of its own, which is at no path and gets nothing
-mounted on it; as an ordinary user, in whose mounts nobody inside may meddle, the folder. Paths are
-written as everybody knows them, `/proc/…`.
+mounted on it; as root of a user namespace, who may not have a new one, a copy of the mount that is
+there; as an ordinary user, in whose mounts nobody inside may meddle, the folder. Paths are written
+as everybody knows them, `/proc/…`.
 """
 
 from __future__ import annotations
 
 import os
+import struct
 from typing import AnyStr
 
 from sigwrap.errors import KernelError
@@ -18,6 +20,14 @@ from sigwrap.tuples import NamedTuple
 _EXITING = 0x00000004
 _KERNEL_THREAD = 0x00200000
 _CAP_KILL = 1 << 5
+_CAP_SYS_ADMIN = 1 << 21
+
+_SYS_OPEN_TREE = 428
+_SYS_MOUNT_SETATTR = 442
+_CLONE = 1
+_ITSELF = 0x1000  # AT_EMPTY_PATH
+_ALL_OF_IT = 0x8000  # AT_RECURSIVE: what is mounted over parts of it, as containers do
+_PRIVATE = struct.pack("<QQQQ", 0, 0, 1 << 18, 0)  # what is mounted elsewhere doesn't get there
 
 _SYS_FSOPEN = 430
 _SYS_FSCONFIG = 431
@@ -28,15 +38,21 @@ _THIS_FOLDER = -100  # AT_FDCWD
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 _held: int | None = None
+_is_a_mount_of_ours = False
 _skipped = 0  # of a path, where it is held
 
 
 def hold() -> None:
     """Once, before COMMAND runs."""
-    global _held, _skipped
-    try:
-        _held = _mount_of_our_own()
-    except KernelError:
+    global _held, _skipped, _is_a_mount_of_ours
+    for make in (_new_mount, _copied_mount):
+        try:
+            _held = make()
+            _is_a_mount_of_ours = True
+            break
+        except (KernelError, OSError):
+            continue
+    else:
         try:
             _held = os.open("/proc", _FOLDER)
         except OSError:
@@ -44,14 +60,39 @@ def hold() -> None:
     _skipped = len("/proc/")
 
 
-def _mount_of_our_own() -> int:
+def can_be_covered() -> bool:
+    """Whoever may mount inside can tell us what he likes."""
+    status = contents("/proc/self/status")
+    may_mount = status is None or int(_status_field(status, b"CapEff"), 16) & _CAP_SYS_ADMIN
+    return bool(may_mount) and not _is_a_mount_of_ours
+
+
+def _new_mount() -> int:
     context = syscall("fsopen", _SYS_FSOPEN, b"proc\0", _CLOEXEC)
     try:
         syscall("fsconfig", _SYS_FSCONFIG, context, _CREATE, 0, 0, 0)
         mounted = syscall("fsmount", _SYS_FSMOUNT, context, _CLOEXEC, 0)
     finally:
         os.close(context)
-    try:  # that one is good for a path only
+    return _folder_of(mounted)
+
+
+def _copied_mount() -> int:
+    flags = _CLONE | os.O_CLOEXEC | _ALL_OF_IT
+    mounted = syscall("open_tree", _SYS_OPEN_TREE, _THIS_FOLDER, b"/proc\0", flags)
+    try:
+        flags = _ITSELF | _ALL_OF_IT
+        size = len(_PRIVATE)
+        syscall("mount_setattr", _SYS_MOUNT_SETATTR, mounted, b"\0", flags, _PRIVATE, size)
+    except KernelError:
+        os.close(mounted)
+        raise
+    return _folder_of(mounted)
+
+
+def _folder_of(mounted: int) -> int:
+    """That one is good for a path only."""
+    try:
         return os.open(".", _FOLDER, dir_fd=mounted)
     finally:
         os.close(mounted)
