@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from sigwrap.linux import procfs
-from sigwrap.linux.mounts import is_of_local_type
+from sigwrap.linux.mounts import is_on_local_device
 from sigwrap.linux.paths import kind_of
 
 _MOST_LEFT = 16
@@ -33,7 +33,7 @@ def could_stall(pid: int, holder: int, fd: int) -> bool:
         if kind_of(path)[0] != stat.S_IFREG:
             return False
         is_nowhere = not procfs.link(os.fsdecode(path)).startswith("/")  # a pidfd is
-        return not is_nowhere and not is_of_local_type(pid, holder, fd)
+        return not is_nowhere and not is_on_local_device(pid, holder, fd)
     except FileNotFoundError:
         return False  # whoever takes it is told that it is none
     except OSError:

@@ -194,6 +194,23 @@ def test_descriptors_that_somebody_flushes_never(
     assert done.stdout == b"13 0\n"
 
 
+def test_descriptors_of_an_overlay_on_top_of_that(
+    as_user: Sigwrap, programs: Path, served: Served
+) -> None:
+    """Its own type says nothing of what lies beneath."""
+    for name in ("empty", "merged"):
+        (as_user.folder / name).mkdir()
+    lower, merged = f"{served.folder}:{as_user.folder / 'empty'}", as_user.folder / "merged"
+    mount = ["mount", "-t", "overlay", "-o", f"lowerdir={lower}", "overlay", str(merged)]
+    namespaces = ["unshare", "-m"]
+    if as_user.native(*namespaces, *mount).returncode != 0:
+        pytest.skip("needs root, and overlays")
+    line = [*PYTHON, str(programs / "served_descriptors.py"), str(merged / "never-flushed")]
+    both = ["sh", "-c", f'{" ".join(mount)} && exec "$@"', "sh", *line]
+    done = as_user.run("--", *namespaces, *both)
+    assert done.stdout.endswith(b"\n0 0\n"), done.stderr
+
+
 def test_the_wall_time_holds_meanwhile(as_user: Sigwrap, programs: Path, served: Served) -> None:
     as_user.policy = policy(as_user.folder, " []", "limits: {wall_time: 1s}")
     line = [*PYTHON, str(programs / "stalled.py"), *served.paths("never-read")]

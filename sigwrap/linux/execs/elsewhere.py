@@ -46,4 +46,4 @@ class Mounts:
         data = b""
         while chunk := os.read(self._list_fd, _CHUNK):
             data += chunk
-        return frozenset(number for number, _kind in read_mountinfo(data))
+        return frozenset(each.number for each in read_mountinfo(data))
