@@ -13,6 +13,7 @@ import _thread
 import errno
 import os
 import stat
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -20,10 +21,42 @@ from sigwrap.linux import procfs
 from sigwrap.linux.mounts import is_on_local_device
 from sigwrap.linux.paths import kind_of
 
-_MOST_LEFT = 16
+_MOST_CLOSERS = 16
 _LOCAL_MAJORS = frozenset({1, *range(136, 144)})  # /dev/null and its like, pseudo-terminals
 
-_left: list[int] = []  # descriptors that threads are closing
+
+class _Closers:
+    """Threads that nobody waits for."""
+
+    def __init__(self) -> None:
+        self._lock = _thread.allocate_lock()
+        self._waiting: deque[int] = deque()
+        self.threads = 0
+
+    @property
+    def are_all_busy(self) -> bool:
+        return self.threads >= _MOST_CLOSERS
+
+    def close(self, fd: int) -> None:
+        with self._lock:
+            self._waiting.append(fd)
+            if not self.are_all_busy:
+                with suppress(RuntimeError):  # no thread is to be had: another one does it
+                    _thread.start_new_thread(self._run, ())
+                    self.threads += 1
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self.threads -= 1
+                    return
+                fd = self._waiting.popleft()
+            with suppress(OSError):
+                os.close(fd)
+
+
+_closers = _Closers()
 
 
 def could_stall(pid: int, holder: int, fd: int) -> bool:
@@ -44,11 +77,11 @@ def taken(pid: int, fd: int, take: Callable[[], int]) -> int:
     """What `take` gives, of `pid`'s descriptor `fd`. OSError where it is not to be taken."""
     if could_stall(pid, pid, fd):
         raise PermissionError(errno.EPERM, "its file system may answer late")
-    if len(_left) >= _MOST_LEFT and not _closes_at_once(b"/proc/%d/fd/%d" % (pid, fd)):
+    if _closers.are_all_busy and not _closes_at_once(b"/proc/%d/fd/%d" % (pid, fd)):
         raise PermissionError(errno.EPERM, "too many others are still being closed")
     found = take()
     if could_stall(pid, os.getpid(), found):  # another thread has put it there since
-        _leave(found)
+        _closers.close(found)
         raise PermissionError(errno.EPERM, "its file system may answer late")
     return found
 
@@ -59,25 +92,13 @@ def closes_at_once(fd: int) -> bool:
 
 
 def let_go(fd: int) -> None:
-    """Closes what was taken."""
+    """Closes what was taken, or comes from inside in another way."""
     if closes_at_once(fd):
         os.close(fd)
     else:
-        _leave(fd)
+        _closers.close(fd)
 
 
 def _closes_at_once(path: bytes) -> bool:
     kind, major = kind_of(path)
     return kind != stat.S_IFSOCK and (kind != stat.S_IFCHR or major in _LOCAL_MAJORS)
-
-
-def _leave(fd: int) -> None:
-    _left.append(fd)
-    with suppress(RuntimeError):  # no thread is to be had: it stays open
-        _thread.start_new_thread(_close, (fd,))
-
-
-def _close(fd: int) -> None:
-    with suppress(OSError):
-        os.close(fd)
-    _left.pop()

@@ -43,3 +43,10 @@ def test_a_socket_that_is_closed_while_somebody_is_asked(
     assert json.loads(said.line()) == [result, 0]
     process.stdin.close()
     assert process.wait(PATIENCE_S) == 0
+
+
+def test_a_socket_in_the_queue_of_one_that_is_refused(users_lab: Lab, programs: Path) -> None:
+    lab = users_lab.under(ASK)
+    line = python(programs / "lingers_in_a_queue.py")
+    done = lab.subject.run("--approvals", "control", "--no-report", "--", *line)
+    assert (done.returncode, done.stdout) == (0, b"0\n"), done.stderr

@@ -46,9 +46,8 @@ def test_of_a_socket_that_lingers() -> None:
     fd, other = _lingering()
     assert not taken.closes_at_once(fd)
     taken.let_go(fd)
-    assert len(taken._left) == 1
     _reset(other)
-    await_that(lambda: taken._left == [])
+    await_that(lambda: taken._closers.threads == 0)
     assert not _is_open(fd)
 
 
@@ -59,13 +58,12 @@ def test_of_a_socket_in_the_queue_of_another() -> None:
     os.close(fd)
     one.close()
     taken.let_go(end.detach())
-    assert len(taken._left) == 1
     _reset(other)
-    await_that(lambda: taken._left == [])
+    await_that(lambda: taken._closers.threads == 0)
 
 
 def test_where_too_many_wait_no_socket_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(taken, "_left", [-1] * 16)
+    monkeypatch.setattr(taken._closers, "threads", 16)
     us = os.getpid()
     one, end = socket.socketpair()
     reading, writing = os.pipe()

@@ -16,9 +16,11 @@ import socket
 import stat
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from sigwrap.errors import StoreError
 from sigwrap.linux.peer import Peer, examine
+from sigwrap.linux.taken import let_go
 from sigwrap.protocols.control import (
     MAX_LINE_BYTES,
     SOCKET_SUFFIX,
@@ -37,6 +39,7 @@ MAX_CONNECTIONS = 32
 PATIENCE_S = 5.0
 
 _BACKLOG = 64
+_SO_PASSRIGHTS = 83
 _REFUSALS_AT_ONCE = 10
 _REFUSALS_PAUSE_S = 0.2
 
@@ -69,6 +72,8 @@ class ControlSocket:
             finally:
                 os.umask(umask)
             self._inode = os.lstat(self._name, dir_fd=self._folder_fd).st_ino
+            with suppress(OSError):  # before Linux 6.16
+                self._socket.setsockopt(socket.SOL_SOCKET, _SO_PASSRIGHTS, 0)
             self._socket.listen(_BACKLOG)
         except OSError as error:
             raise StoreError(
@@ -83,7 +88,7 @@ class ControlSocket:
         self._pause()
         for connection in tuple(self._connections):
             connection.close()
-        self._socket.close()
+        let_go(self._socket.detach())
         try:
             if os.lstat(self._name, dir_fd=self._folder_fd).st_ino == self._inode:
                 os.unlink(self._name, dir_fd=self._folder_fd)
@@ -137,7 +142,7 @@ class ControlSocket:
             accepted.send(encode(reply), socket.MSG_NOSIGNAL)
         except OSError:
             pass
-        accepted.close()
+        let_go(accepted.detach())  # there may be sockets in it that linger
         self._refusals += 1
         if self._refusals % _REFUSALS_AT_ONCE == 0:
             self._pause_for_a_moment()
