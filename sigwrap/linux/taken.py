@@ -12,6 +12,7 @@ from __future__ import annotations
 import _thread
 import errno
 import os
+import socket
 import stat
 from collections import deque
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from sigwrap.linux import procfs
 from sigwrap.linux.mounts import is_on_local_device
 from sigwrap.linux.paths import kind_of
 
+_SO_PASSRIGHTS = 83
 _MOST_CLOSERS = 16
 _LOCAL_MAJORS = frozenset({1, *range(136, 144)})  # /dev/null and its like, pseudo-terminals
 
@@ -89,6 +91,12 @@ def taken(pid: int, fd: int, take: Callable[[], int]) -> int:
 def closes_at_once(fd: int) -> bool:
     """Whoever closes it last."""
     return _closes_at_once(b"/proc/self/fd/%d" % fd)
+
+
+def refuse_descriptors(end: socket.socket) -> None:
+    """Those that are sent to it and not received are ours to close."""
+    with suppress(OSError):  # before Linux 6.16, and where there are none to refuse
+        end.setsockopt(socket.SOL_SOCKET, _SO_PASSRIGHTS, 0)
 
 
 def let_go(fd: int) -> None:

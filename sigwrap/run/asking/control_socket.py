@@ -16,11 +16,10 @@ import socket
 import stat
 import time
 from collections.abc import Callable
-from contextlib import suppress
 
 from sigwrap.errors import StoreError
 from sigwrap.linux.peer import Peer, examine
-from sigwrap.linux.taken import let_go
+from sigwrap.linux.taken import let_go, refuse_descriptors
 from sigwrap.protocols.control import (
     MAX_LINE_BYTES,
     SOCKET_SUFFIX,
@@ -39,7 +38,6 @@ MAX_CONNECTIONS = 32
 PATIENCE_S = 5.0
 
 _BACKLOG = 64
-_SO_PASSRIGHTS = 83
 _REFUSALS_AT_ONCE = 10
 _REFUSALS_PAUSE_S = 0.2
 
@@ -72,8 +70,7 @@ class ControlSocket:
             finally:
                 os.umask(umask)
             self._inode = os.lstat(self._name, dir_fd=self._folder_fd).st_ino
-            with suppress(OSError):  # before Linux 6.16
-                self._socket.setsockopt(socket.SOL_SOCKET, _SO_PASSRIGHTS, 0)
+            refuse_descriptors(self._socket)
             self._socket.listen(_BACKLOG)
         except OSError as error:
             raise StoreError(
