@@ -20,6 +20,7 @@ import stat
 from sigwrap.linux import procfs
 from sigwrap.linux.paths import kind_of
 from sigwrap.linux.ptrace import take_descriptor
+from sigwrap.linux.taken import let_go
 
 _NO_OFFSET = -1
 _TERMINAL_MAJORS = frozenset({4, 5, *range(136, 144)})
@@ -40,7 +41,7 @@ def tell(pid: int, text: str) -> None:
         _write(fd, line)
     except OSError:
         pass
-    os.close(fd)
+    let_go(fd)
 
 
 def write_in_time(fd: int, line: bytes, within_s: float) -> None:

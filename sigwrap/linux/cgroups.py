@@ -73,6 +73,6 @@ def _handles(folder: str) -> tuple[str, ...]:
 def _lines(path: str) -> list[bytes]:
     try:
         with open(path, "rb") as file:
-            return file.read().splitlines()
+            return file.read().split(b"\n")[:-1]
     except OSError:
         return []

@@ -92,9 +92,6 @@ class Memory:
                 break
         return found, True
 
-    def int32s(self, address: int, count: int) -> list[int]:
-        return memoryview(self.block(address, 4 * count)).cast("i").tolist()
-
     def block(self, address: int, size: int) -> bytes:
         data = self._read(address, size)
         if len(data) < size:

@@ -17,15 +17,18 @@ import struct
 
 from sigwrap.linux import procfs
 from sigwrap.linux.libc import libc
+from sigwrap.tuples import NamedTuple
 
 STATX_MNT_ID = 0x1000  # Linux 5.8
 STATX_MNT_ID_UNIQUE = 0x4000  # Linux 6.8
 
-_LOCAL = frozenset(
-    b"bcachefs bpf btrfs cgroup cgroup2 configfs cramfs debugfs devpts devtmpfs efivarfs erofs "
-    b"exfat ext2 ext3 ext4 f2fs hfsplus hugetlbfs iso9660 jfs mqueue msdos nilfs2 ntfs3 overlay "
-    b"proc pstore ramfs reiserfs rootfs securityfs squashfs sysfs tmpfs tracefs ubifs udf vfat xfs "
-    b"zfs".split()
+_ON_NOTHING = frozenset(
+    b"bpf cgroup cgroup2 configfs debugfs devpts devtmpfs efivarfs hugetlbfs mqueue proc pstore "
+    b"ramfs rootfs securityfs sysfs tmpfs tracefs".split()
+)
+_LOCAL = _ON_NOTHING | frozenset(
+    b"bcachefs btrfs cramfs erofs exfat ext2 ext3 ext4 f2fs hfsplus iso9660 jfs msdos nilfs2 ntfs3 "
+    b"overlay reiserfs squashfs ubifs udf vfat xfs zfs".split()
 )
 
 # f_type of those of them that lie on nothing but a disk or memory: not of an overlay.
@@ -60,6 +63,16 @@ _KIND = struct.Struct("<q")
 
 Mount = tuple[int, bytes]  # its id, and its type
 
+_first_devices: frozenset[bytes] = frozenset()  # of local file systems, when the session began
+
+
+class Told(NamedTuple):
+    """A line of mountinfo."""
+
+    number: int
+    device: bytes  # the file system's
+    kind: bytes
+
 
 class Mounts:
     """The local mounts of our own mount namespace, as they were when this was made."""
@@ -70,7 +83,8 @@ class Mounts:
         found = _listed()
         self.id_bit = STATX_MNT_ID_UNIQUE  # what to ask statx for
         if not found:
-            found, self.id_bit = _told_by_procfs("self"), STATX_MNT_ID
+            found = [(each.number, each.kind) for each in _told_by_procfs("self")]
+            self.id_bit = STATX_MNT_ID
         self._local = frozenset(number for number, kind in found if kind in _LOCAL)
 
     def are_local(self, number: int) -> bool:
@@ -95,11 +109,19 @@ def lies_on_a_disk(fd: int) -> bool:
         return False
 
 
-def is_of_local_type(pid: int, holder: int, fd: int) -> bool:
-    """Whether a file that `holder` has open lies on a mount that `pid` sees, and whose type is
-    local, or is memory alone (memfd_create). No file system is asked."""
+def note_first_devices() -> None:
+    """Before COMMAND runs."""
+    global _first_devices
+    local = (each for each in _told_by_procfs("self") if each.kind in _LOCAL)
+    _first_devices = frozenset(each.device for each in local)
+
+
+def is_on_local_device(pid: int, holder: int, fd: int) -> bool:
+    """Whether a file that `holder` has open lies on a mount that `pid` sees, and whose file system
+    is local, or is memory alone (memfd_create). No file system is asked."""
     number = _mount_of(holder, fd)
-    if any(found == number and kind in _LOCAL for found, kind in _told_by_procfs(pid)):
+    found = [each for each in _told_by_procfs(pid) if each.number == number]
+    if found and all(map(_is_local, found)):
         return True
     memory = os.memfd_create("")
     try:
@@ -108,9 +130,14 @@ def is_of_local_type(pid: int, holder: int, fd: int) -> bool:
         os.close(memory)
 
 
+def _is_local(mount: Told) -> bool:
+    """Anybody can mount an overlay on top of what he serves."""
+    return mount.kind in _ON_NOTHING or (mount.kind in _LOCAL and mount.device in _first_devices)
+
+
 def _mount_of(holder: int, fd: int) -> int | None:
-    lines = (procfs.contents(f"/proc/{holder}/fdinfo/{fd}") or b"").splitlines()
-    return next((int(line.split()[1]) for line in lines if line.startswith(b"mnt_id:")), None)
+    number = procfs.descriptor_field(holder, fd, b"mnt_id")
+    return None if number is None else int(number)
 
 
 def _listed() -> list[Mount]:
@@ -140,7 +167,11 @@ def _string(buffer: ctypes.Array[ctypes.c_char], position: struct.Struct) -> byt
     return data[start : data.index(b"\0", start)]
 
 
-def _told_by_procfs(pid: int | str) -> list[Mount]:
-    lines = procfs.all_contents(f"/proc/{pid}/mountinfo").split(b"\n")[:-1]
-    fields = (line.split(b" ") for line in lines)  # a path may have other blanks in it
-    return [(int(words[0]), words[words.index(b"-", 6) + 1]) for words in fields]
+def _told_by_procfs(pid: int | str) -> list[Told]:
+    return read_mountinfo(procfs.all_contents(f"/proc/{pid}/mountinfo"))
+
+
+def read_mountinfo(text: bytes) -> list[Told]:
+    """Of the names in it the kernel escapes spaces, tabs and line ends, and nothing else."""
+    lines = (line.split(b" ") for line in text.split(b"\n") if line)
+    return [Told(int(words[0]), words[2], words[words.index(b"-", 6) + 1]) for words in lines]

@@ -31,7 +31,7 @@ _done: set[tuple[int, int]] = set()
 _taken_off: set[str] = set()
 
 
-class _Mapping(NamedTuple):
+class Mapping(NamedTuple):
     start: int
     end: int
     protection: int
@@ -70,17 +70,23 @@ def mapped_files() -> list[str]:
     return sorted(path for path in paths if not path.endswith(" (deleted)"))
 
 
-def _private_file_mappings() -> Iterator[_Mapping]:
-    for line in procfs.all_contents("/proc/self/maps").split(b"\n")[:-1]:
-        span, flags, _offset, device, inode, *path = line.split(maxsplit=5)
+def _private_file_mappings() -> Iterator[Mapping]:
+    return read_maps(procfs.all_contents("/proc/self/maps"))
+
+
+def read_maps(text: bytes) -> Iterator[Mapping]:
+    """Of a name in it the kernel escapes line ends, and nothing else."""
+    for line in text.split(b"\n")[:-1]:
+        span, flags, _offset, device, inode, padded = line.split(b" ", 5)
+        path = padded.lstrip(b" ")
         protection = sum(bit for flag, bit in _FLAGS if flag in flags)
         if inode == b"0" or not path or not flags.endswith(b"p") or not protection:
             continue
         start, end = (int(address, 16) for address in span.split(b"-"))
-        yield _Mapping(start, end, protection, device.decode(), int(inode), os.fsdecode(path[0]))
+        yield Mapping(start, end, protection, device.decode(), int(inode), os.fsdecode(path))
 
 
-def _can_be_written(mapping: _Mapping) -> bool:
+def _can_be_written(mapping: Mapping) -> bool:
     """By a process of this user: an owner can always make it so."""
     path = mapping.path
     try:
@@ -107,7 +113,7 @@ def _is_busy_program(path: str) -> bool:
     return False
 
 
-def _own(mapping: _Mapping) -> None:
+def _own(mapping: Mapping) -> None:
     start, size = mapping.start, mapping.end - mapping.start
     writable = mapping.protection & _WRITE
     if not writable and not _protect(start, size, mapping.protection | _WRITE):

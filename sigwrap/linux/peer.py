@@ -37,7 +37,7 @@ class Peer(NamedTuple):
     inside_session: bool
 
 
-class _Filters(NamedTuple):
+class Filters(NamedTuple):
     mode: int
     installed: int | None  # None before Linux 5.9
     no_new_privileges: bool
@@ -77,27 +77,30 @@ def carries_more_filters_than_us(pid: int) -> bool:
     return ours is None or theirs is None or _more(theirs, ours)
 
 
-def _more(theirs: _Filters, ours: _Filters) -> bool:
+def _more(theirs: Filters, ours: Filters) -> bool:
     if theirs.installed is not None and ours.installed is not None:
         return theirs.installed > ours.installed
     return _is_filtered(theirs) and not _is_filtered(ours)
 
 
-def _is_filtered(filters: _Filters) -> bool:
+def _is_filtered(filters: Filters) -> bool:
     return filters.mode == _FILTER_MODE and filters.no_new_privileges
 
 
-def _filters(pid: int | str) -> _Filters | None:
+def _filters(pid: int | str) -> Filters | None:
     """None also of a leader that has left its threads behind: it may have let go of its filters."""
     status = procfs.contents(f"/proc/{pid}/status")
-    if status is None:
-        return None
-    lines = status.splitlines()
+    return None if status is None else read_status(status)
+
+
+def read_status(text: bytes) -> Filters | None:
+    """Of the name in it the kernel escapes line ends, and nothing else."""
+    lines = text.split(b"\n")
     fields = {name: value.strip() for name, _, value in (line.partition(b":") for line in lines)}
     if fields.get(b"State", b"X")[:1] in b"ZX":
         return None
     installed = fields.get(b"Seccomp_filters")
-    return _Filters(
+    return Filters(
         mode=int(fields.get(b"Seccomp", b"0")),
         installed=None if installed is None else int(installed),
         no_new_privileges=fields.get(b"NoNewPrivs") == b"1",

@@ -2,13 +2,15 @@
 
 Root inside a session can mount what it likes over /proc, and over each folder in it. So the run
 holds one from before COMMAND: as root a mount of its own, which is at no path and gets nothing
-mounted on it; as an ordinary user, in whose mounts nobody inside may meddle, the folder. Paths are
-written as everybody knows them, `/proc/…`.
+mounted on it; as root of a user namespace, who may not have a new one, a copy of the mount that is
+there; as an ordinary user, in whose mounts nobody inside may meddle, the folder. Paths are written
+as everybody knows them, `/proc/…`.
 """
 
 from __future__ import annotations
 
 import os
+import struct
 from typing import AnyStr
 
 from sigwrap.errors import KernelError
@@ -18,6 +20,14 @@ from sigwrap.tuples import NamedTuple
 _EXITING = 0x00000004
 _KERNEL_THREAD = 0x00200000
 _CAP_KILL = 1 << 5
+_CAP_SYS_ADMIN = 1 << 21
+
+_SYS_OPEN_TREE = 428
+_SYS_MOUNT_SETATTR = 442
+_CLONE = 1
+_ITSELF = 0x1000  # AT_EMPTY_PATH
+_ALL_OF_IT = 0x8000  # AT_RECURSIVE: what is mounted over parts of it, as containers do
+_PRIVATE = struct.pack("<QQQQ", 0, 0, 1 << 18, 0)  # what is mounted elsewhere doesn't get there
 
 _SYS_FSOPEN = 430
 _SYS_FSCONFIG = 431
@@ -28,15 +38,21 @@ _THIS_FOLDER = -100  # AT_FDCWD
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 _held: int | None = None
+_is_a_mount_of_ours = False
 _skipped = 0  # of a path, where it is held
 
 
 def hold() -> None:
     """Once, before COMMAND runs."""
-    global _held, _skipped
-    try:
-        _held = _mount_of_our_own()
-    except KernelError:
+    global _held, _skipped, _is_a_mount_of_ours
+    for make in (_new_mount, _copied_mount):
+        try:
+            _held = make()
+            _is_a_mount_of_ours = True
+            break
+        except (KernelError, OSError):
+            continue
+    else:
         try:
             _held = os.open("/proc", _FOLDER)
         except OSError:
@@ -44,14 +60,39 @@ def hold() -> None:
     _skipped = len("/proc/")
 
 
-def _mount_of_our_own() -> int:
+def can_be_covered() -> bool:
+    """Whoever may mount inside can tell us what he likes."""
+    status = contents("/proc/self/status")
+    may_mount = status is None or int(_status_field(status, b"CapEff"), 16) & _CAP_SYS_ADMIN
+    return bool(may_mount) and not _is_a_mount_of_ours
+
+
+def _new_mount() -> int:
     context = syscall("fsopen", _SYS_FSOPEN, b"proc\0", _CLOEXEC)
     try:
         syscall("fsconfig", _SYS_FSCONFIG, context, _CREATE, 0, 0, 0)
         mounted = syscall("fsmount", _SYS_FSMOUNT, context, _CLOEXEC, 0)
     finally:
         os.close(context)
-    try:  # that one is good for a path only
+    return _folder_of(mounted)
+
+
+def _copied_mount() -> int:
+    flags = _CLONE | os.O_CLOEXEC | _ALL_OF_IT
+    mounted = syscall("open_tree", _SYS_OPEN_TREE, _THIS_FOLDER, b"/proc\0", flags)
+    try:
+        flags = _ITSELF | _ALL_OF_IT
+        size = len(_PRIVATE)
+        syscall("mount_setattr", _SYS_MOUNT_SETATTR, mounted, b"\0", flags, _PRIVATE, size)
+    except KernelError:
+        os.close(mounted)
+        raise
+    return _folder_of(mounted)
+
+
+def _folder_of(mounted: int) -> int:
+    """That one is good for a path only."""
+    try:
         return os.open(".", _FOLDER, dir_fd=mounted)
     finally:
         os.close(mounted)
@@ -145,9 +186,12 @@ def stat(pid: int) -> Stat | None:
     data = contents(f"/proc/{pid}/stat")
     if data is None:
         return None
-    left = data.index(b"(")
-    right = data.rindex(b")")  # the name may hold parentheses itself
-    fields = data[right + 2 :].split()
+    return read_stat(data)
+
+
+def read_stat(data: bytes) -> Stat:
+    left, right = data.index(b"("), data.rindex(b")")
+    fields = _after_name(data)
     flags = int(fields[6])
     return Stat(  # by position: it is made several times for each exec
         int(data[:left]),
@@ -168,7 +212,7 @@ def stat(pid: int) -> Stat | None:
 def image(pid: int) -> tuple[int, ...] | None:
     """What stat() has of it, in a third of the time. None where there is no such process."""
     data = contents(f"/proc/{pid}/stat")
-    return None if data is None else _image(data[data.rindex(b")") + 2 :].split())
+    return None if data is None else _image(_after_name(data))
 
 
 def terminal(pid: int) -> tuple[int, int] | None:
@@ -176,7 +220,7 @@ def terminal(pid: int) -> tuple[int, int] | None:
     data = contents(f"/proc/{pid}/stat")
     if data is None:
         return None
-    fields = data[data.rindex(b")") + 2 :].split()
+    fields = _after_name(data)
     return int(fields[4]), int(fields[5])
 
 
@@ -184,6 +228,11 @@ def controlling_terminal(pid: int) -> int | None:
     """Its device number."""
     found = terminal(pid)
     return None if found is None else found[0] & 0xFFFFFFFF or None
+
+
+def _after_name(data: bytes) -> list[bytes]:
+    """The name may hold anything: parentheses, spaces and line ends too."""
+    return data[data.rindex(b")") + 2 :].split(b" ")
 
 
 def _image(fields: list[bytes]) -> tuple[int, ...]:
@@ -226,10 +275,16 @@ def tgid(tid: int) -> int | None:
 
 
 def pidfd_target(pidfd: int) -> int | None:
-    info = contents(f"/proc/self/fdinfo/{pidfd}")
-    if info is None or b"\nPid:" not in info:
+    number = descriptor_field("self", pidfd, b"Pid")
+    return None if number is None else int(number)
+
+
+def descriptor_field(pid: int | str, fd: int | str, name: bytes) -> bytes | None:
+    """flags, mnt_id, or what else fdinfo has for its kind of file, but not the first."""
+    info = contents(f"/proc/{pid}/fdinfo/{fd}")
+    if info is None or b"\n" + name + b":" not in info:
         return None
-    return int(_status_field(info, b"Pid"))
+    return _status_field(info, name)
 
 
 def comm(pid: int) -> str:

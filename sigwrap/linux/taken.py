@@ -2,7 +2,9 @@
 
 To close one is a request to whoever serves its file (FUSE and NFS flush at each close), and he may
 take his time. So a file is taken only where its type of file system is local; one that was put in
-its place in that very moment is closed by a thread that nobody waits for.
+its place in that very moment is closed by a thread that nobody waits for. So is a socket, which may
+linger (SO_LINGER) or hold others that do, and a device, which may send first what it was told to:
+that waits whoever closes it last, and by then it can be us. Where too many wait, no more are taken.
 """
 
 from __future__ import annotations
@@ -10,12 +12,53 @@ from __future__ import annotations
 import _thread
 import errno
 import os
+import socket
 import stat
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 
 from sigwrap.linux import procfs
-from sigwrap.linux.mounts import is_of_local_type
+from sigwrap.linux.mounts import is_on_local_device
 from sigwrap.linux.paths import kind_of
+
+_SO_PASSRIGHTS = 83
+_MOST_CLOSERS = 16
+_LOCAL_MAJORS = frozenset({1, *range(136, 144)})  # /dev/null and its like, pseudo-terminals
+
+
+class _Closers:
+    """Threads that nobody waits for."""
+
+    def __init__(self) -> None:
+        self._lock = _thread.allocate_lock()
+        self._waiting: deque[int] = deque()
+        self.threads = 0
+
+    @property
+    def are_all_busy(self) -> bool:
+        return self.threads >= _MOST_CLOSERS
+
+    def close(self, fd: int) -> None:
+        with self._lock:
+            self._waiting.append(fd)
+            if not self.are_all_busy:
+                with suppress(RuntimeError):  # no thread is to be had: another one does it
+                    _thread.start_new_thread(self._run, ())
+                    self.threads += 1
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self.threads -= 1
+                    return
+                fd = self._waiting.popleft()
+            with suppress(OSError):
+                os.close(fd)
+
+
+_closers = _Closers()
 
 
 def could_stall(pid: int, holder: int, fd: int) -> bool:
@@ -25,7 +68,7 @@ def could_stall(pid: int, holder: int, fd: int) -> bool:
         if kind_of(path)[0] != stat.S_IFREG:
             return False
         is_nowhere = not procfs.link(os.fsdecode(path)).startswith("/")  # a pidfd is
-        return not is_nowhere and not is_of_local_type(pid, holder, fd)
+        return not is_nowhere and not is_on_local_device(pid, holder, fd)
     except FileNotFoundError:
         return False  # whoever takes it is told that it is none
     except OSError:
@@ -36,8 +79,34 @@ def taken(pid: int, fd: int, take: Callable[[], int]) -> int:
     """What `take` gives, of `pid`'s descriptor `fd`. OSError where it is not to be taken."""
     if could_stall(pid, pid, fd):
         raise PermissionError(errno.EPERM, "its file system may answer late")
+    if _closers.are_all_busy and not _closes_at_once(b"/proc/%d/fd/%d" % (pid, fd)):
+        raise PermissionError(errno.EPERM, "too many others are still being closed")
     found = take()
     if could_stall(pid, os.getpid(), found):  # another thread has put it there since
-        _thread.start_new_thread(os.close, (found,))
+        _closers.close(found)
         raise PermissionError(errno.EPERM, "its file system may answer late")
     return found
+
+
+def closes_at_once(fd: int) -> bool:
+    """Whoever closes it last."""
+    return _closes_at_once(b"/proc/self/fd/%d" % fd)
+
+
+def refuse_descriptors(end: socket.socket) -> None:
+    """Those that are sent to it and not received are ours to close."""
+    with suppress(OSError):  # before Linux 6.16, and where there are none to refuse
+        end.setsockopt(socket.SOL_SOCKET, _SO_PASSRIGHTS, 0)
+
+
+def let_go(fd: int) -> None:
+    """Closes what was taken, or comes from inside in another way."""
+    if closes_at_once(fd):
+        os.close(fd)
+    else:
+        _closers.close(fd)
+
+
+def _closes_at_once(path: bytes) -> bool:
+    kind, major = kind_of(path)
+    return kind != stat.S_IFSOCK and (kind != stat.S_IFCHR or major in _LOCAL_MAJORS)

@@ -75,7 +75,7 @@ def _selected(thread: str, count: int, address: int) -> Iterator[int]:
 
 
 def _watched(thread: str, epoll_fd: int) -> Iterator[int]:
-    for line in _text(f"/proc/{thread}/fdinfo/{epoll_fd}").splitlines():
+    for line in _text(f"/proc/{thread}/fdinfo/{epoll_fd}").split("\n"):
         words = line.split()  # tfd: 0 events: 1f ...
         if words[:1] == ["tfd:"] and len(words) > 3 and int(words[3], 16) & _POLLIN:
             yield int(words[1])

@@ -75,7 +75,7 @@ class Aside:
         """`then` is called in the loop, later; `drop` gets a value that came too late. OSError and
         RuntimeError where a helper would be needed, and can't be had."""
         job = _Job(work, then, drop)
-        if self._busy >= _HELPERS:
+        if self.is_full:
             job.is_over = True
             why = "what others look at does not answer, and too much of that is waited for"
             self._loop.call_at(time.monotonic(), lambda: then(Late(why)))
@@ -86,6 +86,10 @@ class Aside:
         self._wanted.append(job)
         os.eventfd_write(self._wanted_fd, 1)
         self._loop.call_at(time.monotonic() + DEADLINE_S, lambda: self._give_up(job))
+
+    @property
+    def is_full(self) -> bool:
+        return self._busy >= _HELPERS
 
     @property
     def is_held_up(self) -> bool:

@@ -69,6 +69,9 @@ class Mediation:
             processes=processes,
             recordings=self._recordings,
             sigwrap_pids=sigwrap_pids,
+            loop=loop,
+            aside=aside,
+            answer_now=self._answer_what_was_put_off,
             domain=domain,
         )
         self._forks = Forks(performer=performer, limits=engine.policy.limits)

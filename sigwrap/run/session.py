@@ -18,6 +18,7 @@ from sigwrap.escape import printable
 from sigwrap.events import Payload
 from sigwrap.linux import libc
 from sigwrap.linux.descriptors import release_inherited
+from sigwrap.linux.mounts import note_first_devices
 from sigwrap.mediate.log_budget import LogBudget
 from sigwrap.mediate.masking import masked
 from sigwrap.mediate.run_end import RunEnd
@@ -107,6 +108,7 @@ def run_session(
         raise
     own_code.import_nothing_more()
     own_files.note_own_files()
+    note_first_devices()
     clock_started_s = time.monotonic()
     front.send(CommandStarted(pid=launched.pid))
     release_inherited()

@@ -6,8 +6,11 @@ import errno
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from sigwrap.errors import KernelError
+from sigwrap.linux.memory import may_be_served
+from sigwrap.linux.pidfd import duplicate
 from sigwrap.linux.seccomp import Listener, Notification
 from sigwrap.linux.signals.aim import Aims
 from sigwrap.linux.signals.call import SignalCall
@@ -15,6 +18,8 @@ from sigwrap.linux.signals.owners import set_async
 from sigwrap.linux.signals.send import is_still, send, set_owner
 from sigwrap.linux.signals.take import take_descriptor
 from sigwrap.linux.signals.targets import Targets, refresh_comm
+from sigwrap.linux.signals.words import Place, pointed_at, read
+from sigwrap.linux.taken import closes_at_once, let_go
 from sigwrap.mediate.effects import (
     LookAgain,
     Send,
@@ -28,7 +33,9 @@ from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.signal import SignalMediator
 from sigwrap.mediate.signal_facts import How, SignalFacts
 from sigwrap.policy.judge.engine import Engine
-from sigwrap.run.perform import NoHoldings, Performer, Scope
+from sigwrap.run.aside import Aside, Done, Outcome
+from sigwrap.run.loop import Loop
+from sigwrap.run.perform import PAUSED, NoHoldings, Performer, Scope
 from sigwrap.run.processes import Processes
 from sigwrap.run.recording.recordings import Recordings
 
@@ -39,10 +46,19 @@ class _SignalHoldings(NoHoldings):
     def __init__(self, call: SignalCall) -> None:
         self.call = call
 
-    def close(self) -> None:
+    def hold(self, fd: int) -> SignalCall:
+        self.call = self.call._replace(held=fd)
+        return self.call
+
+    def give_up(self) -> int:
+        """It is somebody else's to close; -1 where nothing is held."""
         held, self.call = self.call.held, self.call._replace(held=-1)
+        return held
+
+    def close(self) -> None:
+        held = self.give_up()
         if held >= 0:
-            os.close(held)
+            let_go(held)
 
 
 class Signals:
@@ -55,14 +71,22 @@ class Signals:
         processes: Processes,
         recordings: Recordings,
         sigwrap_pids: frozenset[int],
+        loop: Loop,
+        aside: Aside,
+        answer_now: Callable[[Notification], None],
         domain: bool,
     ) -> None:
+        """`answer_now`: a request that was put off, if its caller still waits."""
         self._performer = performer
         self._listener = listener
         self._mediator = SignalMediator(engine, domain=domain)
         self._targets = Targets(processes, sigwrap_pids)
         self._aims = Aims(self._targets)
         self._recordings = recordings
+        self._aside = aside
+        self._closers = Aside(loop)  # of their own: whoever keeps them busy keeps up nobody's exec
+        self._answer_now = answer_now
+        self._words: dict[int, bytes | None] = {}  # what a call's pointer leads to, read aside
         performer.offer(
             {
                 Send: self._send,
@@ -76,9 +100,31 @@ class Signals:
 
     def begin(self, notification: Notification, sender: Process, syscall: str) -> None:
         """Raises UnknownUse."""
+        place = pointed_at(notification, syscall)
+        if place is None:
+            self._begin(notification, sender, syscall, b"")
+        elif notification.id in self._words:
+            self._begin(notification, sender, syscall, self._words.pop(notification.id))
+        elif may_be_served():
+            self._read_aside(notification, place)
+        else:
+            self._begin(notification, sender, syscall, read(notification.tid, place))
+
+    def _read_aside(self, notification: Notification, place: Place) -> None:
+        def then(outcome: Outcome) -> None:
+            words = outcome.value if isinstance(outcome, Done) else None
+            self._words[notification.id] = words
+            self._answer_now(notification)
+            self._words.pop(notification.id, None)  # its caller is gone
+
+        self._aside.do(lambda: read(notification.tid, place, may_wait=True), then)
+
+    def _begin(
+        self, notification: Notification, sender: Process, syscall: str, words: bytes | None
+    ) -> None:
         started_ns = time.perf_counter_ns()
         refresh_comm(sender)
-        call, aim = self._aims.look(notification, sender, syscall)
+        call, aim = self._aims.look(notification, sender, syscall, words)
         sender.seizes |= call.seizes and call.how is How.TRACE
         own_targets = self._recordings.own_targets(sender)
         facts = SignalFacts(
@@ -92,33 +138,34 @@ class Signals:
 
     # Effects
 
-    def _send(self, scope: Scope, effect: Send) -> int:
+    def _send(self, scope: Scope, effect: Send) -> object:
         def run(call: SignalCall) -> None:
             target = self._with_thread(scope, effect.target)
-            send(scope.tid, scope.process, call, target, effect.signal)
+            send(scope.process, call, target, effect.signal)
 
         return self._carry_out(scope, effect, run)
 
-    def _set_owner(self, scope: Scope, effect: SetOwner) -> int:
+    def _set_owner(self, scope: Scope, effect: SetOwner) -> object:
         def run(call: SignalCall) -> None:
             target = None if effect.target is None else self._with_thread(scope, effect.target)
-            set_owner(scope.tid, scope.process, call, target)
+            call = scope.holdings.hold(duplicate(scope.tid, call.descriptor))
+            set_owner(scope.process, call, target)
 
         return self._carry_out(scope, effect, run)
 
-    def _set_async(self, scope: Scope, effect: SetAsync) -> int:
+    def _set_async(self, scope: Scope, effect: SetAsync) -> object:
         return self._carry_out(scope, effect, lambda call: set_async(scope.process, call))
 
-    def _set_foreground(self, scope: Scope, effect: SetForeground) -> int:
+    def _set_foreground(self, scope: Scope, effect: SetForeground) -> object:
         return self._carry_out(scope, effect, lambda call: os.tcsetpgrp(call.held, effect.group))
 
-    def _take_descriptor(self, scope: Scope, effect: TakeDescriptor) -> int:
+    def _take_descriptor(self, scope: Scope, effect: TakeDescriptor) -> object:
         def run(call: SignalCall) -> None:
             taken = take_descriptor(scope.process, call, effect.target)
             try:
                 self._listener.answer_with_descriptor(scope.id, taken)
             finally:
-                os.close(taken)
+                let_go(taken)
             self._performer.answered_with_descriptor(scope)
 
         return self._carry_out(scope, effect, run)
@@ -128,16 +175,32 @@ class Signals:
         scope: Scope,
         effect: Send | SetOwner | SetAsync | SetForeground | TakeDescriptor,
         run: Callable[[SignalCall], None],
-    ) -> int:
+    ) -> object:
         self._performer.demand_event(scope, effect, effect.unrecorded)
         self._performer.check(scope)
         try:
             run(scope.holdings.call)
+            error = 0
         except (KernelError, OSError) as refusal:
-            return refusal.errno or errno.EPERM
-        finally:
-            scope.holdings.close()  # before the answer: the caller's own close must be the last
-        return 0
+            error = refusal.errno or errno.EPERM
+        return self._let_go_then(scope, error)
+
+    def _let_go_then(self, scope: Scope, reply: int) -> object:
+        """Before the answer: the caller's own close must be the last."""
+        held = scope.holdings.give_up()
+        if held < 0:
+            return reply
+        if closes_at_once(held):
+            os.close(held)
+            return reply
+        if not self._closers.is_full:
+            with suppress(OSError, RuntimeError):  # no helper is to be had
+                self._closers.do(
+                    lambda: os.close(held), lambda _late: self._performer.resume(scope, reply)
+                )
+                return PAUSED
+        let_go(held)
+        return reply
 
     def _look_again(self, _scope: Scope, effect: LookAgain) -> bool:
         return is_still(effect.target)

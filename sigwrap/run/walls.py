@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from sigwrap.linux import cgroups, landlock
+from sigwrap.linux import cgroups, landlock, procfs
 from sigwrap.mediate.signal_rules import noise
 from sigwrap.platform import Capability
 from sigwrap.policy.judge.engine import Engine
@@ -31,6 +31,8 @@ class Walls(NamedTuple):
 def walls_of(engine: Engine) -> Walls:
     domain = landlock.is_available()
     without = [] if domain else [f"landlock: it needs {landlock.NEEDS}"]
+    if procfs.can_be_covered():
+        without.append("proc: what is mounted over it inside is believed")
     mounts = cgroups.mount_points()
     threatening = cgroups.writable(mounts) if os.getuid() != 0 else ""
     may_mount = engine.policy.session.mounts

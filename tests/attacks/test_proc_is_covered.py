@@ -35,6 +35,28 @@ def test_sigwrap_believes_no_proc_of_somebody_elses(lab: Lab, programs: Path) ->
     assert sent["target_type"] == "children"
 
 
+@pytest.mark.parametrize("propagation", ["private", "shared"])
+def test_nor_what_is_mounted_over_a_part_of_it(
+    users_lab: Lab, programs: Path, propagation: str
+) -> None:
+    """As root of a user namespace, who may have no /proc of his own."""
+    lab = users_lab.under("name: own, signals: ['@all'], target: children, decision: allow")
+    words = ("unshare", "-U", "-r", "-m", f"--propagation={propagation}")
+    if lab.subject.native(*words, "true").returncode != 0:
+        pytest.skip("needs user namespaces")
+    outside = lab.outsider()
+    limits = Path(f"/proc/{outside.pid}/limits")
+    before = limits.read_text()
+    line = lab.subject.line("--", *python(programs / "lies_about_outside.py", outside.pid))
+    process = lab.subject.start_line([*lab.subject.as_user(), *words, *line])
+    said, error = process.communicate(b"", PATIENCE_S)
+    assert process.returncode == 0, error
+    assert json.loads(said) == ["EPERM", 0, "EPERM"]
+    assert limits.read_text() == before
+    (started,) = lab.subject.events("session_started")
+    assert not [each for each in started.payload["missing"] if each.startswith("proc:")]
+
+
 def test_nothing_of_a_run_reads_proc_by_its_path() -> None:
     found = [
         f"{path.relative_to(SIGWRAP)}: {match.group()}"

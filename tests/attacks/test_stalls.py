@@ -33,11 +33,11 @@ class Served:
 
 
 @pytest.fixture
-def served(as_user: Sigwrap, programs: Path) -> Iterator[Served]:
+def served(as_user: Sigwrap, programs: Path, request: pytest.FixtureRequest) -> Iterator[Served]:
     """By somebody outside of the session, who mounts it as fusermount would."""
     if os.getuid() != 0 or not os.path.exists("/dev/fuse"):
         pytest.skip("mounting a FUSE file system needs root and /dev/fuse")
-    folder = as_user.folder / "served"
+    folder = as_user.folder / getattr(request, "param", "served")
     folder.mkdir()
     content = as_user.folder / "content"
     content.write_text(SERVED)
@@ -168,10 +168,23 @@ def test_arguments_in_memory_that_a_program_serves(
     assert all("memory that a program serves" in reason for reason in _denials(as_user))
 
 
+def test_words_of_a_signal_call_in_such_memory(
+    as_user: Sigwrap, programs: Path, served: Served
+) -> None:
+    """They are read aside as well: who has them elsewhere gets its answer meanwhile."""
+    as_user.policy = policy(as_user.folder, " []")
+    line = [*PYTHON, str(programs / "served_words.py"), *served.paths("never-read")]
+    done = as_user.run("--", *line)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == b"own EFAULT queue EFAULT bystander True\n"
+
+
+@pytest.mark.parametrize("served", ["served", "m\frw\f-\fext4", "m\r"], indirect=True)
 def test_descriptors_that_somebody_flushes_never(
     as_user: Sigwrap, programs: Path, served: Served
 ) -> None:
-    """The supervisor takes a duplicate of what a call names, and closes it again."""
+    """The supervisor takes a duplicate of what a call names, and closes it again. The folder's name
+    stands in mountinfo beside the type of its file system."""
     rules = """
   - {name: no-id, commands: [id], decision: deny, message: "not here"}
 """
@@ -179,6 +192,23 @@ def test_descriptors_that_somebody_flushes_never(
     line = [*PYTHON, str(programs / "served_descriptors.py"), *served.paths("never-flushed")]
     done = as_user.run("--", *line)
     assert done.stdout == b"13 0\n"
+
+
+def test_descriptors_of_an_overlay_on_top_of_that(
+    as_user: Sigwrap, programs: Path, served: Served
+) -> None:
+    """Its own type says nothing of what lies beneath."""
+    for name in ("empty", "merged"):
+        (as_user.folder / name).mkdir()
+    lower, merged = f"{served.folder}:{as_user.folder / 'empty'}", as_user.folder / "merged"
+    mount = ["mount", "-t", "overlay", "-o", f"lowerdir={lower}", "overlay", str(merged)]
+    namespaces = ["unshare", "-m"]
+    if as_user.native(*namespaces, *mount).returncode != 0:
+        pytest.skip("needs root, and overlays")
+    line = [*PYTHON, str(programs / "served_descriptors.py"), str(merged / "never-flushed")]
+    both = ["sh", "-c", f'{" ".join(mount)} && exec "$@"', "sh", *line]
+    done = as_user.run("--", *namespaces, *both)
+    assert done.stdout.endswith(b"\n0 0\n"), done.stderr
 
 
 def test_the_wall_time_holds_meanwhile(as_user: Sigwrap, programs: Path, served: Served) -> None:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 from sigwrap.linux import mounts
-from sigwrap.linux.mounts import Mounts, is_of_local_type, lies_on_a_disk
+from sigwrap.linux.mounts import (
+    Mounts,
+    is_on_local_device,
+    lies_on_a_disk,
+    note_first_devices,
+)
 
 
 def test_the_kernels_list_and_the_one_of_procfs_have_the_same_types() -> None:
     listed = mounts._listed()  # empty where the kernel can't be asked
     told = mounts._told_by_procfs("self")
-    assert not listed or sorted(kind for _, kind in listed) == sorted(kind for _, kind in told)
+    assert not listed or sorted(kind for _, kind in listed) == sorted(each.kind for each in told)
 
 
 def test_what_is_not_in_the_list_is_not_local() -> None:
@@ -23,10 +30,29 @@ def test_processes_and_memory_are_local_and_what_lies_on_no_mount_of_the_tree_is
     proc, in_memory = os.open("/proc", os.O_PATH), os.memfd_create("x")
     reading, writing = os.pipe()
     try:
-        assert is_of_local_type(ours, ours, proc)
-        assert is_of_local_type(ours, ours, in_memory)
-        assert not is_of_local_type(ours, ours, reading)
+        assert is_on_local_device(ours, ours, proc)
+        assert is_on_local_device(ours, ours, in_memory)
+        assert not is_on_local_device(ours, ours, reading)
         assert lies_on_a_disk(in_memory) and not lies_on_a_disk(reading)
     finally:
         for fd in (proc, in_memory, reading, writing):
             os.close(fd)
+
+
+def test_a_disk_is_local_where_it_was_there_when_the_session_began(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever lies on another file system can lie on what somebody serves."""
+    ours = os.getpid()
+    disk = mounts.Told(1, b"8:1", b"ext4")
+    for kind in (b"ext4", b"overlay"):
+        monkeypatch.setattr(mounts, "_first_devices", frozenset())
+        assert not mounts._is_local(disk._replace(kind=kind))
+        monkeypatch.setattr(mounts, "_first_devices", frozenset({b"8:1"}))
+        assert mounts._is_local(disk._replace(kind=kind))
+    assert not mounts._is_local(disk._replace(kind=b"fuse"))
+    assert mounts._is_local(disk._replace(device=b"0:9", kind=b"tmpfs"))
+    note_first_devices()
+    fd = os.open(__file__, os.O_PATH)
+    assert is_on_local_device(ours, ours, fd)
+    os.close(fd)

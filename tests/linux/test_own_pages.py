@@ -143,5 +143,5 @@ def test_a_file_whose_pages_stay_shared_is_named(
 def test_the_systems_own_libraries_are_left_alone() -> None:
     with open("/proc/self/maps", encoding="utf-8") as maps:
         libc = next(line.split()[5] for line in maps if "/libc.so" in line or "/libc-" in line)
-    mapping = own_pages._Mapping(0, 4096, 1, "", Path(libc).stat().st_ino, libc)
+    mapping = own_pages.Mapping(0, 4096, 1, "", Path(libc).stat().st_ino, libc)
     assert not own_pages._can_be_written(mapping)

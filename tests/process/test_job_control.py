@@ -156,3 +156,16 @@ def test_a_key_that_is_read_as_a_character(sigwrap: Sigwrap, programs: Path) -> 
     terminal.output.until(rb"got 3")
     assert terminal.await_status() == 0
     assert sigwrap.interrupts() == []
+
+
+def test_jobs_of_a_bash_after_something_was_mounted(as_user: Sigwrap) -> None:
+    """From then on the loop reads nobody's memory itself, and which group gets the terminal stands
+    in memory. That the mount fails doesn't matter."""
+    mounts = "import ctypes; ctypes.CDLL(None).mount(b'x', b'/nowhere', b'x', 0, None)"
+    text = f'set -m; {" ".join(PYTHON)} -c "{mounts}"; cat; echo ended $?'
+    terminal = as_user.on_terminal("--", "bash", "--norc", "-ic", text)
+    terminal.type("one\n")
+    terminal.output.until(rb"one\r\none\r\n")
+    terminal.press("D")
+    terminal.output.until(rb"ended 0\r\n")
+    assert terminal.await_status() == 0

@@ -73,7 +73,7 @@ def is_mapped(pid: int, fd: int) -> bool:
 def _mapped(pid: int | str) -> list[tuple[int, tuple[bytes, bytes]]]:
     """Where, and what: its device and inode."""
     with os.fdopen(procfs.open_file(f"/proc/{pid}/maps"), "rb") as maps:
-        lines = [line.split(None, 5) for line in maps]
+        lines = [line.split(b" ", 5) for line in maps]
     return [(int(words[0].partition(b"-")[0], 16), (words[3], words[4])) for words in lines]
 
 

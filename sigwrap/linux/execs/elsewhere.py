@@ -13,6 +13,7 @@ import os
 import select
 
 from sigwrap.linux import procfs
+from sigwrap.linux.mounts import read_mountinfo
 from sigwrap.linux.paths import Place, mount_of
 
 _CHUNK = 1 << 16
@@ -45,4 +46,4 @@ class Mounts:
         data = b""
         while chunk := os.read(self._list_fd, _CHUNK):
             data += chunk
-        return frozenset(int(line.split(b" ", 1)[0]) for line in data.split(b"\n") if line)
+        return frozenset(each.number for each in read_mountinfo(data))

@@ -1,5 +1,6 @@
 """A signal call as the kernel does it.
 
+words      what a call's pointer leads to
 call       decodes which signal a call asks for, and by what it names the target
 aim        whom a call would reach: the facts of a signal
 jobs       whether a group, a terminal or a tracer is the session's own

@@ -21,6 +21,7 @@ from sigwrap.linux.signals.call import (
 from sigwrap.linux.signals.jobs import Jobs
 from sigwrap.linux.signals.send import would_fail
 from sigwrap.linux.signals.targets import Targets
+from sigwrap.linux.taken import let_go
 from sigwrap.mediate.effects import SignalTarget
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
@@ -46,11 +47,11 @@ class Aims:
         self._jobs = Jobs(targets)
 
     def look(
-        self, notification: Notification, sender: Process, syscall: str
+        self, notification: Notification, sender: Process, syscall: str, words: bytes | None
     ) -> tuple[SignalCall, Aim]:
-        """What the call holds is the caller's to close."""
+        """`words`: what its pointer leads to. What the call holds is the caller's to close."""
         try:
-            call = read_call(notification, syscall)
+            call = read_call(notification, syscall, words)
         except NoTarget:
             return _undecoded(syscall), Nobody()
         except CallRefused as refusal:
@@ -75,7 +76,7 @@ class Aims:
         if all(TargetType.SESSION in member.types for member in members):
             return Nobody()
         thread = call.thread and self._targets.threads_number(sender, call.thread)
-        error = min(would_fail(notification.tid, sender, call, each, thread) for each in members)
+        error = min(would_fail(sender, call, each, thread) for each in members)
         return WouldFail(error) if error else Exists()
 
     def _aim(
@@ -131,7 +132,7 @@ class Aims:
                 return call, WouldFail(errno.ESRCH)
             return call, self._of_held(sender, call, pid, 0)
         except BaseException:
-            os.close(call.held)
+            let_go(call.held)
             raise
 
     def _by_number(self, sender: Process, call: SignalCall) -> Aim:
@@ -149,13 +150,17 @@ class Aims:
             held = pidfd.duplicate(notification.tid, call.target)
         except (KernelError, OSError) as refusal:
             return WouldFail(errno.EBADF) if refusal.errno == errno.EBADF else Unresolved()
+        pid = None
         try:
             pid = pidfd.target(held)
             of_thread = call.flags & PIDFD_SIGNAL_THREAD or (
                 not call.flags and pidfd.is_of_thread(held)
             )
         finally:
-            os.close(held)
+            if pid is None:
+                let_go(held)
+            else:  # it is a pidfd
+                os.close(held)
         if pid is None:
             return Unresolved()
         if pid <= 0:

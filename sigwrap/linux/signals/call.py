@@ -6,7 +6,6 @@ import errno
 import signal
 
 from sigwrap import calls
-from sigwrap.linux.memory import Memory, Unreadable
 from sigwrap.linux.seccomp import Notification, int32
 from sigwrap.mediate.signal_facts import How
 from sigwrap.tuples import NamedTuple
@@ -45,7 +44,7 @@ class SignalCall(NamedTuple):
     descriptor: int = -1  # whose owner is set
     owner_kind: int = F_OWNER_PID
     flags: int = 0
-    info_at: int = 0  # a siginfo of the caller's own making
+    info: bytes | None = b""  # a siginfo of the caller's own making; None: it can't be read
     is_i386: bool = False  # so is its siginfo
     seizes: bool = False  # by PTRACE_SEIZE
     held: int = -1  # ours: a duplicate of the descriptor, which the caller can't swap
@@ -71,26 +70,25 @@ class CallRefused(Exception):
         self.errno = error
 
 
-def read_call(notification: Notification, syscall: str) -> SignalCall:
-    """Raises NoTarget, CallRefused and UnknownUse."""
+def read_call(notification: Notification, syscall: str, words: bytes | None) -> SignalCall:
+    """`words`: what its pointer leads to, None where that can't be read. Raises NoTarget,
+    CallRefused and UnknownUse."""
     match syscall:
         case "kill" | "tkill" | "rt_sigqueueinfo":
             target, number = int32(notification.argument0), int32(notification.argument1)
             if syscall != "kill" and target <= 0:
                 raise NoTarget
             thread = target if syscall == "tkill" else 0
-            info_at = notification.argument2 if syscall == "rt_sigqueueinfo" else 0
-            return _by_number(syscall, notification, number, target, thread, info_at)
+            return _by_number(syscall, notification, number, target, thread, words)
         case "tgkill" | "rt_tgsigqueueinfo":
             # The kernel demands that the thread be of this process, so the process is the target.
             target, number = int32(notification.argument0), int32(notification.argument2)
             thread = int32(notification.argument1)
             if target <= 0 or thread <= 0:
                 raise NoTarget
-            info_at = notification.argument3 if syscall == "rt_tgsigqueueinfo" else 0
-            return _by_number(syscall, notification, number, target, thread, info_at)
+            return _by_number(syscall, notification, number, target, thread, words)
         case "pidfd_send_signal":
-            return _pidfd(syscall, notification)
+            return _pidfd(syscall, notification, words)
         case "ptrace":
             return _traced(syscall, notification)
         case "prlimit64":
@@ -108,9 +106,9 @@ def read_call(notification: Notification, syscall: str) -> SignalCall:
         case "setpgid":
             return _joined_group(syscall, notification)
         case "ioctl":
-            return _ioctl(syscall, notification)
+            return _ioctl(syscall, notification, words)
         case "fcntl" | "fcntl64":
-            return _fcntl(syscall, notification)
+            return _fcntl(syscall, notification, words)
         case _:
             raise UnknownUse(syscall)
 
@@ -173,20 +171,20 @@ def _joined_group(name: str, notification: Notification) -> SignalCall:
     return SignalCall(name, How.JOIN, signal.SIGTTIN, -group, thread=process)
 
 
-def _ioctl(name: str, notification: Notification) -> SignalCall:
+def _ioctl(name: str, notification: Notification, words: bytes | None) -> SignalCall:
     descriptor = int32(notification.argument0)
     match notification.argument1 & 0xFFFFFFFF:
         case calls.FIOSETOWN | calls.SIOCSPGRP:
-            target = _words(notification, 1)[0]
+            (target,) = _ints(words)
             return _owner(name, How.OWNER_IN_MEMORY, target, notification)
         case calls.FIOASYNC:
-            on = _words(notification, 1)[0]
+            (on,) = _ints(words)
             flags = calls.O_ASYNC if on else 0
             return SignalCall(
                 name, How.ASYNC, signal.SIGKILL, 0, descriptor=descriptor, flags=flags
             )
         case calls.TIOCSPGRP:
-            group = _words(notification, 1)[0]
+            (group,) = _ints(words)
             if group < 0:
                 raise CallRefused(errno.EINVAL)
             return SignalCall(name, How.FOREGROUND, signal.SIGTTIN, -group, descriptor=descriptor)
@@ -197,13 +195,18 @@ def _ioctl(name: str, notification: Notification) -> SignalCall:
 
 
 def _by_number(
-    syscall: str, notification: Notification, number: int, target: int, thread: int, info_at: int
+    syscall: str,
+    notification: Notification,
+    number: int,
+    target: int,
+    thread: int,
+    info: bytes | None,
 ) -> SignalCall:
     is_i386 = notification.arch == calls.I386
-    return SignalCall(syscall, How.NUMBER, number, target, thread, info_at=info_at, is_i386=is_i386)
+    return SignalCall(syscall, How.NUMBER, number, target, thread, info=info, is_i386=is_i386)
 
 
-def _pidfd(name: str, notification: Notification) -> SignalCall:
+def _pidfd(name: str, notification: Notification, info: bytes | None) -> SignalCall:
     pidfd, flags = int32(notification.argument0), notification.argument3 & 0xFFFFFFFF
     if flags not in _PIDFD_FLAGS or (pidfd < 0 and pidfd not in _PIDFD_SELF):
         raise NoTarget  # EINVAL or EBADF, whatever the descriptors are
@@ -212,13 +215,13 @@ def _pidfd(name: str, notification: Notification) -> SignalCall:
         how=How.PIDFD if pidfd >= 0 else How.ITSELF,
         signal=int32(notification.argument1),
         target=pidfd,
-        info_at=notification.argument2,
+        info=info,
         flags=flags,
         is_i386=notification.arch == calls.I386,
     )
 
 
-def _fcntl(name: str, notification: Notification) -> SignalCall:
+def _fcntl(name: str, notification: Notification, words: bytes | None) -> SignalCall:
     match notification.argument1 & 0xFFFFFFFF:
         case calls.F_SETOWN:
             target = int32(notification.argument2)
@@ -226,7 +229,7 @@ def _fcntl(name: str, notification: Notification) -> SignalCall:
                 raise NoTarget  # nobody owns it any more
             return _owner(name, How.OWNER, target, notification)
         case calls.F_SETOWN_EX:
-            kind, owner = _words(notification, 2)
+            kind, owner = _ints(words)
             if kind not in (F_OWNER_TID, F_OWNER_PID, F_OWNER_PGRP):
                 raise CallRefused(errno.EINVAL)
             if owner < 0:
@@ -270,9 +273,7 @@ def _owner(
     )
 
 
-def _words(notification: Notification, count: int) -> list[int]:
-    try:
-        with Memory(notification.tid) as memory:
-            return memory.int32s(notification.argument2, count)
-    except Unreadable as nothing:
-        raise CallRefused(errno.EFAULT) from nothing
+def _ints(words: bytes | None) -> list[int]:
+    if words is None:
+        raise CallRefused(errno.EFAULT)
+    return memoryview(words).cast("i").tolist()

@@ -10,7 +10,6 @@ import struct
 
 from sigwrap.calls import F_SETOWN_EX
 from sigwrap.linux import pidfd, procfs
-from sigwrap.linux.memory import Memory, Unreadable
 from sigwrap.linux.signals.call import SignalCall
 from sigwrap.mediate.effects import SignalTarget
 from sigwrap.mediate.lineage import Process
@@ -19,7 +18,7 @@ from sigwrap.mediate.signal_facts import How
 _SI_TKILL = -6
 
 
-def send(tid: int, sender: Process, call: SignalCall, target: SignalTarget, number: int) -> None:
+def send(sender: Process, call: SignalCall, target: SignalTarget, number: int) -> None:
     """Raises what the caller is to be told."""
     _check_kernel_would_let(sender.pid, target.pid, number)
     held = pidfd.open_thread(target.thread) if target.thread else os.pidfd_open(target.pid)
@@ -35,18 +34,16 @@ def send(tid: int, sender: Process, call: SignalCall, target: SignalTarget, numb
             number,
             sender_pid=sender.pid,
             sender_uid=0 if credentials is None else credentials.real_uid,
-            info=_callers_info(tid, call) if number == call.signal else b"",
+            info=_callers_info(call) if number == call.signal else b"",
         )
     finally:
         os.close(held)
 
 
-def would_fail(
-    tid: int, sender: Process, call: SignalCall, target: SignalTarget, thread: int
-) -> int:
+def would_fail(sender: Process, call: SignalCall, target: SignalTarget, thread: int) -> int:
     """What the kernel would say to signal 0 if no wall stood there: 0 or an errno."""
     try:
-        info = _callers_info(tid, call)
+        info = _callers_info(call)
         if info and _says_it_is_the_kernels(info):
             return errno.EPERM
         if thread and procfs.tgid(thread) != target.pid:
@@ -58,8 +55,9 @@ def would_fail(
     return 0
 
 
-def set_owner(tid: int, sender: Process, call: SignalCall, target: SignalTarget | None) -> None:
-    """The kernel remembers who set it, and lets later signals through by that user's rights."""
+def set_owner(sender: Process, call: SignalCall, target: SignalTarget | None) -> None:
+    """Of what it holds. The kernel remembers who set it, and lets later signals through by that
+    user's rights."""
     credentials = procfs.credentials(sender.pid)
     if credentials is None or credentials.effective_uid != os.geteuid():
         raise PermissionError(errno.EPERM, "not the same user")
@@ -72,11 +70,7 @@ def set_owner(tid: int, sender: Process, call: SignalCall, target: SignalTarget 
         raise ProcessLookupError(errno.ESRCH, "no such thread")
     else:
         number = target.thread or target.pid
-    held = pidfd.duplicate(tid, call.descriptor)
-    try:
-        fcntl.fcntl(held, F_SETOWN_EX, struct.pack("<ii", call.owner_kind, number))
-    finally:
-        os.close(held)
+    fcntl.fcntl(call.held, F_SETOWN_EX, struct.pack("<ii", call.owner_kind, number))
 
 
 def is_still(target: SignalTarget) -> bool:
@@ -88,14 +82,12 @@ def _has_its_thread(target: SignalTarget) -> bool:
     return not target.thread or procfs.tgid(target.thread) == target.pid
 
 
-def _callers_info(tid: int, call: SignalCall) -> bytes:
-    if not call.info_at:
+def _callers_info(call: SignalCall) -> bytes:
+    info = call.info
+    if info is None:
+        raise OSError(errno.EFAULT, "siginfo")
+    if not info:
         return b""
-    try:
-        with Memory(tid) as memory:
-            info = memory.block(call.info_at, pidfd.SIGINFO_BYTES)
-    except Unreadable as nothing:
-        raise OSError(errno.EFAULT, "siginfo") from nothing
     if call.is_i386:  # three ints, and nothing to align what follows
         info = info[:12] + bytes(4) + info[12 : pidfd.SIGINFO_BYTES - 4]
     if call.how is How.NUMBER:  # there the kernel writes the number itself

@@ -19,6 +19,7 @@ from collections.abc import Callable
 
 from sigwrap.errors import StoreError
 from sigwrap.linux.peer import Peer, examine
+from sigwrap.linux.taken import let_go, refuse_descriptors
 from sigwrap.protocols.control import (
     MAX_LINE_BYTES,
     SOCKET_SUFFIX,
@@ -69,6 +70,7 @@ class ControlSocket:
             finally:
                 os.umask(umask)
             self._inode = os.lstat(self._name, dir_fd=self._folder_fd).st_ino
+            refuse_descriptors(self._socket)
             self._socket.listen(_BACKLOG)
         except OSError as error:
             raise StoreError(
@@ -83,7 +85,7 @@ class ControlSocket:
         self._pause()
         for connection in tuple(self._connections):
             connection.close()
-        self._socket.close()
+        let_go(self._socket.detach())
         try:
             if os.lstat(self._name, dir_fd=self._folder_fd).st_ino == self._inode:
                 os.unlink(self._name, dir_fd=self._folder_fd)
@@ -137,7 +139,7 @@ class ControlSocket:
             accepted.send(encode(reply), socket.MSG_NOSIGNAL)
         except OSError:
             pass
-        accepted.close()
+        let_go(accepted.detach())  # there may be sockets in it that linger
         self._refusals += 1
         if self._refusals % _REFUSALS_AT_ONCE == 0:
             self._pause_for_a_moment()

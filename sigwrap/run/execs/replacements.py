@@ -246,6 +246,5 @@ def _has_room_for_a_stub(pid: int) -> bool:
 
 
 def _survives_exec(pid: int, fd: str) -> bool:
-    info = procfs.contents(f"/proc/{pid}/fdinfo/{fd}") or b""
-    flags = next((line for line in info.splitlines() if line.startswith(b"flags:")), None)
-    return flags is not None and not int(flags.split()[1], 8) & os.O_CLOEXEC
+    flags = procfs.descriptor_field(pid, fd, b"flags")
+    return flags is not None and not int(flags, 8) & os.O_CLOEXEC

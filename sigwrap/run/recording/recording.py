@@ -19,6 +19,7 @@ from collections.abc import Callable
 from sigwrap.events import io_payload
 from sigwrap.linux import procfs
 from sigwrap.linux.paths import Inode, inode_of
+from sigwrap.linux.taken import let_go
 from sigwrap.mediate.lineage import Process
 from sigwrap.protocols.stub import (
     MAX_PAYLOAD_BYTES,
@@ -106,7 +107,7 @@ class Recording:
             os.close(fd)
         if self._input.left >= 0:
             os.close(self._input.left)
-        self._to_stub.close()
+        let_go(self._to_stub.detach())
         self._recorder.record(
             "recording_ended",
             self.command.pid,

@@ -17,6 +17,7 @@ from sigwrap.linux.execs.environment import Variables
 from sigwrap.linux.paths import Inode, inode_of, kind_of
 from sigwrap.linux.ptrace import take_descriptor
 from sigwrap.linux.seccomp import Listener
+from sigwrap.linux.taken import let_go, refuse_descriptors
 from sigwrap.mediate.lineage import Process
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
@@ -82,7 +83,7 @@ class Recordings:
             given_back = _is_file(b"/proc/%d/fd/0" % stub.pid)
         except BaseException:
             for end in ends:
-                os.close(end)
+                let_go(end)
             raise
         if given_back:
             ends.append(os.dup(ends[2]))
@@ -113,6 +114,7 @@ def _demand_stream_socket(fd: int) -> None:
     """OSError where it is none: of anything else, a read or a write could wait."""
     end = socket.socket(fileno=fd)
     kind = (end.family, end.type)
+    refuse_descriptors(end)
     end.detach()
     if kind != (socket.AF_UNIX, socket.SOCK_STREAM):
         raise OSError(errno.ENOTSOCK, os.strerror(errno.ENOTSOCK))

@@ -16,7 +16,8 @@ import os
 import struct
 import sys
 
-LOOKUP, FORGET, GETATTR, OPEN, READ, RELEASE, FLUSH, INIT = 1, 2, 3, 14, 15, 18, 25, 26
+LOOKUP, FORGET, GETATTR, OPEN, READ, STATFS, RELEASE, FLUSH = 1, 2, 3, 14, 15, 17, 18, 25
+INIT = 26
 OPENDIR, RELEASEDIR, INTERRUPT, BATCH_FORGET = 27, 29, 36, 42
 WHAT = ["found", "told", "opened", "read", "flushed"]
 NAMES = ["prompt", *(f"never-{what}" for what in WHAT), "two-faced"]
@@ -135,6 +136,8 @@ while True:
         answers[opcode](unique, node, request[40:])
     elif opcode == FLUSH:
         flush(unique, node, pid)
+    elif opcode == STATFS:
+        answer(unique, 0, bytes(80))
     elif opcode in (RELEASE, RELEASEDIR):
         answer(unique)
     elif opcode not in (FORGET, BATCH_FORGET, INTERRUPT):

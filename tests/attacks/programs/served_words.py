@@ -1,0 +1,65 @@
+"""Signal calls whose words lie in a mapped file that is never read to the end; meanwhile a
+bystander makes the same calls with words of its own, and runs /bin/true. It says what came of each,
+and how often the bystander did all of its own."""
+
+import ctypes
+import errno
+import os
+import signal
+import socket
+import struct
+import sys
+
+PROT_READ, MAP_PRIVATE = 1, 2
+FCNTL, F_SETOWN_EX, F_OWNER_PID = 72, 15, 1
+PIDFD_SEND_SIGNAL, SI_QUEUE = 424, -1
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+libc.syscall.argtypes = [ctypes.c_long] * 5
+
+libc.mount(b"nothing", b"/nowhere", b"nothing", 0, None)  # its failure doesn't matter
+file = os.open(sys.argv[1], os.O_RDONLY)
+served = libc.mmap(None, 4096, PROT_READ, MAP_PRIVATE, file, 0)
+ours = ctypes.create_string_buffer(128)
+one, other = socket.socketpair()
+signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+
+
+def own(address):
+    struct.pack_into("ii", ours, 0, F_OWNER_PID, os.getpid())
+    return libc.syscall(FCNTL, one.fileno(), F_SETOWN_EX, address, 0)
+
+
+def queue(address):
+    struct.pack_into("iii4xiI", ours, 0, signal.SIGUSR1, 0, SI_QUEUE, os.getpid(), os.getuid())
+    pidfd = os.pidfd_open(os.getpid())
+    return libc.syscall(PIDFD_SEND_SIGNAL, pidfd, signal.SIGUSR1, address, 0)
+
+
+def run(work):
+    child = os.fork()
+    if child == 0:
+        os._exit(ctypes.get_errno() if work() else 0)
+    return child
+
+
+def do_all():
+    here = ctypes.addressof(ours)
+    return own(here) or queue(here) or os.execv("/bin/true", ["true"])
+
+
+waiting = {run(lambda: own(served)): "own", run(lambda: queue(served)): "queue"}
+said = {}
+bystander, runs = run(do_all), 0
+while waiting or not runs:
+    pid, status = os.wait()
+    code = os.waitstatus_to_exitcode(status)
+    if pid == bystander:
+        assert code == 0, code
+        runs += 1
+        if waiting:
+            bystander = run(do_all)
+    else:
+        said[waiting.pop(pid)] = errno.errorcode.get(code, code)
+print("own", said["own"], "queue", said["queue"], "bystander", runs > 1)
