@@ -159,3 +159,121 @@ def test_a_log_that_ends_where_its_path_doesnt_lead_says_where(
 
 def refuse(*_path: object, **_more: object) -> None:
     raise OSError(1, "no")
+
+
+class Swaps:
+    """Puts a file of its own in the place of one that has a name for a moment."""
+
+    def __init__(self, deed: Callable[[str], None], times: int) -> None:
+        self.deed = deed
+        self.left = times
+
+    def __call__(self, path: str) -> None:
+        if ".new-" in path and self.left:
+            self.left -= 1
+            self.deed(path)
+
+
+def replace(path: str) -> None:
+    Path(f"{path}.evil").write_bytes(b"")
+    os.replace(f"{path}.evil", path)
+
+
+def give_another_name(path: str) -> None:
+    os.link(path, f"{path}.another")
+
+
+def fill(path: str) -> None:
+    """With a table of his own."""
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE more (x)")
+
+
+def before_it_is_opened(monkeypatch: pytest.MonkeyPatch, swaps: Swaps) -> None:
+    connect = sqlite3.connect
+
+    def swapped(path: str, *words: object, **options: object) -> sqlite3.Connection:
+        with monkeypatch.context() as patch:
+            patch.setattr(sqlite3, "connect", connect)
+            swaps(path)
+        return connect(path, *words, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(sqlite3, "connect", swapped)
+
+
+def before_it_is_put(monkeypatch: pytest.MonkeyPatch, swaps: Swaps, folder: Path) -> None:
+    rename = os.rename
+
+    def swapped(source: str, target: str, **folders: int) -> None:
+        swaps(str(folder / source))
+        rename(source, target, **folders)
+
+    monkeypatch.setattr(os, "rename", swapped)
+
+
+@pytest.mark.parametrize("deed", [replace, give_another_name, fill])
+def test_a_database_that_is_swapped_before_it_is_opened_is_made_again(
+    record: Recorder, monkeypatch: pytest.MonkeyPatch, deed: Callable[[str], None]
+) -> None:
+    swaps = Swaps(deed, 3)
+    before_it_is_opened(monkeypatch, swaps)
+    log = record(exits=5)
+    assert swaps.left == 0
+    log.close()
+    assert [row.seq for row in Session("s1", log.path).rows()] == [1, 2, 3, 4, 5, 6]
+    assert not journal(log).exists()
+
+
+@pytest.mark.parametrize("deed", [replace, give_another_name, fill])
+def test_where_it_is_swapped_each_time_nothing_is_run(
+    record: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deed: Callable[[str], None]
+) -> None:
+    before_it_is_opened(monkeypatch, Swaps(deed, 99))
+    with pytest.raises(StoreError, match="can't create the event log .*: somebody"):
+        record()
+    left = [path.name for path in (tmp_path / "sessions").iterdir()]
+    assert [name for name in left if not name.endswith((".another", "-journal"))] == []
+
+
+def test_what_is_swapped_before_it_gets_its_name_is_put_there_again(
+    record: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = record(exits=5)
+    journal(log).unlink()
+    swaps = Swaps(replace, 3)
+    before_it_is_put(monkeypatch, swaps, folder(log))
+    log.restore()
+    assert (swaps.left, log.objection()) == (0, "")
+    swaps.left = 3
+    log.close()
+    assert swaps.left == 0
+    assert [row.seq for row in Session("s1", log.path).rows()] == [1, 2, 3, 4, 5, 6]
+    assert not journal(log).exists()
+
+
+def test_where_others_are_quicker_each_time_the_journal_is_kept_and_that_is_said(
+    record: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = record(exits=5)
+    before_it_is_put(monkeypatch, Swaps(replace, 99), folder(log))
+    with pytest.raises(StoreError, match="somebody tampered with .*; its journal has all of it"):
+        log.close()
+    assert Path(log.path).read_bytes() == b""
+    assert [row.seq for row in Session("s1", log.path).rows()] == [1, 2, 3, 4, 5, 6]
+
+
+def test_whoever_has_opened_the_database_in_time_writes_nothing_unseen(
+    record: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[int] = []
+    swaps = Swaps(lambda path: held.append(os.open(path, os.O_PATH)), 1)
+    before_it_is_opened(monkeypatch, swaps)
+    log = record(exits=5)
+    log.fold(3)
+    with open(f"/proc/self/fd/{held[0]}", "r+b") as file:
+        file.write(b"x" * 4096)
+    log.fold()
+    with pytest.raises(StoreError, match="somebody has written to .*; its journal has all of it"):
+        log.close()
+    os.close(held[0])
+    assert [row.seq for row in Session("s1", log.path).rows()] == [1, 2, 3, 4, 5, 6]
