@@ -55,7 +55,11 @@ class Folder:
 
     @property
     def is_reached(self) -> bool:
-        """Whether its path leads to it, and it can be written."""
+        """Whether its path leads to it, and it can be written. Who exchanges a folder on the way for
+        another all the time is met in between."""
+        return any(self._is_reached() for _ in range(ATTEMPTS))
+
+    def _is_reached(self) -> bool:
         try:
             found = self._ways.open(self._absolute)
         except OSError:
@@ -73,7 +77,7 @@ class Folder:
     def reach(self) -> None:
         """Where the path leads elsewhere, a folder is made where it led, and held from now on;
         OSError where it can't be made."""
-        found = self._open_down(ours=2)
+        found = self._made()
         try:
             fd = os.open(".", _FOLDER_FLAGS, dir_fd=found)
         finally:
@@ -82,6 +86,12 @@ class Folder:
         self.fd = fd
         if not self.is_reached:
             raise Interfered("a link on its path leads elsewhere")
+
+    def _made(self) -> int:
+        for _ in range(ATTEMPTS - 1):
+            with contextlib.suppress(OSError):
+                return self._open_down(ours=2)
+        return self._open_down(ours=2)
 
     def _open_down(self, *, ours: int) -> int:
         """The last `ours` folders are made where they are missing, in the place of whatever is

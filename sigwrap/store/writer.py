@@ -181,7 +181,7 @@ class SessionLog:
             return "the database was removed"
         if _identity(found) != self._in_place:
             return "the database was replaced or changed"
-        return "it could not be written anew" if self._lost else ""
+        return "for a while it could not be written" if self._lost else ""
 
     def restore(self) -> None:
         """Writes anew, in their place, what somebody has done something to. StoreError where that
