@@ -27,6 +27,7 @@ _POPULATE_WRITE = 23  # of madvise, Linux 5.14
 _SYSTEM_FOLDERS = ("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/")
 
 _done: set[tuple[int, int]] = set()
+_mapped: set[str] = set()
 
 
 class _Mapping(NamedTuple):
@@ -44,6 +45,7 @@ def own_file_pages() -> list[str]:
     ours: dict[tuple[str, int], bool] = {}
     refused = []
     for mapping in _private_file_mappings():
+        _mapped.add(mapping.path)
         span, file = (mapping.start, mapping.end), (mapping.device, mapping.inode)
         if span in _done:
             continue
@@ -57,8 +59,8 @@ def own_file_pages() -> list[str]:
 
 
 def mapped_files() -> list[str]:
-    paths = {mapping.path for mapping in _private_file_mappings()}
-    return sorted(path for path in paths if not path.endswith(" (deleted)"))
+    """When own_file_pages was called."""
+    return sorted(path for path in _mapped if not path.endswith(" (deleted)"))
 
 
 def _private_file_mappings() -> Iterator[_Mapping]:

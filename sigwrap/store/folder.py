@@ -55,8 +55,8 @@ class Folder:
 
     @property
     def is_reached(self) -> bool:
-        """Whether its path leads to it, and it can be written. Who exchanges a folder on the way for
-        another all the time is met in between."""
+        """Whether its path leads to it, and it can be written. Who exchanges a folder on the way
+        all the time is met in between."""
         return any(self._is_reached() for _ in range(ATTEMPTS))
 
     def _is_reached(self) -> bool:

@@ -192,11 +192,11 @@ def fill(path: str) -> None:
 def before_it_is_opened(monkeypatch: pytest.MonkeyPatch, swaps: Swaps) -> None:
     connect = sqlite3.connect
 
-    def swapped(path: str, *words: object, **options: object) -> sqlite3.Connection:
+    def swapped(path: str, timeout: float, isolation_level: None) -> sqlite3.Connection:
         with monkeypatch.context() as patch:
             patch.setattr(sqlite3, "connect", connect)
             swaps(path)
-        return connect(path, *words, **options)  # type: ignore[arg-type]
+        return connect(path, timeout, isolation_level=isolation_level)
 
     monkeypatch.setattr(sqlite3, "connect", swapped)
 
@@ -229,7 +229,7 @@ def test_where_it_is_swapped_each_time_nothing_is_run(
     record: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deed: Callable[[str], None]
 ) -> None:
     before_it_is_opened(monkeypatch, Swaps(deed, 99))
-    with pytest.raises(StoreError, match="can't create the event log .*: somebody"):
+    with pytest.raises(StoreError, match=r"can't create the event log .*: somebody"):
         record()
     left = [path.name for path in (tmp_path / "sessions").iterdir()]
     assert [name for name in left if not name.endswith((".another", "-journal"))] == []
@@ -256,7 +256,7 @@ def test_where_others_are_quicker_each_time_the_journal_is_kept_and_that_is_said
 ) -> None:
     log = record(exits=5)
     before_it_is_put(monkeypatch, Swaps(replace, 99), folder(log))
-    with pytest.raises(StoreError, match="somebody tampered with .*; its journal has all of it"):
+    with pytest.raises(StoreError, match=r"somebody tampered with .*; its journal has all of it"):
         log.close()
     assert Path(log.path).read_bytes() == b""
     assert [row.seq for row in Session("s1", log.path).rows()] == [1, 2, 3, 4, 5, 6]
@@ -273,7 +273,7 @@ def test_whoever_has_opened_the_database_in_time_writes_nothing_unseen(
     with open(f"/proc/self/fd/{held[0]}", "r+b") as file:
         file.write(b"x" * 4096)
     log.fold()
-    with pytest.raises(StoreError, match="somebody has written to .*; its journal has all of it"):
+    with pytest.raises(StoreError, match=r"somebody has written to .*; its journal has all of it"):
         log.close()
     os.close(held[0])
     assert [row.seq for row in Session("s1", log.path).rows()] == [1, 2, 3, 4, 5, 6]
