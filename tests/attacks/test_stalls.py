@@ -205,7 +205,7 @@ def test_a_way_to_the_log_that_leads_into_what_is_served(
     as_user: Sigwrap, served: Served, by: str
 ) -> None:
     way = as_user.folder / "way"
-    as_user.native("mkdir", way)
+    as_user.native("mkdir", str(way))
     as_user.store = way / "never-found" / "store"
     as_user.env["SIGWRAP_STORE"] = str(as_user.store)
     process, _ = as_user.start_ready("--", "sh", "-c", "echo ready; read line; /bin/echo after")

@@ -13,8 +13,10 @@ import pytest
 
 from sigwrap.errors import StoreError
 from sigwrap.report.verify import Outcome, verify_session
+from sigwrap.store import writer
 from sigwrap.store.journal import writer_lives
 from sigwrap.store.reader import Session
+from sigwrap.store.schema import open_new_database
 from sigwrap.store.writer import SessionLog
 
 Recorder = Callable[..., SessionLog]
@@ -190,15 +192,11 @@ def fill(path: str) -> None:
 
 
 def before_it_is_opened(monkeypatch: pytest.MonkeyPatch, swaps: Swaps) -> None:
-    connect = sqlite3.connect
+    def swapped(path: str, fd: int) -> sqlite3.Connection:
+        swaps(path)
+        return open_new_database(path, fd)
 
-    def swapped(path: str, timeout: float, isolation_level: None) -> sqlite3.Connection:
-        with monkeypatch.context() as patch:
-            patch.setattr(sqlite3, "connect", connect)
-            swaps(path)
-        return connect(path, timeout, isolation_level=isolation_level)
-
-    monkeypatch.setattr(sqlite3, "connect", swapped)
+    monkeypatch.setattr(writer, "open_new_database", swapped)
 
 
 def before_it_is_put(monkeypatch: pytest.MonkeyPatch, swaps: Swaps, folder: Path) -> None:
