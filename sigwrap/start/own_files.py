@@ -27,7 +27,7 @@ from sigwrap.tuples import NamedTuple
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _ABOVE_THE_PACKAGE = os.path.dirname(_PACKAGE)
 _INSTALLED = os.path.basename(_ABOVE_THE_PACKAGE) in ("site-packages", "dist-packages")
-_IS_ZIPAPP = not os.path.isdir(_PACKAGE)
+_IS_ZIPAPP = not onefile.unpacked_folder() and not os.path.isdir(_PACKAGE)
 _CLOCK_OF_FILES = 5  # CLOCK_REALTIME_COARSE
 _RUN_AT_EVERY_START = ("sitecustomize.py", "usercustomize.py")
 _BYTECODE = "__pycache__"
@@ -66,8 +66,9 @@ def note_own_files() -> None:
 
 
 def changed_own_files() -> list[str]:
-    """Since then; what is gone as well."""
-    return sorted(set(_changed((*_noted.listed, *_noted.of_the_start))))
+    """Since then; what is gone as well. What was unpacked for this run is not looked at."""
+    ours = [] if onefile.unpacked_folder() else _noted.listed
+    return sorted(set(_changed((*ours, *_noted.of_the_start))))
 
 
 def changed_stub_file() -> str:
@@ -123,7 +124,7 @@ def _names(fd: int, path: str) -> list[str]:
             names = [entry.name for entry in islice(entries, _NAMES_LOOKED_AT)]
     finally:
         os.close(readable)
-    if path == _ABOVE_THE_PACKAGE:
+    if _INSTALLED and path == _ABOVE_THE_PACKAGE:
         return [name for name in names if name.endswith(".pth") or name in _RUN_AT_EVERY_START]
     return [name for name in names if _INSTALLED or name != _BYTECODE]
 
