@@ -45,6 +45,12 @@ class Ways:
             here = "/" if found.startswith("/") else here
         return here
 
+    def link(self, path: str) -> str | None:
+        """What was in the link that a noted path ends in; None where it ended in none."""
+        above, name = os.path.split(path)
+        noted = self._noted[os.path.join(self.note(above), name)]
+        return noted if isinstance(noted, str) else None
+
     def _look(self, at: str) -> int | str:
         if at not in self._noted:
             fd = os.open(at, _PART_FLAGS)

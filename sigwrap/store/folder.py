@@ -77,6 +77,8 @@ class Folder:
     def reach(self) -> None:
         """Where the path leads elsewhere, a folder is made where it led, and held from now on;
         OSError where it can't be made."""
+        for path in (os.path.dirname(self._absolute), self._absolute):
+            self._put_link_back(path)
         found = self._made()
         try:
             fd = os.open(".", _FOLDER_FLAGS, dir_fd=found)
@@ -86,6 +88,22 @@ class Folder:
         self.fd = fd
         if not self.is_reached:
             raise Interfered("a link on its path leads elsewhere")
+
+    def _put_link_back(self, path: str) -> None:
+        """Where it was one."""
+        above, name = os.path.split(path)
+        text = self._ways.link(path)
+        if text is None:
+            return
+        folder = self._ways.open(above)
+        try:
+            if _link_at(folder, name) == text:
+                return
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(name, _aside(name), src_dir_fd=folder, dst_dir_fd=folder)
+            os.symlink(text, name, dir_fd=folder)
+        finally:
+            os.close(folder)
 
     def _made(self) -> int:
         for _ in range(ATTEMPTS - 1):
@@ -210,6 +228,13 @@ class Folder:
 def _path_of(fd: int) -> tuple[int, bytes]:
     """Of a file that may have none: a folder's descriptor, and a path from there."""
     return procfs.at(b"/proc/self/fd/%d" % fd)
+
+
+def _link_at(folder: int, name: str) -> str | None:
+    try:
+        return os.readlink(name, dir_fd=folder)
+    except OSError:
+        return None
 
 
 def new_name(final_name: str) -> str:

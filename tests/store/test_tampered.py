@@ -108,6 +108,47 @@ def test_it_is_noticed_and_all_is_written_anew(
     assert left == ["s1.db"]
 
 
+@pytest.mark.parametrize("by", ["removed", "a folder", "another link"])
+def test_a_link_on_the_way_is_put_back(tmp_path: Path, by: str) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "other").mkdir()
+    store = tmp_path / "store"
+    store.symlink_to("real")
+    log = SessionLog.create(str(store), "s1")
+    log.append("process_exited", 1, {}, 1)
+    assert log.objection() == ""
+    store.unlink()
+    if by == "a folder":
+        store.mkdir()
+    if by == "another link":
+        store.symlink_to("other")
+    assert log.objection() == "its folder was removed, moved, replaced or closed"
+    log.restore()
+    assert log.objection() == ""
+    log.close()
+    assert os.readlink(store) == "real"
+    assert [row.seq for row in Session("s1", log.path).rows()] == [1]
+
+
+def test_no_link_on_the_way_is_followed_but_those_that_were_there(tmp_path: Path) -> None:
+    above = tmp_path / "above"
+    above.mkdir()
+    log = SessionLog.create(str(above / "store"), "s1")
+    log.append("process_exited", 1, {}, 1)
+    above.rename(tmp_path / "away")
+    above.symlink_to("away")
+    assert log.objection() == "its folder was removed, moved, replaced or closed"
+    with pytest.raises(StoreError, match="can't be written anew"):
+        log.restore()
+    above.unlink()
+    (tmp_path / "away").rename(above)
+    assert log.objection() == "for a while it could not be written"
+    log.restore()
+    assert log.objection() == ""
+    log.close()
+    assert [row.seq for row in Session("s1", log.path).rows()] == [1]
+
+
 def test_as_many_bytes_in_the_place_of_others_are_noticed(record: Recorder) -> None:
     """By the time of the change, which nobody can set: so it has to be some time after our own."""
     log = record(exits=5)
