@@ -22,12 +22,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tuples": set(),
     "events": {"errors", "tuples"},
     "calls": {"tuples"},
-    "store": {"errors", "tuples", "events"},
     "policy": {"errors", "tuples", "events"},
     # Pure: it knows no kernel, no file and no clock.
     "mediate": {"errors", "escape", "status", "tuples", "events", "calls", "policy"},
     "platform": {"mediate"},
     "linux": {"errors", "tuples", "events", "calls", "policy", "mediate", "platform"},
+    "store": {"errors", "tuples", "events", "linux"},
     "protocols": {"errors", "tuples", "linux"},
     "start": {"errors", "tuples", "status", "policy", "linux"},
     "run": {

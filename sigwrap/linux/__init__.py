@@ -9,6 +9,7 @@ landlock           the wall between the session and whoever is outside
 ptrace             stopping another thread, looking at it and sending it on
 memory             strings and arrays of another process
 paths              which file a path means to another process
+ways               where paths led at the start, and whether they still do
 mounts             which file systems answer by themselves
 taken              descriptors of other processes, taken as our own
 procfs             what /proc says of a process

@@ -28,7 +28,7 @@ _POPULATE_WRITE = 23  # of madvise, Linux 5.14
 _SYSTEM_FOLDERS = ("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/")
 
 _done: set[tuple[int, int]] = set()
-_taken_off: set[str] = set()
+_mapped: set[str] = set()
 
 
 class Mapping(NamedTuple):
@@ -46,6 +46,7 @@ def own_file_pages() -> list[str]:
     ours: dict[tuple[str, int], bool] = {}
     theirs = []
     for mapping in _private_file_mappings():
+        _mapped.add(mapping.path)
         span, file = (mapping.start, mapping.end), (mapping.device, mapping.inode)
         if span in _done:
             continue
@@ -55,7 +56,6 @@ def own_file_pages() -> list[str]:
             theirs.append(mapping)
         else:
             _done.add(span)
-    _taken_off.update(mapping.path for mapping in theirs)
     spans = [Span(each.start, each.end - each.start, each.protection) for each in theirs]
     moved = take_off_their_files(spans) if spans else []
     refused = [mapping for mapping, is_moved in zip(theirs, moved, strict=True) if not is_moved]
@@ -65,9 +65,8 @@ def own_file_pages() -> list[str]:
 
 
 def mapped_files() -> list[str]:
-    """Also those that were."""
-    paths = _taken_off | {mapping.path for mapping in _private_file_mappings()}
-    return sorted(path for path in paths if not path.endswith(" (deleted)"))
+    """When own_file_pages was called."""
+    return sorted(path for path in _mapped if not path.endswith(" (deleted)"))
 
 
 def _private_file_mappings() -> Iterator[Mapping]:

@@ -35,6 +35,7 @@ _RESOLVE_NO_XDEV = 0x01
 _RESOLVE_NO_MAGICLINKS = 0x02
 _RESOLVE_CACHED = 0x20
 _AT_EMPTY_PATH = 0x1000
+_AT_SYMLINK_NOFOLLOW = 0x100
 _AT_STATX_DONT_SYNC = 0x4000  # what is known of it, without asking whoever serves it
 _STATX_BASIC_STATS = 0x7FF
 _STATX_TYPE = 0x1
@@ -148,6 +149,17 @@ def mount_of(fd: int) -> int:
     return mount
 
 
+def known_state_in(folder: int, name: bytes) -> State:
+    """Of what has this name, a link itself. Nobody but the kernel is asked."""
+    flags = _AT_SYMLINK_NOFOLLOW | _AT_STATX_DONT_SYNC
+    return _told(_ask(folder, name, flags, _STATX_BASIC_STATS | STATX_MNT_ID))
+
+
+def _told(found: Buffer) -> State:
+    mode, number, size, seconds, nanoseconds, major, minor, mount = _STATE.unpack_from(found)
+    return State(mode, (major << 32 | minor, number), size, (seconds, nanoseconds), mount)
+
+
 def kind_of(path: bytes) -> tuple[int, int]:
     """Its type, and of a device its major number: for links of /proc as well."""
     folder, path = procfs.at(path)
@@ -257,9 +269,7 @@ class Caller:
         return self._state(fd, _AT_STATX_DONT_SYNC)
 
     def _state(self, fd: int, sync: int) -> State:
-        found = _ask(fd, b"", _AT_EMPTY_PATH | sync, _STATX_BASIC_STATS | self._mounts.id_bit)
-        mode, number, size, seconds, nanoseconds, major, minor, mount = _STATE.unpack_from(found)
-        return State(mode, (major << 32 | minor, number), size, (seconds, nanoseconds), mount)
+        return _told(_ask(fd, b"", _AT_EMPTY_PATH | sync, _STATX_BASIC_STATS | self._mounts.id_bit))
 
     def is_local(self, state: State) -> bool:
         return self._mounts.are_local(state.mount)

@@ -3,129 +3,182 @@
 What runs is loaded by then. But a stub, and the next start of sigwrap, run what these files hold
 later. A change shows by its time of change, which no user can set, and the folder that was put in
 the place of another by its number.
+
+Whoever changes them may put links there that lead into a file system of his own, or files by the
+million. So a folder is reached by the way that was noted, what is in it is asked of the kernel's
+caches, and one that wasn't there is not looked into.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from sigwrap.linux.own_pages import mapped_files
+from sigwrap.linux.paths import Caller, MayWait, State, known_state_in, our_view
+from sigwrap.linux.ways import Ways
 from sigwrap.start import onefile
 from sigwrap.tuples import NamedTuple
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _ABOVE_THE_PACKAGE = os.path.dirname(_PACKAGE)
 _INSTALLED = os.path.basename(_ABOVE_THE_PACKAGE) in ("site-packages", "dist-packages")
-_IS_ZIPAPP = not os.path.isdir(_PACKAGE)
+_IS_ZIPAPP = not onefile.unpacked_folder() and not os.path.isdir(_PACKAGE)
 _CLOCK_OF_FILES = 5  # CLOCK_REALTIME_COARSE
 _RUN_AT_EVERY_START = ("sitecustomize.py", "usercustomize.py")
+_BYTECODE = "__pycache__"
+_NAMES_LOOKED_AT = 20_000  # in a folder
+
+# Noted by themselves; of the others, their folders are.
+_PROGRAM = (sys.executable, _ABOVE_THE_PACKAGE) if _IS_ZIPAPP else (sys.executable,)
 
 
 class _Noted(NamedTuple):
     time_ns: int
+    ways: Ways
     identities: dict[str, tuple[int, int]]
+    listed: list[str]  # folders in which every file is ours
+    of_the_start: list[str]  # files and folders that only a start reads
 
 
-_noted = _Noted(0, {})
+_noted: _Noted
 
 
 def note_own_files() -> None:
     """COMMAND is about to run."""
     global _noted
-    _noted = _Noted(
-        time.clock_gettime_ns(_CLOCK_OF_FILES), {path: _identity(path) for path in _roots()}
-    )
+    time_ns = time.clock_gettime_ns(_CLOCK_OF_FILES)
+    ways, identities = Ways(), {}
+    listed = list(_folders_below(onefile.unpacked_folder() or _PACKAGE))
+    of_the_start = list(_of_the_start())
+    for path in {*_PROGRAM, *listed, *of_the_start, *map(os.path.dirname, _files())}:
+        try:
+            ways.note(path)
+            status = os.stat(path)
+        except OSError:
+            continue  # nothing is loaded from there
+        identities[path] = status.st_dev, status.st_ino
+    _noted = _Noted(time_ns, ways, identities, listed, of_the_start)
 
 
 def changed_own_files() -> list[str]:
-    """Since then; what is gone as well."""
-    return sorted({*_moved(), *_changed(_files()), *_changed(_files_of_the_start())})
+    """Since then; what is gone as well. What was unpacked for this run is not looked at."""
+    ours = [] if onefile.unpacked_folder() else _noted.listed
+    return sorted(set(_changed((*ours, *_noted.of_the_start))))
 
 
-def changed_stub_files() -> list[str]:
-    """Those that a stub is loaded from."""
-    folder = onefile.unpacked_folder()
-    unpacked = _below(folder) if folder else ()
-    return sorted({*_moved(), *_changed(_files()), *_changed(unpacked)})
+def changed_stub_file() -> str:
+    """One that a stub is loaded from; empty where all are as they were."""
+    return next(_changed(_noted.listed), "")
 
 
-def _moved() -> Iterator[str]:
-    for path, identity in _noted.identities.items():
-        if _identity(path) != identity:
-            yield path
+def _changed(listed: Iterable[str]) -> Iterator[str]:
+    for path in (*_PROGRAM, *listed):
+        yield from _changed_at(path, None)
+    names: dict[str, list[str]] = {}
+    for path in _files():
+        folder, name = os.path.split(path)
+        names.setdefault(folder, []).append(name)
+    for folder, known in names.items():
+        yield from _changed_at(folder, known)
 
 
-def _identity(path: str) -> tuple[int, int]:
+def _changed_at(path: str, names: list[str] | None) -> Iterator[str]:
+    """A file; or in a folder these names, or all that are there."""
+    if path not in _noted.identities:
+        return
     try:
-        found = os.stat(path)
+        fd = _noted.ways.open(path, is_folder=False)
     except OSError:
-        return 0, 0
-    return found.st_dev, found.st_ino
+        yield path
+        return
+    try:
+        status = os.fstat(fd)
+        if (status.st_dev, status.st_ino) != _noted.identities[path]:
+            yield path
+        elif stat.S_ISDIR(status.st_mode):
+            yield from _changed_in(fd, path, _names(fd, path) if names is None else names)
+        elif status.st_ctime_ns > _noted.time_ns:
+            yield path
+    finally:
+        os.close(fd)
 
 
-def _changed(paths: Iterable[str]) -> Iterator[str]:
-    for path in paths:
-        try:
-            if os.stat(path).st_ctime_ns > _noted.time_ns:
-                yield path
-        except OSError:
+def _changed_in(fd: int, folder: str, names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        path = os.path.join(folder, name)
+        if path not in _noted.identities and _has_changed(fd, path):
             yield path
 
 
-def _roots() -> list[str]:
-    if onefile.unpacked_folder():
-        return [sys.executable]
-    beside = {os.path.dirname(path) for path in _module_files()}
-    folders = {*beside, *(parent for parent, _, _ in os.walk(_PACKAGE))}
-    return [sys.executable, *(path for path in folders if not _is_written_by_others(path))]
+def _names(fd: int, path: str) -> list[str]:
+    """Of what lies beside the package, Python runs some at every start. In a checkout, whoever
+    imports a module first writes its bytecode."""
+    readable = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=fd)
+    try:
+        with os.scandir(readable) as entries:
+            names = [entry.name for entry in islice(entries, _NAMES_LOOKED_AT)]
+    finally:
+        os.close(readable)
+    if _INSTALLED and path == _ABOVE_THE_PACKAGE:
+        return [name for name in names if name.endswith(".pth") or name in _RUN_AT_EVERY_START]
+    return [name for name in names if _INSTALLED or name != _BYTECODE]
+
+
+def _has_changed(fd: int, path: str) -> bool:
+    try:
+        state = known_state_in(fd, os.fsencode(os.path.basename(path)))
+        if stat.S_ISLNK(state.mode) and not _is_later(state):
+            state = _state_behind(path)
+    except FileNotFoundError:
+        return not path.endswith(".pyc")  # that is loaded where it is there
+    except (OSError, MayWait):
+        return True
+    return _is_later(state)
+
+
+def _is_later(state: State) -> bool:
+    seconds, nanoseconds = state.changed
+    return seconds * 1_000_000_000 + nanoseconds > _noted.time_ns
+
+
+def _state_behind(link: str) -> State:
+    us = Caller(os.getpid(), os.getpid(), our_view())
+    fd = us.open(os.fsencode(link))
+    try:
+        return us.known_state(fd)
+    finally:
+        os.close(fd)
 
 
 def _files() -> Iterator[str]:
-    yield sys.executable
+    """Those that were loaded, but for the package's own, and Python's."""
     if onefile.unpacked_folder():
         return
-    yield from _module_files()
     yield from mapped_files()
-    yield from [_ABOVE_THE_PACKAGE] if _IS_ZIPAPP else _below(_PACKAGE)
-
-
-def _files_of_the_start() -> Iterator[str]:
-    """What a start reads besides."""
-    if onefile.unpacked_folder():
-        return
-    for path in (sys.argv[0], os.path.join(sys.prefix, "pyvenv.cfg")):
-        if os.path.isfile(path):
-            yield path
-    if _INSTALLED:
-        for name in os.listdir(_ABOVE_THE_PACKAGE):
-            if name.endswith(".pth") or name in _RUN_AT_EVERY_START:
-                yield os.path.join(_ABOVE_THE_PACKAGE, name)
-    elif not _IS_ZIPAPP:
-        yield from _below(os.path.join(_ABOVE_THE_PACKAGE, "policies"))
-
-
-def _module_files() -> Iterator[str]:
-    """Of others, with their bytecode. A zipapp carries its own, and the package has all of its
-    files looked at."""
     inside = ("/proc/", _ABOVE_THE_PACKAGE) if _IS_ZIPAPP else (_PACKAGE,)
     for module in list(sys.modules.values()):
-        file, cached = getattr(module, "__file__", None), getattr(module, "__cached__", None)
-        if not file or file.startswith(inside):
-            continue
-        yield file
-        if cached and os.path.exists(cached):
-            yield cached
+        for path in (getattr(module, "__file__", None), getattr(module, "__cached__", None)):
+            if path and not path.startswith(inside):
+                yield path
 
 
-def _below(folder: str) -> Iterator[str]:
-    for parent, _, files in os.walk(folder):
-        if not _is_written_by_others(parent):
-            yield from (os.path.join(parent, file) for file in files)
+def _of_the_start() -> Iterator[str]:
+    """What a start reads besides: files, and folders that are listed."""
+    if onefile.unpacked_folder():
+        return
+    yield from map(os.path.abspath, (sys.argv[0], os.path.join(sys.prefix, "pyvenv.cfg")))
+    if _INSTALLED:
+        yield _ABOVE_THE_PACKAGE
+    elif not _IS_ZIPAPP:
+        yield from _folders_below(os.path.join(_ABOVE_THE_PACKAGE, "policies"))
 
 
-def _is_written_by_others(folder: str) -> bool:
-    """In a checkout, whoever imports a module first writes its bytecode."""
-    return not _INSTALLED and os.path.basename(folder) == "__pycache__"
+def _folders_below(folder: str) -> Iterator[str]:
+    for parent, _, _ in os.walk(folder):
+        if _INSTALLED or os.path.basename(parent) != _BYTECODE:
+            yield parent

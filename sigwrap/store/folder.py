@@ -2,25 +2,44 @@
 
 The store belongs to the user, and so to whoever runs as that user: a wrapped program can remove,
 move and replace what lies there. So nothing here is done by path: the folder is held by a
-descriptor, and a file that is put in its place replaces whatever was put there instead.
+descriptor, a file that is put in its place replaces whatever was put there instead, and what has a
+name is compared with the file that was meant to get it.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import stat
+from collections.abc import Callable
+
+from sigwrap.linux import procfs
+from sigwrap.linux.paths import mount_of
+from sigwrap.linux.ways import Ways
 
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_STEP_FLAGS = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_NEW_FILE_FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_FILE_FLAGS = os.O_RDWR | os.O_CLOEXEC
+_NEW_FILE_FLAGS = _FILE_FLAGS | os.O_CREAT | os.O_EXCL
 _OURS = stat.S_IRWXU
+ATTEMPTS = 8  # others can be quicker now and then
+_SOMEBODY_ELSES = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError)
+
+
+class Interfered(OSError):
+    """Somebody else has a hand in the session's files."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(errno.EBUSY, what)
 
 
 class Folder:
     def __init__(self, path: str, fd: int) -> None:
         self.path = path
         self.fd = fd
-        self._real = os.path.realpath(path)
+        self._absolute = os.path.join("/" if os.path.isabs(path) else os.getcwd(), path)
+        self._ways = Ways()
+        self._real = self._ways.note(self._absolute)
 
     @classmethod
     def make(cls, path: str) -> Folder:
@@ -36,11 +55,13 @@ class Folder:
 
     @property
     def is_reached(self) -> bool:
-        """Whether its path leads to it, and it can be written."""
-        if os.path.realpath(self.path) != self._real:
-            return False
+        """Whether its path leads to it, and it can be written. Who exchanges a folder on the way
+        all the time is met in between."""
+        return any(self._is_reached() for _ in range(ATTEMPTS))
+
+    def _is_reached(self) -> bool:
         try:
-            found = _open_down(self._real)
+            found = self._ways.open(self._absolute)
         except OSError:
             return False
         try:
@@ -54,43 +75,140 @@ class Folder:
         return os.geteuid() == 0 or held.st_mode & _OURS == _OURS
 
     def reach(self) -> None:
-        """Where the path leads elsewhere, a folder is made at its end, and held from now on;
+        """Where the path leads elsewhere, a folder is made where it led, and held from now on;
         OSError where it can't be made."""
-        store, name = os.path.split(self.path)
-        real_store = os.path.dirname(self._real)
-        if os.path.realpath(store) != real_store:
-            above, last = os.path.split(store)
-            real_store = os.path.join(os.path.realpath(above), last)
-        real = os.path.join(real_store, name)
-        found = _open_down(real, ours=2)
+        for path in (os.path.dirname(self._absolute), self._absolute):
+            self._put_link_back(path)
+        found = self._made()
         try:
             fd = os.open(".", _FOLDER_FLAGS, dir_fd=found)
         finally:
             os.close(found)
         os.close(self.fd)
-        self.fd, self._real = fd, real
+        self.fd = fd
+        if not self.is_reached:
+            raise Interfered("a link on its path leads elsewhere")
+
+    def _put_link_back(self, path: str) -> None:
+        """Where it was one."""
+        above, name = os.path.split(path)
+        text = self._ways.link(path)
+        if text is None:
+            return
+        folder = self._ways.open(above)
+        try:
+            if _link_at(folder, name) == text:
+                return
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(name, _aside(name), src_dir_fd=folder, dst_dir_fd=folder)
+            os.symlink(text, name, dir_fd=folder)
+        finally:
+            os.close(folder)
+
+    def _made(self) -> int:
+        for _ in range(ATTEMPTS - 1):
+            with contextlib.suppress(OSError):
+                return self._open_down(ours=2)
+        return self._open_down(ours=2)
+
+    def _open_down(self, *, ours: int) -> int:
+        """The last `ours` folders are made where they are missing, in the place of whatever is
+        there, and so that we may use them."""
+        here, parts = self._ways.root(), self._real.strip("/").split("/")
+        for depth in range(len(parts)):
+            path = "/" + "/".join(parts[: depth + 1])
+            try:
+                below = self._step(here, path, is_ours=depth >= len(parts) - ours)
+            finally:
+                os.close(here)
+            here = below
+        return here
+
+    def _step(self, folder: int, path: str, *, is_ours: bool) -> int:
+        try:
+            found = self._ways.step(folder, path)
+        except OSError as failure:
+            if not is_ours or failure.errno == errno.EXDEV:
+                raise
+            name = os.path.basename(path)
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(name, _aside(name), src_dir_fd=folder, dst_dir_fd=folder)
+            os.mkdir(name, 0o700, dir_fd=folder)
+            found = self._ways.step(folder, path)
+        if is_ours:
+            proc, path_of_it = _path_of(found)
+            os.chmod(path_of_it, 0o700, dir_fd=proc)  # whatever the umask, or somebody else, says
+        return found
 
     def place(self) -> str:
         """Where it is now, whatever its path leads to."""
         try:
-            return os.readlink(f"/proc/self/fd/{self.fd}")
+            return procfs.link(f"/proc/self/fd/{self.fd}")
         except OSError:  # root can put another /proc over it
             return "a folder that nobody knows the path of"
 
     def status(self, name: str) -> os.stat_result | None:
-        """Of what has this name; None where nothing has."""
+        """Of what has this name; None where nothing has, or another file system is mounted there,
+        which is not asked."""
         try:
-            return os.lstat(name, dir_fd=self.fd)
+            fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.fd)
         except OSError:
             return None
+        try:
+            return os.fstat(fd) if mount_of(fd) == mount_of(self.fd) else None
+        except OSError:
+            return None
+        finally:
+            os.close(fd)
+
+    def has(self, name: str, fd: int) -> bool:
+        """Whether that is the name of the file that is held."""
+        found = self.status(name)
+        return found is not None and os.path.samestat(found, os.fstat(fd))
 
     def create(self, name: str, flags: int = 0) -> int:
         fd = os.open(name, _NEW_FILE_FLAGS | flags, 0o600, dir_fd=self.fd)
         os.fchmod(fd, 0o600)  # whatever the umask
         return fd
 
-    def put(self, name: str, final_name: str) -> None:
-        """In the place of whatever has that name."""
+    def put_new(self, final_name: str, write: Callable[[int], None], flags: int = 0) -> int:
+        """A file that `write` writes, in the place of whatever has that name; its descriptor. While
+        it has a name of its own, somebody else can give that to another file: where he was quicker
+        each time, that is Interfered."""
+        for _ in range(ATTEMPTS):
+            unfinished = new_name(final_name)
+            fd, is_named = self._create_unseen(unfinished, flags)
+            try:
+                write(fd)
+                if not is_named:
+                    self._give_name(fd, unfinished)
+                self._put(unfinished, final_name)
+                if self.has(final_name, fd):
+                    return fd
+            except _SOMEBODY_ELSES:
+                pass
+            except BaseException:
+                self.remove(unfinished)
+                os.close(fd)
+                raise
+            self.remove(unfinished)
+            os.close(fd)
+        raise Interfered(f"somebody puts other files in the place of {final_name}")
+
+    def _create_unseen(self, name: str, flags: int) -> tuple[int, bool]:
+        """And whether it has its name already: not every file system has files without one."""
+        try:
+            fd = os.open(".", os.O_TMPFILE | _FILE_FLAGS | flags, 0o600, dir_fd=self.fd)
+        except OSError:
+            return self.create(name, flags), True
+        os.fchmod(fd, 0o600)  # whatever the umask
+        return fd, False
+
+    def _give_name(self, fd: int, name: str) -> None:
+        proc, path = _path_of(fd)
+        os.link(path, name, src_dir_fd=proc, dst_dir_fd=self.fd, follow_symlinks=True)
+
+    def _put(self, name: str, final_name: str) -> None:
         try:
             self._rename(name, final_name)
         except IsADirectoryError:
@@ -107,42 +225,16 @@ class Folder:
         os.rename(name, final_name, src_dir_fd=self.fd, dst_dir_fd=self.fd)
 
 
-def _open_down(path: str, *, ours: int = 0) -> int:
-    """No link is followed: it could lead into a file system of the session's own, which lets us
-    wait. The last `ours` folders are made where they are missing, in the place of whatever is
-    there, and so that we may use them."""
-    parts = [part for part in path.split("/") if part]
-    here = os.open("/", _STEP_FLAGS)
-    for depth, part in enumerate(parts):
-        try:
-            below = _step(here, part, is_ours=depth >= len(parts) - ours)
-        finally:
-            os.close(here)
-        here = below
-    return here
+def _path_of(fd: int) -> tuple[int, bytes]:
+    """Of a file that may have none: a folder's descriptor, and a path from there."""
+    return procfs.at(b"/proc/self/fd/%d" % fd)
 
 
-def _step(folder: int, name: str, *, is_ours: bool) -> int:
+def _link_at(folder: int, name: str) -> str | None:
     try:
-        found = os.open(name, _STEP_FLAGS, dir_fd=folder)
+        return os.readlink(name, dir_fd=folder)
     except OSError:
-        if not is_ours:
-            raise
-        if _is_there(name, folder):
-            os.rename(name, _aside(name), src_dir_fd=folder, dst_dir_fd=folder)
-        os.mkdir(name, 0o700, dir_fd=folder)
-        found = os.open(name, _STEP_FLAGS, dir_fd=folder)
-    if is_ours:
-        os.chmod(f"/proc/self/fd/{found}", 0o700)  # whatever the umask, or somebody else, has said
-    return found
-
-
-def _is_there(name: str, folder: int) -> bool:
-    try:
-        os.lstat(name, dir_fd=folder)
-    except FileNotFoundError:
-        return False
-    return True
+        return None
 
 
 def new_name(final_name: str) -> str:

@@ -12,10 +12,10 @@ import errno
 import fcntl
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from sigwrap.errors import StoreError
-from sigwrap.store.folder import Folder, new_name
+from sigwrap.store.folder import Folder
 
 _LOCK_ATTEMPTS = 20
 _LOCK_PAUSE_S = 0.005
@@ -45,23 +45,23 @@ class Journal:
 
     @classmethod
     def write_anew(
-        cls, folder: Folder, name: str, pieces: Iterable[bytes], *, durable: bool
+        cls, folder: Folder, name: str, pieces: Callable[[], Iterable[bytes]], *, durable: bool
     ) -> Journal:
         """In the place of whatever has its name; OSError or StoreError where it can't."""
-        unfinished = new_name(name)
-        journal = cls.create(folder, unfinished, durable=False)
-        try:
-            for piece in pieces:
+        written: list[Journal] = []
+
+        def write(fd: int) -> None:
+            _lock(fd)
+            journal = cls(os.path.join(folder.path, name), fd, durable=False)
+            for piece in pieces():
                 journal.append(piece)
             if durable:
-                os.fdatasync(journal._fd)
-            folder.put(unfinished, name)
-            journal._written_ns = time.time_ns()
-        except BaseException:
-            folder.remove(unfinished)
-            journal.close()
-            raise
-        journal.path = os.path.join(folder.path, name)
+                os.fdatasync(fd)
+            written.append(journal)
+
+        folder.put_new(name, write, os.O_APPEND)
+        journal = written[-1]
+        journal._written_ns = time.time_ns()
         journal._durable = durable
         return journal
 

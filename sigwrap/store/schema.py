@@ -27,15 +27,24 @@ CREATE TRIGGER events_are_not_deleted BEFORE DELETE ON events
 BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
 """
 
+_MADE = 3  # the table, and its triggers
+_NUMBERS = 8
 
-def open_new_database(path: str) -> sqlite3.Connection:
-    """On an empty file that nobody else gets to see: OSError or sqlite3.Error where it can't.
 
-    So there is no shared memory (a -shm file that somebody empties kills by SIGBUS), no file
-    beside it, no lock that matters, and nothing to sync: whoever is killed leaves the journal.
+def open_new_database(path: str, fd: int) -> sqlite3.Connection:
+    """On the empty file that is held by `fd`: OSError or sqlite3.Error where it can't, or where the
+    path leads to something else by now.
+
+    Nobody else gets to see it: so there is no shared memory (a -shm file that somebody empties
+    kills by SIGBUS), no file beside it, no lock that matters, and nothing to sync: whoever is
+    killed leaves the journal.
     """
+    lowest = os.dup(fd)
+    os.close(lowest)
     database = sqlite3.connect(path, timeout=0, isolation_level=None)
     try:
+        if not _has_taken(fd, lowest):
+            raise sqlite3.OperationalError("somebody has put another file in its place")
         database.execute("PRAGMA locking_mode = EXCLUSIVE")
         database.execute("PRAGMA journal_mode = MEMORY")
         database.execute("PRAGMA synchronous = OFF")
@@ -44,10 +53,25 @@ def open_new_database(path: str) -> sqlite3.Connection:
             f"BEGIN; PRAGMA application_id = {APPLICATION_ID};"
             f"PRAGMA user_version = {SCHEMA_VERSION}; {EVENTS_TABLE}; {_TRIGGERS} COMMIT;"
         )
-    except sqlite3.Error:
+        if database.execute("SELECT count(*) FROM sqlite_master").fetchone() != (_MADE,):
+            raise sqlite3.OperationalError("somebody has written to it")
+    except BaseException:
         database.close()
         raise
     return database
+
+
+def _has_taken(fd: int, lowest: int) -> bool:
+    """SQLite opens a file by its path only. Which one it did open its descriptor tells, one of the
+    lowest that were free."""
+    held = os.fstat(fd)
+    for number in range(lowest, lowest + _NUMBERS):
+        try:
+            if os.path.samestat(os.fstat(number), held):
+                return True
+        except OSError:
+            continue
+    return False
 
 
 def copy_file(source_fd: int, target_fd: int) -> None:

@@ -23,7 +23,7 @@ from sigwrap.events import Payload
 from sigwrap.store import location
 from sigwrap.store.chain import chain_key, genesis, next_hash
 from sigwrap.store.codec import canonical_row, encode_payload, journal_line
-from sigwrap.store.folder import Folder, new_name
+from sigwrap.store.folder import ATTEMPTS, Folder, Interfered, new_name
 from sigwrap.store.journal import Journal
 from sigwrap.store.schema import copy_file, open_new_database
 
@@ -64,6 +64,7 @@ class SessionLog:
         self._in_place: tuple[int, ...] = ()
         self._lost = ""
         self._fd, self._database = _make_private_database(folder, self._names.database)
+        self._private = _state(self._fd)
         try:
             self._put_in_place()
         except BaseException:
@@ -152,7 +153,7 @@ class SessionLog:
         if self._pending and time.monotonic_ns() >= self._retry_fold_at_ns:
             try:
                 self._insert(limit)
-            except sqlite3.Error:
+            except (OSError, sqlite3.Error):
                 self._retry_fold_at_ns = time.monotonic_ns() + FOLD_RETRY_NS
         return len(self._pending)
 
@@ -178,7 +179,9 @@ class SessionLog:
         found = self._folder.status(self._names.database)
         if found is None:
             return "the database was removed"
-        return "" if _identity(found) == self._in_place else "the database was replaced or changed"
+        if _identity(found) != self._in_place:
+            return "the database was replaced or changed"
+        return "for a while it could not be written" if self._lost else ""
 
     def restore(self) -> None:
         """Writes anew, in their place, what somebody has done something to. StoreError where that
@@ -187,11 +190,7 @@ class SessionLog:
             self._folder.reach()
             while self._pending:
                 self._insert(FOLD_BATCH)
-            journal = Journal.write_anew(
-                self._folder, self._names.journal, self._lines(), durable=self._durable
-            )
-            self._journal.close()
-            self._journal = journal
+            self._write_journal_anew()
             self._put_in_place()
         except (OSError, sqlite3.Error, StoreError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
@@ -201,22 +200,30 @@ class SessionLog:
 
     def close(self) -> None:
         """Leaves one file behind, or, when that can't be written, the journal; StoreError where
-        neither has the whole session, or it isn't where it belongs."""
-        whole = False
+        neither has the whole session, it isn't where it belongs, or somebody saw to it that the
+        journal is all there is."""
+        problem = ""
         try:
             while self._pending:
                 self._insert(FOLD_BATCH)
             self._put_in_place(sync=True)
             self._folder.remove(self._names.journal)
-            whole = True
-        except (OSError, sqlite3.Error):
-            whole = not self._journal.objection(self._folder, self._names.journal)
+            if not self._is_in_place:
+                self._write_journal_anew()
+                raise Interfered("somebody puts other files in its place")
+        except Interfered as interfered:
+            problem = f"somebody tampered with the event log {self.path}: {interfered.strerror}"
+            if not self._journal.objection(self._folder, self._names.journal):
+                problem += "; its journal has all of it"
+        except (OSError, sqlite3.Error, StoreError):
+            if self._journal.objection(self._folder, self._names.journal):
+                problem = f"the event log {self.path} could not be written"
         self._let_go_of_database()
         self._journal.close()
         reached, place = self._folder.is_reached, self._folder.place()
         self._folder.close()
-        if self._lost or not whole:
-            raise StoreError(self._lost or f"the event log {self.path} could not be written")
+        if self._lost or problem:
+            raise StoreError(self._lost or problem)
         if not reached:
             raise StoreError(f"the event log {self.path} is elsewhere now: in {place}")
 
@@ -229,6 +236,7 @@ class SessionLog:
         self._folder.close()
 
     def _insert(self, limit: int) -> None:
+        self._check_private_database()
         batch = self._pending[:limit]
         database = self._database
         database.execute("BEGIN IMMEDIATE")
@@ -239,6 +247,8 @@ class SessionLog:
             if database.in_transaction:
                 database.execute("ROLLBACK")
             raise
+        finally:
+            self._private = _state(self._fd)
         del self._pending[: len(batch)]
         self._pending_bytes -= sum(len(row[4]) for row in batch)
 
@@ -247,23 +257,37 @@ class SessionLog:
         while rows := cursor.fetchmany(_ROWS_AT_ONCE):
             yield b"".join(journal_line(canonical_row(*row[:5]), row[5]) for row in rows)
 
+    def _check_private_database(self) -> None:
+        """Somebody may have opened it while it had a name."""
+        if _state(self._fd) != self._private:
+            raise Interfered("somebody has written to the database that is to be put in its place")
+
+    def _write_journal_anew(self) -> None:
+        self._check_private_database()
+        journal = Journal.write_anew(
+            self._folder, self._names.journal, self._lines, durable=self._durable
+        )
+        self._journal.close()
+        self._journal = journal
+
     def _put_in_place(self, *, sync: bool = False) -> None:
         """A copy of the database as it is."""
-        folder, name = self._folder, self._names.database
-        unfinished = new_name(name)
-        fd = folder.create(unfinished)
-        try:
+        self._check_private_database()
+
+        def write(fd: int) -> None:
             copy_file(self._fd, fd)
             if sync:
                 os.fsync(fd)
-            folder.put(unfinished, name)
-            self._in_place = _identity(os.fstat(fd))
-            self._rows_in_place = self.seq
-        except BaseException:
-            folder.remove(unfinished)
-            raise
-        finally:
-            os.close(fd)
+
+        fd = self._folder.put_new(self._names.database, write)
+        self._in_place = _identity(os.fstat(fd))
+        self._rows_in_place = self.seq
+        os.close(fd)
+
+    @property
+    def _is_in_place(self) -> bool:
+        found = self._folder.status(self._names.database)
+        return found is not None and _identity(found) == self._in_place
 
     def _let_go_of_database(self) -> None:
         self._database.close()
@@ -271,16 +295,31 @@ class SessionLog:
 
 
 def _make_private_database(folder: Folder, name: str) -> tuple[int, sqlite3.Connection]:
-    """Its file has a name only as long as SQLite needs one."""
-    unfinished = new_name(name)
-    fd = folder.create(unfinished)
-    try:
-        return fd, open_new_database(os.path.join(folder.path, unfinished))
-    except BaseException:
-        os.close(fd)
-        raise
-    finally:
-        folder.remove(unfinished)
+    """Its file has a name only as long as SQLite needs one. Who is quick can give that to another
+    file meanwhile, or another name to this one."""
+    attempts = ATTEMPTS
+    while True:
+        attempts -= 1
+        unfinished = new_name(name)
+        fd = folder.create(unfinished)
+        try:
+            database = open_new_database(os.path.join(folder.path, unfinished), fd)
+            folder.remove(unfinished)
+            if os.fstat(fd).st_nlink == 0:
+                return fd, database
+            database.close()
+            raise Interfered("somebody gives other names to its database")
+        except BaseException as failure:
+            folder.remove(unfinished)
+            os.close(fd)
+            if not attempts or not isinstance(failure, OSError | sqlite3.Error):
+                raise
+
+
+def _state(fd: int) -> tuple[int, ...]:
+    """What no other can change unseen."""
+    status = os.fstat(fd)
+    return status.st_nlink, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _identity(status: os.stat_result) -> tuple[int, ...]:

@@ -37,7 +37,7 @@ def schema(path: Path, sql: str) -> None:
 
 def rows(path: Path, *statements: str) -> None:
     """In a table as it should be."""
-    with closing(open_new_database(str(path))) as made:
+    with path.open("w+b") as file, closing(open_new_database(str(path), file.fileno())) as made:
         made.execute(
             "INSERT INTO events VALUES (1, 1, 'session_started', 1, '{\"v\":2}', 'x')",
         )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
 from sigwrap.errors import SigwrapError
-from sigwrap.report.verify import verify_session
+from sigwrap.report.verify import Outcome, verify_session
 from sigwrap.store.catalog import open_session
-from tests.support.harness import REFUSED, Sigwrap
-from tests.support.waiting import await_that, reader
+from tests.support.harness import PYTHON, REFUSED, Sigwrap
+from tests.support.waiting import PATIENCE_S, await_that, reader
 
 EMPTY = 'for each in "$STORE"/sessions/*; do : > "$each"; done'
 GARBLE = 'for each in "$STORE"/sessions/*; do echo x > x; mv x "$each"; done'
@@ -113,3 +114,26 @@ def test_where_nothing_can_be_written_anew_everything_is_denied_from_then_on(
     assert process.wait() == REFUSED
     assert process.stdout.read() == b""
     assert not as_user.store.exists()
+
+
+def test_whoever_swaps_the_files_of_another_session_while_they_have_a_name_loses_nothing(
+    as_user: Sigwrap, programs: Path
+) -> None:
+    folder = as_user.store / "sessions"
+    as_user.native("mkdir", "-p", str(folder))
+    swaps = str(programs / "swaps_new_files.py")
+    one, _ = as_user.start_ready("--", *PYTHON, swaps, str(folder))
+    done = as_user.run("--no-report", "--name", "other", "--", "/bin/true")
+    one.stdin.close()
+    one.wait(PATIENCE_S)
+    if done.returncode == REFUSED:  # others can be quicker each time
+        assert b"somebody" in done.stderr
+        if b"can't create the event log" in done.stderr:
+            return
+    else:
+        assert (done.returncode, done.stderr) == (0, b"")
+    session = open_session(str(as_user.store), "other")
+    if done.returncode == 0:
+        assert not Path(session.path).with_suffix(".journal").exists()
+    verified = verify_session(session, None)
+    assert (verified.outcome, verified.ended) == (Outcome.INTACT, True)

@@ -126,6 +126,28 @@ def test_a_stub_does_not_run_from_files_that_were_changed(
     assert str(changed) in denied.payload["reason"]
 
 
+def test_a_folder_that_is_new_is_not_looked_into(
+    as_user: Sigwrap, installation: Installation
+) -> None:
+    """It may hold files by the million, and each stub would wait for a look at all of them."""
+    prepared(as_user, "#!/bin/sh\necho recorded\n")
+    rules = policy(as_user.folder, RECORDED % {"folder": as_user.folder})
+    words = ("-p", rules, "--", "sh", "-c", "echo ready; read x; ./tool; exit 7")
+    if IS_BINARY:
+        process = _started(as_user, [*as_user.as_user(), *map(str, as_user.line(*words))])
+        (within,) = as_user.folder.glob("_MEI*")
+    else:
+        process = _started(as_user, installation.line(*words))
+        within = installation.folder / "sigwrap" / "stub"
+    more = within / "more"
+    more.mkdir()
+    (more / "file").touch()
+    process.communicate(b"x\n", PATIENCE_S)
+    assert process.returncode == 7
+    (denied,) = as_user.sealed_events("exec_denied")
+    assert denied.payload["reason"].endswith(f"has changed: {more}")
+
+
 def test_a_folder_put_in_the_place_of_ours_is_noticed(
     as_user: Sigwrap, installation: Installation
 ) -> None:

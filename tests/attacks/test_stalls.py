@@ -9,12 +9,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.support.harness import PYTHON, Sigwrap
+from tests.support.installation import Installation
 from tests.support.policies import policy
+from tests.support.recording import RECORDED, prepared
 from tests.support.waiting import PATIENCE_S, Reader, reader
 
 NEVER = ("never-found", "never-told", "never-opened", "never-read")
@@ -209,6 +212,64 @@ def test_descriptors_of_an_overlay_on_top_of_that(
     both = ["sh", "-c", f'{" ".join(mount)} && exec "$@"', "sh", *line]
     done = as_user.run("--", *namespaces, *both)
     assert done.stdout.endswith(b"\n0 0\n"), done.stderr
+
+
+@contextmanager
+def _led_astray(way: Path, served: Served, by: str) -> Iterator[None]:
+    """What would be found by this way is asked of the server, which doesn't answer."""
+    if by == "link":
+        away = way.with_name("away")
+        way.rename(away)
+        way.symlink_to(served.folder)
+        yield
+        way.unlink()
+        away.rename(way)
+    else:
+        subprocess.run(["mount", "--bind", served.folder, way], check=True)
+        yield
+        subprocess.run(["umount", way], check=True)
+
+
+@pytest.mark.parametrize("by", ["link", "mount"])
+def test_a_way_to_the_log_that_leads_into_what_is_served(
+    as_user: Sigwrap, served: Served, by: str
+) -> None:
+    way = as_user.folder / "way"
+    as_user.native("mkdir", str(way))
+    as_user.store = way / "never-found" / "store"
+    as_user.env["SIGWRAP_STORE"] = str(as_user.store)
+    process, _ = as_user.start_ready("--", "sh", "-c", "echo ready; read line; /bin/echo after")
+    said = reader(process.stderr)
+    with _led_astray(way, served, by):
+        assert b"can't be written anew" in said.line()
+    assert said.line().endswith(b"written anew")
+    process.say(b"\n")
+    assert process.wait(PATIENCE_S) == 0
+    assert as_user.sealed_events("store_tampered")
+
+
+@pytest.mark.parametrize("by", ["link", "mount"])
+def test_a_way_to_the_stub_that_leads_into_what_is_served(
+    as_user: Sigwrap, served: Served, by: str
+) -> None:
+    way = as_user.folder / "way"
+    moved = way / "never-found" / "site-packages"
+    moved.parent.mkdir(parents=True)
+    Installation.copy_to(as_user).folder.rename(moved)
+    prepared(as_user, "#!/bin/sh\necho recorded\n")
+    rules = policy(as_user.folder, RECORDED % {"folder": as_user.folder})
+    script = "echo ready; read x; ./tool; echo $?; read x"
+    line = Installation(moved, as_user).line("-p", rules, "--", "sh", "-c", script)
+    process = as_user.start_line(line)
+    said = reader(process.stdout)
+    assert said.line() == b"ready"
+    with _led_astray(way, served, by):
+        process.say(b"\n")
+        assert said.line() == b"126"
+    process.say(b"\n")
+    assert process.wait(PATIENCE_S) == 0
+    (denied,) = as_user.sealed_events("exec_denied")
+    assert "sigwrap's own file has changed" in denied.payload["reason"]
 
 
 def test_the_wall_time_holds_meanwhile(as_user: Sigwrap, programs: Path, served: Served) -> None:

@@ -13,8 +13,10 @@ import pytest
 
 from sigwrap.errors import StoreError
 from sigwrap.report.verify import Outcome, verify_session
+from sigwrap.store import writer
 from sigwrap.store.journal import writer_lives
 from sigwrap.store.reader import Session
+from sigwrap.store.schema import open_new_database
 from sigwrap.store.writer import SessionLog
 
 Recorder = Callable[..., SessionLog]
@@ -106,6 +108,47 @@ def test_it_is_noticed_and_all_is_written_anew(
     assert left == ["s1.db"]
 
 
+@pytest.mark.parametrize("by", ["removed", "a folder", "another link"])
+def test_a_link_on_the_way_is_put_back(tmp_path: Path, by: str) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "other").mkdir()
+    store = tmp_path / "store"
+    store.symlink_to("real")
+    log = SessionLog.create(str(store), "s1")
+    log.append("process_exited", 1, {}, 1)
+    assert log.objection() == ""
+    store.unlink()
+    if by == "a folder":
+        store.mkdir()
+    if by == "another link":
+        store.symlink_to("other")
+    assert log.objection() == "its folder was removed, moved, replaced or closed"
+    log.restore()
+    assert log.objection() == ""
+    log.close()
+    assert os.readlink(store) == "real"
+    assert [row.seq for row in Session("s1", log.path).rows()] == [1]
+
+
+def test_no_link_on_the_way_is_followed_but_those_that_were_there(tmp_path: Path) -> None:
+    above = tmp_path / "above"
+    above.mkdir()
+    log = SessionLog.create(str(above / "store"), "s1")
+    log.append("process_exited", 1, {}, 1)
+    above.rename(tmp_path / "away")
+    above.symlink_to("away")
+    assert log.objection() == "its folder was removed, moved, replaced or closed"
+    with pytest.raises(StoreError, match="can't be written anew"):
+        log.restore()
+    above.unlink()
+    (tmp_path / "away").rename(above)
+    assert log.objection() == "for a while it could not be written"
+    log.restore()
+    assert log.objection() == ""
+    log.close()
+    assert [row.seq for row in Session("s1", log.path).rows()] == [1]
+
+
 def test_as_many_bytes_in_the_place_of_others_are_noticed(record: Recorder) -> None:
     """By the time of the change, which nobody can set: so it has to be some time after our own."""
     log = record(exits=5)
@@ -159,3 +202,117 @@ def test_a_log_that_ends_where_its_path_doesnt_lead_says_where(
 
 def refuse(*_path: object, **_more: object) -> None:
     raise OSError(1, "no")
+
+
+class Swaps:
+    """Puts a file of its own in the place of one that has a name for a moment."""
+
+    def __init__(self, deed: Callable[[str], None], times: int) -> None:
+        self.deed = deed
+        self.left = times
+
+    def __call__(self, path: str) -> None:
+        if ".new-" in path and self.left:
+            self.left -= 1
+            self.deed(path)
+
+
+def replace(path: str) -> None:
+    Path(f"{path}.evil").write_bytes(b"")
+    os.replace(f"{path}.evil", path)
+
+
+def give_another_name(path: str) -> None:
+    os.link(path, f"{path}.another")
+
+
+def fill(path: str) -> None:
+    """With a table of his own."""
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE more (x)")
+
+
+def before_it_is_opened(monkeypatch: pytest.MonkeyPatch, swaps: Swaps) -> None:
+    def swapped(path: str, fd: int) -> sqlite3.Connection:
+        swaps(path)
+        return open_new_database(path, fd)
+
+    monkeypatch.setattr(writer, "open_new_database", swapped)
+
+
+def before_it_is_put(monkeypatch: pytest.MonkeyPatch, swaps: Swaps, folder: Path) -> None:
+    rename = os.rename
+
+    def swapped(source: str, target: str, **folders: int) -> None:
+        swaps(str(folder / source))
+        rename(source, target, **folders)
+
+    monkeypatch.setattr(os, "rename", swapped)
+
+
+@pytest.mark.parametrize("deed", [replace, give_another_name, fill])
+def test_a_database_that_is_swapped_before_it_is_opened_is_made_again(
+    record: Recorder, monkeypatch: pytest.MonkeyPatch, deed: Callable[[str], None]
+) -> None:
+    swaps = Swaps(deed, 3)
+    before_it_is_opened(monkeypatch, swaps)
+    log = record(exits=5)
+    assert swaps.left == 0
+    log.close()
+    assert [row.seq for row in Session("s1", log.path).rows()] == [1, 2, 3, 4, 5, 6]
+    assert not journal(log).exists()
+
+
+@pytest.mark.parametrize("deed", [replace, give_another_name, fill])
+def test_where_it_is_swapped_each_time_nothing_is_run(
+    record: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deed: Callable[[str], None]
+) -> None:
+    before_it_is_opened(monkeypatch, Swaps(deed, 99))
+    with pytest.raises(StoreError, match=r"can't create the event log .*: somebody"):
+        record()
+    left = [path.name for path in (tmp_path / "sessions").iterdir()]
+    assert [name for name in left if not name.endswith((".another", "-journal"))] == []
+
+
+def test_what_is_swapped_before_it_gets_its_name_is_put_there_again(
+    record: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = record(exits=5)
+    journal(log).unlink()
+    swaps = Swaps(replace, 3)
+    before_it_is_put(monkeypatch, swaps, folder(log))
+    log.restore()
+    assert (swaps.left, log.objection()) == (0, "")
+    swaps.left = 3
+    log.close()
+    assert swaps.left == 0
+    assert [row.seq for row in Session("s1", log.path).rows()] == [1, 2, 3, 4, 5, 6]
+    assert not journal(log).exists()
+
+
+def test_where_others_are_quicker_each_time_the_journal_is_kept_and_that_is_said(
+    record: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = record(exits=5)
+    before_it_is_put(monkeypatch, Swaps(replace, 99), folder(log))
+    with pytest.raises(StoreError, match=r"somebody tampered with .*; its journal has all of it"):
+        log.close()
+    assert Path(log.path).read_bytes() == b""
+    assert [row.seq for row in Session("s1", log.path).rows()] == [1, 2, 3, 4, 5, 6]
+
+
+def test_whoever_has_opened_the_database_in_time_writes_nothing_unseen(
+    record: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[int] = []
+    swaps = Swaps(lambda path: held.append(os.open(path, os.O_PATH)), 1)
+    before_it_is_opened(monkeypatch, swaps)
+    log = record(exits=5)
+    log.fold(3)
+    with open(f"/proc/self/fd/{held[0]}", "r+b") as file:
+        file.write(b"x" * 4096)
+    log.fold()
+    with pytest.raises(StoreError, match=r"somebody has written to .*; its journal has all of it"):
+        log.close()
+    os.close(held[0])
+    assert [row.seq for row in Session("s1", log.path).rows()] == [1, 2, 3, 4, 5, 6]

@@ -31,8 +31,9 @@ from sigwrap.run.execs.holdings import ExecHoldings, Found
 from sigwrap.run.execs.tracer import Tracer
 from sigwrap.run.perform import PAUSED, Performer, Scope
 from sigwrap.run.recording.recordings import Expected, Recordings
-from sigwrap.run.recording.stub_program import changed_stub_file, stub_line, stub_variables
+from sigwrap.run.recording.stub_program import stub_line, stub_variables
 from sigwrap.start import onefile
+from sigwrap.start.own_files import changed_stub_file
 
 _A_STUB_OPENS = 24  # descriptors: what an interpreter reads at its start, and its own few
 

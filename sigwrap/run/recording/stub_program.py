@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 import sigwrap
 from sigwrap.linux.execs.environment import Variables
 from sigwrap.protocols.stub import STUB_VARIABLE
-from sigwrap.start import onefile, own_files
+from sigwrap.start import onefile
 
 # From a package or a zipapp: Python's own modules first, then those where we are, and no others.
 _OPTIONS = ("-I", "-S", "-B", "-X", "utf8", "-c")
@@ -23,12 +23,6 @@ def stub_line(path: bytes, argv: Sequence[bytes]) -> tuple[str, list[bytes]]:
     above_the_package = os.path.dirname(os.path.dirname(os.path.abspath(sigwrap.__file__)))
     words = (sys.executable, *_OPTIONS, _START, above_the_package, "--as", "stub")
     return sys.executable, [*map(os.fsencode, words), path, *argv]
-
-
-def changed_stub_file() -> str:
-    """One that a stub is loaded from, and that is not what it was when COMMAND began."""
-    changed = own_files.changed_stub_files()
-    return changed[0] if changed else ""
 
 
 def stub_variables(ignored_signals: Iterable[int]) -> Variables:
