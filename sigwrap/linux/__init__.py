@@ -10,6 +10,7 @@ ptrace             stopping another thread, looking at it and sending it on
 memory             strings and arrays of another process
 paths              which file a path means to another process
 mounts             which file systems answer by themselves
+fuse               who serves a file system
 taken              descriptors of other processes, taken as our own
 procfs             what /proc says of a process
 process            children, descendants, the end of a whole tree

@@ -7,6 +7,7 @@ import os
 import select
 import time
 
+from sigwrap.linux.memory import may_be_served
 from sigwrap.linux.seccomp import Listener
 from sigwrap.mediate.heartbeat import BEATS_EVERY_S
 from sigwrap.mediate.lineage import Process
@@ -25,6 +26,7 @@ from sigwrap.run.loop import Loop
 from sigwrap.run.mediation import Mediation
 from sigwrap.run.processes import Processes
 from sigwrap.run.recorder import Recorder
+from sigwrap.run.relief import Relief
 from sigwrap.run.settings import RunSettings
 
 _IDLE_S = 0.05
@@ -58,6 +60,7 @@ class Supervisor:
             walled=domain,
         )
         self._aside = Aside(self._loop)
+        Relief(self._aside, recorder)
         self._mediation: Mediation | None = None
         if launched.listener is not None:
             self._mediation = Mediation(
@@ -175,7 +178,9 @@ class Supervisor:
         self._loop.call_at(time.monotonic(), lambda: self._on_limit(reached))
 
     def _beat(self) -> None:
-        self._channel.beat()
+        # Who is looked at aside, and finds no helper time after time, waits as for the loop itself.
+        if not (self._aside.somebody_found_none() and may_be_served()):
+            self._channel.beat()
         self._loop.call_at(time.monotonic() + BEATS_EVERY_S, self._beat)
 
     def _look_after_log(self) -> None:
