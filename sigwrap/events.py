@@ -243,8 +243,8 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "servers_killed",
-            "programs of the session that serve a file system were killed, since requests that they "
-            "don't answer kept others waiting. The first of them, and how many",
+            "programs of the session that serve a file system were killed, since requests that got "
+            "no answer kept others waiting. The first of them, and how many",
             "processes",
             "count",
         ),

@@ -1,8 +1,8 @@
 """Where the helpers run short, whoever of the tree serves a file system ends.
 
-Once somebody inside has mounted something, everybody's arguments are read by helpers (run/aside.py),
-and who serves what is mapped there decides how long a helper is stuck. He may be any number of
-callers, so no share by process would hold; but a helper is free again when the server of its file
+Once somebody inside has mounted something, helpers (run/aside.py) read everybody's arguments, and
+whoever serves what is mapped there decides how long a helper is stuck. Callers can be any number of
+processes, so no share for each would hold; but a helper is free again when the server of its file
 has ended. Should that not help, the supervisor beats no more, and the front process ends the tree.
 """
 

@@ -1,6 +1,7 @@
-"""Execs whose paths lie in a mapped file that is never read to the end, more than the supervisor has
-helpers; once the program that serves it has been killed, a bystander runs /bin/true ten times:
-`takes_all_helpers.py SERVER FOLDER FILE`. It says how the server ended, and how often it ran."""
+"""Execs whose paths lie in a mapped file that is never read to the end, more of them than the
+supervisor has helpers; once the program that serves the file was killed, a bystander runs /bin/true
+ten times: `takes_all_helpers.py SERVER FOLDER FILE`. It says how the server ended, and how often
+the bystander ran."""
 
 import ctypes
 import os
