@@ -123,7 +123,9 @@ class Supervisor:
         try:
             while not run.is_over:
                 busy = loop.turn(_IDLE_S if log.pending else None)
-                if not busy or log.wants_fold:
+                if log.wants_fold:
+                    log.fold(log.pending)  # all: a turn may have brought any number
+                elif not busy:
                     log.fold()
                 if not busy:
                     log.checkpoint()

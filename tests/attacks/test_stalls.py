@@ -15,6 +15,7 @@ import pytest
 
 from tests.support.harness import PYTHON, Sigwrap
 from tests.support.policies import policy
+from tests.support.programs import script
 from tests.support.waiting import PATIENCE_S, Reader, reader
 
 NEVER = ("never-found", "never-told", "never-opened", "never-read")
@@ -231,3 +232,21 @@ def test_whoever_keeps_the_supervisor_itself_waiting_ends(sigwrap: Sigwrap, prog
     assert b"the supervisor was kept waiting" in done.stderr
     assert done.returncode == 128 + signal.SIGKILL
     assert sigwrap.sealed_events("session_ended")
+
+
+def test_bytes_that_come_one_by_one_are_few_events(as_user: Sigwrap, programs: Path) -> None:
+    """More events than fit into memory would have everything denied."""
+    rules = """
+  - {name: recorder, commands: [tool], decision: redirect,
+     redirect_to: {command: /bin/sh, args: ["-c", "echo ready; exec cat >/dev/null"],
+                   via: stub, record: true}}
+"""
+    as_user.policy = policy(as_user.folder, rules)
+    script(as_user.folder, "tool", "#!/bin/sh\n")
+    count = 40_000
+    done = as_user.run("--", *PYTHON, str(programs / "feeds_a_stub.py"), str(count))
+    assert done.stdout == b"all passed on, bystander 0\n", done.stderr
+    events = [each.payload for each in as_user.sealed_events("io_recorded")]
+    sizes = [each["size"] for each in events if each["stream"] == "stdin"]
+    assert sum(sizes) == count
+    assert len(sizes) < count / 10
