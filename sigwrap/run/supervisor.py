@@ -81,6 +81,7 @@ class Supervisor:
             waited_for_pid=waited_for_pid,
             bootloader_pid=0 if waited_for_pid == front_pid else waited_for_pid,
             prompt_holds_terminal=lambda: self._approvals.holds_terminal,
+            beats=lambda: front.beats,
         )
         self._ending = Ending(
             command_pid=launched.pid,
