@@ -46,8 +46,7 @@ def test_it_stays_stopped_while_the_loop_beats(child: int, monkeypatch: pytest.M
     looks, looked = os.pipe()
 
     def beats() -> Iterator[int]:
-        for count in range(1, 20):
-            yield count
+        yield from range(1, 20)
         os.write(looked, b"x")
         while True:
             yield 0
