@@ -250,3 +250,15 @@ def test_bytes_that_come_one_by_one_are_few_events(as_user: Sigwrap, programs: P
     sizes = [each["size"] for each in events if each["stream"] == "stdin"]
     assert sum(sizes) == count
     assert len(sizes) < count / 10
+
+
+def test_arguments_on_many_pages(as_user: Sigwrap, programs: Path) -> None:
+    """Each can be one of a file, and lie on a disk: they are read aside, and judged like others."""
+    rules = """
+  - {name: no-words, commands: [sh], args_patterns: ["word word"], decision: audit}
+"""
+    as_user.policy = policy(as_user.folder, rules)
+    done = as_user.run("--", *PYTHON, str(programs / "execs_from_many_pages.py"), "400")
+    assert (done.stdout, done.stderr) == (b"400\n", b"")
+    (audited,) = as_user.sealed_events("exec_audited")
+    assert audited.payload["argv"] == ["sh", "-c", "echo $#", "sh", *["word"] * 400]
