@@ -91,6 +91,7 @@ class Aside:
                 self._start_helper()
             except (OSError, RuntimeError):
                 if self._helpers == 0:
+                    self._found_none = True
                     raise
         self._busy += 1
         self._wanted.append(job)

@@ -139,6 +139,7 @@ def test_a_helper_that_can_t_be_had_is_none(loop: Loop, monkeypatch: pytest.Monk
         patched.setattr(_thread, "start_new_thread", none_left)
         with pytest.raises(RuntimeError):
             helpers.do(lambda: 7, found.append)
+    assert helpers.somebody_found_none()
     assert not helpers.is_held_up
     helpers.do(lambda: 7, found.append)
     _turn_until(loop, found)
