@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import _thread
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from queue import SimpleQueue
 
 import pytest
 
@@ -31,6 +32,20 @@ def stuck() -> Iterator[Pipe]:
         yield pipe
 
 
+def _do_stuck(
+    helpers: Aside, stuck: Pipe, found: list[Outcome], drop: Callable[[bytes], None] | None = None
+) -> None:
+    """Before the loop turns, a helper is at it."""
+    begun: SimpleQueue[None] = SimpleQueue()
+
+    def work() -> bytes:
+        begun.put(None)
+        return os.read(stuck.reading, 1)
+
+    helpers.do(work, found.append, drop)
+    begun.get()
+
+
 def _turn_until(loop: Loop, found: list[Outcome], count: int = 1) -> None:
     while len(found) < count:
         loop.turn(None)
@@ -52,7 +67,7 @@ def test_what_comes_too_late_is_dropped(
 ) -> None:
     monkeypatch.setattr(aside, "DEADLINE_S", 0.01)
     helpers, found, dropped = Aside(loop), list[Outcome](), list[bytes]()
-    helpers.do(lambda: os.read(stuck.reading, 1), found.append, dropped.append)
+    _do_stuck(helpers, stuck, found, dropped.append)
     _turn_until(loop, found)
     assert isinstance(found[0], Late) and helpers.is_held_up
     stuck.let_go()
@@ -72,7 +87,7 @@ def test_there_are_only_so_many_helpers(
     with monkeypatch.context() as patched:
         patched.setattr(aside, "DEADLINE_S", 0.01)
         for _ in range(2):
-            helpers.do(lambda: os.read(stuck.reading, 1), found.append)
+            _do_stuck(helpers, stuck, found)
         _turn_until(loop, found, 2)
     assert (calls, helpers.somebody_found_none()) == (["short"], False)
     helpers.do(lambda: 7, found.append)
@@ -96,7 +111,7 @@ def test_who_waits_for_a_helper_is_served_when_one_is_free(
 ) -> None:
     monkeypatch.setattr(aside, "_HELPERS", 1)
     helpers, found = Aside(loop), list[Outcome]()
-    helpers.do(lambda: os.read(stuck.reading, 1), found.append)
+    _do_stuck(helpers, stuck, found)
     helpers.do(lambda: b"next", found.append)
     stuck.let_go()
     _turn_until(loop, found, 2)
@@ -110,7 +125,7 @@ def test_who_waits_for_a_helper_in_vain_is_told_so(
     monkeypatch.setattr(aside, "_HELPERS", 1)
     monkeypatch.setattr(aside, "DEADLINE_S", 0.01)
     helpers, found, done = Aside(loop), list[Outcome](), list[str]()
-    helpers.do(lambda: os.read(stuck.reading, 1), found.append)
+    _do_stuck(helpers, stuck, found)
     helpers.do(lambda: done.append("in vain"), found.append)
     _turn_until(loop, found, 2)
     assert [type(each) for each in found] == [Late, Late]
