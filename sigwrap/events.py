@@ -242,6 +242,13 @@ def _types() -> tuple[EventType, ...]:
             "count",
         ),
         event(
+            "servers_killed",
+            "programs of the session that serve a file system were killed, since requests that got "
+            "no answer kept others waiting. The first of them, and how many",
+            "processes",
+            "count",
+        ),
+        event(
             "limit_exceeded",
             "a limit of the policy was passed. `effect` is `terminated` where the run was ended "
             "(exit status 124), and `refused` where a fork failed with EAGAIN (`limits.at_fork`), "

@@ -11,6 +11,7 @@ memory             strings and arrays of another process
 paths              which file a path means to another process
 ways               where paths led at the start, and whether they still do
 mounts             which file systems answer by themselves
+fuse               who serves a file system
 taken              descriptors of other processes, taken as our own
 procfs             what /proc says of a process
 process            children, descendants, the end of a whole tree

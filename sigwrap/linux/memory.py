@@ -7,11 +7,16 @@ short, where process_vm_readv's answer depends on how the request was cut up.
 from __future__ import annotations
 
 import os
+import sys
 
 from sigwrap.linux import procfs
+from sigwrap.linux.paths import MayWait
 
 PATH_MAX = 4096
 _CHUNK = 256
+_PAGE_BITS = 12
+_PAGES_AT_ONCE = 256  # each can be one of a file, and lie on a disk
+_ANY_NUMBER = sys.maxsize
 
 
 class Unreadable(Exception):
@@ -35,9 +40,10 @@ def may_be_served() -> bool:
 
 
 class Memory:
-    """The memory of one thread, read only; it goes with the thread's next exec."""
+    """The memory of one thread, read only; it goes with the thread's next exec. MayWait is raised
+    where many pages would be read by who must not wait."""
 
-    __slots__ = ("_chunk", "_chunk_at", "_fd")
+    __slots__ = ("_chunk", "_chunk_at", "_fd", "_page", "_pages_left")
 
     def __init__(self, tid: int, *, may_wait: bool = False) -> None:
         if _Served.is_possible and not may_wait:
@@ -46,6 +52,7 @@ class Memory:
             self._fd = procfs.open_file(f"/proc/{tid}/mem")
         except OSError as refusal:
             raise Unreadable from refusal
+        self._page, self._pages_left = -1, _ANY_NUMBER if may_wait else _PAGES_AT_ONCE
         self._chunk, self._chunk_at = b"", 0  # that was read last: most strings follow each other
 
     def __enter__(self) -> Memory:
@@ -115,6 +122,12 @@ class Memory:
         return words
 
     def _read(self, address: int, size: int) -> bytes:
+        page = address >> _PAGE_BITS
+        if page != self._page:
+            self._page = page
+            self._pages_left -= 1
+            if self._pages_left < 0:
+                raise MayWait("its arguments lie on many pages")
         try:
             data = os.pread(self._fd, size, address)
         except (OSError, OverflowError) as refusal:

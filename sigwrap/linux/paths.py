@@ -102,6 +102,7 @@ _buffers = _Buffers()
 _INODE_AND_DEVICE = struct.Struct("<32xQ96xIIQ")  # stx_ino, stx_dev_major, _minor, stx_mnt_id
 _STATE = struct.Struct("<28xH2xQQ48xqI28xIIQ")  # mode, inode, size, ctime, device, mount
 _KIND = struct.Struct("<28xH98xI")  # mode, rdev_major
+_DEVICE = struct.Struct("<28xH98xII")  # mode, rdev_major, rdev_minor
 
 Buffer = ctypes.Array[ctypes.c_char]
 Place = tuple[int, int, int, int]
@@ -165,6 +166,14 @@ def kind_of(path: bytes) -> tuple[int, int]:
     folder, path = procfs.at(path)
     mode, major = _KIND.unpack_from(_ask(folder, path, _AT_STATX_DONT_SYNC, _STATX_TYPE))
     return stat.S_IFMT(mode), major
+
+
+def character_device_of(path: bytes) -> tuple[int, int]:
+    """Its numbers; (0, 0) for what is none. Like kind_of."""
+    folder, path = procfs.at(path)
+    found = _ask(folder, path, _AT_STATX_DONT_SYNC, _STATX_TYPE)
+    mode, major, minor = _DEVICE.unpack_from(found)
+    return (major, minor) if stat.S_ISCHR(mode) else (0, 0)
 
 
 def inode_of(path: bytes) -> Inode:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from fcntl import ioctl
 
 from sigwrap.linux import procfs
 
 _NS_GET_PARENT = 0xB702
+_NS_GET_PID_FROM_PIDNS = 0x8004B706
 
 
 def level(pid: int) -> str:
@@ -26,22 +28,39 @@ def namespace(pid: int) -> str:
 
 def process(sender: int, number: int) -> int | None:
     """Our number of what `sender` calls `number`, a process or a thread."""
-    return _find(sender, number, "NSpid")
+    try:
+        return _translated(sender, number)
+    except OSError as refusal:
+        return _find(sender, number, "NSpid") if refusal.errno == errno.ENOTTY else None
 
 
 def group(sender: int, number: int) -> int | None:
-    return _find(sender, number, "NSpgid")
+    try:  # mostly it has its leader
+        return _translated(sender, number)
+    except OSError:
+        return _find(sender, number, "NSpgid")
+
+
+def _translated(sender: int, number: int) -> int:
+    """By the kernel, which needs no search (Linux 6.11). OSError where it has no such number."""
+    fd = procfs.open_file(f"/proc/{sender}/ns/pid")
+    try:
+        return ioctl(fd, _NS_GET_PID_FROM_PIDNS, number)
+    finally:
+        os.close(fd)
 
 
 def _find(sender: int, number: int, field: str) -> int | None:
     level = len(procfs.numbers(sender, "NSpid")) - 1
     wanted = namespace(sender)
+    if not wanted:
+        return None
     for pid in procfs.all_pids():
-        if not _is_within(pid, level, wanted):
-            continue
         for tid in (pid,) if field == "NSpgid" else procfs.threads(pid):
             numbers = procfs.numbers(tid, field)
-            if len(numbers) > level and numbers[level] == number:
+            if numbers and len(numbers) <= level:
+                break  # it lives above, and its other threads do
+            if numbers and numbers[level] == number and _is_within(pid, level, wanted):
                 return numbers[0]
     return None
 

@@ -15,6 +15,7 @@ _BEYOND = frozenset(
     {
         "process_exited",
         "recording_ended",
+        "servers_killed",
         "store_tampered",
         "interrupt_received",
         "interrupt_forwarded",

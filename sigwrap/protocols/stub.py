@@ -66,16 +66,18 @@ def receive(end: socket.socket, most: int) -> bytes | None:
 class Decoder:
     """Holds at most one unfinished frame, and what was fed along with it."""
 
-    __slots__ = ("_data",)
+    __slots__ = ("_data", "missing")
 
     def __init__(self) -> None:
         self._data = bytearray()
+        self.missing = 0
+        """Of the unfinished frame, as far as that is known."""
 
     def feed(self, data: bytes) -> list[Frame]:
         held = self._data
         held += data
         frames: list[Frame] = []
-        position = 0
+        position = self.missing = 0
         while len(held) - position >= _HEADER.size:
             number, length = _HEADER.unpack_from(held, position)
             kind = _KINDS.get(number)
@@ -85,6 +87,7 @@ class Decoder:
                 raise BrokenProtocol(f"a frame of {length} bytes is too long")
             start, end = position + _HEADER.size, position + _HEADER.size + length
             if len(held) < end:
+                self.missing = end - len(held)
                 break
             frames.append(Frame(kind, bytes(held[start:end])))
             position = end

@@ -32,6 +32,7 @@ NOT_PLAIN_TYPES = frozenset(
         "control_refused",
         "limit_exceeded",
         "own_files_changed",
+        "servers_killed",
         "store_tampered",
     }
 )

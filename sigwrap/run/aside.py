@@ -1,9 +1,10 @@
 """What may take as long as somebody else likes is done aside: by a helper thread that is given up
 when a second is over. The loop goes on meanwhile.
 
-A helper that was given up may be stuck for good: the kernel lets nobody leave a read that a FUSE
-server has been asked for, not even by SIGKILL. So there are only so many; when all are stuck, who
-needs one is told so at once.
+A helper that was given up may be stuck for as long as a FUSE server lives that doesn't answer: the
+kernel lets nobody leave a read that the server has been asked for, not even by SIGKILL. So there
+are only so many. When all are stuck, who needs one is told so at once; before that, `on_short` is
+called (run/relief.py).
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from sigwrap.run.loop import Loop
 from sigwrap.tuples import NamedTuple
 
 DEADLINE_S = 1.0
-_HELPERS = 16
+_HELPERS = 64
+_STUCK_AT_MOST = 8  # more are a reason to do something about it
 _STACK_BYTES = 512 * 1024
 
 
@@ -41,7 +43,7 @@ Outcome = Done | Raised | Late
 
 
 class _Job:
-    __slots__ = ("drop", "is_over", "outcome", "then", "work")
+    __slots__ = ("drop", "has_begun", "is_over", "is_stuck", "outcome", "then", "work")
 
     def __init__(
         self,
@@ -53,18 +55,23 @@ class _Job:
         self.then = then
         self.drop = drop
         self.outcome: Done | Raised | None = None
+        self.has_begun = False
         self.is_over = False
+        self.is_stuck = False  # it was given up while somebody was at it
 
 
 class Aside:
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
+        self.on_short: Callable[[], None] = lambda: None
         self._wanted: deque[_Job] = deque()
         self._finished: deque[_Job] = deque()
         self._wanted_fd = -1  # as a semaphore: how many wait for a helper
         self._finished_fd = -1
         self._helpers = 0
         self._busy = 0
+        self._stuck = 0  # of those, how many were given up
+        self._found_none = False
 
     def do(
         self,
@@ -75,17 +82,28 @@ class Aside:
         """`then` is called in the loop, later; `drop` gets a value that came too late. OSError and
         RuntimeError where a helper would be needed, and can't be had."""
         job = _Job(work, then, drop)
-        if self.is_full:
+        if self._stuck >= _HELPERS:
             job.is_over = True
-            why = "what others look at does not answer, and too much of that is waited for"
-            self._loop.call_at(time.monotonic(), lambda: then(Late(why)))
+            self._loop.call_at(time.monotonic(), lambda: self._find_none(job))
             return
-        if self._busy == self._helpers:
-            self._start_helper()
+        if self._busy >= self._helpers and self._helpers < _HELPERS:
+            try:
+                self._start_helper()
+            except (OSError, RuntimeError):
+                if self._helpers == 0:
+                    self._found_none = True
+                    raise
         self._busy += 1
         self._wanted.append(job)
         os.eventfd_write(self._wanted_fd, 1)
-        self._loop.call_at(time.monotonic() + DEADLINE_S, lambda: self._give_up(job))
+        self._loop.call_at(time.monotonic() + DEADLINE_S / 2, lambda: self._look_after(job))
+
+    def do_anyway(self, work: Callable[[], Any], then: Callable[[Outcome], None]) -> None:
+        """By a thread of its own, and without a deadline."""
+        self._watch_finished()
+        job = _Job(work, then, None)
+        _thread.start_new_thread(self._help_with, (job,))
+        self._busy += 1
 
     @property
     def is_full(self) -> bool:
@@ -96,27 +114,39 @@ class Aside:
         """Our own process can't end before its helpers do."""
         return self._busy > 0
 
+    def somebody_found_none(self) -> bool:
+        """Since the last time that this was asked."""
+        found_none, self._found_none = self._found_none, False
+        return found_none
+
     def _start_helper(self) -> None:
         if self._wanted_fd < 0:
             self._wanted_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_SEMAPHORE)
+        self._watch_finished()
+        _thread.start_new_thread(self._help, ())
+        self._helpers += 1
+
+    def _watch_finished(self) -> None:
         if self._finished_fd < 0:
             finished_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
             self._loop.watch(finished_fd, self._on_finished)
             self._finished_fd = finished_fd
             _thread.stack_size(_STACK_BYTES)
-        _thread.start_new_thread(self._help, ())
-        self._helpers += 1
 
     def _help(self) -> None:
         while True:
             os.eventfd_read(self._wanted_fd)
-            job = self._wanted.popleft()
+            self._help_with(self._wanted.popleft())
+
+    def _help_with(self, job: _Job) -> None:
+        job.has_begun = not job.is_over
+        if job.has_begun:
             try:
                 job.outcome = Done(job.work())
             except Exception as error:
                 job.outcome = Raised(error)
-            self._finished.append(job)
-            os.eventfd_write(self._finished_fd, 1)
+        self._finished.append(job)
+        os.eventfd_write(self._finished_fd, 1)
 
     def _on_finished(self, _happened: int) -> None:
         try:
@@ -126,15 +156,37 @@ class Aside:
         while self._finished:
             job = self._finished.popleft()
             self._busy -= 1
+            self._stuck -= job.is_stuck
             outcome = job.outcome
-            assert outcome is not None, "finished"
             if not job.is_over:
+                assert outcome is not None, "finished"
                 job.is_over = True
                 job.then(outcome)
             elif isinstance(outcome, Done) and job.drop is not None:
                 job.drop(outcome.value)
 
+    def _look_after(self, job: _Job) -> None:
+        """In time for something to be done before it is given up."""
+        if job.is_over:
+            return
+        if not job.has_begun:
+            self.on_short()
+        self._loop.call_at(time.monotonic() + DEADLINE_S / 2, lambda: self._give_up(job))
+
     def _give_up(self, job: _Job) -> None:
-        if not job.is_over:
-            job.is_over = True
-            job.then(Late(f"no answer within {DEADLINE_S:.0f} s"))
+        if job.is_over:
+            return
+        job.is_over = True
+        if not job.has_begun:
+            self._find_none(job)
+            return
+        job.is_stuck = True
+        self._stuck += 1
+        if self._stuck > _STUCK_AT_MOST:
+            self.on_short()
+        job.then(Late(f"no answer within {DEADLINE_S:.0f} s"))
+
+    def _find_none(self, job: _Job) -> None:
+        self._found_none = True
+        self.on_short()
+        job.then(Late("what others look at does not answer, and too much of that is waited for"))

@@ -1,14 +1,17 @@
 """Ctrl+Z and fg: a shell waits for the front process, so that one stops and goes on as COMMAND
-does."""
+does. While it is stopped it can't look whether the loop goes on: then a thread here does."""
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
+import time
 from collections.abc import Callable
 
 from sigwrap.linux import process as linux_process
 from sigwrap.linux import procfs
+from sigwrap.mediate.heartbeat import LOOKED_AT_EVERY_S, Heartbeat
 
 
 class JobControl:
@@ -19,11 +22,14 @@ class JobControl:
         waited_for_pid: int,
         bootloader_pid: int,
         prompt_holds_terminal: Callable[[], bool],
+        beats: Callable[[], int],
     ) -> None:
         self._command_pid = command_pid
         self._waited_for_pid = waited_for_pid
         self._bootloader_pid = bootloader_pid
         self._prompt_holds_terminal = prompt_holds_terminal
+        self._beats = beats
+        self._is_looked_after = False
         self._front_is_stopped = False
 
     def mirror(self, wait_status: int) -> None:
@@ -52,7 +58,21 @@ class JobControl:
             self._stop_front()
 
     def _stop_front(self) -> None:
+        if not self._is_looked_after:
+            try:
+                _thread.start_new_thread(self._look_after_loop, ())
+            except RuntimeError:
+                return  # rather a job that seems to run than one that nobody looks after
+            self._is_looked_after = True
         self._front_is_stopped = linux_process.send(self._waited_for_pid, signal.SIGSTOP)
+
+    def _look_after_loop(self) -> None:
+        """Once the front process goes on, it does what is to be done."""
+        heartbeat = Heartbeat()
+        while True:
+            time.sleep(LOOKED_AT_EVERY_S)
+            if heartbeat.is_missing(self._beats() if self._front_is_stopped else 0):
+                self.continue_front()
 
     def continue_front(self) -> None:
         if self._front_is_stopped:

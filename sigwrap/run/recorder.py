@@ -24,7 +24,7 @@ class Recorder:
         self.log = log
         self.budget = budget or LogBudget(0, ends_run=True)
         self.on_full: Callable[[LimitReached], None] = lambda reached: None
-        self._tell = tell
+        self.tell = tell
         self._failing = False
         self._told_of_tampering = False
         self.counts: Counter[str] = Counter()
@@ -60,7 +60,7 @@ class Recorder:
             self.record("store_tampered", os.getpid(), {"what": what, "path": path})
             if not self._told_of_tampering:
                 self._told_of_tampering = True
-                self._tell(f"somebody tampered with the event log {path}: {what}; written anew")
+                self.tell(f"somebody tampered with the event log {path}: {what}; written anew")
         return LOOK_S + _REST_AFTER_RESTORING * (time.monotonic() - started_s)
 
     def _has_room(self, type_name: str) -> bool:
@@ -69,7 +69,7 @@ class Recorder:
             case Mark.HALF:
                 payload = {"limit": "log_size", "maximum": budget.maximum, "used": self.log.size}
                 self.record("limit_near", os.getpid(), payload)
-                self._tell(f"the event log has half of the {budget.maximum} bytes that it may have")
+                self.tell(f"the event log has half of the {budget.maximum} bytes that it may have")
             case Mark.FULL:
                 self._is_full()
         return budget.admits(self.log.size, type_name)
@@ -78,14 +78,14 @@ class Recorder:
         maximum = self.budget.maximum
         why = f"log_size: the event log has the {maximum} bytes that it may have"
         if self.budget.ends_run:
-            self._tell(f"{why}; the run is ended")
+            self.tell(f"{why}; the run is ended")
             self.on_full(LimitReached("log_size", maximum, why))
             return
-        self._tell(f"{why}; from now on, every exec and signal is denied")
+        self.tell(f"{why}; from now on, every exec and signal is denied")
         payload = {"limit": "log_size", "maximum": maximum, "effect": "refused", "reason": why}
         self.record("limit_exceeded", os.getpid(), payload)
 
     def _fails(self, failure: StoreError) -> None:
         if not self._failing:
             self._failing = True
-            self._tell(f"{failure}; until it can be written, every exec and signal is denied")
+            self.tell(f"{failure}; until it can be written, every exec and signal is denied")

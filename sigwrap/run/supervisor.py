@@ -7,6 +7,7 @@ import os
 import select
 import time
 
+from sigwrap.linux.memory import may_be_served
 from sigwrap.linux.seccomp import Listener
 from sigwrap.mediate.heartbeat import BEATS_EVERY_S
 from sigwrap.mediate.lineage import Process
@@ -25,6 +26,7 @@ from sigwrap.run.loop import Loop
 from sigwrap.run.mediation import Mediation
 from sigwrap.run.processes import Processes
 from sigwrap.run.recorder import Recorder
+from sigwrap.run.relief import Relief
 from sigwrap.run.settings import RunSettings
 
 _IDLE_S = 0.05
@@ -58,6 +60,7 @@ class Supervisor:
             walled=domain,
         )
         self._aside = Aside(self._loop)
+        Relief(self._aside, recorder)
         self._mediation: Mediation | None = None
         if launched.listener is not None:
             self._mediation = Mediation(
@@ -78,6 +81,7 @@ class Supervisor:
             waited_for_pid=waited_for_pid,
             bootloader_pid=0 if waited_for_pid == front_pid else waited_for_pid,
             prompt_holds_terminal=lambda: self._approvals.holds_terminal,
+            beats=lambda: front.beats,
         )
         self._ending = Ending(
             command_pid=launched.pid,
@@ -120,7 +124,9 @@ class Supervisor:
         try:
             while not run.is_over:
                 busy = loop.turn(_IDLE_S if log.pending else None)
-                if not busy or log.wants_fold:
+                if log.wants_fold:
+                    log.fold(log.pending)  # all: a turn may have brought any number
+                elif not busy:
                     log.fold()
                 if not busy:
                     log.checkpoint()
@@ -175,7 +181,9 @@ class Supervisor:
         self._loop.call_at(time.monotonic(), lambda: self._on_limit(reached))
 
     def _beat(self) -> None:
-        self._channel.beat()
+        # Who is looked at aside, and finds no helper time after time, waits as for the loop itself.
+        if not (self._aside.somebody_found_none() and may_be_served()):
+            self._channel.beat()
         self._loop.call_at(time.monotonic() + BEATS_EVERY_S, self._beat)
 
     def _look_after_log(self) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from sigwrap.linux.memory import Memory, Unreadable
+from sigwrap.linux.paths import MayWait
 
 TEXT = b"first\0second\0\0" + b"x" * 600 + b"\0last\0" + b"y" * 300 + b"\0"
 
@@ -48,6 +49,21 @@ def test_strings_that_follow_each_other_are_read_at_once(monkeypatch: pytest.Mon
     with Memory(os.getpid()) as memory:
         assert memory.strings(ctypes.addressof(argv), 8, 4096) == (words, False)
     assert len(reads) <= 2 + (starts[-1] + 256) // (256 - 8)
+
+
+def test_strings_on_many_pages_are_for_who_may_wait() -> None:
+    """A page of a file may have to be read from a disk."""
+    count = 300
+    pages = mmap.mmap(-1, count * mmap.PAGESIZE)
+    pages.write(b"word".ljust(mmap.PAGESIZE, b"\0") * count)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(pages))
+    addresses = [start + number * mmap.PAGESIZE for number in range(count)]
+    argv = (ctypes.c_void_p * (count + 1))(*addresses, None)
+    with Memory(os.getpid()) as memory, pytest.raises(MayWait):
+        memory.strings(ctypes.addressof(argv), 8, 4096)
+    with Memory(os.getpid(), may_wait=True) as memory:
+        found, cut = memory.strings(ctypes.addressof(argv), 8, 4096)
+    assert (found, cut) == ([b"word"] * count, False)
 
 
 def test_a_string_may_end_where_the_memory_does(tmp_path: Path) -> None:

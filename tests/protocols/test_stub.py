@@ -41,6 +41,16 @@ def test_however_it_is_cut_up_it_comes_out_whole(
     assert found == [Frame(*each) for each in frames]
 
 
+def test_what_an_unfinished_frame_lacks() -> None:
+    decoder, sent = Decoder(), frame(Kind.STDIN, b"abc") + frame(Kind.STDIN, b"defg")
+    lacks = []
+    for size in (4, 1, 2, 1, 5, 3, 1):
+        decoder.feed(sent[:size])
+        sent = sent[size:]
+        lacks.append(decoder.missing)
+    assert lacks == [0, 3, 1, 0, 4, 1, 0]
+
+
 def test_the_longest_payload_passes_and_one_byte_more_does_not() -> None:
     longest = bytes(MAX_PAYLOAD_BYTES)
     assert Decoder().feed(frame(Kind.STDIN, longest)) == [Frame(Kind.STDIN, longest)]

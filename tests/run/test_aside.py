@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import _thread
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from queue import SimpleQueue
 
 import pytest
 
@@ -31,6 +32,20 @@ def stuck() -> Iterator[Pipe]:
         yield pipe
 
 
+def _do_stuck(
+    helpers: Aside, stuck: Pipe, found: list[Outcome], drop: Callable[[bytes], None] | None = None
+) -> None:
+    """Before the loop turns, a helper is at it."""
+    begun: SimpleQueue[None] = SimpleQueue()
+
+    def work() -> bytes:
+        begun.put(None)
+        return os.read(stuck.reading, 1)
+
+    helpers.do(work, found.append, drop)
+    begun.get()
+
+
 def _turn_until(loop: Loop, found: list[Outcome], count: int = 1) -> None:
     while len(found) < count:
         loop.turn(None)
@@ -52,7 +67,7 @@ def test_what_comes_too_late_is_dropped(
 ) -> None:
     monkeypatch.setattr(aside, "DEADLINE_S", 0.01)
     helpers, found, dropped = Aside(loop), list[Outcome](), list[bytes]()
-    helpers.do(lambda: os.read(stuck.reading, 1), found.append, dropped.append)
+    _do_stuck(helpers, stuck, found, dropped.append)
     _turn_until(loop, found)
     assert isinstance(found[0], Late) and helpers.is_held_up
     stuck.let_go()
@@ -64,19 +79,61 @@ def test_what_comes_too_late_is_dropped(
 def test_there_are_only_so_many_helpers(
     loop: Loop, stuck: Pipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who comes when all are busy is told so before any of them is given up."""
+    """Who comes when all are stuck is told so at once, and each time something can be done."""
     monkeypatch.setattr(aside, "_HELPERS", 2)
-    helpers, found, refused = Aside(loop), list[Outcome](), list[Outcome]()
-    for _ in range(2):
-        helpers.do(lambda: os.read(stuck.reading, 1), found.append)
-    helpers.do(lambda: 7, refused.append)
-    _turn_until(loop, refused)
-    assert isinstance(refused[0], Late)
-    stuck.let_go()
-    _turn_until(loop, found, 2)
+    monkeypatch.setattr(aside, "_STUCK_AT_MOST", 1)
+    helpers, found, calls = Aside(loop), list[Outcome](), list[str]()
+    helpers.on_short = lambda: calls.append("short")
+    with monkeypatch.context() as patched:
+        patched.setattr(aside, "DEADLINE_S", 0.01)
+        for _ in range(2):
+            _do_stuck(helpers, stuck, found)
+        _turn_until(loop, found, 2)
+    assert (calls, helpers.somebody_found_none()) == (["short"], False)
     helpers.do(lambda: 7, found.append)
     _turn_until(loop, found, 3)
-    assert found[2] == Done(7)
+    assert isinstance(found[2], Late) and "too much" in found[2].why
+    assert (calls, helpers.somebody_found_none()) == (["short"] * 2, True)
+    assert not helpers.somebody_found_none()
+    helpers.do_anyway(lambda: 8, found.append)
+    _turn_until(loop, found, 4)
+    assert found[3] == Done(8)
+    stuck.let_go()
+    while helpers.is_held_up:
+        loop.turn(None)
+    helpers.do(lambda: 7, found.append)
+    _turn_until(loop, found, 5)
+    assert found[4] == Done(7)
+
+
+def test_who_waits_for_a_helper_is_served_when_one_is_free(
+    loop: Loop, stuck: Pipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(aside, "_HELPERS", 1)
+    helpers, found = Aside(loop), list[Outcome]()
+    _do_stuck(helpers, stuck, found)
+    helpers.do(lambda: b"next", found.append)
+    stuck.let_go()
+    _turn_until(loop, found, 2)
+    assert found == [Done(b""), Done(b"next")]
+
+
+def test_who_waits_for_a_helper_in_vain_is_told_so(
+    loop: Loop, stuck: Pipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what he wanted is not done any more."""
+    monkeypatch.setattr(aside, "_HELPERS", 1)
+    monkeypatch.setattr(aside, "DEADLINE_S", 0.01)
+    helpers, found, done = Aside(loop), list[Outcome](), list[str]()
+    _do_stuck(helpers, stuck, found)
+    helpers.do(lambda: done.append("in vain"), found.append)
+    _turn_until(loop, found, 2)
+    assert [type(each) for each in found] == [Late, Late]
+    assert helpers.somebody_found_none()
+    stuck.let_go()
+    while helpers.is_held_up:
+        loop.turn(None)
+    assert not done
 
 
 def test_a_turn_within_a_turn_may_see_to_it_first(loop: Loop) -> None:
@@ -97,6 +154,7 @@ def test_a_helper_that_can_t_be_had_is_none(loop: Loop, monkeypatch: pytest.Monk
         patched.setattr(_thread, "start_new_thread", none_left)
         with pytest.raises(RuntimeError):
             helpers.do(lambda: 7, found.append)
+    assert helpers.somebody_found_none()
     assert not helpers.is_held_up
     helpers.do(lambda: 7, found.append)
     _turn_until(loop, found)

@@ -354,7 +354,13 @@ def resolve(
         path = asked.variable(tid, b"PATH", may_wait=may_wait)
         return DEFAULT_PATH if path is None else path
 
-    variables = Environment(lambda: asked.environment(tid, may_wait=may_wait), ours.variables)
+    def variables_asked() -> list[bytes] | None:
+        try:
+            return asked.environment(tid, may_wait=may_wait)
+        except MayWait:
+            return None  # a rule asks for it when it is too late to look aside
+
+    variables = Environment(variables_asked, ours.variables)
     if may_wait:
         variables.read()  # a rule asks for it in the loop, which must not wait
     return Executable(

@@ -14,7 +14,7 @@ import signal
 import socket
 import struct
 import termios
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from sigwrap.events import io_payload
 from sigwrap.linux import procfs
@@ -26,6 +26,7 @@ from sigwrap.protocols.stub import (
     WINDOW_BYTES,
     BrokenProtocol,
     Decoder,
+    Frame,
     Kind,
     count_frame,
     count_of,
@@ -36,7 +37,7 @@ from sigwrap.protocols.stub import (
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
 
-_RECEIVED_AT_ONCE = 2 * MAX_PAYLOAD_BYTES
+_RECEIVED_BEYOND = 1024  # the frame that has begun: small frames take time, so few at once
 _ERRORS_ONLY = 0
 _STREAMS = {Kind.STDIN: "stdin", Kind.STDOUT: "stdout", Kind.STDERR: "stderr"}
 
@@ -268,14 +269,14 @@ class Recording:
             self._send()
         if self._is_over or not happened & ~select.EPOLLOUT:
             return
-        data = receive(self._to_stub, _RECEIVED_AT_ONCE)
+        data = receive(self._to_stub, self._decoder.missing + _RECEIVED_BEYOND)
         if data is None:
             return
         if not data:
             self.drop("its stub hung up")
             return
         try:
-            for kind, payload in self._decoder.feed(data):
+            for kind, payload in _input_joined(self._decoder.feed(data)):
                 self._on_frame(kind, payload)
         except BrokenProtocol as broken:
             self.drop(f"its stub broke the protocol: {broken}")
@@ -378,6 +379,21 @@ class _Input:
         self.waits_for_room = False
         self.received = 0
         self.passed = 0  # into the pipe; of a file in the end, out of it
+
+
+def _input_joined(frames: list[Frame]) -> Iterator[Frame]:
+    """However small its pieces: each that is taken is an event."""
+    given = bytearray()
+    for each in frames:
+        if each.kind is Kind.STDIN and each.payload:
+            given += each.payload
+            continue
+        if each.kind is Kind.STDIN and given:
+            yield Frame(Kind.STDIN, bytes(given))
+            given.clear()
+        yield each
+    if given:
+        yield Frame(Kind.STDIN, bytes(given))
 
 
 def _bytes_in(pipe: int) -> int:
