@@ -162,7 +162,9 @@ class Approvals:
             case Mode.DENY:
                 return "this session runs with --approvals deny"
             case Mode.TTY | Mode.AUTO if self._terminal().is_there and self._terminal().not_here:
-                return f"the session could answer on its terminal itself: {self._terminal().not_here}"
+                return (
+                    f"the session could answer on its terminal itself: {self._terminal().not_here}"
+                )
             case Mode.TTY:
                 return "there is no terminal to ask on"
             case Mode.CONTROL:

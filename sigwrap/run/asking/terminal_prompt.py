@@ -44,7 +44,7 @@ import termios
 import time
 from collections.abc import Callable
 
-from sigwrap.linux import procfs
+from sigwrap.linux import held_terminals, procfs
 from sigwrap.linux.process import send
 from sigwrap.linux.procfs import Stat
 from sigwrap.linux.sigfd import SignalFd
@@ -86,14 +86,14 @@ class TerminalPrompt:
         on_stop_key: Callable[[], None],
         not_here: str = "",
     ) -> None:
-        """Opens nothing before it is needed. `on_stop_key`: the job that we are part of got a
+        """`on_stop_key`: the job that we are part of got a
         Ctrl+Z. `not_here`: why nobody may be asked on the terminal; it is named, with the way to
         answer."""
         self._loop = loop
         self._on_answer = on_answer
         self._on_stop_key = on_stop_key
         self.not_here = not_here
-        self._fd = -1
+        self._fd = held_terminals.controlling
         self._keys: SignalFd | None = None
         self._queue: dict[str, _Asked] = {}
         self._named: set[str] = set()
@@ -112,13 +112,7 @@ class TerminalPrompt:
 
     @property
     def is_there(self) -> bool:
-        if self._fd < 0:
-            try:
-                flags = os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-                self._fd = os.open("/dev/tty", flags)
-            except OSError:
-                return False
-        return True
+        return self._fd >= 0
 
     @property
     def holds_terminal(self) -> bool:
@@ -145,9 +139,7 @@ class TerminalPrompt:
         self._give_back()
         if self._keys is not None:
             self._keys.close()
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        self._fd = -1
 
     # Looking for a moment to ask
 
@@ -321,7 +313,7 @@ class TerminalPrompt:
         """Never waits, not even where output was stopped by Ctrl+S."""
         data = text.encode("utf-8", "replace")
         try:
-            return os.write(self._fd, data) == len(data)
+            return held_terminals.write(self._fd, data) == len(data)
         except OSError:
             return False
 
@@ -396,7 +388,6 @@ class TerminalPrompt:
         self._shown = ""
         self._give_back()
         self._queue.clear()
-        os.close(self._fd)
         self._fd = -1
 
     def _size(self) -> bytes:
