@@ -8,7 +8,7 @@
 - Whoever holds the other end, where nothing keeps the session from taking it away (pidfd_getfd):
   neither a Landlock domain around the session nor Yama.
 
-`sudo` and its like pass on what is typed on a terminal of their own: that one counts as
+`script`, `sudo` and their like pass on what is typed on a terminal of their own: that one counts as
 well. Not known here: what types for a whole desktop (X11's XTEST, /dev/uinput).
 """
 
@@ -26,7 +26,7 @@ _TYPISTS = (
     *("wezterm", "nvim", "emacs"),
 )
 _RECORDERS = ("script", "asciinema", "ttyrec")
-_RELAYS = ("sudo", "su", "expect", "unbuffer", "systemd-run", "rlwrap")
+_RELAYS = (*_RECORDERS, "sudo", "su", "expect", "unbuffer", "systemd-run", "rlwrap")
 _VARIABLES = (
     *("TMUX", "STY", "ZELLIJ", "ABDUCO_SESSION", "WEZTERM_UNIX_SOCKET", "KITTY_LISTEN_ON"),
     *("NVIM", "INSIDE_EMACS"),

@@ -353,7 +353,7 @@ def _about(approval_id: str, question: Question) -> Payload:
     return {
         "approval_id": approval_id,
         "kind": question.kind,
-        "what": _cut(question.what, _RECORDED_CHARACTERS),
+        "what": _cut(question.masked or question.what, _RECORDED_CHARACTERS),
         "rule_name": question.rule,
         "message": question.message,
     }
