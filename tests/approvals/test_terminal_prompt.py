@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import termios
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,35 @@ def test_nobody_answers(asking: Make) -> None:
     approval_id = subject.ask()
     assert subject.answer() == (approval_id, False, "expired")
     await_that(lambda: foreground_is_ours(subject))
+
+
+def test_the_question_has_modes_of_its_own(asking: Make) -> None:
+    """A person's own key for erasing stays, and all is as before afterwards."""
+    subject = asking().start_on_terminal()
+    modes = termios.tcgetattr(subject.terminal.master)
+    modes[0] |= termios.IXANY
+    modes[3] |= termios.TOSTOP
+    modes[6][termios.VERASE] = b"\x08"
+    modes[6][termios.VKILL] = b"$"
+    termios.tcsetattr(subject.terminal.master, termios.TCSANOW, modes)
+    approval_id = subject.ask_on_terminal()
+    meanwhile = termios.tcgetattr(subject.terminal.master)
+    assert meanwhile[6][termios.VKILL] == b"\x15"
+    subject.terminal.type(f"yx\x08 {subject.terminal.once}\n")
+    assert subject.answer() == (approval_id, True, "granted")
+    assert termios.tcgetattr(subject.terminal.master) == modes
+
+
+def test_modes_that_are_set_meanwhile_stay(asking: Make) -> None:
+    """Whoever sets them wants the terminal."""
+    subject = asking().start_on_terminal()
+    subject.ask_on_terminal()
+    modes = termios.tcgetattr(subject.terminal.master)
+    modes[3] &= ~termios.ECHO
+    termios.tcsetattr(subject.terminal.master, termios.TCSANOW, modes)
+    subject.terminal.output.until(rb"the terminal is wanted; the question comes again")
+    await_that(lambda: foreground_is_ours(subject))
+    assert termios.tcgetattr(subject.terminal.master) == modes
 
 
 def test_the_control_mode_leaves_the_terminal_alone(asking: Make) -> None:
