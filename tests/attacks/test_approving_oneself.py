@@ -11,7 +11,7 @@ from sigwrap.linux.terminal_typists import find_typist
 from sigwrap.run.asking.terminal_answers import MOST_WRONG
 from tests.support.harness import PYTHON, Running, Sigwrap
 from tests.support.policies import policy
-from tests.support.waiting import PATIENCE_S, reader
+from tests.support.waiting import PATIENCE_S, await_that, reader
 
 ASK = """
   - {name: ask, commands: [uname], decision: approve, message: looked at first}
@@ -118,16 +118,18 @@ def test_what_a_terminal_says_by_itself_is_no_yes(
     as_user: Sigwrap, programs: Path, when: str
 ) -> None:
     """No key is pressed: the terminal answers reports, and the session chose what edits a line."""
-    command = (*PYTHON, str(programs / "sets_editing_keys.py"), when)
+    go = as_user.folder / "go"
+    command = (*PYTHON, str(programs / "sets_editing_keys.py"), when, str(go))
     terminal = as_user.on_terminal("-p", policy(as_user.folder, ASK), "--no-report", "--", *command)
     terminal.read_question()
+    go.touch()
     terminal.output.until(rb"\x1b\[\?1\$p\x1b\[5n")
     terminal.type("\x1b[?1;2$y\x1b[0n")
     if when == "before":
         terminal.type("\n")
         terminal.output.until(rb"that is none of the answers")
     else:
-        terminal.output.until(rb"the terminal is wanted; the question comes again")
+        await_that(lambda: terminal.foreground() == terminal.pid)  # it made way
     terminal.press("c")
     assert terminal.await_status() == 130
     assert b"Linux" not in terminal.output.seen

@@ -1,7 +1,8 @@
-"""sets_editing_keys.py WHEN: asks for /bin/uname, and has the terminal say what becomes a y.
+"""sets_editing_keys.py WHEN GO: asks for /bin/uname, and has the terminal say what becomes a y.
 
 WHEN: "before" the question or "meanwhile", the keys that edit a line become bytes of a terminal's
-reports. `ESC [ ? 1 ; 2 $ y` and `ESC [ 0 n` are the line `y` then.
+reports. `ESC [ ? 1 ; 2 $ y` and `ESC [ 0 n` are the line `y` then. Once there is a file GO, the
+question is up.
 """
 
 import os
@@ -18,13 +19,12 @@ def set_keys():
     termios.tcsetattr(2, termios.TCSANOW, modes)
 
 
-when = sys.argv[1]
+when, go = sys.argv[1:]
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
-own_group = os.getpgrp()
 if when == "before":
     set_keys()
 if os.fork() == 0:
-    while os.tcgetpgrp(2) == own_group:  # the question is not up
+    while not os.path.exists(go):
         time.sleep(0.01)
     if when == "meanwhile":
         set_keys()
