@@ -146,6 +146,26 @@ def test_modes_that_are_set_meanwhile_stay(asking: Make) -> None:
     assert termios.tcgetattr(subject.terminal.master) == modes
 
 
+def test_modes_that_were_other_ones_for_a_moment_make_no_yes(asking: Make) -> None:
+    """The line discipline edits what arrives by the modes of that moment. What is left here is a y,
+    which no look at the modes can tell from one that was typed."""
+    subject = asking().start_on_terminal()
+    subject.ask_on_terminal()
+    terminal = subject.terminal
+    modes = termios.tcgetattr(terminal.master)
+    before = modes[6][termios.VKILL]
+    modes[6][termios.VKILL] = b"$"
+    termios.tcsetattr(terminal.master, termios.TCSANOW, modes)
+    terminal.type("\x1b[?1;2$y")
+    terminal.output.until(rb"2[^y]*\x08 \x08y")  # its echo
+    modes[6][termios.VKILL] = before
+    termios.tcsetattr(terminal.master, termios.TCSANOW, modes)
+    terminal.type("\n")
+    if b"the question comes again" not in terminal.output.seen:  # a look came in between
+        terminal.output.until(rb"a yes needs its four letters|the question comes again")
+    assert not subject.events("approval_granted")
+
+
 def test_the_control_mode_leaves_the_terminal_alone(asking: Make) -> None:
     subject = asking("control").start_on_terminal()
     subject.ask()
