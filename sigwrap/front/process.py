@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from sigwrap import status
 from sigwrap.front.parent import ParentOfOne, shares_our_group, take_signals
 from sigwrap.front.terminal import TerminalBefore
-from sigwrap.linux import libc, procfs
+from sigwrap.linux import held_terminals, libc, procfs
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.descriptors import release_inherited
 from sigwrap.linux.sigfd import SignalFd, SignalInfo
@@ -56,6 +56,7 @@ def run_before_supervisor(
     bootloader_pid = onefile.bootloader_pid()
     signals = take_signals(inherited)
     procfs.hold()
+    held_terminals.hold()
     terminal = TerminalBefore()
     ours, theirs = Channel.pair()
     libc.set_child_subreaper()
@@ -66,7 +67,6 @@ def run_before_supervisor(
         everybody_below = linux_process.Sweep(lambda _pid, _status: None)
         try:
             signals.close()
-            terminal.close()
             ours.close()
             code = supervise(theirs, os.getppid())
         finally:  # mostly nobody is left; but the front process may be gone when this one fails

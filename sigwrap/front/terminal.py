@@ -1,29 +1,31 @@
 """The terminal as it was before COMMAND: whoever uses it next finds it so.
 
-Only its modes. The screen, the cursor and what else an emulator remembers belong to the emulator,
-and nobody can ask for all of it.
+Only its modes, whether its output goes on, and whether others may open it. The screen, the cursor
+and what else an emulator remembers belong to the emulator, and nobody can ask for all of it.
 """
 
 from __future__ import annotations
 
+import array
+import fcntl
 import os
+import termios
 from typing import Any
 
-_OPEN = os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+from sigwrap.linux import held_terminals
+
+_TIOCGEXCL = 0x80045440
 
 
 class TerminalBefore:
     def __init__(self) -> None:
-        """Its descriptor is held: at the end there may be none left to open."""
         self._modes: list[Any] | None = None
+        self._was_exclusive = False
+        self._fd = held_terminals.controlling
+        if self._fd < 0:
+            return  # there is no terminal, and nothing to restore
         try:
-            self._fd = os.open("/dev/tty", _OPEN)
-        except OSError:
-            self._fd = -1  # there is no terminal, and nothing to restore
-            return
-        import termios  # 0.2 ms that no run without a terminal needs
-
-        try:
+            self._was_exclusive = self._is_exclusive()
             if os.tcgetpgrp(self._fd) == os.getpgrp():  # in the background they are another job's
                 self._modes = termios.tcgetattr(self._fd)
         except (OSError, termios.error):
@@ -33,15 +35,17 @@ class TerminalBefore:
         """`by_force`: COMMAND had no chance to do it. Then input that is unread may be answers of
         the terminal to what COMMAND asked it, which a shell would take for commands. After an end
         of its own it was typed ahead, and stays. Never waits."""
-        if self._modes is None:
+        if self._fd < 0:
             return
-        import termios
-
         try:
+            if self._is_exclusive() and not self._was_exclusive:
+                fcntl.ioctl(self._fd, termios.TIOCNXCL)
+            held_terminals.let_output_go_on(self._fd)
+            if self._modes is None:
+                return
             self.take_back()
             if os.tcgetpgrp(self._fd) != os.getpgrp():
                 return
-            termios.tcflow(self._fd, termios.TCOON)  # where a TCOOFF of theirs has stopped it
             if termios.tcgetattr(self._fd) != self._modes:
                 termios.tcsetattr(self._fd, termios.TCSANOW, self._modes)
                 by_force = True
@@ -59,6 +63,8 @@ class TerminalBefore:
         except OSError:
             pass
 
-    def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
+    def _is_exclusive(self) -> bool:
+        """To all but root."""
+        found = array.array("i", [0])
+        fcntl.ioctl(self._fd, _TIOCGEXCL, found, True)
+        return found[0] != 0

@@ -25,6 +25,7 @@ unfiled            memory of no file in the place of a file's mapping
 removal            the end of a folder in which anybody may have put anything
 descriptors        descriptors that sigwrap inherited
 caller_stderr      a line on a caller's standard error, never at the price of waiting
+held_terminals     those that sigwrap speaks on, open from before COMMAND
 terminal_typists   who could type on our terminal in the place of a person
 terminal_readers   which processes wait for a terminal's input
 execs              what an exec would run, what it did run, and another in its place

@@ -1,11 +1,11 @@
 """One line on a standard error, never at the price of waiting.
 
 RWF_NOWAIT through a duplicate of the caller's descriptor serves where the kernel has it (pipes
-since Linux 6.4). Else a pipe or a terminal is opened anew, so that O_NONBLOCK is ours alone, and a
-socket is asked not to wait. A regular file is written through the duplicate, for its offset counts,
-but only on file systems that answer by themselves: one that a process serves (FUSE, NFS) could
-stall us, even when we close the duplicate, so there none is taken. What can't be said is in the
-log.
+since Linux 6.4). Else a pipe or a terminal is opened anew, so that O_NONBLOCK is ours alone, unless
+it is one that is held open for that (held_terminals.py), and a socket is asked not to wait. A
+regular file is written through the duplicate, for its offset counts, but only on file systems that
+answer by themselves: one that a process serves (FUSE, NFS) could stall us, even when we close the
+duplicate, so there none is taken. What can't be said is in the log.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import signal
 import socket
 import stat
 
-from sigwrap.linux import procfs
+from sigwrap.linux import held_terminals, procfs
 from sigwrap.linux.paths import kind_of
 from sigwrap.linux.ptrace import take_descriptor
 from sigwrap.linux.taken import let_go
@@ -75,21 +75,21 @@ def _write_by_kind(fd: int, line: bytes) -> None:
     if kind == stat.S_IFSOCK:
         with socket.socket(fileno=os.dup(fd)) as end:
             end.send(line, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
-    elif kind == stat.S_IFIFO or (kind == stat.S_IFCHR and major in _TERMINAL_MAJORS):
-        again = _open_anew(fd)
-        try:
-            os.write(again, line)
-        finally:
-            os.close(again)
+    elif kind == stat.S_IFCHR and major in _TERMINAL_MAJORS:
+        held = held_terminals.same_as(fd)
+        if held is None:
+            _write_anew(fd, line)
+        else:
+            held_terminals.write(held, line)
+    elif kind == stat.S_IFIFO:
+        _write_anew(fd, line)
     elif kind == stat.S_IFREG:
         os.write(fd, line)
 
 
-def _open_anew(fd: int) -> int:
-    flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+def _write_anew(fd: int, line: bytes) -> None:
+    again = procfs.open_file(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
     try:
-        return procfs.open_file(f"/proc/self/fd/{fd}", flags)
-    except PermissionError:
-        if os.fstat(fd).st_rdev != procfs.controlling_terminal(os.getpid()):
-            raise
-        return os.open("/dev/tty", flags)  # somebody else's, as under sudo, but ours to use
+        os.write(again, line)
+    finally:
+        os.close(again)

@@ -3,6 +3,7 @@
 - A multiplexer, or a terminal with a remote control: `tmux send-keys` types, and the socket for it
   belongs to the same user. It is known by its name, as the one that holds the other end of the
   pseudo-terminal, and by the variable that it sets.
+- A recorder (`script`): the code that a yes needs (run/asking/terminal_answers.py) is in its file.
 - A process inside a session that holds the other end itself.
 - Whoever holds the other end, where nothing keeps the session from taking it away (pidfd_getfd):
   neither a Landlock domain around the session nor Yama.
@@ -24,7 +25,8 @@ _TYPISTS = (
     *("tmux", "screen", "SCREEN", "zellij", "dtach", "abduco", "shpool"),
     *("wezterm", "nvim", "emacs"),
 )
-_RELAYS = ("script", "sudo", "su", "expect", "unbuffer", "systemd-run", "rlwrap", "asciinema")
+_RECORDERS = ("script", "asciinema", "ttyrec")
+_RELAYS = (*_RECORDERS, "sudo", "su", "expect", "unbuffer", "systemd-run", "rlwrap")
 _VARIABLES = (
     *("TMUX", "STY", "ZELLIJ", "ABDUCO_SESSION", "WEZTERM_UNIX_SOCKET", "KITTY_LISTEN_ON"),
     *("NVIM", "INSIDE_EMACS"),
@@ -87,6 +89,8 @@ def _objection(pid: int, name: str, walled: bool) -> str:
         return ""
     if name.startswith(_TYPISTS):
         return f"{name.partition(':')[0]} lets the session press keys on it"
+    if name in _RECORDERS:
+        return f"{name} writes what is on it to a file that the session may read"
     if pid not in (os.getpid(), os.getppid()) and carries_more_filters_than_us(pid):
         return f"{name} (pid {pid}) holds its other end, and is inside a session"
     if not walled and not _only_descendants_are_traced():

@@ -344,13 +344,15 @@ class ExecMediator:
             pid=facts.process.pid,
             process=facts.process.comm,
             depth=facts.process.depth,
-            what=shell_words(masked(main.argv)),
+            # Whoever is asked sees all of it: what looks like a secret may be what it runs.
+            what=shell_words(main.argv),
             rule=decision.rule,
             message=decision.message,
             key=() if facts.truncated else ("exec", *asked_for, facts.cwd, *content),
             files=tuple(dict.fromkeys(each.path for each in facts.programs)),
             folder=facts.cwd,
             note="; ".join(notes),
+            masked=shell_words(masked(main.argv)),
         )
         notice = f"sigwrap: {main.name}: waits for approval (rule {decision.rule})"
         answer: Answer = yield Ask(question, notice)

@@ -18,13 +18,14 @@ class Question(NamedTuple):
     pid: int
     process: str
     depth: int
-    what: str  # a command line or "SIGTERM to 4711 (node)"; masked, but not fit for a terminal
+    what: str  # a command line or "SIGTERM to 4711 (node)", whole, and not fit for a terminal
     rule: str
     message: str
     key: tuple[str, ...]  # equal keys are covered by "always for this session", an empty one never
     files: tuple[str, ...] = ()  # what would run: the file, its interpreters, what it wraps
     folder: str = ""  # where
     note: str = ""  # what else to know before an answer
+    masked: str = ""  # `what` as the log has it, where that is less
 
 
 class Answer(NamedTuple):

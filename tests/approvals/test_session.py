@@ -28,7 +28,7 @@ def policy(sigwrap: Sigwrap) -> str:
 def test_yes_on_the_terminal_lets_the_command_run(sigwrap: Sigwrap, policy: str) -> None:
     terminal = sigwrap.on_terminal("-p", policy, "--no-report", "--", "/bin/uname", "-s")
     terminal.read_question()
-    terminal.type("y\n")
+    terminal.approve()
     terminal.output.until(rb"Linux")
     assert terminal.await_status() == 0
     [granted] = sigwrap.sealed_events("approval_granted")
@@ -61,6 +61,6 @@ def test_ctrl_z_at_the_question_stops_the_job(sigwrap: Sigwrap, policy: str, com
     assert terminal.foreground() == terminal.pid
     os.killpg(terminal.pid, signal.SIGCONT)
     terminal.read_question()
-    terminal.type("y\n")
+    terminal.approve()
     terminal.output.until(rb"Linux")
     assert terminal.await_status() == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import termios
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,12 @@ def foreground_is_ours(subject: Any) -> bool:
 
 @pytest.mark.parametrize(
     ("typed", "granted", "reason"),
-    [("y", True, "granted"), ("ALWAYS", True, "granted"), (" no ", False, "denied")],
+    [
+        ("y {once}", True, "granted"),
+        ("yes{once}", True, "granted"),
+        ("ALWAYS {always}", True, "granted"),
+        (" no ", False, "denied"),
+    ],
 )
 def test_an_answer(asking: Make, typed: str, granted: bool, reason: str) -> None:
     subject = asking().start_on_terminal()
@@ -42,11 +48,12 @@ def test_an_answer(asking: Make, typed: str, granted: bool, reason: str) -> None
     assert "git push --force" in said
     assert "rule ask-push: pushes are looked at" in said
     assert approval_id in said
-    subject.terminal.type(f"{typed}\n")
+    codes = {"once": subject.terminal.once, "always": subject.terminal.always}
+    subject.terminal.type(f"{typed.format(**codes)}\n")
     assert subject.answer() == (approval_id, granted, reason)
     [settled] = subject.events("approval_granted", "approval_denied")
     assert settled.payload["by"] == "the terminal"
-    assert settled.payload["always"] is (typed == "ALWAYS")
+    assert settled.payload["always"] is ("{always}" in typed)
     assert foreground_is_ours(subject)
     assert subject.events("approval_requested")[0].payload["asked"] == ["terminal", "control"]
 
@@ -61,11 +68,11 @@ def test_what_is_no_answer_is_asked_again(asking: Make) -> None:
 
 
 def test_lines_typed_ahead_answer_nothing(asking: Make) -> None:
-    """A pasted y y would approve the second unread."""
+    """A pasted answer would answer the second unread."""
     subject = asking().start_on_terminal()
     first, second = subject.ask("first"), subject.ask("second")
     subject.terminal.read_question()
-    subject.terminal.type("y\ny\n")
+    subject.terminal.type(f"y {subject.terminal.once}\nn\n")
     assert subject.answer() == (first, True, "granted")
     subject.terminal.output.until(rb"typed before the question")
     subject.terminal.read_question()
@@ -76,8 +83,8 @@ def test_lines_typed_ahead_answer_nothing(asking: Make) -> None:
 def test_half_a_line_typed_ahead_is_not_finished_by_an_enter(asking: Make) -> None:
     """Nobody can see it there before its end."""
     subject = asking().start_on_terminal()
-    subject.terminal.type("y")
-    subject.terminal.output.until(rb"y")
+    subject.terminal.type("n")
+    subject.terminal.output.until(rb"n")
     approval_id = subject.ask_on_terminal()
     subject.terminal.type("\n")
     assert b"none of the answers" in subject.terminal.read_question()
@@ -108,6 +115,55 @@ def test_nobody_answers(asking: Make) -> None:
     approval_id = subject.ask()
     assert subject.answer() == (approval_id, False, "expired")
     await_that(lambda: foreground_is_ours(subject))
+
+
+def test_the_question_has_modes_of_its_own(asking: Make) -> None:
+    """A person's own key for erasing stays, and all is as before afterwards."""
+    subject = asking().start_on_terminal()
+    modes = termios.tcgetattr(subject.terminal.master)
+    modes[0] |= termios.IXANY
+    modes[3] |= termios.TOSTOP
+    modes[6][termios.VERASE] = b"\x08"
+    modes[6][termios.VKILL] = b"$"
+    termios.tcsetattr(subject.terminal.master, termios.TCSANOW, modes)
+    approval_id = subject.ask_on_terminal()
+    meanwhile = termios.tcgetattr(subject.terminal.master)
+    assert meanwhile[6][termios.VKILL] == b"\x15"
+    subject.terminal.type(f"yx\x08 {subject.terminal.once}\n")
+    assert subject.answer() == (approval_id, True, "granted")
+    assert termios.tcgetattr(subject.terminal.master) == modes
+
+
+def test_modes_that_are_set_meanwhile_stay(asking: Make) -> None:
+    """Whoever sets them wants the terminal."""
+    subject = asking().start_on_terminal()
+    subject.ask_on_terminal()
+    modes = termios.tcgetattr(subject.terminal.master)
+    modes[3] &= ~termios.ECHO
+    termios.tcsetattr(subject.terminal.master, termios.TCSANOW, modes)
+    subject.terminal.output.until(rb"the terminal is wanted; the question comes again")
+    await_that(lambda: foreground_is_ours(subject))
+    assert termios.tcgetattr(subject.terminal.master) == modes
+
+
+def test_modes_that_were_other_ones_for_a_moment_make_no_yes(asking: Make) -> None:
+    """The line discipline edits what arrives by the modes of that moment. What is left here is a y,
+    which no look at the modes can tell from one that was typed."""
+    subject = asking().start_on_terminal()
+    subject.ask_on_terminal()
+    terminal = subject.terminal
+    modes = termios.tcgetattr(terminal.master)
+    before = modes[6][termios.VKILL]
+    modes[6][termios.VKILL] = b"$"
+    termios.tcsetattr(terminal.master, termios.TCSANOW, modes)
+    terminal.type("\x1b[?1;2$y")
+    terminal.output.until(rb"2[^y]*\x08 \x08y")  # its echo
+    modes[6][termios.VKILL] = before
+    termios.tcsetattr(terminal.master, termios.TCSANOW, modes)
+    terminal.type("\n")
+    if b"the question comes again" not in terminal.output.seen:  # a look came in between
+        terminal.output.until(rb"a yes needs its four letters|the question comes again")
+    assert not subject.events("approval_granted")
 
 
 def test_the_control_mode_leaves_the_terminal_alone(asking: Make) -> None:
@@ -153,7 +209,7 @@ def test_the_question_comes_when_the_command_has_its_line(asking: Make) -> None:
     subject.terminal.output.until(rb"to answer: ")
     subject.terminal.type("for the command\n")
     subject.terminal.read_question()
-    subject.terminal.type("y\n")
+    subject.terminal.approve()
     assert subject.answer() == (approval_id, True, "granted")
 
 
@@ -177,7 +233,7 @@ def test_a_command_that_polls_something_else_is_not_in_the_way(
     subject = asking().start_on_terminal(*PYTHON, str(programs / "polls_something_else.py"))
     subject.terminal.output.until(rb"polls")
     approval_id = subject.ask_on_terminal()
-    subject.terminal.type("y\n")
+    subject.terminal.approve()
     assert subject.answer() == (approval_id, True, "granted")
 
 
@@ -192,7 +248,7 @@ def test_a_command_that_starts_to_read_makes_the_question_give_way(
     subject.terminal.type("mine\n")
     subject.terminal.output.until(rb"GOT b'mine\\n'")
     subject.terminal.read_question()
-    subject.terminal.type("y\n")
+    subject.terminal.approve()
     assert subject.answer() == (approval_id, True, "granted")
 
 
@@ -243,7 +299,7 @@ def test_a_new_size_is_not_lost(asking: Make, programs: Path) -> None:
     subject.terminal.output.until(rb"ready")
     approval_id = subject.ask_on_terminal()
     subject.terminal.resize(33, 44)
-    subject.terminal.type("y\n")
+    subject.terminal.approve()
     assert subject.answer() == (approval_id, True, "granted")
     subject.terminal.output.until(rb"CAUGHT 28;")
 
@@ -261,7 +317,7 @@ def test_a_job_in_the_background_asks_when_it_is_in_the_foreground(
     assert subject.ping()["holds"] is False
     go.write_bytes(b"x")
     terminal.read_question()
-    terminal.type("y\n")
+    terminal.approve()
     assert subject.answer() == (approval_id, True, "granted")
 
 

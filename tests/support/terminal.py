@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import signal
 import struct
 import termios
@@ -15,7 +16,7 @@ from pathlib import Path
 from sigwrap.linux import libc
 from tests.support.waiting import PATIENCE_S, Reader
 
-ANSWERS = rb"y once, a always in this session, n no: "
+ANSWERS = rb"y (\w+) once, a (\w+) always in this session, n no: "
 
 
 class Terminal:
@@ -38,12 +39,17 @@ class Terminal:
         self._reports_fd = reports
         self.output = Reader(self.master)
         self.pid = int(self._reports.line())
+        self.once = self.always = ""  # the codes of the question that was read last
 
     def press(self, key: str) -> None:
         os.write(self.master, bytes([ord(key.upper()) - 64]))
 
     def type(self, text: str) -> None:
         os.write(self.master, text.encode())
+
+    def approve(self) -> None:
+        """The question that was read last."""
+        self.type(f"y {self.once}\n")
 
     def resize(self, rows: int, columns: int) -> None:
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -61,6 +67,7 @@ class Terminal:
     def read_question(self) -> bytes:
         """As a person: not before it is there, and no faster than one can read."""
         said = self.output.until(rb"(?s).*?" + ANSWERS)
+        self.once, self.always = (code.decode() for code in re.findall(ANSWERS, said)[-1])
         time.sleep(0.35)  # an answer that comes faster is none, so there is no event to wait for
         return said
 

@@ -2,6 +2,8 @@
 
 approvals         the requests that are open, and who may answer them
 terminal_prompt   asks on the controlling terminal, which COMMAND uses too
+terminal_modes    the modes in which it asks
+terminal_answers  the words that answer
 wording           a question as its reader sees it
 control_socket    takes answers from elsewhere
 """

@@ -161,8 +161,10 @@ class Approvals:
         match self._mode:
             case Mode.DENY:
                 return "this session runs with --approvals deny"
-            case Mode.TTY | Mode.AUTO if self._terminal().is_there and self._typist is not None:
-                return f"the session could answer on its terminal itself: {self._typist.why}"
+            case Mode.TTY | Mode.AUTO if self._terminal().is_there and self._terminal().not_here:
+                return (
+                    f"the session could answer on its terminal itself: {self._terminal().not_here}"
+                )
             case Mode.TTY:
                 return "there is no terminal to ask on"
             case Mode.CONTROL:
@@ -351,7 +353,7 @@ def _about(approval_id: str, question: Question) -> Payload:
     return {
         "approval_id": approval_id,
         "kind": question.kind,
-        "what": _cut(question.what, _RECORDED_CHARACTERS),
+        "what": _cut(question.masked or question.what, _RECORDED_CHARACTERS),
         "rule_name": question.rule,
         "message": question.message,
     }

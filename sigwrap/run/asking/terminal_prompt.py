@@ -24,10 +24,13 @@ it makes way and passes them on. What was typed before the question is forgotten
 a moment of it was typed before it was read, so it is no answer either.
 
 Nobody is asked where the session itself could type: on the terminal of a multiplexer, whose socket
-it can reach, or one whose other end it can take or has (linux/terminal_typists.py).
+it can reach, or one whose other end it can take or has (linux/terminal_typists.py). What it could
+have typed elsewhere, as answers of the terminal, is no yes: the terminal is in modes of our own
+(terminal_modes.py), a line in other modes is no answer, and a yes has a code in it that can't be
+known inside (terminal_answers.py). The modes alone don't do: the session can change them for the
+moment in which a report arrives.
 
 Not a boundary: COMMAND can paint on its terminal whatever it likes, a question like ours included.
-And where the kernel has TIOCSTI, it could type the answer: the seccomp filter has to refuse that.
 """
 
 from __future__ import annotations
@@ -41,12 +44,14 @@ import termios
 import time
 from collections.abc import Callable
 
-from sigwrap.linux import procfs
+from sigwrap.linux import held_terminals, procfs
 from sigwrap.linux.process import send
 from sigwrap.linux.procfs import Stat
 from sigwrap.linux.sigfd import SignalFd
 from sigwrap.linux.terminal_readers import waits_for_input
 from sigwrap.mediate.questions import Open, Verdict
+from sigwrap.run.asking.terminal_answers import MOST_WRONG, Answers, is_without_code
+from sigwrap.run.asking.terminal_modes import OwnModes, local_modes
 from sigwrap.run.asking.wording import lines_of
 from sigwrap.run.loop import Loop
 from sigwrap.tuples import NamedTuple
@@ -56,15 +61,6 @@ _MADE_WAY_S = 2.0
 _UNREAD_S = 0.3  # nobody reads a question and answers it within this
 _STRAGGLERS_S = 0.2
 _KEYS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGHUP)
-
-_ANSWERS = {
-    "y": Verdict.ONCE,
-    "yes": Verdict.ONCE,
-    "a": Verdict.ALWAYS,
-    "always": Verdict.ALWAYS,
-    "n": Verdict.NO,
-    "no": Verdict.NO,
-}
 
 
 class _Asked(NamedTuple):
@@ -77,6 +73,7 @@ class _Taken(NamedTuple):
 
     foreground: int
     own_group: int
+    modes: OwnModes
     size: bytes
     stopped_before: frozenset[int]
 
@@ -89,19 +86,21 @@ class TerminalPrompt:
         on_stop_key: Callable[[], None],
         not_here: str = "",
     ) -> None:
-        """Opens nothing before it is needed. `on_stop_key`: the job that we are part of got a
+        """`on_stop_key`: the job that we are part of got a
         Ctrl+Z. `not_here`: why nobody may be asked on the terminal; it is named, with the way to
         answer."""
         self._loop = loop
         self._on_answer = on_answer
         self._on_stop_key = on_stop_key
-        self._not_here = not_here
-        self._fd = -1
+        self.not_here = not_here
+        self._fd = held_terminals.controlling
         self._keys: SignalFd | None = None
         self._queue: dict[str, _Asked] = {}
         self._named: set[str] = set()
         self._shown = ""
         self._shown_at_s = 0.0
+        self._answers = Answers()
+        self._wrong = 0  # lines since the last yes
         self._taken: _Taken | None = None
         self._not_before_s = 0.0
         self._stragglers_until_s = 0.0
@@ -109,17 +108,11 @@ class TerminalPrompt:
 
     @property
     def may_ask(self) -> bool:
-        return self.is_there and not self._not_here
+        return self.is_there and not self.not_here
 
     @property
     def is_there(self) -> bool:
-        if self._fd < 0:
-            try:
-                flags = os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-                self._fd = os.open("/dev/tty", flags)
-            except OSError:
-                return False
-        return True
+        return self._fd >= 0
 
     @property
     def holds_terminal(self) -> bool:
@@ -146,9 +139,7 @@ class TerminalPrompt:
         self._give_back()
         if self._keys is not None:
             self._keys.close()
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        self._fd = -1
 
     # Looking for a moment to ask
 
@@ -168,13 +159,14 @@ class TerminalPrompt:
         self._loop.call_at(now_s + max(_LOOK_AGAIN_S, 20 * (now_s - started_s)), self._look)
 
     def _ask_or_make_way(self, now_s: float) -> None:
-        if self._not_here:
+        if self.not_here:
             self._name_the_command()
             return
         processes = [found for pid in procfs.all_pids() if (found := procfs.stat(pid)) is not None]
         if self._taken is not None:
             if (
                 os.tcgetpgrp(self._fd) != os.getpgrp()
+                or not self._taken.modes.are_set
                 or any(self._is_kept_waiting(found, self._taken) for found in processes)
                 or _somebody_waits_for_input(processes)
             ):
@@ -187,7 +179,7 @@ class TerminalPrompt:
             self._name_the_command()
 
     def _is_free(self, processes: list[Stat]) -> bool:
-        flags = termios.tcgetattr(self._fd)[3]
+        flags = local_modes(self._fd)
         if not (flags & termios.ICANON and flags & termios.ECHO) or self._unread_bytes():
             return False
         foreground = os.tcgetpgrp(self._fd)
@@ -208,7 +200,7 @@ class TerminalPrompt:
         return count[0]
 
     def _name_the_command(self) -> None:
-        flags = termios.tcgetattr(self._fd)[3]
+        flags = local_modes(self._fd)
         if not flags & termios.ICANON and os.tcgetpgrp(self._fd) != os.getpgrp():
             return  # somebody else's full-screen program
         for approval_id, asked in self._queue.items():
@@ -220,8 +212,9 @@ class TerminalPrompt:
 
     def _how_to_answer(self, approval_id: str, asked: _Asked) -> str:
         commands = f"sigwrap approve {approval_id}, or sigwrap deny {approval_id}"
-        if self._not_here:
-            return f"not asked here: {self._not_here}\r\n  to answer elsewhere: {commands}"
+        if self.not_here:
+            elsewhere = f"\r\n  to answer elsewhere: {commands}" if asked.or_by_command else ""
+            return f"not asked here: {self.not_here}{elsewhere}"
         if asked.or_by_command:
             return f"to answer: {commands}"
         return "to answer: here, once nothing else reads this terminal"
@@ -244,7 +237,8 @@ class TerminalPrompt:
         if self._forget_what_was_typed():
             text = f"\r\nsigwrap: what was typed before the question is forgotten\r\n{text}"
         self._shown_at_s = time.monotonic()
-        if not self._say(f"{text}  y once, a always in this session, n no: "):
+        self._answers = Answers()
+        if not self._say(f"{text}  {self._answers.shown}"):
             self._make_way(self._shown_at_s)
 
     def _forget_what_was_typed(self) -> bool:
@@ -262,12 +256,17 @@ class TerminalPrompt:
         except OSError:
             self._on_unreadable()
             return
-        verdict = _ANSWERS.get(line.decode("utf-8", "replace").strip().lower())
+        if self._taken is None or not self._taken.modes.are_set:
+            self._make_way(time.monotonic())
+            return
+        verdict = self._answers.verdict(line)
         if verdict is None:
-            self._put("sigwrap: that is none of the answers\r\n")
+            self._on_wrong(line)
         elif time.monotonic() - self._shown_at_s < _UNREAD_S:
             self._put("sigwrap: that was typed before the question; once more\r\n")
         else:
+            if verdict is not Verdict.NO:
+                self._wrong = 0
             approval_id, self._shown = self._shown, ""
             self._queue.pop(approval_id, None)
             if not self._queue:
@@ -275,6 +274,17 @@ class TerminalPrompt:
             self._on_answer(approval_id, verdict)
             if not self._shown:
                 self._next()
+
+    def _on_wrong(self, line: bytes) -> None:
+        self._wrong += 1
+        if self._wrong == MOST_WRONG:
+            self.not_here = f"{MOST_WRONG} lines in a row were none of the answers"
+            self._named.clear()
+            self._make_way(time.monotonic())
+        elif is_without_code(line):
+            self._put("sigwrap: a yes needs its four letters, which nobody else can read\r\n")
+        else:
+            self._put("sigwrap: that is none of the answers\r\n")
 
     def _on_unreadable(self) -> None:
         """Somebody took the foreground away, as a shell does when its job ends, or it hung up."""
@@ -303,7 +313,7 @@ class TerminalPrompt:
         """Never waits, not even where output was stopped by Ctrl+S."""
         data = text.encode("utf-8", "replace")
         try:
-            return os.write(self._fd, data) == len(data)
+            return held_terminals.write(self._fd, data) == len(data)
         except OSError:
             return False
 
@@ -313,23 +323,20 @@ class TerminalPrompt:
         if self._keys is None:
             self._keys = SignalFd(_KEYS)
         self._keys.read()  # keys of before: all of the foreground group got those
-        taken = _Taken(
-            foreground=os.tcgetpgrp(self._fd),
-            own_group=os.getpgrp(),
-            size=self._size(),
-            stopped_before=frozenset(found.pid for found in processes if found.state == "T"),
-        )
+        foreground, own_group, size = os.tcgetpgrp(self._fd), os.getpgrp(), self._size()
         os.setpgid(0, 0)
         try:
             self._loop.watch(self._fd, self._on_input)
             self._loop.watch(self._keys.fd, self._on_key)
             _set_foreground(self._fd, os.getpid())
+            modes = OwnModes(self._fd)
         except OSError:
             self._loop.unwatch(self._fd)
             self._loop.unwatch(self._keys.fd)
-            os.setpgid(0, taken.own_group)
+            os.setpgid(0, own_group)
             raise
-        self._taken = taken
+        stopped_before = frozenset(found.pid for found in processes if found.state == "T")
+        self._taken = _Taken(foreground, own_group, modes, size, stopped_before)
 
     def _make_way(self, now_s: float, *, stays_stopped: bool = False) -> None:
         asked = self._queue.get(self._shown)
@@ -351,6 +358,7 @@ class TerminalPrompt:
         if self._keys is not None:
             self._loop.unwatch(self._keys.fd)
         try:
+            taken.modes.restore()
             if os.tcgetpgrp(self._fd) == os.getpgrp():
                 _set_foreground(self._fd, taken.foreground)
         except OSError:
@@ -380,7 +388,6 @@ class TerminalPrompt:
         self._shown = ""
         self._give_back()
         self._queue.clear()
-        os.close(self._fd)
         self._fd = -1
 
     def _size(self) -> bytes:

@@ -16,6 +16,7 @@ from sigwrap.linux.memory import expect_served_memory
 from sigwrap.linux.paths import MayWait
 from sigwrap.linux.ptrace import Gone, NotTraceable
 from sigwrap.linux.seccomp import Notification
+from sigwrap.linux.signals.targets import refresh_comm
 from sigwrap.mediate.effects import (
     ContinueWatched,
     Held,
@@ -267,6 +268,7 @@ class Execs:
         expected = self._recordings.expected_of(process)
         if expected is not None and expected.is_of(asked.path, asked.argv, asked.truncated):
             held.expected = expected
+        refresh_comm(process)
         return ExecFacts(
             process,
             held.syscall,

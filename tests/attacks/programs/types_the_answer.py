@@ -1,6 +1,6 @@
 """types_the_answer.py NAME HOW LINE...: a terminal by this name, with LINE on it.
 
-HOW: "types" a y at each question; "lends" the other end to LINE, by descriptor 9, and types
+HOW: "types" the yes of each question; "lends" the other end to LINE, by descriptor 9, and types
 nothing; "approves" runs `sigwrap approve` for each question, like a window of a multiplexer. What
 appears on the terminal is passed on to the standard output.
 """
@@ -38,11 +38,11 @@ while True:
     os.write(1, data)
     seen += data
     ids = re.findall(rb"sigwrap approve ([0-9a-f]{6})", seen)
-    asked = seen.count(b"n no: ") + seen.count(b"typed before the question")
-    if how == "types" and asked + len(ids) > answered:
-        answered = asked + len(ids)
+    codes = re.findall(rb"y (\w{4}) once", seen)
+    if how == "types" and len(codes) > answered:
+        answered = len(codes)
         time.sleep(0.4)  # an answer that comes faster than one can read is none
-        os.write(master, b"y\n")
+        os.write(master, b"y %s\n" % codes[-1])
     elif how == "approves" and len(set(ids)) > answered:
         answered += 1
         subprocess.run([line[0], "approve", ids[-1]], check=False)

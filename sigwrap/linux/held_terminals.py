@@ -1,0 +1,57 @@
+"""The terminals that sigwrap speaks on, held open from before COMMAND: by TIOCEXCL or a chmod it
+could keep us from opening them later. Written to without ever waiting."""
+
+from __future__ import annotations
+
+import os
+import termios
+
+from sigwrap.linux import procfs
+
+_FLAGS = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+controlling = -1  # to read from as well; -1 where there is none
+_held: dict[tuple[int, int], int] = {}  # by the file that they were opened by
+
+
+def hold() -> None:
+    """Once, before COMMAND runs: the controlling terminal, and the one on standard error."""
+    global controlling
+    try:
+        controlling = os.open("/dev/tty", os.O_RDWR | _FLAGS)
+        _held[_file(controlling)] = controlling
+    except OSError:
+        pass  # there is none
+    if os.isatty(2):
+        try:
+            _held[_file(2)] = procfs.open_file("/proc/self/fd/2", os.O_WRONLY | _FLAGS)
+        except OSError:  # somebody else's, as under sudo, but ours to use
+            if os.fstat(2).st_rdev == procfs.controlling_terminal(os.getpid()):
+                _held[_file(2)] = controlling
+
+
+def same_as(fd: int) -> int | None:
+    return _held.get(_file(fd))
+
+
+def write(held: int, data: bytes) -> int:
+    """Also where COMMAND has stopped the output (TCOOFF). Where a person has (Ctrl+S), that stays,
+    and it is a BlockingIOError."""
+    try:
+        return os.write(held, data)
+    except BlockingIOError:
+        let_output_go_on(held)
+        return os.write(held, data)
+
+
+def let_output_go_on(held: int) -> None:
+    """SIGTTOU is blocked here."""
+    try:
+        termios.tcflow(held, termios.TCOON)
+    except termios.error as refusal:
+        raise OSError(*refusal.args) from None
+
+
+def _file(fd: int) -> tuple[int, int]:
+    found = os.fstat(fd)
+    return found.st_dev, found.st_ino

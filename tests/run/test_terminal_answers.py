@@ -1,0 +1,56 @@
+"""What is an answer to a question on the terminal, and what isn't."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from sigwrap.mediate.questions import Verdict
+from sigwrap.run.asking.terminal_answers import Answers
+
+
+def codes(answers: Answers) -> tuple[str, str]:
+    shown = re.fullmatch(
+        r"y ([a-z]{4}) once, a ([a-z]{4}) always in this session, n no: ", answers.shown
+    )
+    assert shown is not None
+    return shown[1], shown[2]
+
+
+@pytest.mark.parametrize(
+    ("line", "verdict"),
+    [
+        ("y {once}\n", Verdict.ONCE),
+        (" Y{once} \n", Verdict.ONCE),
+        ("yes {once}\n", Verdict.ONCE),
+        ("a {always}\n", Verdict.ALWAYS),
+        ("always {always}\n", Verdict.ALWAYS),
+        ("n\n", Verdict.NO),
+        ("No\n", Verdict.NO),
+        ("y\n", None),
+        ("a\n", None),
+        ("{once}\n", None),
+        ("a {once}\n", None),
+        ("y {always}\n", None),
+        ("y {once}", None),  # pushed by a Ctrl+D
+        ("\x1b[0ny {once}\n", None),
+        ("y {once}\x9b\n", None),
+        ("y {once}\r\n", None),
+        ("y {once}\0\n", None),
+        ("y {once}\ny {once}\n", None),
+        ("\n", None),
+        ("", None),
+    ],
+)
+def test_an_answer_is_the_whole_line(line: str, verdict: Verdict | None) -> None:
+    answers = Answers()
+    once, always = codes(answers)
+    said = line.format(once=once, always=always)
+    assert answers.verdict(said.encode("latin-1")) is verdict
+
+
+def test_each_question_has_codes_of_its_own() -> None:
+    shown = [codes(Answers()) for _ in range(50)]
+    assert all(once != always for once, always in shown)
+    assert len({code for both in shown for code in both}) > 80
