@@ -17,8 +17,8 @@ import pytest
 from tests.support.harness import PYTHON, Sigwrap
 from tests.support.installation import Installation
 from tests.support.policies import policy
-from tests.support.recording import RECORDED, prepared
 from tests.support.programs import script
+from tests.support.recording import RECORDED, prepared
 from tests.support.waiting import PATIENCE_S, Reader, reader
 
 NEVER = ("never-found", "never-told", "never-opened", "never-read")
