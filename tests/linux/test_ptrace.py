@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from sigwrap.errors import KernelError
-from sigwrap.linux import ptrace
+from sigwrap.linux import mounts, ptrace
 
 _STOPPED_BY_US = signal.SIGTRAP | ptrace.EVENT_STOP << 8
 
@@ -93,6 +93,7 @@ def test_a_descriptor_is_taken_with_its_offset(tmp_path: os.PathLike[str]) -> No
         os.close(write_end)
         os.read(read_end, 1)
         os._exit(0)
+    mounts.note_first_devices()
     taken = ptrace.take_descriptor(pid, file)
     assert os.lseek(taken, 0, os.SEEK_CUR) == 4
     with pytest.raises(OSError):

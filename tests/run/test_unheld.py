@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from sigwrap.linux.execs.tracing import Where
 from sigwrap.mediate.effects import LoadedOther, Ran
 from sigwrap.run.execs import unheld
 from sigwrap.run.execs.turns import Turns
@@ -24,12 +25,14 @@ class Watched:
         self.state: Any = self.as_state(BEFORE)
         self.in_exec = True
         self.problem = ""
+        self.where = Where.UNDERWAY
+        self.meanwhile = 0
         self.outcomes: list[object] = []
         self.killed: list[int] = []
         self.later: list[Callable[[], None]] = []
         self.process: Any = SimpleNamespace(pid=PID, start_time=7)
         self.scope: Any = SimpleNamespace(tid=TID, process=self.process)
-        self.stat = SimpleNamespace(has_ended=False, start_time=7, state="R")
+        self.stat = SimpleNamespace(has_ended=False, start_time=7)
         image = SimpleNamespace(
             state=lambda _pid, _judged: self.state,
             file=lambda _pid: None if self.state is None else self.state.file,
@@ -40,6 +43,7 @@ class Watched:
         monkeypatch.setattr("sigwrap.linux.procfs.stat", lambda _pid: self.stat)
         monkeypatch.setattr(unheld, "_may_be_in_an_exec", lambda _pid, _tid: self.in_exec)
         monkeypatch.setattr("os.kill", lambda pid, _number: self.killed.append(pid))
+        monkeypatch.setattr(unheld, "where", lambda _pid, _tid: self.where)
         monkeypatch.setattr(unheld, "_MOST_EXECS_TAKE_NS", 0)
         performer: Any = SimpleNamespace(
             resume=lambda _scope, outcome: self.outcomes.append(outcome),
@@ -53,9 +57,12 @@ class Watched:
     def as_state(seen: tuple[str, tuple[int, ...], bytes]) -> Any:
         return SimpleNamespace(file=seen[0], layout=seen[1], line=seen[2], is_half_loaded=False)
 
-    def goes_on(self) -> None:
+    def goes_on(self, *, held: bool = False) -> None:
         judged: Any = SimpleNamespace(is_read_slowly=lambda: False)
-        self.subject.go_on(self.scope, judged, lambda: None)
+        self.subject.go_on(self.scope, judged, lambda: None, self._wait if held else None)
+
+    def _wait(self) -> None:
+        self.meanwhile += 1
 
     def loads(self, problem: str = "") -> None:
         self.state, self.problem = self.as_state(LOADED), problem
@@ -90,25 +97,46 @@ def test_other_threads_have_to_wait_until_it_is_over(watched: Watched) -> None:
     assert not watched.turns.is_taken(watched.process)
 
 
-def test_who_stands_for_its_tracer_has_its_exec_behind_it(watched: Watched) -> None:
-    """The same program with the same arguments looks like before."""
-    watched.goes_on()
+@pytest.mark.parametrize("problem", ["", "another file was loaded"])
+def test_whose_tracer_stands_is_compared_where_it_stops(watched: Watched, problem: str) -> None:
+    """Before, whatever it looks like is its own doing."""
+    watched.goes_on(held=True)
+    watched.loads(problem)
     watched.a_while_passes()
-    assert watched.outcomes == []
-    watched.stat.state = "t"
+    assert (watched.outcomes, watched.meanwhile) == ([], 1)
+    watched.where = Where.LOADED
     watched.a_while_passes()
-    assert (watched.outcomes, watched.later) == ([Ran()], [])
+    (outcome,) = watched.outcomes
+    if problem:
+        assert isinstance(outcome, LoadedOther) and outcome.problem == problem
+    assert watched.killed == ([PID] if problem else [])
 
 
-@pytest.mark.parametrize("state", ["t", "R"])
-def test_it_is_said_whether_another_may_have_run(watched: Watched, state: str) -> None:
+@pytest.mark.parametrize(("where", "outcome"), [(Where.FAILED, Ran()), (Where.ENDED, "dropped")])
+def test_whose_tracer_stands_may_load_nothing(
+    watched: Watched, where: Where, outcome: object
+) -> None:
+    watched.goes_on(held=True)
+    watched.where = where
+    watched.a_while_passes()
+    assert (watched.outcomes, watched.later) == ([outcome], [])
+
+
+def test_no_tracer_stands_for_ever(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unheld, "_STANDS_AT_MOST_S", -1.0)
+    watched.goes_on(held=True)
+    watched.a_while_passes()
+    (outcome,) = watched.outcomes
+    assert isinstance(outcome, LoadedOther) and "too long" in outcome.problem
+    assert watched.killed == [PID]
+
+
+def test_it_is_said_that_another_may_have_run(watched: Watched) -> None:
     watched.goes_on()
-    watched.stat.state = state
     watched.loads("another file was loaded")
     watched.a_while_passes()
     (outcome,) = watched.outcomes
-    assert isinstance(outcome, LoadedOther)
-    assert ("may have run" in outcome.problem) is (state == "R")
+    assert isinstance(outcome, LoadedOther) and "may have run" in outcome.problem
 
 
 def test_who_loses_its_tracer_is_killed(watched: Watched) -> None:
