@@ -4,7 +4,8 @@
    stops: has BAD loaded, and as the leader asks to be traced and stops, while one traced as well execs;
    asks: asks to be traced, so that the parent has to reap it before the exec can be over;
    ends: kills the process, whose leader nobody traces.
-   Prints how the children ended: until ROUNDS have run and as many were killed, or after ROUNDS. */
+   Prints how the children ended. By the first two it goes on until ROUNDS of them have run and as
+   many were killed, but for SECONDS at most. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -91,9 +92,9 @@ static int trace(void) {
     return 0;
 }
 
-static int goes_on(int round, int rounds) {
+static int goes_on(int round, int rounds, time_t until) {
     if (is("asks") || is("ends")) return round < rounds;
-    return shared->ran < rounds || shared->killed < rounds;
+    return (shared->ran < rounds || shared->killed < rounds) && time(NULL) < until;
 }
 
 int main(int argc, char **argv) {
@@ -105,9 +106,9 @@ int main(int argc, char **argv) {
     for (int i = 0; i < MANY; i++) many[i] = "a";
     char self[1024] = "";
     readlink("/proc/self/exe", self, sizeof self - 1);
-    time_t start = time(NULL);
+    time_t until = time(NULL) + atoi(argv[4]);
     int failed = 0;
-    for (int i = 0; !failed && goes_on(i, atoi(argv[3])) && time(NULL) - start < atoi(argv[4]); i++) {
+    for (int i = 0; !failed && goes_on(i, atoi(argv[3]), until); i++) {
         strcpy(shared->path, self);
         shared->tid = shared->is_seized = shared->execs = 0;
         shared->delay_us = 100 + i % 12 * 60;
