@@ -4,6 +4,7 @@ is compared before its first instruction; who would run on after an exec may not
 from __future__ import annotations
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from tests.support.policies import policy
 from tests.support.programs import Library
 from tests.support.waiting import PATIENCE_S
 
+ROUNDS = 3
+AT_MOST_S = 10
 EXECS = Path(__file__).parents[1] / "exec"
 RULES = """
   - {name: no-bad, commands: [bad], decision: deny}
@@ -49,13 +52,37 @@ def test_what_a_tracer_flips_never_runs(
     path = policy(as_user.folder, RULES)
     line = ("-p", path, "--", str(compiled / "traced_race"), how, *names, str(PATIENCE_S))
     done = as_user.run(*line, within_s=2 * PATIENCE_S)
-    *said, last = done.stdout.decode().splitlines()
-    words = last.split()
-    counts = dict(zip(words[::2], map(int, words[1::2]), strict=True))
+    said, counts = _said_and_counted(done)
     assert counts["ran"] and counts["killed"], done
     assert set(said) == {"good pull"}
     failed = as_user.sealed_events("exec_verification_failed")
     assert failed and len(failed) <= counts["killed"]
+
+
+@pytest.mark.parametrize("how", ["forges", "stops"])
+def test_an_exec_that_looks_over_is_compared(
+    as_user: Sigwrap, compiled: Path, first: Path, how: str
+) -> None:
+    said, counts = _said_and_counted(_slowly(as_user, compiled, first, how))
+    assert set(said) <= {"good pull"}
+    assert counts["ran"] + counts["killed"]
+
+
+@pytest.mark.parametrize("how", ["asks", "ends"])
+def test_a_tracer_sees_the_end_of_whom_it_traces(
+    as_user: Sigwrap, compiled: Path, first: Path, how: str
+) -> None:
+    said, counts = _said_and_counted(_slowly(as_user, compiled, first, how))
+    assert set(said) <= {"good pull"}
+    assert sum(counts.values()) == ROUNDS
+
+
+def test_what_looks_as_before_is_compared(as_user: Sigwrap, compiled: Path) -> None:
+    path = policy(as_user.folder, RULES)
+    line = ("-p", path, "--", str(compiled / "traced_alike"), str(ROUNDS), str(AT_MOST_S))
+    said, counts = _said_and_counted(as_user.run(*line, within_s=2 * PATIENCE_S))
+    assert set(said) <= {"ran pull"}
+    assert counts["ran"] + counts["killed"]
 
 
 def test_who_would_run_on_execs_nothing(as_user: Sigwrap, compiled: Path, first: Path) -> None:
@@ -82,3 +109,20 @@ def test_who_would_run_on_execs_nothing(as_user: Sigwrap, compiled: Path, first:
     assert {event.payload["rule_name"] for event in denied} == {"builtin:traced"}
     blocked = as_user.sealed_events("signal_blocked")
     assert [event.payload["rule_name"] for event in blocked] == 4 * ["builtin:ptrace"]
+
+
+def _slowly(
+    as_user: Sigwrap, compiled: Path, first: Path, how: str
+) -> subprocess.CompletedProcess[bytes]:
+    shutil.copy(first, as_user.folder / "bad")
+    path, bad = policy(as_user.folder, RULES), str(as_user.folder / "bad")
+    line = ("-p", path, "--", str(compiled / "traced_slowly"), how, bad, str(ROUNDS))
+    return as_user.run(*line, str(AT_MOST_S), "pulk", within_s=2 * PATIENCE_S)
+
+
+def _said_and_counted(
+    done: subprocess.CompletedProcess[bytes],
+) -> tuple[list[str], dict[str, int]]:
+    *said, last = done.stdout.decode().splitlines()
+    words = last.split()
+    return said, dict(zip(words[::2], map(int, words[1::2]), strict=True))
