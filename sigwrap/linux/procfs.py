@@ -263,6 +263,12 @@ def call_and_arguments(pid: int, tid: int) -> tuple[int, tuple[int, ...]] | None
     return int(words[0]), tuple(int(word, 16) for word in words[1:7])
 
 
+def waits_in(pid: int, tid: int) -> str:
+    """The kernel's function; empty where it can't be told."""
+    name = contents(f"/proc/{pid}/task/{tid}/wchan")
+    return "" if name is None else name.decode()
+
+
 def thread_state(pid: int, tid: int) -> str:
     """Empty where it is gone."""
     data = contents(f"/proc/{pid}/task/{tid}/stat")

@@ -13,6 +13,7 @@ from sigwrap.calls import EXECS
 from sigwrap.linux import procfs
 from sigwrap.mediate.lineage import Process
 
+_WAITING_FOR_OTHER_THREADS = ("begin_new_exec", "de_thread")  # the kernel's functions
 _DEAF = "the caller is being traced, and blocks SIGTRAP"
 
 
@@ -34,14 +35,13 @@ def has_to_be_reaped(tid: int, process: Process) -> bool:
 
 
 def is_its_leader(number: int, tid: int, process: Process) -> bool:
-    """Whether `number` is still the thread that led the process of `tid`, and stands: so the exec
-    of `tid`, which is to get its number, can't be over."""
+    """Whether `number` is still the thread that led the process of `tid`, stopped before its end:
+    so the exec of `tid`, which is to get its number, can't be over before it goes on. From any
+    other stop it was woken when the kernel began to wait for its end."""
     if number != process.pid or tid == process.pid:
         return False
-    leader = procfs.stat(number)
-    return (
-        leader is not None and leader.state == "t" and procfs.exists(f"/proc/{number}/task/{tid}")
-    )
+    kernel_waits = procfs.waits_in(process.pid, tid) in _WAITING_FOR_OTHER_THREADS
+    return kernel_waits and procfs.thread_state(process.pid, number) == "t"
 
 
 class Where(Enum):
