@@ -59,7 +59,7 @@ def test_what_a_tracer_flips_never_runs(
     assert failed and len(failed) <= counts["killed"]
 
 
-@pytest.mark.parametrize("how", ["forges"])
+@pytest.mark.parametrize("how", ["forges", "stops"])
 def test_an_exec_that_looks_over_is_compared(
     as_user: Sigwrap, compiled: Path, first: Path, how: str
 ) -> None:
