@@ -14,6 +14,7 @@ from sigwrap.linux import procfs
 from sigwrap.mediate.lineage import Process
 
 _WAITING_FOR_OTHER_THREADS = ("begin_new_exec", "de_thread")  # the kernel's functions
+_ENDED = ("", "Z", "X")
 _DEAF = "the caller is being traced, and blocks SIGTRAP"
 
 
@@ -59,16 +60,25 @@ def where(pid: int, tid: int) -> Where:
     number = tid if tid in threads else pid if alone else 0  # by its exec it gets its leader's
     if not number:
         return Where.UNDERWAY if threads else Where.ENDED
-    state = procfs.thread_state(pid, number)
-    if state in ("", "Z", "X"):
-        return Where.ENDED
     known = procfs.call_and_arguments(pid, number)
+    state = procfs.thread_state(pid, number)  # after its call: if the number changed hands, it ends
+    if state in _ENDED:
+        return Where.ENDED if number == pid or _both_ended(pid, tid) else Where.UNDERWAY
     if state == "t":
-        # The kernel has cleared its registers for the new image; the call's path was one of them.
-        is_loaded = alone and known is not None and known[0] in EXECS and not any(known[1])
-        return Where.LOADED if is_loaded else Where.FAILED
+        known = procfs.call_and_arguments(pid, number)
+        # The kernel clears its registers for the new image; the call's path was one of them.
+        if known is None or (known[0] in EXECS and not any(known[1])):
+            return Where.LOADED if procfs.threads(pid) == [pid] else Where.UNDERWAY
+        return Where.FAILED
     left = known is not None and known[0] not in EXECS
     return Where.FAILED if left and number == tid else Where.UNDERWAY
+
+
+def _both_ended(pid: int, tid: int) -> bool:
+    """A thread and its leader. For a moment of its exec a thread's number is its former leader's,
+    which has ended; that number is gone before the thread stops by its new one."""
+    leader = procfs.thread_state(pid, pid)
+    return leader in _ENDED or (leader == "t" and procfs.thread_state(pid, tid) in ("Z", "X"))
 
 
 def is_about_to_end(tid: int) -> bool:
