@@ -1,7 +1,7 @@
 """What a platform has to offer, drawn from what mediators turned out to need.
 
 A backend is a folder: it hands over calls (Interception), gathers the facts that mediators get
-(mediate/exec.py ExecFacts, signal.py SignalFacts, fork.py ForkFacts), and says which capabilities
+(mediate/exec_facts.py, signal_facts.py, fork.py ForkFacts), and says which capabilities
 it has here. linux/ is the only one. Each effect that not every platform can carry out names its
 capability in NEEDED_BY; a backend without it answers so that the mediator denies (CannotHold,
 Unpreparable, an errno), and never by letting the call go on.

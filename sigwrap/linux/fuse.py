@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import stat
 
 from sigwrap.linux import procfs
-from sigwrap.linux.paths import character_device_of
+from sigwrap.linux.paths import device_of
 
-_DEVICE = (10, 229)
+_DEVICE = (stat.S_IFCHR, 10, 229)
 
 
 def serves(pid: int) -> bool:
@@ -25,6 +26,6 @@ def _has_device(folder: str) -> bool:
 
 def _is_device(path: str) -> bool:
     try:
-        return character_device_of(os.fsencode(path)) == _DEVICE
+        return device_of(os.fsencode(path)) == _DEVICE
     except OSError:
         return False

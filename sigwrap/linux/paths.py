@@ -101,7 +101,6 @@ class _Buffers(_thread._local):
 _buffers = _Buffers()
 _INODE_AND_DEVICE = struct.Struct("<32xQ96xIIQ")  # stx_ino, stx_dev_major, _minor, stx_mnt_id
 _STATE = struct.Struct("<28xH2xQQ48xqI28xIIQ")  # mode, inode, size, ctime, device, mount
-_KIND = struct.Struct("<28xH98xI")  # mode, rdev_major
 _DEVICE = struct.Struct("<28xH98xII")  # mode, rdev_major, rdev_minor
 
 Buffer = ctypes.Array[ctypes.c_char]
@@ -163,17 +162,16 @@ def _told(found: Buffer) -> State:
 
 def kind_of(path: bytes) -> tuple[int, int]:
     """Its type, and of a device its major number: for links of /proc as well."""
-    folder, path = procfs.at(path)
-    mode, major = _KIND.unpack_from(_ask(folder, path, _AT_STATX_DONT_SYNC, _STATX_TYPE))
-    return stat.S_IFMT(mode), major
+    kind, major, _minor = device_of(path)
+    return kind, major
 
 
-def character_device_of(path: bytes) -> tuple[int, int]:
-    """Its numbers; (0, 0) for what is none. Like kind_of."""
+def device_of(path: bytes) -> tuple[int, int, int]:
+    """Its type, and of a device both numbers. Like kind_of."""
     folder, path = procfs.at(path)
     found = _ask(folder, path, _AT_STATX_DONT_SYNC, _STATX_TYPE)
     mode, major, minor = _DEVICE.unpack_from(found)
-    return (major, minor) if stat.S_ISCHR(mode) else (0, 0)
+    return stat.S_IFMT(mode), major, minor
 
 
 def inode_of(path: bytes) -> Inode:

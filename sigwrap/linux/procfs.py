@@ -320,7 +320,7 @@ def caught_signals(pid: int) -> frozenset[int]:
 
 def is_deaf_to(tid: int, number: int) -> bool:
     """The thread blocks it, or its process ignores it."""
-    return number in _signal_set(tid, b"SigBlk") | _signal_set(tid, b"SigIgn")
+    return blocks(tid, number) or number in ignored_signals(tid)
 
 
 def blocks(tid: int, number: int) -> bool:

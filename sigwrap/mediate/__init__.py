@@ -5,6 +5,7 @@ A mediator is a generator: facts in, effects out, replies in (effects.py).
 effects        what mediators yield, and what they get back
 facts          facts that more than one mediator gets
 exec           an exec, from what the caller asked for to what came of it
+exec_facts     what it would run, or why that is not known
 signal         a signal, to each of its targets
 signal_facts   by what a call names its target, and whom it would reach
 fork           a process that is about to be made

@@ -35,15 +35,8 @@ from sigwrap.mediate.effects import (
     Unrecorded,
     VerifyThenContinue,
 )
-from sigwrap.mediate.exec import (
-    ExecFacts,
-    ExecMediator,
-    OnlyAsks,
-    not_dumpable,
-    pointing_nowhere,
-    replacement_argv,
-    stalled,
-)
+from sigwrap.mediate.exec import ExecMediator, replacement_argv
+from sigwrap.mediate.exec_facts import ExecFacts, OnlyAsks, not_dumpable, pointing_nowhere, stalled
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.limits import Crowd
 from sigwrap.mediate.lineage import Process

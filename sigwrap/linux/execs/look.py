@@ -12,7 +12,7 @@ from sigwrap.linux.execs.ours import Ours
 from sigwrap.linux.memory import Memory, Unreadable, may_be_served
 from sigwrap.linux.paths import MayWait
 from sigwrap.linux.seccomp import Notification
-from sigwrap.mediate.exec import Unseen, not_dumpable, pointing_nowhere
+from sigwrap.mediate.exec_facts import Unseen, not_dumpable, pointing_nowhere
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
 from sigwrap.tuples import NamedTuple

@@ -26,13 +26,8 @@ from sigwrap.mediate.effects import (
     ReadContent,
     VerifyThenContinue,
 )
-from sigwrap.mediate.exec import (
-    ExecFacts,
-    ExecMediator,
-    OnlyAsks,
-    Unseen,
-    stalled,
-)
+from sigwrap.mediate.exec import ExecMediator
+from sigwrap.mediate.exec_facts import ExecFacts, OnlyAsks, Unseen, stalled
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.limits import Crowd
 from sigwrap.mediate.lineage import Process

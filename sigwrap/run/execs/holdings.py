@@ -9,7 +9,7 @@ from sigwrap.linux.execs.environment import Variables
 from sigwrap.linux.execs.executable import Executable
 from sigwrap.linux.execs.look import Seen
 from sigwrap.linux.seccomp import Notification
-from sigwrap.mediate.exec import Unseen
+from sigwrap.mediate.exec_facts import Unseen
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.run.execs.tracer import Tracee, Tracer
 from sigwrap.run.recording.recording import Recording

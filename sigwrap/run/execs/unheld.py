@@ -23,7 +23,7 @@ from sigwrap.linux import procfs
 from sigwrap.linux.execs import image
 from sigwrap.linux.execs.executable import Executable
 from sigwrap.linux.execs.tracing import Where, where
-from sigwrap.mediate.effects import LoadedOther, Ran
+from sigwrap.mediate.effects import ExecOutcome, LoadedOther, Ran
 from sigwrap.mediate.lineage import Process
 from sigwrap.run.execs.turns import Turns
 from sigwrap.run.loop import Loop
@@ -42,7 +42,6 @@ _RAN_MEANWHILE = "; its caller was traced, so it may have run for a moment"
 class _Exec:
     __slots__ = (
         "before",
-        "file_before",
         "is_over",
         "judged",
         "meanwhile",
@@ -62,14 +61,13 @@ class _Exec:
         self.judged = judged
         self.meanwhile = meanwhile  # where its tracer stands
         self.until_s = time.monotonic() + _STANDS_AT_MOST_S
-        self.before = image.state(scope.process.pid, judged)
-        self.file_before = image.file(scope.process.pid)
+        self.before = image.state(scope.process.pid, judged) if meanwhile is None else None
         self.pause_s = _FIRST_PAUSE_S
         self.is_over = False
 
     def may_be_over(self) -> bool:
         if self.meanwhile is None:
-            return image.file(self.process.pid) != self.file_before
+            return image.file(self.process.pid) != (self.before and self.before.file)
         return procfs.thread_state(self.process.pid, self.process.pid) == "t"
 
 
@@ -168,7 +166,7 @@ class Unheld:
                 self._settle(unheld)
                 return False
             case Where.ENDED:
-                self._forget(unheld)
+                self._end(unheld, None)
                 return False
             case Where.LOADED:
                 return self._decide(unheld, _difference(unheld))
@@ -178,7 +176,7 @@ class Unheld:
         left_the_call = not _may_be_in_an_exec(pid, unheld.tid)  # so that the state is newer
         found = procfs.stat(pid)
         if found is None or found.has_ended or found.start_time != unheld.process.start_time:
-            self._forget(unheld)
+            self._end(unheld, None)
             return False
         state = image.state(pid, unheld.judged)
         if state == unheld.before:
@@ -206,23 +204,20 @@ class Unheld:
             os.kill(unheld.process.pid, signal.SIGKILL)  # before it is recorded: it may run
         except ProcessLookupError:
             pass
-        self._remove(unheld)
-        self._performer.resume(unheld.scope, other)
-        self._turns.give_back(unheld.process)
+        self._end(unheld, other)
 
     def _settle(self, unheld: _Exec) -> None:
-        self._remove(unheld)
-        self._performer.resume(unheld.scope, Ran())
-        self._turns.give_back(unheld.process)
+        self._end(unheld, Ran())
 
-    def _forget(self, unheld: _Exec) -> None:
-        self._remove(unheld)
-        self._performer.drop(unheld.scope)
-        self._turns.give_back(unheld.process)
-
-    def _remove(self, unheld: _Exec) -> None:
+    def _end(self, unheld: _Exec, outcome: ExecOutcome | None) -> None:
+        """None: its caller has ended."""
         unheld.is_over = True
         del self._by_pid[unheld.process.pid]
+        if outcome is None:
+            self._performer.drop(unheld.scope)
+        else:
+            self._performer.resume(unheld.scope, outcome)
+        self._turns.give_back(unheld.process)
 
 
 def _difference(unheld: _Exec) -> str:

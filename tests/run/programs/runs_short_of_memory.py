@@ -12,7 +12,7 @@ from sigwrap.cli.main import main
 from sigwrap.linux.execs import image, look
 from sigwrap.linux.execs.asked import Asked
 from sigwrap.linux.execs.executable import Executable
-from sigwrap.mediate.exec import ExecFacts
+from sigwrap.mediate.exec_facts import ExecFacts
 from sigwrap.mediate.lineage import Process
 from sigwrap.run.execs import execs
 

@@ -1,0 +1,53 @@
+"""What an exec is decided by."""
+
+from __future__ import annotations
+
+import errno
+
+from sigwrap.mediate.limits import Crowd
+from sigwrap.mediate.lineage import Process
+from sigwrap.policy.judge.request import Program
+from sigwrap.tuples import NamedTuple
+
+_NOT_DUMPABLE = "the caller may not be looked into: it, or its program's file, forbids reading"
+_NOWHERE = "its arguments point to memory that isn't there"
+
+
+class ExecFacts(NamedTuple):
+    process: Process
+    syscall: str
+    path: str  # as the caller wrote it
+    cwd: str
+    truncated: bool  # its arguments were longer than what was read
+    programs: tuple[Program, ...]  # the file, its interpreters, and what wrappers are to run
+    here: tuple[Program, ...]  # those of them that this very exec would run
+    readable: bool  # what would be loaded may be read, so it can be verified
+    crowd: Crowd
+    stub_rule: str | None  # of a stub's child at the exec that was decided for its stub
+
+
+class Unseen(NamedTuple):
+    """What it asks for is not known, or not what that would run."""
+
+    process: Process
+    syscall: str
+    reason: str
+    errno: int
+    rule: str = "builtin:unreadable"
+
+
+class OnlyAsks(NamedTuple):
+    """An execveat with AT_EXECVE_CHECK, which runs nothing."""
+
+
+def not_dumpable(process: Process, syscall: str) -> Unseen:
+    return Unseen(process, syscall, _NOT_DUMPABLE, errno.EACCES)
+
+
+def pointing_nowhere(process: Process, syscall: str) -> Unseen:
+    return Unseen(process, syscall, _NOWHERE, errno.EFAULT)
+
+
+def stalled(process: Process, syscall: str, reason: str) -> Unseen:
+    """It would keep the supervisor waiting for as long as somebody else likes."""
+    return Unseen(process, syscall, reason, errno.EACCES, "builtin:stalled")
