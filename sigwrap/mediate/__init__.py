@@ -21,4 +21,5 @@ headcount      an upper bound on how many processes there are
 signal_rules   what is decided about a signal before and beneath a policy's rules
 questions      requests for approval as they are asked, answered and forgotten
 masking        secrets in arguments
+wording        the line that a denied caller reads
 """
