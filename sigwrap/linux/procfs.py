@@ -318,6 +318,15 @@ def caught_signals(pid: int) -> frozenset[int]:
     return _signal_set(pid, b"SigCgt")
 
 
+def handles(pid: int, number: int) -> bool:
+    """Catches or ignores it. One that it blocks for now ends it later."""
+    status = contents(f"/proc/{pid}/status")
+    if status is None:
+        return False
+    handled = int(_status_field(status, b"SigCgt"), 16) | int(_status_field(status, b"SigIgn"), 16)
+    return bool(handled & 1 << number - 1)
+
+
 def is_deaf_to(tid: int, number: int) -> bool:
     """The thread blocks it, or its process ignores it."""
     return blocks(tid, number) or number in ignored_signals(tid)

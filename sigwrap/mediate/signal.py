@@ -71,6 +71,7 @@ class _Judged(NamedTuple):
     attempt: Attempt
     decision: Decision
     payload: Payload  # of its event; each event has a copy
+    handled: bool | None = None  # by the target; None where no rule asked
 
 
 _NOT_OWN = {
@@ -120,17 +121,27 @@ class SignalMediator:
                 return _fail(error)
 
     def _judge(self, facts: SignalFacts, target: SignalTarget) -> _Judged:
-        sender, syscall, number, how, _aim, _correlation, own_targets = facts
+        sender, syscall, number, how, _aim, _correlation, own_targets, _handles = facts
         key = (sender, sender.comm, syscall, number, how, target, own_targets)
         judged = self._remembered.get(key)
         if judged is None:
             if len(self._remembered) >= _REMEMBERED:
                 self._remembered.clear()
-            judged = self._remembered[key] = self._judge_anew(facts, target)
+            judged = self._judge_anew(facts, target)
+            if judged.handled is None:  # what a target handles can be other the next time
+                self._remembered[key] = judged
         return judged
 
     def _judge_anew(self, facts: SignalFacts, target: SignalTarget) -> _Judged:
         sender = facts.sender
+        handled: bool | None = None
+
+        def is_handled() -> bool:
+            nonlocal handled
+            if handled is None:
+                handled = facts.handles(target.pid, facts.signal)
+            return handled
+
         attempt = Attempt(
             facts.syscall,
             facts.signal,
@@ -144,11 +155,10 @@ class SignalMediator:
             decision = signal_rules.OF_A_STUB
         else:
             traces = facts.how in (How.TRACE, How.TRACE_ON, How.TAKE)
-            decision = signal_rules.decide(self._engine, attempt, traces=traces)
+            decision = signal_rules.decide(self._engine, attempt, handled=is_handled, traces=traces)
             if facts.how is How.TRACE_ON and decision.action not in (Action.DENY, Action.ABSORB):
                 decision = signal_rules.RUNS_ON
-        payload = signal_rules.event_payload(attempt, decision)
-        return _Judged(target, attempt, decision, payload)
+        return _Judged(target, attempt, decision, _payload(attempt, decision, handled), handled)
 
     # One target
 
@@ -426,8 +436,13 @@ def _goes_on(judged: _Judged, *, granted: bool = False) -> bool:
 
 def _denied(judged: _Judged) -> _Judged:
     decision = judged.decision._replace(action=Action.DENY)
-    payload = signal_rules.event_payload(judged.attempt, decision)
+    payload = _payload(judged.attempt, decision, judged.handled)
     return judged._replace(decision=decision, payload=payload)
+
+
+def _payload(attempt: Attempt, decision: Decision, handled: bool | None) -> Payload:
+    payload = signal_rules.event_payload(attempt, decision)
+    return payload if handled is None else payload | {"target_handles": handled}
 
 
 def _number(judged: _Judged) -> int:
