@@ -12,7 +12,7 @@ from sigwrap.front.process import run_before_supervisor
 from sigwrap.linux.descriptors import allow_many, release_all, reserve_standard_streams
 from sigwrap.protocols.front import Channel, HeldUp
 from sigwrap.run.session import Ended, run_session
-from sigwrap.run.settings import Report, RunSettings
+from sigwrap.run.settings import Report, RunSettings, is_unattended
 from sigwrap.start import onefile
 from sigwrap.start.command import Inherited
 from sigwrap.status import REFUSED
@@ -77,7 +77,7 @@ def _wants_report(settings: RunSettings, inherited: Inherited) -> bool:
         case Report.NEVER:
             return False
         case Report.AUTO:
-            return os.isatty(2) or bool(inherited.environment.get(b"CI"))
+            return os.isatty(2) or is_unattended(inherited.environment)
 
 
 def _one_line(ended: Ended) -> str:

@@ -47,6 +47,7 @@ from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.masking import masked
 from sigwrap.mediate.questions import Answer, Question
 from sigwrap.mediate.run_end import LimitReached
+from sigwrap.mediate.wording import denial, denied_by, refusal, waiting
 from sigwrap.policy.judge.engine import Engine, is_system_file
 from sigwrap.policy.judge.request import (
     Action,
@@ -68,6 +69,7 @@ class ExecMediator:
         self._engine = engine
         self._limits = engine.policy.limits
         self._gone_on = 0
+        self.last_denial = ""  # by which rule, and why
         self._last_told: tuple[Process, str] | None = None
         # Refused at /usr/bin/X, a shell asks for /bin/X at once: the answer is still the same.
         self._last_refusal: tuple[Process, tuple[str, ...], str] | None = None
@@ -140,8 +142,8 @@ class ExecMediator:
             case CannotHold() if self._engine.lets_everything_run:
                 yield from self._let_run_watched(facts, verified=False)
             case CannotHold():
-                denial = Decision(action=Action.DENY, rule="builtin:traced", reason=held.reason)
-                yield from self._deny(facts, denial, held.reason, traced=True)
+                traced = Decision(action=Action.DENY, rule="builtin:traced", reason=held.reason)
+                yield from self._deny(facts, traced, traced=True)
             case Held.NOT_DUMPABLE:  # another thread of the caller turned that on meanwhile
                 yield from self._deny_unseen(not_dumpable(facts.process, facts.syscall))
 
@@ -206,18 +208,16 @@ class ExecMediator:
         """`why`: what the caller is told where the rule has no message of its own."""
         payload = exec_payload(facts, decision, verified=False, traced=traced)
         yield Record("exec_denied", payload)
-        text = decision.message or why
-        if text:
-            yield from self._tell(facts, text)
+        yield from self._tell_denial(facts.process, _line(facts), decision, why)
         yield Fail(errno.EACCES)
 
     def _deny_because(self, facts: ExecFacts, decision: Decision, reason: str) -> Mediation:
-        denial = decision._replace(action=Action.DENY, reason=reason)
-        yield from self._deny(facts, denial, reason)
+        denied = decision._replace(action=Action.DENY, reason=reason)
+        yield from self._deny(facts, denied, reason)
 
-    def _deny_as_used_up(self, facts: ExecFacts, denial: Decision) -> Mediation:
-        yield from self._deny(facts, denial)
-        yield EndRun(LimitReached("max_execs", self._limits.max_execs, denial.reason))
+    def _deny_as_used_up(self, facts: ExecFacts, used: Decision) -> Mediation:
+        yield from self._deny(facts, used)
+        yield EndRun(LimitReached("max_execs", self._limits.max_execs, used.reason))
 
     def _deny_unseen(self, unseen: Unseen) -> Mediation:
         process, syscall = unseen.process, unseen.syscall
@@ -225,14 +225,25 @@ class ExecMediator:
         facts = ExecFacts(process, syscall, "", "", True, nothing, (), True, Crowd(0, 0), None)
         decision = Decision(action=Action.DENY, rule=unseen.rule, reason=unseen.reason)
         yield Record("exec_denied", exec_payload(facts, decision, verified=False))
+        if unseen.errno == errno.EACCES:
+            yield from self._tell_denial(process, f"{syscall} by {process.comm}", decision)
         yield Fail(unseen.errno)
 
-    def _tell(self, facts: ExecFacts, text: str) -> Mediation:
+    def _tell_denial(
+        self, process: Process, what: str, decision: Decision, why: str = ""
+    ) -> Mediation:
+        rule, policy = decision.rule, self._engine.policy.name
+        because = decision.message or why
+        if not because and rule.startswith("builtin:"):
+            because = decision.reason
+        self.last_denial = denied_by(rule, policy, because)
+        yield from self._tell(process, denial(what, rule, policy, because))
+
+    def _tell(self, process: Process, line: str) -> Mediation:
         """A shell that is refused /usr/bin/X goes on along PATH and is refused /bin/X as well: the
         caller is told once."""
-        line = f"sigwrap: {facts.programs[0].name}: {text}"
-        if self._last_told != (facts.process, line):
-            self._last_told = (facts.process, line)
+        if self._last_told != (process, line):
+            self._last_told = (process, line)
             yield Tell(line)
 
     # Replacing
@@ -267,7 +278,8 @@ class ExecMediator:
             yield Fail(errno.EACCES)
             return
         if decision.message:
-            yield from self._tell(facts, decision.message)
+            line = f"sigwrap: {facts.programs[0].name}: {decision.message}"
+            yield from self._tell(facts.process, line)
         came_back: Restarted | KernelRefused | Tampered = yield Replace()
         match came_back:
             case Restarted():
@@ -293,7 +305,8 @@ class ExecMediator:
         main = facts.programs[0]
         asked_for = (decision.rule, main.path, *main.argv)
         if self._last_refusal is not None and self._last_refusal[:2] == (facts.process, asked_for):
-            yield from self._deny_because(facts, decision, self._last_refusal[2])
+            refused = decision._replace(message="")
+            yield from self._deny_because(facts, refused, self._last_refusal[2])
             return
         content: tuple[str, ...] = yield ReadContent()
         notes = [_CHANGED] * asked_before + [_NOT_READ] * facts.truncated
@@ -312,12 +325,12 @@ class ExecMediator:
             note="; ".join(notes),
             masked=shell_words(masked(main.argv)),
         )
-        notice = f"sigwrap: {main.name}: waits for approval (rule {decision.rule})"
+        notice = waiting(_line(facts), decision.rule, self._engine.policy.name)
         answer: Answer = yield Ask(question, notice)
         if answer.granted:
             yield from self._run_if_unchanged(facts, content, decision, answer, asked_before)
         else:
-            reason = _refusal(answer)
+            reason = refusal(answer)
             self._last_refusal = (facts.process, asked_for, reason)
             yield from self._deny_because(facts, decision._replace(message=""), reason)
 
@@ -356,6 +369,12 @@ def _leave_to_the_kernel() -> Mediation:
 def _subject(facts: ExecFacts, *, traced: bool) -> CommandRequest:
     depth = facts.process.depth
     return CommandRequest(facts.programs, depth, facts.truncated, traced, facts.cwd)
+
+
+def _line(facts: ExecFacts) -> str:
+    """Under the name that counts: the caller may write anything into argv[0]."""
+    main = facts.programs[0]
+    return shell_words((main.name, *masked(main.argv)[1:]))
 
 
 def _asks_for_the_same(before: ExecFacts, now: ExecFacts) -> bool:
@@ -420,16 +439,3 @@ def _whose_name_counts(program: Program) -> Payload:
 def _exec_failed(path: str, rule: str, error: int) -> Record:
     name = errno.errorcode.get(error, str(error))
     return Record("exec_failed", {"path": path, "error": name, "rule_name": rule})
-
-
-def _refusal(answer: Answer) -> str:
-    match answer.reason:
-        case "denied":
-            text = "not approved"
-        case "expired":
-            text = "not approved in time"
-        case "nobody":
-            text = "needs approval, and nobody can be asked"
-        case _:
-            text = f"needs approval: {answer.reason}"
-    return f"{text}: {answer.message}" if answer.message else text

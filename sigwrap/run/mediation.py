@@ -89,6 +89,7 @@ class Mediation:
         self.on_stop = self._execs.on_stop
         self.on_end = self._execs.on_end
         self.holds = self._execs.holds
+        self.last_denial = self._execs.last_denial
         self.stop_forks = self._forks.stop
 
     def answer(self, notification: Notification) -> None:

@@ -375,7 +375,7 @@ class Performer:
             self._look_after_callers_later()
         self._asking[scope] = approval_id
         if effect.notice:
-            text = f"{effect.notice}; sigwrap approve {approval_id}"
+            text = f"{effect.notice} {self._approvals.how_to_answer(approval_id)}"
             caller_stderr.tell(scope.process.pid, text)
         return PAUSED
 

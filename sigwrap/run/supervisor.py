@@ -3,6 +3,7 @@ looked at, and whatever takes time is an event of its own."""
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import time
@@ -27,7 +28,7 @@ from sigwrap.run.mediation import Mediation
 from sigwrap.run.processes import Processes
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.relief import Relief
-from sigwrap.run.settings import RunSettings
+from sigwrap.run.settings import RunSettings, is_unattended
 
 _IDLE_S = 0.05
 
@@ -48,6 +49,7 @@ class Supervisor:
         self._recorder = recorder
         self._launched = launched
         self._channel = front
+        self.told_of_denial = False  # where COMMAND itself was denied
         self._limits = engine.policy.limits
         self._loop = Loop()
         self._processes = Processes(self._loop, self._on_process_end)
@@ -56,6 +58,8 @@ class Supervisor:
             recorder=recorder,
             mode=settings.approvals,
             timeout_s=settings.approval_timeout_s,
+            policy=engine.policy.name,
+            unattended=is_unattended(os.environb),
             on_stop_key=lambda: self._job_control.stop_front(),
             walled=domain,
         )
@@ -168,9 +172,15 @@ class Supervisor:
         channel = self._launched.channel
         error = self._launched.exec_failure()
         if error is not None:
-            self._ending.on(CommandNotExecuted(error, os.strerror(error)))
+            why = self._denial_of_command() if error == errno.EACCES else ""
+            self._ending.on(CommandNotExecuted(error, why or os.strerror(error)))
+            self.told_of_denial = bool(why)
         self._loop.unwatch(channel.fileno())
         channel.close()
+
+    def _denial_of_command(self) -> str:
+        """Nobody else has made an exec by then."""
+        return "" if self._mediation is None else self._mediation.last_denial()
 
     def _on_wall_time(self) -> None:
         maximum = self._limits.wall_time_s

@@ -56,7 +56,11 @@ def serve(options: argparse.Namespace) -> None:
     recorder.record("session_started", os.getpid(), {"session_id": options.session})
     loop = Loop()
     approvals = Approvals(
-        loop=loop, recorder=recorder, mode=Mode(options.mode), timeout_s=options.timeout
+        loop=loop,
+        recorder=recorder,
+        mode=Mode(options.mode),
+        timeout_s=options.timeout,
+        policy="mine",
     )
     orders = os.open(f"{options.pipes}/orders", os.O_RDWR)
     answers = os.open(f"{options.pipes}/answers", os.O_RDWR)

@@ -29,9 +29,11 @@ from sigwrap.mediate.questions import (
 from sigwrap.protocols.control import ControlReply, ControlRequest, refusal
 from sigwrap.run.asking.control_socket import ControlSocket
 from sigwrap.run.asking.terminal_prompt import TerminalPrompt
+from sigwrap.run.asking.wording import Session, until
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.settings import ApprovalMode as Mode
+from sigwrap.store.location import option_for
 
 __all__ = ["Answer", "Approvals", "OnAnswer", "Question"]
 
@@ -39,6 +41,7 @@ OnAnswer = Callable[[Answer], None]
 
 _AT_THE_TERMINAL = frozenset({Mode.AUTO, Mode.TTY})
 _BY_CONTROL = frozenset({Mode.AUTO, Mode.CONTROL})
+_WAYS_OUT = "-p ci is made for that, and --approvals control waits for sigwrap approve"
 _LISTED = 200
 _LISTED_CHARACTERS = 4_000
 _RECORDED_CHARACTERS = 1_000  # the event of the exec itself has its arguments
@@ -54,15 +57,21 @@ class Approvals:
         recorder: Recorder,
         mode: Mode,
         timeout_s: float,
+        policy: str,
+        unattended: bool = False,
         walled: bool = True,
         on_stop_key: Callable[[], None] = lambda: None,
     ) -> None:
-        """Answers come from within `loop`'s turns. `walled`: a Landlock domain is around COMMAND.
-        `on_stop_key`: somebody pressed Ctrl+Z at a question."""
+        """Answers come from within `loop`'s turns. `unattended`: nobody looks at a terminal.
+        `walled`: a Landlock domain is around COMMAND. `on_stop_key`: somebody pressed Ctrl+Z at a
+        question."""
         self._loop = loop
         self._recorder = recorder
         self._mode = mode
         self._timeout_s = timeout_s
+        self._unattended = unattended
+        self._store = os.path.dirname(os.path.dirname(os.path.abspath(recorder.log.path)))
+        self._session = Session(policy, option_for(self._store, os.environ))
         self._queue = QuestionQueue(timeout_s=timeout_s, new_id=lambda: os.urandom(3).hex())
         self._waiting: dict[str, OnAnswer] = {}
         self._stopped = ""
@@ -95,6 +104,13 @@ class Approvals:
             if self._mode in _AT_THE_TERMINAL and self._terminal().is_there:
                 self._terminal().show(request, or_by_command="control" in asked)
         return request.id
+
+    def how_to_answer(self, approval_id: str) -> str:
+        """A request that is open."""
+        request = next(each for each in self._queue.open if each.id == approval_id)
+        by_command = self._session.command("approve", approval_id)
+        how = by_command if "control" in self._who_can_answer() else "answer on the terminal"
+        return f"until {until(request, time.monotonic())}; {how}"
 
     def withdraw(self, approval_id: str) -> None:
         """The asker died: its answer is "withdrawn"."""
@@ -130,7 +146,7 @@ class Approvals:
     # Who is asked
 
     def _who_can_answer(self) -> list[str]:
-        if self._stopped:
+        if self._stopped or self._nobody_is_there:
             return []
         asked = []
         if self._mode in _AT_THE_TERMINAL and self._terminal().may_ask:
@@ -139,11 +155,18 @@ class Approvals:
             asked.append("control")
         return asked
 
+    @property
+    def _nobody_is_there(self) -> bool:
+        """`--approvals control` says that somebody answers all the same."""
+        return self._mode in _AT_THE_TERMINAL and (
+            self._unattended or not self._terminal().is_there
+        )
+
     def _terminal(self) -> TerminalPrompt:
         if self._prompt is None:
             not_here = "" if self._typist is None else self._typist.why
             self._prompt = TerminalPrompt(
-                self._loop, self._on_terminal_answer, self._on_stop_key, not_here
+                self._loop, self._on_terminal_answer, self._on_stop_key, self._session, not_here
             )
         return self._prompt
 
@@ -161,16 +184,16 @@ class Approvals:
         match self._mode:
             case Mode.DENY:
                 return "this session runs with --approvals deny"
-            case Mode.TTY | Mode.AUTO if self._terminal().is_there and self._terminal().not_here:
+            case Mode.TTY | Mode.AUTO if self._unattended:
+                return f"$CI is set; {_WAYS_OUT}"
+            case Mode.TTY | Mode.AUTO if not self._terminal().is_there:
+                return f"there is no terminal; {_WAYS_OUT}"
+            case Mode.TTY | Mode.AUTO:
                 return (
                     f"the session could answer on its terminal itself: {self._terminal().not_here}"
                 )
-            case Mode.TTY:
-                return "there is no terminal to ask on"
             case Mode.CONTROL:
                 return "there is no control socket to answer through"
-            case Mode.AUTO:
-                return "there is neither a terminal nor a control socket"
 
     # Answers
 
@@ -253,12 +276,10 @@ class Approvals:
     # The control socket
 
     def _open_control(self) -> ControlSocket | None:
-        log = self._recorder.log
-        store = os.path.dirname(os.path.dirname(os.path.abspath(log.path)))
         try:
             return ControlSocket(
-                store,
-                log.session_id,
+                self._store,
+                self._recorder.log.session_id,
                 self._loop,
                 on_request=self._on_request,
                 on_refused=self._on_refused,

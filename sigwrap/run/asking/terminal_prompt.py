@@ -52,7 +52,7 @@ from sigwrap.linux.terminal_readers import waits_for_input
 from sigwrap.mediate.questions import Open, Verdict
 from sigwrap.run.asking.terminal_answers import MOST_WRONG, Answers, is_without_code
 from sigwrap.run.asking.terminal_modes import OwnModes, local_modes
-from sigwrap.run.asking.wording import lines_of
+from sigwrap.run.asking.wording import Session, lines_of
 from sigwrap.run.loop import Loop
 from sigwrap.tuples import NamedTuple
 
@@ -84,11 +84,13 @@ class TerminalPrompt:
         loop: Loop,
         on_answer: Callable[[str, Verdict], None],
         on_stop_key: Callable[[], None],
+        session: Session,
         not_here: str = "",
     ) -> None:
         """`on_stop_key`: the job that we are part of got a
         Ctrl+Z. `not_here`: why nobody may be asked on the terminal; it is named, with the way to
         answer."""
+        self._session = session
         self._loop = loop
         self._on_answer = on_answer
         self._on_stop_key = on_stop_key
@@ -206,18 +208,22 @@ class TerminalPrompt:
         for approval_id, asked in self._queue.items():
             if approval_id not in self._named:
                 how = self._how_to_answer(approval_id, asked)
-                if not self._say(f"\r\n{_question(asked.request)}\r\n  {how}\r\n"):
+                if not self._say(f"\r\n{self._question(asked.request)}\r\n  {how}\r\n"):
                     return
                 self._named.add(approval_id)
 
     def _how_to_answer(self, approval_id: str, asked: _Asked) -> str:
-        commands = f"sigwrap approve {approval_id}, or sigwrap deny {approval_id}"
+        approve, deny = (self._session.command(do, approval_id) for do in ("approve", "deny"))
+        commands = f"{approve}, or {deny}"
         if self.not_here:
             elsewhere = f"\r\n  to answer elsewhere: {commands}" if asked.or_by_command else ""
             return f"not asked here: {self.not_here}{elsewhere}"
         if asked.or_by_command:
             return f"to answer: {commands}"
         return "to answer: here, once nothing else reads this terminal"
+
+    def _question(self, request: Open) -> str:
+        return "\r\n".join(lines_of(request, self._session, time.monotonic()))
 
     # Asking
 
@@ -231,7 +237,7 @@ class TerminalPrompt:
         self._shown = asked.request.id
         self._named.add(self._shown)
         others = f" ({len(self._queue) - 1} more wait)" if len(self._queue) > 1 else ""
-        self._put(f"\r\n{_question(asked.request)}{others}\r\n")
+        self._put(f"\r\n{self._question(asked.request)}{others}\r\n")
 
     def _put(self, text: str) -> None:
         if self._forget_what_was_typed():
@@ -341,7 +347,8 @@ class TerminalPrompt:
     def _make_way(self, now_s: float, *, stays_stopped: bool = False) -> None:
         asked = self._queue.get(self._shown)
         if asked is not None:
-            or_by_command = f" (or: sigwrap approve {self._shown})" if asked.or_by_command else ""
+            approve = self._session.command("approve", self._shown)
+            or_by_command = f" (or: {approve})" if asked.or_by_command else ""
             self._say(
                 f"\r\nsigwrap: the terminal is wanted; the question comes again{or_by_command}\r\n"
             )
@@ -395,10 +402,6 @@ class TerminalPrompt:
             return fcntl.ioctl(self._fd, termios.TIOCGWINSZ, bytes(struct.calcsize("HHHH")))
         except OSError:
             return b""
-
-
-def _question(request: Open) -> str:
-    return "\r\n".join(lines_of(request, time.monotonic()))
 
 
 def _is_below_us(group: int, processes: list[Stat]) -> bool:

@@ -7,12 +7,29 @@ import time
 
 from sigwrap.escape import printable, shell_words
 from sigwrap.mediate.questions import Open
+from sigwrap.mediate.wording import named_rule
+from sigwrap.tuples import NamedTuple
 
 _START_SHOWN = 1_500
 _END_SHOWN = 200
 
 
-def lines_of(request: Open, now_s: float) -> list[str]:
+class Session(NamedTuple):
+    """What a question says of the session that asks it."""
+
+    policy: str
+    store: str = ""  # `--store DIR`, where the bare commands look elsewhere
+
+    def command(self, *words: str) -> str:
+        return " ".join(("sigwrap", *words, *([self.store] if self.store else [])))
+
+
+def until(request: Open, now_s: float) -> str:
+    left_s = max(0.0, request.deadline_s - now_s)
+    return time.strftime("%H:%M:%S", time.localtime(time.time() + left_s))
+
+
+def lines_of(request: Open, session: Session, now_s: float) -> list[str]:
     question = request.question
     action = "wants to run" if question.kind == "exec" else "wants to send"
     what = question.what
@@ -26,7 +43,7 @@ def lines_of(request: Open, now_s: float) -> list[str]:
     if is_cut:
         lines[-1] += f" ... and {rest} more characters"
         lines.append(f"    which end in: {printable(what[-_END_SHOWN:])}")
-        lines.append(f"  all of it: sigwrap approvals --full {request.id}")
+        lines.append(f"  all of it: {session.command('approvals', '--full', request.id)}")
     if question.files:
         lines.append(f"  file {', then '.join(shell_words([file]) for file in question.files)}")
     if question.folder:
@@ -34,8 +51,8 @@ def lines_of(request: Open, now_s: float) -> list[str]:
     if question.note:
         lines.append(f"  note {printable(question.note)}")
     because = f": {printable(question.message)}" if question.message else ""
-    lines.append(f"  rule {printable(question.rule)}{because} [{request.id}]")
+    rule = printable(named_rule(question.rule, session.policy))
+    lines.append(f"  {rule}{because} [{request.id}]")
     left_s = max(0.0, request.deadline_s - now_s)
-    until = time.strftime("%H:%M:%S", time.localtime(time.time() + left_s))
-    lines.append(f"  denied if nobody answers until {until}, in {left_s:.0f} s")
+    lines.append(f"  denied if nobody answers until {until(request, now_s)}, in {left_s:.0f} s")
     return lines

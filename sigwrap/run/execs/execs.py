@@ -137,6 +137,10 @@ class Execs:
         self._tracer.on_end(tid)
         self._held_tracers.on_end(tid)
 
+    def last_denial(self) -> str:
+        """By which rule, and why; empty where none was denied."""
+        return self._mediator.last_denial
+
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:
         if self._tracer.take_back(notification):
             return
