@@ -293,6 +293,15 @@ def descriptor_field(pid: int | str, fd: int | str, name: bytes) -> bytes | None
     return _status_field(info, name)
 
 
+def number_in_folder(folder: int) -> int:
+    """Of whom a /proc/PID is about. OSError where that one has ended."""
+    fd = os.open("status", os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        return int(_status_field(os.read(fd, 4096), b"Pid"))
+    finally:
+        os.close(fd)
+
+
 def comm(pid: int) -> str:
     data = contents(f"/proc/{pid}/comm")
     return "" if data is None else data.rstrip(b"\n").decode("utf-8", "surrogateescape")

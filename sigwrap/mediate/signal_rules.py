@@ -73,7 +73,7 @@ class Attempt(NamedTuple):
     target_types: Types
 
 
-def decide(engine: Engine, attempt: Attempt, *, handled: Fact, traces: bool) -> Decision:
+def decide(engine: Engine, attempt: Attempt, *, handled: Fact = False, traces: bool) -> Decision:
     """Whoever traces can make the other do anything, so it is judged as a SIGKILL to it."""
     if TargetType.PARENT in attempt.target_types:
         return PROTECTS_SIGWRAP
