@@ -235,6 +235,8 @@ class SignalMediator:
         yield Fail(errno.EPERM)
 
     def _tell(self, facts: SignalFacts, denied: list[Denied]) -> Mediation:
+        # Debuggers try that at their start, and can do without.
+        denied = [each for each in denied if each.decision.reason != signal_rules.RUNS_ON.reason]
         for line in self._denied.lines(facts.sender, denied):
             yield Tell(line)
 
