@@ -54,6 +54,7 @@ EXPORTED_SIGNAL_FIELDS = (
 _SIGNAL_FIELDS = (
     *EXPORTED_SIGNAL_FIELDS,
     "target_types",
+    "target_handles",  # it catches or ignores the signal; where a rule asked
     "evaluation_us",
     "count",  # of a process that signals itself over and over: how often within a second
     "correlation",  # the same for every member of a group

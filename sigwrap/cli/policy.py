@@ -140,6 +140,9 @@ def explain(
     ] = None,
     target_command: Annotated[str, typer.Option("--target-command", metavar="NAME")] = "",
     target_pid: Annotated[int, typer.Option("--target-pid", metavar="PID")] = 0,
+    handled: Annotated[
+        bool, typer.Option("--handled", help="The target catches or ignores the signal.")
+    ] = False,
     depth: Annotated[int, typer.Option("--depth", help="How far below COMMAND it runs.")] = 1,
     root: RootOption = None,
     as_json: JsonOption = False,
@@ -161,6 +164,7 @@ def explain(
             target_types=with_implied(target or [TargetType.EXTERNAL]),
             target_command=target_command,
             target_pid=target_pid,
+            handled=handled,
         )
         explanation = explain_signal(engine, signal_request)
     out(json.dumps(_plain(explanation), indent=2) if as_json else explanation_text(explanation))

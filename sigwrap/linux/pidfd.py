@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import fcntl
 import os
 import struct
 
+from sigwrap.errors import KernelError
 from sigwrap.linux import procfs
 from sigwrap.linux.libc import syscall
 from sigwrap.linux.taken import taken
@@ -52,6 +54,17 @@ def open_thread(tid: int) -> int:
 
 def is_of_thread(pidfd: int) -> bool:
     return bool(fcntl.fcntl(pidfd, fcntl.F_GETFL) & _PIDFD_THREAD)
+
+
+def number_of_folder(fd: int) -> int:
+    """Of the process that a /proc/PID is about, in the pid namespace that was mounted there. EBADF
+    where it is no such folder: the kernel says that without asking the file's file system."""
+    try:
+        syscall("pidfd_send_signal", _SYS_PIDFD_SEND_SIGNAL, fd, 0, 0, 0)
+    except KernelError as refusal:
+        if refusal.errno != errno.EPERM:  # another user's
+            raise OSError(refusal.errno, "no folder of a process") from refusal
+    return procfs.number_in_folder(fd)
 
 
 def target(pidfd: int) -> int | None:

@@ -293,6 +293,15 @@ def descriptor_field(pid: int | str, fd: int | str, name: bytes) -> bytes | None
     return _status_field(info, name)
 
 
+def number_in_folder(folder: int) -> int:
+    """Of whom a /proc/PID is about. OSError where that one has ended."""
+    fd = os.open("status", os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        return int(_status_field(os.read(fd, 4096), b"Pid"))
+    finally:
+        os.close(fd)
+
+
 def comm(pid: int) -> str:
     data = contents(f"/proc/{pid}/comm")
     return "" if data is None else data.rstrip(b"\n").decode("utf-8", "surrogateescape")
@@ -316,6 +325,15 @@ def ignored_signals(pid: int) -> frozenset[int]:
 
 def caught_signals(pid: int) -> frozenset[int]:
     return _signal_set(pid, b"SigCgt")
+
+
+def handles(pid: int, number: int) -> bool:
+    """Catches or ignores it. One that it blocks for now ends it later."""
+    status = contents(f"/proc/{pid}/status")
+    if status is None:
+        return False
+    handled = int(_status_field(status, b"SigCgt"), 16) | int(_status_field(status, b"SigIgn"), 16)
+    return bool(handled & 1 << number - 1)
 
 
 def is_deaf_to(tid: int, number: int) -> bool:

@@ -2,24 +2,26 @@
 
 A mediator is a generator: facts in, effects out, replies in (effects.py).
 
-effects        what mediators yield, and what they get back
-facts          facts that more than one mediator gets
-exec           an exec, from what the caller asked for to what came of it
-exec_facts     what it would run, or why that is not known
-signal         a signal, to each of its targets
-signal_facts   by what a call names its target, and whom it would reach
-fork           a process that is about to be made
-mount          a mount, which is noted
-refusal        requests that no mediator decides
-limits         the policy's limits on the tree, where they meet an exec
-log_budget     how much a session's log may take
-run_end        every reason to end, and what happens then
-heartbeat      whether the supervisor still goes on
-interrupts     what Ctrl+C means: the front process's state machine
-lineage        which process is whose child, how deep, and what a target is to its sender
-headcount      an upper bound on how many processes there are
-signal_rules   what is decided about a signal before and beneath a policy's rules
-questions      requests for approval as they are asked, answered and forgotten
-masking        secrets in arguments
-wording        the line that a denied caller reads
+effects         what mediators yield, and what they get back
+facts           facts that more than one mediator gets
+exec            an exec, from what the caller asked for to what came of it
+exec_facts      what it would run, or why that is not known
+signal          a signal, to each of its targets
+signal_answers  how its call ends where nothing is left to be judged
+signal_facts    by what a call names its target, and whom it would reach
+fork            a process that is about to be made
+mount           a mount, which is noted
+refusal         requests that no mediator decides
+limits          the policy's limits on the tree, where they meet an exec
+log_budget      how much a session's log may take
+run_end         every reason to end, and what happens then
+heartbeat       whether the supervisor still goes on
+interrupts      what Ctrl+C means: the front process's state machine
+lineage         which process is whose child, how deep, and what a target is to its sender
+headcount       an upper bound on how many processes there are
+signal_rules    what is decided about a signal before and beneath a policy's rules
+questions       requests for approval as they are asked, answered and forgotten
+masking         secrets in arguments
+denied_signals  what the sender of a denied signal reads
+wording         the line that a denied caller reads
 """

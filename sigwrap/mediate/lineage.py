@@ -5,9 +5,21 @@ from sigwrap.policy.judge.request import TargetType, with_implied
 
 Types = frozenset[TargetType]
 Image = tuple[int, ...]  # addresses of code, stack and heap; empty where it can't be read
+File = tuple[int, int]  # its device and inode
 
 _RELATIONS_KEPT = 32
 _IMAGES_KEPT = 20_000
+
+
+class Family:
+    """Processes that run one program, with nothing else between them: a server and its workers. A
+    fork stays in its parent's, and so does an exec of the very same file. Who once ran something
+    else is out of it for good, also where it runs that file again."""
+
+    __slots__ = ("program",)
+
+    def __init__(self, program: File | None = None) -> None:
+        self.program = program  # None where nobody knows
 
 
 class Process:
@@ -19,6 +31,7 @@ class Process:
         "comm",
         "comm_is_current",
         "depth",
+        "family",
         "has_ended",
         "image",
         "known_children",
@@ -50,7 +63,9 @@ class Process:
         self.comm_is_current = True  # an exec that was let through changes it
         self.argv: tuple[str, ...] = ()
         self.pid_namespace = ""  # looked up with its first signal
-        self.relations: dict[Process, Types] = {}  # to what it signalled lately
+        self.family = Family()
+        # To what it signalled lately, and whose families it was true of.
+        self.relations: dict[Process, tuple[tuple[Family | None, ...], Types]] = {}
         self.image: Image = ()  # as last seen: an exec changes it
         self.has_ended = False
         self.seizes = False  # traces by PTRACE_SEIZE
@@ -63,6 +78,11 @@ class Process:
         if self.comm_is_current or not self.argv:
             return self.comm
         return self.argv[0].rpartition("/")[2][:15]
+
+    def runs(self, program: File | None) -> None:
+        """Since its last exec; None where nobody knows."""
+        if program is None or program != self.family.program:
+            self.family = Family(program)
 
     def ended(self) -> None:
         """A relay, where each makes one and ends, must not grow a chain of the dead."""
@@ -175,19 +195,25 @@ def _deeper(one: Process, other: Process | None) -> Process:
 
 
 def types_inside(sender: Process, target: Process, command: Process | None) -> Types:
-    """All that a target inside the tree is to the sender; whose child it is never changes."""
-    types = sender.relations.get(target)
-    if types is None:
+    """All that a target inside the tree is to the sender. Whose child it is never changes; whose
+    family it is of, an exec can change."""
+    families = (sender.family, target.family, None if command is None else command.family)
+    known = sender.relations.get(target)
+    if known is None or known[0] != families:
         if len(sender.relations) >= _RELATIONS_KEPT:
             sender.relations.clear()
-        types = sender.relations[target] = _types_inside(sender, target, command)
-    return types
+        known = sender.relations[target] = families, _types_inside(sender, target, command)
+    return known[1]
 
 
 def _types_inside(sender: Process, target: Process, command: Process | None) -> Types:
     if target is sender:
-        return _SELF_AND_ROOT if target is command else _SELF
+        return _SELF
     found = [TargetType.SESSION]
+    if target.family is sender.family:
+        found.append(TargetType.PEERS)
+    elif command is not None and target.family is command.family:
+        found.append(TargetType.AGENT)
     if target is command:
         found.append(TargetType.ROOT)
     if target.parent is sender:
@@ -217,7 +243,6 @@ def _with_implied(types: tuple[TargetType, ...]) -> Types:
 
 
 _SELF = with_implied({TargetType.SELF})
-_SELF_AND_ROOT = with_implied({TargetType.SELF, TargetType.ROOT})
 _SYSTEM = with_implied({TargetType.SYSTEM})
 _USER = with_implied({TargetType.USER})
 _EXTERNAL = with_implied({TargetType.EXTERNAL})

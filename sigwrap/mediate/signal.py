@@ -12,6 +12,7 @@ import errno
 
 from sigwrap.events import Payload
 from sigwrap.mediate import signal_rules
+from sigwrap.mediate.denied_signals import Denied, DeniedSignals
 from sigwrap.mediate.effects import (
     Ask,
     Continue,
@@ -27,12 +28,21 @@ from sigwrap.mediate.effects import (
     SetOwner,
     SignalTarget,
     Succeed,
-    TakeDescriptor,
     Tell,
     Unrecorded,
 )
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.questions import Answer, Question
+from sigwrap.mediate.signal_answers import (
+    answer_question,
+    at_oneself,
+    disown,
+    fail,
+    leave_to_the_kernel,
+    stay_inside,
+    succeed_by,
+    take,
+)
 from sigwrap.mediate.signal_facts import (
     Everybody,
     Exists,
@@ -48,6 +58,7 @@ from sigwrap.mediate.signal_facts import (
     WhoeverOwns,
 )
 from sigwrap.mediate.signal_rules import Attempt
+from sigwrap.mediate.wording import refusal, waiting
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import Action, Decision, TargetType
 from sigwrap.policy.judge.signals import signal_name
@@ -71,6 +82,7 @@ class _Judged(NamedTuple):
     attempt: Attempt
     decision: Decision
     payload: Payload  # of its event; each event has a copy
+    handled: bool | None = None  # by the target; None where no rule asked
 
 
 _NOT_OWN = {
@@ -87,6 +99,7 @@ class SignalMediator:
         """`domain`: Landlock lets no signal out, so those to the outside are carried out here."""
         self._engine = engine
         self._domain = domain
+        self._denied = DeniedSignals(engine.policy.name)
         # The same facts have the same decision: a repeated signal is judged once.
         self._remembered: dict[tuple[object, ...], _Judged] = {}
 
@@ -97,40 +110,50 @@ class SignalMediator:
             case Group(members=members):
                 return self._group(facts, [self._judge(facts, each) for each in members])
             case Everybody():
-                return _deny_unaimed(facts, signal_rules.EVERYBODY)
+                return self._deny_unaimed(facts, signal_rules.EVERYBODY)
             case Unresolved():
-                return _deny_unaimed(facts, signal_rules.UNRESOLVED)
+                return self._deny_unaimed(facts, signal_rules.UNRESOLVED)
             case WhoeverOwns():
                 return _let_owner_be_signalled(facts)
             case NoOwner() if facts.how is How.ASYNC:
-                return _succeed_by(SetAsync(None, Unrecorded.STAYS_INSIDE))
+                return succeed_by(SetAsync(None, Unrecorded.STAYS_INSIDE))
             case NoOwner():
-                return _disown()
+                return disown()
             case OwnInMemory(group=group):
-                return _succeed_by(SetForeground(group, Unrecorded.STAYS_INSIDE))
+                return succeed_by(SetForeground(group, Unrecorded.STAYS_INSIDE))
             case Own():
-                return _stay_inside()
+                return stay_inside()
             case NotOwn():
-                return _deny_unaimed(facts, _NOT_OWN[facts.how])
+                return self._deny_unaimed(facts, _NOT_OWN[facts.how])
             case Nobody():
-                return _leave_to_the_kernel()
+                return leave_to_the_kernel()
             case Exists():
-                return _answer_question()
+                return answer_question()
             case WouldFail(errno=error):
-                return _fail(error)
+                return fail(error)
 
     def _judge(self, facts: SignalFacts, target: SignalTarget) -> _Judged:
-        sender, syscall, number, how, _aim, _correlation, own_targets = facts
+        sender, syscall, number, how, _aim, _correlation, own_targets, _handles = facts
         key = (sender, sender.comm, syscall, number, how, target, own_targets)
         judged = self._remembered.get(key)
         if judged is None:
             if len(self._remembered) >= _REMEMBERED:
                 self._remembered.clear()
-            judged = self._remembered[key] = self._judge_anew(facts, target)
+            judged = self._judge_anew(facts, target)
+            if judged.handled is None:  # what a target handles can be other the next time
+                self._remembered[key] = judged
         return judged
 
     def _judge_anew(self, facts: SignalFacts, target: SignalTarget) -> _Judged:
         sender = facts.sender
+        handled: bool | None = None
+
+        def is_handled() -> bool:
+            nonlocal handled
+            if handled is None:
+                handled = facts.handles(target.pid, facts.signal)
+            return handled
+
         attempt = Attempt(
             facts.syscall,
             facts.signal,
@@ -144,17 +167,16 @@ class SignalMediator:
             decision = signal_rules.OF_A_STUB
         else:
             traces = facts.how in (How.TRACE, How.TRACE_ON, How.TAKE)
-            decision = signal_rules.decide(self._engine, attempt, traces=traces)
+            decision = signal_rules.decide(self._engine, attempt, handled=is_handled, traces=traces)
             if facts.how is How.TRACE_ON and decision.action not in (Action.DENY, Action.ABSORB):
                 decision = signal_rules.RUNS_ON
-        payload = signal_rules.event_payload(attempt, decision)
-        return _Judged(target, attempt, decision, payload)
+        return _Judged(target, attempt, decision, _payload(attempt, decision, handled), handled)
 
     # One target
 
     def _one(self, facts: SignalFacts, judged: _Judged) -> Mediation:
         if facts.how in _NOT_OF_ONESELF and TargetType.SELF in judged.target.types:
-            yield from _at_oneself(facts.how, judged.target)
+            yield from at_oneself(facts.how, judged.target)
             return
         match judged.decision.action:
             case Action.ALLOW | Action.AUDIT if self._kernel_can_have_it(facts, judged):
@@ -168,9 +190,9 @@ class SignalMediator:
             case Action.REDIRECT if facts.how in _SENDS:
                 yield from self._carry_out(facts, judged)
             case Action.DENY | Action.REDIRECT:
-                yield from self._deny(_denied(judged))
+                yield from self._deny(facts, _denied(judged))
             case Action.ABSORB if facts.syscall in _GIVE_DESCRIPTOR:
-                yield from self._deny(_denied(judged))  # 0 would be a descriptor
+                yield from self._deny(facts, _denied(judged))  # 0 would be a descriptor
             case Action.ABSORB:
                 if (yield _event(judged)):
                     yield Succeed()
@@ -180,9 +202,9 @@ class SignalMediator:
                 yield from self._ask_for_one(facts, judged)
 
     def _ask_for_one(self, facts: SignalFacts, judged: _Judged) -> Mediation:
-        answer: Answer = yield Ask(_question(facts, [judged]))
+        answer: Answer = yield self._asks(facts, [judged])
         if not answer.granted:
-            yield from self._deny(judged)
+            yield from self._deny(facts, judged, refusal(answer))
         elif facts.how in _SENDS:  # the supervisor sends it: its number may be another's by now
             yield from self._carry_out(facts, judged, approved=True)
         elif not (yield LookAgain(judged.target)):
@@ -200,10 +222,27 @@ class SignalMediator:
         is_inside = TargetType.SESSION in judged.target.types
         return is_inside or not self._domain or facts.how not in _KEPT_INSIDE
 
-    def _deny(self, judged: _Judged) -> Mediation:
+    def _deny(self, facts: SignalFacts, judged: _Judged, why: str = "") -> Mediation:
         if (yield _event(judged)):
-            yield from _tell([judged.decision])
+            yield from self._tell(facts, [_denial(facts, judged, why)])
         yield Fail(errno.EPERM)
+
+    def _deny_unaimed(self, facts: SignalFacts, decision: Decision) -> Mediation:
+        if (yield _unaimed_event(facts, decision)):
+            whom = isinstance(facts.aim, Everybody) and facts.how in _SENDS
+            what = f"{signal_name(facts.signal)} to everybody" if whom else facts.syscall
+            yield from self._tell(facts, [Denied(what, facts.syscall, decision)])
+        yield Fail(errno.EPERM)
+
+    def _tell(self, facts: SignalFacts, denied: list[Denied]) -> Mediation:
+        # Debuggers try that at their start, and can do without.
+        denied = [each for each in denied if each.decision.reason != signal_rules.RUNS_ON.reason]
+        for line in self._denied.lines(facts.sender, denied):
+            yield Tell(line)
+
+    def _asks(self, facts: SignalFacts, asking: list[_Judged]) -> Ask:
+        question = _question(facts, asking)
+        return Ask(question, waiting(question.what, question.rule, self._engine.policy.name))
 
     def _carry_out(
         self, facts: SignalFacts, judged: _Judged, *, approved: bool = False
@@ -214,7 +253,7 @@ class SignalMediator:
             yield Fail(errno.EPERM)
             return
         if facts.how is How.TAKE:
-            yield from _take(judged.target, _unlogged(judged))
+            yield from take(judged.target, _unlogged(judged))
             return
         if facts.how in _SETS_OWNER:
             error: int = yield _set_owner(facts, judged)
@@ -230,8 +269,9 @@ class SignalMediator:
     def _group(self, facts: SignalFacts, judged: list[_Judged]) -> Mediation:
         asking = [each for each in judged if each.decision.action is Action.APPROVE]
         if asking:
-            answer: Answer = yield Ask(_question(facts, asking))
-            yield from self._deliver(facts, judged, granted=answer.granted)
+            answer: Answer = yield self._asks(facts, asking)
+            why = "" if answer.granted else refusal(answer)
+            yield from self._deliver(facts, judged, granted=answer.granted, why=why)
         elif facts.how in (How.NUMBER, How.ITSELF, How.CHANGE) and all(
             _goes_on(each) and self._kernel_can_have_it(facts, each) for each in judged
         ):
@@ -242,15 +282,21 @@ class SignalMediator:
         else:
             yield from self._deliver(facts, judged, granted=False)
 
-    def _deliver(self, facts: SignalFacts, judged: list[_Judged], *, granted: bool) -> Mediation:
-        """To those who may be reached. The sender itself comes last: it may not survive."""
+    def _deliver(
+        self, facts: SignalFacts, judged: list[_Judged], *, granted: bool, why: str = ""
+    ) -> Mediation:
+        """To those who may be reached. The sender itself comes last: it may not survive. `why`: an
+        answer was no."""
         is_one = facts.how in _ALL_OR_NONE
+        refused = [each for each in judged if _is_refused(each, granted=granted)]
+        if not is_one and not all(map(_is_ours, judged)):
+            refused = [each for each in refused if not _is_ours(each)]
         if is_one and not all(_goes_on(each, granted=granted) for each in judged):
             judged = [_denied(each) for each in judged]
         if not (yield from self._record_members(facts, judged, granted=granted)):
             yield Fail(errno.EPERM)
             return
-        yield from _tell([each.decision for each in judged])
+        yield from self._tell(facts, [_denial(facts, each, why) for each in refused])
         if is_one:
             yield from self._reach_group(facts, judged, granted=granted)
             return
@@ -276,7 +322,7 @@ class SignalMediator:
         elif facts.how is How.CHANGE:
             yield Continue(_unlogged(*judged))
         else:
-            yield from _succeed_by(_set_owner(facts, *judged))
+            yield from succeed_by(_set_owner(facts, *judged))
 
     def _record_members(
         self, facts: SignalFacts, judged: list[_Judged], *, granted: bool = False
@@ -293,13 +339,9 @@ class SignalMediator:
 
 def _let_owner_be_signalled(facts: SignalFacts) -> Mediation:
     if (yield _unaimed_event(facts, signal_rules.OWNER_JUDGED)):
-        yield from _succeed_by(SetAsync(None))
+        yield from succeed_by(SetAsync(None))
     else:
         yield Fail(errno.EPERM)
-
-
-def _disown() -> Mediation:
-    yield from _succeed_by(SetOwner(None, Unrecorded.REACHES_NOBODY))
 
 
 def _set_owner(facts: SignalFacts, *judged: _Judged) -> SetOwner | SetAsync:
@@ -307,57 +349,6 @@ def _set_owner(facts: SignalFacts, *judged: _Judged) -> SetOwner | SetAsync:
     if facts.how in (How.ASYNC, How.SIGNAL_OF_OWNER):
         return SetAsync(target, unrecorded)
     return SetOwner(target, unrecorded)
-
-
-def _succeed_by(effect: SetOwner | SetAsync | SetForeground) -> Mediation:
-    error: int = yield effect
-    if error:
-        yield _failed(error, effect.unrecorded)
-    else:
-        yield Succeed(effect.unrecorded)
-
-
-def _at_oneself(how: How, target: SignalTarget) -> Mediation:
-    if how is How.TAKE:
-        yield from _take(target, Unrecorded.STAYS_INSIDE)
-    elif how is How.ASYNC:
-        yield from _succeed_by(SetAsync(target, Unrecorded.STAYS_INSIDE))
-    else:
-        yield Continue(Unrecorded.STAYS_INSIDE)
-
-
-def _take(target: SignalTarget, unrecorded: Unrecorded | None) -> Mediation:
-    error: int = yield TakeDescriptor(target, unrecorded)
-    if error:
-        yield _failed(error, unrecorded)
-
-
-def _failed(error: int, unrecorded: Unrecorded | None) -> Fail:
-    if unrecorded in (Unrecorded.REACHES_NOBODY, Unrecorded.STAYS_INSIDE):
-        unrecorded = Unrecorded.NOTHING_HAPPENS
-    return Fail(error, unrecorded)
-
-
-def _leave_to_the_kernel() -> Mediation:
-    yield Continue(Unrecorded.REACHES_NOBODY)
-
-
-def _stay_inside() -> Mediation:
-    yield Continue(Unrecorded.STAYS_INSIDE)
-
-
-def _answer_question() -> Mediation:
-    yield Succeed(Unrecorded.ONLY_ASKS)
-
-
-def _fail(error: int) -> Mediation:
-    yield Fail(error, Unrecorded.NOTHING_HAPPENS)
-
-
-def _deny_unaimed(facts: SignalFacts, decision: Decision) -> Mediation:
-    if (yield _unaimed_event(facts, decision)):
-        yield from _tell([decision])
-    yield Fail(errno.EPERM)
 
 
 def _unaimed(facts: SignalFacts) -> Attempt:
@@ -389,25 +380,43 @@ def _event_of(
     return RecordRepeated(event.event, event.payload, key, _COUNTED_FOR_S)
 
 
-def _tell(decisions: list[Decision]) -> Mediation:
-    denied = (each.message for each in decisions if each.action is Action.DENY and each.message)
-    for message in dict.fromkeys(denied):
-        yield Tell(message)
+def _is_refused(judged: _Judged, *, granted: bool) -> bool:
+    action = judged.decision.action
+    return action is Action.DENY or (action is Action.APPROVE and not granted)
+
+
+def _is_ours(judged: _Judged) -> bool:
+    """That sigwrap is in a group as well is no news to whoever signals it."""
+    return TargetType.PARENT in judged.target.types
+
+
+def _denial(facts: SignalFacts, judged: _Judged, why: str) -> Denied:
+    """`why`: what was answered, where somebody was asked."""
+    decision, target = judged.decision, judged.target
+    if why and decision.action is Action.APPROVE:
+        decision = decision._replace(message=why)
+    return Denied(_what(facts, judged.attempt), (target.pid, target.start_time), decision)
+
+
+def _what(facts: SignalFacts, attempt: Attempt) -> str:
+    target = f"{attempt.target_pid} ({attempt.target_comm})"
+    if facts.how in _SENDS:
+        return f"{signal_name(facts.signal)} to {target}"
+    return f"{facts.syscall} aimed at {target}"
 
 
 def _question(facts: SignalFacts, asking: list[_Judged]) -> Question:
-    first = asking[0]
-    others = f" and {len(asking) - 1} more" if len(asking) > 1 else ""
-    name = signal_name(facts.signal)
+    first, more = asking[0], len(asking) - 1
+    others = f" and {more} more" if more else ""
     return Question(
         kind="signal",
         pid=facts.sender.pid,
         process=facts.sender.comm,
         depth=facts.sender.depth,
-        what=f"{name} to {first.attempt.target_pid} ({first.attempt.target_comm}){others}",
+        what=_what(facts, first.attempt) + others,
         rule=first.decision.rule,
         message=first.decision.message,
-        key=("signal", name, first.decision.rule, first.attempt.target_comm),
+        key=("signal", signal_name(facts.signal), first.decision.rule, first.attempt.target_comm),
     )
 
 
@@ -426,8 +435,13 @@ def _goes_on(judged: _Judged, *, granted: bool = False) -> bool:
 
 def _denied(judged: _Judged) -> _Judged:
     decision = judged.decision._replace(action=Action.DENY)
-    payload = signal_rules.event_payload(judged.attempt, decision)
+    payload = _payload(judged.attempt, decision, judged.handled)
     return judged._replace(decision=decision, payload=payload)
+
+
+def _payload(attempt: Attempt, decision: Decision, handled: bool | None) -> Payload:
+    payload = signal_rules.event_payload(attempt, decision)
+    return payload if handled is None else payload | {"target_handles": handled}
 
 
 def _number(judged: _Judged) -> int:

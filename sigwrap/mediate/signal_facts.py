@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 
 from sigwrap.mediate.effects import SignalTarget
@@ -99,3 +100,4 @@ class SignalFacts(NamedTuple):
     aim: Aim
     correlation: int  # the same for all members of a group
     stub_may_signal: tuple[int, ...]  # of a stub: the pids of its command and itself
+    handles: Callable[[int, int], bool]  # whether a pid catches or ignores a signal, at this moment

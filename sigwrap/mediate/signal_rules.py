@@ -5,12 +5,7 @@ from __future__ import annotations
 from sigwrap.events import Payload
 from sigwrap.mediate.lineage import Types
 from sigwrap.policy.judge.engine import Engine
-from sigwrap.policy.judge.request import (
-    Action,
-    Decision,
-    SignalRequest,
-    TargetType,
-)
+from sigwrap.policy.judge.request import Action, Decision, Fact, SignalRequest, TargetType
 from sigwrap.policy.judge.signals import ALL, GROUPS, signal_name
 from sigwrap.tuples import NamedTuple
 
@@ -78,7 +73,7 @@ class Attempt(NamedTuple):
     target_types: Types
 
 
-def decide(engine: Engine, attempt: Attempt, *, traces: bool) -> Decision:
+def decide(engine: Engine, attempt: Attempt, *, handled: Fact = False, traces: bool) -> Decision:
     """Whoever traces can make the other do anything, so it is judged as a SIGKILL to it."""
     if TargetType.PARENT in attempt.target_types:
         return PROTECTS_SIGWRAP
@@ -86,7 +81,11 @@ def decide(engine: Engine, attempt: Attempt, *, traces: bool) -> Decision:
         return OUTSIDE_TRACED
     return engine.decide_signal(
         SignalRequest(
-            attempt.signal, attempt.target_types, attempt.target_comm, attempt.target_pid or 0
+            attempt.signal,
+            attempt.target_types,
+            attempt.target_comm,
+            attempt.target_pid or 0,
+            handled,
         )
     )
 

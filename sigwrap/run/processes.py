@@ -20,6 +20,7 @@ import select
 from collections.abc import Callable
 
 from sigwrap.linux import procfs
+from sigwrap.linux.paths import Inode
 from sigwrap.linux.process import exit_status_by_pidfd
 from sigwrap.mediate.lineage import Image, Images, Process
 from sigwrap.run.loop import Loop
@@ -92,14 +93,17 @@ class Processes:
     def __len__(self) -> int:
         return len(self._by_pid)
 
-    def loaded(self, process: Process) -> None:
-        """Its exec has succeeded, and it stands before its first instruction."""
+    def loaded(self, process: Process, program: Inode | None) -> None:
+        """Its exec has succeeded, and it stands before its first instruction. `program`: what was
+        loaded; None where that could not be compared."""
+        process.runs(program)
         image = procfs.image(process.pid)
         if image is not None:
             self._images.loaded(process, image)
 
     def loads_unseen(self, process: Process) -> None:
         """Its exec goes on, and nobody will look at what it loads."""
+        process.runs(None)
         self._images.loads_unseen(process)
         self._unseen.add(process)
 
@@ -171,7 +175,7 @@ class Processes:
         return parent
 
     def _process(self, found: procfs.Stat, parent: Process | None, image: Image) -> Process:
-        above = parent
+        above = by_kernel = parent
         is_about_to_end = found.is_exiting and not image
         if self.command is not None and not found.has_ended and not is_about_to_end:
             if not self._images.knows(image):
@@ -188,6 +192,9 @@ class Processes:
             comm=found.comm,
         )
         process.image = image
+        # Not by an orphan's image: that can be made to look like another's.
+        if by_kernel is not None and by_kernel is above and image and image == by_kernel.image:
+            process.family = by_kernel.family
         return process
 
     def _look_at_unseen(self, parent: Process | None) -> None:

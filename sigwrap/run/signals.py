@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from sigwrap.errors import KernelError
+from sigwrap.linux import procfs
 from sigwrap.linux.memory import may_be_served
 from sigwrap.linux.pidfd import duplicate
 from sigwrap.linux.seccomp import Listener, Notification
@@ -128,7 +129,14 @@ class Signals:
         sender.seizes |= call.seizes and call.how is How.TRACE
         own_targets = self._recordings.own_targets(sender)
         facts = SignalFacts(
-            sender, syscall, call.signal, call.how, aim, notification.id, own_targets
+            sender,
+            syscall,
+            call.signal,
+            call.how,
+            aim,
+            notification.id,
+            own_targets,
+            procfs.handles,
         )
         steps = self._mediator.mediate(facts)
         held = _SignalHoldings(call)

@@ -41,11 +41,73 @@ def test_what_a_target_is_to_its_sender() -> None:
     assert most_specific_type(shell, orphan, command) is TargetType.SESSION
 
 
-def test_command_signals_itself() -> None:
+def test_who_signals_itself_is_to_itself_nothing_else() -> None:
     command = process(1, None)
-    assert TargetType.ROOT in types_inside(command, command, command)
     child = process(2, command)
-    assert types_inside(child, child, command) == {TargetType.SELF, TargetType.SESSION}
+    for each in (command, child):
+        assert types_inside(each, each, command) == {TargetType.SELF, TargetType.SESSION}
+
+
+NODE, SHELL = (1, 10), (1, 11)
+
+
+def forked(pid: int, parent: Process) -> Process:
+    child = process(pid, parent)
+    child.family = parent.family
+    return child
+
+
+def test_the_agent_and_its_workers_as_others_see_them_and_as_peers() -> None:
+    command = process(1, None)
+    command.runs(NODE)
+    worker, other = forked(2, command), forked(3, command)
+    other.runs(NODE)  # anew, from the same file
+    shell = forked(4, command)
+    shell.runs(SHELL)
+    tool = forked(5, shell)
+    tool.runs(NODE)
+    for each in (command, worker, other):
+        assert TargetType.AGENT in types_inside(tool, each, command)
+        assert TargetType.PEERS not in types_inside(tool, each, command)
+        assert TargetType.AGENT not in types_inside(each, tool, command)
+    for one, another in ((worker, command), (command, worker), (other, worker)):
+        assert TargetType.PEERS in types_inside(one, another, command)
+        assert TargetType.AGENT not in types_inside(one, another, command)
+    assert TargetType.PEERS not in types_inside(tool, shell, command)
+
+
+def test_who_once_ran_something_else_is_out_of_it_for_good() -> None:
+    command = process(1, None)
+    command.runs(NODE)
+    tool = forked(2, command)
+    assert TargetType.PEERS in types_inside(tool, command, command)
+    tool.runs(SHELL)
+    assert TargetType.AGENT in types_inside(tool, command, command)
+    tool.runs(NODE)
+    assert TargetType.AGENT in types_inside(tool, command, command)
+    assert types_inside(command, tool, command) == {
+        TargetType.CHILDREN,
+        TargetType.DESCENDANTS,
+        TargetType.SESSION,
+    }
+
+
+def test_what_nobody_saw_loaded_is_nobodys_program() -> None:
+    command = process(1, None)
+    command.runs(NODE)
+    child = forked(2, command)
+    child.runs(None)
+    child.runs(NODE)
+    assert TargetType.AGENT in types_inside(child, command, command)
+
+
+def test_an_agent_that_becomes_another_program_leaves_the_old_ones_behind() -> None:
+    command = process(1, None)
+    command.runs(SHELL)
+    subshell = forked(2, command)
+    command.runs(NODE)
+    assert TargetType.AGENT in types_inside(subshell, command, command)
+    assert TargetType.AGENT not in types_inside(command, subshell, command)
 
 
 @pytest.mark.parametrize(
@@ -86,6 +148,7 @@ def test_a_target_is_several_things_at_once() -> None:
     assert types_inside(agent, command, command) == {
         TargetType.ROOT,
         TargetType.ANCESTORS,
+        TargetType.AGENT,
         TargetType.SESSION,
     }
     assert types_inside(command, agent, command) == {

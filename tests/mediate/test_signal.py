@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import signal
+from collections.abc import Callable
 
 import pytest
 
@@ -19,7 +20,6 @@ from sigwrap.mediate.effects import (
     SetOwner,
     SignalTarget,
     Succeed,
-    Tell,
     Unrecorded,
 )
 from sigwrap.mediate.facts import WouldFail
@@ -39,7 +39,7 @@ from sigwrap.mediate.signal_facts import (
     WhoeverOwns,
 )
 from sigwrap.policy.judge.request import TargetType, with_implied
-from tests.mediate.transcript import Transcript, engine, play
+from tests.mediate.transcript import Transcript, engine, nobody_handles, play
 
 TERM, USR1, USR2, HUP, INT, KILL = (
     signal.SIGTERM,
@@ -87,8 +87,9 @@ def sends(
     how: How = How.NUMBER,
     syscall: str = "kill",
     stub_may_signal: tuple[int, ...] = (),
+    handles: Callable[[int, int], bool] = nobody_handles,
 ) -> Transcript:
-    facts = SignalFacts(BASH, syscall, number, how, aim, 4711, stub_may_signal)
+    facts = SignalFacts(BASH, syscall, number, how, aim, 4711, stub_may_signal, handles)
     return play(SignalMediator(ENGINE, domain=False).mediate(facts))
 
 
@@ -121,15 +122,15 @@ def test_an_audited_signal_goes_on_and_is_marked() -> None:
 
 
 def test_a_denied_signal_fails_and_its_sender_is_told() -> None:
-    sends(TERM, SIBLING).records("signal_blocked", rule_name="siblings-no").yields(
-        Tell("not them"), Fail(errno.EPERM)
-    ).ends()
+    sends(TERM, SIBLING).records("signal_blocked", rule_name="siblings-no").tells(
+        "not them"
+    ).yields(Fail(errno.EPERM)).ends()
 
 
-def test_a_denial_without_a_message_tells_nothing() -> None:
-    sends(TERM, OUTSIDE).records("signal_blocked", target_type="user").yields(
-        Fail(errno.EPERM)
-    ).ends()
+def test_a_denial_without_a_message_names_itself_too() -> None:
+    sends(TERM, OUTSIDE).records("signal_blocked", target_type="user").tells(
+        "denied by rule"
+    ).yields(Fail(errno.EPERM)).ends()
 
 
 def test_an_absorbed_signal_looks_sent() -> None:
@@ -168,7 +169,7 @@ def test_an_unlogged_rule_writes_nothing() -> None:
 def test_nobody_inside_signals_sigwrap_itself() -> None:
     sends(TERM, OURSELVES).records(
         "signal_blocked", rule_name="builtin:sigwrap", target_type="parent"
-    ).yields(Fail(errno.EPERM)).ends()
+    ).tells("denied by rule").yields(Fail(errno.EPERM)).ends()
 
 
 def test_a_stub_signals_its_command_and_nobody_else() -> None:
@@ -204,15 +205,15 @@ def test_an_owner_that_lies_in_memory_is_set_by_the_supervisor() -> None:
 
 @pytest.mark.parametrize("how", [How.OWNER, How.OWNER_IN_MEMORY, How.TRACE, How.CHANGE])
 def test_what_sends_nothing_is_denied_where_a_signal_would_be_redirected(how: How) -> None:
-    sends(KILL, CHILD, how=how).records("signal_blocked", decision="deny").yields(
-        Fail(errno.EPERM)
-    ).ends()
+    sends(KILL, CHILD, how=how).records("signal_blocked", decision="deny").tells(
+        "denied by rule"
+    ).yields(Fail(errno.EPERM)).ends()
 
 
 def test_tracing_is_judged_as_a_sigkill_inside_and_denied_outside() -> None:
     sends(KILL, DESCENDANT, how=How.TRACE).records("signal_sent").yields(Continue()).ends()
-    sends(KILL, OUTSIDE, how=How.TRACE).records(
-        "signal_blocked", rule_name="builtin:ptrace"
+    sends(KILL, OUTSIDE, how=How.TRACE).records("signal_blocked", rule_name="builtin:ptrace").tells(
+        "denied by rule"
     ).yields(Fail(errno.EPERM)).ends()
 
 
@@ -226,7 +227,7 @@ def test_everybody_and_what_cannot_be_resolved_are_denied(aim: Aim, rule: str) -
     transcript = sends(TERM, aim).records(
         "signal_blocked", rule_name=rule, target_pid=None, target_type="unknown"
     )
-    transcript.yields(Fail(errno.EPERM)).ends()
+    transcript.tells(f"denied by rule {rule}").yields(Fail(errno.EPERM)).ends()
     assert transcript.payload["target_types"] == []
 
 
@@ -303,30 +304,36 @@ def test_of_a_group_those_are_signalled_who_may_be_the_sender_last() -> None:
     transcript = group(TERM, ITSELF, SIBLING, CHILD)
     for event, pid in (("signal_sent", 40), ("signal_blocked", 60), ("signal_sent", 50)):
         transcript.records(event, target_pid=pid)
-    transcript.yields(Tell("not them")).yields(Send(CHILD, TERM), reply=0)
+    transcript.tells("not them").yields(Send(CHILD, TERM), reply=0)
     transcript.yields(Send(ITSELF, TERM), reply=0).yields(Succeed()).ends()
 
 
 def test_a_group_of_which_nobody_is_reached_fails() -> None:
-    group(TERM, SIBLING, OUTSIDE).records("signal_blocked").records("signal_blocked").yields(
-        Tell("not them"), Fail(errno.EPERM)
-    ).ends()
-    group(TERM, SIBLING, CHILD).records("signal_blocked").records("signal_sent").yields(
-        Tell("not them")
+    transcript = group(TERM, SIBLING, OUTSIDE).records("signal_blocked").records("signal_blocked")
+    transcript.tells("60 (redis)", "not them").tells("70 (postgres)").yields(Fail(errno.EPERM))
+    transcript.ends()
+    group(TERM, SIBLING, CHILD).records("signal_blocked").records("signal_sent").tells(
+        "not them"
     ).yields(Send(CHILD, TERM), reply=errno.ESRCH).yields(Fail(errno.EPERM)).ends()
 
 
-def test_the_sender_is_told_each_message_once() -> None:
+def test_that_sigwrap_is_in_a_group_is_no_news() -> None:
+    group(TERM, OURSELVES, CHILD).records("signal_blocked").records("signal_sent").yields(
+        Send(CHILD, TERM), reply=0
+    ).yields(Succeed()).ends()
+
+
+def test_those_of_a_group_that_one_rule_denies_share_a_line() -> None:
     other = SIBLING._replace(pid=61)
-    group(TERM, SIBLING, other).records("signal_blocked").records("signal_blocked").yields(
-        Tell("not them"), Fail(errno.EPERM)
-    ).ends()
+    group(TERM, SIBLING, other).records("signal_blocked").records("signal_blocked").tells(
+        "not them"
+    ).yields(Fail(errno.EPERM)).ends()
 
 
 def test_an_absorbed_member_counts_as_reached() -> None:
-    group(HUP, CHILD, OUTSIDE).records("signal_absorbed").records("signal_blocked").yields(
-        Succeed()
-    ).ends()
+    group(HUP, CHILD, OUTSIDE).records("signal_absorbed").records("signal_blocked").tells(
+        "denied by rule"
+    ).yields(Succeed()).ends()
 
 
 def test_a_member_is_redirected_by_itself() -> None:
@@ -345,6 +352,7 @@ def test_an_unlogged_group_writes_nothing() -> None:
 
 def test_a_partly_unlogged_group_has_the_events_of_the_others() -> None:
     transcript = group(signal.SIGWINCH, CHILD, OUTSIDE).records("signal_blocked", target_pid=70)
+    transcript.tells("SIGWINCH to 70 (postgres)")
     quiet = Send(CHILD, signal.SIGWINCH, Unrecorded.RULE_IS_UNLOGGED)
     transcript.yields(quiet, reply=0).yields(Succeed()).ends()
 
@@ -365,8 +373,8 @@ def test_a_group_owns_a_descriptor_only_if_all_may_be_reached(how: How) -> None:
     ).yields(Fail(errno.EINVAL)).ends()
     group(TERM, DESCENDANT, SIBLING, how=how).records(
         "signal_blocked", decision="deny", rule_name="inside"
-    ).records("signal_blocked", rule_name="siblings-no").yields(
-        Tell("not them"), Fail(errno.EPERM)
+    ).records("signal_blocked", rule_name="siblings-no").tells("not them").yields(
+        Fail(errno.EPERM)
     ).ends()
 
 
@@ -386,9 +394,13 @@ def question(what: str) -> Question:
     )
 
 
+def asks(what: str) -> Ask:
+    return Ask(question(what), f"sigwrap: {what}: waits for approval (rule ask of x)")
+
+
 def test_an_approved_signal_is_sent_by_the_supervisor() -> None:
     """Its number may be another process's by then."""
-    ask = Ask(question("SIGUSR2 to 50 (sleep)"))
+    ask = asks("SIGUSR2 to 50 (sleep)")
     sends(USR2, CHILD).yields(ask, reply=YES).records("signal_approved", decision="approve").yields(
         Send(CHILD, USR2), reply=0
     ).yields(Succeed()).ends()
@@ -398,9 +410,9 @@ def test_an_approved_signal_is_sent_by_the_supervisor() -> None:
 
 
 def test_a_signal_that_is_not_approved_is_denied() -> None:
-    sends(USR2, CHILD).yields(Ask(question("SIGUSR2 to 50 (sleep)")), reply=NO).records(
+    sends(USR2, CHILD).yields(asks("SIGUSR2 to 50 (sleep)"), reply=NO).records(
         "signal_blocked"
-    ).yields(Fail(errno.EPERM)).ends()
+    ).tells("rule ask of x: not approved").yields(Fail(errno.EPERM)).ends()
 
 
 @pytest.mark.parametrize("how", [How.OWNER, How.TRACE, How.CHANGE])
@@ -426,9 +438,12 @@ def test_of_a_group_one_question_speaks_of_all_who_need_it(
     answer: Answer, then: list[Effect]
 ) -> None:
     transcript = group(USR2, CHILD, DESCENDANT, OUTSIDE)
-    transcript.yields(Ask(question("SIGUSR2 to 50 (sleep) and 1 more")), reply=answer)
+    transcript.yields(asks("SIGUSR2 to 50 (sleep) and 1 more"), reply=answer)
     kind = "signal_approved" if answer.granted else "signal_blocked"
     transcript.records(kind).records(kind).records("signal_blocked", target_pid=70)
+    if not answer.granted:
+        transcript.tells("SIGUSR2 to 50 (sleep) and 1 more", "of x: not approved")
+    transcript.tells("SIGUSR2 to 70 (postgres)")
     for effect in then:
         transcript.yields(effect, reply=0)
     transcript.yields(Succeed() if then else Fail(errno.EPERM)).ends()
@@ -442,17 +457,47 @@ def test_a_group_becomes_an_owner_if_somebody_says_yes(answer: Answer) -> None:
         transcript.records("signal_approved").yields(SetOwner(CHILD), reply=0)
         transcript.yields(Succeed()).ends()
     else:
-        transcript.records("signal_blocked", decision="deny").yields(
-            Tell("are you sure"), Fail(errno.EPERM)
+        transcript.records("signal_blocked", decision="deny").tells("not approved").yields(
+            Fail(errno.EPERM)
         ).ends()
 
 
 # Remembering
 
 
+HANDLED = engine("""
+signal_rules:
+  - {name: own, signals: ["@all"], target: self, decision: allow}
+  - {name: deaf, signals: ["@lethal"], target: siblings, handled: false, decision: deny}
+  - {name: inside, signals: ["@all"], target: session, decision: allow}
+defaults: {command: deny, signal: deny}
+""")
+
+
+def test_whether_a_target_handles_it_is_asked_anew_and_only_where_a_rule_asks() -> None:
+    answers, asked = [True, False], list[tuple[int, int]]()
+
+    def handles(pid: int, number: int) -> bool:
+        asked.append((pid, number))
+        return answers.pop(0)
+
+    mediator = SignalMediator(HANDLED, domain=False)
+
+    def sends_to(target: SignalTarget) -> Transcript:
+        facts = SignalFacts(BASH, "kill", USR1, How.NUMBER, target, 1, (), handles)
+        return play(mediator.mediate(facts))
+
+    for target in (ITSELF, CHILD, CHILD):
+        sends_to(target)
+    assert asked == []
+    sends_to(SIBLING).records("signal_sent", target_handles=True, rule_name="inside")
+    sends_to(SIBLING).records("signal_blocked", target_handles=False, rule_name="deaf")
+    assert asked == [(60, USR1), (60, USR1)]
+
+
 def test_a_repeated_signal_is_judged_once_and_its_events_are_its_own() -> None:
     mediator = SignalMediator(ENGINE, domain=False)
-    facts = SignalFacts(BASH, "kill", TERM, How.NUMBER, DESCENDANT, 1, ())
+    facts = SignalFacts(BASH, "kill", TERM, How.NUMBER, DESCENDANT, 1, (), nobody_handles)
     first = play(mediator.mediate(facts)).records("signal_sent").yields(Continue())
     first.payload["evaluation_us"] = 7
     again = play(mediator.mediate(facts._replace(correlation=2))).records("signal_sent")
@@ -463,7 +508,7 @@ def test_a_repeated_signal_is_judged_once_and_its_events_are_its_own() -> None:
 def test_what_is_remembered_holds_for_the_same_facts_only() -> None:
     mediator = SignalMediator(ENGINE, domain=False)
     sender = Process(pid=40, start_time=1, parent=None, ppid=30, depth=1, comm="bash")
-    facts = SignalFacts(sender, "kill", TERM, How.NUMBER, DESCENDANT, 1, ())
+    facts = SignalFacts(sender, "kill", TERM, How.NUMBER, DESCENDANT, 1, (), nobody_handles)
     play(mediator.mediate(facts)).records("signal_sent", source_cmd="bash")
     sender.comm = "kill"
     play(mediator.mediate(facts)).records("signal_sent", source_cmd="kill")
@@ -483,7 +528,7 @@ OPEN = engine("signal_rules:\n  - {name: all, signals: ['@all'], decision: allow
 
 
 def beyond(aim: Aim, *, how: How = How.NUMBER) -> Transcript:
-    facts = SignalFacts(BASH, "kill", TERM, how, aim, 4711, ())
+    facts = SignalFacts(BASH, "kill", TERM, how, aim, 4711, (), nobody_handles)
     return play(SignalMediator(OPEN, domain=True).mediate(facts))
 
 

@@ -17,7 +17,6 @@ from sigwrap.mediate.effects import (
     SignalTarget,
     Succeed,
     TakeDescriptor,
-    Tell,
     Unrecorded,
 )
 from sigwrap.mediate.lineage import SIGWRAP_ITSELF, Process
@@ -35,7 +34,7 @@ from sigwrap.mediate.signal_facts import (
     SignalFacts,
 )
 from sigwrap.policy.judge.request import TargetType, with_implied
-from tests.mediate.transcript import Transcript, engine, play
+from tests.mediate.transcript import Transcript, engine, nobody_handles, play
 
 KILL, STOP, TTIN, HUP, USR2 = (
     signal.SIGKILL,
@@ -65,7 +64,9 @@ INSIDE, NOTHING = Unrecorded.STAYS_INSIDE, Unrecorded.NOTHING_HAPPENS
 
 def calls(syscall: str, how: How, number: int, aim: Aim) -> Transcript:
     mediator = SignalMediator(ENGINE, domain=False)
-    return play(mediator.mediate(SignalFacts(BASH, syscall, number, how, aim, 1, ())))
+    return play(
+        mediator.mediate(SignalFacts(BASH, syscall, number, how, aim, 1, (), nobody_handles))
+    )
 
 
 def slows(*targets: SignalTarget) -> Transcript:
@@ -85,10 +86,10 @@ def test_of_another_it_is_judged_as_a_signal_to_it() -> None:
     slows(CHILD).records("signal_sent", signal_name="SIGSTOP", rule_name="inside").yields(
         Continue()
     ).ends()
-    slows(SIBLING).records("signal_blocked").yields(Tell("not them"), Fail(errno.EPERM)).ends()
-    slows(OURSELVES).records("signal_blocked", rule_name="builtin:sigwrap").yields(
-        Fail(errno.EPERM)
-    ).ends()
+    slows(SIBLING).records("signal_blocked").tells("not them").yields(Fail(errno.EPERM)).ends()
+    slows(OURSELVES).records("signal_blocked", rule_name="builtin:sigwrap").tells(
+        "denied by rule"
+    ).yields(Fail(errno.EPERM)).ends()
 
 
 def test_of_a_group_it_is_all_or_none() -> None:
@@ -96,7 +97,7 @@ def test_of_a_group_it_is_all_or_none() -> None:
     denied = slows(CHILD, SIBLING, OUTSIDE)
     for pid in (50, 60, 70):
         denied.records("signal_blocked", target_pid=pid, decision="deny")
-    denied.yields(Tell("not them"), Fail(errno.EPERM)).ends()
+    denied.tells("not them").yields(Fail(errno.EPERM)).ends()
 
 
 @pytest.mark.parametrize("answer", [YES, NO])
@@ -106,13 +107,13 @@ def test_of_a_group_that_is_asked_about_too(answer: Answer) -> None:
     if answer.granted:
         asked.records("signal_approved").yields(Continue()).ends()
     else:
-        asked.records("signal_blocked").yields(Tell("are you sure"), Fail(errno.EPERM)).ends()
+        asked.records("signal_blocked").tells("not approved").yields(Fail(errno.EPERM)).ends()
 
 
 def test_of_everybody_it_is_denied() -> None:
     calls("setpriority", How.CHANGE, STOP, Everybody()).records(
         "signal_blocked", rule_name="builtin:everybody"
-    ).yields(Fail(errno.EPERM)).ends()
+    ).tells("denied by rule").yields(Fail(errno.EPERM)).ends()
 
 
 # A descriptor of another
@@ -141,7 +142,9 @@ def test_a_descriptor_is_taken_by_the_supervisor() -> None:
 
 def test_it_is_judged_as_tracing() -> None:
     for target, rule in ((OUTSIDE, "builtin:ptrace"), (OURSELVES, "builtin:sigwrap")):
-        takes(target).records("signal_blocked", rule_name=rule).yields(Fail(errno.EPERM)).ends()
+        takes(target).records("signal_blocked", rule_name=rule).tells("denied by rule").yields(
+            Fail(errno.EPERM)
+        ).ends()
 
 
 def test_who_is_asked_about_it_is_looked_at_again() -> None:
@@ -159,9 +162,9 @@ def test_who_is_asked_about_it_is_looked_at_again() -> None:
 def test_what_gives_a_descriptor_is_not_absorbed(syscall: str) -> None:
     """0 would look like one."""
     how = How.TAKE if syscall == "pidfd_getfd" else How.TRACE
-    calls(syscall, how, HUP, CHILD).records("signal_blocked", decision="deny").yields(
-        Fail(errno.EPERM)
-    ).ends()
+    calls(syscall, how, HUP, CHILD).records("signal_blocked", decision="deny").tells(
+        "denied by rule"
+    ).yields(Fail(errno.EPERM)).ends()
 
 
 def test_a_debugger_that_reads_at_every_turn_is_counted() -> None:
@@ -182,13 +185,15 @@ def test_whoever_would_be_signalled_is_judged() -> None:
     has_signalled(CHILD).records("signal_sent").yields(SetAsync(CHILD), reply=0).yields(
         Succeed()
     ).ends()
-    has_signalled(OURSELVES).records("signal_blocked").yields(Fail(errno.EPERM)).ends()
+    has_signalled(OURSELVES).records("signal_blocked").tells("denied by rule").yields(
+        Fail(errno.EPERM)
+    ).ends()
     has_signalled(Group((ITSELF, CHILD))).records("signal_sent").records("signal_sent").yields(
         SetAsync(ITSELF), reply=errno.EPERM
     ).yields(Fail(errno.EPERM)).ends()
     has_signalled(Group((ITSELF, OURSELVES))).records("signal_blocked").records(
         "signal_blocked", rule_name="builtin:sigwrap"
-    ).yields(Fail(errno.EPERM)).ends()
+    ).tells("denied by rule").yields(Fail(errno.EPERM)).ends()
 
 
 def test_who_signals_nobody_or_itself_is_let() -> None:
@@ -201,8 +206,8 @@ def test_who_signals_nobody_or_itself_is_let() -> None:
 
 def test_an_owner_from_outside_is_judged_when_its_signal_is_chosen() -> None:
     by = ("fcntl", How.SIGNAL_OF_OWNER)
-    calls(*by, KILL, SIBLING).records("signal_blocked").yields(
-        Tell("not them"), Fail(errno.EPERM)
+    calls(*by, KILL, SIBLING).records("signal_blocked").tells("not them").yields(
+        Fail(errno.EPERM)
     ).ends()
     calls(*by, KILL, OUTSIDE).records("signal_sent", target_pid=70).yields(
         SetAsync(OUTSIDE), reply=0
@@ -222,9 +227,9 @@ def test_an_owner_from_outside_is_judged_when_its_signal_is_chosen() -> None:
     ],
 )
 def test_what_is_not_the_sessions_own_is_denied(how: How, rule: str) -> None:
-    calls("any", how, TTIN, NotOwn()).records("signal_blocked", rule_name=rule).yields(
-        Fail(errno.EPERM)
-    ).ends()
+    calls("any", how, TTIN, NotOwn()).records("signal_blocked", rule_name=rule).tells(
+        "denied by rule"
+    ).yields(Fail(errno.EPERM)).ends()
     calls("any", how, TTIN, Own()).yields(Continue(INSIDE)).ends()
 
 

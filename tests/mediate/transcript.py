@@ -10,7 +10,14 @@ from __future__ import annotations
 from typing import Any
 
 from sigwrap.events import Payload
-from sigwrap.mediate.effects import Effect, Logged, Mediation, Record, RecordRepeated
+from sigwrap.mediate.effects import (
+    Effect,
+    Logged,
+    Mediation,
+    Record,
+    RecordRepeated,
+    Tell,
+)
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
@@ -58,6 +65,13 @@ class Transcript:
         assert (found.event, found.key, found.within_s) == (event, key, within_s)
         return self._holds(found.payload, payload)
 
+    def tells(self, *parts: str) -> Transcript:
+        """A line on the caller's stderr that has all of these."""
+        found = self.next()
+        assert isinstance(found, Tell), found
+        assert all(part in found.text for part in parts), found.text
+        return self
+
     def ends(self) -> None:
         try:
             effect = self._steps.send(self._reply)
@@ -69,6 +83,10 @@ class Transcript:
         assert {key: found.get(key) for key in wanted} == wanted
         self.payload = found
         return self
+
+
+def nobody_handles(_pid: int, _signal: int) -> bool:
+    return False
 
 
 def play(steps: Mediation) -> Transcript:

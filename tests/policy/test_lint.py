@@ -131,8 +131,49 @@ SIGNALS = "signal_rules:\n  - {name: a, %s, decision: deny}\n  - {name: b, %s, d
 def test_unreachable_targets_of_signals(
     warnings: Warnings, above: str, below: str, message: str
 ) -> None:
-    found = warnings(SIGNALS % (above, below))
+    found = [each for each in warnings(SIGNALS % (above, below)) if "to itself" not in each]
     assert len(found) == (1 if message else 0) and all(message in each for each in found)
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "shadows"),
+    [("", "true", True), ("", "", True), ("true", "true", True), ("true", "", False),
+     ("true", "false", False)],
+)  # fmt: skip
+def test_a_rule_for_those_that_handle_it_shadows_only_such_rules(
+    warnings: Warnings, above: str, below: str, shadows: bool
+) -> None:
+    def rule(handled: str) -> str:
+        condition = f", handled: {handled}" if handled else ""
+        return f"signals: [USR1], target: siblings{condition}"
+
+    assert bool(warnings(SIGNALS % (rule(above), rule(below)))) is shadows
+
+
+ONESELF = "rule r is also about signals of a process to itself"
+
+
+@pytest.mark.parametrize("decision", ["deny", "approve", "absorb"])
+@pytest.mark.parametrize(
+    ("target", "warned"),
+    [("session", True), ("[siblings, session]", True), ("{type: process, pattern: node}", True),
+     ("{type: pid_range, min: 1, max: 9}", True), ("", True), ("self", False),
+     ("[agent, ancestors, root]", False), ("external", False), ("children", False)],
+)  # fmt: skip
+def test_a_rule_that_would_hit_a_process_that_signals_itself(
+    warnings: Warnings, decision: str, target: str, warned: bool
+) -> None:
+    for_whom = f", target: {target}" if target else ""
+    rule = f"  - {{name: r, signals: [PWR, TERM]{for_whom}, decision: {decision}}}\n"
+    found = warnings(f"signal_rules:\n{rule}")
+    assert [each for each in found if ONESELF in each] == found
+    assert bool(found) is warned
+    own = "  - {name: own, signals: [%s], target: self, decision: allow}\n"
+    assert not any(
+        ONESELF in each for each in warnings(f"signal_rules:\n{own % 'PWR, TERM'}{rule}")
+    )
+    half = warnings(f"signal_rules:\n{own % 'PWR'}{rule}")
+    assert any(ONESELF in each for each in half) is warned
 
 
 def test_several_rules_together_can_shadow_one(warnings: Warnings) -> None:

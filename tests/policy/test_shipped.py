@@ -17,7 +17,7 @@ from sigwrap.policy.judge.request import (
     with_implied,
 )
 from sigwrap.policy.judge.rules import Policy
-from sigwrap.policy.judge.signals import ALL
+from sigwrap.policy.judge.signals import ALL, signal_name
 from sigwrap.policy.language.lint import lint
 from sigwrap.policy.language.schema import ENFORCED
 from sigwrap.policy.tools.cases import command_request, run_cases
@@ -80,13 +80,29 @@ def test_ci_never_asks() -> None:
 
 @pytest.mark.parametrize("name", ["agent-default", "agent-strict", "ci"])
 @pytest.mark.parametrize("number", sorted(ALL))
-def test_a_process_signals_itself_and_its_children_and_nobody_else(name: str, number: int) -> None:
+@pytest.mark.parametrize("handled", [False, True])
+def test_inside_all_is_free_but_what_ends_the_agent_and_nobody_outside_is_reached(
+    name: str, number: int, handled: bool
+) -> None:
     engine = Engine(load(name))
+    stops_whoever = signal_name(number).removeprefix("SIG") in "KILL STOP TERM INT HUP QUIT".split()
+    harmless = signal_name(number).removeprefix("SIG") in "CHLD CONT URG WINCH".split()
     for target in TargetType:
-        request = SignalRequest(signal=number, target_types=with_implied([target]))
-        own = (TargetType.SELF, TargetType.CHILDREN, TargetType.DESCENDANTS)
-        expected = Action.ALLOW if target in own else Action.DENY
-        assert engine.decide_signal(request).action is expected
+        request = SignalRequest(number, with_implied([target]), handled=handled)
+        free = TargetType.SESSION in request.target_types
+        if target in (TargetType.AGENT, TargetType.ANCESTORS) and name != "ci":
+            free = not stops_whoever and (handled or harmless)
+        expected = Action.ALLOW if free else Action.DENY
+        assert engine.decide_signal(request).action is expected, (target, handled)
+
+
+@pytest.mark.parametrize("name", ["agent-default", "agent-strict"])
+def test_a_worker_may_end_its_server_and_both_the_agent_and_its_peers(name: str) -> None:
+    engine = Engine(load(name))
+    for target in ([TargetType.PEERS], [TargetType.PEERS, TargetType.ROOT, TargetType.ANCESTORS]):
+        for number in ALL:
+            request = SignalRequest(number, with_implied(target))
+            assert engine.decide_signal(request).action is Action.ALLOW
 
 
 def test_a_home_folder_is_not_to_be_removed() -> None:

@@ -51,14 +51,14 @@ class Watched:
         )
         loop: Any = SimpleNamespace(call_at=lambda _at, call: self.later.append(call))
         self.turns = Turns()
-        self.subject = Unheld(performer, loop, self.turns, lambda _process: None)
+        self.subject = Unheld(performer, loop, self.turns, lambda _process, _program: None)
 
     @staticmethod
     def as_state(seen: tuple[str, tuple[int, ...], bytes]) -> Any:
         return SimpleNamespace(file=seen[0], layout=seen[1], line=seen[2], is_half_loaded=False)
 
     def goes_on(self, *, held: bool = False) -> None:
-        judged: Any = SimpleNamespace(is_read_slowly=lambda: False)
+        judged: Any = SimpleNamespace(is_read_slowly=lambda: False, verified_image=None)
         self.subject.go_on(self.scope, judged, lambda: None, self._wait if held else None)
 
     def _wait(self) -> None:

@@ -26,7 +26,9 @@ OWN = "name: own, signals: ['@all'], target: [self, children, descendants], deci
 
 def test_a_kill_outside_is_a_permission_error(users_lab: Lab, programs: Path) -> None:
     done = users_lab.subject.run("--", *PYTHON, str(programs / "kills_number_one_of_all.py"))
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"PASS: blocked as expected\n", b"")
+    assert (done.returncode, done.stdout) == (0, b"PASS: blocked as expected\n")
+    assert done.stderr.startswith(b"sigwrap: SIGTERM to 1 (")
+    assert b"): denied by rule system of agent-default (sigwrap report" in done.stderr
     (event,) = users_lab.payloads("signal_blocked")
     (started,) = users_lab.subject.events("session_started")
     assert (event["signal_name"], event["syscall"], event["rule_name"]) == (
@@ -42,7 +44,7 @@ def test_a_denied_sender_is_told_why(lab: Lab, programs: Path) -> None:
     """On its own standard error."""
     lab.under("name: n, signals: [TERM], target: system, decision: deny, message: 'leave 1 alone'")
     done = lab.subject.run("--", *PYTHON, str(programs / "kills_number_one_of_all.py"))
-    assert done.stderr == b"leave 1 alone\n"
+    assert b"): denied by rule n of of-a-test: leave 1 alone (sigwrap report" in done.stderr
 
 
 def test_a_softened_kill_arrives_as_sigterm(users_lab: Lab, programs: Path) -> None:

@@ -24,7 +24,7 @@ TARGET_TYPE = {
     "zombie": "children",
     "sibling": "siblings",
     "middle": "ancestors",
-    "cousin": "session",
+    "cousin": "peers",
     "root": "root",
     "front": "parent",
     "supervisor": "parent",
@@ -53,7 +53,7 @@ BAD = {
     "pidfd 999": "EBADF",
     "pidfd, unknown flag": "EINVAL",
     "pidfd, two flags": "EINVAL",
-    "no pidfd": "EPERM",  # what it can be found to be is nothing that gets signals
+    "no pidfd": "EBADF",
 }
 SIGWRAP = ("front", "supervisor", "outer")
 UNSEEN = ("zombie", *SIGWRAP)

@@ -108,6 +108,11 @@ class Executable:
         self.here: tuple[Program, ...] = ()
         self.environment = None
 
+    @property
+    def verified_image(self) -> Inode | None:
+        """Once what was loaded was compared. None of a program that may not be read."""
+        return self.image if self.readable else None
+
     def inodes(self) -> list[Inode]:
         """Of the file and its interpreters."""
         return [state.inode for state in self._files.values()]

@@ -153,6 +153,8 @@ class Aims:
         pid = None
         try:
             pid = pidfd.target(held)
+            if pid is None:
+                return self._by_folder(sender, call, held)
             of_thread = call.flags & PIDFD_SIGNAL_THREAD or (
                 not call.flags and pidfd.is_of_thread(held)
             )
@@ -161,11 +163,24 @@ class Aims:
                 let_go(held)
             else:  # it is a pidfd
                 os.close(held)
-        if pid is None:
-            return Unresolved()
         if pid <= 0:
             return WouldFail(errno.ESRCH)
         return self._of_held(sender, call, pid, pid if of_thread else 0)
+
+    def _by_folder(self, sender: Process, call: SignalCall, held: int) -> Aim:
+        """The kernel takes /proc/PID for a pidfd. Its number is that of the namespace that was
+        mounted, which we take for the sender's; whoever it is by that is judged and gets the
+        signal."""
+        try:
+            number = pidfd.number_of_folder(held)
+        except ProcessLookupError:
+            return WouldFail(errno.ESRCH)
+        except OSError as refusal:
+            return WouldFail(errno.EBADF) if refusal.errno == errno.EBADF else Unresolved()
+        pid = self._targets.threads_number(sender, number)
+        if not pid:
+            return WouldFail(errno.ESRCH)
+        return self._of_held(sender, call, pid, pid if call.flags & PIDFD_SIGNAL_THREAD else 0)
 
     def _of_held(self, sender: Process, call: SignalCall, pid: int, thread: int) -> Aim:
         """`pid` and `thread` are the supervisor's numbers."""

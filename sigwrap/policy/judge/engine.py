@@ -89,7 +89,7 @@ class Engine:
         if number == 0:
             return PROBE
         for rule in self._rules_by_signal.get(number, ()):
-            if rule.target_matches(request):
+            if rule.target_matches(request) and rule.handling_matches(request):
                 return rule.decision
         return self._default_signal
 
@@ -295,6 +295,13 @@ class CompiledSignalRule:
             or any(glob.matches(request.target_command) for glob in self._globs)
             or any(each.minimum <= request.target_pid <= each.maximum for each in self._pid_ranges)
         )
+
+    def handling_matches(self, request: SignalRequest) -> bool:
+        wanted = self.rule.handled
+        if wanted is None:
+            return True
+        fact = request.handled
+        return wanted is (fact if isinstance(fact, bool) else fact())
 
 
 class _Entry:

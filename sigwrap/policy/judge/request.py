@@ -41,6 +41,8 @@ class TargetType(Enum):
     ANCESTORS = "ancestors"
     DESCENDANTS = "descendants"
     SIBLINGS = "siblings"
+    PEERS = "peers"
+    AGENT = "agent"
     SESSION = "session"
     SYSTEM = "system"
     USER = "user"
@@ -55,6 +57,8 @@ IMPLIED_TYPES: dict[TargetType, frozenset[TargetType]] = {
     TargetType.ANCESTORS: frozenset({TargetType.SESSION}),
     TargetType.DESCENDANTS: frozenset({TargetType.SESSION}),
     TargetType.SIBLINGS: frozenset({TargetType.SESSION}),
+    TargetType.PEERS: frozenset({TargetType.SESSION}),
+    TargetType.AGENT: frozenset({TargetType.SESSION}),
     TargetType.SESSION: frozenset(),
     TargetType.SYSTEM: frozenset({TargetType.EXTERNAL}),
     TargetType.USER: frozenset({TargetType.EXTERNAL}),
@@ -103,6 +107,7 @@ class SignalRequest(NamedTuple):
     target_types: frozenset[TargetType]
     target_command: str = ""
     target_pid: int = 0
+    handled: Fact = False  # whether the target handles it; asked where a rule wants to know
 
 
 class Via(Enum):

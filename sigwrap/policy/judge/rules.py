@@ -50,6 +50,7 @@ class SignalRule(NamedTuple):
     description: str
     signals: frozenset[int]
     targets: tuple[Target, ...]  # empty: every target
+    handled: bool | None
     decision: Action
     message: str
     redirect_signal: int

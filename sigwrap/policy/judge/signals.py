@@ -34,6 +34,9 @@ GROUPS: dict[str, frozenset[int]] = {
     "@job": _numbers("STOP", "CONT", "TSTP", "TTIN", "TTOU"),
     "@reload": _numbers("HUP", "USR1", "USR2"),
     "@ignore": _numbers("CHLD", "URG", "WINCH"),
+    "@halt": _numbers("KILL", "STOP", "TERM", "INT", "HUP", "QUIT"),
+    # Whoever doesn't handle one of these is ended by it, or stopped.
+    "@lethal": ALL - _numbers("CHLD", "CONT", "URG", "WINCH"),
     "@all": ALL,
 }
 

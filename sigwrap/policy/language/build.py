@@ -101,6 +101,7 @@ def signal_rule(rule: Checked) -> SignalRule:
         **_of_every_rule(rule),
         signals=frozenset().union(*(signal_numbers(word) or () for word in words)),
         targets=tuple(map(_target, _listed(rule.get("target")))),
+        handled=rule.get("handled"),
         redirect_signal=(signal_number(redirect) or 0) if redirect else 0,
         fallback=Action(rule.get("fallback")) if rule.get("fallback") else None,
         log=rule.get("log", True),
@@ -151,6 +152,7 @@ def case(checked: Checked) -> Case:
         target_types=with_implied(map(TargetType, _listed(checked.get("target")))),
         target_command=checked.get("target_command", ""),
         target_pid=checked.get("target_pid", 0),
+        handled=checked.get("handled", False),
     )
     return SignalCase(place=checked.place, request=request, decision=decision, rule=rule)
 
@@ -226,7 +228,7 @@ def _case_problems(case: Checked) -> Iterator[Problem]:
         yield Problem(place=case.place, message="a test has either a command or a signal")
         return
     misplaced = (
-        ("target", "target_command", "target_pid")
+        ("target", "target_command", "target_pid", "handled")
         if has_command
         else ("depth", "truncated", "traced", "system_file", "loads_code", "cwd")
     )

@@ -32,6 +32,7 @@ def lint(policy: Policy) -> tuple[Problem, ...]:
         *_loose_allow_rules(command_rules),
         *_shadowed_signal_rules(signal_rules),
         *_rules_on_sigwrap(signal_rules),
+        *_rules_on_oneself(signal_rules),
     )
 
 
@@ -143,7 +144,11 @@ def _shadowed_signal_rules(rules: Sequence[SignalRule]) -> Iterator[Problem]:
         shadowing: dict[str, list[str]] = {}
         targets: tuple[Target | None, ...] = rule.targets or (None,)
         for target in targets:
-            above = [each for each in rules[:position] if _covers_target(each, target)]
+            above = [
+                each
+                for each in rules[:position]
+                if each.handled in (None, rule.handled) and _covers_target(each, target)
+            ]
             taken = frozenset[int]().union(*(each.signals for each in above))
             if rule.signals <= taken:
                 first = next(each for each in above if each.signals & rule.signals)
@@ -192,6 +197,30 @@ def _rules_on_sigwrap(rules: Sequence[SignalRule]) -> Iterator[Problem]:
                 "signals to sigwrap itself are denied before any rule"
             )
             yield _warning(rule, message)
+
+
+def _rules_on_oneself(rules: Sequence[SignalRule]) -> Iterator[Problem]:
+    """Runtimes signal themselves all the time, and abort() and pthread_cancel() do."""
+    decided: set[int] = set()
+    for rule in rules:
+        is_lenient = rule.decision in (Action.ALLOW, Action.AUDIT)
+        if not is_lenient and _may_be_oneself(rule) and not rule.signals <= decided:
+            message = (
+                f"rule {rule.name} is also about signals of a process to itself; put a rule that "
+                "allows these (target: self) above it"
+            )
+            yield _warning(rule, message)
+        if rule.handled is None and _covers_target(rule, TargetType.SELF):
+            decided |= rule.signals
+
+
+def _may_be_oneself(rule: SignalRule) -> bool:
+    """A rule that names `self` means it."""
+    if TargetType.SELF in rule.targets:
+        return False
+    return not rule.targets or any(
+        each is TargetType.SESSION or not isinstance(each, TargetType) for each in rule.targets
+    )
 
 
 def _shadow_problems(

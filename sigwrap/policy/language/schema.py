@@ -292,7 +292,8 @@ _SIGNAL_RULE = Group(
         _key(
             "signals",
             ListOf(item=Text(form=Form.SIGNALS), minimum=1),
-            "names, numbers, `SIGRTMIN+n`, or the groups `@fatal @job @reload @ignore @all`",
+            "names, numbers, `SIGRTMIN+n`, or the groups `@fatal @job @reload @ignore @halt "
+            "@lethal @all`",
             required=True,
         ),
         _key(
@@ -307,6 +308,11 @@ _SIGNAL_RULE = Group(
             "a word, a mapping with `type`, or a list of these, of which one must hold. A target "
             "is several things at once: a child is also a descendant and in the session. Left "
             "out: every target",
+        ),
+        _key(
+            "handled",
+            Flag(),
+            "the target catches or ignores the signal (doesn't); SIGKILL and SIGSTOP nobody can",
         ),
         _key("decision", Word(words=SIGNAL_DECISIONS), "what happens", required=True),
         _MESSAGE,
@@ -381,6 +387,7 @@ _TEST_CASE = Group(
         ),
         _key("target_command", Text(), "the target's command name"),
         _key("target_pid", Number(minimum=1), "the target's pid"),
+        _key("handled", Flag(), "the target handles the signal; default false"),
         _key("decision", Word(words=SIGNAL_DECISIONS), "what must come out", required=True),
         _key("rule", Text(), "the rule that must decide it"),
     ),

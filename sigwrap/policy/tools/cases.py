@@ -98,4 +98,5 @@ def _what(case: Case) -> str:
     if isinstance(case, CommandCase):
         return " ".join(case.argv)
     target = ", ".join(sorted(each.value for each in case.request.target_types))
-    return f"{signal_name(case.request.signal)} to {target}"
+    handled = ", which handles it" if case.request.handled else ""
+    return f"{signal_name(case.request.signal)} to {target}{handled}"

@@ -74,8 +74,12 @@ def explain_signal(engine: Engine, request: SignalRequest) -> Explanation:
         if request.signal not in rule.rule.signals:
             unrelated += 1
             continue
-        targets = ", ".join(map(target_name, rule.rule.targets))
-        passed.append(_passed(rule, f"is about other targets: {targets}"))
+        if rule.target_matches(request):
+            handle = "handle" if rule.rule.handled else "don't handle"
+            why = f"is for targets that {handle} the signal"
+        else:
+            why = f"is about other targets: {', '.join(map(target_name, rule.rule.targets))}"
+        passed.append(_passed(rule, why))
     what = f"{signal_name(request.signal)} to {_target(request)}"
     judgement = _judgement(what, decision, decided_by, passed, unrelated)
     return Explanation(decision=decision, judgements=(judgement,))

@@ -155,6 +155,7 @@ def _signal_request(payload: Payload) -> SignalRequest:
         target_types=with_implied(known[each] for each in recorded if each in known),
         target_command=text(payload.get("target_cmd")),
         target_pid=number(payload.get("target_pid")),
+        handled=payload.get("target_handles") is True,
     )
 
 

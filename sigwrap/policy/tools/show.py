@@ -123,7 +123,8 @@ def _signal_rule(rule: SignalRule) -> dict[str, Any]:
         _filled(
             signals=["@all"] if every_signal else list(map(signal_name, sorted(rule.signals))),
             target=list(map(_target, rule.targets)),
-        ),
+        )
+        | _given(handled=rule.handled),
         redirect_to=signal_name(rule.redirect_signal) if rule.decision is Action.REDIRECT else "",
         fallback=rule.fallback.value if rule.fallback else "",
         escalate=rule.escalate,

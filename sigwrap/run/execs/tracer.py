@@ -27,6 +27,7 @@ from sigwrap.linux.execs.environment import Variables, add_to_new_image
 from sigwrap.linux.execs.executable import Executable
 from sigwrap.linux.execs.restage import Redirection
 from sigwrap.linux.memory import Unreadable
+from sigwrap.linux.paths import Inode
 from sigwrap.linux.ptrace import Gone
 from sigwrap.linux.seccomp import Notification
 from sigwrap.mediate.effects import KernelRefused, LoadedOther, Ran, Restarted, Tampered
@@ -68,13 +69,14 @@ class Tracer:
     def __init__(
         self,
         performer: Performer,
-        loaded: Callable[[Process], None],
+        loaded: Callable[[Process, Inode | None], None],
         aside: Aside,
         turns: Turns,
         *,
         waits_through_signals: bool,
     ) -> None:
-        """`loaded` gets a process whose exec has succeeded, before it runs."""
+        """`loaded` gets a process whose exec has succeeded, before it runs, and what it has loaded,
+        where that can be compared."""
         self._performer = performer
         self._loaded = loaded
         self._aside = aside
@@ -216,7 +218,8 @@ class Tracer:
         if not problem and tracee.at_exec_stop is not None:
             problem = tracee.at_exec_stop(pid)
         if not problem:
-            self._loaded(tracee.process)
+            judged = tracee.judged
+            self._loaded(tracee.process, None if judged is None else judged.verified_image)
             ptrace.detach(pid)
             self._performer.resume(tracee.scope, Ran())
             return

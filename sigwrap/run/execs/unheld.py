@@ -23,6 +23,7 @@ from sigwrap.linux import procfs
 from sigwrap.linux.execs import image
 from sigwrap.linux.execs.executable import Executable
 from sigwrap.linux.execs.tracing import Where, where
+from sigwrap.linux.paths import Inode
 from sigwrap.mediate.effects import ExecOutcome, LoadedOther, Ran
 from sigwrap.mediate.lineage import Process
 from sigwrap.run.execs.turns import Turns
@@ -77,9 +78,10 @@ class Unheld:
         performer: Performer,
         loop: Loop,
         turns: Turns,
-        loaded: Callable[[Process], None],
+        loaded: Callable[[Process, Inode | None], None],
     ) -> None:
-        """`loaded` gets a process whose exec has succeeded."""
+        """`loaded` gets a process whose exec has succeeded, and what it has loaded, where that can
+        be compared."""
         self._performer = performer
         self._loop = loop
         self._turns = turns
@@ -194,7 +196,7 @@ class Unheld:
         if problem:
             self._kill(unheld, problem)
         else:
-            self._loaded(unheld.process)
+            self._loaded(unheld.process, unheld.judged.verified_image)
             self._settle(unheld)
         return bool(problem)
 

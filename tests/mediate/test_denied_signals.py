@@ -1,0 +1,66 @@
+"""What the sender of a denied signal reads."""
+
+from __future__ import annotations
+
+from sigwrap.mediate.denied_signals import Denied, DeniedSignals
+from sigwrap.mediate.lineage import Process
+from sigwrap.policy.judge.request import Action, Decision
+
+RULE = Decision(Action.DENY, "agent", "rule agent", "it is the agent")
+
+
+def sender() -> Process:
+    return Process(pid=40, start_time=1, parent=None, ppid=30, depth=1, comm="bash")
+
+
+def denied(target: int, decision: Decision = RULE) -> Denied:
+    return Denied(f"SIGTERM to {target} (node)", target, decision)
+
+
+def test_a_line_names_the_signal_its_target_the_rule_and_the_policy() -> None:
+    assert DeniedSignals("mine").lines(sender(), [denied(7)]) == [
+        "sigwrap: SIGTERM to 7 (node): denied by rule agent of mine: it is the agent "
+        "(sigwrap report tells more)"
+    ]
+
+
+def test_a_sender_reads_it_once_for_each_rule_and_target_and_another_sender_again() -> None:
+    told, one = DeniedSignals("mine"), sender()
+    other_rule = RULE._replace(rule="unhandled")
+    assert len(told.lines(one, [denied(7)])) == 1
+    assert told.lines(one, [denied(7)]) == []
+    assert len(told.lines(one, [denied(8)])) == 1
+    assert len(told.lines(one, [denied(7, other_rule)])) == 1
+    assert len(told.lines(sender(), [denied(7)])) == 1
+
+
+def test_a_group_is_a_line_for_each_rule() -> None:
+    outside = RULE._replace(rule="outside")
+    lines = DeniedSignals("mine").lines(sender(), [denied(7), denied(8, outside), denied(9)])
+    assert [line.partition(": denied")[0] for line in lines] == [
+        "sigwrap: SIGTERM to 7 (node) and 1 more",
+        "sigwrap: SIGTERM to 8 (node)",
+    ]
+
+
+def test_a_built_in_rule_says_why() -> None:
+    everybody = Decision(Action.DENY, "builtin:everybody", "never let through")
+    (line,) = DeniedSignals("mine").lines(sender(), [denied(7, everybody)])
+    assert "denied by rule builtin:everybody: never let through" in line
+
+
+def test_many_denials_are_no_flood() -> None:
+    told, one = DeniedSignals("mine"), sender()
+    lines = [line for target in range(1000) for line in told.lines(one, [denied(target)])]
+    assert len(lines) == 11
+    assert "what else this process is denied is in the log" in lines[-1]
+    many = [denied(number, RULE._replace(rule=f"r{number}")) for number in range(50)]
+    assert len(told.lines(sender(), many)) == 11
+
+
+def test_only_so_many_senders_are_kept() -> None:
+    told, first = DeniedSignals("mine"), sender()
+    told.lines(first, [denied(7)])
+    for _ in range(300):
+        told.lines(sender(), [denied(7)])
+    assert len(told.lines(first, [denied(7)])) == 1
