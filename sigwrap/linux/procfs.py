@@ -318,6 +318,16 @@ def caught_signals(pid: int) -> frozenset[int]:
     return _signal_set(pid, b"SigCgt")
 
 
+def handles(pid: int, number: int) -> bool:
+    """By a handler, or by waiting for it, for which its first thread has to block it."""
+    status = contents(f"/proc/{pid}/status")
+    if status is None:
+        return False
+    if number in _signals_of(status, b"SigCgt"):
+        return True
+    return number in _signals_of(status, b"SigBlk") - _signals_of(status, b"SigIgn")
+
+
 def is_deaf_to(tid: int, number: int) -> bool:
     """The thread blocks it, or its process ignores it."""
     return blocks(tid, number) or number in ignored_signals(tid)
@@ -407,6 +417,10 @@ def _signal_set(pid: int, name: bytes) -> frozenset[int]:
     status = contents(f"/proc/{pid}/status")
     if status is None:
         return frozenset()
+    return _signals_of(status, name)
+
+
+def _signals_of(status: bytes, name: bytes) -> frozenset[int]:
     bits = int(_status_field(status, name), 16)
     return frozenset(number for number in range(1, 65) if bits & 1 << number - 1)
 
