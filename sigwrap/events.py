@@ -280,14 +280,28 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "interrupt_received",
-            "an interrupt reached sigwrap",
+            "an interrupt reached sigwrap. `decision` is `sigwrap` where the run is to end by it, "
+            "and `command` where it is left to COMMAND (`--interrupt`)",
             "signal",
             "signal_name",
             "origin",
+            "decision",
             "sender_pid",
             "sender_cmd",
         ),
-        event("interrupt_forwarded", "a signal was passed on to COMMAND", "signal", "signal_name"),
+        event(
+            "interrupt_withdrawn",
+            "the run goes on after all: COMMAND came to a prompt, so the Ctrl+C was meant for it",
+        ),
+        event(
+            "interrupt_forwarded",
+            "a signal was passed on to COMMAND, from the sender, or, where that is 0, as sigwrap's "
+            "own next step",
+            "signal",
+            "signal_name",
+            "sender_pid",
+            "sender_cmd",
+        ),
         event(
             "interrupt_escalated",
             "the whole process tree was killed: second interrupt, or end of the grace period",

@@ -10,7 +10,7 @@ from sigwrap.errors import InternalError, SigwrapError
 from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES
 from sigwrap.front.process import run_before_supervisor
 from sigwrap.linux.descriptors import allow_many, release_all, reserve_standard_streams
-from sigwrap.protocols.front import Channel, HeldUp
+from sigwrap.protocols.front import Channel, DiedOf, HeldUp
 from sigwrap.run.session import Ended, run_session
 from sigwrap.run.settings import Report, RunSettings, is_unattended
 from sigwrap.start import onefile
@@ -44,7 +44,13 @@ def start(settings: RunSettings) -> int:
                 note_in_time(traceback.format_exc())
             return REFUSED
 
-    return run_before_supervisor(supervise, inherited, settings.grace_s, note_in_time)
+    return run_before_supervisor(
+        supervise,
+        inherited,
+        note_in_time,
+        grace_s=settings.grace_s,
+        interrupts_end=settings.interrupt,
+    )
 
 
 def _supervise(
@@ -64,6 +70,8 @@ def _supervise(
     )
     if _wants_report(settings, inherited):
         note_in_time(_one_line(ended))
+    if settings.die_by_signal and ended.signal:
+        front.send(DiedOf(number=ended.signal))
     if ended.is_held_up:
         front.send(HeldUp(status=ended.status))
         release_all()

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Any
 
 from sigwrap.errors import UsageError
+from sigwrap.mediate.interrupts import InterruptsEnd
 from sigwrap.run.settings import ApprovalMode, Nested, Report, RunSettings
 from sigwrap.store.location import DEFAULT_STORE
 from sigwrap.tuples import NamedTuple
@@ -68,6 +69,18 @@ RUN_OPTIONS: tuple[ValueOption | FlagOption, ...] = (
     ),
     ValueOption(
         ("--grace",), "grace_s", "From the first Ctrl+C to SIGKILL.", float, metavar="SECONDS"
+    ),
+    ValueOption(
+        ("--interrupt",),
+        "interrupt",
+        "Whose Ctrl+C is: COMMAND's, at its prompt or always; or it always ends the run.",
+        InterruptsEnd,
+    ),
+    FlagOption(
+        {"--die-by-signal": True},
+        "die_by_signal",
+        "Where COMMAND died of a signal or was interrupted, end by that signal, as a shell or "
+        "service manager may want to see it, instead of the status 128+N or 130.",
     ),
     ValueOption(
         ("--approvals",),

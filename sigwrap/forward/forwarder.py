@@ -9,12 +9,14 @@ import time
 
 from sigwrap import status
 from sigwrap.errors import InternalError
-from sigwrap.front.parent import ParentOfOne, shares_our_group, take_signals
+from sigwrap.front.parent import ParentOfOne, shares_our_group, still_ignores, take_signals
 from sigwrap.linux import libc
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.descriptors import release_inherited, reserve_standard_streams
 from sigwrap.linux.sigfd import SignalFd, SignalInfo
+from sigwrap.linux.waits import seconds_until
 from sigwrap.mediate.interrupts import BootloaderCopies
+from sigwrap.mediate.run_end import LEFTOVERS_GRACE_S
 from sigwrap.start import onefile, own_code
 from sigwrap.start.command import Inherited, exec_command, find_program
 
@@ -24,7 +26,7 @@ def run_alone(command: tuple[str, ...], grace_s: float | None) -> int:
     inherited = Inherited.capture()
     program = find_program(command[0], inherited.environment)
     bootloader_pid = onefile.bootloader_pid()
-    signals = take_signals(inherited)
+    signals = take_signals()
     libc.set_child_subreaper()
     own_code.keep_what_is_loaded()
     own_code.import_nothing_more()
@@ -37,7 +39,7 @@ def run_alone(command: tuple[str, ...], grace_s: float | None) -> int:
             _say(f"{command[0]}: {os.strerror(error)}")
         os._exit(status.NOT_EXECUTABLE)
     release_inherited()
-    return _Forwarder(signals, child, bootloader_pid, grace_s).run()
+    return _Forwarder(signals, child, bootloader_pid, inherited, grace_s).run()
 
 
 class _Forwarder(ParentOfOne):
@@ -46,12 +48,19 @@ class _Forwarder(ParentOfOne):
     _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)
 
     def __init__(
-        self, signals: SignalFd, child: int, bootloader_pid: int, grace_s: float | None
+        self,
+        signals: SignalFd,
+        child: int,
+        bootloader_pid: int,
+        inherited: Inherited,
+        grace_s: float | None,
     ) -> None:
         super().__init__(signals, child, bootloader_pid)
+        self._inherited = inherited
         self._copies = BootloaderCopies(bootloader_pid)
         self._grace_s = grace_s
         self._kill_at: float | None = None
+        self._leftovers_may_stay = True
 
     @property
     def _deadline(self) -> float | None:
@@ -64,6 +73,11 @@ class _Forwarder(ParentOfOne):
     def _on_forwardable(self, info: SignalInfo) -> None:
         if self._copies.has_copy(info.number, info.sender_pid, time.monotonic()):
             return
+        if self._child_status is not None:
+            self._leftovers_may_stay = self._leftovers_may_stay and info.number not in self._ENDING
+            return
+        if still_ignores(self._child, info.number, self._inherited):
+            return
         if not (info.is_from_terminal and shares_our_group(self._child)):
             linux_process.send(self._child, info.number)
         if info.number in self._ENDING and self._grace_s is not None and self._kill_at is None:
@@ -75,6 +89,19 @@ class _Forwarder(ParentOfOne):
     def _on_child_stopped(self, number: int) -> None:
         if number != signal.SIGSTOP:  # job control: the shell that waits for us has to see it
             linux_process.send(os.getpid(), signal.SIGSTOP)
+
+    def _clear_tree(self) -> None:
+        """What COMMAND left has a moment to end by itself, unless somebody wants an end at once."""
+        if self._reap():
+            for pid in self._everybody_below.alive():
+                linux_process.terminate(pid)
+        until = time.monotonic() + LEFTOVERS_GRACE_S
+        while self._reap() and self._leftovers_may_stay and time.monotonic() < until:
+            ready = self._poll.poll(seconds_until(until))
+            if self._bootloader_pidfd in [fd for fd, _ in ready]:
+                break
+            self._read_signals()
+        super()._clear_tree()
 
     def _kill_tree(self, reason: str) -> None:
         self._sweep()

@@ -17,37 +17,15 @@ from sigwrap.linux.waits import seconds_until
 from sigwrap.start import onefile
 from sigwrap.start.command import Inherited
 
-_NOT_FORWARDED = frozenset(
-    {
-        signal.SIGKILL,
-        signal.SIGSTOP,
-        signal.SIGCHLD,
-        # faults of our own
-        signal.SIGSEGV,
-        signal.SIGBUS,
-        signal.SIGFPE,
-        signal.SIGILL,
-        signal.SIGTRAP,
-        signal.SIGSYS,
-        signal.SIGABRT,
-        signal.SIGPIPE,
-        signal.SIGXFSZ,
-        # the terminal's word on our own reading and writing
-        signal.SIGTTIN,
-        signal.SIGTTOU,
-    }
-)
-_READ = (signal.valid_signals() - _NOT_FORWARDED) | {signal.SIGCHLD}
 _SWEEP_S = 1.0
 
 
-def take_signals(inherited: Inherited) -> SignalFd:
-    """What the caller ignores (nohup, a shell's background job) stays ignored: blocked, it would
-    reach the descriptor all the same."""
+def take_signals() -> SignalFd:
+    """All of them, also those that the caller ignores (nohup, a shell's background job): COMMAND
+    inherits that, and may have changed its mind. Blocked, they reach the descriptor all the same.
+    A fault of our own ends us nevertheless."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, it would reap behind our back
-    ignored = inherited.ignored_signals - {signal.SIGCHLD}
-    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - ignored)
-    return SignalFd(_READ - ignored)
+    return SignalFd(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 
 
 class ParentOfOne(ABC):
@@ -100,16 +78,20 @@ class ParentOfOne(ABC):
             self._on_signal(info)
 
     def _on_signal(self, info: SignalInfo) -> None:
-        if info.number != signal.SIGCHLD:
+        if info.number == signal.SIGCHLD:
+            self._reap()
+        if not (info.is_our_own or info.is_of_a_child):
             self._on_forwardable(info)
-            return
+
+    def _reap(self) -> bool:
+        """False where no child is left."""
         while True:
             try:
                 pid, child_status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
             except ChildProcessError:
-                return
+                return False
             if pid == 0:
-                return
+                return True
             if not os.WIFSTOPPED(child_status):
                 self._reaped(pid, child_status)
             elif pid == self._child:
@@ -157,6 +139,14 @@ class ParentOfOne(ABC):
 
     @abstractmethod
     def _say(self, text: str) -> None: ...
+
+
+def still_ignores(pid: int, number: int, inherited: Inherited) -> bool:
+    """As natively: what the caller ignores and COMMAND doesn't care for does nothing."""
+    if number not in inherited.ignored_signals:
+        return False
+    found = procfs.stat(pid) if pid else None
+    return found is None or found.has_ended or number in procfs.ignored_signals(pid)
 
 
 def shares_our_group(pid: int) -> bool:

@@ -15,12 +15,14 @@ import time
 from collections.abc import Callable, Iterable
 
 from sigwrap import status
-from sigwrap.front.parent import ParentOfOne, shares_our_group, take_signals
+from sigwrap.front.parent import ParentOfOne, shares_our_group, still_ignores, take_signals
 from sigwrap.front.terminal import TerminalBefore
 from sigwrap.linux import held_terminals, libc, procfs
 from sigwrap.linux import process as linux_process
+from sigwrap.linux.death import die_of
 from sigwrap.linux.descriptors import release_inherited
 from sigwrap.linux.sigfd import SignalFd, SignalInfo
+from sigwrap.linux.terminal_readers import reads_a_line
 from sigwrap.mediate.heartbeat import LOOKED_AT_EVERY_S, Heartbeat
 from sigwrap.mediate.interrupts import (
     Announce,
@@ -28,14 +30,19 @@ from sigwrap.mediate.interrupts import (
     Command,
     Escalate,
     Interrupts,
+    InterruptsEnd,
+    Look,
     PassOn,
+    Withdraw,
 )
 from sigwrap.protocols.front import (
     Channel,
     CommandEnded,
     CommandStarted,
+    DiedOf,
     HeldUp,
-    InterruptBegan,
+    InterruptArrived,
+    InterruptWithdrawn,
     KillTree,
     NothingMore,
     SignalForCommand,
@@ -51,10 +58,15 @@ Supervise = Callable[[Channel, int], int]
 
 
 def run_before_supervisor(
-    supervise: Supervise, inherited: Inherited, grace_s: float, tell: Tell
+    supervise: Supervise,
+    inherited: Inherited,
+    tell: Tell,
+    *,
+    grace_s: float,
+    interrupts_end: InterruptsEnd,
 ) -> int:
     bootloader_pid = onefile.bootloader_pid()
-    signals = take_signals(inherited)
+    signals = take_signals()
     procfs.hold()
     held_terminals.hold()
     terminal = TerminalBefore()
@@ -78,9 +90,15 @@ def run_before_supervisor(
     theirs.close()
     release_inherited()
     libc.set_undumpable()
-    front = _FrontProcess(signals, child, bootloader_pid, ours, grace_s, tell, terminal)
+    interrupts = Interrupts(grace_s=grace_s, bootloader_pid=bootloader_pid, ends=interrupts_end)
+    front = _FrontProcess(
+        signals, child, bootloader_pid, ours, interrupts, inherited, tell, terminal
+    )
     code = front.run()
     terminal.restore(by_force=front.ended_command_by_force(code))
+    if front.died_of:
+        onefile.leave_no_core(bootloader_pid)
+        die_of(front.died_of)
     return code
 
 
@@ -91,14 +109,17 @@ class _FrontProcess(ParentOfOne):
         child: int,
         bootloader_pid: int,
         channel: Channel,
-        grace_s: float,
+        interrupts: Interrupts,
+        inherited: Inherited,
         tell: Tell,
         terminal: TerminalBefore,
     ) -> None:
         super().__init__(signals, child, bootloader_pid)
         self._channel = channel
         self._poll.register(channel.fd, select.EPOLLIN)
-        self._interrupts = Interrupts(grace_s=grace_s, bootloader_pid=bootloader_pid)
+        self._interrupts = interrupts
+        self._inherited = inherited
+        self.died_of = 0  # the signal by which we are to end as well
         self._command_pid = 0
         self._last_defence_at: float | None = None
         self._heartbeat = Heartbeat()
@@ -144,12 +165,16 @@ class _FrontProcess(ParentOfOne):
             info.sender_pid == self._child or not self._command_is_stopped()
         ):
             return
+        # While it asks on the terminal, the supervisor gets the keys, and hands them on.
+        from_terminal = info.is_from_terminal or info.sender_pid == self._child
         arrived = Arrived(
             number=info.number,
-            # While it asks on the terminal, the supervisor gets the keys, and hands them on.
-            from_terminal=info.is_from_terminal or info.sender_pid == self._child,
+            from_terminal=from_terminal,
             sender_pid=info.sender_pid,
+            reached_command=from_terminal and self._command_is_in_our_group(),
             command_handles_it=self._command_handles(info.number),
+            is_ignored=still_ignores(self._command_pid, info.number, self._inherited),
+            at_prompt=from_terminal and self._command_is_at_prompt(),
         )
         self._carry_out(self._interrupts.signal(arrived, time.monotonic()))
 
@@ -159,29 +184,61 @@ class _FrontProcess(ParentOfOne):
         found = procfs.stat(self._command_pid) if self._command_pid else None
         return found is not None and found.state == "T"
 
+    def _command_has_ended(self) -> bool:
+        found = procfs.stat(self._command_pid)
+        return found is None or found.has_ended
+
+    def _command_is_in_our_group(self) -> bool:
+        """Or was."""
+        is_there = self._command_pid != 0
+        return is_there and (self._command_has_ended() or shares_our_group(self._command_pid))
+
     def _command_handles(self, number: int) -> bool:
         """Or did: one that has ended by the time we look needs no SIGTERM any more."""
-        found = procfs.stat(self._command_pid) if self._command_pid else None
-        if found is None or found.has_ended:
-            return self._command_pid != 0
-        return shares_our_group(self._command_pid) and number in procfs.caught_signals(
-            self._command_pid
+        if self._command_pid == 0:
+            return False
+        return self._command_has_ended() or procfs.handles(self._command_pid, number)
+
+    def _command_is_at_prompt(self, *, or_reads_a_line: bool = False) -> bool:
+        """The foreground is looked at as well: where COMMAND was stopped meanwhile, the editor is
+        the caller's shell."""
+        pid = self._command_pid
+        return (
+            shares_our_group(pid)
+            and not self._command_has_ended()
+            and self._command_handles(signal.SIGINT)
+            and self._terminal.is_in_our_foreground()
+            and (self._terminal.is_edited() or (or_reads_a_line and reads_a_line(pid)))
         )
 
     def _carry_out(self, commands: Iterable[Command]) -> None:
         for command in commands:
             match command:
-                case Announce(arrived=arrived):
+                case Announce(arrived=arrived, ends_run=ends_run):
                     self._channel.send(
-                        InterruptBegan(
+                        InterruptArrived(
                             number=arrived.number,
                             from_terminal=arrived.from_terminal,
+                            ends_run=ends_run,
                             sender_pid=arrived.sender_pid,
                             sender_cmd=procfs.command_line(arrived.sender_pid),
                         )
                     )
-                case PassOn(number=number):
-                    self._channel.send(SignalForCommand(number=number))
+                case Withdraw():
+                    self._channel.send(InterruptWithdrawn())
+                case PassOn(number=number, arrived=arrived):
+                    sender_pid = 0 if arrived is None else arrived.sender_pid
+                    self._channel.send(
+                        SignalForCommand(
+                            number=number,
+                            sender_pid=sender_pid,
+                            sender_cmd=procfs.command_line(sender_pid),
+                        )
+                    )
+                case Look(or_reads_a_line=or_reads_a_line):
+                    at_prompt = self._command_is_at_prompt(or_reads_a_line=or_reads_a_line)
+                    now = time.monotonic()
+                    self._carry_out(self._interrupts.looked(now, at_prompt=at_prompt))
                 case Escalate(reason=reason):
                     self._kill_tree(reason)
 
@@ -196,6 +253,8 @@ class _FrontProcess(ParentOfOne):
                 # A key reaches COMMAND and us at once, and COMMAND's end may be seen first.
                 self._read_signals()
                 self._channel.send(NothingMore())
+            elif isinstance(message, DiedOf):
+                self.died_of = message.number
             elif isinstance(message, HeldUp):
                 self._left_behind(message.status)
 
@@ -213,6 +272,7 @@ class _FrontProcess(ParentOfOne):
     def _exit_status(self, child_status: int) -> int:
         if os.WIFEXITED(child_status):
             return os.WEXITSTATUS(child_status)
+        self.died_of = 0
         if self._interrupts.interrupted:
             return status.INTERRUPTED
         self._terminal.take_back()

@@ -31,6 +31,19 @@ class TerminalBefore:
         except (OSError, termios.error):
             pass  # it hung up
 
+    def is_in_our_foreground(self) -> bool:
+        try:
+            return self._fd >= 0 and os.tcgetpgrp(self._fd) == os.getpgrp()
+        except OSError:
+            return False
+
+    def is_edited(self) -> bool:
+        """Somebody takes keys one by one, as a line editor does."""
+        try:
+            return self._fd >= 0 and not termios.tcgetattr(self._fd)[3] & termios.ICANON
+        except termios.error:
+            return False
+
     def restore(self, *, by_force: bool) -> None:
         """`by_force`: COMMAND had no chance to do it. Then input that is unread may be answers of
         the terminal to what COMMAND asked it, which a shell would take for commands. After an end

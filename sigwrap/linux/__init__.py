@@ -15,6 +15,7 @@ fuse               who serves a file system
 taken              descriptors of other processes, taken as our own
 procfs             what /proc says of a process
 process            children, descendants, the end of a whole tree
+death              an end by a signal, without a core
 pidfd              signals to a process that is held
 pidns              numbers that a process in another pid namespace uses
 sigfd              signals as readable events, with their sender

@@ -97,6 +97,11 @@ def send(pid: int, signal_number: int) -> bool:
     return True
 
 
+def terminate(pid: int) -> None:
+    send(pid, signal.SIGTERM)
+    send(pid, signal.SIGCONT)  # a stopped process can't end
+
+
 def kill_below(ancestor: int) -> None:
     """Everybody below a subreaper that can't do it itself now: orphans stay its children."""
     for _ in range(_ORPHAN_ROUNDS):

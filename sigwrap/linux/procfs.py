@@ -328,12 +328,21 @@ def caught_signals(pid: int) -> frozenset[int]:
 
 
 def handles(pid: int, number: int) -> bool:
+    """By a handler, or by waiting for it, for which its first thread has to block it."""
+    status = contents(f"/proc/{pid}/status")
+    if status is None:
+        return False
+    if number in _signals_of(status, b"SigCgt"):
+        return True
+    return number in _signals_of(status, b"SigBlk") - _signals_of(status, b"SigIgn")
+
+
+def outlives(pid: int, number: int) -> bool:
     """Catches or ignores it. One that it blocks for now ends it later."""
     status = contents(f"/proc/{pid}/status")
     if status is None:
         return False
-    handled = int(_status_field(status, b"SigCgt"), 16) | int(_status_field(status, b"SigIgn"), 16)
-    return bool(handled & 1 << number - 1)
+    return number in _signals_of(status, b"SigCgt") | _signals_of(status, b"SigIgn")
 
 
 def is_deaf_to(tid: int, number: int) -> bool:
@@ -425,6 +434,10 @@ def _signal_set(pid: int, name: bytes) -> frozenset[int]:
     status = contents(f"/proc/{pid}/status")
     if status is None:
         return frozenset()
+    return _signals_of(status, name)
+
+
+def _signals_of(status: bytes, name: bytes) -> frozenset[int]:
     bits = int(_status_field(status, name), 16)
     return frozenset(number for number in range(1, 65) if bits & 1 << number - 1)
 

@@ -13,6 +13,13 @@ from sigwrap.tuples import NamedTuple
 
 SI_KERNEL = 0x80
 
+_OF_TERMINALS = frozenset(
+    {
+        *(signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGHUP),
+        *(signal.SIGCONT, signal.SIGWINCH),
+    }
+)
+
 _SFD_CLOEXEC = 0o2000000
 _SFD_NONBLOCK = 0o4000
 _INFO = struct.Struct("<IiiII108x")
@@ -26,7 +33,18 @@ class SignalInfo(NamedTuple):
 
     @property
     def is_from_terminal(self) -> bool:
-        return self.code == SI_KERNEL
+        return self.code == SI_KERNEL and self.number in _OF_TERMINALS
+
+    @property
+    def is_of_a_child(self) -> bool:
+        return self.number == signal.SIGCHLD and self.code > 0  # not what a process sends
+
+    @property
+    def is_our_own(self) -> bool:
+        """The kernel's word on what we did ourselves: a read of the terminal, a write to a pipe."""
+        if self.code == SI_KERNEL:
+            return self.number not in _OF_TERMINALS
+        return self.sender_pid == os.getpid()
 
 
 class SignalFd:

@@ -3,7 +3,15 @@
 A terminal's Ctrl+C reaches COMMAND too, since it shares sigwrap's process group. A COMMAND that
 handles SIGINT is then already cleaning up, and a SIGTERM on top would cut the cleanup short in
 every program that has no handler for it (Python's KeyboardInterrupt, pytest, make). So it gets
-half of the grace before the SIGTERM; any other COMMAND gets the SIGTERM at once.
+half of the grace before the SIGTERM; any other COMMAND gets the SIGTERM at once. What a process
+sends is passed on as itself where COMMAND handles it: a server may have a way to end for each.
+
+A prompt's Ctrl+C ends a line, not the program. The terminal tells: a line editor takes it out of
+its line mode. But it may put it back for a moment while it handles the key (readline), and a
+program that computes between two prompts has the terminal in line mode as well. So an interrupt
+that COMMAND handles can be withdrawn: when the terminal is seen in an editor's mode again, or, a
+second after the key, COMMAND waits for a line. A second key kills only if no prompt comes back
+within a moment. Ctrl+\\ is never left to a prompt: that is the way out of one that doesn't answer.
 
 One key press may arrive twice: the bootloader of a one-file binary gets the terminal's signal as
 well and forwards a copy (BootloaderCopies); timeout(1) signals its child and then the group. Two
@@ -22,6 +30,17 @@ INTERRUPTS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIG
 
 _ECHO_WINDOW_S = 0.3
 _COPY_WINDOW_S = 2.0  # a loaded machine may run the bootloader late
+_LOOKS_EVERY_S = 0.1
+_PROMPT_COMES_BACK_S = 0.25  # nobody notices that a second key kills so much later
+_LINE_IS_A_PROMPT_S = 1.0
+
+
+class InterruptsEnd(Enum):
+    """What SIGINT is for."""
+
+    AUTO = "auto"
+    COMMAND = "command"  # COMMAND's own affair, always
+    SIGWRAP = "sigwrap"  # it ends the run, always
 
 
 class BootloaderCopies:
@@ -47,19 +66,34 @@ class Arrived(NamedTuple):
     number: int
     from_terminal: bool
     sender_pid: int
+    reached_command: bool = False  # by the terminal, which signals a whole group
     command_handles_it: bool = False
+    is_ignored: bool = False  # by COMMAND, as it inherited that
+    at_prompt: bool = False
 
 
 class Announce(NamedTuple):
-    """An interrupt began: record where it came from."""
+    """An interrupt arrived: record where it came from, and whether the run ends by it."""
 
     arrived: Arrived
+    ends_run: bool = True
+
+
+class Withdraw(NamedTuple):
+    """The interrupt that was announced was COMMAND's: the run goes on."""
 
 
 class PassOn(NamedTuple):
     """Send this signal to COMMAND."""
 
     number: int
+    arrived: Arrived | None = None  # None: sigwrap's own idea
+
+
+class Look(NamedTuple):
+    """Is COMMAND at a prompt? `looked` takes the answer."""
+
+    or_reads_a_line: bool  # without an editor
 
 
 class Escalate(NamedTuple):
@@ -68,7 +102,7 @@ class Escalate(NamedTuple):
     reason: str
 
 
-Command = Announce | PassOn | Escalate
+Command = Announce | Withdraw | PassOn | Look | Escalate
 
 
 class _State(Enum):
@@ -78,13 +112,23 @@ class _State(Enum):
 
 
 class Interrupts:
-    def __init__(self, *, grace_s: float, bootloader_pid: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        grace_s: float,
+        bootloader_pid: int = 0,
+        ends: InterruptsEnd = InterruptsEnd.AUTO,
+    ) -> None:
         self._grace_s = grace_s
         self._bootloader_pid = bootloader_pid
+        self._ends = ends
         self._copies = BootloaderCopies(bootloader_pid)
         self._state = _State.RUNNING
+        self._began_at = 0.0
+        self._look_at: float | None = None  # None: it can't be withdrawn
         self._terminate_at: float | None = None
-        self._kill_at: float | None = None
+        self._kill_at = 0.0
+        self._kill_why = ""
         self._last: tuple[Arrived, float] | None = None
 
     @property
@@ -95,40 +139,88 @@ class Interrupts:
     def next_deadline(self) -> float | None:
         if self._state is not _State.STOPPING:
             return None
-        return self._terminate_at if self._terminate_at is not None else self._kill_at
+        times = (self._look_at, self._terminate_at, self._kill_at)
+        return min(each for each in times if each is not None)
 
     def signal(self, arrived: Arrived, now: float) -> Iterable[Command]:
         if self._is_echo(arrived, now):
             return ()
-        self._last = (arrived, now)
-        if arrived.number not in INTERRUPTS:
+        if not _interrupts(arrived):
             # What the terminal sent (SIGWINCH, SIGTSTP) it sent to COMMAND as well.
-            return () if arrived.from_terminal else (PassOn(number=arrived.number),)
+            return () if arrived.from_terminal else (PassOn(arrived.number, arrived),)
+        if arrived.is_ignored:
+            return ()
+        self._last = (arrived, now)
+        if self._is_commands(arrived):
+            withdrawn = () if self._look_at is None else self._withdraw()
+            return (*withdrawn, Announce(arrived, ends_run=False), *_as_itself(arrived))
         match self._state:
             case _State.RUNNING:
                 return self._begin(arrived, now)
             case _State.STOPPING:
-                return self._kill("second interrupt")
+                return self._second(arrived, now)
             case _State.KILLING:
                 return ()
 
     def tick(self, now: float) -> Iterable[Command]:
         if self._state is not _State.STOPPING:
             return ()
-        if self._kill_at is not None and now >= self._kill_at:
-            return self._kill("the grace ran out")
-        if self._terminate_at is not None and now >= self._terminate_at:
-            self._terminate_at = None
-            return (PassOn(number=signal.SIGTERM),)
-        return ()
+        if self._look_at is not None and now >= self._look_at:
+            return (Look(or_reads_a_line=now - self._began_at >= _LINE_IS_A_PROMPT_S),)
+        return self._on_time(now)
+
+    def looked(self, now: float, *, at_prompt: bool) -> Iterable[Command]:
+        if at_prompt:
+            return self._withdraw()
+        self._look_at = now + _LOOKS_EVERY_S
+        return self._on_time(now)
+
+    def _is_commands(self, arrived: Arrived) -> bool:
+        """What ends the run already isn't undone by a prompt, unless it can be withdrawn."""
+        if arrived.number != signal.SIGINT:
+            return False
+        is_running = self._state is _State.RUNNING
+        match self._ends:
+            case InterruptsEnd.COMMAND:
+                return is_running
+            case InterruptsEnd.SIGWRAP:
+                return False
+            case InterruptsEnd.AUTO:
+                return arrived.at_prompt and (is_running or self._look_at is not None)
 
     def _begin(self, arrived: Arrived, now: float) -> Iterable[Command]:
         self._state = _State.STOPPING
+        self._began_at = now
         self._kill_at = now + self._grace_s
-        if arrived.from_terminal and arrived.command_handles_it:
+        self._kill_why = "the grace ran out"
+        announce = Announce(arrived)
+        if not arrived.command_handles_it:
+            return (announce, PassOn(signal.SIGTERM, arrived))
+        if arrived.number != signal.SIGTERM:
             self._terminate_at = now + self._grace_s / 2
-            return (Announce(arrived=arrived),)
-        return (Announce(arrived=arrived), PassOn(number=signal.SIGTERM))
+        if self._ends is InterruptsEnd.AUTO and _is_ctrl_c(arrived):
+            self._look_at = now + _LOOKS_EVERY_S
+        return (announce, *_as_itself(arrived))
+
+    def _second(self, arrived: Arrived, now: float) -> Iterable[Command]:
+        if self._look_at is None or not _is_ctrl_c(arrived):
+            return self._kill("second interrupt")
+        self._kill_at = min(self._kill_at, now + _PROMPT_COMES_BACK_S)
+        self._kill_why = "second interrupt"
+        return ()
+
+    def _on_time(self, now: float) -> Iterable[Command]:
+        if now >= self._kill_at:
+            return self._kill(self._kill_why)
+        if self._terminate_at is not None and now >= self._terminate_at:
+            self._terminate_at = self._look_at = None
+            return (PassOn(signal.SIGTERM),)
+        return ()
+
+    def _withdraw(self) -> tuple[Command, ...]:
+        self._state = _State.RUNNING
+        self._look_at = self._terminate_at = None
+        return (Withdraw(),)
 
     def _kill(self, reason: str) -> Iterable[Command]:
         self._state = _State.KILLING
@@ -137,7 +229,7 @@ class Interrupts:
     def _is_echo(self, arrived: Arrived, now: float) -> bool:
         if self._copies.has_copy(arrived.number, arrived.sender_pid, now):
             return True
-        if self._last is None or arrived.from_terminal or arrived.number not in INTERRUPTS:
+        if self._last is None or arrived.from_terminal or not _interrupts(arrived):
             return False  # a program that sends SIGUSR1 twice means two
         last, at = self._last
         return (
@@ -146,3 +238,19 @@ class Interrupts:
             and last.sender_pid in (arrived.sender_pid, self._bootloader_pid)
             and now - at <= _ECHO_WINDOW_S
         )
+
+
+def _interrupts(arrived: Arrived) -> bool:
+    """A SIGHUP that a process sends, and COMMAND handles, asks it to read its configuration."""
+    if arrived.number == signal.SIGHUP and arrived.command_handles_it:
+        return arrived.from_terminal
+    return arrived.number in INTERRUPTS
+
+
+def _is_ctrl_c(arrived: Arrived) -> bool:
+    """Or another key that the terminal has for it, and COMMAND got it as well."""
+    return arrived.reached_command and arrived.number == signal.SIGINT
+
+
+def _as_itself(arrived: Arrived) -> tuple[Command, ...]:
+    return () if arrived.reached_command else (PassOn(arrived.number, arrived),)

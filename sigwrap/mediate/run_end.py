@@ -24,7 +24,7 @@ from sigwrap import status
 from sigwrap.policy.judge.signals import signal_name
 from sigwrap.tuples import NamedTuple
 
-_LEFTOVERS_GRACE_S = 2.0
+LEFTOVERS_GRACE_S = 2.0
 
 
 class _State(Enum):
@@ -51,6 +51,12 @@ class CommandEnded(NamedTuple):
 class Interrupted(NamedTuple):
     """SIGINT, SIGTERM, SIGHUP or SIGQUIT reached sigwrap for the first time."""
 
+    signal: int
+
+
+class Withdrawn(NamedTuple):
+    """The interrupt was COMMAND's own affair."""
+
 
 class LimitReached(NamedTuple):
     limit: str
@@ -76,6 +82,7 @@ Happening = (
     CommandNotExecuted
     | CommandEnded
     | Interrupted
+    | Withdrawn
     | LimitReached
     | KillDemanded
     | GraceOver
@@ -101,6 +108,10 @@ class StopAsking(NamedTuple):
     why: str
 
 
+class AskAgain(NamedTuple):
+    """Whoever wants to know from now on."""
+
+
 class TerminateCommand(NamedTuple):
     pass
 
@@ -123,6 +134,7 @@ Step = (
     RecordLimit
     | RecordEscalation
     | StopAsking
+    | AskAgain
     | TerminateCommand
     | TerminateDescendants
     | Wait
@@ -134,7 +146,7 @@ class RunEnd:
     def __init__(self, *, grace_s: float) -> None:
         self._grace_s = grace_s
         self._state = _State.RUNNING
-        self._interrupted = False
+        self._interrupted_by = 0
         self._limit: LimitReached | None = None
         self._killed_because = ""
         self._not_executed: CommandNotExecuted | None = None
@@ -151,7 +163,7 @@ class RunEnd:
     def on(self, happening: Happening) -> tuple[Step, ...]:
         if isinstance(happening, Interrupted):
             # It may be heard of when all is over, and is why COMMAND ended all the same.
-            self._interrupted = True
+            self._interrupted_by = happening.signal
         if self._state is _State.OVER:
             return ()
         match happening:
@@ -162,6 +174,9 @@ class RunEnd:
                 return self._command_ended(happening)
             case Interrupted():
                 return (StopAsking("sigwrap was interrupted"),)
+            case Withdrawn():
+                self._interrupted_by = 0
+                return (AskAgain(),) if self._state is _State.RUNNING else ()
             case LimitReached():
                 return self._limit_reached(happening)
             case KillDemanded():
@@ -178,13 +193,13 @@ class RunEnd:
         if self._state is _State.KILLING:
             return ()
         self._state = _State.CLEARING
-        return (TerminateDescendants(), Wait(_LEFTOVERS_GRACE_S))
+        return (TerminateDescendants(), Wait(LEFTOVERS_GRACE_S))
 
     def _limit_reached(self, reached: LimitReached) -> tuple[Step, ...]:
         if self._state is not _State.RUNNING:
             return ()
         self._state = _State.ENDING
-        if not self._interrupted:
+        if not self._interrupted_by:
             self._limit = reached
         return (
             RecordLimit(reached),
@@ -211,7 +226,7 @@ class RunEnd:
     def exit_status(self) -> int:
         if self._limit is not None:
             return status.LIMIT_REACHED
-        if self._interrupted:
+        if self._interrupted_by:
             return status.INTERRUPTED
         if self._not_executed is not None:
             is_missing = self._not_executed.errno == errno.ENOENT
@@ -223,12 +238,21 @@ class RunEnd:
         return self._ended.exit_code or 0
 
     @property
+    def signal(self) -> int:
+        """By which the run ended; 0 where its status says something else."""
+        if self._limit is not None:
+            return 0
+        if self._interrupted_by:
+            return self._interrupted_by
+        return 0 if self._ended is None else self._ended.signal or 0
+
+    @property
     def reason(self) -> str:
         if self._killed_because:
             return f"killed: {self._killed_because}"
         if self._limit is not None:
             return self._limit.why
-        if self._interrupted:
+        if self._interrupted_by:
             return "interrupted"
         if self._not_executed is not None:
             return f"COMMAND could not be executed: {self._not_executed.why}"

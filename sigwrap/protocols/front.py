@@ -9,15 +9,22 @@ import socket
 from sigwrap.tuples import NamedTuple
 
 
-class InterruptBegan(NamedTuple):
+class InterruptArrived(NamedTuple):
     number: int
     from_terminal: bool
+    ends_run: bool
     sender_pid: int
     sender_cmd: str
 
 
+class InterruptWithdrawn(NamedTuple):
+    """The one that was to end the run was COMMAND's own affair."""
+
+
 class SignalForCommand(NamedTuple):
     number: int
+    sender_pid: int  # 0: sigwrap itself
+    sender_cmd: str
 
 
 class KillTree(NamedTuple):
@@ -36,6 +43,12 @@ class NothingMore(NamedTuple):
     """All that reached the front process so far has been told."""
 
 
+class DiedOf(NamedTuple):
+    """The front process is to end by this signal, once the supervisor has ended."""
+
+    number: int
+
+
 class HeldUp(NamedTuple):
     """The run is over, and its log sealed; but the supervisor's process can't end, since the kernel
     holds a thread of it in what somebody else doesn't finish."""
@@ -44,12 +57,14 @@ class HeldUp(NamedTuple):
 
 
 Message = (
-    InterruptBegan
+    InterruptArrived
+    | InterruptWithdrawn
     | SignalForCommand
     | KillTree
     | CommandStarted
     | CommandEnded
     | NothingMore
+    | DiedOf
     | HeldUp
 )
 
@@ -106,11 +121,14 @@ class Channel:
 
 def _encode(message: Message) -> bytes:
     match message:
-        case InterruptBegan():
-            words = f"interrupt {message.number} {message.from_terminal:d} {message.sender_pid} "
-            return words.encode() + os.fsencode(message.sender_cmd[:_MAX_TEXT])
-        case SignalForCommand():
-            return f"signal {message.number}".encode()
+        case InterruptArrived(number, from_terminal, ends_run, sender_pid, sender_cmd):
+            words = f"interrupt {number} {from_terminal:d} {ends_run:d} {sender_pid} "
+            return words.encode() + os.fsencode(sender_cmd[:_MAX_TEXT])
+        case InterruptWithdrawn():
+            return b"withdrawn"
+        case SignalForCommand(number, sender_pid, sender_cmd):
+            words = f"signal {number} {sender_pid} "
+            return words.encode() + os.fsencode(sender_cmd[:_MAX_TEXT])
         case KillTree():
             return f"kill {message.reason}".encode()
         case CommandStarted():
@@ -119,6 +137,8 @@ def _encode(message: Message) -> bytes:
             return b"ended"
         case NothingMore():
             return b"nothing"
+        case DiedOf():
+            return f"died {message.number}".encode()
         case HeldUp():
             return f"held {message.status}".encode()
 
@@ -127,15 +147,21 @@ def _decode(data: bytes) -> Message:
     kind, _, rest = data.partition(b" ")
     match kind:
         case b"interrupt":
-            number, terminal, sender, command = rest.split(b" ", 3)
-            return InterruptBegan(
+            number, terminal, ends_run, sender, command = rest.split(b" ", 4)
+            return InterruptArrived(
                 number=int(number),
                 from_terminal=terminal == b"1",
+                ends_run=ends_run == b"1",
                 sender_pid=int(sender),
                 sender_cmd=os.fsdecode(command),
             )
         case b"signal":
-            return SignalForCommand(number=int(rest))
+            number, sender, command = rest.split(b" ", 2)
+            return SignalForCommand(
+                number=int(number), sender_pid=int(sender), sender_cmd=os.fsdecode(command)
+            )
+        case b"withdrawn":
+            return InterruptWithdrawn()
         case b"kill":
             return KillTree(reason=rest.decode())
         case b"started":
@@ -144,6 +170,8 @@ def _decode(data: bytes) -> Message:
             return CommandEnded()
         case b"nothing":
             return NothingMore()
+        case b"died":
+            return DiedOf(number=int(rest))
         case b"held":
             return HeldUp(status=int(rest))
         case _:

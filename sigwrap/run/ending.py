@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections.abc import Callable
 
 from sigwrap.linux import process as linux_process
 from sigwrap.mediate.run_end import (
+    AskAgain,
     CommandEnded,
     GraceOver,
     Happening,
@@ -91,11 +91,13 @@ class Ending:
                 self._recorder.record("interrupt_escalated", self._command_pid, payload)
             case StopAsking(why=why):
                 self._approvals.stop_asking(why)
+            case AskAgain():
+                self._approvals.ask_again()
             case TerminateCommand():
-                _terminate(self._command_pid)
+                linux_process.terminate(self._command_pid)
             case TerminateDescendants():
                 for pid in self._everybody_below.alive():
-                    _terminate(pid)
+                    linux_process.terminate(pid)
             case Wait(seconds=seconds):
                 self._wait(seconds)
             case KillTree():
@@ -118,8 +120,3 @@ class Ending:
             self._loop.call_at(time.monotonic(), self._kill_tree)
         elif self._everybody_below.unkillable:  # the front process will try as well, and name them
             self.on(NoProcessLeft())
-
-
-def _terminate(pid: int) -> None:
-    linux_process.send(pid, signal.SIGTERM)
-    linux_process.send(pid, signal.SIGCONT)  # a stopped process can't end

@@ -9,12 +9,13 @@ import time
 
 from sigwrap.linux import process as linux_process
 from sigwrap.linux import procfs
-from sigwrap.mediate.run_end import Interrupted, KillDemanded
+from sigwrap.mediate.run_end import Interrupted, KillDemanded, Withdrawn
 from sigwrap.policy.judge.signals import signal_name
 from sigwrap.protocols.front import (
     Channel,
     CommandEnded,
-    InterruptBegan,
+    InterruptArrived,
+    InterruptWithdrawn,
     KillTree,
     Message,
     NothingMore,
@@ -77,10 +78,12 @@ class FrontLink:
 
     def _obey(self, message: Message) -> None:
         match message:
-            case InterruptBegan():
+            case InterruptArrived():
                 self._interrupted(message)
-            case SignalForCommand(number=number):
-                self._pass_on(number)
+            case InterruptWithdrawn():
+                self._withdrawn()
+            case SignalForCommand():
+                self._pass_on(message)
             case KillTree(reason=reason):
                 self._ending.on(KillDemanded(reason))
             case NothingMore():
@@ -88,23 +91,34 @@ class FrontLink:
             case _:
                 raise ValueError(f"not for the supervisor: {message}")
 
-    def _interrupted(self, message: InterruptBegan) -> None:
-        self._ending.on(Interrupted())
+    def _interrupted(self, message: InterruptArrived) -> None:
+        if message.ends_run:
+            self._ending.on(Interrupted(message.number))
         payload = {
             "signal": message.number,
             "signal_name": signal_name(message.number),
             "origin": "terminal" if message.from_terminal else "process",
+            "decision": "sigwrap" if message.ends_run else "command",
             "sender_pid": message.sender_pid,
             "sender_cmd": message.sender_cmd,
         }
         self._recorder.record("interrupt_received", message.sender_pid, payload)
 
-    def _pass_on(self, number: int) -> None:
-        command = self._command_pid
+    def _withdrawn(self) -> None:
+        self._recorder.record("interrupt_withdrawn", self._command_pid, {})
+        self._ending.on(Withdrawn())
+
+    def _pass_on(self, message: SignalForCommand) -> None:
+        command, number = self._command_pid, message.number
         found = procfs.stat(command)
         if self._ending.run.command_has_ended or found is None or found.has_ended:
             return
-        payload = {"signal": number, "signal_name": signal_name(number)}
+        payload = {
+            "signal": number,
+            "signal_name": signal_name(number),
+            "sender_pid": message.sender_pid,
+            "sender_cmd": message.sender_cmd,
+        }
         self._recorder.record("interrupt_forwarded", command, payload)
         linux_process.send(command, number)
         if number == signal.SIGTERM:

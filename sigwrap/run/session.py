@@ -49,6 +49,7 @@ class Ended(NamedTuple):
     """What is left of a session when it is over: its log, and the figures for one line."""
 
     status: int
+    signal: int  # by which the run ended, 0 for none
     log_path: str
     session_id: str
     head: str
@@ -133,6 +134,7 @@ def run_session(
         tell(f"the command was ended by a limit of the policy: {ended.reason}")
     return Ended(
         status=ended.exit_status if is_sealed else status.REFUSED,
+        signal=ended.signal if is_sealed else 0,
         log_path=log.path,
         session_id=session_id,
         head=log.head,

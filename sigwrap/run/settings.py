@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
+from sigwrap.mediate.interrupts import InterruptsEnd
 from sigwrap.tuples import NamedTuple
 
 DEFAULT_POLICY = "agent-default"
@@ -48,4 +49,6 @@ class RunSettings(NamedTuple):
     best_effort: bool = False
     nested: Nested = Nested.REFUSE
     durable: bool = False
+    interrupt: InterruptsEnd = InterruptsEnd.AUTO
+    die_by_signal: bool = False
     log_size_bytes: int = 0  # as the policy says

@@ -136,7 +136,7 @@ class Signals:
             aim,
             notification.id,
             own_targets,
-            procfs.handles,
+            procfs.outlives,
         )
         steps = self._mediator.mediate(facts)
         held = _SignalHoldings(call)

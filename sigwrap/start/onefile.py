@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping
 
 from sigwrap.errors import SigwrapError
+from sigwrap.linux.death import keep_from_core
 from sigwrap.linux.removal import empty_folder
 
 _LIBRARY_PATH = b"LD_LIBRARY_PATH"
@@ -46,6 +47,15 @@ def empty_unpacked(bootloader_pid: int) -> None:
             os.rmdir(unpacked_folder())
         except OSError:
             pass
+
+
+def leave_no_core(bootloader_pid: int) -> None:
+    """Before this process dies of a signal: the bootloader then dies of it too."""
+    try:
+        if bootloader_pid:
+            keep_from_core(bootloader_pid)
+    except OSError:
+        pass  # it has ended
 
 
 def bootloader_pid() -> int:

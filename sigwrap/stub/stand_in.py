@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import errno
 import os
-import resource
 import select
 import signal
 import socket
 import stat
 
 from sigwrap.linux import procfs
+from sigwrap.linux.death import die_of
 from sigwrap.linux.sigfd import SignalFd, SignalInfo
 from sigwrap.protocols.stub import (
     MAX_PAYLOAD_BYTES,
@@ -370,19 +370,5 @@ def end_like(status: int) -> int:
     """Returns only what is no death by a signal, or where that doesn't come."""
     if status >= 0:
         return status
-    number = -status
-    _leave_no_core()
-    if number not in (signal.SIGKILL, signal.SIGSTOP):
-        signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
-    try:
-        os.kill(os.getpid(), number)
-    except OSError:
-        pass
-    return from_signal(number)
-
-
-def _leave_no_core() -> None:
-    """A limit of 1 also keeps a program that the kernel pipes cores to from being started."""
-    _soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
-    resource.setrlimit(resource.RLIMIT_CORE, (1 if hard else 0, hard))
+    die_of(-status)
+    return from_signal(-status)

@@ -122,6 +122,9 @@ class Approvals:
         now_s = time.monotonic()
         self._settle(self._queue.settle_unasked(each.id, why, now_s) for each in self._queue.open)
 
+    def ask_again(self) -> None:
+        self._stopped = ""
+
     def close(self) -> None:
         """Whatever is still open is withdrawn; the terminal and the socket are let go."""
         self._stopped = "the session ended"
