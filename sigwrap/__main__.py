@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sigwrap.early  # isort: skip  # noqa: F401 (what it does, it does at once)
 import gc
 import os
 import sys
