@@ -9,7 +9,7 @@ from sigwrap.cli.output import note_in_time
 from sigwrap.errors import InternalError, SigwrapError
 from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES
 from sigwrap.front.process import run_before_supervisor
-from sigwrap.linux import limits
+from sigwrap.linux import limits, procfs
 from sigwrap.linux.descriptors import release_all, require_enough, reserve_standard_streams
 from sigwrap.protocols.front import Channel, HeldUp
 from sigwrap.run.session import Ended, run_session
@@ -21,6 +21,8 @@ from sigwrap.status import REFUSED
 
 def start(settings: RunSettings) -> int:
     reserve_standard_streams()
+    procfs.hold()
+    procfs.require()
     inherited = Inherited.capture()
     limits.lift(inherited.limits)
     require_enough()

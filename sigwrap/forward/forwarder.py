@@ -10,7 +10,7 @@ import time
 from sigwrap import status
 from sigwrap.errors import InternalError
 from sigwrap.front.parent import ParentOfOne, shares_our_group, take_signals
-from sigwrap.linux import libc, limits
+from sigwrap.linux import libc, limits, procfs
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.descriptors import release_inherited, reserve_standard_streams
 from sigwrap.linux.sigfd import SignalFd, SignalInfo
@@ -21,6 +21,8 @@ from sigwrap.start.command import Inherited, exec_command, find_program
 
 def run_alone(command: tuple[str, ...], grace_s: float | None) -> int:
     reserve_standard_streams()
+    procfs.hold()
+    procfs.require()
     inherited = Inherited.capture()
     limits.lift(inherited.limits)
     program = find_program(command[0], inherited.environment)

@@ -55,7 +55,6 @@ def run_before_supervisor(
 ) -> int:
     bootloader_pid = onefile.bootloader_pid()
     signals = take_signals(inherited)
-    procfs.hold()
     held_terminals.hold()
     terminal = TerminalBefore()
     ours, theirs = Channel.pair()
