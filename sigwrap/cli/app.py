@@ -19,6 +19,7 @@ from sigwrap.cli import why as why_command
 from sigwrap.cli.output import note, out
 from sigwrap.cli.run_command import run
 from sigwrap.errors import InternalError, SigwrapError, UsageError
+from sigwrap.linux.descriptors import reserve_standard_streams
 
 _HELP = """Run a command under supervision.
 
@@ -47,6 +48,7 @@ app = typer.Typer(
 
 
 def run_app(words: list[str]) -> int:
+    reserve_standard_streams()
     try:
         result = app(words or ["--help"], standalone_mode=False, prog_name="sigwrap")
     except TyperException as problem:
