@@ -1,5 +1,6 @@
 """The zipapp's __main__: finds the extension modules inside, and starts sigwrap."""
 
+import sigwrap.early  # isort: skip  # noqa: F401 (what it does, it does at once)
 import os
 import sys
 

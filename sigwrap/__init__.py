@@ -2,6 +2,7 @@
 
 The map, from the bottom up; imports go downward only (tests/test_layers.py holds that):
 
+early       an interrupt before there is anything to end but sigwrap itself
 isolation   what Python imports is chosen by nobody else
 status      the exit statuses
 escape      text of supervised processes, made harmless for a terminal

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sigwrap.early  # isort: skip  # noqa: F401 (what it does, it does at once)
 import gc
 import os
 import sys
@@ -16,12 +17,12 @@ _START_MAKES_NO_GARBAGE = 50_000
 
 
 def main() -> NoReturn:
-    isolate()
     gc.set_threshold(_START_MAKES_NO_GARBAGE)
     program, words = os.path.basename(sys.argv[0]), sys.argv[1:]
     if words[:1] == ["--as"] and len(words) > 1:
         program, words = f"sigwrap-{words[1]}", words[2:]
     try:
+        isolate()
         status = _role(program)(words)
     except SigwrapError as failure:
         _note(str(failure), program)

@@ -38,10 +38,16 @@ def code_is_chosen_by_variables() -> bool:
 
 
 def restart(*words: str) -> None:
-    with open("/proc/self/environ", "rb") as file:  # Python itself may have added to os.environ
-        pairs = (entry.partition(b"=") for entry in file.read().split(b"\0"))
-        environment = {name: value for name, equals, value in pairs if name and equals}
-    os.execve(sys.executable, [sys.executable, "-I", *words, *sys.argv], environment)
+    os.execve(sys.executable, [sys.executable, "-I", *words, *sys.argv], _environment())
+
+
+def _environment() -> dict[bytes, bytes]:
+    try:
+        with open("/proc/self/environ", "rb") as file:  # Python may have added to os.environ
+            pairs = (entry.partition(b"=") for entry in file.read().split(b"\0"))
+            return {name: value for name, equals, value in pairs if name and equals}
+    except OSError:
+        return dict(os.environb)  # without /proc, nothing is run anyway
 
 
 def _starts_with_current_folder() -> bool:

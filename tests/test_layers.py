@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[1]
 # From the bottom up; a part may import those that its line names, and none below that line.
 MAY_IMPORT: dict[str, set[str]] = {
     "sigwrap": set(),  # the version
+    "early": set(),
     "isolation": set(),
     "status": set(),
     "escape": set(),
@@ -43,7 +44,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("linux", "policy", "store", "mediate", "protocols", "platform"),
         *("run", "stub", "front", "forward", "report"),
     },
-    "__main__": {"isolation", "status", "errors", "cli"},
+    "__main__": {"early", "isolation", "status", "errors", "cli"},
 }
 
 SLOW_TO_IMPORT = {"typer", "yaml", "re2", "sqlite_utils", "rich", "asyncio"}

@@ -22,6 +22,7 @@ from sigwrap.cli.run_options import is_run_option
 from sigwrap.errors import InternalError, SigwrapError, UsageError
 from sigwrap.escape import shell_words
 from sigwrap.policy.problems import nearest_word
+from sigwrap.linux.descriptors import reserve_standard_streams
 
 _HELP = """Run a command under supervision.
 
@@ -69,6 +70,7 @@ app = typer.Typer(
 
 
 def run_app(words: list[str]) -> int:
+    reserve_standard_streams()
     try:
         result = app(words or ["--help"], standalone_mode=False, prog_name="sigwrap")
     except TyperException as problem:

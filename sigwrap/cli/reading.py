@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -143,7 +142,7 @@ def replay(
     if stream is not None:
         with _reader_may_leave():
             for data in recorded(events, stream.value, pid):
-                out_bytes(_harmless(data) if sys.stdout.isatty() else data)
+                out_bytes(_harmless(data) if os.isatty(1) else data)
         return
     with _reader_may_leave():
         for line in map(event_json, events) if as_json else _timeline(events):
@@ -192,7 +191,7 @@ def _key() -> bytes | None:
 
 
 def _style(to_file: bool = False) -> Style:
-    return Style.suited_to(not to_file and sys.stdout.isatty(), os.environ)
+    return Style.suited_to(not to_file and os.isatty(1), os.environ)
 
 
 def _write(path: Path, text: str) -> None:

@@ -9,7 +9,8 @@ from sigwrap.cli.output import note_in_time
 from sigwrap.errors import InternalError, SigwrapError
 from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES
 from sigwrap.front.process import run_before_supervisor
-from sigwrap.linux.descriptors import allow_many, release_all, reserve_standard_streams
+from sigwrap.linux import limits, procfs
+from sigwrap.linux.descriptors import release_all, require_enough, reserve_standard_streams
 from sigwrap.protocols.front import Channel, DiedOf, HeldUp
 from sigwrap.run.session import Ended, run_session
 from sigwrap.run.settings import Report, RunSettings, is_unattended
@@ -20,8 +21,11 @@ from sigwrap.status import REFUSED
 
 def start(settings: RunSettings) -> int:
     reserve_standard_streams()
+    procfs.hold()
+    procfs.require()
     inherited = Inherited.capture()
-    allow_many()
+    limits.lift(inherited.limits)
+    require_enough()
     wants_traceback = bool(os.environ.get("SIGWRAP_DEBUG"))
     if wants_traceback:
         import traceback  # now, or not at all

@@ -10,7 +10,7 @@ import time
 from sigwrap import status
 from sigwrap.errors import InternalError
 from sigwrap.front.parent import ParentOfOne, shares_our_group, still_ignores, take_signals
-from sigwrap.linux import libc
+from sigwrap.linux import libc, limits, procfs
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.descriptors import release_inherited, reserve_standard_streams
 from sigwrap.linux.sigfd import SignalFd, SignalInfo
@@ -23,7 +23,10 @@ from sigwrap.start.command import Inherited, exec_command, find_program
 
 def run_alone(command: tuple[str, ...], grace_s: float | None) -> int:
     reserve_standard_streams()
+    procfs.hold()
+    procfs.require()
     inherited = Inherited.capture()
+    limits.lift(inherited.limits)
     program = find_program(command[0], inherited.environment)
     bootloader_pid = onefile.bootloader_pid()
     signals = take_signals()
@@ -31,7 +34,7 @@ def run_alone(command: tuple[str, ...], grace_s: float | None) -> int:
     own_code.keep_what_is_loaded()
     own_code.import_nothing_more()
     front_pid = os.getpid()
-    child = os.fork()
+    child = linux_process.fork()
     if child == 0:
         libc.set_parent_death_signal(signal.SIGKILL)
         if os.getppid() == front_pid:

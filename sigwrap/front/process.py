@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from sigwrap import status
 from sigwrap.front.parent import ParentOfOne, shares_our_group, still_ignores, take_signals
 from sigwrap.front.terminal import TerminalBefore
-from sigwrap.linux import held_terminals, libc, procfs
+from sigwrap.linux import held_terminals, libc, limits, procfs
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.death import die_of
 from sigwrap.linux.descriptors import release_inherited
@@ -67,13 +67,12 @@ def run_before_supervisor(
 ) -> int:
     bootloader_pid = onefile.bootloader_pid()
     signals = take_signals()
-    procfs.hold()
     held_terminals.hold()
     terminal = TerminalBefore()
     ours, theirs = Channel.pair()
     libc.set_child_subreaper()
     own_code.keep_what_is_loaded()
-    child = os.fork()
+    child = linux_process.fork()
     if child == 0:
         code = status.REFUSED
         everybody_below = linux_process.Sweep(lambda _pid, _status: None)
@@ -277,5 +276,7 @@ class _FrontProcess(ParentOfOne):
             return status.INTERRUPTED
         self._terminal.take_back()
         number = os.WTERMSIG(child_status)
-        self._say(f"the supervisor died of signal {number}; everything below it was killed")
+        limited = ", ".join(limits.not_lifted())
+        why = f" ({limited} limits it as well)" if limited else ""
+        self._say(f"the supervisor died of signal {number}{why}; everything below it was killed")
         return status.REFUSED

@@ -25,6 +25,7 @@ own_pages          code of our own that no change of its file changes
 unfiled            memory of no file in the place of a file's mapping
 removal            the end of a folder in which anybody may have put anything
 descriptors        descriptors that sigwrap inherited
+limits             the caller's limits, which are meant for COMMAND alone
 caller_stderr      a line on a caller's standard error, never at the price of waiting
 held_terminals     those that sigwrap speaks on, open from before COMMAND
 terminal_typists   who could type on our terminal in the place of a person

@@ -16,14 +16,13 @@ def reserve_standard_streams() -> None:
     os.close(fd)
 
 
-def allow_many() -> None:
+def require_enough() -> None:
     _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if 0 <= hard < _FEWEST:
         raise SessionError(
             f"at most {hard} open files are too few to supervise anything",
             f"raise the limit: ulimit -n {_FEWEST}, or more",
         )
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def release_inherited() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Iterable
 
 from sigwrap.errors import KernelError
 
@@ -22,6 +23,20 @@ def syscall(name: str, number: int, *arguments: int | bytes | ctypes.Array[ctype
 def failure(name: str) -> KernelError:
     code = ctypes.get_errno()
     return KernelError(f"{name}: {os.strerror(code)}", code)
+
+
+def strings(values: Iterable[bytes]) -> ctypes.Array[ctypes.c_char_p]:
+    return (ctypes.c_char_p * (len(listed := list(values)) + 1))(*listed)
+
+
+def execve(
+    program: bytes,
+    words: ctypes.Array[ctypes.c_char_p],
+    environment: ctypes.Array[ctypes.c_char_p],
+) -> int:
+    """Takes no memory of its own, as Python's does. Returns only where it failed: the errno."""
+    libc.execve(program, words, environment)
+    return ctypes.get_errno()
 
 
 _PR_SET_PDEATHSIG = 1

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import struct
@@ -33,6 +34,18 @@ def exit_status_by_pidfd(pidfd: int) -> int | None:
     status: int
     mask, status = _PIDFD_INFO.unpack(info)
     return status if mask & _PIDFD_INFO_EXIT else None
+
+
+def fork() -> int:
+    try:
+        return os.fork()
+    except OSError as failure:
+        error = failure.errno or errno.EAGAIN
+        raise KernelError(
+            f"no process can be made: {os.strerror(error)}",
+            error,
+            "raise the limit of processes: ulimit -u" if error == errno.EAGAIN else "",
+        ) from failure
 
 
 def descendants(ancestor: int) -> list[int]:

@@ -13,7 +13,7 @@ import os
 import struct
 from typing import AnyStr
 
-from sigwrap.errors import KernelError
+from sigwrap.errors import KernelError, SessionError
 from sigwrap.linux.libc import syscall
 from sigwrap.tuples import NamedTuple
 
@@ -58,6 +58,15 @@ def hold() -> None:
         except OSError:
             return  # nothing is there that could be held
     _skipped = len("/proc/")
+
+
+def require() -> None:
+    """That there is one, and that the one that is held has our own numbers."""
+    way_out = "mount it: mount -t proc proc /proc"
+    if not os.path.exists("/proc/self"):
+        raise SessionError("there is no /proc here, and without it nothing can be run", way_out)
+    if link("/proc/self") != str(os.getpid()):
+        raise SessionError("/proc is that of another pid namespace", way_out)
 
 
 def can_be_covered() -> bool:

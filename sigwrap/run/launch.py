@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 from sigwrap.errors import KernelError, NoInterception
 from sigwrap.linux import landlock, libc, seccomp
+from sigwrap.linux import process as linux_process
 from sigwrap.linux.seccomp import Listener
 from sigwrap.run.walls import Walls
 from sigwrap.start.command import Inherited, exec_command
@@ -86,7 +87,7 @@ def launch(
 def _fork(child: Callable[..., None], *, filtered: bool) -> tuple[int, socket.socket]:
     ours, theirs = socket.socketpair()
     supervisor = os.getpid()
-    pid = os.fork()
+    pid = linux_process.fork()
     if pid == 0:
         try:
             ours.close()

@@ -16,8 +16,9 @@ from sigwrap import status
 from sigwrap.errors import SessionError, StoreError
 from sigwrap.escape import printable
 from sigwrap.events import Payload
-from sigwrap.linux import libc
+from sigwrap.linux import libc, limits
 from sigwrap.linux.descriptors import release_inherited
+from sigwrap.linux.limits import way_to_room
 from sigwrap.linux.mounts import note_first_devices
 from sigwrap.mediate.log_budget import LogBudget
 from sigwrap.mediate.masking import masked
@@ -92,6 +93,9 @@ def run_session(
             missing += walls.without
         if not_kept:
             missing.append(f"code of our own: {_first_of(not_kept)} can be changed meanwhile")
+        if limited := ", ".join(limits.not_lifted()):
+            missing.append(f"limits of our own: {limited}")
+            tell(f"{limited} limits sigwrap as well (a soft one, ulimit -S, only the command)")
         if policy.unenforced:
             missing.append(f"not enforced yet: {', '.join(policy.unenforced)}")
         start = {
@@ -102,7 +106,7 @@ def run_session(
         }
         if not recorder.record("session_started", os.getpid(), start):
             log.discard()
-            raise StoreError("nothing was run", "choose another store with --store")
+            raise StoreError("nothing was run", way_to_room("choose another store with --store"))
     except BaseException:
         os.kill(launched.pid, signal.SIGKILL)
         os.waitpid(launched.pid, 0)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-import resource
 import signal
 import stat
 
 from sigwrap.errors import SigwrapError
-from sigwrap.linux import procfs
+from sigwrap.linux import libc, limits, procfs
 from sigwrap.start import onefile
 from sigwrap.status import NOT_EXECUTABLE, NOT_FOUND
 from sigwrap.tuples import NamedTuple
@@ -33,7 +32,7 @@ class Inherited(NamedTuple):
     environment: dict[bytes, bytes]
     signal_mask: frozenset[int]
     ignored_signals: frozenset[int]
-    open_files: tuple[int, int]
+    limits: tuple[limits.Limit, ...]
 
     @classmethod
     def capture(cls) -> Inherited:
@@ -43,7 +42,7 @@ class Inherited(NamedTuple):
             environment=onefile.original_environment(procfs.environment()),
             signal_mask=frozenset(signal.pthread_sigmask(signal.SIG_BLOCK, ())),
             ignored_signals=ignored,
-            open_files=resource.getrlimit(resource.RLIMIT_NOFILE),
+            limits=limits.of_the_caller(),
         )
 
 
@@ -87,19 +86,18 @@ def exec_command(
     program: bytes, arguments: tuple[str, ...], inherited: Inherited, added: dict[bytes, bytes]
 ) -> int:
     """Returns only where the exec failed: the errno."""
-    words = [os.fsencode(argument) for argument in arguments]
-    environment = inherited.environment | added
-    resource.setrlimit(resource.RLIMIT_NOFILE, inherited.open_files)
+    given = [os.fsencode(argument) for argument in arguments]
+    words, words_of_sh = libc.strings(given), libc.strings([b"sh", program, *given[1:]])
+    variables = (inherited.environment | added).items()
+    environment = libc.strings(name + b"=" + value for name, value in variables)
     _restore_signals(inherited)
     try:
-        os.execve(program, words, environment)
-    except OSError as failure:
-        error = failure.errno or errno.EIO
-    if error == errno.ENOEXEC:  # a script without a first line: what execvp and every shell do
-        try:
-            os.execve(b"/bin/sh", [b"sh", program, *words[1:]], environment)
-        except OSError as failure:
-            error = failure.errno or errno.EIO
+        limits.give_back(inherited.limits)  # last: from here on there may be no memory to be had
+        error = libc.execve(program, words, environment)
+        if error == errno.ENOEXEC:  # a script without a first line: what execvp and every shell do
+            error = libc.execve(b"/bin/sh", words_of_sh, environment)
+    except MemoryError:
+        error = errno.ENOMEM
     return error
 
 

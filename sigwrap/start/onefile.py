@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from sigwrap.errors import SigwrapError
 from sigwrap.linux.death import keep_from_core
+from sigwrap.linux import procfs
 from sigwrap.linux.removal import empty_folder
 
 _LIBRARY_PATH = b"LD_LIBRARY_PATH"
@@ -71,9 +72,10 @@ def bootloader_pid() -> int:
 
 def _runs_our_file(pid: int) -> bool:
     try:
-        return os.path.samefile(f"/proc/{pid}/exe", "/proc/self/exe")
+        theirs, ours = map(procfs.file_status, (f"/proc/{pid}/exe", "/proc/self/exe"))
     except OSError:
         return False
+    return os.path.samestat(theirs, ours)
 
 
 def original_environment(environment: dict[bytes, bytes]) -> dict[bytes, bytes]:

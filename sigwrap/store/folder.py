@@ -26,6 +26,15 @@ ATTEMPTS = 8  # others can be quicker now and then
 _SOMEBODY_ELSES = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError)
 
 
+def make_private(path: str) -> None:
+    """With those above it that are missing, whatever the umask."""
+    umask = os.umask(0o077)
+    try:
+        os.makedirs(path, exist_ok=True)
+    finally:
+        os.umask(umask)
+
+
 class Interfered(OSError):
     """Somebody else has a hand in the session's files."""
 
@@ -46,8 +55,8 @@ class Folder:
         """OSError where it can't. Its parent is the user's alone as well."""
         for folder in (os.path.dirname(path), path):
             if not os.path.isdir(folder):
-                os.makedirs(folder, exist_ok=True)
-                os.chmod(folder, 0o700)  # whatever the umask
+                make_private(folder)
+                os.chmod(folder, 0o700)
         return cls(path, os.open(path, _FOLDER_FLAGS))
 
     def close(self) -> None:

@@ -15,8 +15,10 @@ import time
 from collections.abc import Callable, Iterable
 
 from sigwrap.errors import StoreError
+from sigwrap.linux.limits import way_to_room
 from sigwrap.store.folder import Folder
 
+_NO_ROOM = "make room, or choose another folder with --store"
 _LOCK_ATTEMPTS = 20
 _LOCK_PAUSE_S = 0.005
 _ABOUT_THE_SAME_TIME_NS = 20_000_000
@@ -76,14 +78,13 @@ class Journal:
         except OSError as error:
             self._take_back()
             raise StoreError(
-                f"can't write the event log {self.path}: {error.strerror}",
-                "make room, or choose another folder with --store",
+                f"can't write the event log {self.path}: {error.strerror}", way_to_room(_NO_ROOM)
             ) from error
         if written != len(line):
             self._take_back()
             raise StoreError(
                 f"can't write the event log {self.path}: only part of an event fitted",
-                "make room, or choose another folder with --store",
+                way_to_room(_NO_ROOM),
             )
         self.size += written
         self._written_ns = time.time_ns()

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 
 from sigwrap.errors import StoreError
 from sigwrap.events import Payload
+from sigwrap.linux.limits import way_to_room
 from sigwrap.store import location
 from sigwrap.store.chain import chain_key, genesis, next_hash
 from sigwrap.store.codec import canonical_row, encode_payload, journal_line
@@ -98,7 +99,7 @@ class SessionLog:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise StoreError(
                 f"can't create the event log {path}: {reason}",
-                "choose a folder that can be written, with --store or $SIGWRAP_STORE",
+                way_to_room("choose a folder that can be written, with --store or $SIGWRAP_STORE"),
             ) from error
 
     @property

@@ -33,6 +33,7 @@ from sigwrap.protocols.control import (
     socket_address,
 )
 from sigwrap.run.loop import Loop
+from sigwrap.store.folder import make_private
 
 MAX_CONNECTIONS = 32
 PATIENCE_S = 5.0
@@ -273,7 +274,7 @@ class _Connection:
 
 
 def _open_private_folder(path: str) -> int:
-    os.makedirs(path, mode=0o700, exist_ok=True)
+    make_private(path)
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
     found = os.fstat(fd)
     if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:

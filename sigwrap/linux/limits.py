@@ -1,0 +1,78 @@
+"""The limits that the caller set (`ulimit`). They are meant for COMMAND: sigwrap does without them
+as far as the kernel lets it, and COMMAND gets them back as they were."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterable
+
+from sigwrap.tuples import NamedTuple
+
+_NO_LIMIT = resource.RLIM_INFINITY
+_SIGPENDING = 11
+_RTTIME = 15
+
+
+class Limit(NamedTuple):
+    resource: int
+    soft: int
+    hard: int
+
+
+class _Kind(NamedTuple):
+    """`enough` of it is as good as no limit, for a supervisor."""
+
+    shown: str  # as the shell has it
+    unit: int
+    enough: int
+
+
+_KINDS = {
+    resource.RLIMIT_CPU: _Kind("-t", 1, 3600),
+    resource.RLIMIT_FSIZE: _Kind("-f", 1024, 1 << 30),
+    resource.RLIMIT_DATA: _Kind("-d", 1024, 1 << 28),
+    resource.RLIMIT_STACK: _Kind("-s", 1024, 1 << 18),
+    resource.RLIMIT_AS: _Kind("-v", 1024, 1 << 29),
+}
+# Those that can end sigwrap, or keep it from something. Not RLIMIT_CORE: it needs no core.
+_LIFTED = (*_KINDS, resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC, _SIGPENDING, _RTTIME)
+
+
+def of_the_caller() -> tuple[Limit, ...]:
+    return tuple(Limit(each, *resource.getrlimit(each)) for each in _LIFTED)
+
+
+def lift(limits: Iterable[Limit]) -> None:
+    for number, _soft, hard in limits:
+        if hard != _NO_LIMIT and number in _KINDS and _is_set(number, _NO_LIMIT, _NO_LIMIT):
+            continue  # who has CAP_SYS_RESOURCE may raise the hard one too
+        _is_set(number, hard, hard)
+
+
+def give_back(limits: Iterable[Limit]) -> None:
+    for number, soft, hard in limits:
+        resource.setrlimit(number, (soft, hard))
+
+
+def not_lifted() -> list[str]:
+    """Those that hold for sigwrap as well, and are tight: as words of a shell."""
+    found = []
+    for number, kind in _KINDS.items():
+        soft, _hard = resource.getrlimit(number)
+        if soft != _NO_LIMIT and soft < kind.enough:
+            found.append(f"ulimit {kind.shown} {soft // kind.unit}")
+    return found
+
+
+def way_to_room(otherwise: str) -> str:
+    """What to do where a file can't be written."""
+    tight = [words for words in not_lifted() if words.startswith("ulimit -f ")]
+    return f"raise the limit of a file's size, {tight[0]}" if tight else otherwise
+
+
+def _is_set(number: int, soft: int, hard: int) -> bool:
+    try:
+        resource.setrlimit(number, (soft, hard))
+    except (OSError, ValueError):  # ValueError is Python's word for EPERM
+        return False
+    return True

@@ -1,0 +1,190 @@
+"""A limit that the caller sets (`ulimit`) is COMMAND's. sigwrap has none where the kernel lets it,
+and says so where it doesn't."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.harness import EXECS, IS_BINARY, PYTHON, REFUSED, Sigwrap
+from tests.support.processes import Roles
+from tests.support.waiting import PATIENCE_S, reader
+
+NO_LIMIT = resource.RLIM_INFINITY
+CPU, FSIZE, AS = resource.RLIMIT_CPU, resource.RLIMIT_FSIZE, resource.RLIMIT_AS
+CAP_SYS_RESOURCE = 1 << 24
+
+the_bootloader_dies_of_it = pytest.mark.skipif(
+    IS_BINARY, reason="PyInstaller's bootloader dies of it while it unpacks"
+)
+
+
+def _with(*limits: tuple[int, int, int]) -> Callable[[], None]:
+    def change() -> None:
+        for number, soft, hard in limits:
+            resource.setrlimit(number, (soft, hard))
+
+    return change
+
+
+def _run(
+    subject: Sigwrap, limits: Callable[[], None], *words: str, **options: Any
+) -> subprocess.CompletedProcess[bytes]:
+    return subject.run("--", *words, preexec_fn=limits, **options)
+
+
+def _soft(pid: int, name: str) -> str:
+    return Path(f"/proc/{pid}/limits").read_text().partition(name)[2].split()[0]
+
+
+@pytest.fixture
+def limited(as_user: Sigwrap) -> Sigwrap:
+    """Nobody whom a hard limit doesn't hold."""
+    capabilities = Path("/proc/self/status").read_text().partition("CapEff:\t")[2][:16]
+    if as_user.user is None and int(capabilities, 16) & CAP_SYS_RESOURCE:
+        pytest.skip("who may raise a hard limit is not held by one")
+    return as_user
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        [(CPU, 7, NO_LIMIT), (AS, 1 << 27, NO_LIMIT), (resource.RLIMIT_CORE, 0, 4096)],
+        [(CPU, 4000, 5000), (FSIZE, 1 << 29, 1 << 31), (AS, 1 << 28, 1 << 32)],
+        [(resource.RLIMIT_DATA, 1 << 25, NO_LIMIT), (resource.RLIMIT_STACK, 1 << 18, 1 << 23)],
+        [(resource.RLIMIT_NPROC, 400, 4000), (resource.RLIMIT_NOFILE, 20, 100), (11, 9, 99)],
+        [(resource.RLIMIT_MEMLOCK, 0, 0), (resource.RLIMIT_MSGQUEUE, 0, 0), (10, 0, 0)],
+    ],
+    ids=["soft", "both", "memory", "numbers", "what sigwrap doesn't use"],
+)
+def test_command_has_the_callers_limits(as_user: Sigwrap, limits: list[Any]) -> None:
+    change = _with(*limits)
+    native = as_user.native("cat", "/proc/self/limits", preexec_fn=change)
+    done = _run(as_user, change, "cat", "/proc/self/limits")
+    assert (done.returncode, done.stdout, done.stderr) == (0, native.stdout, b"")
+
+
+def test_soft_limits_are_not_sigwraps(as_user: Sigwrap) -> None:
+    change = _with((CPU, 7, NO_LIMIT), (AS, 1 << 27, 1 << 33), (FSIZE, 1 << 24, NO_LIMIT))
+    process, _ = as_user.start_ready(
+        "--", "sh", "-c", "echo ready; read x", preexec_fn=change, stderr=subprocess.DEVNULL
+    )
+    roles = Roles.of(process.pid)
+    for pid in (roles.front, roles.supervisor):
+        assert _soft(pid, "Max cpu time") == _soft(pid, "Max file size") == "unlimited"
+        assert _soft(pid, "Max address space") in (str(1 << 33), "unlimited")
+    process.communicate(b"\n", PATIENCE_S)
+
+
+def test_the_time_on_the_processor_ends_command_alone(as_user: Sigwrap) -> None:
+    done = _run(as_user, _with((CPU, 1, NO_LIMIT)), "sh", "-c", "while :; do :; done")
+    assert (done.returncode, done.stderr) == (128 + signal.SIGXCPU, b"")
+    as_user.verify(ended=True)
+
+
+@the_bootloader_dies_of_it
+def test_a_file_size_limit_ends_command_and_not_the_log(as_user: Sigwrap) -> None:
+    text = "/bin/true; echo said; echo x >file"
+    native = as_user.native("sh", "-c", text, preexec_fn=_with((FSIZE, 0, NO_LIMIT)))
+    done = _run(as_user, _with((FSIZE, 0, NO_LIMIT)), "sh", "-c", text)
+    assert native.returncode == -signal.SIGXFSZ
+    assert (done.returncode, done.stdout) == (128 + signal.SIGXFSZ, native.stdout)
+    assert len(as_user.sealed_events(*EXECS)) == 2
+
+
+@the_bootloader_dies_of_it
+def test_where_the_hard_limit_leaves_no_log_nothing_runs(limited: Sigwrap) -> None:
+    done = _run(limited, _with((FSIZE, 0, 0)), "touch", "ran")
+    (line,) = done.stderr.decode().splitlines()
+    assert "can't create the event log" in line
+    assert line.endswith("(raise the limit of a file's size, ulimit -f 0)")
+    assert done.returncode == REFUSED
+    assert not (limited.folder / "ran").exists()
+
+
+@the_bootloader_dies_of_it
+def test_where_the_hard_limit_ends_the_log_execs_are_denied_and_a_line_says_why(
+    limited: Sigwrap,
+) -> None:
+    text = "for i in $(seq 1000); do /bin/true || break; done; echo $i"
+    done = _run(limited, _with((FSIZE, 100 << 10, 100 << 10)), "sh", "-c", text)
+    first, second, *_ = done.stderr.decode().splitlines()
+    assert first == (
+        "sigwrap: ulimit -f 100 limits sigwrap as well (a soft one, ulimit -S, only the command)"
+    )
+    assert "raise the limit of a file's size, ulimit -f 100); until it can be written" in second
+    assert done.returncode == REFUSED
+    assert int(done.stdout) < 1000
+
+
+def test_a_tight_hard_limit_is_named_at_the_start(limited: Sigwrap) -> None:
+    process = limited.start(
+        "--", "sh", "-c", "echo ready; read x", preexec_fn=_with((CPU, 100, 100))
+    )
+    said = reader(process.stderr)
+    assert said.line().startswith(b"sigwrap: ulimit -t 100 limits sigwrap as well")
+    reader(process.stdout).until(rb"ready")
+    missing = limited.events("session_started")[0].payload["missing"]
+    assert "limits of our own: ulimit -t 100" in missing
+    os.kill(Roles.of(process.pid).supervisor, signal.SIGKILL)
+    assert b"the supervisor died of signal 9 (ulimit -t 100 limits it as well)" in said.line()
+    assert process.wait(PATIENCE_S) == REFUSED
+
+
+def test_the_exec_itself_needs_no_memory(as_user: Sigwrap) -> None:
+    """What COMMAND starts with may be more than it may take later."""
+    env = {f"LARGE{number}": "x" * 120 for number in range(10_000)}
+    text = 'echo "${#LARGE9}"'
+    done = _run(as_user, _with((AS, 40 << 20, NO_LIMIT)), "sh", "-c", text, env=env)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"120\n", b"")
+
+
+@pytest.mark.skipif(IS_BINARY, reason="PyInstaller's bootloader forks under the caller's limits")
+def test_a_soft_limit_of_processes(limited: Sigwrap) -> None:
+    if limited.user is None:
+        pytest.skip("root may have any number of processes")
+    change = [*PYTHON, "-c", "import resource, os, sys\n" + _NO_PROCESSES, "4000"]
+    line = [*limited.as_user(), *change, *map(str, limited.line("--", "sh", "-c", "exit 7"))]
+    assert limited.start_line(line).wait(PATIENCE_S) == 7
+
+
+def test_where_no_process_can_be_made_a_line_says_so(limited: Sigwrap) -> None:
+    if limited.user is None:
+        pytest.skip("root may have any number of processes")
+    change = [*PYTHON, "-c", "import resource, os, sys\n" + _NO_PROCESSES, "0"]
+    process = limited.start_line(
+        [*limited.as_user(), *change, *map(str, limited.line("--", "touch", "ran"))]
+    )
+    _, err = process.communicate(b"", PATIENCE_S)
+    (line,) = err.decode().splitlines()
+    assert line.startswith("sigwrap: ")
+    assert os.strerror(11) in line
+    assert "ulimit -u" in line
+    assert process.returncode == (1 if IS_BINARY else REFUSED)
+    assert not (limited.folder / "ran").exists()
+
+
+_NO_PROCESSES = (
+    "resource.setrlimit(resource.RLIMIT_NPROC, (0, int(sys.argv[1])))\n"
+    "os.execv(sys.argv[2], sys.argv[2:])"
+)
+
+
+def test_forward_has_none_either(as_user: Sigwrap) -> None:
+    change = _with((CPU, 7, NO_LIMIT), (AS, 1 << 27, NO_LIMIT))
+    words = ["--as", "forward", "--", "sh", "-c", "cat /proc/self/limits; echo ready; read x"]
+    process = as_user.start(*words, preexec_fn=change)
+    said = reader(process.stdout)
+    seen = said.until(rb"(?s).*(?=ready)")
+    native = as_user.native("cat", "/proc/self/limits", preexec_fn=change)
+    assert seen == native.stdout
+    assert _soft(process.pid, "Max cpu time") == ("7" if IS_BINARY else "unlimited")
+    process.communicate(b"\n", PATIENCE_S)
+    assert process.returncode == 0
