@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from difflib import unified_diff
 
 from tests.programs import selected, table
-from tests.programs.checking import Result, Verdict, subject
+from tests.programs.checking import Result, Subject, Verdict, subject
 from tests.programs.place import ROOT
 from tests.programs.program import POLICIES, Program, User
 
@@ -30,7 +31,7 @@ def main() -> int:
     fine = True
     for program in programs:
         for user in dict.fromkeys(USERS[name] for name in words(chosen.user)):
-            fine &= _check(program, user, words(chosen.form), words(chosen.policy))
+            fine &= _check(program, user, chosen)
     return 0 if fine else 1
 
 
@@ -40,6 +41,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--policy", default=" ".join(POLICIES))
     parser.add_argument("--form", default="package", help="package, binary, or both")
     parser.add_argument("--user", default="root ordinary")
+    parser.add_argument("--show", action="store_true", help="what came of the first native run")
     parser.add_argument("--list", action="store_true", help="name the programs")
     parser.add_argument("--write", action="store_true", help="only write docs/programs.md")
     return parser.parse_args()
@@ -49,19 +51,29 @@ def words(text: str) -> list[str]:
     return text.replace(",", " ").split()
 
 
-def _check(program: Program, user: User, forms: list[str], policies: list[str]) -> bool:
-    if program.forwarded:
-        policies = policies[:1]
+def _check(program: Program, user: User, chosen: argparse.Namespace) -> bool:
+    policies = words(chosen.policy)[: 1 if program.forwarded else None]
     fine = True
     with subject(program, user) as checked:
-        for form in forms:
+        for form in words(chosen.form):
             for policy in policies:
                 started = time.monotonic()
                 result = checked.check(form, policy)
                 table.keep(table.load(), result)
                 _report(result, time.monotonic() - started)
                 fine &= result.is_fine
+        if chosen.show:
+            _show(checked)
     return fine
+
+
+def _show(checked: Subject) -> None:
+    """What was said natively, and what the last run did otherwise."""
+    for part, lines in checked.natives[0].items() if checked.natives else ():
+        if "files" not in part:
+            say("\n        ".join((f"    {part}:", *lines)))
+        for line in unified_diff(lines, checked.wrapped.get(part, ()), "native", part, n=0):
+            say("    " + line.rstrip())
 
 
 def _report(result: Result, took_s: float) -> None:

@@ -17,6 +17,7 @@ class Verdict(Enum):
     SKIPPED = "skipped"
     DIFFERS_AS_IT_MUST = "differs as it must"
     DIFFERS = "differs"
+    FAILS_NATIVELY = "fails natively"
     SAME_BUT_SHOULD_DIFFER = "same, though its entry says that it differs"
 
 
@@ -32,7 +33,7 @@ class Result:
 
     @property
     def is_fine(self) -> bool:
-        return self.verdict not in (Verdict.DIFFERS, Verdict.SAME_BUT_SHOULD_DIFFER)
+        return self.verdict in (Verdict.SAME, Verdict.SKIPPED, Verdict.DIFFERS_AS_IT_MUST)
 
 
 @dataclass(slots=True)
@@ -43,6 +44,8 @@ class Subject:
     user: User
     place: Place
     natives: list[Outcome] = field(default_factory=list)
+    wrapped: Outcome = field(default_factory=dict)
+    """The last."""
 
     def __enter__(self) -> Subject:
         return self
@@ -63,12 +66,14 @@ class Subject:
         if not self.natives:
             self.place.require(program)
             self._run_natively()
+        if "late" in self.natives[0]:
+            return self._result(form, policy, Verdict.FAILS_NATIVELY, self.natives[0]["late"][0])
         run = self._wrapped(form, policy)
-        wrapped = run.go()
-        found = difference(self.natives, wrapped)
+        self.wrapped = run.go()
+        found = difference(self.natives, self.wrapped)
         if found and len(self.natives) == 1:
             self._run_natively()
-            found = difference(self.natives, wrapped)
+            found = difference(self.natives, self.wrapped)
         expected = program.why_it_differs(policy, self.user)
         if found:
             verdict = Verdict.DIFFERS_AS_IT_MUST if expected else Verdict.DIFFERS

@@ -64,10 +64,12 @@ class Place:
         return subject
 
     def _environment(self) -> dict[str, str]:
-        path = os.environ.get("PATH", "/usr/bin:/bin")
-        more = [name for name in ("/usr/sbin", "/sbin") if name not in path.split(":")]
+        path = os.environ.get("PATH", "/usr/bin:/bin").split(":")
+        path += [name for name in ("/usr/sbin", "/sbin") if name not in path]
+        if self.user is not None:
+            path = [name for name in path if _is_open_to_all(Path(name))]
         return {
-            "PATH": ":".join([path, *more]),
+            "PATH": ":".join(path),
             "HOME": str(self.folder / "home"),
             "TMPDIR": str(self.folder / "tmp"),
             "CACHE": str(self.cache),
@@ -119,3 +121,9 @@ class Place:
 
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _is_open_to_all(folder: Path) -> bool:
+    """A shell stops at a program that it finds and may not run."""
+    folders = [folder.resolve(), *folder.resolve().parents]
+    return all(path.exists() and path.stat().st_mode & 1 for path in folders)

@@ -17,10 +17,18 @@ _QUIET_S = 0.4
 _QUIET_AND_DIFFERENT_S = 2.0
 
 
+class _Xterm(pyte.Screen):  # type: ignore[misc]  # it has no types
+    """pyte takes xterm's modes of keys (CSI > … m) for colours, and fails."""
+
+    def select_graphic_rendition(self, *attributes: int, private: bool = False) -> None:
+        if not private:
+            super().select_graphic_rendition(*attributes)
+
+
 class Screen:
     def __init__(self, terminal: Terminal) -> None:
         self._fd = terminal.master
-        self._screen = pyte.Screen(COLUMNS, ROWS)
+        self._screen = _Xterm(COLUMNS, ROWS)
         self._stream = pyte.ByteStream(self._screen)
         self._poll = select.poll()
         self._poll.register(self._fd, select.POLLIN)
