@@ -13,12 +13,13 @@ STAMP := $(VENV)/.set-up
 BINARY_STAMP := $(VENV)/.set-up-binary
 SOURCES := $(shell find sigwrap policies -name '*.py' -o -name '*.yaml')
 
-.PHONY: help setup demo test lint mutants binary zipapp bench clean
+.PHONY: help setup demo test test-programs lint mutants binary zipapp bench clean
 
 help:
 	@echo 'make setup    .venv, with sigwrap in .venv/bin'
 	@echo 'make demo     a small job under sigwrap, and what its log says'
 	@echo 'make test     every test that needs no built binary'
+	@echo 'make test-programs  real programs, natively and under sigwrap (PROGRAMS= POLICY= FORM= USER=)'
 	@echo 'make lint     ruff and mypy'
 	@echo 'make mutants  changes of the pure modules that no test notices'
 	@echo 'make binary   dist/sigwrap: one file, no Python needed (tests: .ci/run)'
@@ -42,6 +43,14 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n $(WORKERS) -m 'not binary' $(ARGS)
+
+# USER is a variable of every login: only `make USER=…` means this one.
+PROGRAMS_ARGS = $(if $(PROGRAMS),--programs '$(PROGRAMS)') $(if $(POLICY),--policy '$(POLICY)') \
+	$(if $(FORM),--form '$(FORM)') $(if $(filter command,$(origin USER)),--user '$(USER)') \
+	$(if $(WRITE),--write) $(ARGS)
+
+test-programs: $(STAMP)
+	$(BIN)/python -m tests.programs $(PROGRAMS_ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -28,10 +28,10 @@ class Backstop:
     group: Path | None
 
     @classmethod
-    def make(cls) -> Backstop:
+    def make(cls, at_most: int = AT_MOST) -> Backstop:
         if os.getuid() != 0:
             # The kernel holds it for every user but root.
-            most = _tasks_of(os.getuid()) + _BEYOND_WHAT_RUNS
+            most = _tasks_of(os.getuid()) + max(at_most - AT_MOST, 0) + _BEYOND_WHAT_RUNS
             hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
             if hard != resource.RLIM_INFINITY:
                 most = min(most, hard)
@@ -43,7 +43,7 @@ class Backstop:
             except OSError:
                 continue
             try:
-                (group / "pids.max").write_text(str(AT_MOST))
+                (group / "pids.max").write_text(str(at_most))
             except OSError:
                 group.rmdir()
                 continue

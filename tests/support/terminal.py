@@ -23,8 +23,16 @@ class Terminal:
     """A pseudo-terminal with one job in its foreground, under a parent that does what a shell
     does: a process group for the job, the terminal for the group, and waiting."""
 
-    def __init__(self, line: Sequence[str | bytes], env: dict[str, str], cwd: Path) -> None:
+    def __init__(
+        self,
+        line: Sequence[str | bytes],
+        env: dict[str, str],
+        cwd: Path,
+        size: tuple[int, int] | None = None,
+    ) -> None:
         self.master, slave = os.openpty()
+        if size:
+            self.resize(*size)
         _keep_output_at_keys(slave)
         reports, reporter = os.pipe()
         self.keeper = os.fork()

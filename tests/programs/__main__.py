@@ -1,0 +1,94 @@
+"""make test-programs: all of it, or a part; `--write` makes docs/programs.md of what was found."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from difflib import unified_diff
+
+from tests.programs import selected, table
+from tests.programs.checking import Result, Subject, Verdict, subject
+from tests.programs.place import ROOT
+from tests.programs.program import POLICIES, Program, User
+
+USERS = {"root": User.US, "us": User.US, "ordinary": User.ORDINARY}
+
+
+def main() -> int:
+    chosen = _arguments()
+    programs = selected.programs(chosen.programs)
+    if not programs:
+        raise SystemExit(f"no program is called {chosen.programs}")
+    if chosen.list:
+        say("\n".join(program.name for program in programs))
+        return 0
+    if chosen.write:
+        (ROOT / "docs" / "programs.md").write_text(
+            table.markdown(selected.programs(), table.load())
+        )
+        return 0
+    fine = True
+    for program in programs:
+        for user in dict.fromkeys(USERS[name] for name in words(chosen.user)):
+            fine &= _check(program, user, chosen)
+    return 0 if fine else 1
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make test-programs", description=__doc__)
+    parser.add_argument("--programs", default="*", help="names or patterns of names")
+    parser.add_argument("--policy", default=" ".join(POLICIES))
+    parser.add_argument("--form", default="package", help="package, binary, or both")
+    parser.add_argument("--user", default="root ordinary")
+    parser.add_argument("--show", action="store_true", help="what came of the first native run")
+    parser.add_argument("--list", action="store_true", help="name the programs")
+    parser.add_argument("--write", action="store_true", help="only write docs/programs.md")
+    return parser.parse_args()
+
+
+def words(text: str) -> list[str]:
+    return text.replace(",", " ").split()
+
+
+def _check(program: Program, user: User, chosen: argparse.Namespace) -> bool:
+    policies = words(chosen.policy)[: 1 if program.forwarded else None]
+    fine = True
+    with subject(program, user) as checked:
+        for form in words(chosen.form):
+            for policy in policies:
+                started = time.monotonic()
+                result = checked.check(form, policy)
+                table.keep(table.load(), result)
+                _report(result, time.monotonic() - started)
+                fine &= result.is_fine
+        if chosen.show:
+            _show(checked)
+    return fine
+
+
+def _show(checked: Subject) -> None:
+    """What was said natively, and what the last run did otherwise."""
+    for part, lines in checked.natives[0].items() if checked.natives else ():
+        if "files" not in part:
+            say("\n        ".join((f"    {part}:", *lines)))
+        for line in unified_diff(lines, checked.wrapped.get(part, ()), "native", part, n=0):
+            say("    " + line.rstrip())
+
+
+def _report(result: Result, took_s: float) -> None:
+    say(
+        f"{result.program:24} {result.user:8} {result.form:7} {result.policy:13} "
+        f"{took_s:5.1f} s  {result.verdict.value}" + (f": {result.detail}" if result.detail else "")
+    )
+    if result.verdict is Verdict.DIFFERS and result.log:
+        say("    " + result.log.replace("\n", "\n    "))
+
+
+def say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The entries: every module has PROGRAMS."""

@@ -1,0 +1,34 @@
+"""The quick ones of the programs; `make test-programs` has them all, under every policy."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.programs import selected
+from tests.programs.checking import Verdict, subject
+from tests.programs.program import Program, User
+
+QUICK = [
+    pytest.param(program, user, id=f"{program.name}-{user.value}")
+    for program in selected.programs()
+    if program.quick
+    for user in program.users
+]
+
+
+@pytest.mark.parametrize(("program", "user"), QUICK)
+def test_it_does_not_notice(program: Program, user: User) -> None:
+    if user is User.ORDINARY and os.getuid() != 0:
+        pytest.skip("needs root")
+    with subject(program, user) as checked:
+        result = checked.check("under test", "agent-default")
+    if result.verdict is Verdict.SKIPPED:
+        pytest.skip(result.detail)
+    assert result.is_fine, f"{result.verdict.value}: {result.detail}\n{result.log}"
+
+
+def test_every_name_is_of_one_program() -> None:
+    names = [program.name for program in selected.programs()]
+    assert len(names) == len(set(names))
