@@ -372,7 +372,7 @@ _TEST_CASE = Group(
         _key("traced", Flag(), "default false"),
         _key("system_file", Flag(), "default: whether the path is in one of the system's folders"),
         _key("loads_code", Flag(), "default: whether a wrapper in `command` sets such a variable"),
-        _key("cwd", Text(form=Form.TEMPLATE), "the folder it is called in; default `/work`"),
+        _key("cwd", Text(form=Form.TEMPLATE), "the folder it is called in; default `${PROJECT_ROOT}`"),
         _key("signal", Text(form=Form.SIGNAL), "a signal, instead of a command"),
         _key(
             "target",
