@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.harness import Sigwrap
+from tests.support.programs import needs
 
 STAND_IN = '#!/bin/sh\n: > "$PUBLISHED"\n'
 MODULE = "import os\nopen(os.environ['PUBLISHED'], 'w')\n"
@@ -83,7 +84,7 @@ def test_a_tool_that_publishes(project: Sigwrap, line: str, rule: str) -> None:
     is_denied(project, line, rule)
 
 
-@pytest.mark.skipif(shutil.which("npm") is None, reason="needs npm")
+@needs("npm")
 @pytest.mark.parametrize(
     "line",
     [
@@ -101,7 +102,7 @@ def test_npm(project: Sigwrap, line: str) -> None:
     is_denied(project, line, "publish")
 
 
-@pytest.mark.skipif(shutil.which("npm") is None, reason="needs npm")
+@needs("npm")
 def test_a_script_of_npms_that_pushes_an_image(project: Sigwrap) -> None:
     is_denied(project, "npm run image", "publish-images")
 
