@@ -224,7 +224,7 @@ class ExecMediator:
         decision = Decision(action=Action.DENY, rule=unseen.rule, reason=unseen.reason)
         yield Record("exec_denied", exec_payload(facts, decision, verified=False))
         if unseen.errno == errno.EACCES:
-            yield from self._tell_denial(process, f"{syscall} by {process.comm}", decision)
+            yield from self._tell_denial(process, f"{syscall} by {process.last_name}", decision)
         yield Fail(unseen.errno)
 
     def _tell_denial(self, process: Process, what: str, decision: Decision) -> Mediation:
