@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,10 @@ ALL_LIVE = {"step": 0, "ended": [], "handled": []}
 
 
 def _agent_runs(
-    lab: Lab, programs: Path, line: str, *options: str, ends: tuple[str, ...] = ()
+    lab: Lab, agent: Path, line: str, *options: str, ends: tuple[str, ...] = ()
 ) -> tuple[dict[str, Any], str]:
     """What the agent says in the end, and what was said on its standard error."""
-    command = [*PYTHON, str(programs / "agent.py"), line, *ends]
+    command = [*PYTHON, str(agent), line, *ends]
     done = lab.subject.run(*options, "--", *command)
     said = done.stderr.decode()
     assert done.returncode == 0, said
@@ -31,8 +32,12 @@ def _agent_runs(
 
 @needs("pkill")
 def test_pkill_ends_what_a_step_has_started_and_nobody_else(users_lab: Lab, programs: Path) -> None:
-    outside = users_lab.outsider("agent.py-outside")
-    told, said = _agent_runs(users_lab, programs, "pkill -f agent.py; true", ends=("server",))
+    name = f"agent-{uuid.uuid4().hex[:8]}.py"
+    shutil.copy(programs / "agent.py", users_lab.subject.folder / name)
+    outside = users_lab.outsider(f"outside-of-{name}")
+    told, said = _agent_runs(
+        users_lab, users_lab.subject.folder / name, f"pkill -f {name}; true", ends=("server",)
+    )
     assert told == ALL_LIVE | {"ended": ["server"]}
     assert outside.lives
     blocked = users_lab.payloads("signal_blocked")
@@ -61,7 +66,7 @@ def test_pkill_ends_what_a_step_has_started_and_nobody_else(users_lab: Lab, prog
     ],
 )
 def test_no_step_ends_the_agent_or_its_workers(users_lab: Lab, programs: Path, line: str) -> None:
-    told, said = _agent_runs(users_lab, programs, f"{line}; true")
+    told, said = _agent_runs(users_lab, programs / "agent.py", f"{line}; true")
     assert told == ALL_LIVE
     assert "sigwrap: SIG" in said
 
@@ -83,7 +88,9 @@ def test_the_agents_own_program_run_by_a_step_is_not_the_agent(
     kill = 'import os; [os.kill(int(os.environ[n]), 9) for n in ("AGENT",)]'
     python = " ".join(PYTHON)
     line = line.format(python=python, program=PYTHON[0], kill=kill)
-    told, said = _agent_runs(users_lab, programs, f"{{ {line}; }} 2>&1 | cat >&2; true")
+    told, said = _agent_runs(
+        users_lab, programs / "agent.py", f"{{ {line}; }} 2>&1 | cat >&2; true"
+    )
     assert told == ALL_LIVE
     assert "sigwrap: SIGKILL to " in said
 
@@ -93,7 +100,7 @@ def test_what_the_agent_handles_reaches_it_and_its_workers(users_lab: Lab, progr
         "kill -USR1 $AGENT $WORKER $FORK && kill -URG $AGENT && kill -WINCH $WORKER"
         " && kill -CONT $FORK"
     )
-    told, said = _agent_runs(users_lab, programs, line)
+    told, said = _agent_runs(users_lab, programs / "agent.py", line)
     assert told == ALL_LIVE | {"handled": [10]}
     assert said == ""
     events = [each for each in users_lab.payloads("signal_sent") if each["source_cmd"] == "bash"]
@@ -101,14 +108,19 @@ def test_what_the_agent_handles_reaches_it_and_its_workers(users_lab: Lab, progr
 
 
 def test_one_step_stops_what_another_has_started(users_lab: Lab, programs: Path) -> None:
-    told, said = _agent_runs(users_lab, programs, "kill $SERVER", ends=("server",))
+    told, said = _agent_runs(users_lab, programs / "agent.py", "kill $SERVER", ends=("server",))
     assert told == ALL_LIVE | {"ended": ["server"]}
     assert said == ""
 
 
 def test_under_ci_all_inside_is_free(users_lab: Lab, programs: Path) -> None:
     told, said = _agent_runs(
-        users_lab, programs, "kill -9 $WORKER; kill $FORK", "-p", "ci", ends=("worker", "fork")
+        users_lab,
+        programs / "agent.py",
+        "kill -9 $WORKER; kill $FORK",
+        "-p",
+        "ci",
+        ends=("worker", "fork"),
     )
     assert told == ALL_LIVE | {"ended": ["worker", "fork"]}
     assert "sigwrap: SIG" not in said
@@ -116,7 +128,7 @@ def test_under_ci_all_inside_is_free(users_lab: Lab, programs: Path) -> None:
 
 def test_under_observation_too(users_lab: Lab, programs: Path) -> None:
     told, _said = _agent_runs(
-        users_lab, programs, "kill -9 $WORKER", "-p", "agent-observe", ends=("worker",)
+        users_lab, programs / "agent.py", "kill -9 $WORKER", "-p", "agent-observe", ends=("worker",)
     )
     assert told == ALL_LIVE | {"ended": ["worker"]}
 
@@ -132,7 +144,7 @@ def test_under_observation_too(users_lab: Lab, programs: Path) -> None:
 def test_a_sender_reads_once_that_it_was_denied(
     users_lab: Lab, programs: Path, line: str, said_times: int
 ) -> None:
-    _told, said = _agent_runs(users_lab, programs, f"set -m; {line}; true")
+    _told, said = _agent_runs(users_lab, programs / "agent.py", f"set -m; {line}; true")
     assert said.count("denied by rule agent of agent-default") == said_times
 
 
@@ -143,7 +155,7 @@ def test_nobody_gets_at_the_agent_by_tracing_or_limiting_it(lab: Lab, programs: 
         "prlimit --pid $p --cpu=1; renice 19 -p $p; done >/dev/null; "
         "gdb -q -batch -p $SERVER -ex 'info inferiors' >/dev/null"
     )
-    told, said = _agent_runs(lab, programs, line)
+    told, said = _agent_runs(lab, programs / "agent.py", line)
     assert told == ALL_LIVE
     for what in ("ptrace", "prlimit64", "setpriority"):
         assert said.count(f"sigwrap: {what} aimed at ") == 3

@@ -18,6 +18,7 @@ def handle(number, _frame):
 
 def work(ready):
     signal.signal(signal.SIGUSR1, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})  # for a while, it may be
     os.write(ready, b".")
     while True:
         signal.pause()
@@ -39,7 +40,8 @@ fork = os.fork()
 if fork == 0:
     work(ready[1])
 os.read(ready[0], 1)
-one = "bash -c 'echo $$; exec -a server-of-agent.py sleep 1000' &"
+name = os.path.basename(__file__)
+one = f"bash -c 'echo $$; exec -a server-of-{name} sleep 1000' &"
 started = subprocess.Popen(["bash", "-c", one], stdout=subprocess.PIPE)
 server = int(started.stdout.readline())
 started.wait()
