@@ -18,7 +18,10 @@ from sigwrap.cli import reading
 from sigwrap.cli import why as why_command
 from sigwrap.cli.output import note, out
 from sigwrap.cli.run_command import run
+from sigwrap.cli.run_options import is_run_option
 from sigwrap.errors import InternalError, SigwrapError, UsageError
+from sigwrap.escape import shell_words
+from sigwrap.policy.problems import nearest_word
 
 _HELP = """Run a command under supervision.
 
@@ -26,14 +29,33 @@ sigwrap [OPTIONS] -- COMMAND [ARGS…] records what the command's processes exec
 signal, stops them cleanly on Ctrl+C, and leaves none behind. Its options: sigwrap run --help.
 """
 
+_LINE_SHOWN = 60
 _STATUS_HELP = "Exit status: " + "; ".join(f"{code}: {why}" for code, why in status.TABLE) + "."
 
 
 class _Group(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if "--" in args and (args[0].startswith("-")) and args[0] not in ("--help", "--version"):
-            args = ["run", *args]
+        if args[:1] and args[0].startswith("-") and args[0] not in ("-h", "--help", "--version"):
+            if "--" not in args and is_run_option(args[0]):
+                raise UsageError("-- is missing before the command", "sigwrap -p ci -- npm start")
+            args = ["run", *args] if "--" in args else args
         return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        word = args[0]
+        if self.get_command(ctx, word) is None:
+            near = nearest_word(word, self.list_commands(ctx))
+            meant = f"did you mean sigwrap {near}? " if near else ""
+            raise UsageError(
+                f"{shell_words([word])} is no command of sigwrap's",
+                f"{meant}to run it: sigwrap -- {_shortened(args)}; all commands: sigwrap --help",
+            )
+        return super().resolve_command(ctx, args)
+
+
+def _shortened(words: list[str]) -> str:
+    line = shell_words(words)
+    return line if len(line) <= _LINE_SHOWN else f"{line[: _LINE_SHOWN - 1]}…"
 
 
 app = typer.Typer(

@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
+from typer.exceptions import TyperException
 
 from sigwrap.cli.options import JsonOption, StoreOption, store_folder
 from sigwrap.cli.output import note, out
 from sigwrap.errors import PolicyError, UsageError
+from sigwrap.escape import shell_words
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import SignalRequest, TargetType, with_implied
 from sigwrap.policy.judge.rules import Policy
@@ -36,6 +39,8 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+
+_EXPLAIN_EXAMPLE = "as in sigwrap policy explain -- git push --force"
 
 RootOption = Annotated[
     Path | None,
@@ -90,7 +95,36 @@ def show(policy: PolicyArgument, root: RootOption = None, as_json: JsonOption = 
     out(json.dumps(_plain(loaded), indent=2) if as_json else policy_text(loaded))
 
 
-@app.command()
+class _Explain(TyperCommand):
+    """A word before `--` would be taken for the command's first."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        behind = args[args.index("--") + 1 :] if "--" in args else None
+        try:
+            rest = super().parse_args(ctx, list(args))
+        except TyperException as problem:
+            why = problem.format_message().rstrip(".")
+            if behind is not None or not why.startswith("No such option"):
+                raise
+            raise UsageError(why, f"the command comes behind --, {_EXPLAIN_EXAMPLE}") from problem
+        command = list(ctx.params.get("command") or ())
+        if command and behind is None and command[0] in SHIPPED:
+            raise _misplaced(command[0], command[1:])
+        if behind is not None and len(command) > len(behind):
+            raise _misplaced(command[0], behind)
+        return rest
+
+
+def _misplaced(word: str, command: list[str]) -> UsageError:
+    shown = shell_words(command) if command else "COMMAND"
+    if word in SHIPPED or os.path.isfile(word):
+        right = f"sigwrap policy explain -p {shell_words([word])} -- {shown}"
+        return UsageError(f"{shell_words([word])} is a policy, not a command", right)
+    line = f"sigwrap policy explain -- {shown}"
+    return UsageError(f"{shell_words([word])} is neither an option nor behind --", line)
+
+
+@app.command(cls=_Explain)
 def explain(
     command: Annotated[
         list[str] | None,

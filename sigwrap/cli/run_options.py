@@ -25,6 +25,8 @@ class ByteSize(int):
         unit = _UNIT_BYTES.get(word[len(digits) :])
         if unit is None or not (digits.isdecimal() and digits.isascii()):
             raise ValueError(f"{word}: not a size, like 512M or 2G")
+        if not int(digits):
+            raise ValueError(f"{word}: a log needs room; left out, it has 1G")
         return super().__new__(cls, int(digits[:18]) * unit)
 
 
@@ -138,6 +140,12 @@ def read_plain_line(words: list[str]) -> RunSettings | None:
         except ValueError:
             return None
     return RunSettings(command=tuple(command), **fields) if command else None  # type: ignore[arg-type]
+
+
+def is_run_option(word: str) -> bool:
+    """Also with its value attached."""
+    name = word.partition("=")[0]
+    return name in _FLAGS or name in _VALUES or (name[:2] in _VALUES and name[1:2] != "-")
 
 
 def value_of(option: ValueOption, word: Any) -> object:

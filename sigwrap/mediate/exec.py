@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Sequence
 
-from sigwrap.escape import shell_words
+from sigwrap.escape import printable, shell_words
 from sigwrap.events import Payload
 from sigwrap.mediate.effects import (
     Ask,
@@ -202,18 +202,16 @@ class ExecMediator:
 
     # Refusing
 
-    def _deny(
-        self, facts: ExecFacts, decision: Decision, why: str = "", *, traced: bool = False
-    ) -> Mediation:
-        """`why`: what the caller is told where the rule has no message of its own."""
+    def _deny(self, facts: ExecFacts, decision: Decision, *, traced: bool = False) -> Mediation:
         payload = exec_payload(facts, decision, verified=False, traced=traced)
         yield Record("exec_denied", payload)
-        yield from self._tell_denial(facts.process, _line(facts), decision, why)
+        yield from self._tell_denial(facts.process, _line(facts), decision)
         yield Fail(errno.EACCES)
 
     def _deny_because(self, facts: ExecFacts, decision: Decision, reason: str) -> Mediation:
-        denied = decision._replace(action=Action.DENY, reason=reason)
-        yield from self._deny(facts, denied, reason)
+        """Not as the rule's message has it."""
+        denied = decision._replace(action=Action.DENY, reason=reason, message=reason)
+        yield from self._deny(facts, denied)
 
     def _deny_as_used_up(self, facts: ExecFacts, used: Decision) -> Mediation:
         yield from self._deny(facts, used)
@@ -229,13 +227,10 @@ class ExecMediator:
             yield from self._tell_denial(process, f"{syscall} by {process.comm}", decision)
         yield Fail(unseen.errno)
 
-    def _tell_denial(
-        self, process: Process, what: str, decision: Decision, why: str = ""
-    ) -> Mediation:
+    def _tell_denial(self, process: Process, what: str, decision: Decision) -> Mediation:
         rule, policy = decision.rule, self._engine.policy.name
-        because = decision.message or why
-        if not because and rule.startswith("builtin:"):
-            because = decision.reason
+        is_built_in = rule.startswith("builtin:")
+        because = decision.message or (decision.reason if is_built_in else "")
         self.last_denial = denied_by(rule, policy, because)
         yield from self._tell(process, denial(what, rule, policy, because))
 
@@ -278,7 +273,7 @@ class ExecMediator:
             yield Fail(errno.EACCES)
             return
         if decision.message:
-            line = f"sigwrap: {facts.programs[0].name}: {decision.message}"
+            line = printable(f"sigwrap: {facts.programs[0].name}: {decision.message}")
             yield from self._tell(facts.process, line)
         came_back: Restarted | KernelRefused | Tampered = yield Replace()
         match came_back:
@@ -305,8 +300,7 @@ class ExecMediator:
         main = facts.programs[0]
         asked_for = (decision.rule, main.path, *main.argv)
         if self._last_refusal is not None and self._last_refusal[:2] == (facts.process, asked_for):
-            refused = decision._replace(message="")
-            yield from self._deny_because(facts, refused, self._last_refusal[2])
+            yield from self._deny_because(facts, decision, self._last_refusal[2])
             return
         content: tuple[str, ...] = yield ReadContent()
         notes = [_CHANGED] * asked_before + [_NOT_READ] * facts.truncated
@@ -332,7 +326,7 @@ class ExecMediator:
         else:
             reason = refusal(answer)
             self._last_refusal = (facts.process, asked_for, reason)
-            yield from self._deny_because(facts, decision._replace(message=""), reason)
+            yield from self._deny_because(facts, decision, reason)
 
     def _run_if_unchanged(
         self,
@@ -352,7 +346,7 @@ class ExecMediator:
                     yield from self._let_run(now, approved, "exec_allowed")
                 elif asked_before:
                     reason = "not approved: it changed again while it was asked about"
-                    yield from self._deny_because(now, decision._replace(message=""), reason)
+                    yield from self._deny_because(now, decision, reason)
                 else:
                     yield from self._decide(now, asked_before=True)
             case Unseen():

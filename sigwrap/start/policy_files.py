@@ -8,7 +8,7 @@ import pkgutil
 import stat
 from collections.abc import Mapping
 
-from sigwrap.errors import InternalError, PolicyError
+from sigwrap.errors import InternalError, PolicyError, UsageError
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.language.document import MAX_TEXT_CHARACTERS, Source
 from sigwrap.policy.language.parse import parse_policy
@@ -59,6 +59,8 @@ def find_base(selector: str, source: Source) -> Source | None:
 
 def host_variables(project_root: str) -> dict[str, str]:
     """The built-in variables as this process sees them."""
+    if not os.path.isdir(project_root):
+        raise UsageError(f"--root {project_root}: there is no such folder")
     values = {
         "PROJECT_ROOT": _absolute(project_root),
         "HOME": os.environ.get("HOME", ""),

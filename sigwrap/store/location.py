@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping
 
 from sigwrap.errors import StoreError
-from sigwrap.escape import shell_words
 from sigwrap.tuples import NamedTuple
 
 SESSIONS_FOLDER = "sessions"
@@ -30,18 +29,6 @@ def default_store(env: Mapping[str, str]) -> str:
             )
         state_home = os.path.join(home, ".local", "state")
     return os.path.join(state_home, "sigwrap")
-
-
-def option_for(store: str, env: Mapping[str, str]) -> str:
-    """`--store DIR` for who looks for this store elsewhere; empty where that is not needed. A
-    variable that is set here need not be set on another terminal."""
-    elsewhere = {name: value for name, value in env.items() if name != "SIGWRAP_STORE"}
-    try:
-        if store == os.path.abspath(default_store(elsewhere)):
-            return ""
-    except StoreError:
-        pass
-    return f"--store {shell_words([store])}"
 
 
 def sessions_folder(store: str) -> str:

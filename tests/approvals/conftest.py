@@ -42,27 +42,30 @@ class Asking:
         self._orders = os.open(self._pipes / "orders", os.O_RDWR)
         self._answers_fd = os.open(self._pipes / "answers", os.O_RDWR)
         self._answers = Reader(self._answers_fd)
-        self.line = [
+        self._words = [
             sys.executable,
             SUPERVISOR,
             f"--store={store}",
             f"--session={session_id}",
-            f"--mode={mode}",
             f"--timeout={timeout_s}",
             f"--pipes={self._pipes}",
             *more,
-            "--",
         ]
+        self._mode = mode
         self.pid = 0
         self.terminal: Terminal | None = None
 
+    def line(self, mode: str) -> list[str]:
+        """`mode`: where the test said none."""
+        return [*self._words, f"--mode={self._mode or mode}", "--"]
+
     def start(self, *command: str) -> Asking:
-        self.subject.start_line([*self.line, *command], stdin=subprocess.DEVNULL)
+        self.subject.start_line([*self.line("control"), *command], stdin=subprocess.DEVNULL)
         self.pid = self.next()["ready"]
         return self
 
     def start_on_terminal(self, *command: str) -> Asking:
-        self.terminal = self.subject.terminal_for([*self.line, *command])
+        self.terminal = self.subject.terminal_for([*self.line("auto"), *command])
         self.pid = self.next()["ready"]
         return self
 
@@ -132,7 +135,7 @@ def asking(sigwrap: Sigwrap) -> Iterator[Callable[..., Asking]]:
     numbers = itertools.count(1)
 
     def make(
-        mode: str = "auto",
+        mode: str = "",  # where there is no terminal: control
         timeout_s: float = 60.0,
         store: Path | None = None,
         more: tuple[str, ...] = (),

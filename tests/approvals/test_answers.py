@@ -60,7 +60,12 @@ def test_timeout_then_a_late_answer_is_told_so(asking: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "why"), [("deny", "--approvals deny"), ("tty", "there is no terminal")]
+    ("mode", "why"),
+    [
+        ("deny", "--approvals deny"),
+        ("tty", "there is no terminal; -p ci is made for that, and --approvals control waits"),
+        ("auto", "there is no terminal; -p ci is made for that, and --approvals control waits"),
+    ],
 )
 def test_where_nobody_can_answer_it_is_no_at_once(asking: Make, mode: str, why: str) -> None:
     subject = asking(mode).start()

@@ -46,7 +46,7 @@ def test_an_answer(asking: Make, typed: str, granted: bool, reason: str) -> None
     said = subject.terminal.read_question().decode()
     assert "bash (pid 4312, depth 2) wants to run" in said
     assert "git push --force" in said
-    assert "rule ask-push: pushes are looked at" in said
+    assert "rule ask-push of mine: pushes are looked at" in said
     assert approval_id in said
     codes = {"once": subject.terminal.once, "always": subject.terminal.always}
     subject.terminal.type(f"{typed.format(**codes)}\n")
@@ -309,7 +309,7 @@ def test_a_job_in_the_background_asks_when_it_is_in_the_foreground(
 ) -> None:
     subject = asking()
     terminal = subject.subject.terminal_for(
-        [*PYTHON, str(programs / "shell.py"), str(go), *subject.line]
+        [*PYTHON, str(programs / "shell.py"), str(go), *subject.line("auto")]
     )
     assert subject.next()["ready"]
     approval_id = subject.ask()

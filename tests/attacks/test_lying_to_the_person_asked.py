@@ -19,7 +19,7 @@ ASK = """
 def asked_about(subject: Sigwrap, *command: str) -> str:
     """What a person sees of the one question of this session, which is denied then."""
     path = policy(subject.folder, ASK)
-    run = subject.start("-p", path, "--no-report", "--", *command)
+    run = subject.start("-p", path, "--no-report", "--approvals", "control", "--", *command)
     approval_id = reader(run.stderr).until(rb"sigwrap approve [0-9a-f]+").split()[-1].decode()
     seen = subject.native(UNDER_TEST, "approvals", "--full", approval_id).stdout.decode()
     assert subject.native(UNDER_TEST, "deny", approval_id).returncode == 0

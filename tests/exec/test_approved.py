@@ -27,12 +27,15 @@ class Run:
 
     def __init__(self, subject: Sigwrap, *words: str) -> None:
         self.subject = subject
-        self.process = subject.start("-p", str(subject.folder / "policy.yaml"), "--", *words)
+        self.process = subject.start(
+            "-p", str(subject.folder / "policy.yaml"), "--approvals", "control", "--", *words
+        )
         self.out = reader(self.process.stdout)
         self.err = reader(self.process.stderr)
 
     def question(self) -> str:
-        return self.err.until(rb"sigwrap approve [0-9a-f]+\n").split()[-1].decode()
+        said = self.err.until(rb"sigwrap approve [0-9a-f]+ --store [^\n]+\n")
+        return said.split()[-3].decode()
 
     def answer(self, *words: str) -> subprocess.CompletedProcess[bytes]:
         return self.subject.native(UNDER_TEST, *words)
@@ -80,7 +83,7 @@ def test_no(start: Start, as_user: Sigwrap) -> None:
     run = start("sh", "-c", "./ok a; echo $?")
     assert run.answer("deny", run.question(), "--message", "not on Fridays").returncode == 0
     assert run.out.line() == b"126"
-    run.err.until(rb"sigwrap: ok: not approved: not on Fridays\n")
+    run.err.until(rb"sigwrap: ok a: denied by rule ask of \S+: not approved: not on Fridays \(")
     assert run.end() == 0
     (event,) = as_user.sealed_events("exec_denied")
     assert event.payload["rule_name"] == "ask"

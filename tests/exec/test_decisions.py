@@ -116,7 +116,7 @@ def test_limits_on_how_many(as_user: Sigwrap, limit: str, denied: int) -> None:
     process = as_user.start("-p", name, "--", "sh", "-c", text)
     refused = reader(process.stderr)
     for _ in range(denied):
-        refused.until(rb"sigwrap: sh: max_\w+: \d processes are over 5|children are over 3")
+        refused.until(rb"by rule limits\.max_\w+ of \S+: max_\w+: \d \w+ are over [35] \(")
     process.stdin.close()
     assert process.wait(PATIENCE_S) == 0
     assert len(as_user.sealed_events("exec_denied")) == denied

@@ -43,6 +43,7 @@ from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.masking import masked
 from sigwrap.mediate.questions import Answer, Question
 from sigwrap.mediate.run_end import LimitReached
+from sigwrap.mediate.wording import denial
 from sigwrap.policy.judge.request import CommandRedirect, Program, Via
 from tests.mediate.transcript import Transcript, engine, play
 
@@ -83,6 +84,15 @@ def facts(process: Process, *programs: Program, **different: Any) -> ExecFacts:
         "stub_rule": None,
     }
     return ExecFacts(**(values | different))
+
+
+UNREADABLE = "the caller may not be looked into: it, or its program's file, forbids reading"
+
+WAS = "was x '--token=***'"
+
+
+def told(what: str, rule: str, why: str = "") -> Tell:
+    return Tell(denial(what, rule, "x", why))
 
 
 class Shell:
@@ -201,7 +211,7 @@ def test_a_program_that_may_not_be_read_is_marked(shell: Shell) -> None:
 def test_a_rule_on_traced_callers_meets_a_program_that_may_not_be_read(shell: Shell) -> None:
     shell.asks_for("id", readable=False).records(
         "exec_denied", rule_name="untraced", traced=True, verified=False
-    ).yields(Tell("sigwrap: id: not while traced"), Fail(errno.EACCES)).ends()
+    ).yields(told("id", "untraced", "not while traced"), Fail(errno.EACCES)).ends()
 
 
 TRACED = [Held.BY_ITS_TRACER, Held.NO]
@@ -233,13 +243,13 @@ def test_a_traced_caller_that_has_loaded_something_else(shell: Shell) -> None:
 def test_a_traced_caller_meets_the_rule_on_traced_callers(shell: Shell, held: Held) -> None:
     shell.asks_for("id").yields(Hold(), reply=held).records(
         "exec_denied", rule_name="untraced", decision="deny", traced=True, verified=False
-    ).yields(Tell("sigwrap: id: not while traced"), Fail(errno.EACCES)).ends()
+    ).yields(told("id", "untraced", "not while traced"), Fail(errno.EACCES)).ends()
 
 
 def test_a_traced_caller_that_would_run_on_is_denied(shell: Shell) -> None:
     shell.asks_for("ls").yields(Hold(), reply=CannotHold("it would run on")).records(
         "exec_denied", rule_name="builtin:traced", reason="it would run on", traced=True
-    ).yields(Tell("sigwrap: ls: it would run on"), Fail(errno.EACCES)).ends()
+    ).yields(told("ls", "builtin:traced", "it would run on"), Fail(errno.EACCES)).ends()
 
 
 def test_where_everything_may_run_so_may_what_would_run_on(bash: Process) -> None:
@@ -253,7 +263,7 @@ def test_where_everything_may_run_so_may_what_would_run_on(bash: Process) -> Non
 def test_a_caller_that_turned_undumpable_is_denied(shell: Shell) -> None:
     shell.asks_for("ls").yields(Hold(), reply=Held.NOT_DUMPABLE).records(
         "exec_denied", path="", argv=(), rule_name="builtin:unreadable", verified=False
-    ).yields(Fail(errno.EACCES)).ends()
+    ).yields(told("execve by bash", "builtin:unreadable", UNREADABLE), Fail(errno.EACCES)).ends()
 
 
 # Without a decision
@@ -265,7 +275,9 @@ def test_a_check_runs_nothing_and_needs_no_event(shell: Shell) -> None:
 
 def test_a_caller_that_may_not_be_looked_into_is_denied(shell: Shell) -> None:
     transcript = play(shell.mediator.mediate(not_dumpable(shell.process, "execveat")))
-    transcript.records("exec_denied").yields(Fail(errno.EACCES)).ends()
+    transcript.records("exec_denied").yields(
+        told("execveat by bash", "builtin:unreadable", UNREADABLE), Fail(errno.EACCES)
+    ).ends()
     assert transcript.payload == {
         "path": "",
         "argv": (),
@@ -285,7 +297,9 @@ def test_a_caller_that_may_not_be_looked_into_is_denied(shell: Shell) -> None:
 
 def test_what_would_keep_everybody_waiting_is_denied(shell: Shell) -> None:
     transcript = play(shell.mediator.mediate(stalled(shell.process, "execve", "nobody answers")))
-    transcript.records("exec_denied").yields(Fail(errno.EACCES)).ends()
+    transcript.records("exec_denied").yields(
+        told("execve by bash", "builtin:stalled", "nobody answers"), Fail(errno.EACCES)
+    ).ends()
     assert transcript.payload["rule_name"] == "builtin:stalled"
     assert transcript.payload["reason"] == "nobody answers"
 
@@ -299,24 +313,40 @@ def test_a_pointer_that_leads_nowhere_gets_efault(shell: Shell) -> None:
 # Refusing
 
 
-def test_a_denial_without_a_message_tells_the_caller_nothing(shell: Shell) -> None:
+def test_a_denial_without_a_message_names_its_rule_and_policy(shell: Shell) -> None:
     shell.asks_for("bad").records(
         "exec_denied", rule_name="no-bad", decision="deny", verified=False
-    ).yields(Fail(errno.EACCES)).ends()
+    ).yields(told("bad", "no-bad"), Fail(errno.EACCES)).ends()
+    assert shell.mediator.last_denial == "denied by rule no-bad of x"
+
+
+def test_a_denial_by_default_says_so(bash: Process) -> None:
+    shell = Shell(bash, "\ndefaults: {command: deny, signal: deny}\n")
+    why = "no command rule of x matches; its default is deny"
+    shell.asks_for("ls").records("exec_denied").yields(
+        told("ls", "builtin:default", why), Fail(errno.EACCES)
+    ).ends()
+
+
+def test_a_denial_shows_no_secrets_and_not_the_name_that_the_caller_chose(shell: Shell) -> None:
+    lying = Program("/usr/bin/rm", "rm", ("ls", "--token=abcdefgh", "a b"))
+    shell.asks_for(lying).records("exec_denied").yields(
+        told("rm '--token=***' 'a b'", "no-rm", "not this one"), Fail(errno.EACCES)
+    ).ends()
 
 
 def test_a_caller_is_told_once_while_it_looks_along_its_path(shell: Shell, bash: Process) -> None:
-    told = Tell("sigwrap: rm: not this one")
-    shell.asks_for("rm").records("exec_denied").yields(told, Fail(errno.EACCES)).ends()
+    refused = told("rm", "no-rm", "not this one")
+    shell.asks_for("rm").records("exec_denied").yields(refused, Fail(errno.EACCES)).ends()
     shell.asks_for("rm").records("exec_denied").yields(Fail(errno.EACCES)).ends()
     shell.process = Process(pid=41, start_time=1, parent=bash, ppid=40, depth=2, comm="bash")
-    shell.asks_for("rm").records("exec_denied").yields(told, Fail(errno.EACCES)).ends()
+    shell.asks_for("rm").records("exec_denied").yields(refused, Fail(errno.EACCES)).ends()
 
 
 def test_the_strictest_of_all_programs_decides(shell: Shell) -> None:
     shell.asks_for("env", "bad", here=(program("env"),)).records(
         "exec_denied", rule_name="no-bad"
-    ).yields(Fail(errno.EACCES)).ends()
+    ).yields(told("env", "no-bad"), Fail(errno.EACCES)).ends()
 
 
 @pytest.mark.parametrize("later", ["git", "was"])
@@ -398,20 +428,22 @@ def test_a_replacement_that_cannot_be_run_is_a_denial(shell: Shell) -> None:
     why = "its replacement can't be run: /opt/good"
     redirected(shell, Unpreparable(why)).records(
         "exec_denied", decision="deny", reason=why, rule_name="instead"
-    ).yields(Tell("sigwrap: was: good, instead"), Fail(errno.EACCES)).ends()
+    ).yields(told(WAS, "instead", why), Fail(errno.EACCES)).ends()
 
 
 @pytest.mark.parametrize("held", CANNOT_BE_HELD)
 def test_a_caller_that_cannot_be_held_is_not_redirected(shell: Shell, held: object) -> None:
-    redirected(shell).yields(Hold(), reply=held).records(
-        "exec_denied", reason="the caller is traced, so it can't be redirected"
-    ).yields(Tell("sigwrap: was: good, instead"), Fail(errno.EACCES)).ends()
+    why = "the caller is traced, so it can't be redirected"
+    redirected(shell).yields(Hold(), reply=held).records("exec_denied", reason=why).yields(
+        told(WAS, "instead", why), Fail(errno.EACCES)
+    ).ends()
 
 
 def test_arguments_that_were_not_all_read_are_not_passed_on(shell: Shell) -> None:
-    shell.asks_for("was", truncated=True).records(
-        "exec_denied", reason="too many arguments to be passed on", truncated=True
-    ).yields(Tell("sigwrap: was: good, instead"), Fail(errno.EACCES)).ends()
+    why = "too many arguments to be passed on"
+    shell.asks_for("was", truncated=True).records("exec_denied", reason=why, truncated=True).yields(
+        told("was", "instead", why), Fail(errno.EACCES)
+    ).ends()
 
 
 def test_arguments_that_are_not_passed_on_need_not_be_read(bash: Process) -> None:
@@ -474,7 +506,7 @@ def test_a_stubs_command_whose_streams_cannot_be_tied_is_denied(shell: Shell) ->
     shell.asks_for("good", stub_rule="record-it").yields(
         PrepareStubCommand(), reply=Unpreparable(why)
     ).records("exec_denied", rule_name="record-it", reason=why, decision="deny").yields(
-        Tell(f"sigwrap: good: {why}"), Fail(errno.EACCES)
+        told("good", "record-it", why), Fail(errno.EACCES)
     ).ends()
 
 
@@ -484,7 +516,7 @@ def test_a_stubs_command_that_cannot_be_held_is_denied(shell: Shell, held: objec
     shell.asks_for("good", stub_rule="record-it").yields(
         PrepareStubCommand(), reply=PREPARED
     ).yields(Hold(), reply=held).records("exec_denied", reason=why).yields(
-        Tell(f"sigwrap: good: {why}"), Fail(errno.EACCES)
+        told("good", "record-it", why), Fail(errno.EACCES)
     ).ends()
 
 
@@ -502,13 +534,15 @@ def test_a_stubs_command_that_the_kernel_refused_is_taken_back(shell: Shell) -> 
 def test_what_cannot_be_recorded_fails(shell: Shell) -> None:
     stub = shell.asks_for("good", stub_rule="r").yields(PrepareStubCommand(), reply=PREPARED)
     for transcript, event in (
-        (shell.asks_for("bad"), "exec_denied"),
         (shell.asks_for("ls").yields(Hold(), reply=Held.YES), "exec_allowed"),
         (shell.asks_for("ls").yields(Hold(), reply=Held.NO), "exec_allowed"),
         (redirected(shell).yields(Hold(), reply=Held.YES), "exec_redirected"),
         (stub.yields(Hold(), reply=Held.YES), "exec_allowed"),
     ):
         transcript.records(event, reply=Logged.FAILED).yields(Fail(errno.EACCES)).ends()
+    shell.asks_for("bad").records("exec_denied", reply=Logged.FAILED).yields(
+        told("bad", "no-bad"), Fail(errno.EACCES)
+    ).ends()
 
 
 # Asking
@@ -541,7 +575,7 @@ def question(**different: Any) -> Question:
 
 
 def asked(shell: Shell, answer: Answer, **different: Any) -> Transcript:
-    notice = "sigwrap: git: waits for approval (rule ask-push)"
+    notice = "sigwrap: git push '--token=***': waits for approval (rule ask-push of x)"
     transcript = shell.asks_for(PUSH, **different).yields(ReadContent(), reply=CONTENT)
     return transcript.yields(Ask(question(), notice), reply=answer)
 
@@ -602,17 +636,18 @@ def test_a_no_says_why(shell: Shell, reason: str, message: str, said: str) -> No
     answer = Answer(granted=False, by="sigwrap", message=message, reason=reason)
     asked(shell, answer).records(
         "exec_denied", decision="deny", rule_name="ask-push", reason=said
-    ).yields(Tell(f"sigwrap: git: {said}"), Fail(errno.EACCES)).ends()
+    ).yields(told("git push '--token=***'", "ask-push", said), Fail(errno.EACCES)).ends()
 
 
 def test_nobody_is_asked_again_while_a_shell_looks_along_its_path(
     shell: Shell, bash: Process
 ) -> None:
     asked(shell, NO).records("exec_denied").yields(
-        Tell("sigwrap: git: not approved: not on a Friday"), Fail(errno.EACCES)
+        told("git push '--token=***'", "ask-push", "not approved: not on a Friday"),
+        Fail(errno.EACCES),
     ).ends()
     shell.asks_for(PUSH).records("exec_denied", reason="not approved: not on a Friday").yields(
-        Tell("sigwrap: git: pushes are looked at"), Fail(errno.EACCES)
+        Fail(errno.EACCES)
     ).ends()
     assert isinstance(shell.asks_for(program("git", "fetch")).next(), ReadContent)
     shell.process = Process(pid=41, start_time=1, parent=bash, ppid=40, depth=2, comm="bash")
@@ -673,7 +708,7 @@ def test_a_file_that_is_gone_after_the_answer_fails_as_natively(shell: Shell) ->
 def test_a_caller_that_may_not_be_looked_into_any_more_is_denied(shell: Shell) -> None:
     unseen = not_dumpable(shell.process, "execve")
     asked(shell, YES).yields(ReadAgain(), reply=unseen).records("exec_denied").yields(
-        Fail(errno.EACCES)
+        told("execve by bash", "builtin:unreadable", UNREADABLE), Fail(errno.EACCES)
     ).ends()
 
 
@@ -713,7 +748,7 @@ def test_an_exec_over_a_limit_is_denied(
     rule = "limits." + why.partition(":")[0]
     limited(bash, limits).asks_for("ls", **different).records(
         "exec_denied", rule_name=rule, reason=why, decision="deny"
-    ).yields(Tell(f"sigwrap: ls: {why}"), Fail(errno.EACCES)).ends()
+    ).yields(told("ls", rule, why), Fail(errno.EACCES)).ends()
 
 
 @pytest.mark.parametrize(
@@ -737,7 +772,7 @@ def test_one_exec_too_many_is_denied_and_ends_the_run(bash: Process) -> None:
     shell.runs("ls")
     why = "max_execs: 2 programs have been started"
     shell.asks_for("ls").records("exec_denied", rule_name="limits.max_execs").yields(
-        Tell(f"sigwrap: ls: {why}"),
+        told("ls", "limits.max_execs", why),
         Fail(errno.EACCES),
         EndRun(LimitReached("max_execs", 2, why)),
     ).ends()
@@ -746,7 +781,7 @@ def test_one_exec_too_many_is_denied_and_ends_the_run(bash: Process) -> None:
 def test_a_denied_exec_uses_nothing_up_and_ends_no_run(bash: Process) -> None:
     shell = limited(bash, "{max_execs: 1}")
     shell.asks_for("bad").records("exec_denied", rule_name="no-bad").yields(
-        Fail(errno.EACCES)
+        told("bad", "no-bad"), Fail(errno.EACCES)
     ).ends()
     shell.runs("ls")
     shell.asks_for("bad").records("exec_denied", rule_name="no-bad").yields(
@@ -761,7 +796,7 @@ def test_what_an_answer_waited_for_may_be_one_too_many_by_then(bash: Process) ->
     why = "max_execs: 1 programs have been started"
     unchanged(shell, waiting).yields(Hold(), reply=Held.YES)
     waiting.records("exec_denied", rule_name="limits.max_execs").yields(
-        Tell(f"sigwrap: git: {why}"),
+        told("git push '--token=***'", "limits.max_execs", why),
         Fail(errno.EACCES),
         EndRun(LimitReached("max_execs", 1, why)),
     ).ends()

@@ -106,6 +106,9 @@ class Stage:
 
     # Approvals, the loop
 
+    def how_to_answer(self, approval_id: str) -> str:
+        return f"until 14:31:05; sigwrap approve {approval_id}"
+
     def ask(self, question: Question, on_answer: Any) -> str:
         self.happened.append("ask")
         self.on_answer = on_answer
@@ -341,7 +344,10 @@ def asks() -> Generator[Effect, Any, None]:
 
 
 def test_a_mediator_waits_for_an_answer_and_goes_on(stage: Stage) -> None:
-    assert stage.run(asks()) == ["ask", "tell 40 waits for approval; sigwrap approve a1b2c3"]
+    assert stage.run(asks()) == [
+        "ask",
+        "tell 40 waits for approval until 14:31:05; sigwrap approve a1b2c3",
+    ]
     stage.happened.clear()
     stage.on_answer(YES)
     assert stage.happened[0] == "record exec_allowed 40"

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from sigwrap.mediate.questions import Open, Question
-from sigwrap.run.asking.wording import lines_of
+from sigwrap.run.asking.wording import Session, lines_of, store_option
+
+
+SESSION = Session("mine")
 
 
 def lines(**different: Any) -> list[str]:
@@ -22,7 +25,7 @@ def lines(**different: Any) -> list[str]:
         "folder": "/work",
     }
     request = Open("3f9a10", Question(**(values | different)), asked_at_s=0.0, deadline_s=60.0)
-    return lines_of(request, 13.0)
+    return lines_of(request, SESSION, 13.0)
 
 
 def test_all_that_is_known_is_said() -> None:
@@ -33,7 +36,7 @@ def test_all_that_is_known_is_said() -> None:
         "  file /work/deploy, then /usr/bin/bash",
         "  folder /work",
         "  note it has changed",
-        "  rule ask: look [3f9a10]",
+        "  rule ask of mine: look [3f9a10]",
     ]
     assert deadline.startswith("  denied if nobody answers until ")
     assert deadline.endswith(", in 47 s")
@@ -44,7 +47,7 @@ def test_a_signal_has_no_file() -> None:
     assert said[:-1] == [
         "sigwrap: bash (pid 7, depth 2) wants to send",
         "    SIGUSR2 to 50 (sleep)",
-        "  rule ask [3f9a10]",
+        "  rule ask of mine [3f9a10]",
     ]
 
 
@@ -75,5 +78,15 @@ def test_nothing_can_be_faked_by_a_name() -> None:
         "  file '/tmp/a, then /usr/bin/ls'",
         "  folder $'/tmp/\\u009b2J\\n  rule harmless'",
         "  note \\n",
-        "  rule r\\e: \\u202e [3f9a10]",
+        "  rule r\\e of mine: \\u202e [3f9a10]",
     ]
+
+
+def test_commands_name_the_store_where_they_would_look_elsewhere() -> None:
+    home = {"HOME": "/home/a"}
+    assert store_option("/home/a/.local/state/sigwrap", home) == ""
+    assert store_option("/srv/my store", home) == "--store '/srv/my store'"
+    assert store_option("/srv/x", {**home, "SIGWRAP_STORE": "/srv/x"}) == "--store /srv/x"
+    assert store_option("/srv/x", {"HOME": "nowhere"}) == "--store /srv/x"
+    session = Session("mine", "--store /srv/x")
+    assert session.command("approve", "3f9a10") == "sigwrap approve 3f9a10 --store /srv/x"

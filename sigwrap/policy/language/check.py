@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from posixpath import normpath
 from typing import Any
 
 from sigwrap.policy.judge.match import (
@@ -41,6 +42,9 @@ from sigwrap.policy.language.variables import BUILT_IN, UnknownVariable, substit
 from sigwrap.policy.problems import Place, Problem, nearest_word
 
 MAX_TOTAL_SECONDS = 10 * 365 * 24 * 3600
+
+
+_SAYS_WHERE = ("/", "**")
 
 
 class Checked:
@@ -161,8 +165,15 @@ class Checker:
             case Form.DIGEST:
                 lowered = text.lower()
                 return self._expected(node, lowered, form, "a SHA-256 is 64 hexadecimal digits")
+            case Form.SUBCOMMAND:
+                return self._subcommand(node, text)
             case Form.GLOB:
                 return self._glob(node, self._substituted(node, text, form=form), name)
+            case Form.PROGRAM | Form.PATH:
+                glob = self._substituted(node, text, form=Form.GLOB)
+                if not glob.startswith(_SAYS_WHERE) and (form is Form.PATH or "/" in glob):
+                    glob = self._rooted(node, glob)
+                return self._glob(node, glob, name)
             case Form.REGEX:
                 return self._regex(node, self._substituted(node, text, form=form))
             case Form.SIGNAL:
@@ -186,6 +197,25 @@ class Checker:
         except UnknownVariable as error:
             self.problems.append(unknown_variable(node.place, error, self._variables))
             raise _Wrong from error
+
+    def _rooted(self, node: ScalarNode, glob: str) -> str:
+        """What a program or an argument is held against is absolute."""
+        first, slash, rest = glob.partition("/")
+        if not first.startswith("~"):
+            variable, rest = "PROJECT_ROOT", glob
+        elif first == "~":
+            variable = "HOME"
+        else:
+            raise self._note(node, "whose home folder that is isn't known: write its path", glob)
+        folder = self._substituted(node, f"${{{variable}}}", form=Form.GLOB)
+        return normpath(f"{folder}/{rest}") if rest else folder
+
+    def _subcommand(self, node: ScalarNode, text: str) -> str:
+        if text == "-" or not text.startswith("-"):
+            return text
+        pattern = escape_regex(text).replace("\\-", "-")
+        right = f"args_patterns: ['^{pattern}(=|$)']"
+        raise self._note(node, "an option is no subcommand", text, right)
 
     def _glob(self, node: ScalarNode, glob: str, name: str) -> str:
         if not glob:

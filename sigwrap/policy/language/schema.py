@@ -62,6 +62,9 @@ class Form(Enum):
     NAME = "letters, digits, `.`, `_` and `-`"
     VARIABLE = "letters, digits and `_`"
     GLOB = "a glob, with variables"
+    PROGRAM = "a name or a path, each a glob, with variables"
+    PATH = "a path, which is a glob, with variables"
+    SUBCOMMAND = "one to three words, none an option"
     REGEX = "an RE2 regular expression, with variables"
     DIGEST = "a SHA-256 in 64 hexadecimal digits"
     SIGNAL = "a signal's name or number"
@@ -74,6 +77,7 @@ PATTERNS: dict[Form, str] = {
     Form.NAME: "[A-Za-z0-9][A-Za-z0-9._-]*",
     Form.VARIABLE: "[A-Za-z_][A-Za-z0-9_]*",
     Form.DIGEST: "[0-9a-fA-F]{64}",
+    Form.SUBCOMMAND: "(?:-|(?!-)[\\s\\S]*)",
 }
 
 
@@ -196,10 +200,11 @@ _COMMAND_RULE = Group(
         _DESCRIPTION,
         _key(
             "commands",
-            ListOf(item=Text(form=Form.GLOB), minimum=1),
+            ListOf(item=Text(form=Form.PROGRAM), minimum=1),
             "what would run. Without a slash: its name, as called or with links resolved. With a "
-            'slash: its full path, links resolved. `"*"`: everything. In globs, `*` and `?` stop '
-            "at a slash, `**` doesn't",
+            "slash: its full path, links resolved; `./x` and `bin/x` start at `${PROJECT_ROOT}`, "
+            '`~/x` at `${HOME}`. `"*"`: everything. In globs, `*` and `?` stop at a slash, `**` '
+            "doesn't, and a `**` at the start stands for any folders",
             required=True,
         ),
         _key(
@@ -210,21 +215,22 @@ _COMMAND_RULE = Group(
         ),
         _key(
             "subcommands",
-            ListOf(item=Text(), minimum=1),
+            ListOf(item=Text(form=Form.SUBCOMMAND), minimum=1),
             "the first argument that is no option is one of these, or the first two or three, as "
             'in `"pr merge"`; `""`: there is none. For tools that sigwrap knows, values of options '
             "are skipped, and the tool's own short forms count",
         ),
         _key(
             "paths",
-            ListOf(item=Text(form=Form.GLOB), minimum=1),
+            ListOf(item=Text(form=Form.PATH), minimum=1),
             "one of the arguments, or what follows its `=`, means one of these files: `.`, `..`, "
             "doubled slashes, `~`, `/proc/self/root` and a `*` at the end are resolved, and "
-            "relative paths start at the caller's folder; symbolic links are not",
+            "relative paths start at the caller's folder; symbolic links are not. In the rule, `~` is "
+            "`${HOME}`, and what is relative starts at `${PROJECT_ROOT}`",
         ),
         _key(
             "sources",
-            ListOf(item=Text(form=Form.GLOB), minimum=1),
+            ListOf(item=Text(form=Form.PATH), minimum=1),
             "the same, but not of the last argument: what `mv` and `cp` take, not where to",
         ),
         _key("depth", _DEPTH, "how far below COMMAND the caller is"),
@@ -326,7 +332,7 @@ _FILE_RULE = Group(
     keys=(
         _NAME,
         _DESCRIPTION,
-        _key("paths", ListOf(item=Text(form=Form.GLOB), minimum=1), "globs", required=True),
+        _key("paths", ListOf(item=Text(form=Form.PATH), minimum=1), "globs", required=True),
         _key(
             "operations",
             ListOf(item=Word(words=("read", "write", "create", "delete")), minimum=1),
@@ -372,7 +378,7 @@ _TEST_CASE = Group(
         _key("traced", Flag(), "default false"),
         _key("system_file", Flag(), "default: whether the path is in one of the system's folders"),
         _key("loads_code", Flag(), "default: whether a wrapper in `command` sets such a variable"),
-        _key("cwd", Text(form=Form.TEMPLATE), "the folder it is called in; default `/work`"),
+        _key("cwd", Text(form=Form.TEMPLATE), "the folder it is called in; default `${PROJECT_ROOT}`"),
         _key("signal", Text(form=Form.SIGNAL), "a signal, instead of a command"),
         _key(
             "target",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -40,6 +41,7 @@ class Judgement:
     description: str
     passed: tuple[Passed, ...]
     nobody_asked: bool  # the rule asks, and the policy denies instead
+    runs_instead: tuple[str, ...]
     unrelated: int  # rules before the one that decides, about other programs or signals
 
 
@@ -108,9 +110,8 @@ def _judgement_lines(judgement: Judgement) -> list[str]:
         lines.append(f"       {' '.join(judgement.description.split())}")
     if decision.message:
         lines.append(f"  The caller is told: {decision.message}")
-    if decision.redirect_to is not None:
-        redirect = decision.redirect_to
-        lines.append(f"  Runs instead: {' '.join([redirect.command, *redirect.args])}")
+    if judgement.runs_instead:
+        lines.append(f"  Runs instead: {shlex.join(judgement.runs_instead)}")
     if decision.redirect_signal:
         lines.append(f"  Sent instead: {signal_name(decision.redirect_signal)}")
     if judgement.passed:
@@ -142,7 +143,15 @@ def _program(engine: Engine, program: Program, request: CommandRequest) -> Judge
             passed.append(_passed(rule, _why(rule.rule, condition, facts)))
     called = program.name if program.counts_by_name else program.path
     what = " ".join([called, *program.argv[1:]])
-    return _judgement(what, decision, decided_by, passed, unrelated)
+    instead = _replacement(decision, program.argv)
+    return _judgement(what, decision, decided_by, passed, unrelated, instead)
+
+
+def _replacement(decision: Decision, argv: Sequence[str]) -> tuple[str, ...]:
+    redirect = decision.redirect_to
+    if redirect is None:
+        return ()
+    return (redirect.command, *redirect.args, *(argv[1:] if redirect.append_args else ()))
 
 
 def _judgement(
@@ -151,6 +160,7 @@ def _judgement(
     decided_by: CompiledCommandRule | CompiledSignalRule | None,
     passed: list[Passed],
     unrelated: int,
+    runs_instead: tuple[str, ...] = (),
 ) -> Judgement:
     return Judgement(
         what=what,
@@ -159,6 +169,7 @@ def _judgement(
         description=decided_by.rule.description if decided_by else "",
         passed=tuple(passed),
         nobody_asked=decided_by is not None and decided_by.rule.decision is not decision.action,
+        runs_instead=runs_instead,
         unrelated=unrelated,
     )
 

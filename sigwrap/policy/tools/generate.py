@@ -84,7 +84,10 @@ class _Profile:
         called = name_for_subcommands(basename, name)
         if has_subcommands(called):
             words = {next(iter(each), "") for each in readings(called, program.argv)}
-            self._subcommands.setdefault(called, set()).update(words)
+            # Behind `--` a subcommand may look like an option; a rule can't name it.
+            named = {word for word in words if word == "-" or not word.startswith("-")}
+            if named:
+                self._subcommands.setdefault(called, set()).update(named)
         else:
             self._names.add(name)
 

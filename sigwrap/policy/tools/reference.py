@@ -35,7 +35,7 @@ from sigwrap.policy.language.schema import (
 BEGIN = "<!-- reference: generated from sigwrap/policy/language/schema.py -->"
 END = "<!-- end of the reference -->"
 
-_PATTERNS = {**PATTERNS, Form.GLOB: "[\\s\\S]+"}
+_PATTERNS = {**PATTERNS, **dict.fromkeys((Form.GLOB, Form.PROGRAM, Form.PATH), "[\\s\\S]+")}
 
 
 def json_schema() -> str:

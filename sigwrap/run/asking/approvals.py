@@ -29,11 +29,10 @@ from sigwrap.mediate.questions import (
 from sigwrap.protocols.control import ControlReply, ControlRequest, refusal
 from sigwrap.run.asking.control_socket import ControlSocket
 from sigwrap.run.asking.terminal_prompt import TerminalPrompt
-from sigwrap.run.asking.wording import Session, until
+from sigwrap.run.asking.wording import Session, store_option, until
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.settings import ApprovalMode as Mode
-from sigwrap.store.location import option_for
 
 __all__ = ["Answer", "Approvals", "OnAnswer", "Question"]
 
@@ -71,7 +70,7 @@ class Approvals:
         self._timeout_s = timeout_s
         self._unattended = unattended
         self._store = os.path.dirname(os.path.dirname(os.path.abspath(recorder.log.path)))
-        self._session = Session(policy, option_for(self._store, os.environ))
+        self._session = Session(policy, store_option(self._store, os.environ))
         self._queue = QuestionQueue(timeout_s=timeout_s, new_id=lambda: os.urandom(3).hex())
         self._waiting: dict[str, OnAnswer] = {}
         self._stopped = ""

@@ -3,11 +3,15 @@ marked."""
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Mapping
 
+from sigwrap.errors import StoreError
 from sigwrap.escape import printable, shell_words
 from sigwrap.mediate.questions import Open
 from sigwrap.mediate.wording import named_rule
+from sigwrap.store.location import default_store
 from sigwrap.tuples import NamedTuple
 
 _START_SHOWN = 1_500
@@ -22,6 +26,18 @@ class Session(NamedTuple):
 
     def command(self, *words: str) -> str:
         return " ".join(("sigwrap", *words, *([self.store] if self.store else [])))
+
+
+def store_option(store: str, env: Mapping[str, str]) -> str:
+    """`--store DIR` for who looks for this store elsewhere; empty where that is not needed. A
+    variable that is set here need not be set on another terminal."""
+    elsewhere = {name: value for name, value in env.items() if name != "SIGWRAP_STORE"}
+    try:
+        if store == os.path.abspath(default_store(elsewhere)):
+            return ""
+    except StoreError:
+        pass
+    return f"--store {shell_words([store])}"
 
 
 def until(request: Open, now_s: float) -> str:
