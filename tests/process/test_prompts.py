@@ -71,22 +71,6 @@ def test_the_key_while_a_prompts_program_computes_is_taken_back(
     assert _reason(as_user) == "COMMAND ended"
 
 
-def test_a_second_key_while_the_prompt_comes_back_does_not_kill(
-    sigwrap: Sigwrap, programs: Path
-) -> None:
-    terminal = _at_prompt(sigwrap, programs, pause_s=0.05)
-    terminal.type("c")
-    terminal.output.until(rb"computes")
-    for _ in range(2):
-        terminal.press("C")
-        await_key_taken(terminal.pid)
-    terminal.output.until(rb"prompt")
-    sigwrap.await_event("interrupt_withdrawn")
-    terminal.type("q")
-    assert terminal.await_status() == 3
-    assert "escalated" not in sigwrap.interrupts()
-
-
 def test_a_prompt_without_a_line_editor(sigwrap: Sigwrap) -> None:
     terminal = sigwrap.on_terminal("--grace", "1000", "--", *PYTHON, "-q", "-i")
     terminal.output.until(rb">>> ")
@@ -106,6 +90,20 @@ def test_the_quit_key_ends_a_prompt(sigwrap: Sigwrap, programs: Path) -> None:
     terminal.press("\\")
     assert terminal.await_status() == INTERRUPTED
     assert _reason(sigwrap) == "interrupted"
+
+
+def test_a_terminal_that_was_so_before_makes_no_prompt(sigwrap: Sigwrap, programs: Path) -> None:
+    hangs = [*PYTHON, str(programs / "hangs_at_interrupt.py")]
+    line = sigwrap.line("--grace", "1000", "--", *hangs)
+    terminal = sigwrap.terminal_for(["sh", "-c", 'stty -icanon; exec "$@"', "sh", *line])
+    terminal.output.until(rb"ready")
+    sigwrap.await_reading()
+    for _ in range(2):
+        terminal.press("C")
+        terminal.output.until(rb"interrupted")
+        await_key_taken(terminal.pid)
+    assert terminal.await_status() == INTERRUPTED
+    assert sigwrap.interrupts() == ["received", "escalated"]
 
 
 def test_who_hangs_when_interrupted_is_killed_by_the_second_key(
