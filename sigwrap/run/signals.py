@@ -21,6 +21,7 @@ from sigwrap.linux.signals.targets import Targets, refresh_comm
 from sigwrap.linux.signals.words import Place, pointed_at, read
 from sigwrap.linux.taken import closes_at_once, let_go
 from sigwrap.mediate.effects import (
+    ContinueToChildren,
     LookAgain,
     Send,
     SetAsync,
@@ -38,6 +39,7 @@ from sigwrap.run.loop import Loop
 from sigwrap.run.perform import PAUSED, NoHoldings, Performer, Scope
 from sigwrap.run.processes import Processes
 from sigwrap.run.recording.recordings import Recordings
+from sigwrap.run.restarts import Restarts
 
 
 class _SignalHoldings(NoHoldings):
@@ -71,6 +73,7 @@ class Signals:
         processes: Processes,
         recordings: Recordings,
         sigwrap_pids: frozenset[int],
+        restarts: Restarts,
         loop: Loop,
         aside: Aside,
         answer_now: Callable[[Notification], None],
@@ -83,12 +86,14 @@ class Signals:
         self._targets = Targets(processes, sigwrap_pids)
         self._aims = Aims(self._targets)
         self._recordings = recordings
+        self._restarts = restarts
         self._aside = aside
         self._closers = Aside(loop)  # of their own: whoever keeps them busy keeps up nobody's exec
         self._answer_now = answer_now
         self._words: dict[int, bytes | None] = {}  # what a call's pointer leads to, read aside
         performer.offer(
             {
+                ContinueToChildren: self._continue_to_children,
                 Send: self._send,
                 SetOwner: self._set_owner,
                 SetAsync: self._set_async,
@@ -137,6 +142,10 @@ class Signals:
         )
 
     # Effects
+
+    def _continue_to_children(self, scope: Scope, effect: ContinueToChildren) -> None:
+        self._restarts.signals_children(scope.process.pid, effect.children)
+        self._performer.let_go_on(scope, effect, effect.unrecorded)
 
     def _send(self, scope: Scope, effect: Send) -> object:
         def run(call: SignalCall) -> None:
