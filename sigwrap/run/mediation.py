@@ -78,7 +78,7 @@ class Mediation:
             answer_now=self._answer_what_was_put_off,
             domain=domain,
         )
-        self._forks = Forks(performer=performer, limits=engine.policy.limits)
+        self._forks = Forks(performer=performer, restarts=restarts, limits=engine.policy.limits)
         self._families = {
             Family.EXEC: self._execs.begin,
             Family.SIGNAL: self._signals.begin,

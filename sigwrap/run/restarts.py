@@ -29,15 +29,18 @@ _TRACED_AT_MOST_S = 0.2  # after its last signal to a child
 
 
 class _Parent:
-    __slots__ = ("children", "until_s")
+    __slots__ = ("children", "makes_children", "until_s")
 
     def __init__(self) -> None:
-        self.children: set[SignalTarget] = set()
+        self.children: set[SignalTarget] = set()  # that it has signalled
+        self.makes_children = False
         self.until_s = 0.0
 
     def awaits_more(self) -> bool:
         if time.monotonic() >= self.until_s:
             return False
+        if self.makes_children:
+            return True
         self.children = {each for each in self.children if not has_ended(each)}
         return bool(self.children)
 
@@ -49,18 +52,29 @@ class Restarts:
 
     def signals_children(self, pid: int, children: Sequence[SignalTarget]) -> None:
         """The process waits for the answer to that."""
+        parent = self._traced(pid)
+        if parent is not None:
+            parent.children.update(children)
+
+    def makes_child(self, pid: int) -> None:
+        """The same."""
+        parent = self._traced(pid)
+        if parent is not None:
+            parent.makes_children = True
+
+    def _traced(self, pid: int) -> _Parent | None:
         parent = self._by_pid.get(pid)
         if parent is None:
             if not procfs.is_alone_and_catches(pid, signal.SIGCHLD):
-                return
+                return None
             try:
                 ptrace.seize(pid)
             except KernelError:  # it is traced, may not be looked into, or was killed
-                return
+                return None
             parent = self._by_pid[pid] = _Parent()
             self._look_later(pid, parent)
-        parent.children.update(children)
         parent.until_s = time.monotonic() + _TRACED_AT_MOST_S
+        return parent
 
     def hand_over(self, pid: int) -> bool:
         """It is at an exec. Whether it was traced for this: from now on it is for that."""

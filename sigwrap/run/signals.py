@@ -33,7 +33,9 @@ from sigwrap.mediate.effects import (
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.signal import SignalMediator
 from sigwrap.mediate.signal_facts import How, SignalFacts
+from sigwrap.mediate.signal_rules import ENDS_OR_STOPS
 from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.request import TargetType
 from sigwrap.run.aside import Aside, Done, Outcome
 from sigwrap.run.loop import Loop
 from sigwrap.run.perform import PAUSED, NoHoldings, Performer, Scope
@@ -150,6 +152,8 @@ class Signals:
     def _send(self, scope: Scope, effect: Send) -> object:
         def run(call: SignalCall) -> None:
             target = self._with_thread(scope, effect.target)
+            if TargetType.CHILDREN in target.types and effect.signal in ENDS_OR_STOPS:
+                self._restarts.signals_children(scope.process.pid, (target,))
             send(scope.process, call, target, effect.signal)
 
         return self._carry_out(scope, effect, run)
