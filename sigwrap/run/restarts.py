@@ -25,7 +25,7 @@ from sigwrap.linux.signals.send import has_ended
 from sigwrap.mediate.effects import SignalTarget
 from sigwrap.run.loop import Loop
 
-_TRACED_AT_MOST_S = 0.2  # after its last signal to a child
+_TRACED_AT_MOST_S = 1.0  # after its last signal to a child
 
 
 class _Parent:

@@ -32,7 +32,7 @@ from sigwrap.mediate.effects import (
 )
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.signal import SignalMediator
-from sigwrap.mediate.signal_facts import How, SignalFacts
+from sigwrap.mediate.signal_facts import Aim, How, SignalFacts
 from sigwrap.mediate.signal_rules import ENDS_OR_STOPS
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import TargetType
@@ -42,6 +42,9 @@ from sigwrap.run.perform import PAUSED, NoHoldings, Performer, Scope
 from sigwrap.run.processes import Processes
 from sigwrap.run.recording.recordings import Recordings
 from sigwrap.run.restarts import Restarts
+
+
+_LETS_GO_WITHIN_S = 0.005
 
 
 class _SignalHoldings(NoHoldings):
@@ -89,6 +92,7 @@ class Signals:
         self._aims = Aims(self._targets)
         self._recordings = recordings
         self._restarts = restarts
+        self._loop = loop
         self._aside = aside
         self._closers = Aside(loop)  # of their own: whoever keeps them busy keeps up nobody's exec
         self._answer_now = answer_now
@@ -132,6 +136,8 @@ class Signals:
         started_ns = time.perf_counter_ns()
         refresh_comm(sender)
         call, aim = self._aims.look(notification, sender, syscall, words)
+        if call.how is How.TRACE and self._is_traced_by_us(notification, aim):
+            return
         sender.seizes |= call.seizes and call.how is How.TRACE
         own_targets = self._recordings.own_targets(sender)
         facts = SignalFacts(
@@ -142,6 +148,14 @@ class Signals:
         self._performer.begin(
             Scope(notification.id, notification.tid, sender, steps, held, started_ns)
         )
+
+    def _is_traced_by_us(self, notification: Notification, aim: Aim) -> bool:
+        """Then this is looked at again when it isn't any more."""
+        if not isinstance(aim, SignalTarget) or not self._restarts.let_go_soon(aim.pid):
+            return False
+        soon_s = time.monotonic() + _LETS_GO_WITHIN_S
+        self._loop.call_at(soon_s, lambda: self._answer_now(notification))
+        return True
 
     # Effects
 
