@@ -21,7 +21,6 @@ from collections.abc import Sequence
 from sigwrap.errors import KernelError
 from sigwrap.linux import broken_off, procfs, ptrace
 from sigwrap.linux.ptrace import Gone
-from sigwrap.linux.signals.send import has_ended
 from sigwrap.mediate.effects import SignalTarget
 from sigwrap.run.loop import Loop
 
@@ -41,7 +40,7 @@ class _Parent:
             return False
         if self.makes_children:
             return True
-        self.children = {each for each in self.children if not has_ended(each)}
+        self.children = {each for each in self.children if not _its_parent_was_told(each)}
         return bool(self.children)
 
 
@@ -94,10 +93,7 @@ class Restarts:
             return False
         number = 0 if wait_status >> 16 else os.WSTOPSIG(wait_status)
         try:
-            if number:
-                broken_off.make_again(pid)
-            else:
-                broken_off.make_again_unless_handled(pid)
+            broken_off.make_again(pid, by_us=not number)
             if number == signal.SIGCHLD and parent.awaits_more():
                 ptrace.resume(pid, number)
                 return True
@@ -114,7 +110,7 @@ class Restarts:
         def look() -> None:
             if self._by_pid.get(pid) is not parent:
                 return
-            if time.monotonic() >= parent.until_s:
+            if time.monotonic() >= parent.until_s and not broken_off.would_wait_anew(pid):
                 self._interrupt(pid)
             self._look_later(pid, parent)
 
@@ -125,3 +121,11 @@ class Restarts:
             ptrace.interrupt(pid)
         except Gone:
             pass  # its end will be reported
+
+
+def _its_parent_was_told(child: SignalTarget) -> bool:
+    """That it has ended. Whoever traces it gets to know that first, and often that is sigwrap."""
+    found = procfs.stat(child.pid)
+    if found is None or found.start_time != child.start_time:
+        return True
+    return found.has_ended and not any(procfs.numbers(child.pid, "TracerPid"))

@@ -78,11 +78,6 @@ def is_still(target: SignalTarget) -> bool:
     return found is not None and found.start_time == target.start_time
 
 
-def has_ended(target: SignalTarget) -> bool:
-    found = procfs.stat(target.pid)
-    return found is None or found.has_ended or found.start_time != target.start_time
-
-
 def _has_its_thread(target: SignalTarget) -> bool:
     return not target.thread or procfs.tgid(target.thread) == target.pid
 

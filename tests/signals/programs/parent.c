@@ -73,10 +73,12 @@ static int end_many(const char *how) {
     return printf("%d %d\n", count, handled) < 0;
 }
 
-static int wait_long(void) {
-    struct epoll_event event;
-    int result = epoll_wait(epoll_create1(0), &event, 1, 1500);
-    return printf("%d %d\n", result, result ? errno : 0) < 0;
+static int wait_for(int fd, int ms) {
+    struct epoll_event event = {.events = EPOLLIN};
+    int epoll = epoll_create1(0);
+    if (fd >= 0) epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+    int result = epoll_wait(epoll, &event, 1, ms);
+    return printf("%d %d\n", result, result < 0 ? errno : 0) < 0;
 }
 
 static void *execute(void *unused) {
@@ -92,17 +94,28 @@ static int execute_in_a_thread(void) {
     return 1;
 }
 
+static void await_epoll_wait(pid_t pid) {
+    char path[64], number[4] = "";
+    snprintf(path, sizeof path, "/proc/%d/syscall", pid);
+    while (strcmp(number, "232")) {
+        FILE *call = fopen(path, "r");
+        if (!call || !fgets(number, sizeof number, call)) exit(1);
+        fclose(call);
+    }
+}
+
 static int be_traced(void) {
     pid_t parent = getpid();
+    int seized[2];
+    if (pipe(seized)) return 1;
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
-    pid_t tracer = fork();
-    if (!tracer) {
-        long done = ptrace(PTRACE_SEIZE, parent, 0, PTRACE_O_TRACEEXEC);
-        _exit(done ? errno : 0);
+    if (!fork()) {
+        await_epoll_wait(parent);
+        if (ptrace(PTRACE_SEIZE, parent, 0, PTRACE_O_TRACEEXEC)) return printf("%d ", errno);
+        if (write(seized[1], "s", 1) != 1) return 1;
+        for (;;) pause();
     }
-    int status;
-    while (waitpid(tracer, &status, 0) < 0 && errno == EINTR) {}
-    return printf("%d\n", WEXITSTATUS(status)) < 0;
+    return wait_for(seized[0], -1);
 }
 
 int main(int count, char **words) {
@@ -114,7 +127,7 @@ int main(int count, char **words) {
     sigaction(SIGCHLD, &action, NULL);
     if (!strcmp(how, "kill") || !strcmp(how, "pidfd") || !strcmp(how, "stop")) return end_many(how);
     kill(child_that(SIG_IGN), SIGTERM);
-    if (!strcmp(how, "waits")) return wait_long();
+    if (!strcmp(how, "waits")) return wait_for(-1, 1200);
     if (!strcmp(how, "traced")) return be_traced();
     if (!strcmp(how, "executes")) execute(NULL);
     return execute_in_a_thread();
