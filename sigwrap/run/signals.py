@@ -43,7 +43,6 @@ from sigwrap.run.processes import Processes
 from sigwrap.run.recording.recordings import Recordings
 from sigwrap.run.restarts import Restarts
 
-
 _LETS_GO_WITHIN_S = 0.005
 
 
