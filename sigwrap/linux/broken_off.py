@@ -1,4 +1,4 @@
-"""What comes of a system call that was broken off: a tracer decides, at the stop that broke it off."""
+"""What comes of a system call that was broken off: a tracer decides, at the stop that did it."""
 
 from __future__ import annotations
 
