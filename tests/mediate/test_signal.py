@@ -548,7 +548,7 @@ def test_inside_of_the_wall_the_kernel_does_it() -> None:
 
 
 def test_who_mostly_handles_a_signal_does_not_end_of_it() -> None:
-    facts = SignalFacts(BASH, "kill", signal.SIGUSR1, How.NUMBER, CHILD, 4711, ())
+    facts = SignalFacts(BASH, "kill", signal.SIGUSR1, How.NUMBER, CHILD, 4711, (), nobody_handles)
     transcript = play(SignalMediator(OPEN, domain=True).mediate(facts)).records("signal_sent")
     transcript.yields(Continue()).ends()
 
