@@ -32,7 +32,8 @@ def main() -> NoReturn:
         _note(f"the system refused: {failure}", program)
         status = REFUSED
     except (ImportError, MemoryError, SystemError) as failure:
-        _write(f"{program}: it can't be loaded: {str(failure) or 'no memory'}{_HINT}\n")
+        hint = "" if isinstance(failure, ModuleNotFoundError) else _HINT
+        _write(f"{program}: it can't be loaded: {str(failure) or 'no memory'}{hint}\n")
         status = REFUSED
     _leave(status)
 

@@ -21,7 +21,7 @@ from sigwrap.linux.removal import empty_folder
 _LIBRARY_PATH = b"LD_LIBRARY_PATH"
 _ORIGINAL_LIBRARY_PATH = b"LD_LIBRARY_PATH_ORIG"
 _UNPACKED = "_MEI"
-_UNPACKED_WITHIN_S = 60
+_UNPACKED_WITHIN_S = 3600  # also where somebody stopped it meanwhile
 _NEEDED_BY_ANY_START = "base_library.zip"
 _NO_FOLDER = -1  # the path is absolute
 
