@@ -174,7 +174,9 @@ class _FrontProcess(ParentOfOne):
             reached_command=from_terminal and self._command_is_in_our_group(),
             command_handles_it=self._command_handles(info.number),
             is_ignored=still_ignores(self._command_pid, info.number, self._inherited),
-            at_prompt=from_terminal and self._command_is_at_prompt(),
+            at_prompt=from_terminal
+            and info.number == signal.SIGINT
+            and self._command_is_at_prompt(),
         )
         self._carry_out(self._interrupts.signal(arrived, time.monotonic()))
 
@@ -206,7 +208,7 @@ class _FrontProcess(ParentOfOne):
         return (
             shares_our_group(pid)
             and not self._command_has_ended()
-            and self._command_handles(signal.SIGINT)
+            and procfs.survives(pid, signal.SIGINT)
             and self._terminal.is_in_our_foreground()
             and (self._terminal.is_edited() or (or_reads_a_line and reads_a_line(pid)))
         )

@@ -328,6 +328,11 @@ def handles(pid: int, number: int) -> bool:
     return number in _signals_of(status, b"SigBlk") - _signals_of(status, b"SigIgn")
 
 
+def survives(pid: int, number: int) -> bool:
+    """It handles the signal, or ignores it, as one does that waits for another in system(3)."""
+    return handles(pid, number) or number in ignored_signals(pid)
+
+
 def is_deaf_to(tid: int, number: int) -> bool:
     """The thread blocks it, or its process ignores it."""
     return blocks(tid, number) or number in ignored_signals(tid)

@@ -92,6 +92,21 @@ def test_the_quit_key_ends_a_prompt(sigwrap: Sigwrap, programs: Path) -> None:
     assert _reason(sigwrap) == "interrupted"
 
 
+def test_a_prompt_that_command_waits_for(sigwrap: Sigwrap, programs: Path) -> None:
+    """In system(3), where it ignores the key."""
+    prompt = " ".join(["exec", *PYTHON, str(programs / "prompt.py"), "-1"])
+    text = f"import os; os._exit(os.system({prompt!r}) >> 8)"
+    terminal = sigwrap.on_terminal("--", *PYTHON, "-c", text)
+    terminal.output.until(rb"prompt")
+    sigwrap.await_reading()
+    terminal.press("C")
+    terminal.output.until(rb"interrupted\r\nprompt")
+    _await_keys_settled(sigwrap, 1)
+    assert _taken_by(sigwrap) == ["command"]
+    terminal.type("q")
+    assert terminal.await_status() == 3
+
+
 def test_a_terminal_that_was_so_before_makes_no_prompt(sigwrap: Sigwrap, programs: Path) -> None:
     hangs = [*PYTHON, str(programs / "hangs_at_interrupt.py")]
     line = sigwrap.line("--grace", "1000", "--", *hangs)

@@ -1,6 +1,6 @@
 """A line editor, as far as a terminal can tell: it takes keys one by one, and handles Ctrl+C as
-readline does, with the terminal in line mode for a moment. `c` computes, in line mode, until
-Ctrl+C; `q` ends."""
+readline does, with the terminal in line mode for a moment, or, below 0, as a pager does, which
+leaves it as it is. `c` computes, in line mode, until Ctrl+C; `q` ends."""
 
 import os
 import signal
@@ -31,7 +31,8 @@ while True:
             pass
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, lambda number, frame: None)
-        termios.tcsetattr(0, termios.TCSANOW, before)
-        time.sleep(pause_s)
+        if pause_s >= 0:
+            termios.tcsetattr(0, termios.TCSANOW, before)
+            time.sleep(pause_s)
         os.write(1, b"interrupted\n")
         signal.signal(signal.SIGINT, handle)
