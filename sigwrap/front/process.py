@@ -181,10 +181,12 @@ class _FrontProcess(ParentOfOne):
         self._carry_out(self._interrupts.signal(arrived, time.monotonic()))
 
     def _command_is_stopped(self) -> bool:
-        """A shell continues the whole group, and the supervisor us: one more SIGCONT to COMMAND,
-        a moment late, would undo the next Ctrl+Z."""
+        """Since before this SIGCONT. A shell continues the whole group, and the supervisor us: one
+        more SIGCONT to COMMAND, a moment late, would undo the next Ctrl+Z. That one would be
+        pending here: in a queue it and a SIGCONT drive each other out."""
         found = procfs.stat(self._command_pid) if self._command_pid else None
-        return found is not None and found.state == "T"
+        is_stopped = found is not None and found.state == "T"
+        return is_stopped and signal.SIGTSTP not in signal.sigpending()
 
     def _command_has_ended(self) -> bool:
         found = procfs.stat(self._command_pid)
