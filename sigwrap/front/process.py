@@ -166,17 +166,14 @@ class _FrontProcess(ParentOfOne):
         ):
             return
         # While it asks on the terminal, the supervisor gets the keys, and hands them on.
-        from_terminal = info.is_from_terminal or info.sender_pid == self._child
         arrived = Arrived(
             number=info.number,
-            from_terminal=from_terminal,
+            from_terminal=info.is_from_terminal or info.sender_pid == self._child,
             sender_pid=info.sender_pid,
-            reached_command=from_terminal and self._command_is_in_our_group(),
+            command_is_in_group=self._command_is_in_our_group(),
             command_handles_it=self._command_handles(info.number),
             is_ignored=still_ignores(self._command_pid, info.number, self._inherited),
-            at_prompt=from_terminal
-            and info.number == signal.SIGINT
-            and self._command_is_at_prompt(),
+            at_prompt=info.number == signal.SIGINT and self._command_is_at_prompt(),
         )
         self._carry_out(self._interrupts.signal(arrived, time.monotonic()))
 
