@@ -165,23 +165,24 @@ class _FrontProcess(ParentOfOne):
         ):
             return
         # While it asks on the terminal, the supervisor gets the keys, and hands them on.
-        from_terminal = info.is_from_terminal or info.sender_pid == self._child
         arrived = Arrived(
             number=info.number,
-            from_terminal=from_terminal,
+            from_terminal=info.is_from_terminal or info.sender_pid == self._child,
             sender_pid=info.sender_pid,
-            reached_command=from_terminal and self._command_is_in_our_group(),
+            command_is_in_group=self._command_is_in_our_group(),
             command_handles_it=self._command_handles(info.number),
             is_ignored=still_ignores(self._command_pid, info.number, self._inherited),
-            at_prompt=from_terminal and self._command_is_at_prompt(),
+            at_prompt=info.number == signal.SIGINT and self._command_is_at_prompt(),
         )
         self._carry_out(self._interrupts.signal(arrived, time.monotonic()))
 
     def _command_is_stopped(self) -> bool:
-        """A shell continues the whole group, and the supervisor us: one more SIGCONT to COMMAND,
-        a moment late, would undo the next Ctrl+Z."""
+        """Since before this SIGCONT. A shell continues the whole group, and the supervisor us: one
+        more SIGCONT to COMMAND, a moment late, would undo the next Ctrl+Z. That one would be
+        pending here: in a queue it and a SIGCONT drive each other out."""
         found = procfs.stat(self._command_pid) if self._command_pid else None
-        return found is not None and found.state == "T"
+        is_stopped = found is not None and found.state == "T"
+        return is_stopped and signal.SIGTSTP not in signal.sigpending()
 
     def _command_has_ended(self) -> bool:
         found = procfs.stat(self._command_pid)
@@ -205,7 +206,7 @@ class _FrontProcess(ParentOfOne):
         return (
             shares_our_group(pid)
             and not self._command_has_ended()
-            and self._command_handles(signal.SIGINT)
+            and procfs.survives(pid, signal.SIGINT)
             and self._terminal.is_in_our_foreground()
             and (self._terminal.is_edited() or (or_reads_a_line and reads_a_line(pid)))
         )

@@ -346,7 +346,12 @@ def handles(pid: int, number: int) -> bool:
     return number in _signals_of(status, b"SigBlk") - _signals_of(status, b"SigIgn")
 
 
-def outlives(pid: int, number: int) -> bool:
+def survives(pid: int, number: int) -> bool:
+    """It handles the signal, or ignores it, as one does that waits for another in system(3)."""
+    return handles(pid, number) or number in ignored_signals(pid)
+
+
+def catches_or_ignores(pid: int, number: int) -> bool:
     """Catches or ignores it. One that it blocks for now ends it later."""
     status = contents(f"/proc/{pid}/status")
     if status is None:

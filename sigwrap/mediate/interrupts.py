@@ -44,6 +44,22 @@ class InterruptsEnd(Enum):
     SIGWRAP = "sigwrap"  # it ends the run, always
 
 
+class Arrived(NamedTuple):
+    """A signal reached the front process."""
+
+    number: int
+    from_terminal: bool
+    sender_pid: int
+    command_is_in_group: bool = True  # in ours, which the terminal signals
+    command_handles_it: bool = False
+    is_ignored: bool = False  # by COMMAND, as it inherited that
+    at_prompt: bool = False
+
+    @property
+    def reached_command(self) -> bool:
+        return self.from_terminal and self.command_is_in_group
+
+
 class BootloaderCopies:
     """The bootloader was there before us, and the kernel signals a group's newest process first:
     a copy never comes before its original."""
@@ -51,6 +67,7 @@ class BootloaderCopies:
     def __init__(self, bootloader_pid: int) -> None:
         self._bootloader_pid = bootloader_pid
         self._originals: dict[int, float] = {}  # number -> when
+        self._keys: dict[int, float] = {}
 
     def has_copy(self, number: int, sender_pid: int, now: float) -> bool:
         """Of a signal that went to the whole group, and has arrived before."""
@@ -60,17 +77,14 @@ class BootloaderCopies:
         self._originals[number] = now
         return False
 
-
-class Arrived(NamedTuple):
-    """A signal reached the front process."""
-
-    number: int
-    from_terminal: bool
-    sender_pid: int
-    reached_command: bool = False  # by the terminal, which signals a whole group
-    command_handles_it: bool = False
-    is_ignored: bool = False  # by COMMAND, as it inherited that
-    at_prompt: bool = False
+    def stands_for_key(self, arrived: Arrived, now: float) -> bool:
+        """One that is no copy of what has arrived: the key was swallowed by the copy before, which
+        still waited to be read."""
+        if arrived.from_terminal:
+            self._keys[arrived.number] = now
+        pressed_at = self._keys.get(arrived.number)
+        is_bootloaders = arrived.sender_pid == self._bootloader_pid != 0
+        return is_bootloaders and pressed_at is not None and now - pressed_at <= _COPY_WINDOW_S
 
 
 class Announce(NamedTuple):
@@ -146,6 +160,8 @@ class Interrupts:
     def signal(self, arrived: Arrived, now: float) -> Iterable[Command]:
         if self._is_echo(arrived, now):
             return ()
+        if self._copies.stands_for_key(arrived, now):
+            arrived = arrived._replace(from_terminal=True)
         if not _interrupts(arrived):
             # What the terminal sent (SIGWINCH, SIGTSTP) it sent to COMMAND as well.
             return () if arrived.from_terminal else (PassOn(arrived.number, arrived),)
@@ -188,7 +204,8 @@ class Interrupts:
             case InterruptsEnd.SIGWRAP:
                 return False
             case InterruptsEnd.AUTO:
-                return arrived.at_prompt and (is_running or self._look_at is not None)
+                is_of_a_prompt = arrived.from_terminal and arrived.at_prompt
+                return is_of_a_prompt and (is_running or self._look_at is not None)
 
     def _begin(self, arrived: Arrived, now: float) -> Iterable[Command]:
         self._state = _State.STOPPING

@@ -148,7 +148,7 @@ class Signals:
             aim,
             notification.id,
             own_targets,
-            procfs.outlives,
+            procfs.catches_or_ignores,
         )
         steps = self._mediator.mediate(facts)
         held = _SignalHoldings(call)

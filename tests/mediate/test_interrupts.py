@@ -38,7 +38,7 @@ def key(
         number=number,
         from_terminal=True,
         sender_pid=0,
-        reached_command=reaches,
+        command_is_in_group=reaches,
         command_handles_it=handled or prompt,
         at_prompt=prompt,
     )
@@ -303,6 +303,15 @@ def test_a_copy_stands_for_a_press_that_was_merged_with_the_copy_before() -> Non
     assert names(interrupts.signal(sent(signal.SIGINT, BOOTLOADER), 0.02)) == [
         "escalate: second interrupt"
     ]
+
+
+def test_a_copy_that_stands_for_a_press_at_a_prompt_is_the_prompts() -> None:
+    interrupts = machine()
+    copy = key(prompt=True)._replace(from_terminal=False, sender_pid=BOOTLOADER)
+    assert names(interrupts.signal(key(prompt=True), 0.0)) == ["leave to COMMAND"]
+    assert names(interrupts.signal(copy, 0.01)) == []
+    assert names(interrupts.signal(copy, 0.02)) == ["leave to COMMAND"]
+    assert names(interrupts.signal(copy, 2.1)) == ["announce", "pass on SIGINT"]
 
 
 def test_a_press_soon_after_a_kill_of_the_outer_process_is_the_second() -> None:

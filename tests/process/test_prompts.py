@@ -22,10 +22,9 @@ def _reason(sigwrap: Sigwrap) -> str:
     return reason
 
 
-def _at_prompt(sigwrap: Sigwrap, programs: Path, *options: str, pause_s: float = 0) -> Terminal:
-    terminal = sigwrap.ready_on_terminal(
-        *options, "--", *PYTHON, str(programs / "prompt.py"), str(pause_s)
-    )
+def _at_prompt(sigwrap: Sigwrap, programs: Path, *options: str, kind: str = "") -> Terminal:
+    command = [*PYTHON, str(programs / "prompt.py"), kind]
+    terminal = sigwrap.ready_on_terminal(*options, "--", *command)
     terminal.output.until(rb"prompt")
     return terminal
 
@@ -58,11 +57,14 @@ def test_the_key_at_a_prompt_ends_a_line_and_not_the_run(as_user: Sigwrap, progr
 def test_the_key_while_a_prompts_program_computes_is_taken_back(
     as_user: Sigwrap, programs: Path
 ) -> None:
-    terminal = _at_prompt(as_user, programs, pause_s=0.3)
+    terminal = _at_prompt(as_user, programs, kind="waits")
     terminal.type("c")
     terminal.output.until(rb"computes")
     terminal.press("C")
-    terminal.output.until(rb"interrupted\r\nprompt")
+    terminal.output.until(rb"interrupted")
+    as_user.await_event("interrupt_received")
+    terminal.type("\n")
+    terminal.output.until(rb"prompt")
     as_user.await_event("interrupt_withdrawn")
     terminal.type("q")
     assert terminal.await_status() == 3
@@ -90,6 +92,21 @@ def test_the_quit_key_ends_a_prompt(sigwrap: Sigwrap, programs: Path) -> None:
     terminal.press("\\")
     assert terminal.await_status() == INTERRUPTED
     assert _reason(sigwrap) == "interrupted"
+
+
+def test_a_prompt_that_command_waits_for(sigwrap: Sigwrap, programs: Path) -> None:
+    """In system(3), where it ignores the key."""
+    prompt = " ".join(["exec", *PYTHON, str(programs / "prompt.py"), "pager"])
+    text = f"import os; os._exit(os.system({prompt!r}) >> 8)"
+    terminal = sigwrap.on_terminal("--", *PYTHON, "-c", text)
+    terminal.output.until(rb"prompt")
+    sigwrap.await_reading()
+    terminal.press("C")
+    terminal.output.until(rb"interrupted\r\nprompt")
+    _await_keys_settled(sigwrap, 1)
+    assert _taken_by(sigwrap) == ["command"]
+    terminal.type("q")
+    assert terminal.await_status() == 3
 
 
 def test_a_terminal_that_was_so_before_makes_no_prompt(sigwrap: Sigwrap, programs: Path) -> None:

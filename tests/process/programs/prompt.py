@@ -1,12 +1,12 @@
 """A line editor, as far as a terminal can tell: it takes keys one by one, and handles Ctrl+C as
-readline does, with the terminal in line mode for a moment. `c` computes, in line mode, until
-Ctrl+C; `q` ends."""
+readline does, with the terminal in line mode for a moment; as `pager` it leaves the terminal as it
+is, and as `waits` it goes on at the next line. `c` computes, in line mode, until Ctrl+C; `q` ends.
+"""
 
 import os
 import signal
 import sys
 import termios
-import time
 import tty
 
 
@@ -14,9 +14,9 @@ def handle(number, frame):
     raise KeyboardInterrupt
 
 
+kind = sys.argv[1] if len(sys.argv) > 1 else ""
 signal.signal(signal.SIGINT, handle)
 before = termios.tcgetattr(0)
-pause_s = float(sys.argv[1]) if len(sys.argv) > 1 else 0.0
 os.write(1, b"ready\n")
 while True:
     try:
@@ -30,8 +30,8 @@ while True:
         while True:
             pass
     except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, lambda number, frame: None)
-        termios.tcsetattr(0, termios.TCSANOW, before)
-        time.sleep(pause_s)
+        if kind != "pager":
+            termios.tcsetattr(0, termios.TCSANOW, before)
         os.write(1, b"interrupted\n")
-        signal.signal(signal.SIGINT, handle)
+        if kind == "waits":
+            os.read(0, 100)
