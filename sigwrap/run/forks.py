@@ -30,9 +30,9 @@ class _Pending(NamedTuple):
 
 
 class Forks:
-    def __init__(self, *, performer: Performer, limits: Limits) -> None:
+    def __init__(self, *, performer: Performer, limits: Limits, policy: str) -> None:
         self._performer = performer
-        self._mediator = ForkMediator(limits)
+        self._mediator = ForkMediator(limits, policy)
         self.stop = self._mediator.stop
         self._pending: dict[int, _Pending] = {}  # by the thread that forks
         self._looked_through_at = _KEPT

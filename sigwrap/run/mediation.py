@@ -74,7 +74,8 @@ class Mediation:
             answer_now=self._answer_what_was_put_off,
             domain=domain,
         )
-        self._forks = Forks(performer=performer, limits=engine.policy.limits)
+        policy = engine.policy
+        self._forks = Forks(performer=performer, limits=policy.limits, policy=policy.name)
         self._families = {
             Family.EXEC: self._execs.begin,
             Family.SIGNAL: self._signals.begin,

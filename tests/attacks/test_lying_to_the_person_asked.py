@@ -44,7 +44,7 @@ def test_the_file_is_named_whatever_the_words_say(as_user: Sigwrap) -> None:
     assert f"        file {path}, then {shell}\n" in seen
     assert f"        folder {as_user.folder}\n" in seen
     assert "depth 0" in seen
-    assert "        rule ask: looked at first; session " in seen
+    assert "        rule ask of test: looked at first; session " in seen
     assert seen.endswith(" left\n")
 
 
