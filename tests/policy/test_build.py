@@ -103,6 +103,10 @@ NOT_A_LINE = "not a command line: a quote is open, or it is empty"
             ["3:31: error: target belongs to a test of a signal"],
         ),
         (
+            "tests: [{command: ls, handled: true, decision: deny}]\n",
+            ["3:32: error: handled belongs to a test of a signal"],
+        ),
+        (
             "tests: [{command: ls, target_command: x, target_pid: 1, decision: deny}]\n",
             [
                 "3:39: error: target_command belongs to a test of a signal",
@@ -193,7 +197,8 @@ name: x
 tests:
   - {command: "ls 'a b'", decision: deny}
   - {command: [ls, "a b", ""], depth: 0, truncated: true, traced: true, decision: audit, rule: r}
-  - {signal: TERM, target: [user, self], target_command: x, target_pid: 5, decision: absorb}
+  - {signal: TERM, target: [user, self], target_command: x, target_pid: 5, handled: true,
+     decision: absorb}
 """
     ).cases
     assert line == CommandCase(
@@ -223,6 +228,7 @@ tests:
             target_types=with_implied([TargetType.USER, TargetType.SELF]),
             target_command="x",
             target_pid=5,
+            handled=True,
         ),
         decision=Action.ABSORB,
         rule="",

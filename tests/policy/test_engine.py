@@ -12,12 +12,14 @@ from sigwrap.policy.judge.request import (
     STRICTNESS,
     Action,
     CommandRequest,
+    Fact,
     Program,
     SignalRequest,
     TargetType,
     most_specific,
     with_implied,
 )
+from sigwrap.policy.judge.signals import GROUPS, signal_name
 from sigwrap.policy.tools.cases import command_request
 from tests.policy.conftest import MakeEngine
 
@@ -281,3 +283,42 @@ def test_a_hostile_request_is_decided_soon(engine: MakeEngine) -> None:
         started = time.process_time()
         decide(command_request(argv))
         assert time.process_time() - started < 0.5
+
+
+def test_whether_a_target_handles_it_is_asked_only_where_a_rule_gets_that_far(
+    engine: MakeEngine,
+) -> None:
+    compiled = engine(
+        "signal_rules:\n"
+        "  - {name: own, signals: ['@all'], target: self, decision: allow}\n"
+        "  - {name: deaf, signals: ['@lethal'], target: agent, handled: false, decision: deny}\n"
+        "  - {name: hears, signals: ['@lethal'], target: agent, handled: true, decision: audit}\n"
+    )
+    asked = list[bool]()
+
+    def fact(answer: bool) -> Fact:
+        def answers() -> bool:
+            asked.append(answer)
+            return answer
+
+        return answers
+
+    def rule(number: int, target: TargetType, *, handled: bool) -> str:
+        return compiled.decide_signal(signal(number, target, handled=fact(handled))).rule
+
+    for target, number in (
+        (TargetType.SELF, 10),
+        (TargetType.CHILDREN, 10),
+        (TargetType.AGENT, 28),
+    ):
+        rule(number, target, handled=True)
+    assert asked == []
+    assert rule(10, TargetType.AGENT, handled=False) == "deaf"
+    assert rule(10, TargetType.AGENT, handled=True) == "hears"
+
+
+def test_the_groups_that_end_and_stop() -> None:
+    named = {group: {signal_name(number) for number in GROUPS[group]} for group in GROUPS}
+    assert named["@halt"] == {f"SIG{each}" for each in "KILL STOP TERM INT HUP QUIT".split()}
+    left = {f"SIG{each}" for each in "CHLD CONT URG WINCH".split()}
+    assert named["@lethal"] == named["@all"] - left

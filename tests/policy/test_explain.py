@@ -93,3 +93,19 @@ def test_a_signal(engine: MakeEngine) -> None:
     text = explanation_text(explain_signal(engine(RULES), outside))
     assert "SIGKILL to external: deny" in text
     assert "own  is about other targets: children, process x (line 16)" in text
+
+
+def test_a_signal_that_a_rule_passes_on_since_the_target_handles_it(engine: MakeEngine) -> None:
+    policy = engine(
+        "signal_rules:\n"
+        "  - {name: deaf, signals: [USR1], target: agent, handled: false, decision: deny}\n"
+        "  - {name: hears, signals: [USR1], target: agent, handled: true, decision: allow}\n"
+    )
+
+    def text(*, handled: bool) -> str:
+        types = with_implied([TargetType.AGENT])
+        request = SignalRequest(signal=10, target_types=types, handled=handled)
+        return explanation_text(explain_signal(policy, request))
+
+    assert "deaf  is for targets that don't handle the signal" in text(handled=True)
+    assert text(handled=False).startswith("SIGUSR1 to agent: deny\n  Why: rule deaf matches")

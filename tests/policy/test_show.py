@@ -60,6 +60,11 @@ signal_rules:
   target: [self, user]
   decision: allow
   log: false
+- name: deaf
+  signals: [SIGTERM]
+  target: [agent, peers]
+  handled: false
+  decision: deny
 limits:
   max_depth: 8
   wall_time: 7200

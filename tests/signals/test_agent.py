@@ -196,6 +196,20 @@ def test_a_script_ends_itself_from_a_subshell(users_lab: Lab) -> None:
 # Programs
 
 
+@needs("node")
+def test_an_agent_in_node_and_its_worker_survive_its_shell(lab: Lab, programs: Path) -> None:
+    line = (
+        "kill $AGENT $WORKER; kill -9 -1; exec node -e 'process.kill(process.env.AGENT, 9)'"
+        " 2>/dev/null"
+    )
+    done = lab.subject.run("--", "node", str(programs / "agent.js"), line)
+    assert (done.returncode, done.stdout) == (0, b"step 1\nworker alive\n"), done.stderr
+    rules = [each["rule_name"] for each in lab.payloads("signal_blocked")]
+    assert rules == ["agent", "agent", "builtin:everybody", "agent"]
+    sent = {each["rule_name"] for each in lab.payloads("signal_sent")}
+    assert "own-children" in sent  # the worker's end
+
+
 @needs("nginx")
 def test_a_step_reloads_and_stops_the_nginx_of_another(users_lab: Lab, programs: Path) -> None:
     shutil.copy(programs / "nginx.conf", users_lab.subject.folder)
