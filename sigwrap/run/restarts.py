@@ -77,8 +77,9 @@ class Restarts:
         return parent
 
     def with_stops_after_execs(self, notification: Notification) -> bool:
-        """Without PTRACE_O_TRACEEXEC it seizes somebody or sets options. Whether it comes again with that: then this
-        one is to be answered with ERESTARTNOINTR. What comes is looked at like any other."""
+        """The call seizes somebody, or sets options, without PTRACE_O_TRACEEXEC. Whether it comes
+        again with that: then this one is to be answered with ERESTARTNOINTR. What comes is judged
+        like any other."""
         pid = notification.tid
         found = procfs.stat(pid)
         if found is None or found.threads != 1 or pid in self._by_pid or not _seize(pid):
