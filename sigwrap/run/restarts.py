@@ -19,6 +19,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections import deque
 from collections.abc import Sequence
 
 from sigwrap.errors import KernelError
@@ -29,13 +30,14 @@ from sigwrap.mediate.effects import SignalTarget
 from sigwrap.run.loop import Loop
 
 _TRACED_AT_MOST_S = 1.0  # after its last signal to a child
+_KEPT = 256
 
 
 class _Parent:
     __slots__ = ("children", "makes_children", "until_s")
 
     def __init__(self) -> None:
-        self.children: set[SignalTarget] = set()  # that it has signalled
+        self.children: deque[SignalTarget] = deque(maxlen=_KEPT)  # that it has signalled
         self.makes_children = False
         self.until_s = 0.0
 
@@ -44,7 +46,8 @@ class _Parent:
             return False
         if self.makes_children:
             return True
-        self.children = {each for each in self.children if not _its_parent_was_told(each)}
+        while self.children and _its_parent_was_told(self.children[0]):
+            self.children.popleft()
         return bool(self.children)
 
 
@@ -58,7 +61,7 @@ class Restarts:
         """The process waits for the answer to that."""
         parent = self._traced(pid)
         if parent is not None:
-            parent.children.update(children)
+            parent.children.extend(children)
 
     def makes_child(self, pid: int) -> None:
         """The same."""
