@@ -184,8 +184,8 @@ TABLE: tuple[Call, ...] = (
                 "PTRACE_OLDSETOPTIONS": PTRACE_SETOPTIONS[1],
             },
         ),
-        "traces or kills a process; judged as SIGKILL to it, and denied where that wouldn't stop "
-        "after an exec",
+        "traces or kills a process; judged as SIGKILL to it, and made to stop that after an exec, "
+        "or denied",
     ),
     Call(
         "process_vm_readv",

@@ -35,6 +35,14 @@ def make_again(tid: int, *, by_us: bool) -> None:
         set_registers(tid, values | {"rax": -ERESTARTNOHAND})
 
 
+def add_stops_after_execs(tid: int, arch: int) -> None:
+    """To the options of a ptrace call that is about to be made again."""
+    values = registers(tid)
+    register = "r10" if arch == calls.X86_64 else "rsi"  # the fourth argument
+    if values["orig_rax"] == calls.number_of("ptrace", arch):
+        set_registers(tid, values | {register: values[register] | calls.PTRACE_O_TRACEEXEC})
+
+
 def would_wait_anew(pid: int) -> bool:
     """It is in one of these, and would wait for the whole of its time again."""
     return procfs.call_of(pid, pid) in _FAIL_BY_STOPS

@@ -9,6 +9,9 @@ or after a while.
 
 Only one that has a single thread: nobody else can exec in its process meanwhile, and the signal
 comes to nobody else.
+
+A tracer whose tracees would run on after an exec (strace tries whether it can have such) is made to
+ask for a stop there.
 """
 
 from __future__ import annotations
@@ -16,22 +19,25 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections import deque
 from collections.abc import Sequence
 
 from sigwrap.errors import KernelError
 from sigwrap.linux import broken_off, procfs, ptrace
 from sigwrap.linux.ptrace import Gone
+from sigwrap.linux.seccomp import Notification
 from sigwrap.mediate.effects import SignalTarget
 from sigwrap.run.loop import Loop
 
 _TRACED_AT_MOST_S = 1.0  # after its last signal to a child
+_KEPT = 256
 
 
 class _Parent:
     __slots__ = ("children", "makes_children", "until_s")
 
     def __init__(self) -> None:
-        self.children: set[SignalTarget] = set()  # that it has signalled
+        self.children: deque[SignalTarget] = deque(maxlen=_KEPT)  # that it has signalled
         self.makes_children = False
         self.until_s = 0.0
 
@@ -40,7 +46,8 @@ class _Parent:
             return False
         if self.makes_children:
             return True
-        self.children = {each for each in self.children if not _its_parent_was_told(each)}
+        while self.children and _its_parent_was_told(self.children[0]):
+            self.children.popleft()
         return bool(self.children)
 
 
@@ -48,12 +55,13 @@ class Restarts:
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
         self._by_pid: dict[int, _Parent] = {}  # whom this traces
+        self._to_change: dict[int, int] = {}  # of whom the call, and by which ABI it was made
 
     def signals_children(self, pid: int, children: Sequence[SignalTarget]) -> None:
         """The process waits for the answer to that."""
         parent = self._traced(pid)
         if parent is not None:
-            parent.children.update(children)
+            parent.children.extend(children)
 
     def makes_child(self, pid: int) -> None:
         """The same."""
@@ -64,16 +72,25 @@ class Restarts:
     def _traced(self, pid: int) -> _Parent | None:
         parent = self._by_pid.get(pid)
         if parent is None:
-            if not procfs.is_alone_and_catches(pid, signal.SIGCHLD):
-                return None
-            try:
-                ptrace.seize(pid)
-            except KernelError:  # it is traced, may not be looked into, or was killed
+            if not procfs.is_alone_and_catches(pid, signal.SIGCHLD) or not _seize(pid):
                 return None
             parent = self._by_pid[pid] = _Parent()
             self._look_later(pid, parent)
         parent.until_s = time.monotonic() + _TRACED_AT_MOST_S
         return parent
+
+    def with_stops_after_execs(self, notification: Notification) -> bool:
+        """The call seizes somebody, or sets options, without PTRACE_O_TRACEEXEC. Whether it comes
+        again with that: then this one is to be answered with ERESTARTNOINTR. What comes is judged
+        like any other."""
+        pid = notification.tid
+        found = procfs.stat(pid)
+        if found is None or found.threads != 1 or pid in self._by_pid or not _seize(pid):
+            return False
+        self._by_pid[pid] = _Parent()
+        self._to_change[pid] = notification.arch
+        self._interrupt(pid)
+        return True
 
     def hand_over(self, pid: int) -> bool:
         """It is at an exec. Whether it was traced for this: from now on it is for that."""
@@ -92,7 +109,10 @@ class Restarts:
         if parent is None or os.WIFCONTINUED(wait_status):
             return False
         number = 0 if wait_status >> 16 else os.WSTOPSIG(wait_status)
+        arch = self._to_change.pop(pid, None)
         try:
+            if arch is not None:
+                broken_off.add_stops_after_execs(pid, arch)
             broken_off.make_again(pid, by_us=not number)
             if number == signal.SIGCHLD and parent.awaits_more():
                 ptrace.resume(pid, number)
@@ -105,6 +125,7 @@ class Restarts:
 
     def on_end(self, pid: int) -> None:
         self._by_pid.pop(pid, None)
+        self._to_change.pop(pid, None)
 
     def _look_later(self, pid: int, parent: _Parent) -> None:
         def look() -> None:
@@ -121,6 +142,15 @@ class Restarts:
             ptrace.interrupt(pid)
         except Gone:
             pass  # its end will be reported
+
+
+def _seize(pid: int) -> bool:
+    """False where it is traced, may not be looked into, or was killed."""
+    try:
+        ptrace.seize(pid)
+    except KernelError:
+        return False
+    return True
 
 
 def _its_parent_was_told(child: SignalTarget) -> bool:

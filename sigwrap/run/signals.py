@@ -12,6 +12,7 @@ from sigwrap.errors import KernelError
 from sigwrap.linux import procfs
 from sigwrap.linux.memory import may_be_served
 from sigwrap.linux.pidfd import duplicate
+from sigwrap.linux.ptrace import ERESTARTNOINTR
 from sigwrap.linux.seccomp import Listener, Notification
 from sigwrap.linux.signals.aim import Aims
 from sigwrap.linux.signals.call import SignalCall
@@ -31,9 +32,10 @@ from sigwrap.mediate.effects import (
     SignalTarget,
     TakeDescriptor,
 )
+from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.signal import SignalMediator
-from sigwrap.mediate.signal_facts import Aim, How, SignalFacts
+from sigwrap.mediate.signal_facts import Aim, How, NotOwn, SignalFacts
 from sigwrap.mediate.signal_rules import ENDS_OR_STOPS
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import TargetType
@@ -138,6 +140,8 @@ class Signals:
         call, aim = self._aims.look(notification, sender, syscall, words)
         if call.how is How.TRACE and self._is_traced_by_us(notification, aim):
             return
+        if self._is_to_stop_after_execs(notification, call, aim):
+            return
         sender.seizes |= call.seizes and call.how is How.TRACE
         own_targets = self._recordings.own_targets(sender)
         facts = SignalFacts(
@@ -162,6 +166,17 @@ class Signals:
             return False
         soon_s = time.monotonic() + _LETS_GO_WITHIN_S
         self._loop.call_at(soon_s, lambda: self._answer_now(notification))
+        return True
+
+    def _is_to_stop_after_execs(
+        self, notification: Notification, call: SignalCall, aim: Aim
+    ) -> bool:
+        """Whom it traces: then the call comes again."""
+        if call.how is not How.TRACE_ON or not isinstance(aim, (SignalTarget, NotOwn)):
+            return False
+        if not self._restarts.with_stops_after_execs(notification):
+            return False
+        self._performer.fail_as_the_kernel(notification.id, WouldFail(ERESTARTNOINTR))
         return True
 
     # Effects

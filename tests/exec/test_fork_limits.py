@@ -10,6 +10,7 @@ import pytest
 from tests.support.backstop import Backstop
 from tests.support.harness import INTERRUPTED, IS_BINARY, PYTHON, Sigwrap
 from tests.support.policies import policy
+from tests.support.programs import needs
 from tests.support.waiting import PATIENCE_S, await_end, await_that, reader
 
 BOMB_S = "2"
@@ -174,3 +175,14 @@ def test_a_parallel_make_and_pools_of_workers(
     status, out, err = ended(start(as_user, backstop, limits, "bash", "-c", text))
     assert (status, out.split()[-1:]) == (0, [b"done"]), err
     assert as_user.sealed_events("limit_exceeded", "exec_denied") == []
+
+
+@needs("dash")
+def test_a_shell_that_handles_sigchld_can_fork(as_user: Sigwrap, backstop: Backstop) -> None:
+    """Without SA_RESTART, as dash does: a child that ends while the next fork waits for the
+    supervisor must not make it fail."""
+    loop = (
+        "i=0; while [ $i -lt 40 ]; do echo a | cat | tr a b >/dev/null; i=$((i+1)); done; echo $i"
+    )
+    process = start(as_user, backstop, "max_processes: 50", "dash", "-c", loop)
+    assert ended(process) == (0, b"40\n", b"")

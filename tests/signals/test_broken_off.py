@@ -69,3 +69,10 @@ def test_what_a_parent_executes_and_the_kernel_refuses(users_lab: Lab, compiled:
     line = (str(compiled / "parent"), "executes", str(empty))
     done = users_lab.under(signal="audit").subject.run("--", *line)
     assert (done.returncode, done.stderr) == (1, b"")
+
+
+def test_a_tracer_waits_on_while_its_tracee_execs(users_lab: Lab, compiled: Path) -> None:
+    """It is kept from running meanwhile, and notices nothing of that."""
+    line = (str(compiled / "parent"), "traces", "/bin/echo", "ran")
+    done = users_lab.under(signal="audit").subject.run("--", *line)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"0 0\nran\n", b"")

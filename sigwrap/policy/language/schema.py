@@ -488,8 +488,8 @@ POLICY = Group(
                         Flag(),
                         "the three above are checked at forks too: a fork that would pass one of "
                         "them fails with EAGAIN. The price: each fork takes about 60 µs more, and "
-                        "may fail with EINTR in a program that handles signals without SA_RESTART "
-                        "(dash in long pipelines); default false",
+                        "may fail with EINTR where a handler without SA_RESTART runs just then, "
+                        "other than for the end of a child; default false",
                     ),
                     _key(
                         "max_execs",

@@ -356,7 +356,7 @@ class Execs:
     def _hold_its_tracer(self, scope: Scope, redo: Callable[[], None]) -> object:
         tid = tracer_of(scope.tid)
         if not tid:  # nobody does, or whoever did has just ended
-            return self._hold_again(scope)
+            return self._hold_again(scope, redo)
         process = self._processes.of_thread(tid)
         if process is not None:
             held = self._held_tracers.hold(scope, tid, process, redo)
@@ -367,13 +367,16 @@ class Execs:
         self._loop.call_at(time.monotonic(), redo)  # it has just ended
         return PAUSED
 
-    def _hold_again(self, scope: Scope) -> object:
+    def _hold_again(self, scope: Scope, redo: Callable[[], None]) -> object:
         try:
             scope.holdings.tracee = self._tracer.hold(scope)
         except Gone as gone:
             raise CallerGone from gone
         except NotTraceable:
-            return Held.NOT_DUMPABLE
+            if not tracer_of(scope.tid):
+                return Held.NOT_DUMPABLE
+            self._loop.call_at(time.monotonic(), redo)  # somebody has begun to, just now
+            return PAUSED
         return Held.YES
 
     def _verify_then_continue(self, scope: Scope, effect: VerifyThenContinue) -> object:

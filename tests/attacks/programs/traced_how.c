@@ -13,6 +13,7 @@
 
 static const char *program;
 static int may_go[2];
+static int stops_after_execs;
 
 static void ended(const char *how, int status) {
     if (WIFSIGNALED(status)) printf("%s: signal %d\n", how, WTERMSIG(status));
@@ -59,6 +60,7 @@ static int last(pid_t pid) {
         pid_t found = waitpid(-1, &status, __WALL);
         if (found < 0) return 0;
         if (WIFSTOPPED(status)) {
+            stops_after_execs += status >> 16 == PTRACE_EVENT_EXEC;
             int number = WSTOPSIG(status) == SIGTRAP || status >> 16 ? 0 : WSTOPSIG(status);
             ptrace(PTRACE_CONT, found, NULL, number);
         } else if (found == pid) {
@@ -94,7 +96,6 @@ int main(int argc, char **argv) {
 
     pid = child(0, 0, 0);
     asked("seized without a stop", ptrace(PTRACE_SEIZE, pid, NULL, NULL));
-    ptrace(PTRACE_SEIZE, pid, NULL, PTRACE_O_TRACEEXEC);
     stop(pid);
     asked("stop dropped", ptrace(PTRACE_SETOPTIONS, pid, NULL, NULL));
     asked("stop dropped as of old", ptrace(21, pid, NULL, NULL));
@@ -107,6 +108,19 @@ int main(int argc, char **argv) {
     ptrace(PTRACE_CONT, pid, NULL, NULL);
     write(may_go[1], "", 1);
     ended("seized", last(pid));
+    printf("stops after execs: %d\n", stops_after_execs);
+
+    /* Two threads: the call can't be changed while the other one might exec. */
+    pid = child(0, 0, 0);
+    pthread_t other;
+    pthread_create(&other, NULL, wait_for_ever, NULL);
+    asked("seized by one of two", ptrace(PTRACE_SEIZE, pid, NULL, NULL));
+    ptrace(PTRACE_SEIZE, pid, NULL, PTRACE_O_TRACEEXEC);
+    stop(pid);
+    asked("stop dropped by one of two", ptrace(PTRACE_SETOPTIONS, pid, NULL, NULL));
+    ptrace(PTRACE_CONT, pid, NULL, NULL);
+    write(may_go[1], "", 1);
+    ended("seized by one of two", last(pid));
 
     pid = child(0, 0, 1);
     ptrace(PTRACE_SEIZE, pid, NULL, PTRACE_O_TRACEEXEC | PTRACE_O_TRACECLONE);

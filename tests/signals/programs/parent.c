@@ -118,6 +118,24 @@ static int be_traced(void) {
     return wait_for(seized[0], -1);
 }
 
+static int trace(void) {
+    pid_t tracer = getpid();
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+    signal(SIGCHLD, SIG_DFL);
+    pid_t child = fork();
+    if (!child) {
+        ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+        await_epoll_wait(tracer);
+        execute(NULL);
+        _exit(1);
+    }
+    int status = wait_for(-1, 300);
+    for (;;) {
+        if (waitpid(child, &status, 0) < 0 || WIFEXITED(status)) return WEXITSTATUS(status);
+        ptrace(PTRACE_CONT, child, NULL, NULL);
+    }
+}
+
 int main(int count, char **words) {
     (void)count;
     struct sigaction action = {.sa_handler = handle};
@@ -126,6 +144,7 @@ int main(int count, char **words) {
     setvbuf(stdout, NULL, _IONBF, 0);
     sigaction(SIGCHLD, &action, NULL);
     if (!strcmp(how, "kill") || !strcmp(how, "pidfd") || !strcmp(how, "stop")) return end_many(how);
+    if (!strcmp(how, "traces")) return trace();
     kill(child_that(SIG_IGN), SIGTERM);
     if (!strcmp(how, "waits")) return wait_for(-1, 1200);
     if (!strcmp(how, "traced")) return be_traced();
