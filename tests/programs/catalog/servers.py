@@ -71,10 +71,10 @@ PROGRAMS = [
             f"{_POSTGRES} psql -d postgres -At -c 'select count(*) from pgbench_accounts'"
             " -c 'vacuum analyze' -c 'listen a' -c 'notify a' | sed 's/PID [0-9]*/PID/'",
             f"{_POSTGRES} psql -d postgres -Atc 'select pg_sleep(60)' 2>&1 |"
-            f" grep FATAL & {AWAIT} ended() {{ psql -d postgres -Atc"
+            f" grep FATAL >said & {AWAIT} ended() {{ psql -d postgres -Atc"
             ' "select pg_terminate_backend(pid) from pg_stat_activity'
             " where wait_event = 'PgSleep'\""
-            " | grep -m 1 t; }; await ended; wait",
+            " | grep -m 1 t; }; await ended; wait; cat said; rm said",
             f"{_POSTGRES} pg_ctl -D data -w -m smart stop",
             f"{_POSTGRES} pg_ctl -D data -w -l log -o '{_SERVER}' start",
             f"{_POSTGRES} pg_ctl -D data -w -l log -m fast restart; pg_ctl -D data reload",
