@@ -32,8 +32,8 @@ def _setup(package: str, *libraries: str) -> str:
 def _stand_in(name: str) -> str:
     """On PATH, before the real one: natively the real one, else sigwrap-forward."""
     return (
-        f"mkdir bin; [ -z $FORWARD ] && ln -s $(command -v {name}) bin/{name} ||"
-        f" printf '#!/bin/sh\\nexec %s -- \"$@\"\\n' $FORWARD >bin/{name}; chmod +x bin/{name};"
+        f"mkdir bin; printf '#!/bin/sh\\nexec %s -- \"$@\"\\n' ${{FORWARD:-$(command -v {name})}}"
+        f" >bin/{name}; chmod +x bin/{name};"
         " export PATH=$PWD/bin:$PATH PYTHONDONTWRITEBYTECODE=1;"
     )
 
