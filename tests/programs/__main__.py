@@ -69,7 +69,9 @@ def _check(program: Program, user: User, chosen: argparse.Namespace) -> bool:
 
 def _show(checked: Subject) -> None:
     """What was said natively, and what the last run did otherwise."""
-    for part, lines in checked.natives[0].items() if checked.natives else ():
+    native = checked.natives[0] if checked.natives else {}
+    for part in dict.fromkeys([*native, *checked.wrapped]):
+        lines = native.get(part, ())
         if "files" not in part:
             say("\n        ".join((f"    {part}:", *lines)))
         for line in unified_diff(lines, checked.wrapped.get(part, ()), "native", part, n=0):

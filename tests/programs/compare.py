@@ -20,7 +20,7 @@ class Difference:
 
 def difference(natives: list[Outcome], wrapped: Outcome) -> Difference | None:
     """The first; what natively differs from run to run is compared only in what doesn't."""
-    for part in dict.fromkeys([*natives[0], *wrapped]):
+    for part in dict.fromkeys(["late", *natives[0], *wrapped]):
         of_natives = [native.get(part, ()) for native in natives]
         found = _difference(part, of_natives, wrapped.get(part, ()))
         if found:

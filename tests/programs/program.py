@@ -10,6 +10,12 @@ from enum import Enum
 PIDS_OF_BASH = (r"^(bash: line \d+: +)\d+ ", r"\1PID ")
 """For `normalize`: in what a shell says of a job that was killed."""
 
+AWAIT = (
+    'await() { for i in $(seq 500); do "$@" 2>/dev/null && return; sleep 0.02; done;'
+    ' echo "waited in vain: $*"; }; gone() { ! kill -0 $1; };'
+)
+"""Before a step that waits for what takes a moment: `await test -e file`, `await gone $pid`."""
+
 POLICIES = ("agent-default", "agent-observe", "ci")
 
 

@@ -17,7 +17,7 @@ _QUIET_S = 0.4
 _QUIET_AND_DIFFERENT_S = 2.0
 
 
-class _Xterm(pyte.Screen):  # type: ignore[misc]  # it has no types
+class _Xterm(pyte.Screen):
     """pyte takes xterm's modes of keys (CSI > … m) for colours, and fails."""
 
     def select_graphic_rendition(self, *attributes: int, private: bool = False) -> None:

@@ -70,18 +70,17 @@ def markdown(programs: list[Program], results: dict[Key, Result]) -> str:
     return "\n".join(lines) + "\n"
 
 
+_USERS = {"us": "root", "ordinary": "an ordinary user"}
+
+
 def _cell(program: Program, policy: str, results: dict[Key, Result]) -> str:
     """One word where all users and forms came out alike, else who did how."""
-    found: dict[str, list[Result]] = {}
+    found: dict[str, list[str]] = {}
     for result in results.values():
-        is_meant = (result.program, result.policy) == (program.name, policy)
+        is_meant = result.program == program.name and (result.policy == policy or program.forwarded)
         if is_meant and result.verdict is not Verdict.SKIPPED:
-            found.setdefault(result.verdict.value, []).append(result)
-    if not found:
-        return ""
+            whose = found.setdefault(result.verdict.value, [])
+            whose.append(_USERS[result.user] + (", binary" if result.form == "binary" else ""))
     if len(found) == 1:
         return next(iter(found))
-    return "; ".join(
-        f"{verdict}: {', '.join(sorted({f'{r.user} {r.form}' for r in group}))}"
-        for verdict, group in found.items()
-    )
+    return "; ".join(f"{verdict} ({'; '.join(whose)})" for verdict, whose in found.items())

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 
 import pytest
 
 from tests.programs import selected
 from tests.programs.checking import Verdict, subject
+from tests.programs.place import ROOT
 from tests.programs.program import Program, User
 
 QUICK = [
@@ -32,3 +34,12 @@ def test_it_does_not_notice(program: Program, user: User) -> None:
 def test_every_name_is_of_one_program() -> None:
     names = [program.name for program in selected.programs()]
     assert len(names) == len(set(names))
+
+
+def test_the_documented_programs_are_those_there_are() -> None:
+    table = (ROOT / "docs" / "programs.md").read_text(encoding="utf-8")
+    documented = re.findall(r"^\| (?!program |---)([^|]+) \|", table, re.MULTILINE)
+    assert documented == [
+        program.name for program in selected.programs() if program.name in documented
+    ]
+    assert documented

@@ -43,7 +43,7 @@ PROGRAMS = [
         before=_CMAKE,
         steps=(
             "cmake -G Ninja -S . -B out",
-            "ninja -C out",
+            "ninja -C out | sed 's/^.*] //' | sort",
             "./out/whole",
             "ctest --test-dir out 2>&1",
             "ninja -C out -t clean; ls out/whole",

@@ -1,0 +1,98 @@
+"""Inits for containers: as programs, and their own suites with sigwrap-forward in their place."""
+
+from __future__ import annotations
+
+import re
+
+from tests.programs.program import AWAIT, Program
+
+_SOURCES = """\
+# Their source packages, from where this system has its packages.
+mkdir parts lists
+for list in /etc/apt/sources.list.d/*.sources; do
+    [ -e "$list" ] && sed 's/^Types:.*/Types: deb-src/' "$list" >parts/${list##*/}
+done
+[ -e /etc/apt/sources.list ] && sed -n 's/^deb /deb-src /p' /etc/apt/sources.list >parts/list.list
+apt="-qq -o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts=$PWD/parts"
+apt="$apt -o Dir::State::lists=$PWD/lists -o APT::Sandbox::User=root"
+apt-get $apt update || true
+"""
+
+
+def _setup(package: str, *libraries: str) -> str:
+    """Only what its authors wrote: a mirror may lack what Debian adds."""
+    return (
+        f"{_SOURCES}apt-get $apt source --download-only {package} || true\n"
+        f"tar xf {package}_*.orig.tar.gz; rm -r lists; mv {package}-* source\n"
+        "/usr/bin/python3 -m venv python\n"
+        f"python/bin/python -m pip install -q {' '.join(libraries)}"
+    )
+
+
+def _stand_in(name: str) -> str:
+    """On PATH, before the real one: natively the real one, else sigwrap-forward."""
+    return (
+        f"mkdir bin; printf '#!/bin/sh\\nexec %s -- \"$@\"\\n' ${{FORWARD:-$(command -v {name})}}"
+        f" >bin/{name}; chmod +x bin/{name};"
+        " export PATH=$PWD/bin:$PATH PYTHONDONTWRITEBYTECODE=1;"
+    )
+
+
+def _results(said: str) -> str:
+    """Of pytest -v: a line a test."""
+    return "\n".join(
+        " ".join(found) for found in re.findall(r"^(tests/\S+) (PASSED|FAILED|ERROR)", said, re.M)
+    )
+
+
+# What sigwrap-forward promises too: not their own options, messages and setsid mode.
+_DUMB_INIT_TESTS = (
+    "tests/exit_status_test.py tests/proxies_signals_test.py::test_proxies_signals"
+    " tests/tty_test.py::test_tty tests/tty_test.py::test_child_gets_controlling_tty_if_we_had_one"
+    " tests/shell_background_test.py::test_shell_background_support_without_setsid"
+)
+
+PROGRAMS = [
+    Program(
+        name="dumb-init and tini",
+        needs=("dumb-init", "tini"),
+        steps=(
+            "dumb-init sh -c 'exit 3'; echo $?; dumb-init sh -c 'kill -TERM $$'; echo $?",
+            "tini -s -- sh -c 'exit 3'; echo $?; tini -s -g -- sh -c 'kill -INT $$'; echo $?",
+            f"{AWAIT} tini -s -- sh -c 'trap \"exit 4\" TERM; >up; sleep 60 & wait' &"
+            " await test -e up; kill -TERM $!; wait $!; echo $?; rm up",
+            f"{AWAIT} dumb-init sh -c 'trap \"exit 4\" TERM; >up; sleep 60 & wait' &"
+            " await test -e up; kill -TERM $!; wait $!; echo $?; rm up",
+        ),
+        quick=True,
+    ),
+    Program(
+        name="dumb-init's suite, sigwrap-forward in its place",
+        needs=("dumb-init",),
+        forwarded=True,
+        setup=_setup("dumb-init", "pytest", "py", "pytest-timeout"),
+        line=(
+            *("bash", "-c"),
+            f"{_stand_in('dumb-init')} cp -r $CACHE/source source; cd source;"
+            f" $CACHE/python/bin/python -m pytest -v -p no:cacheprovider --timeout 15"
+            f" {_DUMB_INIT_TESTS}",
+        ),
+        keep=_results,
+        ignore_files=".",
+        within_s=180,
+    ),
+    Program(
+        name="tini's suite, sigwrap-forward in its place",
+        needs=("tini",),
+        forwarded=True,
+        setup=_setup("tini", "psutil", "bitmap"),
+        line=(
+            *("bash", "-c"),
+            f"{_stand_in('tini')} export PATH=$CACHE/python/bin:$PATH SOURCE_DIR=$CACHE/source"
+            " BUILD_DIR=$PWD/bin FORCE_SUBREAPER=1 MINIMAL=1;"
+            " python3 $CACHE/source/test/run_inner_tests.py 2>err | sed '/process group/,$d'",
+        ),
+        ignore_files=".",
+        within_s=180,
+    ),
+]
