@@ -47,6 +47,7 @@ from sigwrap.run.recording.recordings import Recordings
 from sigwrap.run.restarts import Restarts
 
 _LETS_GO_WITHIN_S = 0.005
+_TRACES = (How.TRACE, How.TRACE_ON)
 
 
 class _SignalHoldings(NoHoldings):
@@ -138,9 +139,7 @@ class Signals:
         started_ns = time.perf_counter_ns()
         refresh_comm(sender)
         call, aim = self._aims.look(notification, sender, syscall, words)
-        if call.how is How.TRACE and self._is_traced_by_us(notification, aim):
-            return
-        if self._is_to_stop_after_execs(notification, call, aim):
+        if call.how in _TRACES and self._comes_again(notification, call, aim):
             return
         sender.seizes |= call.seizes and call.how is How.TRACE
         own_targets = self._recordings.own_targets(sender)
@@ -160,6 +159,11 @@ class Signals:
             Scope(notification.id, notification.tid, sender, steps, held, started_ns)
         )
 
+    def _comes_again(self, notification: Notification, call: SignalCall, aim: Aim) -> bool:
+        if call.how is How.TRACE:
+            return self._is_traced_by_us(notification, aim)
+        return self._is_to_stop_after_execs(notification, aim)
+
     def _is_traced_by_us(self, notification: Notification, aim: Aim) -> bool:
         """Then this is looked at again when it isn't any more."""
         if not isinstance(aim, SignalTarget) or not self._restarts.let_go_soon(aim.pid):
@@ -168,11 +172,9 @@ class Signals:
         self._loop.call_at(soon_s, lambda: self._answer_now(notification))
         return True
 
-    def _is_to_stop_after_execs(
-        self, notification: Notification, call: SignalCall, aim: Aim
-    ) -> bool:
+    def _is_to_stop_after_execs(self, notification: Notification, aim: Aim) -> bool:
         """Whom it traces: then the call comes again."""
-        if call.how is not How.TRACE_ON or not isinstance(aim, (SignalTarget, NotOwn)):
+        if not isinstance(aim, (SignalTarget, NotOwn)):
             return False
         if not self._restarts.with_stops_after_execs(notification):
             return False

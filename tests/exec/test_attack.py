@@ -31,6 +31,8 @@ RACES = [
     ("file", "both"),
     ("thread", "pointer"),
     ("thread", "hidden"),
+    ("parent", "path"),
+    ("parent", "word"),
 ]
 
 

@@ -1,6 +1,7 @@
 /* race SHARER WHAT SECONDS ALLOWED DENIED: execs what a SHARER of its memory flips between allowed
    and denied all the while, until both have come up and SECONDS are over.
-   SHARER: thread, process (CLONE_VM), file (another process writes to the mapped file).
+   SHARER: thread, process (CLONE_VM), file (another process writes to the mapped file), parent (the
+   same, and whoever execs has just signalled a child: sigwrap traces it for that).
    WHAT: path, word (of the arguments), both, pointer (in argv, to one of two words), hidden (the
    path, and now and then nobody may read the memory).
    Prints how the execs ended. */
@@ -58,6 +59,19 @@ static int flip_process(void *unused) {
     return 0;
 }
 
+static void handle(int unused) { (void)unused; }
+
+static void signal_a_child(void) {
+    struct sigaction action = {.sa_handler = handle};
+    sigaction(SIGCHLD, &action, NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;) pause();
+    }
+    kill(child, SIGCONT);
+}
+
 static double seconds_since(struct timespec *start) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -96,8 +110,10 @@ int main(int argc, char **argv) {
     double passed;
     do {
         /* vfork: the child execs out of the memory that the thread flips. */
-        pid_t child = vfork();
+        int is_parent = !strcmp(sharer, "parent");
+        pid_t child = is_parent ? fork() : vfork();
         if (child == 0) {
+            if (is_parent) signal_a_child();
             extern char **environ;
             execve((char *)shared->path, (char **)shared->words, environ);
             _exit(errno == EACCES ? 100 : 101);
