@@ -37,7 +37,9 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make test-programs", description=__doc__)
-    parser.add_argument("--programs", default="*", help="names or patterns of names")
+    parser.add_argument(
+        "--programs", default="*", help="names or patterns of names, with ? for a space"
+    )
     parser.add_argument("--policy", default=" ".join(POLICIES))
     parser.add_argument("--form", default="package", help="package, binary, or both")
     parser.add_argument("--user", default="root ordinary")

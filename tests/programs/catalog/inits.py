@@ -29,6 +29,15 @@ def _setup(package: str, *libraries: str) -> str:
     )
 
 
+# What the suite wants of python-prctl, which would have to be compiled.
+_PRCTL = """\
+cat >source/test/prctl.py <<'EOF'
+import ctypes
+def set_child_subreaper(on): ctypes.CDLL(None).prctl(36, on, 0, 0, 0)
+EOF
+"""
+
+
 def _stand_in(name: str) -> str:
     """On PATH, before the real one: natively the real one, else sigwrap-forward."""
     return (
@@ -85,7 +94,7 @@ PROGRAMS = [
         name="tini's suite, sigwrap-forward in its place",
         needs=("tini",),
         forwarded=True,
-        setup=_setup("tini", "psutil", "bitmap"),
+        setup=f"{_setup('tini', 'psutil', 'bitmap')}\n{_PRCTL}",
         line=(
             *("bash", "-c"),
             f"{_stand_in('tini')} export PATH=$CACHE/python/bin:$PATH SOURCE_DIR=$CACHE/source"
