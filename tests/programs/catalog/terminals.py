@@ -122,7 +122,7 @@ PROGRAMS = [
             Type("half a line"),
             See(r"\(gdb\) half a line"),
             Type("\x03"),
-            See(r"Quit\s+\(gdb\)"),
+            See(r"(?s)Quit.*^\(gdb\)$"),
             Type("print 6 * 7\r"),
             See("= 42"),
             Type("quit 3\r"),
