@@ -59,7 +59,7 @@ PROGRAMS = [
         before=_LINES,
         line=("less", "+F", "a"),
         terminal=True,
-        acts=(See("Waiting for data"), Type("\x03"), See("(?s)line 200.*(?!Waiting)"), Type("q")),
+        acts=(See("Waiting for data"), Type("\x03"), See(r"\A(?![\s\S]*Waiting)"), Type("q")),
     ),
     Program(
         name="htop",
