@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 from difflib import unified_diff
@@ -16,6 +17,7 @@ USERS = {"root": User.US, "us": User.US, "ordinary": User.ORDINARY}
 
 
 def main() -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and so leave nobody behind
     chosen = _arguments()
     programs = selected.programs(chosen.programs)
     if not programs:
