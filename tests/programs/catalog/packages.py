@@ -46,8 +46,8 @@ PROGRAMS = [
         setup=_npm("vitest@2.1.9"),
         before=f"{_NODE} rm tests/dying.test.js",
         steps=tuple(
-            f"node_modules/.bin/vitest run --globals {how} --cache.dir $TMPDIR/cache --reporter json"
-            " --outputFile out.json >said 2>&1; echo $?; node results.js"
+            f"node_modules/.bin/vitest run --globals {how} --cache.dir $TMPDIR/cache"
+            " --reporter json --outputFile out.json >said 2>&1; echo $?; node results.js"
             for how in ("--pool forks", "--pool threads", "--pool forks --no-file-parallelism")
         ),
         ignore_files="out.json|said",
@@ -62,9 +62,9 @@ PROGRAMS = [
             f"node_modules/.bin/concurrently --no-color {words} | sort; echo ${{PIPESTATUS[0]}}"
             for words in (
                 "'echo one' 'echo two; exit 3'",
-                "--kill-others-on-fail 'sleep 60' 'exit 3'",
-                "--kill-others --kill-signal SIGKILL -n a,b 'sleep 60' 'true'",
-                "--kill-others -s first 'sleep 60; echo not said' 'sleep 0.2'",
+                "--kill-others-on-fail 'exec sleep 60' 'exit 3'",
+                "--kill-others --kill-signal SIGKILL -n a,b 'exec sleep 60' 'true'",
+                "--kill-others -s first 'exec sleep 60' 'sleep 0.2'",
                 "--restart-tries 2 'exit 4'",
             )
         ),

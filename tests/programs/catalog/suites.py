@@ -108,7 +108,7 @@ PROGRAMS = [
         setup=_PSUTIL_SETUP,
         steps=(
             f"for t in {_PSUTIL}; do $CACHE/venv/bin/python -B -m pytest -q -p no:cacheprovider"
-            " --junit-xml $t.xml --pyargs psutil.tests.test_$t >$t.said 2>&1; done;"
+            " --junit-xml $t.xml --junit-prefix $t --pyargs psutil.tests.test_$t >$t.said 2>&1; done;"
             f" {_PYTHON} $CACHE/results.py *.xml",
         ),
         ignore_files=r"\.xml|\.said",
