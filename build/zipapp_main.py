@@ -1,6 +1,7 @@
 """The zipapp's __main__: finds the extension modules inside, and starts sigwrap."""
 
 import sigwrap.early  # isort: skip  # noqa: F401 (what it does, it does at once)
+import errno
 import os
 import sys
 
@@ -35,10 +36,20 @@ class CarriedModules:
         except OSError:
             return None
         fd = os.memfd_create(name)  # stays open: the linker knows a library by its path
-        with open(fd, "wb", closefd=False) as file:
-            file.write(data)
+        try:
+            with open(fd, "wb", closefd=False) as file:
+                file.write(data)
+        except OSError as failure:
+            raise cant_load(name, failure) from None
         file_name = f"/proc/self/fd/{fd}"
         return ModuleSpec(name, ExtensionFileLoader(name, file_name), origin=file_name)
+
+
+def cant_load(name, failure):
+    from sigwrap.errors import SigwrapError
+
+    limit = "raise the limit of a file's size: ulimit -f" if failure.errno == errno.EFBIG else ""
+    return SigwrapError(f"{name} can't be loaded: {failure.strerror}", limit)
 
 
 def missing_patterns():

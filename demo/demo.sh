@@ -15,7 +15,7 @@ say() {
 
 # The same program under three names, so that one pattern matches all of them.
 name=demo$$
-for role in worker devserver outside; do
+for role in server outside; do
     ln -s "$(command -v sleep)" "$name-$role"
 done
 PATH="$folder:$PATH"
@@ -32,9 +32,9 @@ if command -v pkill >/dev/null; then
     sigwrap replay agent --instant >timeline
     grep -E '  signal_(sent|blocked) ' timeline | cut -c 1-118
 
-    worker=$(cat worker.pid)
-    say "sigwrap why agent $worker: who ended the agent's worker"
-    sigwrap why agent "$worker"
+    server=$(cat server.pid)
+    say "sigwrap why agent $server: who ended the agent's server"
+    sigwrap why agent "$server"
 fi
 
 say "sigwrap --name demo --report -- sh build.sh"

@@ -14,6 +14,7 @@ from sigwrap.isolation import isolate
 from sigwrap.status import REFUSED
 
 _START_MAKES_NO_GARBAGE = 50_000
+_HINT = " (is the memory limited? ulimit -v 65536 is enough)"
 
 
 def main() -> NoReturn:
@@ -30,6 +31,9 @@ def main() -> NoReturn:
     except OSError as failure:  # a limit of the machine: processes, descriptors, memory
         _note(f"the system refused: {failure}", program)
         status = REFUSED
+    except (ImportError, MemoryError, SystemError) as failure:
+        _write(f"{program}: it can't be loaded: {str(failure) or 'no memory'}{_HINT}\n")
+        status = REFUSED
     _leave(status)
 
 
@@ -41,6 +45,14 @@ def _leave(status: int) -> NoReturn:
     except OSError:
         pass  # nobody reads any more
     os._exit(status)
+
+
+def _write(line: str) -> None:
+    """Without an import, since one has just failed."""
+    try:
+        os.write(2, line.encode("utf-8", "backslashreplace"))
+    except OSError:
+        pass
 
 
 def _note(text: str, program: str) -> None:

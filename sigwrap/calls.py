@@ -417,5 +417,12 @@ EXECS = frozenset(
     if call.family is Family.EXEC
 )
 
+# Whatever signals come: where the supervisor isn't waited for, these never fail with EINTR.
+_MAY_WAIT = ("fcntl", "fcntl64", "ioctl", "mount", "fsmount")
+NEVER_BROKEN_OFF: dict[int, frozenset[int]] = {
+    arch: frozenset(found for found, call in row.items() if call.name not in _MAY_WAIT)
+    for arch, row in BY_NUMBER.items()
+}
+
 EXITS = frozenset({60, 231, 1, 252})  # exit and exit_group, by both ABIs
 PTRACE_CALLS = frozenset(number_of("ptrace", arch) for arch in BY_NUMBER)

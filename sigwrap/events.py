@@ -280,12 +280,12 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "interrupt_received",
-            "an interrupt reached sigwrap. `decision` is `sigwrap` where the run is to end by it, "
+            "an interrupt reached sigwrap. `taken_by` is `sigwrap` where the run is to end by it, "
             "and `command` where it is left to COMMAND (`--interrupt`)",
             "signal",
             "signal_name",
             "origin",
-            "decision",
+            "taken_by",
             "sender_pid",
             "sender_cmd",
         ),

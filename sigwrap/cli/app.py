@@ -21,8 +21,8 @@ from sigwrap.cli.run_command import run
 from sigwrap.cli.run_options import is_run_option
 from sigwrap.errors import InternalError, SigwrapError, UsageError
 from sigwrap.escape import shell_words
-from sigwrap.policy.problems import nearest_word
 from sigwrap.linux.descriptors import reserve_standard_streams
+from sigwrap.policy.problems import nearest_word
 
 _HELP = """Run a command under supervision.
 

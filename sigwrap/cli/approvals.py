@@ -148,6 +148,7 @@ def _rendered(request: dict[str, Any]) -> str:
     action = "wants to run" if request.get("kind") == "exec" else "wants to send"
     left_s = request.get("expires_in_s")
     left = span(int(left_s * 1e9) if isinstance(left_s, (int, float)) and left_s < 1e9 else 0)
+    policy = f" of {text('policy')}" if request.get("policy") else ""
     message = f": {text('message')}" if request.get("message") else ""
     lines = [
         f"{text('id')}  {shell_words([str(request.get('process', ''))])} "
@@ -162,7 +163,7 @@ def _rendered(request: dict[str, Any]) -> str:
         lines.append(f"folder {shell_words([str(request['folder'])])}")
     if request.get("note"):
         lines.append(f"note {text('note')}")
-    lines.append(f"rule {text('rule')}{message}; session {text('session_id')}; {left} left")
+    lines.append(f"rule {text('rule')}{policy}{message}; session {text('session_id')}; {left} left")
     return "\n        ".join(lines)
 
 

@@ -43,6 +43,9 @@ def start(settings: RunSettings) -> int:
                     f"{os.strerror(bug.errno)} (raise the limit, ulimit -n, and run it again)"
                 )
                 return REFUSED
+            if isinstance(bug, ImportError | MemoryError):
+                note_in_time(f"it can't be loaded: {str(bug) or 'no memory'} (see ulimit -v)")
+                return REFUSED
             note_in_time(str(InternalError.of(bug)))
             if wants_traceback:
                 note_in_time(traceback.format_exc())

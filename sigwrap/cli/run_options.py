@@ -85,7 +85,8 @@ RUN_OPTIONS: tuple[ValueOption | FlagOption, ...] = (
     ValueOption(
         ("--approvals",),
         "approvals",
-        "Who answers where a rule asks: terminal, control socket, nobody.",
+        "Who answers where a rule asks: the terminal or sigwrap approve (where there is no "
+        "terminal, or $CI is set, it is no); the terminal; sigwrap approve; nobody.",
         ApprovalMode,
     ),
     ValueOption(

@@ -38,11 +38,14 @@ class TerminalBefore:
             return False
 
     def is_edited(self) -> bool:
-        """Somebody takes keys one by one, as a line editor does."""
+        """Keys are taken one by one, as a line editor does it, and not because the caller had the
+        terminal so."""
+        was_so_before = self._modes is not None and not self._modes[3] & termios.ICANON
         try:
-            return self._fd >= 0 and not termios.tcgetattr(self._fd)[3] & termios.ICANON
+            is_so = self._fd >= 0 and not termios.tcgetattr(self._fd)[3] & termios.ICANON
         except termios.error:
             return False
+        return is_so and not was_so_before
 
     def restore(self, *, by_force: bool) -> None:
         """`by_force`: COMMAND had no chance to do it. Then input that is unread may be answers of

@@ -7,6 +7,7 @@ seccomp            installing the filter, and the listener's ioctls
 cgroups            those by which somebody inside could stop or kill others
 landlock           the wall between the session and whoever is outside
 ptrace             stopping another thread, looking at it and sending it on
+broken_off         what comes of a system call that a signal or a stop has broken off
 memory             strings and arrays of another process
 paths              which file a path means to another process
 ways               where paths led at the start, and whether they still do

@@ -35,6 +35,9 @@ def tell(pid: int, text: str) -> None:
     line = text.encode("utf-8", "backslashreplace") + b"\n"
     try:
         fd = take_descriptor(pid, 2)
+    except PermissionError:
+        _tell_who_started_us(line)
+        return
     except OSError:
         return
     try:
@@ -42,6 +45,15 @@ def tell(pid: int, text: str) -> None:
     except OSError:
         pass
     let_go(fd)
+
+
+def _tell_who_started_us(line: bytes) -> None:
+    """The caller may not be looked into, and mostly has the same standard error."""
+    try:
+        if not stat.S_ISREG(os.fstat(2).st_mode):
+            _write(2, line)
+    except OSError:
+        pass
 
 
 def write_in_time(fd: int, line: bytes, within_s: float) -> None:

@@ -354,6 +354,14 @@ def outlives(pid: int, number: int) -> bool:
     return number in _signals_of(status, b"SigCgt") | _signals_of(status, b"SigIgn")
 
 
+def is_alone_and_catches(pid: int, number: int) -> bool:
+    """The process has one thread, and a handler for the signal."""
+    status = contents(f"/proc/{pid}/status")
+    if status is None or int(_status_field(status, b"Threads")) != 1:
+        return False
+    return bool(int(_status_field(status, b"SigCgt"), 16) & 1 << number - 1)
+
+
 def is_deaf_to(tid: int, number: int) -> bool:
     """The thread blocks it, or its process ignores it."""
     return blocks(tid, number) or number in ignored_signals(tid)

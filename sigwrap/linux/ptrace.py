@@ -23,7 +23,10 @@ EVENT_STOP = 128
 SYSCALL_STOP = 0x85  # SIGTRAP | 0x80, by O_TRACESYSGOOD
 
 _FIRST_RESTART = 512  # from here on, numbers that no caller ever sees
-ERESTARTNOINTR = 513  # the kernel's own: the call is made again, whatever signals are pending
+# The kernel's own: the call is made again …
+ERESTARTSYS = 512  # unless a handler without SA_RESTART runs
+ERESTARTNOINTR = 513  # whatever signals are pending
+ERESTARTNOHAND = 514  # unless a handler runs
 
 WALL = 0x40000000  # waitpid: threads and clones too
 

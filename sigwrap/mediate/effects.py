@@ -229,6 +229,14 @@ class Send(NamedTuple):
     unrecorded: Unrecorded | None = None
 
 
+class ContinueToChildren(NamedTuple):
+    """Continue, with a signal that may end, stop or continue children of the sender: it will get
+    SIGCHLD for that, which must not break off its next call."""
+
+    children: tuple[SignalTarget, ...]
+    unrecorded: Unrecorded | None = None
+
+
 class SetOwner(NamedTuple):
     """The supervisor sets whom a descriptor's signals go to, or that they go to nobody. Reply: 0 or
     an errno."""
@@ -308,6 +316,7 @@ Effect = (
     | PrepareStubCommand
     | Replace
     | Send
+    | ContinueToChildren
     | SetOwner
     | SetAsync
     | SetForeground

@@ -47,7 +47,7 @@ from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.masking import masked
 from sigwrap.mediate.questions import Answer, Question
 from sigwrap.mediate.run_end import LimitReached
-from sigwrap.mediate.wording import denial, denied_by, refusal, waiting
+from sigwrap.mediate.wording import denial, denied_by, killed, refusal, waiting
 from sigwrap.policy.judge.engine import Engine, is_system_file
 from sigwrap.policy.judge.request import (
     Action,
@@ -132,7 +132,9 @@ class ExecMediator:
             case Held.YES:
                 payload = exec_payload(facts, decision, verified=facts.readable)
                 if (yield Record(event, payload)):
-                    yield from self._go_on(facts.programs[0].path, decision.rule, Image.ASKED)
+                    yield from self._go_on(
+                        facts, facts.programs[0].path, decision.rule, Image.ASKED
+                    )
                 else:
                     yield Fail(errno.EACCES)
             case Held.BY_ITS_TRACER:
@@ -147,10 +149,12 @@ class ExecMediator:
             case Held.NOT_DUMPABLE:  # another thread of the caller turned that on meanwhile
                 yield from self._deny_unseen(not_dumpable(facts.process, facts.syscall))
 
-    def _go_on(self, path: str, rule: str, image: Image) -> Mediation:
+    def _go_on(self, facts: ExecFacts, path: str, rule: str, image: Image) -> Mediation:
         self._gone_on += 1
         outcome: ExecOutcome = yield VerifyThenContinue(image)
         yield from self._came_of_it(path, rule, outcome)
+        if isinstance(outcome, LoadedOther):  # it stands at its exec, and is killed now
+            yield from self._tell(facts.process, killed(_line(facts), outcome.problem))
 
     def _came_of_it(self, path: str, rule: str, outcome: ExecOutcome) -> Mediation:
         match outcome:
@@ -196,7 +200,7 @@ class ExecMediator:
         elif (
             yield Record("exec_allowed", exec_payload(facts, decision, verified=prepared.readable))
         ):
-            yield from self._go_on(prepared.path, rule, Image.REPLACEMENT)
+            yield from self._go_on(facts, prepared.path, rule, Image.REPLACEMENT)
         else:
             yield Fail(errno.EACCES)
 
@@ -224,7 +228,7 @@ class ExecMediator:
         decision = Decision(action=Action.DENY, rule=unseen.rule, reason=unseen.reason)
         yield Record("exec_denied", exec_payload(facts, decision, verified=False))
         if unseen.errno == errno.EACCES:
-            yield from self._tell_denial(process, f"{syscall} by {process.comm}", decision)
+            yield from self._tell_denial(process, f"{syscall} by {process.last_name}", decision)
         yield Fail(unseen.errno)
 
     def _tell_denial(self, process: Process, what: str, decision: Decision) -> Mediation:
@@ -278,7 +282,7 @@ class ExecMediator:
         came_back: Restarted | KernelRefused | Tampered = yield Replace()
         match came_back:
             case Restarted():
-                yield from self._go_on(prepared.path, decision.rule, Image.REPLACEMENT)
+                yield from self._go_on(facts, prepared.path, decision.rule, Image.REPLACEMENT)
             case KernelRefused():
                 yield _exec_failed(prepared.path, decision.rule, came_back.errno)
             case Tampered():

@@ -25,6 +25,7 @@ from sigwrap.mediate.effects import (
 )
 from sigwrap.mediate.headcount import Headcount
 from sigwrap.mediate.lineage import Process
+from sigwrap.mediate.wording import denial
 from sigwrap.policy.judge.rules import Limits
 from sigwrap.tuples import NamedTuple
 
@@ -39,8 +40,9 @@ class ForkFacts(NamedTuple):
 
 
 class ForkMediator:
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, policy: str) -> None:
         self._limits = limits
+        self._policy = policy
         self._everybody = Headcount(1)  # COMMAND
         self._run_ends = False
 
@@ -56,7 +58,7 @@ class ForkMediator:
         process = facts.process
         if limits.max_depth and process.depth > limits.max_depth:
             # Its parent was allowed to make it, so that it is told so when it execs.
-            yield from _refuse(facts, "max_depth", limits.max_depth)
+            yield from self._refuse(facts, "max_depth", limits.max_depth)
             return
         parent = process
         if facts.makes_sibling and process.parent is not None:
@@ -65,16 +67,34 @@ class ForkMediator:
             if parent.children is None:
                 parent.children = Headcount()
             if not (yield from _has_room(facts, parent.children, limits.max_children, parent)):
-                yield from _refuse(facts, "max_children", limits.max_children)
+                yield from self._refuse(facts, "max_children", limits.max_children)
                 return
         if limits.max_processes:
             if not (yield from _has_room(facts, self._everybody, limits.max_processes, None)):
-                yield from _refuse(facts, "max_processes", limits.max_processes)
+                yield from self._refuse(facts, "max_processes", limits.max_processes)
                 return
             self._everybody.add()
         if parent.children is not None:
             parent.children.add()
         yield ContinueFork(parent)
+
+    def _refuse(self, facts: ForkFacts, limit: str, maximum: int) -> Mediation:
+        process = facts.process
+        payload = {
+            "limit": limit,
+            "maximum": maximum,
+            "effect": "refused",
+            "comm": process.comm,
+            "depth": process.depth,
+            "syscall": facts.syscall,
+        }
+        logged: Logged = yield RecordRepeated(
+            "limit_exceeded", payload, ("fork", limit), _COUNTED_FOR_S
+        )
+        if logged is not Logged.COUNTED:
+            why = f"no new process: {limit} is {maximum}"
+            yield Tell(denial(process.comm, f"limits.{limit}", self._policy, why))
+        yield Fail(errno.EAGAIN)
 
 
 def _has_room(
@@ -85,21 +105,3 @@ def _has_room(
         found: Counted = yield CountTree() if parent is None else CountChildren(parent)
         headcount.counted(found.number, maximum, started_s=found.started_s, ended_s=found.ended_s)
     return headcount.has_room(maximum)
-
-
-def _refuse(facts: ForkFacts, limit: str, maximum: int) -> Mediation:
-    process = facts.process
-    payload = {
-        "limit": limit,
-        "maximum": maximum,
-        "effect": "refused",
-        "comm": process.comm,
-        "depth": process.depth,
-        "syscall": facts.syscall,
-    }
-    logged: Logged = yield RecordRepeated(
-        "limit_exceeded", payload, ("fork", limit), _COUNTED_FOR_S
-    )
-    if logged is not Logged.COUNTED:
-        yield Tell(f"sigwrap: {process.comm}: no new process: {limit} is {maximum}")
-    yield Fail(errno.EAGAIN)

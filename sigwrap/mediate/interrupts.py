@@ -30,6 +30,7 @@ INTERRUPTS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIG
 
 _ECHO_WINDOW_S = 0.3
 _COPY_WINDOW_S = 2.0  # a loaded machine may run the bootloader late
+_FIRST_LOOK_S = 0.005  # a script may go on as soon as it sees the prompt
 _LOOKS_EVERY_S = 0.1
 _PROMPT_COMES_BACK_S = 0.25  # nobody notices that a second key kills so much later
 _LINE_IS_A_PROMPT_S = 1.0
@@ -172,7 +173,8 @@ class Interrupts:
     def looked(self, now: float, *, at_prompt: bool) -> Iterable[Command]:
         if at_prompt:
             return self._withdraw()
-        self._look_at = now + _LOOKS_EVERY_S
+        so_far_s = max(now - self._began_at, _FIRST_LOOK_S)
+        self._look_at = now + min(so_far_s, _LOOKS_EVERY_S)
         return self._on_time(now)
 
     def _is_commands(self, arrived: Arrived) -> bool:
@@ -199,7 +201,7 @@ class Interrupts:
         if arrived.number != signal.SIGTERM:
             self._terminate_at = now + self._grace_s / 2
         if self._ends is InterruptsEnd.AUTO and _is_ctrl_c(arrived):
-            self._look_at = now + _LOOKS_EVERY_S
+            self._look_at = now + _FIRST_LOOK_S
         return (announce, *_as_itself(arrived))
 
     def _second(self, arrived: Arrived, now: float) -> Iterable[Command]:

@@ -16,6 +16,7 @@ from sigwrap.mediate.denied_signals import Denied, DeniedSignals
 from sigwrap.mediate.effects import (
     Ask,
     Continue,
+    ContinueToChildren,
     Fail,
     Judgement,
     LookAgain,
@@ -182,7 +183,7 @@ class SignalMediator:
             case Action.ALLOW | Action.AUDIT if self._kernel_can_have_it(facts, judged):
                 event = _event_of(facts, judged)
                 if event is None or (yield event):
-                    yield Continue(_unlogged(judged))
+                    yield _continue(facts, judged)
                 else:
                     yield Fail(errno.EPERM)
             case Action.ALLOW | Action.AUDIT:
@@ -276,7 +277,7 @@ class SignalMediator:
             _goes_on(each) and self._kernel_can_have_it(facts, each) for each in judged
         ):
             if (yield from self._record_members(facts, judged)):
-                yield Continue(_unlogged(*judged))
+                yield _continue(facts, *judged)
             else:
                 yield Fail(errno.EPERM)
         else:
@@ -335,6 +336,15 @@ class SignalMediator:
                 if not (yield event):
                     return False
         return True
+
+
+def _continue(facts: SignalFacts, *judged: _Judged) -> Continue | ContinueToChildren:
+    if facts.how is How.NUMBER and facts.signal in signal_rules.ENDS_OR_STOPS:
+        targets = tuple(each.target for each in judged)
+        children = tuple(each for each in targets if TargetType.CHILDREN in each.types)
+        if children:
+            return ContinueToChildren(children, _unlogged(*judged))
+    return Continue(_unlogged(*judged))
 
 
 def _let_owner_be_signalled(facts: SignalFacts) -> Mediation:

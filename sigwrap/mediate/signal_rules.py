@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 from sigwrap.events import Payload
 from sigwrap.mediate.lineage import Types
 from sigwrap.policy.judge.engine import Engine
@@ -47,6 +49,21 @@ NOT_OWN_TERMINAL = Decision(
     action=Action.DENY,
     rule="builtin:terminal",
     reason="a terminal is not taken from processes outside",
+)
+
+# What shells and runners end, stop and continue their children with; others mostly have a handler.
+ENDS_OR_STOPS = frozenset(
+    {
+        signal.SIGHUP,
+        signal.SIGINT,
+        signal.SIGQUIT,
+        signal.SIGABRT,
+        signal.SIGKILL,
+        signal.SIGTERM,
+        signal.SIGCONT,
+        signal.SIGSTOP,
+        signal.SIGTSTP,
+    }
 )
 
 _EVENT_TYPES = {

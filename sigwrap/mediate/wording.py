@@ -19,6 +19,12 @@ def denied_by(rule: str, policy: str, message: str) -> str:
     return f"denied by {named_rule(rule, policy)}{because}"
 
 
+def killed(what: str, why: str) -> str:
+    return (
+        f"sigwrap: {_short(printable(what))}: killed: {printable(why)} (sigwrap report tells more)"
+    )
+
+
 def waiting(what: str, rule: str, policy: str) -> str:
     """Until when, and how to answer, is added by whoever asks."""
     return f"sigwrap: {_short(printable(what))}: waits for approval ({named_rule(rule, policy)})"

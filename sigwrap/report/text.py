@@ -194,10 +194,13 @@ def _interrupt(event: Event) -> str:
         case "received":
             pid = payload.get("sender_pid")
             sender = f", pid {pid} {payload.get('sender_cmd') or ''}".rstrip() if pid else ""
-            text = f"received {signal} from {payload.get('origin') or '?'}{sender}"
+            left = ", left to COMMAND" if payload.get("taken_by") == "command" else ""
+            text = f"received {signal} from {payload.get('origin') or '?'}{sender}{left}"
         case "escalated":
             text = f"killed the tree ({payload.get('processes')} processes): "
             text += str(payload.get("reason"))
+        case "withdrawn":
+            text = "taken back: COMMAND came to a prompt"
         case _:
             text = f"{what} {signal}"
     return printable(text)

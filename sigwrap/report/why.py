@@ -68,7 +68,11 @@ class WhyFold:
                 self._interrupt = payload
             case "interrupt_forwarded":
                 name = str(payload.get("signal_name") or "")
-                self._forwarded[name] = self._interrupted_by()
+                # It sends SIGTERM of its own, for an interrupt; everything else as it came.
+                came_as = self._interrupt if name == "SIGTERM" and self._interrupt else payload
+                self._forwarded[name] = _which_got(came_as)
+            case "interrupt_withdrawn":
+                self._interrupt = {}
             case "limit_exceeded" if payload.get("effect") == "refused":
                 pass  # a new process, no more
             case "interrupt_escalated" | "limit_exceeded":
@@ -206,16 +210,6 @@ class WhyFold:
             return Reason(Cause.TERMINAL, f"{shown} from the terminal{terminal_key(name)}")
         return by_signal(name)
 
-    def _interrupted_by(self) -> str:
-        interrupt = self._interrupt
-        name = printable(str(interrupt.get("signal_name") or "a signal"))
-        if not interrupt:
-            return "which passed it on"
-        if interrupt.get("origin") == "terminal":
-            return f"which got {name} from the terminal{terminal_key(name)}"
-        sender = f'{number(interrupt.get("sender_pid"))} "{shortened(interrupt.get("sender_cmd"))}"'
-        return f"which got {name} from {sender}"
-
     def _of_process(self, pid: int) -> Why | None:
         living = self._living.get(pid)
         if living is None:
@@ -248,3 +242,13 @@ class WhyFold:
             text=text,
             sender=why.sender if why is not None else None,
         )
+
+
+def _which_got(signal: Payload) -> str:
+    name = printable(str(signal.get("signal_name") or "a signal"))
+    if signal.get("origin") == "terminal":
+        return f"which got {name} from the terminal{terminal_key(name)}"
+    if "sender_pid" not in signal:
+        return "which passed it on"
+    sender = f'{number(signal.get("sender_pid"))} "{shortened(signal.get("sender_cmd"))}"'
+    return f"which got {name} from {sender}"

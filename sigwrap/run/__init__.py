@@ -13,6 +13,7 @@ perform       carries effects out; only it answers a notification
 execs         the edge of the exec mediator: facts, tracing, replacing
 signals       the edge of the signal mediator
 forks         the edge of the fork mediator
+restarts      calls that a signal has broken off are made again
 asking        requests for approval: on the terminal, through the control socket
 recording     commands whose input and output are recorded: the supervisor's side of their stubs
 processes     the processes of the tree, held by pidfds

@@ -15,6 +15,7 @@ from sigwrap.mediate.fork import ForkFacts, ForkMediator
 from sigwrap.mediate.lineage import Process
 from sigwrap.policy.judge.rules import Limits
 from sigwrap.run.perform import NO_HOLDINGS, Performer, Scope
+from sigwrap.run.restarts import Restarts
 from sigwrap.tuples import NamedTuple
 
 _KEPT = 256
@@ -30,9 +31,12 @@ class _Pending(NamedTuple):
 
 
 class Forks:
-    def __init__(self, *, performer: Performer, limits: Limits) -> None:
+    def __init__(
+        self, *, performer: Performer, restarts: Restarts, limits: Limits, policy: str
+    ) -> None:
         self._performer = performer
-        self._mediator = ForkMediator(limits)
+        self._restarts = restarts
+        self._mediator = ForkMediator(limits, policy)
         self.stop = self._mediator.stop
         self._pending: dict[int, _Pending] = {}  # by the thread that forks
         self._looked_through_at = _KEPT
@@ -63,6 +67,7 @@ class Forks:
             self._forget_arrived()
             self._looked_through_at = 2 * len(self._pending) + _KEPT
         self._pending[scope.tid] = _Pending(effect.parent, time.monotonic())
+        self._restarts.makes_child(scope.process.pid)
         self._performer.let_go_on(scope, effect, Unrecorded.FORK_IS_FREE)
 
     def _count_children(self, _scope: Scope, effect: CountChildren) -> Counted:

@@ -98,7 +98,7 @@ class FrontLink:
             "signal": message.number,
             "signal_name": signal_name(message.number),
             "origin": "terminal" if message.from_terminal else "process",
-            "decision": "sigwrap" if message.ends_run else "command",
+            "taken_by": "sigwrap" if message.ends_run else "command",
             "sender_pid": message.sender_pid,
             "sender_cmd": message.sender_cmd,
         }

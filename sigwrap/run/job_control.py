@@ -51,10 +51,7 @@ class JobControl:
         """At a Ctrl+Z that COMMAND may not notice yet: the parent of a vfork whose child waits for
         an answer can't stop."""
         number = signal.SIGTSTP
-        heeded_by_command = procfs.caught_signals(self._command_pid) | procfs.ignored_signals(
-            self._command_pid
-        )
-        if number not in heeded_by_command and not self._bootloader_stops_at(number):
+        if number not in _heeded_by(self._command_pid) and not self._bootloader_stops_at(number):
             self._stop_front()
 
     def _stop_front(self) -> None:
@@ -85,8 +82,13 @@ class JobControl:
         return (
             self._bootloader_pid != 0
             and number in signal.sigpending()
-            and number not in procfs.caught_signals(self._bootloader_pid)
+            and number not in _heeded_by(self._bootloader_pid)
         )
+
+
+def _heeded_by(pid: int) -> frozenset[int]:
+    """Not left to the kernel, which would stop it."""
+    return procfs.caught_signals(pid) | procfs.ignored_signals(pid)
 
 
 def _is_stopped(pid: int) -> bool:

@@ -23,6 +23,7 @@ from sigwrap.run.perform import NO_HOLDINGS, Performer, Scope
 from sigwrap.run.processes import Processes
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.recording.recordings import Recordings
+from sigwrap.run.restarts import Restarts
 from sigwrap.run.signals import Signals
 
 
@@ -52,11 +53,13 @@ class Mediation:
             loop=loop,
             end_run=end_run,
         )
+        self._restarts = restarts = Restarts(loop)
         self._execs = Execs(
             performer=performer,
             engine=engine,
             processes=processes,
             recordings=self._recordings,
+            restarts=restarts,
             aside=aside,
             loop=loop,
             waits_through_signals=waits_through_signals,
@@ -69,12 +72,16 @@ class Mediation:
             processes=processes,
             recordings=self._recordings,
             sigwrap_pids=sigwrap_pids,
+            restarts=restarts,
             loop=loop,
             aside=aside,
             answer_now=self._answer_what_was_put_off,
             domain=domain,
         )
-        self._forks = Forks(performer=performer, limits=engine.policy.limits)
+        policy = engine.policy
+        self._forks = Forks(
+            performer=performer, restarts=restarts, limits=policy.limits, policy=policy.name
+        )
         self._families = {
             Family.EXEC: self._execs.begin,
             Family.SIGNAL: self._signals.begin,
@@ -86,8 +93,6 @@ class Mediation:
             arch: {number: (self._families[call.family], call.name) for number, call in row.items()}
             for arch, row in calls.BY_NUMBER.items()
         }
-        self.on_stop = self._execs.on_stop
-        self.on_end = self._execs.on_end
         self.holds = self._execs.holds
         self.last_denial = self._execs.last_denial
         self.stop_forks = self._forks.stop
@@ -124,6 +129,14 @@ class Mediation:
         """Its thread id may be another thread's by now."""
         if self._listener.is_waiting(notification.id):
             self.answer(notification)
+
+    def on_stop(self, tid: int, wait_status: int) -> bool:
+        """Whether it is a stop of tracing; job control sees to a child's own stops."""
+        return self._execs.on_stop(tid, wait_status) or self._restarts.on_stop(tid, wait_status)
+
+    def on_end(self, tid: int) -> None:
+        self._execs.on_end(tid)
+        self._restarts.on_end(tid)
 
     def process_ended(self, process: Process) -> None:
         self._recordings.forget(process)

@@ -21,6 +21,7 @@ from sigwrap.mediate.effects import (
     Ask,
     Continue,
     ContinueFork,
+    ContinueToChildren,
     ContinueWatched,
     Effect,
     EndRun,
@@ -61,7 +62,16 @@ _NEEDS_NO_EVENT: dict[Unrecorded, frozenset[type]] = {
         {Continue, Succeed, SetAsync, SetForeground, TakeDescriptor}
     ),
     Unrecorded.RULE_IS_UNLOGGED: frozenset(
-        {Continue, Fail, Succeed, Send, SetOwner, SetAsync, TakeDescriptor}
+        {
+            Continue,
+            ContinueToChildren,
+            Fail,
+            Succeed,
+            Send,
+            SetOwner,
+            SetAsync,
+            TakeDescriptor,
+        }
     ),
     Unrecorded.MOUNT_IS_FREE: frozenset({Continue}),
     Unrecorded.FORK_IS_FREE: frozenset({ContinueFork}),
@@ -323,7 +333,7 @@ class Performer:
     def let_go_on(
         self,
         scope: Scope,
-        effect: VerifyThenContinue | ContinueWatched | ContinueFork,
+        effect: VerifyThenContinue | ContinueWatched | ContinueFork | ContinueToChildren,
         unrecorded: Unrecorded | None = None,
     ) -> None:
         """For the handlers of a family, which do more than answering."""

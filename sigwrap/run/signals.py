@@ -22,6 +22,7 @@ from sigwrap.linux.signals.targets import Targets, refresh_comm
 from sigwrap.linux.signals.words import Place, pointed_at, read
 from sigwrap.linux.taken import closes_at_once, let_go
 from sigwrap.mediate.effects import (
+    ContinueToChildren,
     LookAgain,
     Send,
     SetAsync,
@@ -32,13 +33,18 @@ from sigwrap.mediate.effects import (
 )
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.signal import SignalMediator
-from sigwrap.mediate.signal_facts import How, SignalFacts
+from sigwrap.mediate.signal_facts import Aim, How, SignalFacts
+from sigwrap.mediate.signal_rules import ENDS_OR_STOPS
 from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.request import TargetType
 from sigwrap.run.aside import Aside, Done, Outcome
 from sigwrap.run.loop import Loop
 from sigwrap.run.perform import PAUSED, NoHoldings, Performer, Scope
 from sigwrap.run.processes import Processes
 from sigwrap.run.recording.recordings import Recordings
+from sigwrap.run.restarts import Restarts
+
+_LETS_GO_WITHIN_S = 0.005
 
 
 class _SignalHoldings(NoHoldings):
@@ -72,6 +78,7 @@ class Signals:
         processes: Processes,
         recordings: Recordings,
         sigwrap_pids: frozenset[int],
+        restarts: Restarts,
         loop: Loop,
         aside: Aside,
         answer_now: Callable[[Notification], None],
@@ -84,12 +91,15 @@ class Signals:
         self._targets = Targets(processes, sigwrap_pids)
         self._aims = Aims(self._targets)
         self._recordings = recordings
+        self._restarts = restarts
+        self._loop = loop
         self._aside = aside
         self._closers = Aside(loop)  # of their own: whoever keeps them busy keeps up nobody's exec
         self._answer_now = answer_now
         self._words: dict[int, bytes | None] = {}  # what a call's pointer leads to, read aside
         performer.offer(
             {
+                ContinueToChildren: self._continue_to_children,
                 Send: self._send,
                 SetOwner: self._set_owner,
                 SetAsync: self._set_async,
@@ -126,6 +136,8 @@ class Signals:
         started_ns = time.perf_counter_ns()
         refresh_comm(sender)
         call, aim = self._aims.look(notification, sender, syscall, words)
+        if call.how is How.TRACE and self._is_traced_by_us(notification, aim):
+            return
         sender.seizes |= call.seizes and call.how is How.TRACE
         own_targets = self._recordings.own_targets(sender)
         facts = SignalFacts(
@@ -144,11 +156,25 @@ class Signals:
             Scope(notification.id, notification.tid, sender, steps, held, started_ns)
         )
 
+    def _is_traced_by_us(self, notification: Notification, aim: Aim) -> bool:
+        """Then this is looked at again when it isn't any more."""
+        if not isinstance(aim, SignalTarget) or not self._restarts.let_go_soon(aim.pid):
+            return False
+        soon_s = time.monotonic() + _LETS_GO_WITHIN_S
+        self._loop.call_at(soon_s, lambda: self._answer_now(notification))
+        return True
+
     # Effects
+
+    def _continue_to_children(self, scope: Scope, effect: ContinueToChildren) -> None:
+        self._restarts.signals_children(scope.process.pid, effect.children)
+        self._performer.let_go_on(scope, effect, effect.unrecorded)
 
     def _send(self, scope: Scope, effect: Send) -> object:
         def run(call: SignalCall) -> None:
             target = self._with_thread(scope, effect.target)
+            if TargetType.CHILDREN in target.types and effect.signal in ENDS_OR_STOPS:
+                self._restarts.signals_children(scope.process.pid, (target,))
             send(scope.process, call, target, effect.signal)
 
         return self._carry_out(scope, effect, run)

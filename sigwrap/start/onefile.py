@@ -7,16 +7,23 @@ program. Where sigwrap isn't packaged so, these functions change nothing.
 from __future__ import annotations
 
 import os
+import stat
 import sys
+import time
 from collections.abc import Mapping
 
 from sigwrap.errors import SigwrapError
-from sigwrap.linux.death import keep_from_core
 from sigwrap.linux import procfs
+from sigwrap.linux.death import keep_from_core
+from sigwrap.linux.paths import known_state_in
 from sigwrap.linux.removal import empty_folder
 
 _LIBRARY_PATH = b"LD_LIBRARY_PATH"
 _ORIGINAL_LIBRARY_PATH = b"LD_LIBRARY_PATH_ORIG"
+_UNPACKED = "_MEI"
+_UNPACKED_WITHIN_S = 60
+_NEEDED_BY_ANY_START = "base_library.zip"
+_NO_FOLDER = -1  # the path is absolute
 
 
 def unpacked_folder() -> str:
@@ -42,6 +49,7 @@ def empty_unpacked(bootloader_pid: int) -> None:
             os.close(fd)  # for these numbers are below any limit that somebody may have set for us
         except OSError:
             continue
+    _remove_broken_off()
     empty_folder(unpacked_folder(), _IDENTITY)
     if os.getppid() != bootloader_pid:  # it has died
         try:
@@ -57,6 +65,40 @@ def leave_no_core(bootloader_pid: int) -> None:
             keep_from_core(bootloader_pid)
     except OSError:
         pass  # it has ended
+
+
+def _remove_broken_off() -> None:
+    """What was unpacked by an earlier bootloader that died meanwhile, as of an interrupt."""
+    above, own_name = os.path.split(unpacked_folder())
+    try:
+        ours, others = set(os.listdir(unpacked_folder())), os.listdir(above)
+        mount = _mount_of(unpacked_folder())
+    except OSError:
+        return
+    for name in others:
+        if name.startswith(_UNPACKED) and len(name) == len(own_name) and name != own_name:
+            _remove_if_broken_off(os.path.join(above, name), ours, mount)
+
+
+def _remove_if_broken_off(path: str, ours: set[str], mount: int) -> None:
+    """That is one that nothing can be started from, with nothing in it but what we unpack."""
+    try:
+        if _mount_of(path) != mount:  # somebody else may serve it, and never answer
+            return
+        found = os.lstat(path)
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+            return
+        names = set(os.listdir(path))
+        is_old = time.time() > found.st_mtime + _UNPACKED_WITHIN_S
+        if is_old and names <= ours and _NEEDED_BY_ANY_START not in names:
+            empty_folder(path, (found.st_dev, found.st_ino))
+            os.rmdir(path)
+    except OSError:
+        return
+
+
+def _mount_of(path: str) -> int:
+    return known_state_in(_NO_FOLDER, os.fsencode(path)).mount
 
 
 def bootloader_pid() -> int:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
-from tests.support.harness import Sigwrap
+from tests.support.harness import PYTHON, Sigwrap
 
 POLICY = """
 version: 1
@@ -49,6 +50,32 @@ def test_ctrl_c_at_the_question_ends_the_run(sigwrap: Sigwrap, policy: str) -> N
     terminal.output.until(rb"n no: ")
     terminal.press("c")
     assert terminal.await_status() == 130
+
+
+def test_ctrl_c_at_the_question_of_a_prompts_program_is_a_no_and_no_end(
+    sigwrap: Sigwrap, policy: str, programs: Path
+) -> None:
+    command = [*PYTHON, str(programs / "prompt.py")]
+    terminal = sigwrap.on_terminal("-p", policy, "--no-report", "--", *command)
+    terminal.output.until(rb"prompt")
+    terminal.type("u")
+    terminal.read_question()
+    terminal.press("c")
+    terminal.output.until(rb"interrupted\r\nprompt")
+    sigwrap.await_event("interrupt_withdrawn")
+    terminal.type("u")
+    terminal.read_question()
+    terminal.approve()
+    terminal.output.until(rb"Linux\r\nprompt")
+    terminal.type("q")
+    assert terminal.await_status() == 3
+    kinds = [event.type for event in sigwrap.sealed_events() if "approval_" in event.type]
+    assert kinds == [
+        "approval_requested",
+        "approval_denied",
+        "approval_requested",
+        "approval_granted",
+    ]
 
 
 @pytest.mark.parametrize("command", ["/bin/uname -s; :", "(/bin/uname -s); :"])

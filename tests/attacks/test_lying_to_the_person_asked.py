@@ -19,9 +19,7 @@ ASK = """
 def asked_about(subject: Sigwrap, *command: str) -> str:
     """What a person sees of the one question of this session, which is denied then."""
     path = policy(subject.folder, ASK)
-    run = subject.start(
-        "-p", path, "--no-report", "--approvals", "control", "--", *command
-    )
+    run = subject.start("-p", path, "--no-report", "--approvals", "control", "--", *command)
     approval_id = reader(run.stderr).until(rb"sigwrap approve [0-9a-f]+").split()[-1].decode()
     seen = subject.native(UNDER_TEST, "approvals", "--full", approval_id).stdout.decode()
     assert subject.native(UNDER_TEST, "deny", approval_id).returncode == 0
@@ -46,7 +44,7 @@ def test_the_file_is_named_whatever_the_words_say(as_user: Sigwrap) -> None:
     assert f"        file {path}, then {shell}\n" in seen
     assert f"        folder {as_user.folder}\n" in seen
     assert "depth 0" in seen
-    assert "        rule ask: looked at first; session " in seen
+    assert "        rule ask of test: looked at first; session " in seen
     assert seen.endswith(" left\n")
 
 

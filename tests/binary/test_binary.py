@@ -80,24 +80,6 @@ def test_an_ordinary_user_runs_it_from_a_read_only_folder(binary: Path, run: Run
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{NOBODY}\n", "")
 
 
-@pytest.mark.usefixtures("as_root")
-def test_a_noexec_tmp_is_named_with_the_way_out(
-    binary: Path, run: Run, environment: dict[str, str], tmp_path: Path
-) -> None:
-    noexec = tmp_path / "noexec"
-    noexec.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "noexec", "none", noexec], check=True)
-    try:
-        done = run(binary, "--", "true", env=environment | {"TMPDIR": str(noexec)})
-        left = list(noexec.iterdir())
-    finally:
-        subprocess.run(["umount", noexec], check=True)
-    first, second = done.stderr.splitlines()
-    assert first.startswith(f"sigwrap: {noexec}/")
-    assert second == "is /tmp noexec? then set TMPDIR"
-    assert (done.returncode, done.stdout, left) == (255, "", [])
-
-
 @pytest.mark.parametrize("how", ["symlink", "argv[0]"])
 def test_the_name_it_is_called_by_selects_the_role(
     binary: Path, run: Run, tmp_path: Path, how: str

@@ -93,6 +93,15 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
         ("--approvals maybe -- true", "'maybe' is not one of 'auto', 'tty', 'control', 'deny'"),
         ("--nope -- true", "No such option: --nope"),
         ("--policy ci --", "no command given (sigwrap -- npm start)"),
+        ("--log-size 0 -- true", "--log-size 0: a log needs room; left out, it has 1G"),
+        ("--policy ci npm start", "-- is missing before the command (sigwrap -p ci -- npm start)"),
+        ("-pci npm start", "-- is missing before the command (sigwrap -p ci -- npm start)"),
+        (
+            "npm start",
+            "npm is no command of sigwrap's "
+            "(to run it: sigwrap -- npm start; all commands: sigwrap --help)",
+        ),
+        ("reprot", "did you mean sigwrap report? to run it: sigwrap -- reprot;"),
     ],
 )
 def test_typer_says_what_is_wrong(

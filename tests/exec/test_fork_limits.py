@@ -55,7 +55,10 @@ def test_a_bomb_is_held_at_the_limit(
     process = start(as_user, backstop, "max_processes: 12", forks, "bomb", way, "stays", BOMB_S)
     status, out, err = ended(process)
     assert (status, out.split()) == (0, [b"begun", b"12"])
-    assert err.splitlines() == [b"sigwrap: forks: no new process: max_processes is 12"]
+    assert err.splitlines() == [
+        b"sigwrap: forks: denied by rule limits.max_processes of test: no new process: "
+        b"max_processes is 12 (sigwrap report tells more)"
+    ]
     assert backstop.most_so_far() <= 12 + OWN
     assert refusals(as_user, "max_processes") > 1
     assert as_user.alive() == []

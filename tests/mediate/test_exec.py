@@ -43,7 +43,7 @@ from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.masking import masked
 from sigwrap.mediate.questions import Answer, Question
 from sigwrap.mediate.run_end import LimitReached
-from sigwrap.mediate.wording import denial
+from sigwrap.mediate.wording import denial, killed
 from sigwrap.policy.judge.request import CommandRedirect, Program, Via
 from tests.mediate.transcript import Transcript, engine, play
 
@@ -189,7 +189,9 @@ def test_another_image_than_the_judged_one_is_an_event_with_its_secrets_masked(
     other = LoadedOther("another file was loaded", "/tmp/evil", ("evil", "--password=hunter22"))
     transcript = shell.asks_for("ls").yields(Hold(), reply=Held.YES).records("exec_allowed")
     transcript.yields(VerifyThenContinue(Image.ASKED), reply=other)
-    transcript.records("exec_verification_failed").ends()
+    transcript.records("exec_verification_failed").yields(
+        Tell(killed("ls", "another file was loaded"))
+    ).ends()
     assert transcript.payload == {
         "path": "/usr/bin/ls",
         "reason": "another file was loaded",

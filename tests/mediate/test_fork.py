@@ -18,8 +18,13 @@ from sigwrap.mediate.effects import (
 )
 from sigwrap.mediate.fork import ForkFacts, ForkMediator
 from sigwrap.mediate.lineage import Process
+from sigwrap.mediate.wording import denial
 from sigwrap.policy.judge.rules import Limits
 from tests.mediate.transcript import Transcript, play
+
+
+def told(limit: str, maximum: int) -> Tell:
+    return Tell(denial("make", f"limits.{limit}", "x", f"no new process: {limit} is {maximum}"))
 
 
 def process(pid: int, parent: Process | None = None, depth: int = 1) -> Process:
@@ -28,7 +33,7 @@ def process(pid: int, parent: Process | None = None, depth: int = 1) -> Process:
 
 class Tree:
     def __init__(self, **limits: Any) -> None:
-        self.mediator = ForkMediator(Limits(at_fork=True, **limits))
+        self.mediator = ForkMediator(Limits(at_fork=True, **limits), "x")
         self.now_s = 100.0
 
     def forks(self, who: Process, *, syscall: str = "clone", sibling: bool = False) -> Transcript:
@@ -61,7 +66,7 @@ def test_one_process_too_many_fails_and_is_an_event() -> None:
     tree.forks(make).next()
     transcript = tree.forks(make, syscall="vfork").yields(CountTree(), reply=tree.found(2))
     transcript.counts("limit_exceeded", ("fork", "max_processes"), 60.0)
-    transcript.yields(Tell("sigwrap: make: no new process: max_processes is 2"), REFUSED).ends()
+    transcript.yields(told("max_processes", 2), REFUSED).ends()
     assert transcript.payload == {
         "limit": "max_processes",
         "maximum": 2,
@@ -83,7 +88,7 @@ def test_a_refusal_that_cannot_be_recorded_is_one_all_the_same() -> None:
     tree, make = Tree(max_processes=1), process(40)
     tree.forks(make).yields(CountTree(), reply=tree.found(1)).counts(
         "limit_exceeded", ("fork", "max_processes"), 60.0, reply=Logged.FAILED
-    ).yields(Tell("sigwrap: make: no new process: max_processes is 1"), REFUSED).ends()
+    ).yields(told("max_processes", 1), REFUSED).ends()
 
 
 def test_a_count_in_vain_is_not_repeated_for_ten_times_as_long_as_it_took() -> None:
@@ -103,7 +108,7 @@ def test_children_are_counted_for_their_own_parent() -> None:
     tree.forks(other).yields(ContinueFork(other)).ends()
     tree.forks(make).yields(CountChildren(make), reply=tree.found(1)).counts(
         "limit_exceeded", ("fork", "max_children"), 60.0, maximum=1
-    ).yields(Tell("sigwrap: make: no new process: max_children is 1"), REFUSED).ends()
+    ).yields(told("max_children", 1), REFUSED).ends()
 
 
 def test_a_sibling_is_a_child_of_the_callers_parent() -> None:
@@ -134,7 +139,7 @@ def test_a_process_beyond_the_depth_makes_none() -> None:
     tree.forks(at_the_limit).yields(ContinueFork(at_the_limit)).ends()
     tree.forks(beyond).counts(
         "limit_exceeded", ("fork", "max_depth"), 60.0, depth=3, maximum=2
-    ).yields(Tell("sigwrap: make: no new process: max_depth is 2"), REFUSED).ends()
+    ).yields(told("max_depth", 2), REFUSED).ends()
 
 
 def test_no_process_is_made_once_the_tree_is_being_killed() -> None:

@@ -4,23 +4,56 @@ from __future__ import annotations
 
 import signal
 
-from sigwrap.mediate.interrupts import Announce, Arrived, Command, Escalate, Interrupts, PassOn
+import pytest
+
+from sigwrap.mediate.interrupts import (
+    Announce,
+    Arrived,
+    Command,
+    Escalate,
+    Interrupts,
+    InterruptsEnd,
+    Look,
+    PassOn,
+    Withdraw,
+)
 
 GRACE_S = 10.0
 BOOTLOADER = 77
 SOMEBODY = 5000
 
 
-def machine() -> Interrupts:
-    return Interrupts(grace_s=GRACE_S, bootloader_pid=BOOTLOADER)
+def machine(ends: InterruptsEnd = InterruptsEnd.AUTO) -> Interrupts:
+    return Interrupts(grace_s=GRACE_S, bootloader_pid=BOOTLOADER, ends=ends)
 
 
-def key(number: int = signal.SIGINT, *, handled: bool = False) -> Arrived:
-    return Arrived(number=number, from_terminal=True, sender_pid=0, command_handles_it=handled)
+def key(
+    number: int = signal.SIGINT,
+    *,
+    handled: bool = False,
+    prompt: bool = False,
+    reaches: bool = True,
+) -> Arrived:
+    return Arrived(
+        number=number,
+        from_terminal=True,
+        sender_pid=0,
+        reached_command=reaches,
+        command_handles_it=handled or prompt,
+        at_prompt=prompt,
+    )
 
 
-def sent(number: int, by: int = SOMEBODY) -> Arrived:
-    return Arrived(number=number, from_terminal=False, sender_pid=by)
+def sent(
+    number: int, by: int = SOMEBODY, *, handled: bool = False, ignored: bool = False
+) -> Arrived:
+    return Arrived(
+        number=number,
+        from_terminal=False,
+        sender_pid=by,
+        command_handles_it=handled,
+        is_ignored=ignored,
+    )
 
 
 def names(commands: object) -> list[str]:
@@ -30,12 +63,27 @@ def names(commands: object) -> list[str]:
 
 def _name(command: Command) -> str:
     match command:
-        case Announce():
-            return "announce"
+        case Announce(ends_run=ends_run):
+            return "announce" if ends_run else "leave to COMMAND"
+        case Withdraw():
+            return "withdraw"
         case PassOn(number=number):
             return f"pass on {signal.Signals(number).name}"
+        case Look(or_reads_a_line=or_reads_a_line):
+            return "look for a prompt" if or_reads_a_line else "look for an editor"
         case Escalate(reason=reason):
             return f"escalate: {reason}"
+
+
+def looks_in_vain(interrupts: Interrupts, *, until: float) -> list[str]:
+    """What is done otherwise, up to that time."""
+    done: list[str] = []
+    while (at_s := interrupts.next_deadline) is not None and at_s <= until:
+        commands = names(interrupts.tick(at_s))
+        if commands and commands[0].startswith("look"):
+            commands = names(interrupts.looked(at_s, at_prompt=False))
+        done += commands
+    return done
 
 
 def test_a_command_that_leaves_the_key_alone_gets_sigterm_at_once() -> None:
@@ -48,9 +96,8 @@ def test_a_command_that_leaves_the_key_alone_gets_sigterm_at_once() -> None:
 def test_a_command_that_handles_the_key_has_half_of_the_grace_for_itself() -> None:
     interrupts = machine()
     assert names(interrupts.signal(key(handled=True), 0.0)) == ["announce"]
-    assert interrupts.next_deadline == GRACE_S / 2
-    assert names(interrupts.tick(GRACE_S / 2 - 0.01)) == []
-    assert names(interrupts.tick(GRACE_S / 2)) == ["pass on SIGTERM"]
+    assert looks_in_vain(interrupts, until=GRACE_S / 2 - 0.01) == []
+    assert looks_in_vain(interrupts, until=GRACE_S / 2) == ["pass on SIGTERM"]
     assert interrupts.next_deadline == GRACE_S
     assert names(interrupts.tick(GRACE_S)) == ["escalate: the grace ran out"]
     assert interrupts.next_deadline is None
@@ -64,11 +111,155 @@ def test_time_brings_nothing_before_the_first_interrupt_and_after_the_last() -> 
     assert names(interrupts.tick(2000.0)) == []
 
 
-def test_handling_matters_for_the_terminals_keys_only() -> None:
-    arrived = Arrived(
-        number=signal.SIGINT, from_terminal=False, sender_pid=SOMEBODY, command_handles_it=True
-    )
-    assert names(machine().signal(arrived, 0.0)) == ["announce", "pass on SIGTERM"]
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT])
+def test_what_command_handles_is_passed_on_as_itself(number: int) -> None:
+    interrupts = machine()
+    assert names(interrupts.signal(sent(number, handled=True), 0.0)) == [
+        "announce",
+        f"pass on {signal.Signals(number).name}",
+    ]
+    assert interrupts.next_deadline == GRACE_S / 2
+    assert names(interrupts.tick(GRACE_S / 2)) == ["pass on SIGTERM"]
+    assert names(interrupts.tick(GRACE_S)) == ["escalate: the grace ran out"]
+
+
+def test_sigterm_is_sent_once_only() -> None:
+    interrupts = machine()
+    assert names(interrupts.signal(sent(signal.SIGTERM, handled=True), 0.0)) == [
+        "announce",
+        "pass on SIGTERM",
+    ]
+    assert interrupts.next_deadline == GRACE_S
+
+
+def test_a_key_that_did_not_reach_command_is_passed_on_as_itself() -> None:
+    interrupts = machine()
+    assert names(interrupts.signal(key(handled=True, reaches=False), 0.0)) == [
+        "announce",
+        "pass on SIGINT",
+    ]
+    assert interrupts.next_deadline == GRACE_S / 2
+
+
+def test_a_hangup_that_command_handles_is_a_reload() -> None:
+    interrupts = machine()
+    for now in (0.0, 0.1, 0.2):
+        assert names(interrupts.signal(sent(signal.SIGHUP, handled=True), now)) == [
+            "pass on SIGHUP"
+        ]
+    assert not interrupts.interrupted
+
+
+def test_a_hangup_of_the_terminal_interrupts_all_the_same() -> None:
+    interrupts = machine()
+    assert names(interrupts.signal(key(signal.SIGHUP, handled=True), 0.0)) == ["announce"]
+    assert interrupts.next_deadline == GRACE_S / 2
+
+
+def test_what_the_caller_ignores_does_nothing_where_command_does_too() -> None:
+    interrupts = machine()
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
+        assert names(interrupts.signal(sent(number, ignored=True), 0.0)) == []
+    assert not interrupts.interrupted
+
+
+# A prompt
+
+
+def test_a_key_at_a_prompt_is_left_to_it_each_time() -> None:
+    interrupts = machine()
+    for now in (0.0, 0.01, 0.02):
+        assert names(interrupts.signal(key(prompt=True), now)) == ["leave to COMMAND"]
+    assert not interrupts.interrupted
+    assert interrupts.next_deadline is None
+
+
+def test_an_interrupt_is_withdrawn_when_an_editor_comes_back() -> None:
+    interrupts = machine()
+    interrupts.signal(key(handled=True), 0.0)
+    at_s = interrupts.next_deadline
+    assert at_s is not None
+    assert names(interrupts.tick(at_s)) == ["look for an editor"]
+    assert names(interrupts.looked(at_s, at_prompt=True)) == ["withdraw"]
+    assert not interrupts.interrupted
+    assert interrupts.next_deadline is None
+    assert names(interrupts.signal(key(handled=True), 1.0)) == ["announce"]
+
+
+def test_who_waits_for_a_line_a_second_later_is_at_a_prompt_too() -> None:
+    interrupts = machine()
+    interrupts.signal(key(handled=True), 0.0)
+    looks_in_vain(interrupts, until=0.99)
+    assert names(interrupts.tick(1.1)) == ["look for a prompt"]
+
+
+def test_a_second_key_waits_a_moment_for_the_prompt() -> None:
+    interrupts = machine()
+    interrupts.signal(key(handled=True), 0.0)
+    assert names(interrupts.signal(key(handled=True), 0.01)) == []
+    assert names(interrupts.tick(0.1)) == ["look for an editor"]
+    assert names(interrupts.looked(0.1, at_prompt=True)) == ["withdraw"]
+    assert interrupts.next_deadline is None
+
+
+def test_a_second_key_kills_where_no_prompt_comes_back() -> None:
+    interrupts = machine()
+    interrupts.signal(key(handled=True), 0.0)
+    interrupts.signal(key(handled=True), 0.01)
+    assert looks_in_vain(interrupts, until=0.25) == []
+    assert looks_in_vain(interrupts, until=0.27) == ["escalate: second interrupt"]
+
+
+def test_a_second_key_at_the_prompt_is_the_prompts_like_the_first() -> None:
+    interrupts = machine()
+    interrupts.signal(key(handled=True), 0.0)
+    assert names(interrupts.signal(key(prompt=True), 0.05)) == ["withdraw", "leave to COMMAND"]
+    assert not interrupts.interrupted
+
+
+@pytest.mark.parametrize("second", [key(signal.SIGQUIT, prompt=True), sent(signal.SIGTERM)])
+def test_no_prompt_keeps_another_second_signal_from_killing(second: Arrived) -> None:
+    interrupts = machine()
+    interrupts.signal(key(handled=True), 0.0)
+    assert names(interrupts.signal(second, 0.01)) == ["escalate: second interrupt"]
+
+
+def test_the_quit_key_is_a_way_out_of_a_prompt() -> None:
+    interrupts = machine()
+    interrupts.signal(key(prompt=True), 0.0)
+    quits = key(signal.SIGQUIT, prompt=True)
+    assert names(interrupts.signal(quits, 0.1)) == ["announce"]
+    assert names(interrupts.signal(key(prompt=True), 0.2)) == ["escalate: second interrupt"]
+
+
+def test_after_the_sigterm_no_prompt_helps() -> None:
+    interrupts = machine()
+    interrupts.signal(key(handled=True), 0.0)
+    assert looks_in_vain(interrupts, until=GRACE_S / 2 + 0.1) == ["pass on SIGTERM"]
+    assert interrupts.next_deadline == GRACE_S
+    assert names(interrupts.signal(key(prompt=True), 6.0)) == ["escalate: second interrupt"]
+
+
+def test_ctrl_c_can_be_commands_always() -> None:
+    interrupts = machine(InterruptsEnd.COMMAND)
+    assert names(interrupts.signal(key(), 0.0)) == ["leave to COMMAND"]
+    assert names(interrupts.signal(key(handled=True), 0.1)) == ["leave to COMMAND"]
+    assert names(interrupts.signal(sent(signal.SIGINT), 0.5)) == [
+        "leave to COMMAND",
+        "pass on SIGINT",
+    ]
+    assert names(interrupts.signal(sent(signal.SIGTERM), 1.0)) == ["announce", "pass on SIGTERM"]
+    assert names(interrupts.signal(key(), 2.0)) == ["escalate: second interrupt"]
+
+
+def test_ctrl_c_can_be_sigwraps_always() -> None:
+    interrupts = machine(InterruptsEnd.SIGWRAP)
+    assert names(interrupts.signal(key(prompt=True), 0.0)) == ["announce"]
+    assert interrupts.next_deadline == GRACE_S / 2
+    assert names(interrupts.signal(key(prompt=True), 0.1)) == ["escalate: second interrupt"]
+
+
+# A second interrupt
 
 
 def test_the_second_key_press_kills_the_tree_however_quick() -> None:
@@ -107,7 +298,7 @@ def test_a_copy_comes_within_two_seconds() -> None:
 def test_a_copy_stands_for_a_press_that_was_merged_with_the_copy_before() -> None:
     """A signal that is pending swallows the next one of its number."""
     interrupts = machine()
-    interrupts.signal(key(handled=True), 0.0)
+    interrupts.signal(key(), 0.0)
     assert names(interrupts.signal(sent(signal.SIGINT, BOOTLOADER), 0.01)) == []
     assert names(interrupts.signal(sent(signal.SIGINT, BOOTLOADER), 0.02)) == [
         "escalate: second interrupt"

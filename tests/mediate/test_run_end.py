@@ -7,6 +7,7 @@ import errno
 import pytest
 
 from sigwrap.mediate.run_end import (
+    AskAgain,
     CommandEnded,
     CommandNotExecuted,
     GraceOver,
@@ -24,6 +25,7 @@ from sigwrap.mediate.run_end import (
     TerminateCommand,
     TerminateDescendants,
     Wait,
+    Withdrawn,
 )
 
 OUT_OF_TIME = LimitReached("wall_time", 5, "wall_time: 5 s are over")
@@ -97,16 +99,42 @@ def test_a_run_of_which_nobody_told_the_end_has_failed(run: Run) -> None:
 
 
 def test_an_interrupt_is_left_to_the_front_process_and_sets_the_status(run: Run) -> None:
-    run.on(Interrupted(), *ASKS_NO_MORE).on(ENDED, *CLEARING).is_over(130, "interrupted")
+    run.on(Interrupted(2), *ASKS_NO_MORE).on(ENDED, *CLEARING).is_over(130, "interrupted")
 
 
 def test_an_interrupt_that_is_heard_of_after_the_end_sets_the_status_too(run: Run) -> None:
-    run.on(ENDED, *CLEARING).on(NoProcessLeft()).on(Interrupted())
+    run.on(ENDED, *CLEARING).on(NoProcessLeft()).on(Interrupted(2))
     assert (run.end.exit_status, run.end.reason) == (130, "interrupted")
 
 
+def test_an_interrupt_that_was_commands_own_leaves_no_trace(run: Run) -> None:
+    run.on(Interrupted(2), *ASKS_NO_MORE).on(Withdrawn(), AskAgain())
+    run.on(ENDED, *CLEARING).is_over(3, "COMMAND ended")
+    assert run.end.signal == 0
+
+
+def test_nobody_is_asked_again_while_a_limit_ends_the_run(run: Run) -> None:
+    run.on(Interrupted(2), *ASKS_NO_MORE).on(OUT_OF_TIME, *ENDING).on(Withdrawn())
+
+
+def test_the_signal_of_a_run_is_that_which_interrupted_it(run: Run) -> None:
+    run.on(Interrupted(15), *ASKS_NO_MORE).on(KILLED, *CLEARING)
+    assert run.end.signal == 15
+
+
+def test_or_that_which_command_died_of(run: Run) -> None:
+    assert run.end.signal == 0
+    run.on(KILLED, *CLEARING)
+    assert run.end.signal == 9
+
+
+def test_a_limit_is_no_signal(run: Run) -> None:
+    run.on(OUT_OF_TIME, *ENDING).on(KILLED, *CLEARING)
+    assert run.end.signal == 0
+
+
 def test_a_second_interrupt_kills_the_tree(run: Run) -> None:
-    run.on(Interrupted(), *ASKS_NO_MORE).on(SECOND, *KILLING)
+    run.on(Interrupted(2), *ASKS_NO_MORE).on(SECOND, *KILLING)
     run.on(KILLED).is_over(130, "killed: second interrupt")
 
 
@@ -132,13 +160,13 @@ def test_the_first_limit_is_the_reason(run: Run) -> None:
 
 
 def test_a_limit_that_is_reached_after_an_interrupt_does_not_change_the_status(run: Run) -> None:
-    run.on(Interrupted(), *ASKS_NO_MORE).on(OUT_OF_TIME, *ENDING).on(ENDED, *CLEARING)
+    run.on(Interrupted(2), *ASKS_NO_MORE).on(OUT_OF_TIME, *ENDING).on(ENDED, *CLEARING)
     assert run.end.reached_limit is None
     run.is_over(130, "interrupted")
 
 
 def test_a_limit_stays_the_reason_where_an_interrupt_comes_later(run: Run) -> None:
-    run.on(OUT_OF_TIME, *ENDING).on(Interrupted(), *ASKS_NO_MORE).on(ENDED, *CLEARING)
+    run.on(OUT_OF_TIME, *ENDING).on(Interrupted(2), *ASKS_NO_MORE).on(ENDED, *CLEARING)
     run.is_over(124, "wall_time: 5 s are over")
 
 

@@ -11,6 +11,7 @@ import pytest
 from sigwrap.mediate.effects import (
     Ask,
     Continue,
+    ContinueToChildren,
     Effect,
     Fail,
     Logged,
@@ -289,7 +290,9 @@ def group(number: int, *members: SignalTarget, how: How = How.NUMBER) -> Transcr
 def test_a_group_that_may_all_be_reached_is_the_kernels() -> None:
     group(TERM, CHILD, DESCENDANT).records(
         "signal_sent", target_pid=50, correlation="4711"
-    ).records("signal_sent", target_pid=51, correlation="4711").yields(Continue()).ends()
+    ).records("signal_sent", target_pid=51, correlation="4711").yields(
+        ContinueToChildren((CHILD,))
+    ).ends()
 
 
 @pytest.mark.parametrize("refused_at", [0, 1])
@@ -539,9 +542,15 @@ def test_what_the_kernel_would_keep_inside_is_sent_from_outside(how: How) -> Non
 
 
 def test_inside_of_the_wall_the_kernel_does_it() -> None:
-    beyond(CHILD).records("signal_sent").yields(Continue()).ends()
+    beyond(CHILD).records("signal_sent").yields(ContinueToChildren((CHILD,))).ends()
     group = beyond(Group((CHILD, ITSELF))).records("signal_sent").records("signal_sent")
-    group.yields(Continue()).ends()
+    group.yields(ContinueToChildren((CHILD,))).ends()
+
+
+def test_who_mostly_handles_a_signal_does_not_end_of_it() -> None:
+    facts = SignalFacts(BASH, "kill", signal.SIGUSR1, How.NUMBER, CHILD, 4711, (), nobody_handles)
+    transcript = play(SignalMediator(OPEN, domain=True).mediate(facts)).records("signal_sent")
+    transcript.yields(Continue()).ends()
 
 
 def test_of_a_group_with_somebody_outside_each_gets_its_own() -> None:

@@ -1,27 +1,54 @@
-from sigwrap.mediate.wording import denial
+import pytest
+
+from sigwrap.mediate.questions import Answer
+from sigwrap.mediate.wording import denial, refusal, waiting
 
 
-def test_a_denial_names_what_the_rule_the_policy_and_the_next_step():
+def test_a_denial_names_what_the_rule_the_policy_and_the_next_step() -> None:
     assert denial("git push --force", "force-push", "agent-default", "left to people") == (
         "sigwrap: git push --force: denied by rule force-push of agent-default: left to people "
         "(sigwrap report tells more)"
     )
 
 
-def test_without_a_message_it_says_the_rest():
+def test_without_a_message_it_says_the_rest() -> None:
     assert denial("ls", "quiet", "mine", "") == (
         "sigwrap: ls: denied by rule quiet of mine (sigwrap report tells more)"
     )
 
 
-def test_a_built_in_rule_belongs_to_no_policy():
+def test_a_built_in_rule_belongs_to_no_policy() -> None:
     assert "denied by rule builtin:sigwrap: nobody" in denial(
         "x", "builtin:sigwrap", "mine", "nobody"
     )
 
 
-def test_a_long_command_line_is_cut_and_no_escape_comes_through():
+def test_a_long_command_line_is_cut_and_no_escape_comes_through() -> None:
     line = denial("\x1b[2J" + "a" * 500, "quiet", "mine", "")
     assert "\x1b" not in line
     assert "…: denied by rule quiet" in line
     assert len(line) < 220
+
+
+def test_who_waits_is_told_by_which_rule() -> None:
+    assert waiting("npm ci", "pkg-install", "mine") == (
+        "sigwrap: npm ci: waits for approval (rule pkg-install of mine)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "said"),
+    [
+        ("denied", "", "not approved"),
+        ("denied", "not now", "not approved: not now"),
+        ("expired", "nobody answered", "not approved in time: nobody answered"),
+        ("nobody", "no terminal", "needs approval, and nobody can be asked: no terminal"),
+        ("withdrawn", "", "needs approval: withdrawn"),
+    ],
+)
+def test_a_no_says_why(reason: str, message: str, said: str) -> None:
+    assert refusal(Answer(granted=False, by="", message=message, reason=reason)) == said
+
+
+def test_a_message_stays_one_line() -> None:
+    assert denial("x", "r", "mine", "one\ntwo").count("\n") == 0

@@ -199,6 +199,7 @@ tests:
     assert line == CommandCase(
         place=line.place,
         argv=("ls", "a b"),
+        cwd="/work/project",
         depth=1,
         truncated=False,
         traced=False,
@@ -208,6 +209,7 @@ tests:
     assert words == CommandCase(
         place=words.place,
         argv=("ls", "a b", ""),
+        cwd="/work/project",
         depth=0,
         truncated=True,
         traced=True,

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from sigwrap.policy.judge.match import MAX_PATTERN_CHARACTERS
+from sigwrap.policy.judge.match import MAX_PATTERN_CHARACTERS, Glob
+from sigwrap.policy.language.document import Source
+from sigwrap.policy.language.parse import parse_policy
 from tests.policy.conftest import Parse, Problems
 
 RULE = "command_rules:\n  - {name: r, commands: [x], decision: deny%s}\n"
@@ -206,3 +208,72 @@ def test_a_time_has_a_unit_or_is_in_seconds(parse: Parse, written: str, seconds:
 def test_a_size_has_a_unit_or_is_in_bytes(parse: Parse, written: str, size: int) -> None:
     policy = parse(f"version: 1\nname: x\nlimits: {{memory: {written}}}\n")
     assert policy.limits.memory_bytes == size
+
+
+# Paths that start somewhere
+
+
+@pytest.mark.parametrize(
+    ("written", "means"),
+    [
+        ("./deploy", "/work/project/deploy"),
+        ("bin/*", "/work/project/bin/*"),
+        ("../other/run", "/work/other/run"),
+        ("~/bin/x", "/home/user/bin/x"),
+        ("/opt/x", "/opt/x"),
+        ("**/deploy", "**/deploy"),
+        ("deploy", "deploy"),
+        ("${HOME}/x", "/home/user/x"),
+        ("*", "*"),
+    ],
+)
+def test_a_program_with_a_slash_is_a_full_path(parse: Parse, written: str, means: str) -> None:
+    (rule,) = parse(f"version: 1\nname: x\n{GLOB % written}").command_rules
+    assert rule.commands == (means,)
+
+
+@pytest.mark.parametrize(
+    ("written", "means"),
+    [
+        ("build", "/work/project/build"),
+        (".", "/work/project"),
+        ("./.git/", "/work/project/.git"),
+        ("~", "/home/user"),
+        ("~/.ssh", "/home/user/.ssh"),
+        ("src/**", "/work/project/src/**"),
+        ("**/*.pem", "**/*.pem"),
+        ("/etc", "/etc"),
+    ],
+)
+@pytest.mark.parametrize("key", ["paths", "sources"])
+def test_a_path_is_a_full_path(parse: Parse, key: str, written: str, means: str) -> None:
+    rules = RULE % f", {key}: ['{written}']"
+    (rule,) = parse(f"version: 1\nname: x\n{rules}").command_rules
+    assert getattr(rule, key) == (means,)
+
+
+def test_a_projects_folder_is_matched_literally() -> None:
+    source = Source(name="policy.yaml", text=f"version: 1\nname: x\n{GLOB % './x'}")
+    variables = {"PROJECT_ROOT": "/work/a*[b]"}
+    policy = parse_policy(source, variables=variables, find_base=lambda _name, _source: None)
+    assert Glob(policy.command_rules[0].commands[0]).matches("/work/a*[b]/x")
+    assert not Glob(policy.command_rules[0].commands[0]).matches("/work/abb/x")
+
+
+@pytest.mark.parametrize(
+    ("sections", "said"),
+    [
+        (
+            GLOB % "~bob/x",
+            '4:26: error: whose home folder that is isn\'t known: write its path: "~bob/x"',
+        ),
+        (
+            RULE % ", subcommands: [--version]",
+            '4:60: error: an option is no subcommand: "--version" '
+            "(did you mean \"args_patterns: ['^--version(=|$)']\"?)",
+        ),
+    ],
+)
+def test_what_could_never_match_is_an_error(problems: Problems, sections: str, said: str) -> None:
+    (problem,) = problems(sections)
+    assert str(problem) == f"policy.yaml:{said}"

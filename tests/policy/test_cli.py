@@ -145,3 +145,51 @@ def test_generate_prints_one_policy_for_several_sessions(
     generated.write_text(out)
     for command, action in (("make", "allow"), ("cc", "allow"), ("ld", "deny")):
         assert f": {action}" in run("explain", "-p", str(generated), "--", command)[1]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (
+            "explain agent-default -- rm -rf build",
+            "agent-default is a policy, not a command "
+            "(sigwrap policy explain -p agent-default -- rm -rf build)",
+        ),
+        (
+            "explain ci",
+            "ci is a policy, not a command (sigwrap policy explain -p ci -- COMMAND)",
+        ),
+        (
+            "explain rm -- -rf build",
+            "rm is neither an option nor behind -- (sigwrap policy explain -- -rf build)",
+        ),
+        (
+            "explain -p ci git push --force",
+            "No such option: --force "
+            "(the command comes behind --, as in sigwrap policy explain -- git push --force)",
+        ),
+        ("show ci --root /no/such", "--root /no/such: there is no such folder"),
+    ],
+)
+def test_a_word_in_the_wrong_place_is_refused_with_the_right_line(
+    run: Run, line: str, said: str
+) -> None:
+    assert run(*line.split()) == (REFUSED, "", said)
+
+
+def test_explain_names_a_policys_file_as_one(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(GOOD)
+    status, _, said = run("explain", str(tmp_path / "mine.yaml"), "--", "ls")
+    assert status == REFUSED
+    assert said.endswith(f"(sigwrap policy explain -p {tmp_path}/mine.yaml -- ls)")
+
+
+def test_explain_shows_all_that_runs_instead(run: Run, tmp_path: Path) -> None:
+    rule = (
+        "command_rules:\n  - {name: r, commands: [gh], decision: redirect,\n"
+        "     redirect_to: {command: /opt/gh, args: [-q], append_args: true}}\n"
+    )
+    (tmp_path / "mine.yaml").write_text(GOOD + rule)
+    words = ("-p", str(tmp_path / "mine.yaml"), "--", "gh", "pr", "create", "--title", "a b")
+    _, out, _ = run("explain", *words)
+    assert "Runs instead: /opt/gh -q pr create --title 'a b'\n" in out

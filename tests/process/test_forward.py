@@ -6,11 +6,13 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from sigwrap.mediate.run_end import LEFTOVERS_GRACE_S
 from tests.support.harness import EXECS, PYTHON, REFUSED, UNDER_TEST, Running, Sigwrap
 from tests.support.processes import await_key_taken, children, tree
 from tests.support.waiting import PATIENCE_S, Reader, Watch, await_state, reader
@@ -107,6 +109,66 @@ def test_nobody_is_left(as_user: Sigwrap, start: Start) -> None:
         assert watch.unharmed == []
         watch.await_ends()
     assert as_user.alive() == []
+
+
+def test_what_command_left_may_end_by_itself(start: Start, programs: Path) -> None:
+    text = f"{' '.join(PYTHON)} {programs}/leftover.py & read x; exit 3"
+    process, said = start("--", "bash", "-c", text)
+    said.until(rb"here")
+    with Watch(tree(process.pid)) as watch:
+        process.say(b"\n")
+        said.until(rb"asked")
+        assert process.wait(PATIENCE_S) == 3
+        watch.await_ends()
+
+
+def test_who_wants_an_end_at_once_gets_it(start: Start, programs: Path) -> None:
+    text = f"{' '.join(PYTHON)} {programs}/leftover.py & read x; exit 3"
+    process, said = start("--", "bash", "-c", text)
+    said.until(rb"here")
+    process.say(b"\n")
+    said.until(rb"asked")
+    asked_at_s = time.monotonic()
+    process.terminate()
+    assert process.wait(PATIENCE_S) == 3
+    assert time.monotonic() - asked_at_s < LEFTOVERS_GRACE_S
+
+
+@pytest.mark.parametrize("name", ["ABRT", "PIPE", "SEGV", "TTIN", "XFSZ"])
+def test_what_a_process_sends_us_is_for_command(start: Start, name: str, programs: Path) -> None:
+    process, said = start("--", *PYTHON, str(programs / "counts_signals.py"), f"SIG{name}")
+    said.until(rb"ready")
+    for _ in range(3):
+        process.send_signal(signal.Signals[f"SIG{name}"])
+        said.until(rb"got")
+    process.communicate(b"x", PATIENCE_S)
+    assert process.returncode == 4
+
+
+def test_what_the_caller_ignores_starts_no_grace(
+    as_user: Sigwrap, forward: str, programs: Path
+) -> None:
+    """Unless COMMAND handles it."""
+
+    def ignore() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    text = "echo ready; read x; exit 3"
+    line = [*as_user.as_user(), forward, "--grace", "0", "--", "sh", "-c", text]
+    process = as_user.start_line(line, preexec_fn=ignore)
+    said = reader(process.stdout)
+    said.until(rb"ready")
+    process.send_signal(signal.SIGINT)
+    process.communicate(b"\n", PATIENCE_S)
+    assert process.returncode == 3
+    handling = [*PYTHON, str(programs / "says_interrupts.py")]
+    process = as_user.start_line([*as_user.as_user(), forward, "--", *handling], preexec_fn=ignore)
+    said = reader(process.stdout)
+    said.until(rb"ready")
+    process.send_signal(signal.SIGINT)
+    said.until(rb"got")
+    process.communicate(b"\n", PATIENCE_S)
+    assert process.returncode == 0
 
 
 def test_killed_itself_it_takes_command_along(start: Start) -> None:

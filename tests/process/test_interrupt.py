@@ -135,18 +135,6 @@ def test_the_second_key_kills_at_once(as_user: Sigwrap, programs: Path) -> None:
     assert escalated.payload["reason"] == "second interrupt"
 
 
-def test_the_second_key_kills_who_is_cleaning_up(sigwrap: Sigwrap, programs: Path) -> None:
-    terminal = sigwrap.ready_on_terminal(
-        "--grace", "1000", "--", *PYTHON, str(programs / "cleaning.py")
-    )
-    terminal.press("C")
-    terminal.output.until(rb"interrupted")
-    await_key_taken(terminal.pid)
-    terminal.press("C")
-    assert terminal.await_status() == INTERRUPTED
-    assert sigwrap.interrupts() == ["received", "escalated"]
-
-
 def test_an_impatient_user(sigwrap: Sigwrap, programs: Path) -> None:
     terminal = sigwrap.ready_on_terminal(
         "--grace", "1000", "--", *PYTHON, str(programs / "stubborn.py")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,126 @@ def test_a_signal_to_our_pid_alone_reaches_command_as_term(as_user: Sigwrap, nam
         assert received.payload["sender_pid"] == os.getpid()
         assert received.payload["sender_cmd"] == procfs.command_line(os.getpid())
     assert (forwarded.type, forwarded.payload["signal_name"]) == ("interrupt_forwarded", "SIGTERM")
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGQUIT"])
+def test_a_signal_that_command_handles_arrives_as_itself(as_user: Sigwrap, name: str) -> None:
+    """And nothing else does, where it ends by it."""
+    others = " ".join({"TERM", "INT", "QUIT"} - {name.removeprefix("SIG")})
+    text = (
+        f'trap "echo asked; exit 0" {name}; trap "echo another" {others}; '
+        "echo ready; while :; do read x; done"
+    )
+    process, said = as_user.start_ready("--", "bash", "-c", text)
+    process.send_signal(signal.Signals[name])
+    assert said.until(rb"(asked|another)\n") == b"asked\n"
+    assert process.wait(PATIENCE_S) == INTERRUPTED
+    received, forwarded = (event for event in as_user.sealed_events() if "interr" in event.type)
+    assert received.payload["signal_name"] == forwarded.payload["signal_name"] == name
+    assert received.payload["taken_by"] == "sigwrap"
+
+
+def test_who_handles_it_and_goes_on_gets_term_within_the_grace(sigwrap: Sigwrap) -> None:
+    text = (
+        'trap "echo no" INT; trap "echo asked; exit 0" TERM; echo ready; while :; do read x; done'
+    )
+    process, said = sigwrap.start_ready("--grace", "0.6", "--", "bash", "-c", text)
+    process.send_signal(signal.SIGINT)
+    said.until(rb"no\n")
+    said.until(rb"asked\n")
+    assert process.wait(PATIENCE_S) == INTERRUPTED
+    assert sigwrap.interrupts() == ["received", "forwarded", "forwarded"]
+
+
+def test_a_hangup_that_command_handles_is_its_affair(as_user: Sigwrap) -> None:
+    text = 'trap "echo reloads" HUP; echo ready; while :; do read x && exit 5; done'
+    process, said = as_user.start_ready("--", "bash", "-c", text)
+    for _ in range(2):
+        process.send_signal(signal.SIGHUP)
+        said.until(rb"reloads")
+        as_user.await_reading()
+    process.communicate(b"\n", PATIENCE_S)
+    assert process.returncode == 5
+    assert as_user.interrupts() == ["forwarded", "forwarded"]
+
+
+def test_who_waits_for_a_signal_handles_it(sigwrap: Sigwrap, programs: Path) -> None:
+    """sigwait(3) and signalfd(2) need no handler: an init is made so."""
+    program = str(programs / "counts_signals.py")
+    process, said = sigwrap.start_ready("--grace", "1000", "--", *PYTHON, program, "SIGINT")
+    process.send_signal(signal.SIGINT)
+    said.until(rb"got 2\n")
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(PATIENCE_S) == INTERRUPTED
+
+
+OF_FAULTS = ["SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGSYS", "SIGTRAP"]
+OF_OUR_OWN_DOING = ["SIGPIPE", "SIGXFSZ", "SIGTTIN", "SIGTTOU", "SIGXCPU"]
+
+
+@pytest.mark.parametrize("name", [*OF_FAULTS, *OF_OUR_OWN_DOING])
+def test_what_a_process_sends_us_is_for_command(
+    sigwrap: Sigwrap, name: str, programs: Path
+) -> None:
+    process, said = sigwrap.start_ready("--", *PYTHON, str(programs / "counts_signals.py"), name)
+    for _ in range(3):
+        process.send_signal(signal.Signals[name])
+        said.until(rb"got %d\n" % signal.Signals[name])
+    process.communicate(b"\n", PATIENCE_S)
+    assert process.returncode == 4
+
+
+def test_a_watchdogs_abort_aborts_command(sigwrap: Sigwrap) -> None:
+    process, _ = sigwrap.start_ready("--", "sh", "-c", "ulimit -c 0; echo ready; exec cat")
+    process.send_signal(signal.SIGABRT)
+    assert process.wait(PATIENCE_S) == 128 + signal.SIGABRT
+    (ended,) = sigwrap.sealed_events("session_ended")
+    assert ended.payload["reason"] == "COMMAND died of SIGABRT"
+    (forwarded,) = sigwrap.events("interrupt_forwarded")
+    if not IS_BINARY:
+        assert forwarded.payload["sender_pid"] == os.getpid()
+
+
+# What the caller ignores
+
+
+def _ignoring(*numbers: int) -> Callable[[], None]:
+    def change() -> None:
+        for number in numbers:
+            signal.signal(number, signal.SIG_IGN)
+
+    return change
+
+
+def test_a_signal_that_the_caller_ignores_reaches_a_command_that_handles_it(
+    as_user: Sigwrap, programs: Path
+) -> None:
+    """A script's background job has SIGINT ignored."""
+    program = str(programs / "says_interrupts.py")
+    line = as_user.line("--grace", "1000", "--", *PYTHON, program)
+    process = as_user.start_line([*as_user.as_user(), *line], preexec_fn=_ignoring(signal.SIGINT))
+    said = reader(process.stdout)
+    said.until(rb"ready")
+    as_user.await_reading()
+    process.send_signal(signal.SIGINT)
+    said.until(rb"got")
+    process.communicate(b"\n", PATIENCE_S)
+    assert process.returncode == INTERRUPTED
+
+
+def test_a_signal_that_command_ignores_as_the_caller_does_is_lost(sigwrap: Sigwrap) -> None:
+    process = sigwrap.start(
+        *("--", "sh", "-c", "echo ready; read x; exit 5"),
+        preexec_fn=_ignoring(signal.SIGINT, signal.SIGQUIT, signal.SIGHUP),
+    )
+    reader(process.stdout).until(rb"ready")
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        process.send_signal(number)
+    process.send_signal(signal.SIGWINCH)
+    sigwrap.await_event("interrupt_forwarded")
+    process.communicate(b"\n", PATIENCE_S)
+    assert process.returncode == 5
+    assert sigwrap.interrupts() == ["forwarded"]
 
 
 @pytest.mark.parametrize("grace", ["1000", "1e9"])

@@ -146,6 +146,18 @@ def test_the_exec_itself_needs_no_memory(as_user: Sigwrap) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, b"120\n", b"")
 
 
+@pytest.mark.skipif(IS_BINARY, reason="PyInstaller's own start-up fails first")
+@pytest.mark.parametrize("megabytes", [20, 24, 28])
+def test_too_little_memory_to_load_sigwrap_is_said(sigwrap: Sigwrap, megabytes: int) -> None:
+    size = megabytes << 20
+    done = _run(sigwrap, _with((AS, size, size)), "touch", "ran")
+    (line,) = done.stderr.decode().splitlines()
+    assert line.startswith("sigwrap: ")
+    assert "ulimit -v" in line or os.strerror(12) in line
+    assert done.returncode == REFUSED
+    assert not (sigwrap.folder / "ran").exists()
+
+
 @pytest.mark.skipif(IS_BINARY, reason="PyInstaller's bootloader forks under the caller's limits")
 def test_a_soft_limit_of_processes(limited: Sigwrap) -> None:
     if limited.user is None:

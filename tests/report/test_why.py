@@ -265,6 +265,22 @@ def test_an_interrupt_from_elsewhere_names_its_sender() -> None:
     assert 'which got SIGTERM from 9 "timeout 5 sigwrap"' in log.why().text
 
 
+def test_a_signal_that_was_passed_on_as_it_came_names_its_sender() -> None:
+    log = Log()
+    sender = {"sender_pid": 9, "sender_cmd": "watchdog"}
+    log.add("interrupt_forwarded", COMMAND, signal=6, signal_name="SIGABRT", **sender)
+    log.die(COMMAND, 6, "SIGABRT", ppid=1)
+    assert log.why().text == 'SIGABRT from sigwrap, which got SIGABRT from 9 "watchdog"'
+
+
+def test_an_interrupt_that_was_taken_back_explains_nothing() -> None:
+    log = Log()
+    log.add("interrupt_received", 0, signal=2, signal_name="SIGINT", origin="terminal")
+    log.add("interrupt_withdrawn", COMMAND)
+    log.die(8, 2, "SIGINT")
+    assert log.why(8).cause is Cause.OUTSIDE
+
+
 def test_a_signal_that_was_passed_on_without_a_word_from_where() -> None:
     log = Log()
     log.add("interrupt_forwarded", COMMAND, signal=15, signal_name="SIGTERM")

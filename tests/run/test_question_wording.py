@@ -7,7 +7,6 @@ from typing import Any
 from sigwrap.mediate.questions import Open, Question
 from sigwrap.run.asking.wording import Session, lines_of, store_option
 
-
 SESSION = Session("mine")
 
 

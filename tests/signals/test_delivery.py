@@ -47,6 +47,15 @@ def test_a_denied_sender_is_told_why(lab: Lab, programs: Path) -> None:
     assert b"): denied by rule n of of-a-test: leave 1 alone (sigwrap report" in done.stderr
 
 
+def test_a_sender_that_nobody_answers_is_told_too(users_lab: Lab) -> None:
+    """Of one and of a group."""
+    lab = users_lab.under("name: ask, signals: [TERM], target: children, decision: approve", OWN)
+    text = "set -m; sleep 1000 & one=$!; sleep 1000 & kill $one; kill -- -$!; kill -9 $one $!"
+    done = lab.subject.run("--", "bash", "-c", text)
+    denials = done.stderr.decode().count("(sleep): denied by rule ask of of-a-test: needs approval")
+    assert denials == 2, done.stderr
+
+
 def test_a_softened_kill_arrives_as_sigterm(users_lab: Lab, programs: Path) -> None:
     lab = users_lab.under(
         "name: soften, signals: [KILL], target: children, decision: redirect, redirect_to: SIGTERM",

@@ -34,7 +34,6 @@ from sigwrap.policy.language.check import Checked
 from sigwrap.policy.language.schema import COMMAND_DECISIONS
 from sigwrap.policy.problems import Problem
 
-_CASE_FOLDER = "/work"
 _QUOTING = frozenset("'\"\\")
 
 RULE_SECTIONS = ("command_rules", "signal_rules", "file_rules", "network_rules")
@@ -131,7 +130,7 @@ def loop_watch(loop: Checked) -> LoopWatch:
     )
 
 
-def case(checked: Checked) -> Case:
+def case(checked: Checked, folder: str) -> Case:
     decision = Action(checked.get("decision"))
     rule = checked.get("rule", "")
     if checked.get("signal") is None:
@@ -143,7 +142,7 @@ def case(checked: Checked) -> Case:
             traced=checked.get("traced", False),
             system_file=checked.get("system_file"),
             loads_code=checked.get("loads_code"),
-            cwd=checked.get("cwd", _CASE_FOLDER),
+            cwd=checked.get("cwd", folder),
             decision=decision,
             rule=rule,
         )

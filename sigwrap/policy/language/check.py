@@ -200,7 +200,7 @@ class Checker:
 
     def _rooted(self, node: ScalarNode, glob: str) -> str:
         """What a program or an argument is held against is absolute."""
-        first, slash, rest = glob.partition("/")
+        first, _, rest = glob.partition("/")
         if not first.startswith("~"):
             variable, rest = "PROJECT_ROOT", glob
         elif first == "~":

@@ -65,7 +65,11 @@ class _Loader:
         if self.problems:
             return None
         policy = _policy(source, checked, {**inherited, **variables}, base or _NOTHING)
-        return policy._replace(home=self._built_in.get("HOME", ""))
+        folder = self._built_in.get("PROJECT_ROOT", "/")
+        return policy._replace(
+            home=self._built_in.get("HOME", ""),
+            cases=tuple(build.case(each, folder) for each in checked.get("tests", ())),
+        )
 
     def _own_variables(self, document: Node) -> dict[str, str]:
         values: dict[str, str] = {}
@@ -193,7 +197,7 @@ def _policy(source: Source, checked: Checked, variables: Mapping[str, str], base
             path_shadow=Action(trust.get("path_shadow", base.trust.path_shadow)),
             boundary=trust.get("boundary", base.trust.boundary),
         ),
-        cases=tuple(map(build.case, checked.get("tests", ()))),
+        cases=(),
     )
 
 

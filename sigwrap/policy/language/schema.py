@@ -225,8 +225,8 @@ _COMMAND_RULE = Group(
             ListOf(item=Text(form=Form.PATH), minimum=1),
             "one of the arguments, or what follows its `=`, means one of these files: `.`, `..`, "
             "doubled slashes, `~`, `/proc/self/root` and a `*` at the end are resolved, and "
-            "relative paths start at the caller's folder; symbolic links are not. In the rule, `~` is "
-            "`${HOME}`, and what is relative starts at `${PROJECT_ROOT}`",
+            "relative paths start at the caller's folder; symbolic links are not. In the rule, `~` "
+            "is `${HOME}`, and what is relative starts at `${PROJECT_ROOT}`",
         ),
         _key(
             "sources",
@@ -378,7 +378,9 @@ _TEST_CASE = Group(
         _key("traced", Flag(), "default false"),
         _key("system_file", Flag(), "default: whether the path is in one of the system's folders"),
         _key("loads_code", Flag(), "default: whether a wrapper in `command` sets such a variable"),
-        _key("cwd", Text(form=Form.TEMPLATE), "the folder it is called in; default `/work`"),
+        _key(
+            "cwd", Text(form=Form.TEMPLATE), "the folder it is called in; default `${PROJECT_ROOT}`"
+        ),
         _key("signal", Text(form=Form.SIGNAL), "a signal, instead of a command"),
         _key(
             "target",

@@ -319,7 +319,7 @@ class Approvals:
         return {
             "ok": True,
             "session_id": self._recorder.log.session_id,
-            "requests": [_listed(each, now_s) for each in self._queue.open[:_LISTED]],
+            "requests": [self._listed(each, now_s) for each in self._queue.open[:_LISTED]],
             "more": max(0, len(self._queue.open) - _LISTED),
         }
 
@@ -328,8 +328,28 @@ class Approvals:
         now_s = time.monotonic()
         for each in self._queue.open:
             if each.id == approval_id:
-                return {"ok": True, "request": _listed(each, now_s, full=True)}
+                return {"ok": True, "request": self._listed(each, now_s, full=True)}
         return self._no_such(approval_id)
+
+    def _listed(self, request: Open, now_s: float, *, full: bool = False) -> Payload:
+        question = request.question
+        return {
+            "id": request.id,
+            "kind": question.kind,
+            "pid": question.pid,
+            "process": question.process,
+            "depth": question.depth,
+            "what": question.what if full else _cut(question.what, _LISTED_CHARACTERS),
+            "is_cut": not full and len(question.what) > _LISTED_CHARACTERS,
+            "files": question.files,
+            "folder": question.folder,
+            "note": question.note,
+            "rule": question.rule,
+            "policy": self._session.policy,
+            "message": question.message,
+            "waited_s": round(now_s - request.asked_at_s, 1),
+            "expires_in_s": max(0.0, round(request.deadline_s - now_s, 1)),
+        }
 
     def _no_such(self, approval_id: str) -> ControlReply:
         ids = [request.id for request in self._queue.open[:_LISTED]]
@@ -385,23 +405,3 @@ def _about(approval_id: str, question: Question) -> Payload:
 def _cut(text: str, characters: int) -> str:
     rest = len(text) - characters
     return text if rest <= 0 else f"{text[:characters]} ... and {rest} more characters"
-
-
-def _listed(request: Open, now_s: float, *, full: bool = False) -> Payload:
-    question = request.question
-    return {
-        "id": request.id,
-        "kind": question.kind,
-        "pid": question.pid,
-        "process": question.process,
-        "depth": question.depth,
-        "what": question.what if full else _cut(question.what, _LISTED_CHARACTERS),
-        "is_cut": not full and len(question.what) > _LISTED_CHARACTERS,
-        "files": question.files,
-        "folder": question.folder,
-        "note": question.note,
-        "rule": question.rule,
-        "message": question.message,
-        "waited_s": round(now_s - request.asked_at_s, 1),
-        "expires_in_s": max(0.0, round(request.deadline_s - now_s, 1)),
-    }

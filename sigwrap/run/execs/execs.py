@@ -45,6 +45,7 @@ from sigwrap.run.loop import Loop
 from sigwrap.run.perform import NO_HOLDINGS, PAUSED, CallerGone, Performer, Scope
 from sigwrap.run.processes import Processes
 from sigwrap.run.recording.recordings import Recordings
+from sigwrap.run.restarts import Restarts
 from sigwrap.start import onefile
 from sigwrap.tuples import NamedTuple
 
@@ -84,6 +85,7 @@ class Execs:
         engine: Engine,
         processes: Processes,
         recordings: Recordings,
+        restarts: Restarts,
         aside: Aside,
         loop: Loop,
         waits_through_signals: bool,
@@ -101,11 +103,16 @@ class Execs:
         self._recordings = recordings
         self._turns = turns = Turns()
         self._tracer = Tracer(
-            performer, processes.loaded, aside, turns, waits_through_signals=waits_through_signals
+            performer,
+            processes.loaded,
+            aside,
+            turns,
+            restarts,
+            waits_through_signals=waits_through_signals,
         )
         self._unheld = Unheld(performer, loop, turns, processes.loaded)
         self._loop = loop
-        self._held_tracers = HeldTracers(turns, loop, self._unheld)
+        self._held_tracers = HeldTracers(turns, loop, self._unheld, restarts)
         own = onefile.original_environment(dict(os.environb))
         variables = {os.fsdecode(name): value for name, value in own.items()}
         self._ours = Ours(variables, Named(engine.policy.command_rules))
@@ -128,7 +135,7 @@ class Execs:
         )
 
     def on_stop(self, tid: int, wait_status: int) -> bool:
-        """Whether it is a stop of tracing; job control sees to a child's own stops."""
+        """Whether it is one of an exec."""
         return self._tracer.on_stop(tid, wait_status) or self._held_tracers.on_stop(
             tid, wait_status
         )

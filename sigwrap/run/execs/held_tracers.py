@@ -19,7 +19,7 @@ from collections.abc import Callable
 from sigwrap import calls
 from sigwrap.calls import EXECS, EXITS, PTRACE_CALLS
 from sigwrap.errors import KernelError
-from sigwrap.linux import procfs, ptrace
+from sigwrap.linux import broken_off, procfs, ptrace
 from sigwrap.linux.execs.tracing import (
     has_to_be_reaped,
     is_about_to_end,
@@ -34,6 +34,7 @@ from sigwrap.run.execs.turns import Turns
 from sigwrap.run.execs.unheld import Unheld
 from sigwrap.run.loop import Loop
 from sigwrap.run.perform import PAUSED, Scope
+from sigwrap.run.restarts import Restarts
 
 _ITSELF_TRACED = "the caller's tracer is traced itself, or may not be looked into"
 _COUNTS_OTHERWISE = "the caller is being traced, and its tracer is in a pid namespace of its own"
@@ -98,10 +99,11 @@ class _Tracer:
 
 
 class HeldTracers:
-    def __init__(self, turns: Turns, loop: Loop, unheld: Unheld) -> None:
+    def __init__(self, turns: Turns, loop: Loop, unheld: Unheld, restarts: Restarts) -> None:
         self._turns = turns
         self._loop = loop
         self._unheld = unheld
+        self._restarts = restarts
         self._by_tid: dict[int, _Tracer] = {}
 
     def hold(self, scope: Scope, tid: int, process: Process, redo: Callable[[], None]) -> object:
@@ -121,7 +123,9 @@ class HeldTracers:
                 self._seize(tracer)
             except (Gone, NotTraceable):
                 has_ended = tracer_of(scope.tid) != tid
-                return self._later(redo) if has_ended else CannotHold(_ITSELF_TRACED)
+                if has_ended or self._restarts.let_go_soon(tid):
+                    return self._later(redo)
+                return CannotHold(_ITSELF_TRACED)
         tracer.scopes.add(scope)
         scope.holdings.tracer_held = lambda: self._release(tracer, scope)
         if has_to_be_reaped(scope.tid, scope.process):
@@ -212,6 +216,8 @@ class HeldTracers:
             return True
         is_at_a_call = not event and number == ptrace.SYSCALL_STOP
         tracer.signal = 0 if event or is_at_a_call else number
+        if event == ptrace.EVENT_STOP:
+            _make_broken_off_call_again(tid)
         tracer.is_stopped = True
         tracer.wants = _whom_it_wants(tid) if is_at_a_call else 0
         tracer.go_on_waiting()
@@ -251,6 +257,13 @@ class HeldTracers:
         for scope in tuple(tracer.scopes):
             if scope.is_answered:
                 self._unheld.is_lost(scope)
+
+
+def _make_broken_off_call_again(tid: int) -> None:
+    try:
+        broken_off.make_again(tid, by_us=True)
+    except KernelError:
+        pass  # it was killed out of its stop
 
 
 def _whom_it_wants(tid: int) -> int:

@@ -26,15 +26,17 @@ from sigwrap.linux.execs import image, secret
 from sigwrap.linux.execs.environment import Variables, add_to_new_image
 from sigwrap.linux.execs.executable import Executable
 from sigwrap.linux.execs.restage import Redirection
+from sigwrap.linux.execs.tracing import tracer_of
 from sigwrap.linux.memory import Unreadable
 from sigwrap.linux.paths import Inode
-from sigwrap.linux.ptrace import Gone
+from sigwrap.linux.ptrace import Gone, NotTraceable
 from sigwrap.linux.seccomp import Notification
 from sigwrap.mediate.effects import KernelRefused, LoadedOther, Ran, Restarted, Tampered
 from sigwrap.mediate.lineage import Process
 from sigwrap.run.aside import Aside, Done, Late, Outcome, Raised
 from sigwrap.run.execs.turns import Turns
 from sigwrap.run.perform import Performer, Scope
+from sigwrap.run.restarts import Restarts
 
 
 class Tracee:
@@ -72,6 +74,7 @@ class Tracer:
         loaded: Callable[[Process, Inode | None], None],
         aside: Aside,
         turns: Turns,
+        restarts: Restarts,
         *,
         waits_through_signals: bool,
     ) -> None:
@@ -81,6 +84,7 @@ class Tracer:
         self._loaded = loaded
         self._aside = aside
         self._turns = turns
+        self._restarts = restarts
         self._waits_through_signals = waits_through_signals
         self._by_tid: dict[int, Tracee] = {}
         self._by_pid: dict[int, Tracee] = {}
@@ -103,7 +107,13 @@ class Tracer:
 
     def hold(self, scope: Scope) -> Tracee:
         """Raises NotTraceable or Gone."""
-        ptrace.seize(scope.tid)
+        # Another of its threads may exec: from then on its id is that one's.
+        is_ours = self._restarts.hand_over(scope.process.pid) and scope.tid == scope.process.pid
+        try:
+            ptrace.seize(scope.tid)
+        except NotTraceable:
+            if not is_ours or tracer_of(scope.tid) != os.getpid():
+                raise
         tracee = Tracee(scope)
         self._by_tid[scope.tid] = tracee
         self._by_pid[scope.process.pid] = tracee

@@ -1,0 +1,136 @@
+"""Every line of the documents that starts with `sigwrap` is run, as it is written, and does what it
+is there for. What only stands for something gets a stand-in."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.harness import UNDER_TEST, Running, Sigwrap
+from tests.support.policies import policy
+from tests.support.waiting import reader
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+ASK = "\n  - {name: ask, commands: [waits], decision: approve}\n"
+
+# What a document leaves open, and what is tried in its place.
+STAND_INS = {
+    "ID": "{id}",
+    "HEAD": "{head}",
+    "FILE…": "my-policy.yaml",
+    "FILE": "my-policy.yaml",
+    "SESSION…": "shown",
+    "NAME": "my-policy.yaml",
+    "…": "--version",
+}
+PROGRAMS = {
+    "npm": "#!/bin/sh\nexit 0\n",
+    "my-agent": "#!/bin/sh\nexit 0\n",
+    "waits": "#!/bin/sh\nexit 0\n",
+}
+# Lines that end otherwise than with 0, or that are a command's name and no whole line.
+STATUSES = {
+    "sigwrap -p agent-strict -- my-agent": 126,  # it asks first, and here nobody is there
+}
+WHOLE = {"sigwrap export": "sigwrap export --format jsonl"}
+
+
+def fenced(text: str) -> list[str]:
+    blocks = re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    lines = (line.partition("  #")[0].strip() for block in blocks for line in block.splitlines())
+    return [line for line in lines if line.startswith("sigwrap ")]
+
+
+def inline(text: str) -> list[str]:
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    return [span for span in re.findall(r"`([^`\n]+)`", prose) if span.startswith("sigwrap ")]
+
+
+def command_lines() -> list[str]:
+    texts = [document.read_text(encoding="utf-8") for document in DOCUMENTS]
+    return sorted({line for text in texts for line in fenced(text) + inline(text)})
+
+
+def policies() -> list[str]:
+    """The whole ones among the documents' examples."""
+    texts = [document.read_text(encoding="utf-8") for document in DOCUMENTS]
+    blocks = [
+        block
+        for text in texts
+        for block in re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    ]
+    return [block for block in blocks if re.search(r"^version:", block, re.MULTILINE)]
+
+
+@pytest.fixture(scope="module")
+def reader_of_documents() -> Iterator[Sigwrap]:
+    """In a folder of their own, with the first example of docs/policy.md, and one session."""
+    folder = Path(tempfile.mkdtemp(prefix="sigwrap-test-"))
+    subject = Sigwrap(folder, folder / "store")
+    (folder / "bin").mkdir()
+    for name, text in PROGRAMS.items():
+        (folder / "bin" / name).write_text(text)
+        (folder / "bin" / name).chmod(0o755)
+    subject.env["PATH"] = f"{folder}/bin:{Path(UNDER_TEST).parent}:{subject.env['PATH']}"
+    (folder / "my-policy.yaml").write_text(policies()[0])
+    assert subject.run("--name", "shown", "--", "true").returncode == 0
+    yield subject
+    subject.clean_up()
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def waiting(reader_of_documents: Sigwrap) -> Iterator[str]:
+    """The id of a request that waits for an answer."""
+    subject = reader_of_documents
+    line = ("-p", policy(subject.folder, ASK), "--approvals", "control", "--", "waits")
+    process: Running = subject.start(*line)
+    yield reader(process.stderr).until(rb"sigwrap approve \w+").split()[-1].decode()
+    process.kill()
+
+
+@pytest.mark.parametrize("line", command_lines())
+def test_a_line_of_the_documents(
+    reader_of_documents: Sigwrap, line: str, request: pytest.FixtureRequest
+) -> None:
+    subject = reader_of_documents
+    words = [STAND_INS.get(word, word) for word in shlex.split(WHOLE.get(line, line))]
+    if "{id}" in words:
+        words[words.index("{id}")] = request.getfixturevalue("waiting")
+    if "{head}" in words:
+        said = subject.native(UNDER_TEST, "--report", "--", "true").stderr
+        words[words.index("{head}")] = said.split()[-1].decode()
+    done = subject.native(UNDER_TEST, *words[1:])
+    assert done.returncode == STATUSES.get(line, 0), done.stderr
+
+
+@pytest.mark.parametrize("number", range(len(policies())))
+def test_a_policy_of_the_documents(reader_of_documents: Sigwrap, number: int) -> None:
+    subject = reader_of_documents
+    (subject.folder / "example.yaml").write_text(policies()[number])
+    done = subject.native(UNDER_TEST, "policy", "check", "example.yaml")
+    warnings = [line for line in done.stdout.splitlines() if b"not enforced yet" not in line]
+    assert done.returncode == 0
+    assert warnings in ([b"example.yaml: fine"], [b"example.yaml: loads, with warnings"])
+    done = subject.native(UNDER_TEST, "policy", "test", "example.yaml")
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_first_example_denies_what_it_says(reader_of_documents: Sigwrap) -> None:
+    subject = reader_of_documents
+    (subject.folder / "deploy").write_text("#!/bin/sh\necho deployed\n")
+    (subject.folder / "deploy").chmod(0o755)
+    done = subject.native(UNDER_TEST, "-p", "my-policy.yaml", "--", "./deploy", "now")
+    assert done.returncode == 126
+    assert b"by rule our-deploy of my-project: deploying is done by the release job" in done.stderr
+
+
+def test_the_lines_are_found() -> None:
+    assert {"sigwrap -- npm start", "sigwrap why", "sigwrap approve ID"} <= set(command_lines())

@@ -1,0 +1,73 @@
+"""--die-by-signal: whoever waits for sigwrap sees the signal that ended the run."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.support.harness import INTERRUPTED, PYTHON, Sigwrap
+from tests.support.programs import script
+from tests.support.waiting import PATIENCE_S
+
+TRAPPING = 'trap "echo cleaned; exit 3" INT TERM; echo ready; while :; do read x; done'
+
+
+@pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT", "SIGKILL", "SIGTERM", "SIGINT", "SIGUSR1"])
+def test_the_signal_that_command_died_of(as_user: Sigwrap, name: str) -> None:
+    """sigwrap itself leaves no core where COMMAND would."""
+    number = signal.Signals[name]
+    text = f"ulimit -Sc 0; kill -{number:d} $$"
+    line = [*as_user.as_user(), "sh", "-c", 'ulimit -Sc unlimited; exec "$@"', "sh"]
+    done = as_user.start_line([*line, *as_user.line("--die-by-signal", "--", "sh", "-c", text)])
+    _, status = os.waitpid(done.pid, 0)
+    done.returncode = 0
+    assert os.WIFSIGNALED(status)
+    assert (os.WTERMSIG(status), os.WCOREDUMP(status)) == (number, False)
+    assert list(as_user.folder.glob("core*")) == []
+    (ended,) = as_user.sealed_events("session_ended")
+    assert ended.payload["exit_status"] == 128 + number
+
+
+@pytest.mark.parametrize("status", [0, 3, 130])
+def test_a_status_stays_a_status(sigwrap: Sigwrap, status: int) -> None:
+    done = sigwrap.run("--die-by-signal", "--", "sh", "-c", f"exit {status}")
+    assert done.returncode == status
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
+def test_the_signal_that_interrupted_the_run(sigwrap: Sigwrap, name: str) -> None:
+    """Whatever COMMAND did then: a service manager asks whether it ended as it was told."""
+    process, _ = sigwrap.start_ready("--die-by-signal", "--", "bash", "-c", TRAPPING)
+    process.send_signal(signal.Signals[name])
+    assert process.wait(PATIENCE_S) == -signal.Signals[name]
+
+
+def test_a_killed_run_ends_by_the_interrupt_too(sigwrap: Sigwrap, programs: Path) -> None:
+    process, _ = sigwrap.start_ready(
+        "--die-by-signal", "--grace", "0", "--", *PYTHON, str(programs / "stubborn.py")
+    )
+    process.terminate()
+    assert process.wait(PATIENCE_S) == -signal.SIGTERM
+
+
+def test_what_refuses_to_run_exits(sigwrap: Sigwrap) -> None:
+    assert sigwrap.run("--die-by-signal", "--", "no-such-program").returncode == 127
+
+
+@pytest.mark.parametrize("dies", [True, False])
+def test_a_script_ends_at_the_key_or_goes_on(as_user: Sigwrap, dies: bool) -> None:
+    """bash waits to see whether its child died of SIGINT."""
+    option = ["--die-by-signal"] if dies else []
+    words = as_user.line("--no-report", *option, "--", "sh", "-c", "echo ready; exec cat")
+    line = " ".join(map(str, words[:-1]))
+    path = script(as_user.folder, "script", f"{line} 'echo ready; exec cat'\necho next $?\n")
+    terminal = as_user.terminal_for([*as_user.as_user(), "bash", path])
+    terminal.output.until(rb"ready")
+    as_user.await_reading()
+    terminal.press("C")
+    assert terminal.await_status() == (INTERRUPTED if dies else 0)
+    assert terminal.output.rest().endswith(b"" if dies else b"next 130\r\n")
+    assert (b"next" in terminal.output.seen) is not dies

@@ -1,0 +1,158 @@
+"""Ctrl+C at a prompt is the prompt's; --interrupt makes it somebody's always."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from tests.support.harness import INTERRUPTED, PYTHON, Sigwrap
+from tests.support.processes import await_key_taken
+from tests.support.programs import needs
+from tests.support.terminal import Terminal
+from tests.support.waiting import await_that
+
+
+def _taken_by(sigwrap: Sigwrap) -> list[str]:
+    return [event.payload["taken_by"] for event in sigwrap.events("interrupt_received")]
+
+
+def _reason(sigwrap: Sigwrap) -> str:
+    reason: str = sigwrap.events("session_ended")[0].payload["reason"]
+    return reason
+
+
+def _at_prompt(sigwrap: Sigwrap, programs: Path, *options: str, pause_s: float = 0) -> Terminal:
+    terminal = sigwrap.ready_on_terminal(
+        *options, "--", *PYTHON, str(programs / "prompt.py"), str(pause_s)
+    )
+    terminal.output.until(rb"prompt")
+    return terminal
+
+
+def _await_keys_settled(sigwrap: Sigwrap, count: int) -> None:
+    """The terminal may have been seen in the moment in which it is in line mode: then the key is
+    taken back."""
+
+    def is_settled() -> bool:
+        taken_by = _taken_by(sigwrap)
+        withdrawn = len(sigwrap.events("interrupt_withdrawn"))
+        return len(taken_by) == count and taken_by.count("sigwrap") == withdrawn
+
+    await_that(is_settled)
+
+
+def test_the_key_at_a_prompt_ends_a_line_and_not_the_run(as_user: Sigwrap, programs: Path) -> None:
+    terminal = _at_prompt(as_user, programs)
+    for count in (1, 2, 3):
+        as_user.await_reading()
+        terminal.press("C")
+        terminal.output.until(rb"interrupted\r\nprompt")
+        _await_keys_settled(as_user, count)
+    terminal.type("q")
+    assert terminal.await_status() == 3
+    assert "escalated" not in as_user.interrupts()
+    assert _reason(as_user) == "COMMAND ended"
+
+
+def test_the_key_while_a_prompts_program_computes_is_taken_back(
+    as_user: Sigwrap, programs: Path
+) -> None:
+    terminal = _at_prompt(as_user, programs, pause_s=0.3)
+    terminal.type("c")
+    terminal.output.until(rb"computes")
+    terminal.press("C")
+    terminal.output.until(rb"interrupted\r\nprompt")
+    as_user.await_event("interrupt_withdrawn")
+    terminal.type("q")
+    assert terminal.await_status() == 3
+    assert as_user.interrupts() == ["received", "withdrawn"]
+    assert _taken_by(as_user) == ["sigwrap"]
+    assert _reason(as_user) == "COMMAND ended"
+
+
+def test_a_prompt_without_a_line_editor(sigwrap: Sigwrap) -> None:
+    terminal = sigwrap.on_terminal("--grace", "1000", "--", *PYTHON, "-q", "-i")
+    terminal.output.until(rb">>> ")
+    terminal.type("import os; os.write(1, b'comp' + b'utes'); exec('while True: pass')\n")
+    terminal.output.until(rb"computes")
+    terminal.press("C")
+    terminal.output.until(rb"KeyboardInterrupt")
+    terminal.output.until(rb">>> ")
+    sigwrap.await_event("interrupt_withdrawn")
+    terminal.type("os._exit(3)\n")
+    assert terminal.await_status() == 3
+    assert sigwrap.interrupts() == ["received", "withdrawn"]
+
+
+def test_the_quit_key_ends_a_prompt(sigwrap: Sigwrap, programs: Path) -> None:
+    terminal = _at_prompt(sigwrap, programs)
+    terminal.press("\\")
+    assert terminal.await_status() == INTERRUPTED
+    assert _reason(sigwrap) == "interrupted"
+
+
+def test_a_terminal_that_was_so_before_makes_no_prompt(sigwrap: Sigwrap, programs: Path) -> None:
+    hangs = [*PYTHON, str(programs / "hangs_at_interrupt.py")]
+    line = sigwrap.line("--grace", "1000", "--", *hangs)
+    terminal = sigwrap.terminal_for(["sh", "-c", 'stty -icanon; exec "$@"', "sh", *line])
+    terminal.output.until(rb"ready")
+    sigwrap.await_reading()
+    for _ in range(2):
+        terminal.press("C")
+        terminal.output.until(rb"interrupted")
+        await_key_taken(terminal.pid)
+    assert terminal.await_status() == INTERRUPTED
+    assert sigwrap.interrupts() == ["received", "escalated"]
+
+
+def test_who_hangs_when_interrupted_is_killed_by_the_second_key(
+    sigwrap: Sigwrap, programs: Path
+) -> None:
+    terminal = sigwrap.ready_on_terminal(
+        "--grace", "1000", "--", *PYTHON, str(programs / "hangs_at_interrupt.py")
+    )
+    terminal.press("C")
+    terminal.output.until(rb"interrupted")
+    await_key_taken(terminal.pid)
+    terminal.press("C")
+    assert terminal.await_status() == INTERRUPTED
+    assert sigwrap.interrupts() == ["received", "escalated"]
+
+
+def test_the_key_can_end_the_run_at_a_prompt_too(sigwrap: Sigwrap, programs: Path) -> None:
+    terminal = _at_prompt(sigwrap, programs, "--interrupt", "sigwrap", "--grace", "0.5")
+    terminal.press("C")
+    assert terminal.await_status() == INTERRUPTED
+    assert _taken_by(sigwrap) == ["sigwrap"]
+
+
+def test_the_key_can_be_commands_always(sigwrap: Sigwrap, programs: Path) -> None:
+    terminal = sigwrap.ready_on_terminal(
+        "--interrupt", "command", "--", *PYTHON, str(programs / "says_interrupts.py")
+    )
+    terminal.press("C")
+    terminal.output.until(rb"got")
+    await_key_taken(terminal.pid)
+    os.kill(terminal.pid, signal.SIGINT)
+    terminal.output.until(rb"got")
+    terminal.type("\n")
+    assert terminal.await_status() == 0
+    assert sigwrap.interrupts() == ["received", "received", "forwarded"]
+    assert _taken_by(sigwrap) == ["command", "command"]
+
+
+@needs("gdb")
+def test_a_debugger(sigwrap: Sigwrap) -> None:
+    env = {"TERM": "xterm", "INPUTRC": "/dev/null"}
+    line = ["gdb", "-q", "-nx"]
+    terminal = sigwrap.on_terminal("-p", "agent-observe", "--", *line, env=env)
+    terminal.output.until(rb"\(gdb\) ")
+    for count in (1, 2):
+        sigwrap.await_reading()
+        terminal.press("C")
+        terminal.output.until(rb"Quit\r\n.*\(gdb\) ")
+        _await_keys_settled(sigwrap, count)
+    terminal.type("quit 3\n")
+    assert terminal.await_status() == 3
+    assert _reason(sigwrap) == "COMMAND ended"

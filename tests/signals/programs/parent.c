@@ -1,0 +1,134 @@
+// A parent that gets SIGCHLD by a handler without SA_RESTART, and ends its children.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ROUNDS 15
+#define CHILDREN 4
+
+static volatile sig_atomic_t handled;
+static char **to_execute;
+
+static void handle(int unused) {
+    (void)unused;
+    handled = 1;
+}
+
+static pid_t child_that(void (*takes_it)(int)) {
+    int ready[2];
+    if (pipe(ready)) exit(1);
+    pid_t child = fork();
+    if (child) {
+        char byte;
+        close(ready[1]);
+        if (read(ready[0], &byte, 1) != 1) exit(1);
+        close(ready[0]);
+        return child;
+    }
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    signal(SIGCHLD, SIG_DFL);
+    signal(SIGTERM, takes_it);
+    if (write(ready[1], "r", 1) != 1) _exit(1);
+    for (;;) pause();
+}
+
+static int broken_off(long result) { return result < 0 && errno == EINTR; }
+
+static int end_many(const char *how) {
+    int count = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        pid_t children[CHILDREN];
+        int pidfds[CHILDREN];
+        for (int i = 0; i < CHILDREN; i++) {
+            children[i] = child_that(SIG_DFL);
+            pidfds[i] = syscall(SYS_pidfd_open, children[i], 0);
+        }
+        for (int i = 0; i < CHILDREN; i++) {
+            if (!strcmp(how, "pidfd"))
+                count += broken_off(syscall(SYS_pidfd_send_signal, pidfds[i], SIGTERM, NULL, 0));
+            else if (!strcmp(how, "stop")) {
+                count += broken_off(kill(children[i], SIGSTOP));
+                count += broken_off(kill(children[i], SIGCONT));
+                count += broken_off(kill(children[i], SIGKILL));
+            } else
+                count += broken_off(kill(children[i], SIGTERM));
+        }
+        for (int i = 0; i < CHILDREN; i++) {
+            kill(children[i], SIGKILL);
+            while (waitpid(children[i], NULL, 0) < 0 && errno == EINTR) {}
+            close(pidfds[i]);
+        }
+    }
+    return printf("%d %d\n", count, handled) < 0;
+}
+
+static int wait_for(int fd, int ms) {
+    struct epoll_event event = {.events = EPOLLIN};
+    int epoll = epoll_create1(0);
+    if (fd >= 0) epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+    int result = epoll_wait(epoll, &event, 1, ms);
+    return printf("%d %d\n", result, result < 0 ? errno : 0) < 0;
+}
+
+static void *execute(void *unused) {
+    (void)unused;
+    execv(to_execute[0], to_execute);
+    return NULL;
+}
+
+static int execute_in_a_thread(void) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, execute, NULL);
+    pthread_join(thread, NULL);
+    return 1;
+}
+
+static void await_epoll_wait(pid_t pid) {
+    char path[64], number[4] = "";
+    snprintf(path, sizeof path, "/proc/%d/syscall", pid);
+    while (strcmp(number, "232")) {
+        FILE *call = fopen(path, "r");
+        if (!call || !fgets(number, sizeof number, call)) exit(1);
+        fclose(call);
+    }
+}
+
+static int be_traced(void) {
+    pid_t parent = getpid();
+    int seized[2];
+    if (pipe(seized)) return 1;
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+    if (!fork()) {
+        await_epoll_wait(parent);
+        if (ptrace(PTRACE_SEIZE, parent, 0, PTRACE_O_TRACEEXEC)) return printf("%d ", errno);
+        if (write(seized[1], "s", 1) != 1) return 1;
+        return waitpid(parent, NULL, __WALL) < 0;  // else its own parent doesn't get to know
+    }
+    return wait_for(seized[0], -1);
+}
+
+int main(int count, char **words) {
+    (void)count;
+    struct sigaction action = {.sa_handler = handle};
+    const char *how = words[1];
+    to_execute = words + 2;
+    setvbuf(stdout, NULL, _IONBF, 0);
+    sigaction(SIGCHLD, &action, NULL);
+    if (!strcmp(how, "kill") || !strcmp(how, "pidfd") || !strcmp(how, "stop")) return end_many(how);
+    kill(child_that(SIG_IGN), SIGTERM);
+    if (!strcmp(how, "waits")) return wait_for(-1, 1200);
+    if (!strcmp(how, "traced")) return be_traced();
+    if (!strcmp(how, "executes")) execute(NULL);
+    return execute_in_a_thread();
+}

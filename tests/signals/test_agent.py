@@ -1,0 +1,204 @@
+"""What people fear: an agent that ends itself, its workers, what runs it, or somebody else's work.
+None of its steps does, whatever it tries, and all else inside is free."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.harness import PYTHON
+from tests.support.programs import needs
+from tests.support.signal_lab import Lab
+
+ALL_LIVE = {"step": 0, "ended": [], "handled": []}
+
+
+def _agent_runs(
+    lab: Lab, agent: Path, line: str, *options: str, ends: tuple[str, ...] = ()
+) -> tuple[dict[str, Any], str]:
+    """What the agent says in the end, and what was said on its standard error."""
+    command = [*PYTHON, str(agent), line, *ends]
+    done = lab.subject.run(*options, "--", *command)
+    said = done.stderr.decode()
+    assert done.returncode == 0, said
+    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return told, said
+
+
+@needs("pkill")
+def test_pkill_ends_what_a_step_has_started_and_nobody_else(users_lab: Lab, programs: Path) -> None:
+    name = f"agent-{uuid.uuid4().hex[:8]}.py"
+    shutil.copy(programs / "agent.py", users_lab.subject.folder / name)
+    outside = users_lab.outsider(f"outside-of-{name}")
+    told, said = _agent_runs(
+        users_lab, users_lab.subject.folder / name, f"pkill -f {name}; true", ends=("server",)
+    )
+    assert told == ALL_LIVE | {"ended": ["server"]}
+    assert outside.lives
+    blocked = users_lab.payloads("signal_blocked")
+    rules = [each["rule_name"] for each in blocked if each["source_cmd"] == "pkill"]
+    # The agent, its workers and the shell that runs pkill; sigwrap's own line has the name as well.
+    assert rules.count("agent") == 4
+    assert rules.count("outside") >= 1
+    assert set(rules) == {"agent", "outside", "builtin:sigwrap"}
+    (sent,) = (each for each in users_lab.payloads("signal_sent") if each["source_cmd"] == "pkill")
+    assert (sent["rule_name"], sent["target_type"]) == ("session", "session")
+    assert said.count("denied by rule agent of agent-default: it is the agent") == 4
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "kill -9 -1",
+        "bash -c 'kill -9 -1'",
+        "kill -9 $AGENT $WORKER $FORK",
+        "for signal in STOP TERM INT HUP QUIT; do kill -$signal $AGENT $WORKER $FORK; done",
+        "for signal in ALRM PIPE ABRT SEGV USR2 RTMIN RTMAX TSTP TTIN PROF PWR;"
+        " do kill -$signal $AGENT; kill -$signal $WORKER; kill -$signal $FORK; done",
+        "(setsid bash -c 'kill -9 $AGENT; kill -9 $WORKER' &) | cat",
+        "set -m; (set -m; bash -c 'kill -9 $AGENT; kill -9 $WORKER' & wait)& wait",
+        "kill -STOP $WORKER; kill -CONT $WORKER",
+    ],
+)
+def test_no_step_ends_the_agent_or_its_workers(users_lab: Lab, programs: Path, line: str) -> None:
+    told, said = _agent_runs(users_lab, programs / "agent.py", f"{line}; true")
+    assert told == ALL_LIVE
+    assert "sigwrap: SIG" in said
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "exec {python} -c '{kill}'",
+        "{python} -c '{kill}'",
+        "({python} -c '{kill}' &)",
+        "exec {python} -c 'import os; os.fork() and os._exit(0); {kill}'",
+        "cp {program} mine; ./mine -ISc '{kill}'",
+        "exec -a agent.py {python} -c '{kill}'",
+    ],
+)
+def test_the_agents_own_program_run_by_a_step_is_not_the_agent(
+    users_lab: Lab, programs: Path, line: str
+) -> None:
+    kill = 'import os; [os.kill(int(os.environ[n]), 9) for n in ("AGENT",)]'
+    python = " ".join(PYTHON)
+    line = line.format(python=python, program=PYTHON[0], kill=kill)
+    told, said = _agent_runs(
+        users_lab, programs / "agent.py", f"{{ {line}; }} 2>&1 | cat >&2; true"
+    )
+    assert told == ALL_LIVE
+    assert "sigwrap: SIGKILL to " in said
+
+
+def test_what_the_agent_handles_reaches_it_and_its_workers(users_lab: Lab, programs: Path) -> None:
+    line = (
+        "kill -USR1 $AGENT $WORKER $FORK && kill -URG $AGENT && kill -WINCH $WORKER"
+        " && kill -CONT $FORK"
+    )
+    told, said = _agent_runs(users_lab, programs / "agent.py", line)
+    assert told == ALL_LIVE | {"handled": [10]}
+    assert said == ""
+    events = [each for each in users_lab.payloads("signal_sent") if each["source_cmd"] == "bash"]
+    assert [each.get("target_handles") for each in events] == [True, True, True, None, None, None]
+
+
+def test_one_step_stops_what_another_has_started(users_lab: Lab, programs: Path) -> None:
+    told, said = _agent_runs(users_lab, programs / "agent.py", "kill $SERVER", ends=("server",))
+    assert told == ALL_LIVE | {"ended": ["server"]}
+    assert said == ""
+
+
+def test_under_ci_all_inside_is_free(users_lab: Lab, programs: Path) -> None:
+    told, said = _agent_runs(
+        users_lab,
+        programs / "agent.py",
+        "kill -9 $WORKER; kill $FORK",
+        "-p",
+        "ci",
+        ends=("worker", "fork"),
+    )
+    assert told == ALL_LIVE | {"ended": ["worker", "fork"]}
+    assert "sigwrap: SIG" not in said
+
+
+def test_under_observation_too(users_lab: Lab, programs: Path) -> None:
+    told, _said = _agent_runs(
+        users_lab, programs / "agent.py", "kill -9 $WORKER", "-p", "agent-observe", ends=("worker",)
+    )
+    assert told == ALL_LIVE | {"ended": ["worker"]}
+
+
+@pytest.mark.parametrize(
+    ("line", "said_times"),
+    [
+        ("for i in 1 2 3 4 5; do kill $AGENT; done", 1),
+        ("for i in 1 2 3; do bash -c 'kill $AGENT'; done", 3),
+        ("for i in $(seq 30); do sleep 1000 & done; kill $AGENT; kill -9 0 2>/dev/null", 1),
+    ],
+)
+def test_a_sender_reads_once_that_it_was_denied(
+    users_lab: Lab, programs: Path, line: str, said_times: int
+) -> None:
+    _told, said = _agent_runs(users_lab, programs / "agent.py", f"set -m; {line}; true")
+    assert said.count("denied by rule agent of agent-default") == said_times
+
+
+@needs("gdb")
+def test_nobody_gets_at_the_agent_by_tracing_or_limiting_it(lab: Lab, programs: Path) -> None:
+    line = (
+        "for p in $AGENT $WORKER $FORK; do gdb -q -batch -p $p -ex 'call (int)kill(0, 9)'; "
+        "prlimit --pid $p --cpu=1; renice 19 -p $p; done >/dev/null; "
+        "gdb -q -batch -p $SERVER -ex 'info inferiors' >/dev/null"
+    )
+    told, said = _agent_runs(lab, programs / "agent.py", line)
+    assert told == ALL_LIVE
+    for what in ("ptrace", "prlimit64", "setpriority"):
+        assert said.count(f"sigwrap: {what} aimed at ") == 3
+
+
+# Who runs the agent's program
+
+
+def test_a_worker_may_end_its_server(users_lab: Lab) -> None:
+    """As servers do that restart themselves."""
+    text = (
+        "import os, signal, sys\n"
+        "signal.signal(signal.SIGTERM, lambda *_: print('told', flush=True) or os._exit(0))\n"
+        "os.fork() or (os.kill(os.getppid(), signal.SIGTERM), os._exit(0))\n"
+        "signal.pause()"
+    )
+    for line in (
+        [*PYTHON, "-c", text],
+        ["bash", "-c", 'wait & "$@"; echo $?', "-", *PYTHON, "-c", text],
+    ):
+        done = users_lab.subject.run("--", *line)
+        assert (done.returncode, done.stdout[:5], done.stderr) == (0, b"told\n", b"")
+    assert users_lab.payloads("signal_blocked") == []
+
+
+def test_a_script_ends_itself_from_a_subshell(users_lab: Lab) -> None:
+    """It is nobody's agent: COMMAND is another program."""
+    (users_lab.subject.folder / "script").write_text(
+        "trap 'echo told; exit 3' TERM\n"
+        "top=$$; fail() { kill -TERM $top; }\n"
+        "(fail; exit 1)\n"
+        "echo not reached\n"
+    )
+    done = users_lab.subject.run("--", "sh", "-c", "bash script; echo $?")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"told\n3\n", b"")
+
+
+# Programs
+
+
+@needs("nginx")
+def test_a_step_reloads_and_stops_the_nginx_of_another(users_lab: Lab, programs: Path) -> None:
+    shutil.copy(programs / "nginx.conf", users_lab.subject.folder)
+    done = users_lab.subject.run("--", "bash", str(programs / "steps_of_nginx.sh"))
+    assert (done.returncode, done.stdout) == (0, b"0\n0\n0\nended\n"), done.stderr
+    assert users_lab.payloads("signal_blocked") == []

@@ -1,0 +1,71 @@
+"""A handler without SA_RESTART doesn't break off what it never breaks off without sigwrap: the kill
+that comes after another one, whose child has just ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.programs import needs
+from tests.support.signal_lab import Lab
+
+ROUNDS = 10
+IN_A_ROW = f"""
+i=0
+while [ $i -lt {ROUNDS} ]; do
+  sleep 1000 & a=$!; sleep 1000 & b=$!; sleep 1000 & c=$!
+  kill $a; echo $?; kill $b $c; echo $?
+  wait
+  i=$((i+1))
+done
+"""
+
+
+@pytest.mark.parametrize(
+    "shell", [pytest.param(each, marks=needs(each)) for each in ("dash", "bash")]
+)
+def test_a_shell_ends_several_in_a_row(users_lab: Lab, shell: str) -> None:
+    """dash handles SIGCHLD without SA_RESTART."""
+    lab = users_lab.under(signal="audit")
+    done = lab.subject.run("--", shell, "-c", IN_A_ROW)
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, [b"0"] * 2 * ROUNDS, b"")
+    assert len(lab.payloads("signal_sent")) == 3 * ROUNDS
+
+
+@pytest.mark.parametrize("how", ["kill", "pidfd", "stop"])
+def test_no_call_of_a_parent_fails(users_lab: Lab, compiled: Path, how: str) -> None:
+    done = users_lab.under(signal="audit").subject.run("--", str(compiled / "parent"), how)
+    assert (done.stdout, done.stderr) == (b"0 1\n", b"")
+
+
+def test_a_parent_is_let_go_unnoticed(users_lab: Lab, compiled: Path) -> None:
+    """Its child doesn't end."""
+    done = users_lab.under(signal="audit").subject.run("--", str(compiled / "parent"), "waits")
+    assert (done.stdout, done.stderr) == (b"0 0\n", b"")
+
+
+def test_a_parent_can_be_traced_at_once(users_lab: Lab, compiled: Path) -> None:
+    """And notices nothing: epoll_wait fails by any stop of its caller, if nothing is done."""
+    done = users_lab.under(signal="audit").subject.run("--", str(compiled / "parent"), "traced")
+    assert (done.stdout, done.stderr) == (b"1 0\n", b"")
+
+
+@pytest.mark.parametrize("how", ["executes", "thread executes"])
+def test_what_a_parent_executes_is_verified(users_lab: Lab, compiled: Path, how: str) -> None:
+    lab = users_lab.under(signal="audit")
+    line = (str(compiled / "parent"), how, "/bin/echo", "ran")
+    done = lab.subject.run("--", *line)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"ran\n", b"")
+    _first, last = lab.payloads("exec_audited")
+    assert (last["argv"], last["verified"], last["traced"]) == (["/bin/echo", "ran"], True, False)
+
+
+def test_what_a_parent_executes_and_the_kernel_refuses(users_lab: Lab, compiled: Path) -> None:
+    """It goes on as if nothing had been."""
+    empty = users_lab.subject.folder / "empty"
+    empty.touch(0o755)
+    empty.chmod(0o755)
+    line = (str(compiled / "parent"), "executes", str(empty))
+    done = users_lab.under(signal="audit").subject.run("--", *line)
+    assert (done.returncode, done.stderr) == (1, b"")
