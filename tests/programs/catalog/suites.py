@@ -38,6 +38,7 @@ def _cpython(name: str, *words: str, differs: dict[str, str] | None = None) -> P
     )
 
 
+_IN_A_STORM = "test_stress_delivery_simultaneous"
 _MULTIPROCESSING = ("WithProcessesTestProcess", "WithProcessesTestPool", "WithProcessesTestQueue")
 
 # Go
@@ -68,7 +69,19 @@ venv/bin/pip install -q --disable-pip-version-check psutil==5.9.8 pytest==8.3.4
 
 PROGRAMS = [
     _cpython("subprocess", "test_subprocess"),
-    _cpython("signal and threadsignals", "test_signal test_threadsignals"),
+    _cpython(
+        "signal and threadsignals",
+        "test_signal test_threadsignals",
+        f"-i {_IN_A_STORM}",
+    ),
+    _cpython(
+        "kill in a storm of signals",
+        f"test_signal -m {_IN_A_STORM}",
+        differs={
+            "*": "a handler without SA_RESTART that runs before the call has been received ends it"
+            " with EINTR, and os.kill doesn't try again"
+        },
+    ),
     _cpython(
         "os, posix, pty, wait", "test_os test_posix test_pty test_fork1 test_wait3 test_wait4"
     ),
@@ -108,8 +121,8 @@ PROGRAMS = [
         setup=_PSUTIL_SETUP,
         steps=(
             f"for t in {_PSUTIL}; do $CACHE/venv/bin/python -B -m pytest -q -p no:cacheprovider"
-            " --junit-xml $t.xml --junit-prefix $t --pyargs psutil.tests.test_$t >$t.said 2>&1; done;"
-            f" {_PYTHON} $CACHE/results.py *.xml",
+            " --junit-xml $t.xml --junit-prefix $t --pyargs psutil.tests.test_$t"
+            f" >$t.said 2>&1; done; {_PYTHON} $CACHE/results.py *.xml",
         ),
         ignore_files=r"\.xml|\.said",
         within_s=300,
