@@ -37,6 +37,7 @@ PROGRAMS = [
                 "--runInBand --testPathIgnorePatterns dying --forceExit",
             )
         ),
+        must_say="^passed a child is killed",
         ignore_files="out.json|said",
         within_s=180,
     ),
@@ -46,10 +47,11 @@ PROGRAMS = [
         setup=_npm("vitest@2.1.9"),
         before=f"{_NODE} rm tests/dying.test.js",
         steps=tuple(
-            f"node_modules/.bin/vitest run --globals {how} --cache.dir $TMPDIR/cache"
+            f"node_modules/.bin/vitest run --globals {how}"
             " --reporter json --outputFile out.json >said 2>&1; echo $?; node results.js"
             for how in ("--pool forks", "--pool threads", "--pool forks --no-file-parallelism")
         ),
+        must_say="^passed a child is killed",
         ignore_files="out.json|said",
         within_s=180,
     ),
@@ -100,6 +102,7 @@ PROGRAMS = [
             " grep -e '^test ' -e ' failed;' said | sort",
             "echo 'fn main() { }' >src/main.rs; cargo run --offline -q; cargo clean -q 2>&1; ls",
         ),
+        must_say="^test a_child_is_killed [.]+ ok",
         normalize=((r"; finished in .*", ""),),
         ignore_files="^target/|^Cargo.lock$|^said$",
         within_s=300,
@@ -114,6 +117,7 @@ PROGRAMS = [
             f"{_MAVEN}$PWD/repository -o test >said 2>&1; echo $?;"
             " /usr/bin/python3 $CACHE/results.py target/surefire-reports/*.xml",
         ),
+        must_say="^passed FirstTest",
         ignore_files="^repository|^said$|^target/",
         within_s=300,
     ),

@@ -31,6 +31,7 @@ def _cpython(name: str, *words: str, differs: dict[str, str] | None = None) -> P
         name=f"CPython: {name}",
         setup=_PYTHON_SETUP,
         steps=(f"{line} {' '.join(words)} >said 2>&1 || true; {_PYTHON} $CACHE/results.py r.xml",),
+        must_say="^passed ",
         ignore_files="r.xml|said",
         within_s=400,
         processes=600,
@@ -112,6 +113,7 @@ PROGRAMS = [
             )
         ),
         steps=tuple(f"{_GO_ENV} {_go(package)}" for package in _GO_PACKAGES),
+        must_say="^--- PASS: TestSignal$",
         ignore_files="^cache/",
         keep=_go_results,
         within_s=200,
@@ -124,6 +126,7 @@ PROGRAMS = [
             " --junit-xml $t.xml --junit-prefix $t --pyargs psutil.tests.test_$t"
             f" >$t.said 2>&1; done; {_PYTHON} $CACHE/results.py *.xml",
         ),
+        must_say="^passed process",
         ignore_files=r"\.xml|\.said",
         within_s=300,
     ),
