@@ -15,6 +15,8 @@ cp -r $CACHE/crate/. .; mkdir .cargo
 printf '[source.crates-io]\\nreplace-with = "ours"\\n[source.ours]\\ndirectory = "%s/vendor"\\n' \\
     $CACHE >.cargo/config.toml
 """
+_RUST = "export PATH=/usr/bin:$PATH;"
+"""rustup's programs look for their toolchains in the home folder, which is another here."""
 _MAVEN = "mvn -B -q -Dmaven.repo.local="
 
 
@@ -94,13 +96,15 @@ PROGRAMS = [
     Program(
         name="cargo build and test",
         needs=("cargo", "rustc", "cc"),
-        setup=f"cp -r {_PROJECTS}/crate .; cd crate; cargo vendor -q ../vendor",
+        there="PATH=/usr/bin:$PATH cargo -V >/dev/null || { echo no cargo; exit 1; }",
+        setup=f"cp -r {_PROJECTS}/crate .; cd crate; cargo vendor -q ../vendor; rm Cargo.lock",
         before=_CARGO,
         steps=(
-            "cargo build --offline -q 2>&1; target/debug/small",
-            "cargo test --offline -q --no-fail-fast >said 2>&1; echo $?;"
+            f"{_RUST} cargo build --offline -q 2>&1; target/debug/small",
+            f"{_RUST} cargo test --offline --no-fail-fast >said 2>&1; echo $?;"
             " grep -e '^test ' -e ' failed;' said | sort",
-            "echo 'fn main() { }' >src/main.rs; cargo run --offline -q; cargo clean -q 2>&1; ls",
+            f"{_RUST} echo 'fn main() {{ }}' >src/main.rs; cargo run --offline -q;"
+            " cargo clean -q 2>&1; ls",
         ),
         must_say="^test a_child_is_killed [.]+ ok",
         normalize=((r"; finished in .*", ""),),
