@@ -30,6 +30,7 @@ INTERRUPTS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIG
 
 _ECHO_WINDOW_S = 0.3
 _COPY_WINDOW_S = 2.0  # a loaded machine may run the bootloader late
+_SAME_KEYS_S = 0.5
 _FIRST_LOOK_S = 0.005  # a script may go on as soon as it sees the prompt
 _LOOKS_EVERY_S = 0.1
 _PROMPT_COMES_BACK_S = 0.25  # nobody notices that a second key kills so much later
@@ -84,7 +85,7 @@ class BootloaderCopies:
             self._keys[arrived.number] = now
         pressed_at = self._keys.get(arrived.number)
         is_bootloaders = arrived.sender_pid == self._bootloader_pid != 0
-        return is_bootloaders and pressed_at is not None and now - pressed_at <= _COPY_WINDOW_S
+        return is_bootloaders and pressed_at is not None and now - pressed_at <= _SAME_KEYS_S
 
 
 class Announce(NamedTuple):
@@ -160,7 +161,7 @@ class Interrupts:
     def signal(self, arrived: Arrived, now: float) -> Iterable[Command]:
         if self._is_echo(arrived, now):
             return ()
-        if self._copies.stands_for_key(arrived, now):
+        if self._ends is InterruptsEnd.AUTO and self._copies.stands_for_key(arrived, now):
             arrived = arrived._replace(from_terminal=True)
         if not _interrupts(arrived):
             # What the terminal sent (SIGWINCH, SIGTSTP) it sent to COMMAND as well.

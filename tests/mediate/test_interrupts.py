@@ -311,7 +311,7 @@ def test_a_copy_that_stands_for_a_press_at_a_prompt_is_the_prompts() -> None:
     assert names(interrupts.signal(key(prompt=True), 0.0)) == ["leave to COMMAND"]
     assert names(interrupts.signal(copy, 0.01)) == []
     assert names(interrupts.signal(copy, 0.02)) == ["leave to COMMAND"]
-    assert names(interrupts.signal(copy, 2.1)) == ["announce", "pass on SIGINT"]
+    assert names(interrupts.signal(copy, 0.6)) == ["announce", "pass on SIGINT"]
 
 
 def test_a_press_soon_after_a_kill_of_the_outer_process_is_the_second() -> None:

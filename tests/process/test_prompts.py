@@ -148,14 +148,15 @@ def test_the_key_can_be_commands_always(sigwrap: Sigwrap, programs: Path) -> Non
     terminal = sigwrap.ready_on_terminal(
         "--interrupt", "command", "--", *PYTHON, str(programs / "says_interrupts.py")
     )
-    terminal.press("C")
-    terminal.output.until(rb"got")
-    await_key_taken(terminal.pid)
     os.kill(terminal.pid, signal.SIGINT)
     terminal.output.until(rb"got")
+    sigwrap.await_reading()
+    terminal.press("C")
+    terminal.output.until(rb"got")
+    await_that(lambda: len(_taken_by(sigwrap)) == 2)
     terminal.type("\n")
     assert terminal.await_status() == 0
-    assert sigwrap.interrupts() == ["received", "received", "forwarded"]
+    assert sigwrap.interrupts() == ["received", "forwarded", "received"]
     assert _taken_by(sigwrap) == ["command", "command"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 from difflib import unified_diff
@@ -16,6 +17,7 @@ USERS = {"root": User.US, "us": User.US, "ordinary": User.ORDINARY}
 
 
 def main() -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and so leave nobody behind
     chosen = _arguments()
     programs = selected.programs(chosen.programs)
     if not programs:
@@ -37,7 +39,9 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make test-programs", description=__doc__)
-    parser.add_argument("--programs", default="*", help="names or patterns of names")
+    parser.add_argument(
+        "--programs", default="*", help="names or patterns of names, with ? for a space"
+    )
     parser.add_argument("--policy", default=" ".join(POLICIES))
     parser.add_argument("--form", default="package", help="package, binary, or both")
     parser.add_argument("--user", default="root ordinary")

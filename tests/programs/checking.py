@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -68,6 +69,10 @@ class Subject:
             self._run_natively()
         if "late" in self.natives[0]:
             return self._result(form, policy, Verdict.FAILS_NATIVELY, self.natives[0]["late"][0])
+        said = "\n".join(self.natives[0].get("stdout", ()))
+        if not re.search(program.must_say, said, re.MULTILINE):
+            detail = f"it doesn't say {program.must_say!r}"
+            return self._result(form, policy, Verdict.FAILS_NATIVELY, detail)
         run = self._wrapped(form, policy)
         self.wrapped = run.go()
         found = difference(self.natives, self.wrapped)

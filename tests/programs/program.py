@@ -97,6 +97,8 @@ class Program:
     """Patterns and what they become in all that was said (re.sub, multi-line)."""
     keep: Callable[[str], str] | None = None
     """What of the standard streams is compared: a suite's results instead of all that it says."""
+    must_say: str = ""
+    """A pattern in what is kept of the native output, without which nothing was tried."""
     ignore_files: str = ""
     """A pattern of paths that are not compared. What differs between two native runs isn't."""
     forwarded: bool = False

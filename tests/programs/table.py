@@ -15,11 +15,11 @@ Key = tuple[str, str, str, str]
 _INTRO = """\
 # Programs
 
-Real programs run natively and under sigwrap, as root and as an ordinary user, with the package and
-with the one-file binary. What is compared: exit status, standard output and error, screens of
-terminal programs, and the files left behind. `make test-programs` runs them (it takes a while, and
-`make test-programs PROGRAMS=git` one of them), `make test-programs WRITE=1` writes this table from
-what has been run. The quick ones are part of `make test`.
+Real programs run natively and under sigwrap, as root and as an ordinary user. What is compared:
+exit status, standard output and error, screens of terminal programs, and the files left behind.
+`make test-programs` runs them (it takes a while; `PROGRAMS=git` runs one, `FORM=binary` runs them
+with the one-file binary), and `make test-programs WRITE=1` writes this table from what has been
+run. The quick ones are part of `make test`.
 """
 
 

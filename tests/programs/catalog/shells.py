@@ -53,8 +53,8 @@ PROGRAMS = [
             "read -t 0.1 x </dev/zero; echo $((${?} > 128)); ulimit -n 64; ulimit -n",
             f"{AWAIT} (sleep 60 & echo $! >pid); kill -STOP $(cat pid); kill -CONT $(cat pid);"
             " kill $(cat pid); await gone $(cat pid); rm pid",
-            "(set -m; sleep 60 | sleep 60 & p=$!; kill -STOP -$p; kill -CONT -$p; kill -- -$p; wait $p)"
-            " 2>/dev/null; echo $?",
+            "(set -m; sleep 60 | sleep 60 & p=$!; kill -STOP -$p; kill -CONT -$p; kill -- -$p;"
+            " wait $p) 2>/dev/null; echo $?",
             "env -i sh -c 'env | sort | grep -v -e ^_ -e ^PWD'",
         ),
         normalize=(PIDS_OF_BASH, (r"^SIGWRAP_SESSION=.*\n", "")),

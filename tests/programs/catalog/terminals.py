@@ -59,7 +59,7 @@ PROGRAMS = [
         before=_LINES,
         line=("less", "+F", "a"),
         terminal=True,
-        acts=(See("Waiting for data"), Type("\x03"), See("(?s)line 200.*(?!Waiting)"), Type("q")),
+        acts=(See("Waiting for data"), Type("\x03"), See(r"\A(?![\s\S]*Waiting)"), Type("q")),
     ),
     Program(
         name="htop",
@@ -122,7 +122,7 @@ PROGRAMS = [
             Type("half a line"),
             See(r"\(gdb\) half a line"),
             Type("\x03"),
-            See(r"Quit\s+\(gdb\)"),
+            See(r"(?s)Quit.*^\(gdb\)$"),
             Type("print 6 * 7\r"),
             See("= 42"),
             Type("quit 3\r"),
