@@ -184,8 +184,8 @@ TABLE: tuple[Call, ...] = (
                 "PTRACE_OLDSETOPTIONS": PTRACE_SETOPTIONS[1],
             },
         ),
-        "traces or kills a process; judged as SIGKILL to it, and made to stop that after an exec, "
-        "or denied",
+        "traces or kills a process; judged as SIGKILL to it. Where whom it traces would run on "
+        "after an exec, it is made again with `PTRACE_O_TRACEEXEC`, or denied",
     ),
     Call(
         "process_vm_readv",
