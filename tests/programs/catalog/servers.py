@@ -141,6 +141,7 @@ PROGRAMS = [
             " grep -c alert error.log; rm error.log",
         ),
         normalize=((r"^\d{4}/.*: signal", "signal"),),
+        quick=True,
     ),
     Program(
         name="nginx as COMMAND, quit",

@@ -70,6 +70,7 @@ PROGRAMS = [
             "rm pid",
         ),
         needs=("python3",),
+        quick=True,
     ),
     Program(
         name="job control in bash -i",
@@ -127,6 +128,7 @@ PROGRAMS = [
         line=("sh", "-c", "trap 'echo caught; exit 5' INT; echo ready; sleep 60 & wait"),
         acts=(See("ready"), Send("INT")),
         interrupted=True,
+        quick=True,
     ),
     Program(
         name="perl",

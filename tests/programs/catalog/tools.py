@@ -52,6 +52,7 @@ PROGRAMS = [
             "sleep 60 & strace -p $! -o out 2>err & while ! [ -s err ]; do sleep 0.02; done;"
             " kill %1; wait %2; tail -n 1 out; rm out err",
         ),
+        quick=True,
     ),
     Program(
         name="script",
