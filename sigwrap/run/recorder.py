@@ -12,6 +12,7 @@ from sigwrap.mediate.run_end import LimitReached
 from sigwrap.store.writer import SessionLog
 
 LOOK_S = 0.5
+_SAID_AGAIN_AFTER_S = 10.0  # without a failure: a small event may fit between two large ones
 _REST_AFTER_RESTORING = 20  # times as long as it took: who removes the log again and again
 
 
@@ -25,7 +26,7 @@ class Recorder:
         self.budget = budget or LogBudget(0, ends_run=True)
         self.on_full: Callable[[LimitReached], None] = lambda reached: None
         self.tell = tell
-        self._failing = False
+        self._is_known_until_s = 0.0
         self._told_of_tampering = False
         self.counts: Counter[str] = Counter()
         self.unrecorded = 0
@@ -40,7 +41,6 @@ class Recorder:
             self.unrecorded += 1
             self._fails(failure)
             return False
-        self._failing = False
         self.counts[type_name] += 1
         return True
 
@@ -86,6 +86,8 @@ class Recorder:
         self.record("limit_exceeded", os.getpid(), payload)
 
     def _fails(self, failure: StoreError) -> None:
-        if not self._failing:
-            self._failing = True
+        now_s = time.monotonic()
+        is_known = now_s < self._is_known_until_s
+        self._is_known_until_s = now_s + _SAID_AGAIN_AFTER_S
+        if not is_known:
             self.tell(f"{failure}; until it can be written, every exec and signal is denied")
