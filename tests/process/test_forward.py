@@ -78,7 +78,11 @@ def test_the_separator_may_be_left_out(as_user: Sigwrap, forward: str) -> None:
     assert as_user.native(forward, "echo", "-n", "x").stdout == b"x"
 
 
-@pytest.mark.parametrize("name", ["TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "WINCH", "ALRM"])
+FREE_TO_USE = ["TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "WINCH", "ALRM"]
+MOSTLY_THE_KERNELS = ["ABRT", "PIPE", "SEGV", "TTIN", "XFSZ"]
+
+
+@pytest.mark.parametrize("name", FREE_TO_USE + MOSTLY_THE_KERNELS)
 def test_signals_are_passed_on(start: Start, name: str, programs: Path) -> None:
     process, said = start("--", *PYTHON, str(programs / "counts_signals.py"), f"SIG{name}")
     said.until(rb"ready")
@@ -132,17 +136,6 @@ def test_who_wants_an_end_at_once_gets_it(start: Start, programs: Path) -> None:
     process.terminate()
     assert process.wait(PATIENCE_S) == 3
     assert time.monotonic() - asked_at_s < LEFTOVERS_GRACE_S
-
-
-@pytest.mark.parametrize("name", ["ABRT", "PIPE", "SEGV", "TTIN", "XFSZ"])
-def test_what_a_process_sends_us_is_for_command(start: Start, name: str, programs: Path) -> None:
-    process, said = start("--", *PYTHON, str(programs / "counts_signals.py"), f"SIG{name}")
-    said.until(rb"ready")
-    for _ in range(3):
-        process.send_signal(signal.Signals[f"SIG{name}"])
-        said.until(rb"got")
-    process.communicate(b"x", PATIENCE_S)
-    assert process.returncode == 4
 
 
 def test_what_the_caller_ignores_starts_no_grace(
