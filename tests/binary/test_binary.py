@@ -120,7 +120,7 @@ def test_the_links_beside_it_are_the_roles(binary: Path) -> None:
         "policy --help",
         "policy check agent-default agent-strict agent-observe ci",
         "policy show agent-default",
-        "policy explain agent-default -- rm -rf build",
+        "policy explain -p agent-default -- rm -rf build",
     ],
 )
 def test_everything_that_a_command_imports_is_inside(binary: Path, run: Run, words: str) -> None:
