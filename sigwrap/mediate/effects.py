@@ -233,7 +233,6 @@ class ContinueToChildren(NamedTuple):
     """Continue, with a signal that may end, stop or continue children of the sender: it will get
     SIGCHLD for that, which must not break off its next call."""
 
-    children: tuple[SignalTarget, ...]
     unrecorded: Unrecorded | None = None
 
 

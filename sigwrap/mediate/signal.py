@@ -339,11 +339,9 @@ class SignalMediator:
 
 
 def _continue(facts: SignalFacts, *judged: _Judged) -> Continue | ContinueToChildren:
-    if facts.how is How.NUMBER and facts.signal in signal_rules.ENDS_OR_STOPS:
-        targets = tuple(each.target for each in judged)
-        children = tuple(each for each in targets if TargetType.CHILDREN in each.types)
-        if children:
-            return ContinueToChildren(children, _unlogged(*judged))
+    ends_or_stops = facts.how is How.NUMBER and facts.signal in signal_rules.ENDS_OR_STOPS
+    if ends_or_stops and any(TargetType.CHILDREN in each.target.types for each in judged):
+        return ContinueToChildren(_unlogged(*judged))
     return Continue(_unlogged(*judged))
 
 

@@ -67,7 +67,7 @@ class Forks:
             self._forget_arrived()
             self._looked_through_at = 2 * len(self._pending) + _KEPT
         self._pending[scope.tid] = _Pending(effect.parent, time.monotonic())
-        self._restarts.makes_child(scope.process.pid)
+        self._restarts.expects_ends(scope.process.pid)
         self._performer.let_go_on(scope, effect, Unrecorded.FORK_IS_FREE)
 
     def _count_children(self, _scope: Scope, effect: CountChildren) -> Counted:

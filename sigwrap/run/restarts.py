@@ -4,8 +4,8 @@ Until its notification has been received a caller waits interruptibly: a handler
 that runs then makes the call fail with EINTR, which no program expects of kill. What comes of that
 is decided as the handler is set up, and a tracer is asked before. So whoever is likely to get a
 signal in that moment is traced for as long: a process that signals its own children, and handles
-their ends. It runs on meanwhile, stops only at a signal, and is let go when its children have ended
-or after a while.
+their ends. It runs on meanwhile, stops only at a signal, and is let go a while after its last one,
+or as it ends: its parent must be told of that as ever.
 
 Only one that has a single thread: nobody else can exec in its process meanwhile, and the signal
 comes to nobody else.
@@ -19,65 +19,29 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections import deque
-from collections.abc import Sequence
 
 from sigwrap.errors import KernelError
 from sigwrap.linux import broken_off, procfs, ptrace
 from sigwrap.linux.ptrace import Gone
 from sigwrap.linux.seccomp import Notification
-from sigwrap.mediate.effects import SignalTarget
 from sigwrap.run.loop import Loop
 
-_TRACED_AT_MOST_S = 1.0  # after its last signal to a child
-_KEPT = 256
-
-
-class _Parent:
-    __slots__ = ("children", "makes_children", "until_s")
-
-    def __init__(self) -> None:
-        self.children: deque[SignalTarget] = deque(maxlen=_KEPT)  # that it has signalled
-        self.makes_children = False
-        self.until_s = 0.0
-
-    def awaits_more(self) -> bool:
-        if time.monotonic() >= self.until_s:
-            return False
-        if self.makes_children:
-            return True
-        while self.children and _its_parent_was_told(self.children[0]):
-            self.children.popleft()
-        return bool(self.children)
+_TRACED_FOR_S = 1.0  # after its last signal to a child
 
 
 class Restarts:
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
-        self._by_pid: dict[int, _Parent] = {}  # whom this traces
+        self._traced_until_s: dict[int, float] = {}  # whom this traces
         self._to_change: dict[int, int] = {}  # of whom the call, and by which ABI it was made
 
-    def signals_children(self, pid: int, children: Sequence[SignalTarget]) -> None:
-        """The process waits for the answer to that."""
-        parent = self._traced(pid)
-        if parent is not None:
-            parent.children.extend(children)
-
-    def makes_child(self, pid: int) -> None:
-        """The same."""
-        parent = self._traced(pid)
-        if parent is not None:
-            parent.makes_children = True
-
-    def _traced(self, pid: int) -> _Parent | None:
-        parent = self._by_pid.get(pid)
-        if parent is None:
+    def expects_ends(self, pid: int) -> None:
+        """Of its children. The process waits for the answer to what ends or makes them."""
+        if pid not in self._traced_until_s:
             if not procfs.is_alone_and_catches(pid, signal.SIGCHLD) or not _seize(pid):
-                return None
-            parent = self._by_pid[pid] = _Parent()
-            self._look_later(pid, parent)
-        parent.until_s = time.monotonic() + _TRACED_AT_MOST_S
-        return parent
+                return
+            self._look_later(pid)
+        self._traced_until_s[pid] = time.monotonic() + _TRACED_FOR_S
 
     def with_stops_after_execs(self, notification: Notification) -> bool:
         """The call seizes somebody, or sets options, without PTRACE_O_TRACEEXEC. Whether it comes
@@ -85,57 +49,61 @@ class Restarts:
         like any other."""
         pid = notification.tid
         found = procfs.stat(pid)
-        if found is None or found.threads != 1 or pid in self._by_pid or not _seize(pid):
+        if found is None or found.threads != 1:
             return False
-        self._by_pid[pid] = _Parent()
+        if pid not in self._traced_until_s and not _seize(pid):
+            return False
+        self._traced_until_s[pid] = 0.0
         self._to_change[pid] = notification.arch
         self._interrupt(pid)
         return True
 
     def hand_over(self, pid: int) -> bool:
         """It is at an exec. Whether it was traced for this: from now on it is for that."""
-        return self._by_pid.pop(pid, None) is not None
+        return self._traced_until_s.pop(pid, None) is not None
 
     def let_go_soon(self, pid: int) -> bool:
-        """Whether it was traced for this."""
-        if pid not in self._by_pid:
+        """Whether it was traced for this. One that waits for an answer stops on its way out."""
+        if pid not in self._traced_until_s:
             return False
+        self._traced_until_s[pid] = 0.0
         self._interrupt(pid)
         return True
 
     def on_stop(self, pid: int, wait_status: int) -> bool:
         """Whether it is one of these."""
-        parent = self._by_pid.get(pid)
-        if parent is None or os.WIFCONTINUED(wait_status):
+        until_s = self._traced_until_s.get(pid)
+        if until_s is None or os.WIFCONTINUED(wait_status):
             return False
         number = 0 if wait_status >> 16 else os.WSTOPSIG(wait_status)
         arch = self._to_change.pop(pid, None)
         try:
             if arch is not None:
                 broken_off.add_stops_after_execs(pid, arch)
-            broken_off.make_again(pid, by_us=not number)
-            if number == signal.SIGCHLD and parent.awaits_more():
+            broken_off.make_again(pid)
+            if number and time.monotonic() < until_s:
                 ptrace.resume(pid, number)
                 return True
             ptrace.detach(pid, number)
         except KernelError:
             pass  # it was killed out of its stop
-        del self._by_pid[pid]
+        del self._traced_until_s[pid]
         return True
 
     def on_end(self, pid: int) -> None:
-        self._by_pid.pop(pid, None)
+        self._traced_until_s.pop(pid, None)
         self._to_change.pop(pid, None)
 
-    def _look_later(self, pid: int, parent: _Parent) -> None:
+    def _look_later(self, pid: int) -> None:
         def look() -> None:
-            if self._by_pid.get(pid) is not parent:
+            until_s = self._traced_until_s.get(pid)
+            if until_s is None:
                 return
-            if time.monotonic() >= parent.until_s and not broken_off.would_wait_anew(pid):
+            if time.monotonic() >= until_s and not broken_off.would_wait_anew(pid):
                 self._interrupt(pid)
-            self._look_later(pid, parent)
+            self._look_later(pid)
 
-        self._loop.call_at(time.monotonic() + _TRACED_AT_MOST_S, look)
+        self._loop.call_at(time.monotonic() + _TRACED_FOR_S, look)
 
     def _interrupt(self, pid: int) -> None:
         try:
@@ -147,15 +115,7 @@ class Restarts:
 def _seize(pid: int) -> bool:
     """False where it is traced, may not be looked into, or was killed."""
     try:
-        ptrace.seize(pid)
+        ptrace.seize(pid, ptrace.TO_ITS_EXEC_OR_END)
     except KernelError:
         return False
     return True
-
-
-def _its_parent_was_told(child: SignalTarget) -> bool:
-    """That it has ended. Whoever traces it gets to know that first, and often that is sigwrap."""
-    found = procfs.stat(child.pid)
-    if found is None or found.start_time != child.start_time:
-        return True
-    return found.has_ended and not any(procfs.numbers(child.pid, "TracerPid"))

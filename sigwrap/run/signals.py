@@ -47,7 +47,7 @@ from sigwrap.run.recording.recordings import Recordings
 from sigwrap.run.restarts import Restarts
 
 _LETS_GO_WITHIN_S = 0.005
-_TRACES = (How.TRACE, How.TRACE_ON)
+_TRACES = (How.TRACE, How.TRACE_ON, How.TRACED_BY_PARENT)
 
 
 class _SignalHoldings(NoHoldings):
@@ -160,9 +160,17 @@ class Signals:
         )
 
     def _comes_again(self, notification: Notification, call: SignalCall, aim: Aim) -> bool:
-        if call.how is How.TRACE:
-            return self._is_traced_by_us(notification, aim)
-        return self._is_to_stop_after_execs(notification, aim)
+        match call.how:
+            case How.TRACE:
+                return self._is_traced_by_us(notification, aim)
+            case How.TRACED_BY_PARENT:
+                comes_again = self._restarts.let_go_soon(notification.tid)
+            case _:  # whom it traces
+                is_aimed = isinstance(aim, (SignalTarget, NotOwn))
+                comes_again = is_aimed and self._restarts.with_stops_after_execs(notification)
+        if comes_again:
+            self._performer.fail_as_the_kernel(notification.id, WouldFail(ERESTARTNOINTR))
+        return comes_again
 
     def _is_traced_by_us(self, notification: Notification, aim: Aim) -> bool:
         """Then this is looked at again when it isn't any more."""
@@ -172,26 +180,17 @@ class Signals:
         self._loop.call_at(soon_s, lambda: self._answer_now(notification))
         return True
 
-    def _is_to_stop_after_execs(self, notification: Notification, aim: Aim) -> bool:
-        """Whom it traces: then the call comes again."""
-        if not isinstance(aim, (SignalTarget, NotOwn)):
-            return False
-        if not self._restarts.with_stops_after_execs(notification):
-            return False
-        self._performer.fail_as_the_kernel(notification.id, WouldFail(ERESTARTNOINTR))
-        return True
-
     # Effects
 
     def _continue_to_children(self, scope: Scope, effect: ContinueToChildren) -> None:
-        self._restarts.signals_children(scope.process.pid, effect.children)
+        self._restarts.expects_ends(scope.process.pid)
         self._performer.let_go_on(scope, effect, effect.unrecorded)
 
     def _send(self, scope: Scope, effect: Send) -> object:
         def run(call: SignalCall) -> None:
             target = self._with_thread(scope, effect.target)
             if TargetType.CHILDREN in target.types and effect.signal in ENDS_OR_STOPS:
-                self._restarts.signals_children(scope.process.pid, (target,))
+                self._restarts.expects_ends(scope.process.pid)
             send(scope.process, call, target, effect.signal)
 
         return self._carry_out(scope, effect, run)

@@ -290,9 +290,7 @@ def group(number: int, *members: SignalTarget, how: How = How.NUMBER) -> Transcr
 def test_a_group_that_may_all_be_reached_is_the_kernels() -> None:
     group(TERM, CHILD, DESCENDANT).records(
         "signal_sent", target_pid=50, correlation="4711"
-    ).records("signal_sent", target_pid=51, correlation="4711").yields(
-        ContinueToChildren((CHILD,))
-    ).ends()
+    ).records("signal_sent", target_pid=51, correlation="4711").yields(ContinueToChildren()).ends()
 
 
 @pytest.mark.parametrize("refused_at", [0, 1])
@@ -542,9 +540,9 @@ def test_what_the_kernel_would_keep_inside_is_sent_from_outside(how: How) -> Non
 
 
 def test_inside_of_the_wall_the_kernel_does_it() -> None:
-    beyond(CHILD).records("signal_sent").yields(ContinueToChildren((CHILD,))).ends()
+    beyond(CHILD).records("signal_sent").yields(ContinueToChildren()).ends()
     group = beyond(Group((CHILD, ITSELF))).records("signal_sent").records("signal_sent")
-    group.yields(ContinueToChildren((CHILD,))).ends()
+    group.yields(ContinueToChildren()).ends()
 
 
 def test_who_mostly_handles_a_signal_does_not_end_of_it() -> None:

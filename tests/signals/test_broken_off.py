@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.harness import PYTHON
 from tests.support.programs import needs
 from tests.support.signal_lab import Lab
 
@@ -17,9 +18,20 @@ while [ $i -lt {ROUNDS} ]; do
   sleep 1000 & a=$!; sleep 1000 & b=$!; sleep 1000 & c=$!
   kill $a; echo $?; kill $b $c; echo $?
   wait
+  (exit 7) & sleep 1000 & kill $!; echo $?
+  wait
   i=$((i+1))
 done
 """
+
+
+@pytest.fixture
+def empty(users_lab: Lab) -> Path:
+    """What the kernel can't execute."""
+    path = users_lab.subject.folder / "empty"
+    path.touch(0o755)
+    path.chmod(0o755)
+    return path
 
 
 @pytest.mark.parametrize(
@@ -29,8 +41,8 @@ def test_a_shell_ends_several_in_a_row(users_lab: Lab, shell: str) -> None:
     """dash handles SIGCHLD without SA_RESTART."""
     lab = users_lab.under(signal="audit")
     done = lab.subject.run("--", shell, "-c", IN_A_ROW)
-    assert (done.returncode, done.stdout.split(), done.stderr) == (0, [b"0"] * 2 * ROUNDS, b"")
-    assert len(lab.payloads("signal_sent")) == 3 * ROUNDS
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, [b"0"] * 3 * ROUNDS, b"")
+    assert len(lab.payloads("signal_sent")) == 4 * ROUNDS
 
 
 @pytest.mark.parametrize("how", ["kill", "pidfd", "stop"])
@@ -43,6 +55,18 @@ def test_a_parent_is_let_go_unnoticed(users_lab: Lab, compiled: Path) -> None:
     """Its child doesn't end."""
     done = users_lab.under(signal="audit").subject.run("--", str(compiled / "parent"), "waits")
     assert (done.stdout, done.stderr) == (b"0 0\n", b"")
+
+
+def test_what_it_ignores_breaks_nothing_off(users_lab: Lab, compiled: Path) -> None:
+    done = users_lab.under(signal="audit").subject.run("--", str(compiled / "parent"), "ignores")
+    assert (done.stdout, done.stderr) == (b"0 0\n", b"")
+
+
+def test_its_own_end_is_told_at_once(users_lab: Lab, programs: Path) -> None:
+    """A tracer would get to know first."""
+    line = (*PYTHON, str(programs / "awaits_ends.py"), "sleep 1000 & kill $!")
+    done = users_lab.under(signal="audit").subject.run("--", *line)
+    assert (done.stdout, done.stderr) == (b"told at once: 20 of 20\n", b"")
 
 
 def test_a_parent_can_be_traced_at_once(users_lab: Lab, compiled: Path) -> None:
@@ -61,11 +85,21 @@ def test_what_a_parent_executes_is_verified(users_lab: Lab, compiled: Path, how:
     assert (last["argv"], last["verified"], last["traced"]) == (["/bin/echo", "ran"], True, False)
 
 
-def test_what_a_parent_executes_and_the_kernel_refuses(users_lab: Lab, compiled: Path) -> None:
+def test_what_a_parent_executes_after_a_thread_could_not(
+    users_lab: Lab, compiled: Path, empty: Path
+) -> None:
+    lab = users_lab.under(signal="audit")
+    line = (str(compiled / "parent"), "executes at last", str(empty), "/bin/echo", "ran")
+    done = lab.subject.run("--", *line)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"ran\n", b"")
+    last = lab.payloads("exec_audited")[-1]
+    assert (last["argv"], last["verified"], last["traced"]) == (["/bin/echo", "ran"], True, False)
+
+
+def test_what_a_parent_executes_and_the_kernel_refuses(
+    users_lab: Lab, compiled: Path, empty: Path
+) -> None:
     """It goes on as if nothing had been."""
-    empty = users_lab.subject.folder / "empty"
-    empty.touch(0o755)
-    empty.chmod(0o755)
     line = (str(compiled / "parent"), "executes", str(empty))
     done = users_lab.under(signal="audit").subject.run("--", *line)
     assert (done.returncode, done.stderr) == (1, b"")

@@ -261,7 +261,7 @@ class HeldTracers:
 
 def _make_broken_off_call_again(tid: int) -> None:
     try:
-        broken_off.make_again(tid, by_us=True)
+        broken_off.make_again(tid)
     except KernelError:
         pass  # it was killed out of its stop
 

@@ -107,8 +107,7 @@ class Tracer:
 
     def hold(self, scope: Scope) -> Tracee:
         """Raises NotTraceable or Gone."""
-        # Another of its threads may exec: from then on its id is that one's.
-        is_ours = self._restarts.hand_over(scope.process.pid) and scope.tid == scope.process.pid
+        is_ours = scope.tid == scope.process.pid and self._restarts.hand_over(scope.tid)
         try:
             ptrace.seize(scope.tid)
         except NotTraceable:
@@ -180,6 +179,7 @@ class Tracer:
     def _on_exec(self, pid: int) -> None:
         """By now a thread that didn't lead its process has taken the leader's id; of each process
         one thread is held, so this is it."""
+        self._restarts.on_end(pid)  # of the leader
         tracee = self._by_pid.get(pid)
         if tracee is None or tracee.judged is None:  # no exec that was let go on
             _kill(pid)

@@ -104,6 +104,27 @@ static void await_epoll_wait(pid_t pid) {
     }
 }
 
+static int be_sent_what_it_ignores(void) {
+    pid_t parent = getpid();
+    if (!fork()) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        await_epoll_wait(parent);
+        kill(parent, SIGWINCH);
+        for (;;) pause();
+    }
+    return wait_for(-1, 100);
+}
+
+static int execute_after_a_thread_failed(void) {
+    pthread_t thread;
+    char *rest[] = {to_execute[0], NULL}, **last = to_execute + 1;
+    to_execute = rest;
+    pthread_create(&thread, NULL, execute, NULL);
+    pthread_join(thread, NULL);
+    execv(last[0], last);
+    return 1;
+}
+
 static int be_traced(void) {
     pid_t parent = getpid();
     int seized[2];
@@ -148,6 +169,8 @@ int main(int count, char **words) {
     kill(child_that(SIG_IGN), SIGTERM);
     if (!strcmp(how, "waits")) return wait_for(-1, 1200);
     if (!strcmp(how, "traced")) return be_traced();
+    if (!strcmp(how, "ignores")) return be_sent_what_it_ignores();
+    if (!strcmp(how, "executes at last")) return execute_after_a_thread_failed();
     if (!strcmp(how, "executes")) execute(NULL);
     return execute_in_a_thread();
 }
