@@ -131,7 +131,7 @@ def test_a_caller_that_may_not_be_looked_into(as_user: Sigwrap) -> None:
 # Where nobody is there
 
 
-WAYS_OUT = b"-p ci is made for that, and --approvals control waits for sigwrap approve"
+WAYS_OUT = b"--approvals control waits for sigwrap approve, and -p ci allows package installs"
 
 
 def test_without_a_terminal_it_is_no_at_once(as_user: Sigwrap) -> None:
@@ -155,7 +155,7 @@ def test_on_a_terminal_where_ci_is_set_it_is_no_too(sigwrap: Sigwrap, ci: str, a
         terminal.type("n\n")
         terminal.output.until(rb"denied by rule ask of test: not approved \(")
     else:
-        terminal.output.until(rb"nobody can be asked: \$CI is set; -p ci is made for that")
+        terminal.output.until(rb"nobody can be asked: \$CI is set; " + WAYS_OUT)
     assert terminal.await_status() == 126
 
 

@@ -320,5 +320,7 @@ def test_whether_a_target_handles_it_is_asked_only_where_a_rule_gets_that_far(
 def test_the_groups_that_end_and_stop() -> None:
     named = {group: {signal_name(number) for number in GROUPS[group]} for group in GROUPS}
     assert named["@halt"] == {f"SIG{each}" for each in "KILL STOP TERM INT HUP QUIT".split()}
+    crash = "ABRT BUS FPE ILL PWR SEGV STKFLT SYS TRAP XCPU XFSZ"
+    assert named["@crash"] == {f"SIG{each}" for each in crash.split()}
     left = {f"SIG{each}" for each in "CHLD CONT URG WINCH".split()}
     assert named["@lethal"] == named["@all"] - left

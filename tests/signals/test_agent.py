@@ -97,14 +97,34 @@ def test_the_agents_own_program_run_by_a_step_is_not_the_agent(
 
 def test_what_the_agent_handles_reaches_it_and_its_workers(users_lab: Lab, programs: Path) -> None:
     line = (
-        "kill -USR1 $AGENT $WORKER $FORK && kill -URG $AGENT && kill -WINCH $WORKER"
+        "kill -IO $AGENT $WORKER $FORK && kill -URG $AGENT && kill -WINCH $WORKER"
         " && kill -CONT $FORK"
     )
     told, said = _agent_runs(users_lab, programs / "agent.py", line)
-    assert told == ALL_LIVE | {"handled": [10]}
+    assert told == ALL_LIVE | {"handled": [29]}
     assert said == ""
     events = [each for each in users_lab.payloads("signal_sent") if each["source_cmd"] == "bash"]
     assert [each.get("target_handles") for each in events] == [True, True, True, None, None, None]
+
+
+@pytest.mark.parametrize("policy", ["agent-default", "agent-strict"])
+def test_what_it_handles_to_its_harm_does_not_reach_it(
+    users_lab: Lab, programs: Path, policy: str
+) -> None:
+    """Handlers of a crash end the program, and node's of SIGUSR1 opens its debugger."""
+    line = "kill -ABRT $PPID; one=$?; kill -USR1 $PPID; exit $one$?"
+    extending = users_lab.subject.folder / "policy.yaml"
+    extending.write_text(
+        f"version: 1\nname: of-a-test\nextends: {policy}\n"
+        "command_rules:\n  - {name: every, commands: ['*'], decision: allow}\n"
+    )
+    told, said = _agent_runs(users_lab, programs / "agent.py", line, "-p", str(extending))
+    assert told == ALL_LIVE | {"step": 11}
+    denied = [(each["signal_name"], each["rule_name"]) for each in users_lab.payloads()]
+    assert ("SIGABRT", "agent") in denied
+    assert ("SIGUSR1", "agent-debugger") in denied
+    assert "denied by rule agent of of-a-test: it is the agent, or has started" in said
+    assert "denied by rule agent-debugger of of-a-test: it is the agent, and node opens" in said
 
 
 def test_one_step_stops_what_another_has_started(users_lab: Lab, programs: Path) -> None:
@@ -199,13 +219,14 @@ def test_a_script_ends_itself_from_a_subshell(users_lab: Lab) -> None:
 @needs("node")
 def test_an_agent_in_node_and_its_worker_survive_its_shell(lab: Lab, programs: Path) -> None:
     line = (
-        "kill $AGENT $WORKER; kill -9 -1; exec node -e 'process.kill(process.env.AGENT, 9)'"
-        " 2>/dev/null"
+        "kill $AGENT $WORKER; kill -USR1 $AGENT; kill -9 -1;"
+        " exec node -e 'process.kill(process.env.AGENT, 9)' 2>/dev/null"
     )
     done = lab.subject.run("--", "node", str(programs / "agent.js"), line)
     assert (done.returncode, done.stdout) == (0, b"step 1\nworker alive\n"), done.stderr
     rules = [each["rule_name"] for each in lab.payloads("signal_blocked")]
-    assert rules == ["agent", "agent", "builtin:everybody", "agent"]
+    assert rules == ["agent", "agent", "agent-debugger", "builtin:everybody", "agent"]
+    assert b"Debugger listening" not in done.stderr
     sent = {each["rule_name"] for each in lab.payloads("signal_sent")}
     assert "own-children" in sent  # the worker's end
 

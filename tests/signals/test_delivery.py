@@ -28,7 +28,7 @@ def test_a_kill_outside_is_a_permission_error(users_lab: Lab, programs: Path) ->
     done = users_lab.subject.run("--", *PYTHON, str(programs / "kills_number_one_of_all.py"))
     assert (done.returncode, done.stdout) == (0, b"PASS: blocked as expected\n")
     assert done.stderr.startswith(b"sigwrap: SIGTERM to 1 (")
-    assert b"): denied by rule system of agent-default (sigwrap report" in done.stderr
+    assert b"): denied by rule system of agent-default: it is outside of the session" in done.stderr
     (event,) = users_lab.payloads("signal_blocked")
     (started,) = users_lab.subject.events("session_started")
     assert (event["signal_name"], event["syscall"], event["rule_name"]) == (

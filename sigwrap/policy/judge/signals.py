@@ -35,6 +35,8 @@ GROUPS: dict[str, frozenset[int]] = {
     "@reload": _numbers("HUP", "USR1", "USR2"),
     "@ignore": _numbers("CHLD", "URG", "WINCH"),
     "@halt": _numbers("KILL", "STOP", "TERM", "INT", "HUP", "QUIT"),
+    # Whoever handles one of these mostly does so to tell what broke, and ends.
+    "@crash": _numbers(*"ABRT BUS FPE ILL PWR SEGV STKFLT SYS TRAP XCPU XFSZ".split()),
     # Whoever doesn't handle one of these is ended by it, or stopped.
     "@lethal": ALL - _numbers("CHLD", "CONT", "URG", "WINCH"),
     "@all": ALL,

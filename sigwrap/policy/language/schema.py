@@ -293,7 +293,7 @@ _SIGNAL_RULE = Group(
             "signals",
             ListOf(item=Text(form=Form.SIGNALS), minimum=1),
             "names, numbers, `SIGRTMIN+n`, or the groups `@fatal @job @reload @ignore @halt "
-            "@lethal @all`",
+            "@crash @lethal @all`",
             required=True,
         ),
         _key(

@@ -40,7 +40,7 @@ OnAnswer = Callable[[Answer], None]
 
 _AT_THE_TERMINAL = frozenset({Mode.AUTO, Mode.TTY})
 _BY_CONTROL = frozenset({Mode.AUTO, Mode.CONTROL})
-_WAYS_OUT = "-p ci is made for that, and --approvals control waits for sigwrap approve"
+_WAYS_OUT = "--approvals control waits for sigwrap approve, and -p ci allows package installs"
 _LISTED = 200
 _LISTED_CHARACTERS = 4_000
 _RECORDED_CHARACTERS = 1_000  # the event of the exec itself has its arguments

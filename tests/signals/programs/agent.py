@@ -17,7 +17,7 @@ def handle(number, _frame):
 
 
 def work(ready):
-    signal.signal(signal.SIGUSR1, lambda *_: None)
+    signal.signal(signal.SIGIO, lambda *_: None)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})  # for a while, it may be
     os.write(ready, b".")
     while True:
@@ -31,7 +31,8 @@ def step(line):
 if sys.argv[1] == "worker":
     work(1)
 
-signal.signal(signal.SIGUSR1, handle)
+for each in (signal.SIGABRT, signal.SIGUSR1, signal.SIGIO):
+    signal.signal(each, handle)
 again = [sys.executable, "-ISB", __file__, "worker"]
 worker = subprocess.Popen(again, stdout=subprocess.PIPE)
 worker.stdout.read(1)
