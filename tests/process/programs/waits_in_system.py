@@ -1,0 +1,25 @@
+"""A prompt from which another program is started and waited for as system(3) does it: Ctrl+C is
+that program's, and then the prompt is back. `q` ends.
+"""
+
+import os
+import signal
+import termios
+import tty
+
+before = termios.tcgetattr(0)
+signal.signal(signal.SIGINT, lambda number, frame: None)
+at_prompt = signal.signal(signal.SIGINT, signal.SIG_IGN)
+child = os.fork()
+if child == 0:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.write(1, b"ready\n")
+    signal.pause()
+os.waitpid(child, 0)
+signal.signal(signal.SIGINT, at_prompt)
+tty.setcbreak(0, termios.TCSANOW)
+os.write(1, b"prompt\n")
+while os.read(0, 1) != b"q":
+    pass
+termios.tcsetattr(0, termios.TCSANOW, before)
+os._exit(3)
