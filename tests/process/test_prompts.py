@@ -110,14 +110,17 @@ def test_a_prompt_that_command_waits_for(sigwrap: Sigwrap, programs: Path) -> No
 
 
 def test_the_key_is_the_programs_that_a_prompt_waits_for(as_user: Sigwrap, programs: Path) -> None:
-    """In system(3) as well, but the terminal is in line mode."""
+    """In system(3) as well, and the terminal is in line mode."""
     terminal = as_user.ready_on_terminal("--", *PYTHON, str(programs / "waits_in_system.py"))
     terminal.press("C")
+    terminal.output.until(rb"interrupted")
+    as_user.await_event("interrupt_received")
+    terminal.type("\n")
     terminal.output.until(rb"prompt")
-    _await_keys_settled(as_user, 1)
+    as_user.await_event("interrupt_withdrawn")
     terminal.type("q")
     assert terminal.await_status() == 3
-    assert "forwarded" not in as_user.interrupts()
+    assert as_user.interrupts() == ["received", "withdrawn"]
     assert _reason(as_user) == "COMMAND ended"
 
 

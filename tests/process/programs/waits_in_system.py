@@ -1,5 +1,5 @@
 """A prompt from which another program is started and waited for as system(3) does it: Ctrl+C is
-that program's, and then the prompt is back. `q` ends.
+that program's, which ends by it at the next line, and then the prompt is back. `q` ends.
 """
 
 import os
@@ -7,14 +7,22 @@ import signal
 import termios
 import tty
 
+
+def end(number, frame):
+    os.write(1, b"interrupted\n")
+    os.read(0, 100)
+    os._exit(0)
+
+
 before = termios.tcgetattr(0)
 signal.signal(signal.SIGINT, lambda number, frame: None)
 at_prompt = signal.signal(signal.SIGINT, signal.SIG_IGN)
 child = os.fork()
 if child == 0:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, end)
     os.write(1, b"ready\n")
-    signal.pause()
+    while True:
+        signal.pause()
 os.waitpid(child, 0)
 signal.signal(signal.SIGINT, at_prompt)
 tty.setcbreak(0, termios.TCSANOW)
