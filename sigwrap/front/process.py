@@ -171,6 +171,7 @@ class _FrontProcess(ParentOfOne):
             sender_pid=info.sender_pid,
             command_is_in_group=self._command_is_in_our_group(),
             command_handles_it=self._command_handles(info.number),
+            command_ignores_it=info.number in procfs.ignored_signals(self._command_pid),
             is_ignored=still_ignores(self._command_pid, info.number, self._inherited),
             at_prompt=info.number == signal.SIGINT and self._command_is_at_prompt(),
         )

@@ -1,7 +1,8 @@
 """Empties a folder in which anybody may have put anything.
 
 Flat: a folder inside is moved to the top before it is looked into, so no depth takes more than two
-descriptors, or a path that grows. Nothing is followed, and what can't be removed stays.
+descriptors, or a path that grows. Nothing is followed, and what can't be removed stays. A mode is
+changed through a descriptor: a name may have become a link by then.
 """
 
 from __future__ import annotations
@@ -9,7 +10,10 @@ from __future__ import annotations
 import os
 import stat
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+from sigwrap.linux import procfs
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_WHATEVER_ITS_MODE = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OURS = 0o700
 
 
@@ -20,7 +24,7 @@ def empty_folder(path: str, identity: tuple[int, int]) -> None:
         if _is_removed(path, identity):
             os.mkdir(path, _OURS)
         else:
-            _empty(path)
+            _empty(path, identity)
     except OSError:
         return
 
@@ -30,7 +34,7 @@ def _is_removed(path: str, identity: tuple[int, int]) -> bool:
         found = os.lstat(path)
     except FileNotFoundError:
         return True
-    if (found.st_dev, found.st_ino) == identity:
+    if _is(found, identity):
         return False
     if stat.S_ISLNK(found.st_mode):
         os.unlink(path)
@@ -39,12 +43,16 @@ def _is_removed(path: str, identity: tuple[int, int]) -> bool:
     return True
 
 
-def _empty(top: str) -> None:
+def _is(found: os.stat_result, identity: tuple[int, int]) -> bool:
+    return (found.st_dev, found.st_ino) == identity
+
+
+def _empty(top: str, identity: tuple[int, int]) -> None:
     moved_to = f"{top}/{os.urandom(8).hex()}-"  # a name that nobody can have taken
     folders = [top]
     for folder in folders:
         try:
-            fd = _open(folder)
+            fd = _open(folder, identity if folder == top else None)
         except OSError:
             continue
         try:
@@ -60,9 +68,20 @@ def _empty(top: str) -> None:
             continue
 
 
-def _open(folder: str) -> int:
-    os.chmod(folder, _OURS)
-    return os.open(folder, _FOLDER)
+def _open(folder: str, identity: tuple[int, int] | None) -> int:
+    fd = os.open(folder, _WHATEVER_ITS_MODE)
+    try:
+        if identity is not None and not _is(os.fstat(fd), identity):
+            raise FileNotFoundError(folder)
+        _make_ours(fd)
+        return os.open(".", _FOLDER, dir_fd=fd)
+    finally:
+        os.close(fd)
+
+
+def _make_ours(fd: int) -> None:
+    proc, path = procfs.at(b"/proc/self/fd/%d" % fd)  # fchmod(2) wants one that is open to be read
+    os.chmod(path, _OURS, dir_fd=proc)
 
 
 def _is_unlinked(name: str, folder: int) -> bool:
@@ -78,7 +97,11 @@ def _is_unlinked(name: str, folder: int) -> bool:
 
 def _is_moved(name: str, folder: int, to: str) -> bool:
     try:
-        os.chmod(name, _OURS, dir_fd=folder)  # moving it changes its own `..`
+        fd = os.open(name, _WHATEVER_ITS_MODE, dir_fd=folder)
+        try:
+            _make_ours(fd)  # moving it changes its own `..`
+        finally:
+            os.close(fd)
         os.rename(name, to, src_dir_fd=folder)
     except OSError:
         return False

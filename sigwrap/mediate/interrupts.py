@@ -3,13 +3,15 @@
 A terminal's Ctrl+C reaches COMMAND too, since it shares sigwrap's process group. A COMMAND that
 handles SIGINT is then already cleaning up, and a SIGTERM on top would cut the cleanup short in
 every program that has no handler for it (Python's KeyboardInterrupt, pytest, make). So it gets
-half of the grace before the SIGTERM; any other COMMAND gets the SIGTERM at once. What a process
-sends is passed on as itself where COMMAND handles it: a server may have a way to end for each.
+half of the grace before the SIGTERM; any other COMMAND gets the SIGTERM at once. Except one that
+chose to ignore the key, as one does that waits for another program in system(3): it means the key
+for that one, and has half of the grace to go on after it. What a process sends is passed on as
+itself where COMMAND handles it: a server may have a way to end for each.
 
 A prompt's Ctrl+C ends a line, not the program. The terminal tells: a line editor takes it out of
 its line mode. But it may put it back for a moment while it handles the key (readline), and a
 program that computes between two prompts has the terminal in line mode as well. So an interrupt
-that COMMAND handles can be withdrawn: when the terminal is seen in an editor's mode again, or, a
+that COMMAND survives can be withdrawn: when the terminal is seen in an editor's mode again, or, a
 second after the key, COMMAND waits for a line. A second key kills only if no prompt comes back
 within a moment. Ctrl+\\ is never left to a prompt: that is the way out of one that doesn't answer.
 
@@ -53,6 +55,7 @@ class Arrived(NamedTuple):
     sender_pid: int
     command_is_in_group: bool = True  # in ours, which the terminal signals
     command_handles_it: bool = False
+    command_ignores_it: bool = False
     is_ignored: bool = False  # by COMMAND, as it inherited that
     at_prompt: bool = False
 
@@ -214,11 +217,13 @@ class Interrupts:
         self._kill_at = now + self._grace_s
         self._kill_why = "the grace ran out"
         announce = Announce(arrived)
-        if not arrived.command_handles_it:
+        can_be_withdrawn = self._ends is InterruptsEnd.AUTO and _is_ctrl_c(arrived)
+        is_survived = can_be_withdrawn and arrived.command_ignores_it
+        if not arrived.command_handles_it and not is_survived:
             return (announce, PassOn(signal.SIGTERM, arrived))
         if arrived.number != signal.SIGTERM:
             self._terminate_at = now + self._grace_s / 2
-        if self._ends is InterruptsEnd.AUTO and _is_ctrl_c(arrived):
+        if can_be_withdrawn:
             self._look_at = now + _FIRST_LOOK_S
         return (announce, *_as_itself(arrived))
 

@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import os
 import resource
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from sigwrap.linux.removal import empty_folder
 
@@ -79,6 +82,47 @@ def test_what_took_the_name_is_not_emptied(tmp_path: Path) -> None:
     empty_folder(str(folder), identity)
     assert _is_empty(folder)
     assert (tmp_path / "unpacked.kept" / "file").read_text() == "kept"
+
+
+@pytest.mark.parametrize("put", [Path.symlink_to, lambda name, other: other.rename(name)])
+def test_what_takes_the_name_at_the_last_moment_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, put: Callable[[Path, Path], object]
+) -> None:
+    folder, precious = tmp_path / "unpacked", tmp_path / "precious"
+    folder.mkdir()
+    precious.mkdir(0o755)
+    (precious / "file").write_text("kept")
+    identity = _identity(folder)
+    found = os.lstat(folder)
+
+    def found_before_it_is_swapped(_path: str) -> os.stat_result:
+        folder.rename(tmp_path / "away")
+        put(folder, precious)
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr("sigwrap.linux.removal.os.lstat", found_before_it_is_swapped)
+        empty_folder(str(folder), identity)
+    assert folder.stat().st_mode & 0o777 == 0o755
+    assert (folder / "file").read_text() == "kept"
+
+
+def test_a_folder_inside_that_becomes_a_link_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, precious = tmp_path / "unpacked", tmp_path / "precious"
+    (folder / "inside").mkdir(parents=True)
+    precious.mkdir(0o755)
+
+    def is_a_folder_and_then_a_link(_name: str, *, dir_fd: int) -> None:
+        os.rmdir("inside", dir_fd=dir_fd)
+        os.symlink(precious, "inside", dir_fd=dir_fd)
+        raise IsADirectoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr("sigwrap.linux.removal.os.unlink", is_a_folder_and_then_a_link)
+        empty_folder(str(folder), _identity(folder))
+    assert precious.stat().st_mode & 0o777 == 0o755
 
 
 def test_two_descriptors_are_enough(tmp_path: Path) -> None:

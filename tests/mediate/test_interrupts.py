@@ -31,6 +31,7 @@ def key(
     number: int = signal.SIGINT,
     *,
     handled: bool = False,
+    ignored: bool = False,
     prompt: bool = False,
     reaches: bool = True,
 ) -> Arrived:
@@ -40,6 +41,7 @@ def key(
         sender_pid=0,
         command_is_in_group=reaches,
         command_handles_it=handled or prompt,
+        command_ignores_it=ignored,
         at_prompt=prompt,
     )
 
@@ -101,6 +103,31 @@ def test_a_command_that_handles_the_key_has_half_of_the_grace_for_itself() -> No
     assert interrupts.next_deadline == GRACE_S
     assert names(interrupts.tick(GRACE_S)) == ["escalate: the grace ran out"]
     assert interrupts.next_deadline is None
+
+
+def test_a_command_that_ignores_the_key_has_as_long_to_go_on() -> None:
+    interrupts = machine()
+    assert names(interrupts.signal(key(ignored=True), 0.0)) == ["announce"]
+    at_s = interrupts.next_deadline
+    assert at_s is not None
+    assert names(interrupts.tick(at_s)) == ["look for an editor"]
+    assert names(interrupts.looked(at_s, at_prompt=True)) == ["withdraw"]
+    assert names(interrupts.signal(key(ignored=True), 100.0)) == ["announce"]
+    assert looks_in_vain(interrupts, until=100.0 + GRACE_S / 2) == ["pass on SIGTERM"]
+    assert names(interrupts.tick(100.0 + GRACE_S)) == ["escalate: the grace ran out"]
+
+
+@pytest.mark.parametrize(
+    ("ends", "arrived"),
+    [
+        (InterruptsEnd.SIGWRAP, key(ignored=True)),
+        (InterruptsEnd.AUTO, key(signal.SIGQUIT, ignored=True)),
+        (InterruptsEnd.AUTO, key(ignored=True, reaches=False)),
+        (InterruptsEnd.AUTO, sent(signal.SIGINT)._replace(command_ignores_it=True)),
+    ],
+)
+def test_what_else_command_ignores_ends_it_at_once(ends: InterruptsEnd, arrived: Arrived) -> None:
+    assert names(machine(ends).signal(arrived, 0.0)) == ["announce", "pass on SIGTERM"]
 
 
 def test_time_brings_nothing_before_the_first_interrupt_and_after_the_last() -> None:

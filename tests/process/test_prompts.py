@@ -109,6 +109,21 @@ def test_a_prompt_that_command_waits_for(sigwrap: Sigwrap, programs: Path) -> No
     assert terminal.await_status() == 3
 
 
+def test_the_key_is_the_programs_that_a_prompt_waits_for(as_user: Sigwrap, programs: Path) -> None:
+    """In system(3) as well, and the terminal is in line mode."""
+    terminal = as_user.ready_on_terminal("--", *PYTHON, str(programs / "waits_in_system.py"))
+    terminal.press("C")
+    terminal.output.until(rb"interrupted")
+    as_user.await_event("interrupt_received")
+    terminal.type("\n")
+    terminal.output.until(rb"prompt")
+    as_user.await_event("interrupt_withdrawn")
+    terminal.type("q")
+    assert terminal.await_status() == 3
+    assert as_user.interrupts() == ["received", "withdrawn"]
+    assert _reason(as_user) == "COMMAND ended"
+
+
 def test_a_terminal_that_was_so_before_makes_no_prompt(sigwrap: Sigwrap, programs: Path) -> None:
     hangs = [*PYTHON, str(programs / "hangs_at_interrupt.py")]
     line = sigwrap.line("--grace", "1000", "--", *hangs)
