@@ -7,22 +7,18 @@ import signal
 import termios
 import tty
 
-
-def end(number, frame):
-    os.write(1, b"interrupted\n")
-    os.read(0, 100)
-    os._exit(0)
-
-
 before = termios.tcgetattr(0)
 signal.signal(signal.SIGINT, lambda number, frame: None)
 at_prompt = signal.signal(signal.SIGINT, signal.SIG_IGN)
 child = os.fork()
 if child == 0:
-    signal.signal(signal.SIGINT, end)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.write(1, b"ready\n")
-    while True:
-        signal.pause()
+    signal.sigwait([signal.SIGINT])
+    os.write(1, b"interrupted\n")
+    os.read(0, 100)
+    os._exit(0)
 os.waitpid(child, 0)
 signal.signal(signal.SIGINT, at_prompt)
 tty.setcbreak(0, termios.TCSANOW)
