@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.programs.program import AWAIT, PIDS_OF_BASH, Program, See, Send, Shot, Type
+from tests.programs.program import AWAIT, PIDS_OF_BASH, Do, Program, See, Send, Shot, Type
 
 PROGRAMS = [
     Program(
@@ -87,6 +87,11 @@ PROGRAMS = [
             Shot(),
             Type("fg %1\r"),
             See(r"> fg %1\s+sleep 61$"),
+            # A key that comes before fg has continued the job would be undone by that.
+            Do(
+                "timeout 10 sh -c 'until p=$(ps -o ppid= -p $(pgrep -nf ^sleep.61$)) &&"
+                " ps -o wchan= -p $p | grep -q wait; do :; done'"
+            ),
             Type("\x1a"),
             See(r"Stopped +sleep 61\s+>$"),
             Type("bg %1\r"),
