@@ -341,9 +341,9 @@ def handles(pid: int, number: int) -> bool:
     status = contents(f"/proc/{pid}/status")
     if status is None:
         return False
-    if number in _signals_of(status, b"SigCgt"):
-        return True
-    return number in _signals_of(status, b"SigBlk") - _signals_of(status, b"SigIgn")
+    return _has(status, b"SigCgt", number) or (
+        _has(status, b"SigBlk", number) and not _has(status, b"SigIgn", number)
+    )
 
 
 def survives(pid: int, number: int) -> bool:
@@ -352,11 +352,11 @@ def survives(pid: int, number: int) -> bool:
 
 
 def catches_or_ignores(pid: int, number: int) -> bool:
-    """Catches or ignores it. One that it blocks for now ends it later."""
+    """One that it blocks for now ends it later."""
     status = contents(f"/proc/{pid}/status")
     if status is None:
         return False
-    return number in _signals_of(status, b"SigCgt") | _signals_of(status, b"SigIgn")
+    return _has(status, b"SigCgt", number) or _has(status, b"SigIgn", number)
 
 
 def is_alone_and_catches(pid: int, number: int) -> bool:
@@ -364,7 +364,7 @@ def is_alone_and_catches(pid: int, number: int) -> bool:
     status = contents(f"/proc/{pid}/status")
     if status is None or int(_status_field(status, b"Threads")) != 1:
         return False
-    return bool(int(_status_field(status, b"SigCgt"), 16) & 1 << number - 1)
+    return _has(status, b"SigCgt", number)
 
 
 def is_deaf_to(tid: int, number: int) -> bool:
@@ -456,12 +456,16 @@ def _signal_set(pid: int, name: bytes) -> frozenset[int]:
     status = contents(f"/proc/{pid}/status")
     if status is None:
         return frozenset()
-    return _signals_of(status, name)
-
-
-def _signals_of(status: bytes, name: bytes) -> frozenset[int]:
-    bits = int(_status_field(status, name), 16)
+    bits = _signal_bits(status, name)
     return frozenset(number for number in range(1, 65) if bits & 1 << number - 1)
+
+
+def _has(status: bytes, name: bytes, number: int) -> bool:
+    return bool(_signal_bits(status, name) & 1 << number - 1)
+
+
+def _signal_bits(status: bytes, name: bytes) -> int:
+    return int(_status_field(status, name), 16)
 
 
 def _status_field(status: bytes, name: bytes) -> bytes:

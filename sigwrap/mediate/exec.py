@@ -386,7 +386,7 @@ def _shown(facts: ExecFacts) -> tuple[object, ...]:
 
 def replacement_argv(redirect: CommandRedirect, argv: Sequence[str]) -> tuple[str, ...]:
     name = redirect.command.rpartition("/")[2]
-    return (name, *redirect.args, *(argv[1:] if redirect.append_args else ()))
+    return (name, *redirect.arguments(argv))
 
 
 def exec_payload(

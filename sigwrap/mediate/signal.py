@@ -237,7 +237,7 @@ class SignalMediator:
 
     def _tell(self, facts: SignalFacts, denied: list[Denied]) -> Mediation:
         # Debuggers try that at their start, and can do without.
-        denied = [each for each in denied if each.decision.reason != signal_rules.RUNS_ON.reason]
+        denied = [each for each in denied if each.decision != signal_rules.RUNS_ON]
         for line in self._denied.lines(facts.sender, denied):
             yield Tell(line)
 

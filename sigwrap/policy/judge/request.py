@@ -5,7 +5,7 @@ Named tuples, not dataclasses: one is made for every exec and signal, at a third
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 
 from sigwrap.tuples import NamedTuple
@@ -122,6 +122,10 @@ class CommandRedirect(NamedTuple):
     env: tuple[tuple[str, str], ...] = ()  # a value may hold ${SIGWRAP_HOST:NAME}
     via: Via = Via.EXEC
     record: bool = False
+
+    def arguments(self, argv: Sequence[str]) -> tuple[str, ...]:
+        """Of the replacement; `argv` is what was asked for."""
+        return (*self.args, *(argv[1:] if self.append_args else ()))
 
 
 class Decision(NamedTuple):

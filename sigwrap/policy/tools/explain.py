@@ -143,15 +143,9 @@ def _program(engine: Engine, program: Program, request: CommandRequest) -> Judge
             passed.append(_passed(rule, _why(rule.rule, condition, facts)))
     called = program.name if program.counts_by_name else program.path
     what = " ".join([called, *program.argv[1:]])
-    instead = _replacement(decision, program.argv)
-    return _judgement(what, decision, decided_by, passed, unrelated, instead)
-
-
-def _replacement(decision: Decision, argv: Sequence[str]) -> tuple[str, ...]:
     redirect = decision.redirect_to
-    if redirect is None:
-        return ()
-    return (redirect.command, *redirect.args, *(argv[1:] if redirect.append_args else ()))
+    instead = () if redirect is None else (redirect.command, *redirect.arguments(program.argv))
+    return _judgement(what, decision, decided_by, passed, unrelated, instead)
 
 
 def _judgement(
