@@ -29,19 +29,25 @@ def _setup(package: str, *libraries: str) -> str:
     )
 
 
-# What the suite wants of python-prctl, which would have to be compiled.
-_PRCTL = """\
+# What the suite wants of python-prctl, which would have to be compiled. Its process group test is
+# left out: sigwrap-forward has no such option. Make leaves two signals ignored that have no name.
+_TINI_PARTS = """\
 cat >source/test/prctl.py <<'EOF'
 import ctypes
 def set_child_subreaper(on): ctypes.CDLL(None).prctl(36, on, 0, 0, 0)
 EOF
+cc -o sigconf-test source/test/sigconf/sigconf-test.c
+sed -i -e '/# Run the process group test/,/# Test that the signals/d' \
+    -e 's/SIGNUM_TO_SIGNAME.n + 1./SIGNUM_TO_SIGNAME.get(n + 1)/' source/test/run_inner_tests.py
 """
 
 
-def _stand_in(name: str) -> str:
-    """On PATH, before the real one: natively the real one, else sigwrap-forward."""
+def _stand_in(name: str, before: str = "") -> str:
+    """On PATH, before the real one: natively the real one, else sigwrap-forward, which runs its
+    command by what stands before it."""
     return (
-        f"mkdir bin; printf '#!/bin/sh\\nexec %s -- \"$@\"\\n' ${{FORWARD:-$(command -v {name})}}"
+        "mkdir bin; printf '#!/bin/sh\\nexec %s -- %s \"$@\"\\n'"
+        f' ${{FORWARD:-$(command -v {name})}} "${{FORWARD:+{before}}}"'
         f" >bin/{name}; chmod +x bin/{name};"
         " export PATH=$PWD/bin:$PATH PYTHONDONTWRITEBYTECODE=1;"
     )
@@ -92,16 +98,18 @@ PROGRAMS = [
     ),
     Program(
         name="tini's suite, sigwrap-forward in its place",
-        needs=("tini",),
+        needs=("tini", "cc"),
         forwarded=True,
-        setup=f"{_setup('tini', 'psutil', 'bitmap')}\n{_PRCTL}",
+        setup=f"{_setup('tini', 'psutil', 'bitmap')}\n{_TINI_PARTS}",
         line=(
             *("bash", "-c"),
-            f"{_stand_in('tini')} export PATH=$CACHE/python/bin:$PATH SOURCE_DIR=$CACHE/source"
-            " BUILD_DIR=$PWD/bin FORCE_SUBREAPER=1 MINIMAL=1;"
-            " python3 $CACHE/source/test/run_inner_tests.py 2>err | sed '/process group/,$d'",
+            # tini's own command has a process group of its own, which the suite relies on
+            f"{_stand_in('tini', 'setsid')} export PATH=$CACHE/python/bin:$PATH"
+            " SOURCE_DIR=$CACHE/source BUILD_DIR=$PWD/bin FORCE_SUBREAPER=1 MINIMAL=1;"
+            " cp $CACHE/sigconf-test bin; python3 $CACHE/source/test/run_inner_tests.py",
         ),
+        must_say="All done",
         ignore_files=".",
-        within_s=180,
+        within_s=60,
     ),
 ]
