@@ -110,9 +110,7 @@ def test_where_nothing_can_be_written_it_is_a_denial_all_the_same(
 ) -> None:
     done = run(as_user, "sh", "-c", f"./ok a {where}; echo $?; ./ok b")
     assert done.stdout == b"126\n"
-    assert lines_of_ours(done.stderr) == [
-        b"sigwrap: ./ok b: denied by rule no-ok of test" + TELLS
-    ]
+    assert lines_of_ours(done.stderr) == [b"sigwrap: ./ok b: denied by rule no-ok of test" + TELLS]
 
 
 def test_a_caller_that_may_not_be_looked_into(as_user: Sigwrap) -> None:
