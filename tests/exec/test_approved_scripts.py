@@ -69,6 +69,29 @@ def test_one_yes_is_enough_for_both_execs(as_user: Sigwrap, folder: Path) -> Non
     assert (covered["rule_name"], covered["verified"]) == ("ask", True)
 
 
+@pytest.mark.parametrize(
+    ("first_line", "questions"),
+    [
+        ("#!/usr/bin/env -S ok -x", 1),
+        ("#!./between", 1),
+        ("#!/usr/bin/env -S A=b ok", 2),
+        ("#!/usr/bin/env -S nice ok", 2),
+    ],
+)
+def test_of_other_first_lines(
+    as_user: Sigwrap, folder: Path, first_line: str, questions: int
+) -> None:
+    """A variable more, or a program between, and what follows is asked about."""
+    script(folder, "between", "#!/usr/bin/env ok\n")
+    script(folder, "job", f"{first_line}\n")
+    run = Run(as_user, "./job", "a")
+    for _ in range(questions):
+        assert run.answer("approve", run.question()).returncode == 0
+    run.out.until(rb"ok \S+\n")
+    assert run.end() == 0
+    assert len(as_user.sealed_events("approval_requested")) == questions
+
+
 def test_always_covers_both_from_then_on(as_user: Sigwrap, folder: Path) -> None:
     run = Run(as_user, "sh", "-c", "./job a; ./job a; ./job a")
     assert run.answer("approve", run.question(), "--always").returncode == 0

@@ -104,6 +104,20 @@ def test_what_no_rule_allows(as_user: Sigwrap) -> None:
     ]
 
 
+def test_a_path_is_said_as_it_was_typed_and_nothing_else_that_the_caller_writes(
+    as_user: Sigwrap,
+) -> None:
+    (as_user.folder / "bin").mkdir(mode=0o755)
+    program(as_user, "bin/ok")
+    text = "bin/ok; (exec -a /bin/true bin/ok); PATH=$PATH:$PWD/bin; exec ok"
+    done = run(as_user, "bash", "-c", text)
+    assert [line.partition(b": denied")[0] for line in lines_of_ours(done.stderr)] == [
+        b"sigwrap: bin/ok",
+        b"sigwrap: ok",
+        b"sigwrap: ok",
+    ]
+
+
 @pytest.mark.parametrize("where", ["2>&-", "2</dev/null", "2>/dev/full", "2>/dev/null"])
 def test_where_nothing_can_be_written_it_is_a_denial_all_the_same(
     as_user: Sigwrap, where: str
@@ -143,6 +157,9 @@ def test_without_a_terminal_it_is_no_at_once(as_user: Sigwrap) -> None:
     )
     (denied,) = as_user.sealed_events("approval_denied")
     assert denied.payload["reason"] == "nobody"
+    (ended,) = as_user.events("session_ended")
+    why = "COMMAND could not be executed: denied by rule ask of test"
+    assert ended.payload["reason"] == why  # the line above has said the rest
 
 
 @pytest.mark.parametrize(("ci", "asks"), [("true", False), ("1", False), ("false", True)])
