@@ -76,6 +76,7 @@ _EXEC_FIELDS = (
     "evaluation_us",
     "programs",  # all that would run, links resolved; absent where `path` says it all
     "elsewhere",  # true where a file of it isn't one that sigwrap itself has under this name
+    "approval_id",  # of the request that was said yes to; absent where nobody was asked
 )
 _APPROVAL_FIELDS = ("approval_id", "kind", "what", "rule_name", "message")
 _APPROVAL_ANSWER_FIELDS = (

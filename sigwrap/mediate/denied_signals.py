@@ -1,11 +1,12 @@
 """What the sender of a denied signal reads on its standard error: a line for each rule and target,
-once, and no flood of them."""
+once, and no flood of them. Sigwrap's own processes are one target."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from sigwrap.mediate.lineage import Process
+from sigwrap.mediate.signal_rules import PROTECTS_SIGWRAP
 from sigwrap.mediate.wording import denial
 from sigwrap.policy.judge.request import Decision
 from sigwrap.tuples import NamedTuple
@@ -44,8 +45,9 @@ class DeniedSignals:
         by_rule: dict[str, list[Denied]] = {}
         for each in denied:
             rule = each.decision.rule
-            if (rule, each.target) not in told.pairs and told.lines <= _LINES_EACH:
-                told.pairs.add((rule, each.target))
+            pair = rule, None if each.decision == PROTECTS_SIGWRAP else each.target
+            if pair not in told.pairs and told.lines <= _LINES_EACH:
+                told.pairs.add(pair)
                 by_rule.setdefault(rule, []).append(each)
         lines = [self._line(rule, those) for rule, those in by_rule.items()]
         fit = max(_LINES_EACH - told.lines, 0)

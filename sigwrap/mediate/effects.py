@@ -94,7 +94,17 @@ class Ask(NamedTuple):
 
 class ReadContent(NamedTuple):
     """What is in the files that the exec would run; the exec stop holds what is loaded against it.
-    Reply: a text for each of them."""
+    Reply: a text for each of them. With `besides`, these files' texts follow; nothing is replied
+    where one of them can't be had."""
+
+    besides: tuple[str, ...] = ()
+
+
+class ReadEnvironment(NamedTuple):
+    """What variables the exec would pass on. `stays`: the exec stop holds what is passed on against
+    it. Reply: a text that is another for others, empty where they can't be read."""
+
+    stays: bool = False
 
 
 class ReadAgain(NamedTuple):
@@ -305,6 +315,7 @@ Effect = (
     | Succeed
     | Ask
     | ReadContent
+    | ReadEnvironment
     | ReadAgain
     | Tell
     | EndRun

@@ -10,7 +10,7 @@ import errno
 from collections.abc import Sequence
 
 from sigwrap.escape import printable, shell_words
-from sigwrap.events import Payload
+from sigwrap.mediate.approved_scripts import Approved, ApprovedScripts
 from sigwrap.mediate.effects import (
     Ask,
     CannotHold,
@@ -22,6 +22,7 @@ from sigwrap.mediate.effects import (
     Held,
     Hold,
     Image,
+    Judgement,
     KernelRefused,
     LoadedOther,
     Mediation,
@@ -31,6 +32,7 @@ from sigwrap.mediate.effects import (
     Ran,
     ReadAgain,
     ReadContent,
+    ReadEnvironment,
     Record,
     Replace,
     Restarted,
@@ -40,6 +42,7 @@ from sigwrap.mediate.effects import (
     Unrecorded,
     VerifyThenContinue,
 )
+from sigwrap.mediate.exec_events import exec_failed, exec_payload
 from sigwrap.mediate.exec_facts import ExecFacts, OnlyAsks, Unseen, not_dumpable
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.limits import Crowd, exceeded, used_up
@@ -48,7 +51,7 @@ from sigwrap.mediate.masking import masked
 from sigwrap.mediate.questions import Answer, Question
 from sigwrap.mediate.run_end import LimitReached
 from sigwrap.mediate.wording import denial, denied_by, killed, refusal, waiting
-from sigwrap.policy.judge.engine import Engine, is_system_file
+from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import (
     Action,
     CommandRedirect,
@@ -69,16 +72,18 @@ class ExecMediator:
         self._engine = engine
         self._limits = engine.policy.limits
         self._gone_on = 0
-        self.last_denial = ""  # by which rule, and why
+        self.last_denial = ""  # by which rule
         self._last_told: tuple[Process, str] | None = None
         # Refused at /usr/bin/X, a shell asks for /bin/X at once: the answer is still the same.
         self._last_refusal: tuple[Process, tuple[str, ...], str] | None = None
+        self._approved_scripts = ApprovedScripts()
 
     def mediate(self, facts: ExecFacts | Unseen | OnlyAsks) -> Mediation:
         match facts:
             case ExecFacts():
+                approved = self._approved_scripts.take(facts.process)
                 if facts.stub_rule is None:
-                    return self._decide(facts)
+                    return self._decide(facts, approved)
                 return self._run_stub_command(facts, facts.stub_rule)
             case OnlyAsks():
                 return _leave_to_the_kernel()
@@ -91,7 +96,10 @@ class ExecMediator:
         self._judge(facts)
         self._engine.decide_command(_subject(facts, traced=True))
 
-    def _decide(self, facts: ExecFacts, *, asked_before: bool = False) -> Mediation:
+    def _decide(
+        self, facts: ExecFacts, approved: Approved | None = None, *, asked_before: bool = False
+    ) -> Mediation:
+        """`approved`: the script that the process has run last, where somebody said yes to it."""
         decision = self._judge(facts)
         if decision.action is not Action.DENY:
             used = used_up(self._limits, self._gone_on)
@@ -106,7 +114,10 @@ class ExecMediator:
             case Action.REDIRECT:
                 yield from self._redirect(facts, decision)
             case Action.APPROVE:
-                yield from self._ask(facts, decision, asked_before=asked_before)
+                if approved is not None and (yield from approved.goes_on(facts, decision.rule)):
+                    yield from self._let_run_on(facts, decision, approved)
+                else:
+                    yield from self._ask(facts, decision, asked_before=asked_before)
             case Action.DENY | Action.ABSORB:
                 yield from self._deny(facts, decision)
 
@@ -122,7 +133,15 @@ class ExecMediator:
 
     # Going on
 
-    def _let_run(self, facts: ExecFacts, decision: Decision, event: str) -> Mediation:
+    def _let_run(
+        self,
+        facts: ExecFacts,
+        decision: Decision,
+        event: str,
+        *,
+        approval_id: str = "",
+        script: Approved | None = None,
+    ) -> Mediation:
         held: Held | CannotHold = yield Hold()
         used = used_up(self._limits, self._gone_on)  # others went on while this one waited
         if used is not None:
@@ -131,12 +150,15 @@ class ExecMediator:
         match held:
             case Held.YES:
                 payload = exec_payload(facts, decision, verified=facts.readable)
-                if (yield Record(event, payload)):
-                    yield from self._go_on(
-                        facts, facts.programs[0].path, decision.rule, Image.ASKED
-                    )
-                else:
+                if approval_id:
+                    payload["approval_id"] = approval_id
+                if not (yield Record(event, payload)):
                     yield Fail(errno.EACCES)
+                    return
+                path = facts.programs[0].path
+                runs = yield from self._go_on(facts, path, decision.rule, Image.ASKED)
+                if runs and script is not None:
+                    self._approved_scripts.keep(facts.process, script)
             case Held.BY_ITS_TRACER:
                 yield from self._let_run_watched(facts, verified=facts.readable)
             case Held.NO:
@@ -149,19 +171,21 @@ class ExecMediator:
             case Held.NOT_DUMPABLE:  # another thread of the caller turned that on meanwhile
                 yield from self._deny_unseen(not_dumpable(facts.process, facts.syscall))
 
-    def _go_on(self, facts: ExecFacts, path: str, rule: str, image: Image) -> Mediation:
+    def _go_on(self, facts: ExecFacts, path: str, rule: str, image: Image) -> Judgement:
+        """Whether it runs."""
         self._gone_on += 1
         outcome: ExecOutcome = yield VerifyThenContinue(image)
         yield from self._came_of_it(path, rule, outcome)
         if isinstance(outcome, LoadedOther):  # it stands at its exec, and is killed now
             yield from self._tell(facts.process, killed(_line(facts), outcome.problem))
+        return isinstance(outcome, Ran)
 
     def _came_of_it(self, path: str, rule: str, outcome: ExecOutcome) -> Mediation:
         match outcome:
             case Ran():
                 pass
             case KernelRefused():  # the log has it as let through already
-                yield _exec_failed(path, rule, outcome.errno)
+                yield exec_failed(path, rule, outcome.errno)
             case LoadedOther():
                 payload = {
                     "path": path,
@@ -235,7 +259,7 @@ class ExecMediator:
         rule, policy = decision.rule, self._engine.policy.name
         is_built_in = rule.startswith("builtin:")
         because = decision.message or (decision.reason if is_built_in else "")
-        self.last_denial = denied_by(rule, policy, because)
+        self.last_denial = denied_by(rule, policy)  # the rest, the line has told
         yield from self._tell(process, denial(what, rule, policy, because))
 
     def _tell(self, process: Process, line: str) -> Mediation:
@@ -284,9 +308,9 @@ class ExecMediator:
             case Restarted():
                 yield from self._go_on(facts, prepared.path, decision.rule, Image.REPLACEMENT)
             case KernelRefused():
-                yield _exec_failed(prepared.path, decision.rule, came_back.errno)
+                yield exec_failed(prepared.path, decision.rule, came_back.errno)
             case Tampered():
-                yield _exec_failed(prepared.path, decision.rule, errno.EACCES)
+                yield exec_failed(prepared.path, decision.rule, errno.EACCES)
                 yield Fail(errno.EACCES)
 
     def _matched(self, facts: ExecFacts, decision: Decision) -> Program:
@@ -332,6 +356,11 @@ class ExecMediator:
             self._last_refusal = (facts.process, asked_for, reason)
             yield from self._deny_because(facts, decision, reason)
 
+    def _let_run_on(self, facts: ExecFacts, decision: Decision, approved: Approved) -> Mediation:
+        reason = f"approved by {approved.by} with {approved.scripts[0]}, which it runs"
+        covered = decision._replace(reason=reason)
+        yield from self._let_run(facts, covered, "exec_allowed", approval_id=approved.approval_id)
+
     def _run_if_unchanged(
         self,
         facts: ExecFacts,
@@ -347,7 +376,21 @@ class ExecMediator:
             case ExecFacts():
                 if (yield ReadContent()) == content and _asks_for_the_same(facts, now):
                     approved = decision._replace(reason=f"approved by {answer.by}")
-                    yield from self._let_run(now, approved, "exec_allowed")
+                    script = None
+                    if now.script_wraps is not None and not now.truncated:
+                        script = Approved(
+                            answer.id,
+                            answer.by,
+                            decision.rule,
+                            now.scripts,
+                            now.script_wraps,
+                            now.cwd,
+                            content,
+                            environment=(yield ReadEnvironment()),
+                        )
+                    yield from self._let_run(
+                        now, approved, "exec_allowed", approval_id=answer.id, script=script
+                    )
                 elif asked_before:
                     reason = "not approved: it changed again while it was asked about"
                     yield from self._deny_because(now, decision, reason)
@@ -356,7 +399,7 @@ class ExecMediator:
             case Unseen():
                 yield from self._deny_unseen(now)
             case WouldFail():  # the file is gone
-                yield _exec_failed(facts.programs[0].path, decision.rule, now.errno)
+                yield exec_failed(facts.programs[0].path, decision.rule, now.errno)
                 yield Fail(now.errno)
 
 
@@ -370,9 +413,11 @@ def _subject(facts: ExecFacts, *, traced: bool) -> CommandRequest:
 
 
 def _line(facts: ExecFacts) -> str:
-    """Under the name that counts: the caller may write anything into argv[0]."""
+    """By the path that was typed, or else under the name that counts: the caller may write anything
+    into argv[0]."""
     main = facts.programs[0]
-    return shell_words((main.name, *masked(main.argv)[1:]))
+    was_typed = "/" in facts.path and main.argv[:1] == (facts.path,)
+    return shell_words((facts.path if was_typed else main.name, *masked(main.argv)[1:]))
 
 
 def _asks_for_the_same(before: ExecFacts, now: ExecFacts) -> bool:
@@ -387,53 +432,3 @@ def _shown(facts: ExecFacts) -> tuple[object, ...]:
 def replacement_argv(redirect: CommandRedirect, argv: Sequence[str]) -> tuple[str, ...]:
     name = redirect.command.rpartition("/")[2]
     return (name, *redirect.arguments(argv))
-
-
-def exec_payload(
-    facts: ExecFacts, decision: Decision, *, verified: bool, traced: bool = False
-) -> Payload:
-    """`verified`: that it will be; the event comes first. If that fails, another one says so."""
-    main = facts.programs[0]
-    argv = masked(main.argv)
-    payload: Payload = {
-        "path": facts.path or main.path,
-        "argv": argv,
-        "cwd": facts.cwd,
-        "comm": facts.process.comm,
-        "ppid": facts.process.ppid,
-        "depth": facts.process.depth,
-        "decision": decision.action.value,
-        "rule_name": decision.rule,
-        "reason": decision.reason,
-        "syscall": facts.syscall,
-        "truncated": facts.truncated,
-        "traced": traced or not facts.readable,
-        "verified": verified,
-    }
-    if len(facts.programs) > 1 or main.path != payload["path"]:
-        payload["programs"] = [
-            {
-                "path": each.path,
-                "name": each.name,
-                "argv": argv if each.argv is main.argv else masked(each.argv),
-                **_whose_name_counts(each),
-            }
-            for each in facts.programs
-        ]
-    if any(each.elsewhere for each in facts.programs):
-        payload["elsewhere"] = True
-    return payload
-
-
-def _whose_name_counts(program: Program) -> Payload:
-    """What a replay has to know of a name that is not the file's own."""
-    if program.counts_by_name:
-        return {"counts_by_name": True}
-    if program.path.endswith(f"/{program.name}"):
-        return {}
-    return {"system_file": is_system_file(program)}
-
-
-def _exec_failed(path: str, rule: str, error: int) -> Record:
-    name = errno.errorcode.get(error, str(error))
-    return Record("exec_failed", {"path": path, "error": name, "rule_name": rule})

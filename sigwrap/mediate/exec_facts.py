@@ -24,6 +24,8 @@ class ExecFacts(NamedTuple):
     readable: bool  # what would be loaded may be read, so it can be verified
     crowd: Crowd
     stub_rule: str | None  # of a stub's child at the exec that was decided for its stub
+    scripts: tuple[str, ...] = ()  # the file and the interpreters that are scripts, as called
+    script_wraps: Program | None = None  # what their interpreter is to exec
 
 
 class Unseen(NamedTuple):

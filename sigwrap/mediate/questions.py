@@ -33,6 +33,7 @@ class Answer(NamedTuple):
     by: str
     message: str
     reason: str  # granted, denied, expired, nobody, withdrawn
+    id: str = ""  # of the request
 
 
 class Verdict(Enum):
@@ -142,7 +143,7 @@ class QuestionQueue:
         return tuple(self._refuse(request, US, why, "expired", now_s) for request in due)
 
     def _grant(self, request: Open, by: str, *, always: bool, now_s: float) -> Settled:
-        answer = Answer(granted=True, by=by, message="", reason="granted")
+        answer = Answer(granted=True, by=by, message="", reason="granted", id=request.id)
         return self._settle(request, answer, always=always, now_s=now_s)
 
     def _refuse(self, request: Open, by: str, message: str, reason: str, now_s: float) -> Settled:

@@ -14,7 +14,7 @@ def denial(what: str, rule: str, policy: str, message: str) -> str:
     return f"sigwrap: {_short(printable(what))}: {because} (sigwrap report tells more)"
 
 
-def denied_by(rule: str, policy: str, message: str) -> str:
+def denied_by(rule: str, policy: str, message: str = "") -> str:
     because = f": {printable(message)}" if message else ""
     return f"denied by {named_rule(rule, policy)}{because}"
 

@@ -15,6 +15,8 @@ def detail(event: Event) -> str:
     if event.type in EXEC_TYPES:
         argv = texts(payload.get("argv")) or [str(payload.get("path") or "?")]
         detail = f"{_text(payload, 'decision')}  {shell_words(argv)}"
+        if "approval_id" in payload:
+            detail += f"  approval_id={_text(payload, 'approval_id')}"
     elif event.type in SIGNAL_TYPES:
         detail = (
             f"{_text(payload, 'decision')}  {_text(payload, 'signal_name')}  "

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.harness import PYTHON, Sigwrap
+from tests.support.harness import PYTHON, UNDER_TEST, Sigwrap
+from tests.support.programs import needs
 from tests.support.waiting import await_that
 
 POLICY = """
@@ -98,4 +99,24 @@ def test_ctrl_z_at_the_question_stops_the_job(sigwrap: Sigwrap, policy: str, com
     terminal.read_question()
     terminal.approve()
     terminal.output.until(rb"Linux")
+    assert terminal.await_status() == 0
+
+
+@needs("tmux")
+def test_what_runs_in_a_tmux_of_the_session_is_asked_about_elsewhere(
+    sigwrap: Sigwrap, policy: str
+) -> None:
+    """The terminal is in tmux's own modes: its pane says how to answer."""
+    tmux = ("tmux", "-S", str(sigwrap.folder / "socket"), "-f", "/dev/null")
+    run = "sh -c '/bin/uname -s; echo and on; read line'"
+    sigwrap.env["TERM"] = "xterm"
+    terminal = sigwrap.on_terminal("-p", policy, "--no-report", "--", *tmux, "new", run)
+    terminal.output.until(rb"waits for approval")
+    sigwrap.await_event("approval_requested")
+    (asked,) = sigwrap.events("approval_requested")
+    done = sigwrap.native(UNDER_TEST, "approve", asked.payload["approval_id"])
+    assert done.returncode == 0
+    terminal.output.until(rb"Linux(?s:.*)and on")
+    assert b" n no: " not in terminal.output.seen
+    terminal.type("\r")
     assert terminal.await_status() == 0

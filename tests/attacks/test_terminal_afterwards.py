@@ -156,7 +156,7 @@ def test_what_is_said_there_is_seen(as_user: Sigwrap, programs: Path, how: str) 
     command = (*PYTHON, str(programs / "silences_the_terminal.py"), how, "/bin/uname")
     path = policy(as_user.folder, DENY)
     terminal = as_user.on_terminal("-p", path, "--report", "--", *command)
-    terminal.output.until(rb"sigwrap: uname: .*: not here \(")
+    terminal.output.until(rb"sigwrap: /bin/uname: .*: not here \(")
     terminal.output.until(rb"sigwrap: session .*, 1 denied; head ")
     assert terminal.await_status() == 1
     assert not is_exclusive(terminal)

@@ -9,6 +9,9 @@ import pytest
 
 import sigwrap
 from sigwrap import status
+from sigwrap.linux import terminal_typists
+from sigwrap.mediate.questions import Verdict
+from sigwrap.run.asking import terminal_answers
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -19,6 +22,37 @@ def test_the_table_of_exit_statuses_is_the_codes(name: str) -> None:
     rows = "".join(f"| {code} | {meaning} |\n" for code, meaning in status.TABLE)
     table = "| status | meaning |\n| --- | --- |\n" + rows + "\n"
     assert table in (ROOT / name).read_text(encoding="utf-8")
+
+
+def test_the_answers_of_a_question_are_those_that_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (ROOT / "docs" / "policy.md").read_text(encoding="utf-8")
+    (shown, once, always) = re.findall(r"`(y (\w{4}) once, a (\w{4}) always [^`]+:)`", text)[0]
+    monkeypatch.setattr(terminal_answers, "_code", iter([once, always]).__next__)
+    answers = terminal_answers.Answers()
+    assert answers.shown == f"{shown} "
+    taken = {
+        f"y {once}": Verdict.ONCE,
+        f"yes{once}": Verdict.ONCE,
+        f"a {always}": Verdict.ALWAYS,
+        f"always {always}": Verdict.ALWAYS,
+        "n": Verdict.NO,
+        "no": Verdict.NO,
+        "y": None,
+        "a": None,
+        f"y {always}": None,
+    }
+    assert {line: answers.verdict(f"{line}\n".encode()) for line in taken} == taken
+    assert f"`y {once}` lets" in text and f"`a {always}` does" in text
+
+
+def test_where_nobody_is_asked_is_where_somebody_could_type() -> None:
+    text = (ROOT / "docs" / "policy.md").read_text(encoding="utf-8")
+    (line,) = re.findall(
+        r"^Nobody is asked on a terminal on which .*?: (.*?)\. ", text, re.MULTILINE
+    )
+    names = re.findall(r"`(\w+)`", line)
+    assert "tmux" in names
+    assert set(names) <= {*terminal_typists._TYPISTS, *terminal_typists._RECORDERS}
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

@@ -45,14 +45,14 @@ def test_a_denial_without_a_message(as_user: Sigwrap) -> None:
     done = run(as_user, "sh", "-c", "./ok --force --token=abcdefgh 'a b'; echo $?")
     assert done.stdout == b"126\n"
     assert lines_of_ours(done.stderr) == [
-        b"sigwrap: ok --force '--token=***' 'a b': denied by rule no-ok of test" + TELLS
+        b"sigwrap: ./ok --force '--token=***' 'a b': denied by rule no-ok of test" + TELLS
     ]
 
 
 def test_command_itself(as_user: Sigwrap) -> None:
     done = run(as_user, "./ok", "x")
     assert done.returncode == 126
-    assert done.stderr == b"sigwrap: ok x: denied by rule no-ok of test" + TELLS
+    assert done.stderr == b"sigwrap: ./ok x: denied by rule no-ok of test" + TELLS
     (ended,) = as_user.sealed_events("session_ended")
     why = "COMMAND could not be executed: denied by rule no-ok of test"
     assert ended.payload["reason"] == why
@@ -100,7 +100,21 @@ def test_what_no_rule_allows(as_user: Sigwrap) -> None:
     done = as_user.run("-p", str(path), "--", "sh", "-c", "/bin/ls")
     why = b"no command rule of strict matches; its default is deny"
     assert lines_of_ours(done.stderr) == [
-        b"sigwrap: ls: denied by rule builtin:default: " + why + TELLS
+        b"sigwrap: /bin/ls: denied by rule builtin:default: " + why + TELLS
+    ]
+
+
+def test_a_path_is_said_as_it_was_typed_and_nothing_else_that_the_caller_writes(
+    as_user: Sigwrap,
+) -> None:
+    (as_user.folder / "bin").mkdir(mode=0o755)
+    program(as_user, "bin/ok")
+    text = "bin/ok; (exec -a /bin/true bin/ok); PATH=$PATH:$PWD/bin; exec ok"
+    done = run(as_user, "bash", "-c", text)
+    assert [line.partition(b": denied")[0] for line in lines_of_ours(done.stderr)] == [
+        b"sigwrap: bin/ok",
+        b"sigwrap: ok",
+        b"sigwrap: ok",
     ]
 
 
@@ -110,7 +124,7 @@ def test_where_nothing_can_be_written_it_is_a_denial_all_the_same(
 ) -> None:
     done = run(as_user, "sh", "-c", f"./ok a {where}; echo $?; ./ok b")
     assert done.stdout == b"126\n"
-    assert lines_of_ours(done.stderr) == [b"sigwrap: ok b: denied by rule no-ok of test" + TELLS]
+    assert lines_of_ours(done.stderr) == [b"sigwrap: ./ok b: denied by rule no-ok of test" + TELLS]
 
 
 def test_a_caller_that_may_not_be_looked_into(as_user: Sigwrap) -> None:
@@ -138,11 +152,14 @@ def test_without_a_terminal_it_is_no_at_once(as_user: Sigwrap) -> None:
     done = run(as_user, "./asked", "x", stdin=subprocess.DEVNULL)
     assert done.returncode == 126
     assert done.stderr == (
-        b"sigwrap: asked x: denied by rule ask of test: needs approval, and nobody can be asked: "
+        b"sigwrap: ./asked x: denied by rule ask of test: needs approval, and nobody can be asked: "
         b"there is no terminal; " + WAYS_OUT + TELLS
     )
     (denied,) = as_user.sealed_events("approval_denied")
     assert denied.payload["reason"] == "nobody"
+    (ended,) = as_user.events("session_ended")
+    why = "COMMAND could not be executed: denied by rule ask of test"
+    assert ended.payload["reason"] == why  # the line above has said the rest
 
 
 @pytest.mark.parametrize(("ci", "asks"), [("true", False), ("1", False), ("false", True)])
@@ -175,7 +192,7 @@ def test_the_line_of_who_waits_says_until_when_and_how_to_answer(as_user: Sigwra
     process = as_user.start(*line, "./asked", "--token=abcdefgh")
     said = reader(process.stderr).line()
     found = re.fullmatch(
-        rb"sigwrap: asked '--token=\*\*\*': waits for approval \(rule ask of test\) "
+        rb"sigwrap: \./asked '--token=\*\*\*': waits for approval \(rule ask of test\) "
         rb"until \d\d:\d\d:\d\d; sigwrap (approve \w{6} --store (\S+))",
         said,
     )

@@ -28,6 +28,33 @@ def test_it_is_read_once_and_only_when_asked() -> None:
     assert Environment(list, {}).loads_code(["cat"], ("LD_AUDIT",))
 
 
+def test_one_that_has_to_stay_is_compared_entry_by_entry() -> None:
+    """As the kernel shows the entries of a call: one that is empty, or has no name, is one."""
+    given = {"A": "b", "LANG": ""}
+    entries = [b"A=b", b"LANG="]
+    line = [sys.executable, "-I", "-c", "print(flush=True); input()"]
+    with subprocess.Popen(line, env=given, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout and child.stdout.readline()
+        for read, differs in ((entries, False), (entries[:1], True), ([*entries, b""], True)):
+            judged = Environment(list(read).copy, {})
+            judged.digest(stays=False)
+            assert not judged.differs(child.pid)
+            judged.digest(stays=True)
+            assert judged.differs(child.pid) is differs
+        child.communicate(b"\n")
+
+
+def test_its_digest_tells_entries_apart() -> None:
+    def digest(*entries: bytes) -> str:
+        return Environment(lambda: entries, {}).digest(stays=False)
+
+    assert (
+        len({digest(), digest(b""), digest(b"A=b"), digest(b"A", b"b"), digest(b"A=b", b"")}) == 5
+    )
+    assert digest(b"A=b") == digest(b"A=b")
+    assert Environment(lambda: None, {}).digest(stays=True) == ""
+
+
 def test_an_environment_that_was_swapped_is_noticed() -> None:
     judged = Environment(list, {})
     assert not judged.differs(os.getpid())  # nobody asked, so nothing was promised

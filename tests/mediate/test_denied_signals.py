@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sigwrap.mediate.denied_signals import Denied, DeniedSignals
 from sigwrap.mediate.lineage import Process
+from sigwrap.mediate.signal_rules import PROTECTS_SIGWRAP
 from sigwrap.policy.judge.request import Action, Decision
 
 RULE = Decision(Action.DENY, "agent", "rule agent", "it is the agent")
@@ -64,3 +65,10 @@ def test_only_so_many_senders_are_kept() -> None:
     for _ in range(300):
         told.lines(sender(), [denied(7)])
     assert len(told.lines(first, [denied(7)])) == 1
+
+
+def test_sigwraps_own_processes_are_one_target() -> None:
+    told, one = DeniedSignals("mine"), sender()
+    assert len(told.lines(one, [denied(7, PROTECTS_SIGWRAP)])) == 1
+    assert told.lines(one, [denied(8, PROTECTS_SIGWRAP), denied(9, PROTECTS_SIGWRAP)]) == []
+    assert len(told.lines(sender(), [denied(8, PROTECTS_SIGWRAP)])) == 1

@@ -49,6 +49,7 @@ def test_pkill_ends_what_a_step_has_started_and_nobody_else(users_lab: Lab, prog
     (sent,) = (each for each in users_lab.payloads("signal_sent") if each["source_cmd"] == "pkill")
     assert (sent["rule_name"], sent["target_type"]) == ("session", "session")
     assert said.count("denied by rule agent of agent-default: it is the agent") == 4
+    assert said.count("denied by rule builtin:sigwrap") == 1
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sigwrap.linux import procfs
 from sigwrap.linux.execs import content, elf
@@ -41,6 +41,7 @@ class Executable:
     see as its arguments (the start of it, where they were cut)."""
 
     __slots__ = (
+        "_besides",
         "_caller",
         "_content",
         "_demanded",
@@ -59,6 +60,8 @@ class Executable:
         "programs",
         "readable",
         "root",
+        "script_wraps",
+        "scripts",
     )
 
     def __init__(
@@ -87,6 +90,9 @@ class Executable:
         self._puts_off = False  # large digests, for put_off_digests
         self._demanded: list[int] = []
         self._content: tuple[str, ...] = ()
+        self._besides: dict[int, State] = {}
+        self.scripts: tuple[str, ...] = ()  # the file and interpreters that are some, as called
+        self.script_wraps: Program | None = None  # what their interpreter is to exec
         self.readable = True
         self._named_loader: tuple[int, elf.Loader] | None = None
         self._loader_fd = -1  # where it isn't a usual one
@@ -100,13 +106,17 @@ class Executable:
             raise
 
     def close(self) -> None:
-        for fd in self._files:
-            os.close(fd)
-        self._files.clear()
+        self._close(self._files)
+        self._close(self._besides)
         # Its programs' facts lead back here: arguments of megabytes would wait for the collector.
         self.programs: tuple[Program, ...] = ()
         self.here: tuple[Program, ...] = ()
         self.environment = None
+
+    def _close(self, files: dict[int, State]) -> None:
+        for fd in files:
+            os.close(fd)
+        files.clear()
 
     @property
     def verified_image(self) -> Inode | None:
@@ -164,10 +174,22 @@ class Executable:
 
     # What would run
 
-    def read_content(self) -> tuple[str, ...]:
-        """Once it is read, it has to be the same at the exec stop."""
+    def read_content(self, besides: Sequence[str] = ()) -> tuple[str, ...]:
+        """Once it is read, it has to be the same at the exec stop. `besides`: of these files too;
+        empty where one of them can't be had without waiting for somebody."""
+        self._close(self._besides)
+        try:
+            for path in besides:
+                self._hold_besides(self._caller.open(os.fsencode(path)))
+        except (OSError, MayWait):
+            return ()
         self._content = self._content_now()
         return self._content
+
+    def _hold_besides(self, fd: int) -> None:
+        self._besides[fd] = state = self._caller.state_of(fd)
+        if not self._caller.is_plain(fd, state):
+            raise MayWait(SERVED)
 
     def content_holds(self) -> bool:
         return not self._content or self._content == self._content_now()
@@ -179,7 +201,7 @@ class Executable:
                 self._caller.known_state(fd),
                 by_state_alone=fd in self._shown_differently,
             )
-            for fd in self._files
+            for fd in (*self._files, *self._besides)
         )
 
     def _resolve(
@@ -209,6 +231,7 @@ class Executable:
                 break
             if depth == MAX_INTERPRETERS:
                 raise ExecRefused(errno.ELOOP)
+            self.scripts += (os.fsdecode(called),)
             argv = interpreter_argv(script, called, argv)
             called = script.interpreter
             fd = self._caller.open(called)
@@ -227,6 +250,8 @@ class Executable:
                 own, others = self._wrapped(program, search)
                 here += own
                 later += others
+                if self.scripts and others and program is programs[-1]:
+                    self.script_wraps = others[0]
         if header is not None and header.startswith(elf.MAGIC):
             here += self._loader(fd, state, argv)
         self.here = tuple(here)

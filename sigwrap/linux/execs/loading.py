@@ -1,7 +1,9 @@
-"""What an exec's environment makes a program load, read where a rule asks."""
+"""What an exec's environment makes a program load, read where a rule asks; and whether it is still
+the one that an approved script was given."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 
@@ -15,7 +17,7 @@ class Environment:
     """An exec's variables. They can be rewritten after they are read, so what was found is held
     against the new image's own (`differs`)."""
 
-    __slots__ = ("_clean", "_entries", "_own", "_read", "_was_read")
+    __slots__ = ("_clean", "_entries", "_own", "_raw", "_read", "_stays", "_was_read")
 
     def __init__(
         self, read: Callable[[], Sequence[bytes] | None], own: Mapping[str, bytes]
@@ -24,6 +26,8 @@ class Environment:
         self._read = read
         self._own = own
         self._entries: Entries | None = None
+        self._raw: Sequence[bytes] | None = None
+        self._stays = False
         self._was_read = False
         self._clean: list[Sequence[str]] = []  # names of programs that nothing is loaded into
 
@@ -31,7 +35,7 @@ class Environment:
         """Once: it may be read aside, and what fails there must not be tried in the loop."""
         if not self._was_read:
             self._was_read = True
-            raw = self._read()
+            raw = self._raw = self._read()
             self._entries = None if raw is None else _entries(raw)
 
     def loads_code(self, names: Sequence[str], added: Sequence[str]) -> bool:
@@ -45,13 +49,29 @@ class Environment:
         self._clean.append(names)
         return False
 
+    def digest(self, *, stays: bool) -> str:
+        """Empty where it can't be read. `stays`: every entry is compared at the exec stop."""
+        self.read()
+        if self._raw is None:
+            return ""
+        self._stays = stays
+        return hashlib.blake2b(_joined(self._raw)).hexdigest()
+
     def differs(self, pid: int) -> bool:
         """At the exec stop. OSError where it can't be read."""
-        if not self._clean:
+        if not self._clean and not self._stays:
             return False
         with os.fdopen(procfs.open_file(f"/proc/{pid}/environ"), "rb") as file:
-            entries = _entries(file.read().split(b"\0"))
+            found = file.read()
+        if self._stays and self._raw is not None and found != _joined(self._raw):
+            return True
+        entries = _entries(found.split(b"\0"))
         return any(loading_variables(names, entries, self._own) for names in self._clean)
+
+
+def _joined(raw: Sequence[bytes]) -> bytes:
+    """As /proc/PID/environ has it."""
+    return b"".join(entry + b"\0" for entry in raw)
 
 
 def _entries(raw: Sequence[bytes]) -> Entries:

@@ -24,6 +24,7 @@ from sigwrap.mediate.effects import (
     Image,
     ReadAgain,
     ReadContent,
+    ReadEnvironment,
     VerifyThenContinue,
 )
 from sigwrap.mediate.exec import ExecMediator
@@ -127,6 +128,7 @@ class Execs:
         performer.offer(
             {
                 ReadContent: self._read_content,
+                ReadEnvironment: self._read_environment,
                 ReadAgain: self._read_again,
                 Hold: self._hold,
                 VerifyThenContinue: self._verify_then_continue,
@@ -145,7 +147,7 @@ class Execs:
         self._held_tracers.on_end(tid)
 
     def last_denial(self) -> str:
-        """By which rule, and why; empty where none was denied."""
+        """By which rule; empty where none was denied."""
         return self._mediator.last_denial
 
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:
@@ -286,6 +288,8 @@ class Execs:
             executable.readable,
             self._crowd(process),
             None if held.expected is None else held.expected.rule,
+            executable.scripts,
+            executable.script_wraps,
         )
 
     def _crowd(self, process: Process) -> Crowd:
@@ -296,10 +300,14 @@ class Execs:
 
     # Effects
 
-    def _read_content(self, scope: Scope, _effect: ReadContent) -> tuple[str, ...]:
+    def _read_content(self, scope: Scope, effect: ReadContent) -> tuple[str, ...]:
         held: ExecHoldings = scope.holdings
         assert held.executable is not None, "judged before"
-        return held.executable.read_content()
+        return held.executable.read_content(effect.besides)
+
+    def _read_environment(self, scope: Scope, effect: ReadEnvironment) -> str:
+        environment = scope.holdings.executable.environment
+        return "" if environment is None else environment.digest(stays=effect.stays)
 
     def _read_again(self, scope: Scope, effect: ReadAgain) -> object:
         held: ExecHoldings = scope.holdings

@@ -1,0 +1,74 @@
+"""What a yes to a script goes on to cover.
+
+`#!/usr/bin/env node` takes two execs: env's, which is asked about as the script's, and node's, by
+which env goes on. Who said yes to the first has been shown all of the second, so it is not asked
+about again. It is that second one only as the next exec of the same process, by the same rule, with
+the words that the first had env run, in the same folder and with the same variables, of the very
+files that were approved, while the script still lies where it was called.
+"""
+
+from __future__ import annotations
+
+from sigwrap.mediate.effects import Judgement, ReadContent, ReadEnvironment
+from sigwrap.mediate.exec_facts import ExecFacts
+from sigwrap.mediate.lineage import Process
+from sigwrap.policy.judge.request import Program
+from sigwrap.tuples import NamedTuple
+
+_KEPT = 256
+
+
+class Approved(NamedTuple):
+    """A script that runs."""
+
+    approval_id: str
+    by: str
+    rule: str
+    scripts: tuple[str, ...]
+    wraps: Program  # what its interpreter is to exec
+    cwd: str
+    content: tuple[str, ...]  # of the scripts, the interpreter, and what that is to exec
+    environment: str
+
+    def goes_on(self, facts: ExecFacts, rule: str) -> Judgement:
+        """Whether this exec is the script's second. What is read for that has to hold at the exec
+        stop."""
+        if not self._runs(facts, rule):
+            return False
+        content: tuple[str, ...] = yield ReadContent(self.scripts)
+        scripts = len(self.scripts)
+        after_the_interpreter = self.content[scripts + 1 :]
+        if content[-scripts:] != self.content[:scripts] or not set(content[:-scripts]).issubset(
+            after_the_interpreter
+        ):
+            return False
+        return bool(self.environment) and (yield ReadEnvironment(stays=True)) == self.environment
+
+    def _runs(self, facts: ExecFacts, rule: str) -> bool:
+        return (
+            rule == self.rule
+            and facts.cwd == self.cwd != ""
+            and facts.readable
+            and not facts.truncated
+            and not any(program.elsewhere for program in facts.programs)
+            and _shown(facts.programs[0]) == _shown(self.wraps)
+        )
+
+
+class ApprovedScripts:
+    """By the process that runs it, until its next exec."""
+
+    def __init__(self) -> None:
+        self._running: dict[Process, Approved] = {}
+
+    def keep(self, process: Process, script: Approved) -> None:
+        if len(self._running) >= _KEPT:
+            del self._running[next(iter(self._running))]
+        self._running[process] = script
+
+    def take(self, process: Process) -> Approved | None:
+        return self._running.pop(process, None) if self._running else None
+
+
+def _shown(program: Program) -> tuple[str, str, tuple[str, ...]]:
+    return program.path, program.name, program.argv

@@ -1,0 +1,205 @@
+"""The second exec of an approved script, as transcripts: when nobody is asked about it again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sigwrap.mediate.effects import (
+    Ask,
+    Held,
+    Hold,
+    Image,
+    KernelRefused,
+    Ran,
+    ReadAgain,
+    ReadContent,
+    ReadEnvironment,
+    VerifyThenContinue,
+)
+from sigwrap.mediate.exec import ExecMediator
+from sigwrap.mediate.exec_facts import ExecFacts
+from sigwrap.mediate.limits import Crowd
+from sigwrap.mediate.lineage import Process
+from sigwrap.mediate.questions import Answer
+from sigwrap.policy.judge.request import Program
+from tests.mediate.transcript import Transcript, engine, play
+
+RULES = """
+command_rules:
+  - {name: installs, commands: [npm], decision: approve}
+  - {name: with-node, commands: [node], args_patterns: ["--other"], decision: approve}
+defaults: {command: allow, signal: deny}
+"""
+NPM = Program("/lib/npm.js", "npm", ("npm", "ci"))
+ENV = Program("/usr/bin/env", "env", ("/usr/bin/env", "node", "/bin/npm", "ci"))
+NODE = Program("/usr/bin/node", "node", ("node", "/bin/npm", "ci"))
+NODE_AS_NPM = NODE._replace(name="npm", argv=("npm", "ci"), counts_by_name=True)
+CONTENT = ("script", "env", "node")
+YES = Answer(True, "the terminal", "", "granted", "4a5b6c")
+
+
+@pytest.fixture
+def mediator() -> ExecMediator:
+    return ExecMediator(engine(RULES))
+
+
+@pytest.fixture
+def process() -> Process:
+    return Process(pid=40, start_time=1, parent=None, ppid=30, depth=1, comm="sh")
+
+
+def facts(process: Process, *here: Program, **different: Any) -> ExecFacts:
+    values = (process, "execve", here[0].path, "/work", False, here, here, True, Crowd(1, 1), None)
+    return ExecFacts(*values)._replace(**different)
+
+
+def first(process: Process, **different: Any) -> ExecFacts:
+    later = (NODE, NODE_AS_NPM)
+    found = facts(process, NPM, ENV, scripts=("/bin/npm",), script_wraps=NODE)
+    return found._replace(programs=(NPM, ENV, *later))._replace(**different)
+
+
+def second(process: Process, **different: Any) -> ExecFacts:
+    return facts(process, NODE, NODE_AS_NPM)._replace(**different)
+
+
+def is_asked(transcript: Transcript) -> Transcript:
+    transcript.yields(ReadContent(), reply=CONTENT)
+    asked = transcript.next(YES)
+    assert isinstance(asked, Ask)
+    return transcript
+
+
+def approve(mediator: ExecMediator, seen: ExecFacts, outcome: object = None) -> None:
+    """The first exec: somebody says yes to it, and it goes on."""
+    transcript = is_asked(play(mediator.mediate(seen))).yields(ReadAgain(), reply=seen)
+    transcript.yields(ReadContent(), reply=CONTENT)
+    if not seen.truncated:
+        transcript.yields(ReadEnvironment(), reply="variables")
+    transcript.yields(Hold(), reply=Held.YES).records("exec_allowed", approval_id="4a5b6c")
+    transcript.yields(VerifyThenContinue(Image.ASKED), reply=outcome or Ran())
+    if isinstance(outcome, KernelRefused):
+        transcript.records("exec_failed")
+    transcript.ends()
+
+
+def goes_on(mediator: ExecMediator, seen: ExecFacts) -> Transcript:
+    transcript = play(mediator.mediate(seen))
+    transcript.yields(ReadContent(("/bin/npm",)), reply=("node", "script"))
+    return transcript.yields(ReadEnvironment(stays=True), reply="variables")
+
+
+def test_it_goes_on_by_the_approval_of_the_script(mediator: ExecMediator, process: Process) -> None:
+    approve(mediator, first(process))
+    goes_on(mediator, second(process)).yields(Hold(), reply=Held.YES).records(
+        "exec_allowed",
+        decision="approve",
+        rule_name="installs",
+        approval_id="4a5b6c",
+        reason="approved by the terminal with /bin/npm, which it runs",
+    ).yields(VerifyThenContinue(Image.ASKED), reply=Ran()).ends()
+
+
+def test_it_is_used_up_then(mediator: ExecMediator, process: Process) -> None:
+    approve(mediator, first(process))
+    goes_on(mediator, second(process))
+    is_asked(play(mediator.mediate(second(process))))
+
+
+@pytest.mark.parametrize(
+    "different",
+    [
+        {"cwd": "/other"},
+        {"readable": False},
+        {"truncated": True},
+        {"programs": (NODE._replace(path="/tmp/node"), NODE_AS_NPM)},
+        {"programs": (NODE._replace(name="npm"), NODE_AS_NPM)},
+        {"programs": (NODE._replace(argv=("node", "/bin/npm", "publish")), NODE_AS_NPM)},
+        {"programs": (NODE_AS_NPM,)},
+        {"programs": (NODE, NODE_AS_NPM, NODE._replace(elsewhere=True))},
+    ],
+)
+def test_another_call_is_asked_about(
+    mediator: ExecMediator, process: Process, different: dict[str, Any]
+) -> None:
+    approve(mediator, first(process))
+    seen = second(process, **different)
+    is_asked(play(mediator.mediate(seen._replace(here=seen.programs))))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        (),
+        ("node", "another"),
+        ("another", "script"),
+        ("node", "a loader", "script"),
+        ("env", "script"),
+        ("script", "script"),
+        ("node", "node"),
+    ],
+)
+def test_other_files_are_asked_about(
+    mediator: ExecMediator, process: Process, content: tuple[str, ...]
+) -> None:
+    approve(mediator, first(process))
+    transcript = play(mediator.mediate(second(process)))
+    is_asked(transcript.yields(ReadContent(("/bin/npm",)), reply=content))
+
+
+@pytest.mark.parametrize("environment", ["others", ""])
+def test_other_variables_are_asked_about(
+    mediator: ExecMediator, process: Process, environment: str
+) -> None:
+    approve(mediator, first(process))
+    transcript = play(mediator.mediate(second(process)))
+    transcript.yields(ReadContent(("/bin/npm",)), reply=("node", "script"))
+    is_asked(transcript.yields(ReadEnvironment(stays=True), reply=environment))
+
+
+def test_another_process_is_asked(mediator: ExecMediator, process: Process) -> None:
+    approve(mediator, first(process))
+    child = Process(pid=41, start_time=1, parent=process, ppid=40, depth=2, comm="env")
+    is_asked(play(mediator.mediate(second(child))))
+
+
+def test_what_another_rule_asks_about_is_asked_about(
+    mediator: ExecMediator, process: Process
+) -> None:
+    approve(mediator, first(process, script_wraps=NODE._replace(argv=("node", "--other"))))
+    other = NODE._replace(argv=("node", "--other"))
+    is_asked(play(mediator.mediate(facts(process, other))))
+
+
+def test_an_exec_in_between_ends_it(mediator: ExecMediator, process: Process) -> None:
+    approve(mediator, first(process))
+    play(mediator.mediate(facts(process, Program("/bin/ls", "ls", ("ls",))))).yields(
+        Hold(), reply=Held.YES
+    ).records("exec_allowed").yields(
+        VerifyThenContinue(Image.ASKED), reply=KernelRefused(7)
+    ).records("exec_failed").ends()
+    is_asked(play(mediator.mediate(second(process))))
+
+
+def test_a_script_that_the_kernel_did_not_run_covers_nothing(
+    mediator: ExecMediator, process: Process
+) -> None:
+    approve(mediator, first(process), KernelRefused(7))
+    is_asked(play(mediator.mediate(second(process))))
+
+
+def test_nor_does_one_whose_words_were_not_all_read(
+    mediator: ExecMediator, process: Process
+) -> None:
+    approve(mediator, first(process, truncated=True))
+    is_asked(play(mediator.mediate(second(process))))
+
+
+def test_only_so_many_scripts_are_kept(mediator: ExecMediator, process: Process) -> None:
+    approve(mediator, first(process))
+    for pid in range(256):
+        other = Process(pid=1000 + pid, start_time=1, parent=None, ppid=30, depth=1, comm="sh")
+        approve(mediator, first(other))
+    is_asked(play(mediator.mediate(second(process))))
