@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 
 from sigwrap import status
 from sigwrap.front.parent import ParentOfOne, shares_our_group, still_ignores, take_signals
+from sigwrap.front.sender import sender_of
 from sigwrap.front.terminal import TerminalBefore
 from sigwrap.linux import held_terminals, libc, limits, procfs
 from sigwrap.linux import process as linux_process
@@ -36,6 +37,7 @@ from sigwrap.mediate.interrupts import (
     Withdraw,
 )
 from sigwrap.protocols.front import (
+    NOBODY,
     Channel,
     CommandEnded,
     CommandStarted,
@@ -45,6 +47,7 @@ from sigwrap.protocols.front import (
     InterruptWithdrawn,
     KillTree,
     NothingMore,
+    Sender,
     SignalForCommand,
 )
 from sigwrap.start import onefile, own_code
@@ -164,6 +167,7 @@ class _FrontProcess(ParentOfOne):
             info.sender_pid == self._child or not self._command_is_stopped()
         ):
             return
+        sender = sender_of(info, supervisor=self._child, bootloader=self._bootloader_pid)
         # While it asks on the terminal, the supervisor gets the keys, and hands them on.
         arrived = Arrived(
             number=info.number,
@@ -175,7 +179,7 @@ class _FrontProcess(ParentOfOne):
             is_ignored=still_ignores(self._command_pid, info.number, self._inherited),
             at_prompt=info.number == signal.SIGINT and self._command_is_at_prompt(),
         )
-        self._carry_out(self._interrupts.signal(arrived, time.monotonic()))
+        self._carry_out(self._interrupts.signal(arrived, time.monotonic()), sender)
 
     def _command_is_stopped(self) -> bool:
         """Since before this SIGCONT. A shell continues the whole group, and the supervisor us: one
@@ -212,7 +216,7 @@ class _FrontProcess(ParentOfOne):
             and (self._terminal.is_edited() or (or_reads_a_line and reads_a_line(pid)))
         )
 
-    def _carry_out(self, commands: Iterable[Command]) -> None:
+    def _carry_out(self, commands: Iterable[Command], sender: Sender = NOBODY) -> None:
         for command in commands:
             match command:
                 case Announce(arrived=arrived, ends_run=ends_run):
@@ -221,21 +225,14 @@ class _FrontProcess(ParentOfOne):
                             number=arrived.number,
                             from_terminal=arrived.from_terminal,
                             ends_run=ends_run,
-                            sender_pid=arrived.sender_pid,
-                            sender_cmd=procfs.command_line(arrived.sender_pid),
+                            sender=NOBODY if arrived.from_terminal else sender,
                         )
                     )
                 case Withdraw():
                     self._channel.send(InterruptWithdrawn())
                 case PassOn(number=number, arrived=arrived):
-                    sender_pid = 0 if arrived is None else arrived.sender_pid
-                    self._channel.send(
-                        SignalForCommand(
-                            number=number,
-                            sender_pid=sender_pid,
-                            sender_cmd=procfs.command_line(sender_pid),
-                        )
-                    )
+                    passed_on_for = NOBODY if arrived is None else sender
+                    self._channel.send(SignalForCommand(number=number, sender=passed_on_for))
                 case Look(or_reads_a_line=or_reads_a_line):
                     at_prompt = self._command_is_at_prompt(or_reads_a_line=or_reads_a_line)
                     now = time.monotonic()

@@ -21,7 +21,7 @@ from sigwrap.report.cause import (
     by_signal,
     name_of_signal,
     sent_by,
-    shortened,
+    sent_to_sigwrap,
     shown_command,
     terminal_key,
     unended,
@@ -64,6 +64,8 @@ class WhyFold:
                 self._command_pid = number(payload.get("command_pid"))
             case "process_exited":
                 self._exit(event)
+            case "interrupt_received" if payload.get("taken_by") == "command":
+                pass  # a prompt's Ctrl+C
             case "interrupt_received":
                 self._interrupt = payload
             case "interrupt_forwarded":
@@ -225,13 +227,15 @@ class WhyFold:
         if end is None:
             return why
         status = end.get("exit_status")
-        reason = printable(str(end.get("reason") or "ended"))
+        reason = self._reason(str(end.get("reason") or "ended"), why)
         text = reason
         if why is not None and why.seq:
             said_already = why.status == status and why.cause is not Cause.ITSELF
-            text = (
-                why.text if said_already or reason == "COMMAND ended" else f"{reason}; {why.text}"
-            )
+            by_sigwrap = why.text.removeprefix("SIGKILL from sigwrap: ")
+            if said_already or reason == "COMMAND ended":
+                text = why.text
+            elif not reason.endswith(f"killed: {by_sigwrap}"):
+                text = f"{reason}; {why.text}"
         return Why(
             pid=self._command_pid,
             command=why.command if why is not None else "",
@@ -243,12 +247,20 @@ class WhyFold:
             sender=why.sender if why is not None else None,
         )
 
+    def _reason(self, recorded: str, why: Why | None) -> str:
+        """Of the session's end; with who interrupted it, unless COMMAND's own death says that."""
+        is_said = why is not None and (
+            why.cause is Cause.TERMINAL or why.signal_name in self._forwarded
+        )
+        if not self._interrupt or is_said:
+            return printable(recorded)
+        interrupted = f"interrupted by {sent_to_sigwrap(self._interrupt)}"
+        if recorded == "interrupted":
+            return interrupted
+        is_killed = recorded == f"killed: {self._sigwrap_kills}"
+        return f"{interrupted}; {printable(recorded)}" if is_killed else printable(recorded)
+
 
 def _which_got(signal: Payload) -> str:
-    name = printable(str(signal.get("signal_name") or "a signal"))
-    if signal.get("origin") == "terminal":
-        return f"which got {name} from the terminal{terminal_key(name)}"
-    if "sender_pid" not in signal:
-        return "which passed it on"
-    sender = f'{number(signal.get("sender_pid"))} "{shortened(signal.get("sender_cmd"))}"'
-    return f"which got {name} from {sender}"
+    is_told = "sender_pid" in signal or signal.get("origin") == "terminal"
+    return f"which got {sent_to_sigwrap(signal)}" if is_told else "which passed it on"
