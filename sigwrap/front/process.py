@@ -13,8 +13,10 @@ import select
 import signal
 import time
 from collections.abc import Callable, Iterable
+from math import ceil
 
 from sigwrap import status
+from sigwrap.escape import printable
 from sigwrap.front.parent import ParentOfOne, shares_our_group, still_ignores, take_signals
 from sigwrap.front.sender import sender_of
 from sigwrap.front.terminal import TerminalBefore
@@ -34,6 +36,7 @@ from sigwrap.mediate.interrupts import (
     InterruptsEnd,
     Look,
     PassOn,
+    SayWaiting,
     Withdraw,
 )
 from sigwrap.protocols.front import (
@@ -237,8 +240,25 @@ class _FrontProcess(ParentOfOne):
                     at_prompt = self._command_is_at_prompt(or_reads_a_line=or_reads_a_line)
                     now = time.monotonic()
                     self._carry_out(self._interrupts.looked(now, at_prompt=at_prompt))
+                case SayWaiting():
+                    self._say_waiting(command)
                 case Escalate(reason=reason):
                     self._kill_tree(reason)
+
+    def _say_waiting(self, waits: SayWaiting) -> None:
+        """To a person; whoever reads a file or a pipe has the log."""
+        pid = self._command_pid
+        if self._command_has_ended() or not os.isatty(2):
+            return
+        if self._terminal.interrupts_us():
+            key = "Ctrl+C again" if waits.is_key else "Ctrl+C"
+        else:
+            key = "another signal"
+        self._say(
+            f"interrupted: waiting up to {ceil(waits.kill_in_s)} s for "
+            f"{printable(procfs.comm(pid))} (pid {pid}) to end"
+            f"{' or come to a prompt' if waits.or_prompts else ''}; {key} kills"
+        )
 
     def _on_readable(self) -> None:
         messages = self._channel.receive()
