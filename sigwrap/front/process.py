@@ -179,7 +179,7 @@ class _FrontProcess(ParentOfOne):
             command_is_in_group=self._command_is_in_our_group(),
             command_handles_it=self._command_handles(info.number),
             command_ignores_it=info.number in procfs.ignored_signals(self._command_pid),
-            is_ignored=still_ignores(self._command_pid, info.number, self._inherited),
+            is_ignored=self._ignores(info.number),
             at_prompt=info.number == signal.SIGINT and self._command_is_at_prompt(),
         )
         self._carry_out(self._interrupts.signal(arrived, time.monotonic()), sender)
@@ -206,6 +206,9 @@ class _FrontProcess(ParentOfOne):
         if self._command_pid == 0:
             return False
         return self._command_has_ended() or procfs.handles(self._command_pid, number)
+
+    def _ignores(self, number: int) -> bool:
+        return still_ignores(self._command_pid, number, self._inherited)
 
     def _command_is_at_prompt(self, *, or_reads_a_line: bool = False) -> bool:
         """The foreground is looked at as well: where COMMAND was stopped meanwhile, the editor is
@@ -250,14 +253,13 @@ class _FrontProcess(ParentOfOne):
         pid = self._command_pid
         if self._command_has_ended() or not os.isatty(2):
             return
-        if self._terminal.interrupts_us():
-            key = "Ctrl+C again" if waits.is_key else "Ctrl+C"
-        else:
-            key = "another signal"
+        kills = "another SIGTERM"
+        if self._terminal.interrupts_us() and not self._ignores(signal.SIGINT):
+            kills = "Ctrl+C again" if waits.is_key else "Ctrl+C"
         self._say(
             f"interrupted: waiting up to {ceil(waits.kill_in_s)} s for "
             f"{printable(procfs.comm(pid))} (pid {pid}) to end"
-            f"{' or come to a prompt' if waits.or_prompts else ''}; {key} kills"
+            f"{' or come to a prompt' if waits.or_prompts else ''}; {kills} kills"
         )
 
     def _on_readable(self) -> None:

@@ -40,15 +40,13 @@ class TerminalBefore:
 
     def interrupts_us(self) -> bool:
         """Ctrl+C there is a SIGINT to our group."""
+        if not self.is_in_our_foreground():
+            return False
         try:
-            modes = termios.tcgetattr(self._fd) if self.is_in_our_foreground() else None
+            modes = termios.tcgetattr(self._fd)
         except termios.error:
             return False
-        return (
-            modes is not None
-            and bool(modes[3] & termios.ISIG)
-            and modes[6][termios.VINTR] == _CTRL_C
-        )
+        return bool(modes[3] & termios.ISIG) and modes[6][termios.VINTR] == _CTRL_C
 
     def is_edited(self) -> bool:
         """Keys are taken one by one, as a line editor does it, and not because the caller had the
