@@ -250,7 +250,8 @@ class WhyFold:
     def _reason(self, recorded: str, why: Why | None) -> str:
         """Of the session's end; with who interrupted it, unless COMMAND's own death says that."""
         is_said = why is not None and (
-            why.cause is Cause.TERMINAL or why.signal_name in self._forwarded
+            why.cause is Cause.TERMINAL
+            or (why.cause is Cause.SIGWRAP and why.signal_name in self._forwarded)
         )
         if not self._interrupt or is_said:
             return printable(recorded)

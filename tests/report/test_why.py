@@ -289,6 +289,20 @@ def test_an_interrupt_that_command_handled_names_its_sender(place: str) -> None:
     assert log.why().sentence == expected
 
 
+def test_who_raises_the_signal_again_was_interrupted_by_somebody_else() -> None:
+    """npm does."""
+    log = Log()
+    interrupted_from(log, "outside")
+    log.add("interrupt_forwarded", COMMAND, signal=15, signal_name="SIGTERM")
+    log.signal(COMMAND, COMMAND, 15, "SIGTERM")
+    log.die(COMMAND, 15, "SIGTERM", ppid=1)
+    log.end(130, "interrupted")
+    assert log.why().sentence == (
+        f"exit 130: interrupted by {OF_PLACES['outside']}; "
+        'SIGTERM from 100 "npm start" itself, allowed by rule own-children'
+    )
+
+
 def test_who_is_killed_after_an_interrupt_was_interrupted_by_somebody() -> None:
     log = Log()
     interrupted_from(log, "outside")
