@@ -37,7 +37,7 @@ _FIRST_LOOK_S = 0.005  # a script may go on as soon as it sees the prompt
 _LOOKS_EVERY_S = 0.1
 _PROMPT_COMES_BACK_S = 0.25  # nobody notices that a second key kills so much later
 _LINE_IS_A_PROMPT_S = 1.0
-_SAID_AFTER_S = 1.0  # what ends at once, or comes to a prompt, needs no words
+_SAID_AFTER_S = _LINE_IS_A_PROMPT_S  # what ends at once, or comes to a prompt, needs no words
 
 
 class InterruptsEnd(Enum):
@@ -197,9 +197,10 @@ class Interrupts:
     def tick(self, now: float) -> Iterable[Command]:
         if self._state is not _State.STOPPING:
             return ()
-        looks_first = self._say_at is not None and now >= self._say_at
-        if self._look_at is not None and (now >= self._look_at or looks_first):
-            return (Look(or_reads_a_line=now - self._began_at >= _LINE_IS_A_PROMPT_S),)
+        speaks_next = self._say_at is not None and now >= self._say_at
+        if self._look_at is not None and (now >= self._look_at or speaks_next):
+            is_late = now - self._began_at >= _LINE_IS_A_PROMPT_S
+            return (Look(or_reads_a_line=is_late or speaks_next),)
         return self._on_time(now)
 
     def looked(self, now: float, *, at_prompt: bool) -> Iterable[Command]:
