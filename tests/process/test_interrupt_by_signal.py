@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -76,6 +77,18 @@ def test_a_sender_that_has_ended_is_known_by_its_name_or_its_user(sigwrap: Sigwr
         assert place == "outer-process"
     else:
         assert (place, command) == ("ended", "") or (place, command[:2]) == ("outside", "sh")
+
+
+def test_a_sender_inside_is_named_as_such(sigwrap: Sigwrap, programs: Path) -> None:
+    """Where interception can't be had, it can signal sigwrap."""
+    seccomp = ("317", "0", str(errno.EPERM))
+    text = "kill -TERM $(ps -o ppid= $PPID); read x"
+    line = sigwrap.line("--best-effort", "--", "sh", "-c", text)
+    confined = [*PYTHON, str(programs / "confined.py"), *seccomp, *line]
+    process = sigwrap.start_line(confined)
+    assert process.wait(PATIENCE_S) == INTERRUPTED
+    why = sigwrap.native(UNDER_TEST, "why").stdout.decode()
+    assert f'which got SIGTERM from {sigwrap.command_pid()} "sh", inside the session' in why
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGQUIT"])
