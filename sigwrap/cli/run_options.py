@@ -187,7 +187,14 @@ def is_run_option(word: str) -> bool:
 
 def value_of(option: ValueOption, word: Any) -> object:
     """ValueError where the option has no such value."""
-    value = option.kind(word)
-    if isinstance(value, float) and not 0 <= value < math.inf:
-        raise ValueError(f"{word}: not a number of seconds")
+    return _seconds(word) if option.kind is float else option.kind(word)
+
+
+def _seconds(word: str) -> float:
+    try:
+        value = float(word)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < math.inf:
+        raise ValueError(f"{word or repr(word)}: not a number of seconds")
     return value
