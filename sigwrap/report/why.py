@@ -52,6 +52,7 @@ class WhyFold:
         self._ended: dict[int, Why] = {}
         self._deaths: list[Why] = []
         self._interrupt: Payload = {}
+        self._interrupted_by: Payload = {}  # the same, where the run ends by it
         self._forwarded: dict[str, str] = {}
         self._sigwrap_kills = ""
         self._mismatched: set[int] = set()
@@ -64,17 +65,17 @@ class WhyFold:
                 self._command_pid = number(payload.get("command_pid"))
             case "process_exited":
                 self._exit(event)
-            case "interrupt_received" if payload.get("taken_by") == "command":
-                pass  # a prompt's Ctrl+C
             case "interrupt_received":
                 self._interrupt = payload
+                if payload.get("taken_by") != "command":
+                    self._interrupted_by = payload
             case "interrupt_forwarded":
                 name = str(payload.get("signal_name") or "")
                 # It sends SIGTERM of its own, for an interrupt; everything else as it came.
                 came_as = self._interrupt if name == "SIGTERM" and self._interrupt else payload
                 self._forwarded[name] = _which_got(came_as)
             case "interrupt_withdrawn":
-                self._interrupt = {}
+                self._interrupt = self._interrupted_by = {}
             case "limit_exceeded" if payload.get("effect") == "refused":
                 pass  # a new process, no more
             case "interrupt_escalated" | "limit_exceeded":
@@ -253,9 +254,9 @@ class WhyFold:
             why.cause is Cause.TERMINAL
             or (why.cause is Cause.SIGWRAP and why.signal_name in self._forwarded)
         )
-        if not self._interrupt or is_said:
+        if not self._interrupted_by or is_said:
             return printable(recorded)
-        interrupted = f"interrupted by {sent_to_sigwrap(self._interrupt)}"
+        interrupted = f"interrupted by {sent_to_sigwrap(self._interrupted_by)}"
         if recorded == "interrupted":
             return interrupted
         is_killed = recorded == f"killed: {self._sigwrap_kills}"

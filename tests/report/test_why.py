@@ -314,12 +314,16 @@ def test_who_is_killed_after_an_interrupt_was_interrupted_by_somebody() -> None:
     )
 
 
-def test_a_prompts_interrupt_explains_no_end() -> None:
+def test_a_prompts_interrupt_ended_no_run_but_maybe_others_on_the_terminal() -> None:
     log = Log()
+    interrupted_from(log, "outside")
     interrupt = {"signal_name": "SIGINT", "origin": "terminal", "taken_by": "command"}
     log.add("interrupt_received", 0, **interrupt)
     log.die(8, 2, "SIGINT")
-    assert log.why(8).cause is Cause.OUTSIDE
+    log.exit(COMMAND, 0)
+    log.end(130, "interrupted")
+    assert log.why(8).cause is Cause.TERMINAL
+    assert log.why().text == f"interrupted by {OF_PLACES['outside']}; it ended by itself"
 
 
 def test_a_signal_that_was_passed_on_as_it_came_names_its_sender() -> None:
