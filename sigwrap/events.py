@@ -282,12 +282,17 @@ def _types() -> tuple[EventType, ...]:
         event(
             "interrupt_received",
             "an interrupt reached sigwrap. `taken_by` is `sigwrap` where the run is to end by it, "
-            "and `command` where it is left to COMMAND (`--interrupt`)",
+            "and `command` where it is left to COMMAND (`--interrupt`). `sender_place` is `inside` "
+            "or `outside` of the session; `outer-process`: the one-file binary's, which passes on "
+            "what it gets, and the sender isn't known; `elsewhere`: in another pid namespace; "
+            "`ended`: gone before it could be looked at; `nobody`: the terminal",
             "signal",
             "signal_name",
             "origin",
             "taken_by",
             "sender_pid",
+            "sender_uid",
+            "sender_place",
             "sender_cmd",
         ),
         event(
@@ -296,11 +301,13 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "interrupt_forwarded",
-            "a signal was passed on to COMMAND, from the sender, or, where that is 0, as sigwrap's "
-            "own next step",
+            "a signal was passed on to COMMAND, from the sender, or, where that is `nobody`, as "
+            "sigwrap's own next step",
             "signal",
             "signal_name",
             "sender_pid",
+            "sender_uid",
+            "sender_place",
             "sender_cmd",
         ),
         event(

@@ -36,7 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("linux", "policy", "store", "mediate", "protocols", "platform"),
     },
     "stub": {"status", "tuples", "errors", "events", "start", "linux", "protocols"},
-    "front": {"status", "tuples", "errors", "start", "linux", "mediate", "protocols"},
+    "front": {"status", "escape", "tuples", "errors", "start", "linux", "mediate", "protocols"},
     "forward": {"status", "tuples", "errors", "start", "linux", "mediate", "front"},
     "report": {"status", "tuples", "errors", "escape", "events", "policy", "store"},
     "cli": {

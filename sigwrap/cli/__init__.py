@@ -4,6 +4,7 @@ main          `sigwrap`: starts a run whose line is plain; hands every other lin
 run_options   the one table of run options, and the reader of a plain line
 run           a run, from its settings to its exit status
 app           typer's application: every command, and how an error becomes a line
+group         commands under one name, and what is said where a line names none of them
 run_command   typer's `run`, made from the table of run options
 options       options that several commands share: --store, --json, SESSION
 reading       sessions, report, replay, verify

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 import sigwrap
@@ -16,13 +15,11 @@ from sigwrap.cli import export as export_command
 from sigwrap.cli import policy as policy_commands
 from sigwrap.cli import reading
 from sigwrap.cli import why as why_command
+from sigwrap.cli.group import Root, explained
 from sigwrap.cli.output import note, out
 from sigwrap.cli.run_command import run
-from sigwrap.cli.run_options import is_run_option
-from sigwrap.errors import InternalError, SigwrapError, UsageError
-from sigwrap.escape import shell_words
+from sigwrap.errors import InternalError, SigwrapError
 from sigwrap.linux.descriptors import reserve_standard_streams
-from sigwrap.policy.problems import nearest_word
 
 _HELP = """Run a command under supervision.
 
@@ -30,37 +27,11 @@ sigwrap [OPTIONS] -- COMMAND [ARGS…] records what the command's processes exec
 signal, stops them cleanly on Ctrl+C, and leaves none behind. Its options: sigwrap run --help.
 """
 
-_LINE_SHOWN = 60
 _STATUS_HELP = "Exit status: " + "; ".join(f"{code}: {why}" for code, why in status.TABLE) + "."
 
 
-class _Group(TyperGroup):
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args[:1] and args[0].startswith("-") and args[0] not in ("-h", "--help", "--version"):
-            if "--" not in args and is_run_option(args[0]):
-                raise UsageError("-- is missing before the command", "sigwrap -p ci -- npm start")
-            args = ["run", *args] if "--" in args else args
-        return super().parse_args(ctx, args)
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        word = args[0]
-        if self.get_command(ctx, word) is None:
-            near = nearest_word(word, self.list_commands(ctx))
-            meant = f"did you mean sigwrap {near}? " if near else ""
-            raise UsageError(
-                f"{shell_words([word])} is no command of sigwrap's",
-                f"{meant}to run it: sigwrap -- {_shortened(args)}; all commands: sigwrap --help",
-            )
-        return super().resolve_command(ctx, args)
-
-
-def _shortened(words: list[str]) -> str:
-    line = shell_words(words)
-    return line if len(line) <= _LINE_SHOWN else f"{line[: _LINE_SHOWN - 1]}…"
-
-
 app = typer.Typer(
-    cls=_Group,
+    cls=Root,
     help=_HELP,
     epilog=_STATUS_HELP,
     rich_markup_mode=None,
@@ -72,11 +43,9 @@ app = typer.Typer(
 def run_app(words: list[str]) -> int:
     reserve_standard_streams()
     try:
-        result = app(words or ["--help"], standalone_mode=False, prog_name="sigwrap")
+        result = app(words, standalone_mode=False, prog_name="sigwrap")
     except TyperException as problem:
-        context = getattr(problem, "ctx", None)
-        path = context.command_path if context is not None else "sigwrap"
-        note(str(UsageError(problem.format_message(), f"see {path} --help")))
+        note(str(explained(problem, "sigwrap")))
         return status.REFUSED
     except typer.Abort:
         return status.INTERRUPTED

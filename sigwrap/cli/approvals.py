@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from sigwrap.cli.group import Group
 from sigwrap.cli.options import JsonOption, StoreOption, store_folder
 from sigwrap.cli.output import note, out
 from sigwrap.errors import SessionError
@@ -23,7 +24,7 @@ APPROVALS_SCHEMA = "sigwrap.approvals/1"
 _FAILURES_SHOWN = 5
 
 _approvals = typer.Typer(
-    invoke_without_command=True, no_args_is_help=False, help="Show what waits for an answer."
+    cls=Group, invoke_without_command=True, help="Show what waits for an answer."
 )
 
 IdArgument = Annotated[

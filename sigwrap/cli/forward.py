@@ -28,7 +28,9 @@ def main(words: list[str]) -> int:
         option, equals, value = word.partition("=")
         if option != "--grace":
             raise UsageError(f"unknown option {word}", "see sigwrap-forward --help")
-        grace_s = _seconds(value if equals else words.pop(0) if words else "")
+        if not equals and words[:1] in ([], ["--"]):
+            raise UsageError("--grace needs a value", "sigwrap-forward --grace SECONDS -- COMMAND")
+        grace_s = _seconds(value if equals else words.pop(0))
     if not words:
         raise UsageError("no command given", "sigwrap-forward -- COMMAND")
     return run_alone(tuple(words), grace_s)

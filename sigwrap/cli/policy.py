@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
+from sigwrap.cli.group import Group
 from sigwrap.cli.options import JsonOption, StoreOption, store_folder
 from sigwrap.cli.output import note, out
 from sigwrap.errors import PolicyError, UsageError
@@ -35,11 +36,12 @@ from sigwrap.status import REFUSED
 from sigwrap.store.catalog import open_session
 
 app = typer.Typer(
+    cls=Group,
     help="Policies: check, show, explain, test, generate.",
-    no_args_is_help=True,
     rich_markup_mode=None,
 )
 
+_CASES_EXAMPLE = "such as tests: [{command: git push --force, decision: deny}]"
 _EXPLAIN_EXAMPLE = "as in sigwrap policy explain -- git push --force"
 
 RootOption = Annotated[
@@ -96,10 +98,12 @@ def show(policy: PolicyArgument, root: RootOption = None, as_json: JsonOption = 
 
 
 class _Explain(TyperCommand):
-    """A word before `--` would be taken for the command's first."""
+    """A word before `--` would be taken for the command's first, and `--` for an option's value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        behind = args[args.index("--") + 1 :] if "--" in args else None
+        before, behind = _around_dashes(args)
+        if before[-1:] and before[-1] in self._with_value():
+            raise UsageError(f"{before[-1]} needs a value", _EXPLAIN_EXAMPLE)
         try:
             rest = super().parse_args(ctx, list(args))
         except TyperException as problem:
@@ -108,11 +112,26 @@ class _Explain(TyperCommand):
                 raise
             raise UsageError(why, f"the command comes behind --, {_EXPLAIN_EXAMPLE}") from problem
         command = list(ctx.params.get("command") or ())
-        if command and behind is None and command[0] in SHIPPED:
+        if command and behind is None and _must_be_a_policy(command[0]):
             raise _misplaced(command[0], command[1:])
         if behind is not None and len(command) > len(behind):
             raise _misplaced(command[0], behind)
         return rest
+
+    def _with_value(self) -> set[str]:
+        options = (each for each in self.params if not getattr(each, "is_flag", True))
+        return {word for option in options for word in option.opts}
+
+
+def _around_dashes(args: list[str]) -> tuple[list[str], list[str] | None]:
+    if "--" not in args:
+        return [], None
+    at = args.index("--")
+    return args[:at], args[at + 1 :]
+
+
+def _must_be_a_policy(word: str) -> bool:
+    return word in SHIPPED or (word.endswith((".yaml", ".yml")) and os.path.isfile(word))
 
 
 def _misplaced(word: str, command: list[str]) -> UsageError:
@@ -174,6 +193,8 @@ def explain(
 def test(policy: PolicyArgument, root: RootOption = None, as_json: JsonOption = False) -> None:
     """Run the cases that a policy keeps under `tests:`."""
     results = list(run_cases(Engine(_load(policy, root))))
+    if not results:
+        raise UsageError(f"{policy} has no cases to run", _CASES_EXAMPLE)
     failed = [each for each in results if not each.passed]
     if as_json:
         out(json.dumps([{**_plain(each), "passed": each.passed} for each in results], indent=2))

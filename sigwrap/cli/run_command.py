@@ -60,15 +60,14 @@ def _annotation(option: ValueOption | FlagOption) -> tuple[Any, Any]:
     match option:
         case ValueOption(names, field, help_text, kind, metavar, shows_default):
             shown = typer.Option(
-                *names,
-                metavar=metavar,
-                help=help_text,
-                show_default=shows_default,
-                min=0 if kind is float else None,
+                *names, metavar=metavar, help=help_text, show_default=shows_default
             )
+            default = RunSettings._field_defaults[field]
             if kind is ByteSize:
                 return Annotated[str | None, shown], None
-            return Annotated[kind, shown], RunSettings._field_defaults[field]
+            if kind is float:  # as a word, so that the table says what is wrong with it
+                return Annotated[str, shown], str(default)
+            return Annotated[kind, shown], default
         case FlagOption(choices, _, help_text):
             shown = typer.Option("/".join(choices), help=help_text, show_default=False)
             return (

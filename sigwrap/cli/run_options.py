@@ -41,6 +41,12 @@ class ValueOption(NamedTuple):
     metavar: str | None = None
     shows_default: bool = True
 
+    @property
+    def wanted(self) -> str:
+        if issubclass(self.kind, Enum):
+            return "|".join(each.value for each in self.kind)
+        return self.metavar or "TEXT"
+
 
 class FlagOption(NamedTuple):
     """A word without a value; `choices` has the words, and what each of them sets."""
@@ -146,14 +152,31 @@ def read_plain_line(words: list[str]) -> RunSettings | None:
         name, equals, value = word.partition("=")
         if name not in _VALUES:
             return None
-        if not (equals or options):
-            raise UsageError(f"{name} needs a value before --", "see sigwrap run --help")
         option = _VALUES[name]
+        if not (equals or options):
+            raise _without_value(name, option)
         try:
             fields[option.field] = value_of(option, value if equals else options.pop(0))
         except ValueError:
             return None
     return RunSettings(command=tuple(command), **fields) if command else None  # type: ignore[arg-type]
+
+
+def behind_options(words: list[str]) -> list[str]:
+    """Of a line without --, from the first word that is neither an option nor the value of one."""
+    rest = list(words)
+    while rest and rest[0].startswith("-"):
+        option = _VALUES.get(name := rest.pop(0))
+        if option is None:
+            continue
+        if not rest:
+            raise _without_value(name, option)
+        rest.pop(0)
+    return rest
+
+
+def _without_value(name: str, option: ValueOption) -> UsageError:
+    return UsageError(f"{name} needs a value", f"sigwrap {name} {option.wanted} -- COMMAND")
 
 
 def is_run_option(word: str) -> bool:
@@ -164,7 +187,14 @@ def is_run_option(word: str) -> bool:
 
 def value_of(option: ValueOption, word: Any) -> object:
     """ValueError where the option has no such value."""
-    value = option.kind(word)
-    if isinstance(value, float) and not 0 <= value < math.inf:
-        raise ValueError(f"{word}: not a number of seconds")
+    return _seconds(word) if option.kind is float else option.kind(word)
+
+
+def _seconds(word: str) -> float:
+    try:
+        value = float(word)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < math.inf:
+        raise ValueError(f"{word or repr(word)}: not a number of seconds")
     return value

@@ -10,7 +10,7 @@ import typer
 
 from sigwrap.cli.options import JsonOption, SessionArgument, StoreOption, store_folder
 from sigwrap.cli.output import out
-from sigwrap.errors import SessionError
+from sigwrap.errors import SessionError, UsageError
 from sigwrap.report.cause import Why
 from sigwrap.report.why import WhyFold
 from sigwrap.store.catalog import open_session
@@ -32,13 +32,14 @@ def why(
             metavar="[PID]",
             help="A process of it; COMMAND if left out.",
             show_default=False,
-            min=1,
         ),
     ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Say who ended a process, in one sentence."""
+    if pid is not None and pid < 1:
+        raise UsageError(f"{pid} is no process", "sigwrap why SESSION PID")
     found, opened = _find(store_folder(store), session, pid)
     if found is None:
         if pid is None:

@@ -13,9 +13,12 @@ import select
 import signal
 import time
 from collections.abc import Callable, Iterable
+from math import ceil
 
 from sigwrap import status
+from sigwrap.escape import printable
 from sigwrap.front.parent import ParentOfOne, shares_our_group, still_ignores, take_signals
+from sigwrap.front.sender import sender_of
 from sigwrap.front.terminal import TerminalBefore
 from sigwrap.linux import held_terminals, libc, limits, procfs
 from sigwrap.linux import process as linux_process
@@ -33,9 +36,11 @@ from sigwrap.mediate.interrupts import (
     InterruptsEnd,
     Look,
     PassOn,
+    SayWaiting,
     Withdraw,
 )
 from sigwrap.protocols.front import (
+    NOBODY,
     Channel,
     CommandEnded,
     CommandStarted,
@@ -45,6 +50,7 @@ from sigwrap.protocols.front import (
     InterruptWithdrawn,
     KillTree,
     NothingMore,
+    Sender,
     SignalForCommand,
 )
 from sigwrap.start import onefile, own_code
@@ -164,6 +170,7 @@ class _FrontProcess(ParentOfOne):
             info.sender_pid == self._child or not self._command_is_stopped()
         ):
             return
+        sender = sender_of(info, supervisor=self._child, bootloader=self._bootloader_pid)
         # While it asks on the terminal, the supervisor gets the keys, and hands them on.
         arrived = Arrived(
             number=info.number,
@@ -172,10 +179,10 @@ class _FrontProcess(ParentOfOne):
             command_is_in_group=self._command_is_in_our_group(),
             command_handles_it=self._command_handles(info.number),
             command_ignores_it=info.number in procfs.ignored_signals(self._command_pid),
-            is_ignored=still_ignores(self._command_pid, info.number, self._inherited),
+            is_ignored=self._ignores(info.number),
             at_prompt=info.number == signal.SIGINT and self._command_is_at_prompt(),
         )
-        self._carry_out(self._interrupts.signal(arrived, time.monotonic()))
+        self._carry_out(self._interrupts.signal(arrived, time.monotonic()), sender)
 
     def _command_is_stopped(self) -> bool:
         """Since before this SIGCONT. A shell continues the whole group, and the supervisor us: one
@@ -200,6 +207,9 @@ class _FrontProcess(ParentOfOne):
             return False
         return self._command_has_ended() or procfs.handles(self._command_pid, number)
 
+    def _ignores(self, number: int) -> bool:
+        return still_ignores(self._command_pid, number, self._inherited)
+
     def _command_is_at_prompt(self, *, or_reads_a_line: bool = False) -> bool:
         """The foreground is looked at as well: where COMMAND was stopped meanwhile, the editor is
         the caller's shell."""
@@ -212,7 +222,7 @@ class _FrontProcess(ParentOfOne):
             and (self._terminal.is_edited() or (or_reads_a_line and reads_a_line(pid)))
         )
 
-    def _carry_out(self, commands: Iterable[Command]) -> None:
+    def _carry_out(self, commands: Iterable[Command], sender: Sender = NOBODY) -> None:
         for command in commands:
             match command:
                 case Announce(arrived=arrived, ends_run=ends_run):
@@ -221,27 +231,36 @@ class _FrontProcess(ParentOfOne):
                             number=arrived.number,
                             from_terminal=arrived.from_terminal,
                             ends_run=ends_run,
-                            sender_pid=arrived.sender_pid,
-                            sender_cmd=procfs.command_line(arrived.sender_pid),
+                            sender=NOBODY if arrived.from_terminal else sender,
                         )
                     )
                 case Withdraw():
                     self._channel.send(InterruptWithdrawn())
                 case PassOn(number=number, arrived=arrived):
-                    sender_pid = 0 if arrived is None else arrived.sender_pid
-                    self._channel.send(
-                        SignalForCommand(
-                            number=number,
-                            sender_pid=sender_pid,
-                            sender_cmd=procfs.command_line(sender_pid),
-                        )
-                    )
+                    passed_on_for = NOBODY if arrived is None else sender
+                    self._channel.send(SignalForCommand(number=number, sender=passed_on_for))
                 case Look(or_reads_a_line=or_reads_a_line):
                     at_prompt = self._command_is_at_prompt(or_reads_a_line=or_reads_a_line)
                     now = time.monotonic()
                     self._carry_out(self._interrupts.looked(now, at_prompt=at_prompt))
+                case SayWaiting():
+                    self._say_waiting(command)
                 case Escalate(reason=reason):
                     self._kill_tree(reason)
+
+    def _say_waiting(self, waits: SayWaiting) -> None:
+        """To a person; whoever reads a file or a pipe has the log."""
+        pid = self._command_pid
+        if self._command_has_ended() or not os.isatty(2):
+            return
+        kills = "another SIGTERM"
+        if self._terminal.interrupts_us() and not self._ignores(signal.SIGINT):
+            kills = "Ctrl+C again" if waits.is_key else "Ctrl+C"
+        self._say(
+            f"interrupted: waiting up to {ceil(waits.kill_in_s)} s for "
+            f"{printable(procfs.comm(pid))} (pid {pid}) to end"
+            f"{' or come to a prompt' if waits.or_prompts else ''}; {kills} kills"
+        )
 
     def _on_readable(self) -> None:
         messages = self._channel.receive()

@@ -14,6 +14,7 @@ from typing import Any
 
 from sigwrap.linux import held_terminals
 
+_CTRL_C = b"\x03"
 _TIOCGEXCL = 0x80045440
 
 
@@ -36,6 +37,16 @@ class TerminalBefore:
             return self._fd >= 0 and os.tcgetpgrp(self._fd) == os.getpgrp()
         except OSError:
             return False
+
+    def interrupts_us(self) -> bool:
+        """Ctrl+C there is a SIGINT to our group."""
+        if not self.is_in_our_foreground():
+            return False
+        try:
+            modes = termios.tcgetattr(self._fd)
+        except termios.error:
+            return False
+        return bool(modes[3] & termios.ISIG) and modes[6][termios.VINTR] == _CTRL_C
 
     def is_edited(self) -> bool:
         """Keys are taken one by one, as a line editor does it, and not because the caller had the

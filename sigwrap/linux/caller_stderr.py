@@ -16,6 +16,7 @@ import select
 import signal
 import socket
 import stat
+import termios
 
 from sigwrap.linux import held_terminals, procfs
 from sigwrap.linux.paths import kind_of
@@ -89,6 +90,7 @@ def _write_by_kind(fd: int, line: bytes) -> None:
             end.send(line, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
     elif kind == stat.S_IFCHR and major in _TERMINAL_MAJORS:
         held = held_terminals.same_as(fd)
+        line = _with_returns(fd, line)
         if held is None:
             _write_anew(fd, line)
         else:
@@ -97,6 +99,16 @@ def _write_by_kind(fd: int, line: bytes) -> None:
         _write_anew(fd, line)
     elif kind == stat.S_IFREG:
         os.write(fd, line)
+
+
+def _with_returns(fd: int, line: bytes) -> bytes:
+    """As a terminal in raw mode needs them, which adds none."""
+    try:
+        output = termios.tcgetattr(fd)[1]
+    except termios.error:
+        return line
+    adds_them = output & termios.OPOST and output & termios.ONLCR
+    return line if adds_them else line.replace(b"\n", b"\r\n")
 
 
 def _write_anew(fd: int, line: bytes) -> None:

@@ -37,6 +37,7 @@ _FIRST_LOOK_S = 0.005  # a script may go on as soon as it sees the prompt
 _LOOKS_EVERY_S = 0.1
 _PROMPT_COMES_BACK_S = 0.25  # nobody notices that a second key kills so much later
 _LINE_IS_A_PROMPT_S = 1.0
+_SAID_AFTER_S = _LINE_IS_A_PROMPT_S  # what ends at once, or comes to a prompt, needs no words
 
 
 class InterruptsEnd(Enum):
@@ -121,7 +122,15 @@ class Escalate(NamedTuple):
     reason: str
 
 
-Command = Announce | Withdraw | PassOn | Look | Escalate
+class SayWaiting(NamedTuple):
+    """Tell the person at the terminal that COMMAND takes its time, and what ends it."""
+
+    kill_in_s: float
+    or_prompts: bool  # a prompt would do as well
+    is_key: bool  # Ctrl+C began it
+
+
+Command = Announce | Withdraw | PassOn | Look | Escalate | SayWaiting
 
 
 class _State(Enum):
@@ -144,8 +153,10 @@ class Interrupts:
         self._copies = BootloaderCopies(bootloader_pid)
         self._state = _State.RUNNING
         self._began_at = 0.0
+        self._is_key = False
         self._look_at: float | None = None  # None: it can't be withdrawn
         self._terminate_at: float | None = None
+        self._say_at: float | None = None  # None: it is said, or need not be
         self._kill_at = 0.0
         self._kill_why = ""
         self._last: tuple[Arrived, float] | None = None
@@ -158,7 +169,7 @@ class Interrupts:
     def next_deadline(self) -> float | None:
         if self._state is not _State.STOPPING:
             return None
-        times = (self._look_at, self._terminate_at, self._kill_at)
+        times = (self._look_at, self._terminate_at, self._say_at, self._kill_at)
         return min(each for each in times if each is not None)
 
     def signal(self, arrived: Arrived, now: float) -> Iterable[Command]:
@@ -186,8 +197,10 @@ class Interrupts:
     def tick(self, now: float) -> Iterable[Command]:
         if self._state is not _State.STOPPING:
             return ()
-        if self._look_at is not None and now >= self._look_at:
-            return (Look(or_reads_a_line=now - self._began_at >= _LINE_IS_A_PROMPT_S),)
+        speaks_next = self._say_at is not None and now >= self._say_at
+        if self._look_at is not None and (now >= self._look_at or speaks_next):
+            is_late = now - self._began_at >= _LINE_IS_A_PROMPT_S
+            return (Look(or_reads_a_line=is_late or speaks_next),)
         return self._on_time(now)
 
     def looked(self, now: float, *, at_prompt: bool) -> Iterable[Command]:
@@ -214,8 +227,10 @@ class Interrupts:
     def _begin(self, arrived: Arrived, now: float) -> Iterable[Command]:
         self._state = _State.STOPPING
         self._began_at = now
+        self._is_key = arrived.from_terminal and arrived.number == signal.SIGINT
         self._kill_at = now + self._grace_s
         self._kill_why = "the grace ran out"
+        self._say_at = now + _SAID_AFTER_S
         announce = Announce(arrived)
         can_be_withdrawn = self._ends is InterruptsEnd.AUTO and _is_ctrl_c(arrived)
         is_survived = can_be_withdrawn and arrived.command_ignores_it
@@ -232,6 +247,7 @@ class Interrupts:
             return self._kill("second interrupt")
         self._kill_at = min(self._kill_at, now + _PROMPT_COMES_BACK_S)
         self._kill_why = "second interrupt"
+        self._say_at = None
         return ()
 
     def _on_time(self, now: float) -> Iterable[Command]:
@@ -240,11 +256,15 @@ class Interrupts:
         if self._terminate_at is not None and now >= self._terminate_at:
             self._terminate_at = self._look_at = None
             return (PassOn(signal.SIGTERM),)
+        if self._say_at is not None and now >= self._say_at:
+            self._say_at = None
+            kill_in_s, or_prompts = self._kill_at - now, self._look_at is not None
+            return (SayWaiting(kill_in_s, or_prompts, self._is_key),)
         return ()
 
     def _withdraw(self) -> tuple[Command, ...]:
         self._state = _State.RUNNING
-        self._look_at = self._terminate_at = None
+        self._look_at = self._terminate_at = self._say_at = None
         return (Withdraw(),)
 
     def _kill(self, reason: str) -> Iterable[Command]:

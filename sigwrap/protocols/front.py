@@ -5,16 +5,37 @@ from __future__ import annotations
 import mmap
 import os
 import socket
+from enum import Enum
 
 from sigwrap.tuples import NamedTuple
+
+
+class Place(Enum):
+    """Where the sender of a signal is, as seen from the session."""
+
+    INSIDE = "inside"
+    OUTSIDE = "outside"
+    OUTER_PROCESS = "outer-process"  # the bootloader, which passes on what it gets
+    ELSEWHERE = "elsewhere"  # in another pid namespace, where it can't be looked at
+    ENDED = "ended"  # before it could be looked at
+    NOBODY = "nobody"  # the terminal, or sigwrap's own idea
+
+
+class Sender(NamedTuple):
+    pid: int
+    uid: int
+    place: Place
+    command: str
+
+
+NOBODY = Sender(0, 0, Place.NOBODY, "")
 
 
 class InterruptArrived(NamedTuple):
     number: int
     from_terminal: bool
     ends_run: bool
-    sender_pid: int
-    sender_cmd: str
+    sender: Sender
 
 
 class InterruptWithdrawn(NamedTuple):
@@ -23,8 +44,7 @@ class InterruptWithdrawn(NamedTuple):
 
 class SignalForCommand(NamedTuple):
     number: int
-    sender_pid: int  # 0: sigwrap itself
-    sender_cmd: str
+    sender: Sender
 
 
 class KillTree(NamedTuple):
@@ -121,14 +141,13 @@ class Channel:
 
 def _encode(message: Message) -> bytes:
     match message:
-        case InterruptArrived(number, from_terminal, ends_run, sender_pid, sender_cmd):
-            words = f"interrupt {number} {from_terminal:d} {ends_run:d} {sender_pid} "
-            return words.encode() + os.fsencode(sender_cmd[:_MAX_TEXT])
+        case InterruptArrived(number, from_terminal, ends_run, sender):
+            words = f"interrupt {number} {from_terminal:d} {ends_run:d} "
+            return words.encode() + _encode_sender(sender)
         case InterruptWithdrawn():
             return b"withdrawn"
-        case SignalForCommand(number, sender_pid, sender_cmd):
-            words = f"signal {number} {sender_pid} "
-            return words.encode() + os.fsencode(sender_cmd[:_MAX_TEXT])
+        case SignalForCommand(number, sender):
+            return f"signal {number} ".encode() + _encode_sender(sender)
         case KillTree():
             return f"kill {message.reason}".encode()
         case CommandStarted():
@@ -147,19 +166,16 @@ def _decode(data: bytes) -> Message:
     kind, _, rest = data.partition(b" ")
     match kind:
         case b"interrupt":
-            number, terminal, ends_run, sender, command = rest.split(b" ", 4)
+            number, terminal, ends_run, sender = rest.split(b" ", 3)
             return InterruptArrived(
                 number=int(number),
                 from_terminal=terminal == b"1",
                 ends_run=ends_run == b"1",
-                sender_pid=int(sender),
-                sender_cmd=os.fsdecode(command),
+                sender=_decode_sender(sender),
             )
         case b"signal":
-            number, sender, command = rest.split(b" ", 2)
-            return SignalForCommand(
-                number=int(number), sender_pid=int(sender), sender_cmd=os.fsdecode(command)
-            )
+            number, sender = rest.split(b" ", 1)
+            return SignalForCommand(number=int(number), sender=_decode_sender(sender))
         case b"withdrawn":
             return InterruptWithdrawn()
         case b"kill":
@@ -176,3 +192,13 @@ def _decode(data: bytes) -> Message:
             return HeldUp(status=int(rest))
         case _:
             raise ValueError(f"unknown message {data!r}")
+
+
+def _encode_sender(sender: Sender) -> bytes:
+    words = f"{sender.pid} {sender.uid} {sender.place.value} "
+    return words.encode() + os.fsencode(sender.command[:_MAX_TEXT])
+
+
+def _decode_sender(data: bytes) -> Sender:
+    pid, uid, place, command = data.split(b" ", 3)
+    return Sender(int(pid), int(uid), Place(place.decode()), os.fsdecode(command))

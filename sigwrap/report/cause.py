@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from sigwrap.escape import printable, shell_words
+from sigwrap.events import Payload, number
 from sigwrap.policy.judge.signals import ALL, signal_name
 
 _LINE_CHARACTERS = 100
@@ -99,6 +100,30 @@ def sent_by(sender: Sender, *, to_itself: bool) -> str:
     how = "audited" if sender.decision == "audit" else DELIVERED[sender.event_type]
     parts.append(f"{how} by rule {sender.rule}")
     return ", ".join(parts)
+
+
+def sent_to_sigwrap(signal: Payload) -> str:
+    """The signal of an interrupt, or of what was passed on, and who sent it."""
+    name = printable(str(signal.get("signal_name") or "a signal"))
+    if signal.get("origin") == "terminal":
+        return f"{name} from the terminal{terminal_key(name)}"
+    pid = number(signal.get("sender_pid"))
+    match signal.get("sender_place"):
+        case "inside" | "outside" as place:
+            return f"{name} from {_named(pid, signal)}, {place} the session"
+        case "outer-process":
+            return f"{name} by way of sigwrap's outer process, which doesn't tell who sent it"
+        case "elsewhere":
+            return f"{name} from a process of another pid namespace"
+        case "ended":
+            uid = number(signal.get("sender_uid"))
+            return f"{name} from {pid}, of user {uid}, which ended before it could be looked at"
+        case _:
+            return f"{name} from {_named(pid, signal)}"
+
+
+def _named(pid: int, signal: Payload) -> str:
+    return f'{pid} "{shortened(signal.get("sender_cmd"))}"'
 
 
 def by_signal(name: str) -> Reason:

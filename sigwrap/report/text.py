@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from sigwrap.escape import printable, shell_words
 from sigwrap.events import Event, texts
+from sigwrap.report.cause import sent_to_sigwrap
 from sigwrap.report.detail import detail
 from sigwrap.report.style import PLAIN, Style
 from sigwrap.report.summary import Ending, Listed, SignalEdge, Summary
@@ -192,10 +193,8 @@ def _interrupt(event: Event) -> str:
     signal = str(payload.get("signal_name") or "")
     match what:
         case "received":
-            pid = payload.get("sender_pid")
-            sender = f", pid {pid} {payload.get('sender_cmd') or ''}".rstrip() if pid else ""
             left = ", left to COMMAND" if payload.get("taken_by") == "command" else ""
-            text = f"received {signal} from {payload.get('origin') or '?'}{sender}{left}"
+            text = f"received {sent_to_sigwrap(payload)}{left}"
         case "escalated":
             text = f"killed the tree ({payload.get('processes')} processes): "
             text += str(payload.get("reason"))

@@ -21,7 +21,7 @@ from sigwrap.report.cause import (
     by_signal,
     name_of_signal,
     sent_by,
-    shortened,
+    sent_to_sigwrap,
     shown_command,
     terminal_key,
     unended,
@@ -52,6 +52,7 @@ class WhyFold:
         self._ended: dict[int, Why] = {}
         self._deaths: list[Why] = []
         self._interrupt: Payload = {}
+        self._interrupted_by: Payload = {}  # the same, where the run ends by it
         self._forwarded: dict[str, str] = {}
         self._sigwrap_kills = ""
         self._mismatched: set[int] = set()
@@ -66,13 +67,15 @@ class WhyFold:
                 self._exit(event)
             case "interrupt_received":
                 self._interrupt = payload
+                if payload.get("taken_by") != "command":
+                    self._interrupted_by = payload
             case "interrupt_forwarded":
                 name = str(payload.get("signal_name") or "")
                 # It sends SIGTERM of its own, for an interrupt; everything else as it came.
                 came_as = self._interrupt if name == "SIGTERM" and self._interrupt else payload
                 self._forwarded[name] = _which_got(came_as)
             case "interrupt_withdrawn":
-                self._interrupt = {}
+                self._interrupt = self._interrupted_by = {}
             case "limit_exceeded" if payload.get("effect") == "refused":
                 pass  # a new process, no more
             case "interrupt_escalated" | "limit_exceeded":
@@ -225,13 +228,15 @@ class WhyFold:
         if end is None:
             return why
         status = end.get("exit_status")
-        reason = printable(str(end.get("reason") or "ended"))
+        reason = self._reason(str(end.get("reason") or "ended"), why)
         text = reason
         if why is not None and why.seq:
             said_already = why.status == status and why.cause is not Cause.ITSELF
-            text = (
-                why.text if said_already or reason == "COMMAND ended" else f"{reason}; {why.text}"
-            )
+            by_sigwrap = why.text.removeprefix("SIGKILL from sigwrap: ")
+            if said_already or reason == "COMMAND ended":
+                text = why.text
+            elif not reason.endswith(f"killed: {by_sigwrap}"):
+                text = f"{reason}; {why.text}"
         return Why(
             pid=self._command_pid,
             command=why.command if why is not None else "",
@@ -243,12 +248,21 @@ class WhyFold:
             sender=why.sender if why is not None else None,
         )
 
+    def _reason(self, recorded: str, why: Why | None) -> str:
+        """Of the session's end; with who interrupted it, unless COMMAND's own death says that."""
+        is_said = why is not None and (
+            why.cause is Cause.TERMINAL
+            or (why.cause is Cause.SIGWRAP and why.signal_name in self._forwarded)
+        )
+        if not self._interrupted_by or is_said:
+            return printable(recorded)
+        interrupted = f"interrupted by {sent_to_sigwrap(self._interrupted_by)}"
+        if recorded == "interrupted":
+            return interrupted
+        is_killed = recorded == f"killed: {self._sigwrap_kills}"
+        return f"{interrupted}; {printable(recorded)}" if is_killed else printable(recorded)
+
 
 def _which_got(signal: Payload) -> str:
-    name = printable(str(signal.get("signal_name") or "a signal"))
-    if signal.get("origin") == "terminal":
-        return f"which got {name} from the terminal{terminal_key(name)}"
-    if "sender_pid" not in signal:
-        return "which passed it on"
-    sender = f'{number(signal.get("sender_pid"))} "{shortened(signal.get("sender_cmd"))}"'
-    return f"which got {name} from {sender}"
+    is_told = "sender_pid" in signal or signal.get("origin") == "terminal"
+    return f"which got {sent_to_sigwrap(signal)}" if is_told else "which passed it on"

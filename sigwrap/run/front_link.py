@@ -7,6 +7,7 @@ import select
 import signal
 import time
 
+from sigwrap.events import Payload
 from sigwrap.linux import process as linux_process
 from sigwrap.linux import procfs
 from sigwrap.mediate.run_end import Interrupted, KillDemanded, Withdrawn
@@ -19,6 +20,7 @@ from sigwrap.protocols.front import (
     KillTree,
     Message,
     NothingMore,
+    Sender,
     SignalForCommand,
 )
 from sigwrap.run.ending import Ending
@@ -99,10 +101,9 @@ class FrontLink:
             "signal_name": signal_name(message.number),
             "origin": "terminal" if message.from_terminal else "process",
             "taken_by": "sigwrap" if message.ends_run else "command",
-            "sender_pid": message.sender_pid,
-            "sender_cmd": message.sender_cmd,
+            **_of_sender(message.sender),
         }
-        self._recorder.record("interrupt_received", message.sender_pid, payload)
+        self._recorder.record("interrupt_received", message.sender.pid, payload)
 
     def _withdrawn(self) -> None:
         self._recorder.record("interrupt_withdrawn", self._command_pid, {})
@@ -116,10 +117,18 @@ class FrontLink:
         payload = {
             "signal": number,
             "signal_name": signal_name(number),
-            "sender_pid": message.sender_pid,
-            "sender_cmd": message.sender_cmd,
+            **_of_sender(message.sender),
         }
         self._recorder.record("interrupt_forwarded", command, payload)
         linux_process.send(command, number)
         if number == signal.SIGTERM:
             linux_process.send(command, signal.SIGCONT)  # a stopped job can't end
+
+
+def _of_sender(sender: Sender) -> Payload:
+    return {
+        "sender_pid": sender.pid,
+        "sender_uid": sender.uid,
+        "sender_place": sender.place.value,
+        "sender_cmd": sender.command,
+    }

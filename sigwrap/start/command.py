@@ -72,6 +72,7 @@ def find_program(command: str, environment: dict[bytes, bytes]) -> bytes:
     if refused:
         raise not_executable(refused)
     where = "" if b"/" in name else " on PATH"
+    where += " (options stand before --)" if command.startswith("-") else ""
     raise CommandError(f"{command}: command not found{where}", NOT_FOUND)
 
 

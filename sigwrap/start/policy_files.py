@@ -14,6 +14,7 @@ from sigwrap.policy.language.document import MAX_TEXT_CHARACTERS, Source
 from sigwrap.policy.language.parse import parse_policy
 from sigwrap.policy.problems import nearest_word
 
+_EMPTY_WORD = "''"
 SHIPPED = ("agent-default", "agent-strict", "agent-observe", "ci")
 
 
@@ -46,7 +47,8 @@ def read_source(selector: str) -> Source:
         nearest = nearest_word(selector, SHIPPED)
         meant = f"did you mean {nearest}? " if nearest else ""
         raise PolicyError(
-            f"no policy or file called {selector}", f"{meant}shipped: {', '.join(SHIPPED)}"
+            f"no policy or file called {selector or _EMPTY_WORD}",
+            f"{meant}shipped: {', '.join(SHIPPED)}",
         )
     return source
 

@@ -79,15 +79,15 @@ def test_what_is_not_plain_is_left_to_typer(line: str) -> None:
 
 
 def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
-    with pytest.raises(UsageError, match="--grace needs a value before --"):
+    with pytest.raises(UsageError, match="--grace needs a value"):
         read_plain_line(["--grace", "--", "true"])
 
 
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        ("--grace x -- true", "'x' is not a valid float"),
-        ("--grace -1 -- true", "-1.0 is not in the range x>=0"),
+        ("--grace x -- true", "--grace x: not a number of seconds"),
+        ("--grace -1 -- true", "--grace -1: not a number of seconds"),
         ("--grace inf -- true", "--grace inf: not a number of seconds"),
         ("--approval-timeout nan -- true", "--approval-timeout nan: not a number of seconds"),
         ("--approvals maybe -- true", "'maybe' is not one of 'auto', 'tty', 'control', 'deny'"),
@@ -101,6 +101,25 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
             "npm is no command of sigwrap's "
             "(to run it: sigwrap -- npm start; all commands: sigwrap --help)",
         ),
+        ("-p", "-p needs a value (sigwrap -p NAME|FILE -- COMMAND)"),
+        ("-p ci --grace", "--grace needs a value (sigwrap --grace SECONDS -- COMMAND)"),
+        ("run --grace", "Option '--grace' requires an argument. (see sigwrap run --help)"),
+        ("report --store", "Option '--store' requires an argument. (see sigwrap report --help)"),
+        ("policy check --root", "requires an argument. (see sigwrap policy check --help)"),
+        ("export", "Missing option '--format'. Choose from: jsonl, prom (see sigwrap export"),
+        ("--store logs report", "options of report come behind it (sigwrap report --store logs)"),
+        ("--json report", "options of report come behind it (sigwrap report --json)"),
+        ("-p ci npm run build", "-- is missing before the command"),
+        ("--nope report", "options of report come behind it (sigwrap report --nope)"),
+        ("help", "did you mean sigwrap --help? to run it: sigwrap -- help;"),
+        ("version", "did you mean sigwrap --version? to run it: sigwrap -- version;"),
+        (
+            "policy chekc",
+            "chekc is no command of sigwrap policy's "
+            "(did you mean sigwrap policy check? all commands: sigwrap policy --help)",
+        ),
+        ("policy help", "(did you mean sigwrap policy --help?"),
+        ("approvals lst", "(did you mean sigwrap approvals list?"),
         ("reprot", "did you mean sigwrap report? to run it: sigwrap -- reprot;"),
     ],
 )
@@ -110,6 +129,16 @@ def test_typer_says_what_is_wrong(
     assert run_app(line.split()) == 125
     assert complaint in capfd.readouterr().err
     assert started == []
+
+
+@pytest.mark.parametrize("line", ["", "policy"])
+def test_a_name_of_several_commands_alone_shows_them(
+    line: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run_app(line.split()) == 0
+    shown = capfd.readouterr()
+    assert shown.out.startswith(f"Usage: {' '.join(['sigwrap', *line.split()])} [OPTIONS] COMMAND")
+    assert shown.err == ""
 
 
 def test_the_help_has_every_option(capfd: pytest.CaptureFixture[str]) -> None:

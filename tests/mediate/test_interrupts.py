@@ -15,6 +15,7 @@ from sigwrap.mediate.interrupts import (
     InterruptsEnd,
     Look,
     PassOn,
+    SayWaiting,
     Withdraw,
 )
 
@@ -73,26 +74,33 @@ def _name(command: Command) -> str:
             return f"pass on {signal.Signals(number).name}"
         case Look(or_reads_a_line=or_reads_a_line):
             return "look for a prompt" if or_reads_a_line else "look for an editor"
+        case SayWaiting():
+            return "say"
         case Escalate(reason=reason):
             return f"escalate: {reason}"
 
 
 def looks_in_vain(interrupts: Interrupts, *, until: float) -> list[str]:
-    """What is done otherwise, up to that time."""
+    """What is done otherwise, up to that time, but for words."""
     done: list[str] = []
     while (at_s := interrupts.next_deadline) is not None and at_s <= until:
         commands = names(interrupts.tick(at_s))
         if commands and commands[0].startswith("look"):
             commands = names(interrupts.looked(at_s, at_prompt=False))
-        done += commands
+        done += [command for command in commands if command != "say"]
     return done
+
+
+def deadline_after_words(interrupts: Interrupts) -> float | None:
+    assert looks_in_vain(interrupts, until=1.0) == []
+    return interrupts.next_deadline
 
 
 def test_a_command_that_leaves_the_key_alone_gets_sigterm_at_once() -> None:
     interrupts = machine()
     assert names(interrupts.signal(key(), 0.0)) == ["announce", "pass on SIGTERM"]
     assert interrupts.interrupted
-    assert interrupts.next_deadline == GRACE_S
+    assert deadline_after_words(interrupts) == GRACE_S
 
 
 def test_a_command_that_handles_the_key_has_half_of_the_grace_for_itself() -> None:
@@ -100,7 +108,7 @@ def test_a_command_that_handles_the_key_has_half_of_the_grace_for_itself() -> No
     assert names(interrupts.signal(key(handled=True), 0.0)) == ["announce"]
     assert looks_in_vain(interrupts, until=GRACE_S / 2 - 0.01) == []
     assert looks_in_vain(interrupts, until=GRACE_S / 2) == ["pass on SIGTERM"]
-    assert interrupts.next_deadline == GRACE_S
+    assert deadline_after_words(interrupts) == GRACE_S
     assert names(interrupts.tick(GRACE_S)) == ["escalate: the grace ran out"]
     assert interrupts.next_deadline is None
 
@@ -145,7 +153,7 @@ def test_what_command_handles_is_passed_on_as_itself(number: int) -> None:
         "announce",
         f"pass on {signal.Signals(number).name}",
     ]
-    assert interrupts.next_deadline == GRACE_S / 2
+    assert deadline_after_words(interrupts) == GRACE_S / 2
     assert names(interrupts.tick(GRACE_S / 2)) == ["pass on SIGTERM"]
     assert names(interrupts.tick(GRACE_S)) == ["escalate: the grace ran out"]
 
@@ -156,7 +164,7 @@ def test_sigterm_is_sent_once_only() -> None:
         "announce",
         "pass on SIGTERM",
     ]
-    assert interrupts.next_deadline == GRACE_S
+    assert deadline_after_words(interrupts) == GRACE_S
 
 
 def test_a_key_that_did_not_reach_command_is_passed_on_as_itself() -> None:
@@ -165,7 +173,7 @@ def test_a_key_that_did_not_reach_command_is_passed_on_as_itself() -> None:
         "announce",
         "pass on SIGINT",
     ]
-    assert interrupts.next_deadline == GRACE_S / 2
+    assert deadline_after_words(interrupts) == GRACE_S / 2
 
 
 def test_a_hangup_that_command_handles_is_a_reload() -> None:
@@ -180,7 +188,7 @@ def test_a_hangup_that_command_handles_is_a_reload() -> None:
 def test_a_hangup_of_the_terminal_interrupts_all_the_same() -> None:
     interrupts = machine()
     assert names(interrupts.signal(key(signal.SIGHUP, handled=True), 0.0)) == ["announce"]
-    assert interrupts.next_deadline == GRACE_S / 2
+    assert deadline_after_words(interrupts) == GRACE_S / 2
 
 
 def test_what_the_caller_ignores_does_nothing_where_command_does_too() -> None:
@@ -263,7 +271,7 @@ def test_after_the_sigterm_no_prompt_helps() -> None:
     interrupts = machine()
     interrupts.signal(key(handled=True), 0.0)
     assert looks_in_vain(interrupts, until=GRACE_S / 2 + 0.1) == ["pass on SIGTERM"]
-    assert interrupts.next_deadline == GRACE_S
+    assert deadline_after_words(interrupts) == GRACE_S
     assert names(interrupts.signal(key(prompt=True), 6.0)) == ["escalate: second interrupt"]
 
 
@@ -282,7 +290,7 @@ def test_ctrl_c_can_be_commands_always() -> None:
 def test_ctrl_c_can_be_sigwraps_always() -> None:
     interrupts = machine(InterruptsEnd.SIGWRAP)
     assert names(interrupts.signal(key(prompt=True), 0.0)) == ["announce"]
-    assert interrupts.next_deadline == GRACE_S / 2
+    assert deadline_after_words(interrupts) == GRACE_S / 2
     assert names(interrupts.signal(key(prompt=True), 0.1)) == ["escalate: second interrupt"]
 
 
@@ -400,3 +408,64 @@ def test_a_signal_that_is_passed_on_counts_each_time() -> None:
 def test_what_the_terminal_sends_everybody_is_not_sent_again() -> None:
     assert names(machine().signal(key(signal.SIGWINCH), 0.0)) == []
     assert names(machine().signal(key(signal.SIGTSTP), 0.0)) == []
+
+
+# What is said
+
+
+def what_is_said(interrupts: Interrupts, *, until: float) -> list[tuple[float, SayWaiting]]:
+    said: list[tuple[float, SayWaiting]] = []
+    while (at_s := interrupts.next_deadline) is not None and at_s <= until:
+        commands = tuple(interrupts.tick(at_s))
+        if commands and isinstance(commands[0], Look):
+            commands = tuple(interrupts.looked(at_s, at_prompt=False))
+        said += [(at_s, each) for each in commands if isinstance(each, SayWaiting)]
+    return said
+
+
+def test_after_a_second_it_is_said_once_whom_sigwrap_waits_for() -> None:
+    interrupts = machine()
+    interrupts.signal(key(), 0.0)
+    said = SayWaiting(GRACE_S - 1, or_prompts=False, is_key=True)
+    assert what_is_said(interrupts, until=GRACE_S) == [(1.0, said)]
+
+
+def test_a_prompt_is_looked_for_before_anything_is_said() -> None:
+    """One without an editor is known a second after the key."""
+    interrupts = machine()
+    interrupts.signal(key(handled=True), 0.0)
+    assert looks_in_vain(interrupts, until=0.99) == []
+    assert interrupts.next_deadline == 1.0
+    assert names(interrupts.tick(1.0)) == ["look for a prompt"]
+    assert names(interrupts.looked(1.0, at_prompt=True)) == ["withdraw"]
+    assert interrupts.next_deadline is None
+
+
+def test_where_a_prompt_would_do_that_is_said() -> None:
+    interrupts = machine()
+    interrupts.signal(key(handled=True), 0.0)
+    said = SayWaiting(GRACE_S - 1, or_prompts=True, is_key=True)
+    assert what_is_said(interrupts, until=GRACE_S / 2 - 0.1) == [(1.0, said)]
+
+
+def test_each_interrupt_has_its_words() -> None:
+    interrupts = machine()
+    interrupts.signal(key(handled=True), 0.0)
+    assert names(interrupts.tick(0.005)) == ["look for an editor"]
+    assert names(interrupts.looked(0.005, at_prompt=True)) == ["withdraw"]
+    interrupts.signal(sent(signal.SIGTERM), 5.0)
+    said = SayWaiting(GRACE_S - 1, or_prompts=False, is_key=False)
+    assert what_is_said(interrupts, until=7.0) == [(6.0, said)]
+
+
+def test_who_has_pressed_twice_knows() -> None:
+    interrupts = machine()
+    interrupts.signal(key(handled=True), 0.0)
+    interrupts.signal(key(handled=True), 0.9)
+    assert what_is_said(interrupts, until=1.14) == []
+
+
+def test_a_key_that_is_left_to_a_prompt_needs_no_words() -> None:
+    interrupts = machine()
+    interrupts.signal(key(prompt=True), 0.0)
+    assert interrupts.next_deadline is None

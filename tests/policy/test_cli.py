@@ -120,6 +120,17 @@ def test_test_says_which_case_fails_and_exits_1(run: Run, tmp_path: Path) -> Non
     ]
 
 
+def test_test_of_a_policy_without_cases_has_tested_nothing(run: Run, tmp_path: Path) -> None:
+    policy = tmp_path / "p.yaml"
+    policy.write_text(GOOD)
+    status, out, said = run("test", str(policy))
+    assert (status, out) == (REFUSED, "")
+    example = "tests: [{command: git push --force, decision: deny}]"
+    assert said == f"{policy} has no cases to run (such as {example})"
+    policy.write_text(GOOD + example + "\n")
+    assert run("test", str(policy))[0] == 1
+
+
 def test_test_of_a_shipped_policy(run: Run) -> None:
     status, out, _ = run("test", "ci")
     assert status == 0 and "cases pass" in out
@@ -168,6 +179,14 @@ def test_generate_prints_one_policy_for_several_sessions(
             "No such option: --force "
             "(the command comes behind --, as in sigwrap policy explain -- git push --force)",
         ),
+        (
+            "explain -p -- ls",
+            "-p needs a value (as in sigwrap policy explain -- git push --force)",
+        ),
+        (
+            "explain --policy= -- ls",
+            "no policy or file called '' (shipped: agent-default, agent-strict, agent-observe, ci)",
+        ),
         ("show ci --root /no/such", "--root /no/such: there is no such folder"),
     ],
 )
@@ -182,6 +201,9 @@ def test_explain_names_a_policys_file_as_one(run: Run, tmp_path: Path) -> None:
     status, _, said = run("explain", str(tmp_path / "mine.yaml"), "--", "ls")
     assert status == REFUSED
     assert said.endswith(f"(sigwrap policy explain -p {tmp_path}/mine.yaml -- ls)")
+    status, _, said = run("explain", str(tmp_path / "mine.yaml"))
+    assert status == REFUSED
+    assert said.endswith(f"(sigwrap policy explain -p {tmp_path}/mine.yaml -- COMMAND)")
 
 
 def test_explain_shows_all_that_runs_instead(run: Run, tmp_path: Path) -> None:

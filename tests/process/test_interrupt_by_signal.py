@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from sigwrap.events import Event
 from sigwrap.linux import procfs
-from tests.support.harness import INTERRUPTED, IS_BINARY, PYTHON, Sigwrap
+from tests.support.harness import INTERRUPTED, IS_BINARY, PYTHON, UNDER_TEST, Sigwrap
 from tests.support.processes import children, tree
 from tests.support.waiting import (
     PATIENCE_S,
@@ -33,10 +36,59 @@ def test_a_signal_to_our_pid_alone_reaches_command_as_term(as_user: Sigwrap, nam
     received, forwarded = (event for event in as_user.sealed_events() if "interr" in event.type)
     assert received.payload["signal_name"] == name
     assert received.payload["origin"] == "process"
-    if not IS_BINARY:  # else it is the bootloader that hands it on
-        assert received.payload["sender_pid"] == os.getpid()
-        assert received.payload["sender_cmd"] == procfs.command_line(os.getpid())
+    assert _sender(received) == _sender_as_seen(as_user, process.pid)
     assert (forwarded.type, forwarded.payload["signal_name"]) == ("interrupt_forwarded", "SIGTERM")
+
+
+def _sender(event: Event) -> tuple[int, int, str, str]:
+    payload = event.payload
+    fields = ("sender_pid", "sender_uid", "sender_place", "sender_cmd")
+    pid, uid, place, cmd = (payload[field] for field in fields)
+    return pid, uid, place, cmd
+
+
+def _sender_as_seen(subject: Sigwrap, outermost: int) -> tuple[int, int, str, str]:
+    """This process; but the binary's bootloader hands on what it gets, as if from itself."""
+    if IS_BINARY:
+        uid = os.getuid() if subject.user is None else subject.user
+        return outermost, uid, "outer-process", Path(UNDER_TEST).name
+    return os.getpid(), os.getuid(), "outside", procfs.command_line(os.getpid())
+
+
+def test_why_says_who_ended_a_command_that_handles_the_signal(as_user: Sigwrap) -> None:
+    process, said = as_user.start_ready("--", "bash", "-c", TRAPPING)
+    process.send_signal(signal.SIGTERM)
+    said.until(rb"cleaned")
+    assert process.wait(PATIENCE_S) == INTERRUPTED
+    why = as_user.native(UNDER_TEST, "why").stdout.decode()
+    who = "by way of sigwrap's outer process" if IS_BINARY else f"from {os.getpid()} "
+    assert why.startswith(f"exit 130: interrupted by SIGTERM {who}")
+    assert IS_BINARY or "outside the session; it ended by itself" in why
+
+
+def test_a_sender_that_has_ended_is_known_by_its_name_or_its_user(sigwrap: Sigwrap) -> None:
+    process, _ = sigwrap.start_ready("--", "sh", "-c", "echo ready; exec cat")
+    assert subprocess.run(["sh", "-c", f"kill -TERM {process.pid}"], check=False).returncode == 0
+    assert process.wait(PATIENCE_S) == INTERRUPTED
+    (received,) = sigwrap.sealed_events("interrupt_received")
+    _, uid, place, command = _sender(received)
+    assert uid == os.getuid()
+    if IS_BINARY:
+        assert place == "outer-process"
+    else:
+        assert (place, command) == ("ended", "") or (place, command[:2]) == ("outside", "sh")
+
+
+def test_a_sender_inside_is_named_as_such(sigwrap: Sigwrap, programs: Path) -> None:
+    """Where interception can't be had, it can signal sigwrap."""
+    seccomp = ("317", "0", str(errno.EPERM))
+    text = "kill -TERM $(ps -o ppid= $PPID); read x"
+    line = sigwrap.line("--best-effort", "--", "sh", "-c", text)
+    confined = [*PYTHON, str(programs / "confined.py"), *seccomp, *line]
+    process = sigwrap.start_line(confined)
+    assert process.wait(PATIENCE_S) == INTERRUPTED
+    why = sigwrap.native(UNDER_TEST, "why").stdout.decode()
+    assert f'which got SIGTERM from {sigwrap.command_pid()} "sh", inside the session' in why
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGQUIT"])
@@ -113,8 +165,7 @@ def test_a_watchdogs_abort_aborts_command(sigwrap: Sigwrap) -> None:
     (ended,) = sigwrap.sealed_events("session_ended")
     assert ended.payload["reason"] == "COMMAND died of SIGABRT"
     (forwarded,) = sigwrap.events("interrupt_forwarded")
-    if not IS_BINARY:
-        assert forwarded.payload["sender_pid"] == os.getpid()
+    assert _sender(forwarded) == _sender_as_seen(sigwrap, process.pid)
 
 
 # What the caller ignores

@@ -131,6 +131,15 @@ def test_not_found_is_127_in_one_line(sigwrap: Sigwrap) -> None:
     assert line.startswith("sigwrap: no-such-program-at-all: command not found")
 
 
+def test_an_option_behind_the_dashes_is_taken_for_the_command_and_says_so(
+    sigwrap: Sigwrap,
+) -> None:
+    done = sigwrap.run("--", "-p", "ci", "npm", "start")
+    assert done.returncode == 127
+    line = b"sigwrap: -p: command not found on PATH (options stand before --)\n"
+    assert done.stderr == line
+
+
 @pytest.mark.parametrize("word", ["./absent", "/absent/program", "", "a/b"])
 def test_a_path_that_does_not_exist_is_127(sigwrap: Sigwrap, word: str) -> None:
     done = sigwrap.run("--", word)

@@ -79,7 +79,7 @@ Decisions
         7  audit
 
 Interrupts
-     +11.000 s  received SIGTERM from process, pid 7 kill 5
+     +11.000 s  received SIGTERM from 7 "kill 5"
      +12.000 s  killed the tree (2 processes): second interrupt
 
 Died of a signal

@@ -265,6 +265,67 @@ def test_an_interrupt_from_elsewhere_names_its_sender() -> None:
     assert 'which got SIGTERM from 9 "timeout 5 sigwrap"' in log.why().text
 
 
+OF_PLACES = {
+    "outside": 'SIGTERM from 9 "systemd", outside the session',
+    "inside": 'SIGTERM from 9 "systemd", inside the session',
+    "ended": "SIGTERM from 9, of user 33, which ended before it could be looked at",
+    "elsewhere": "SIGTERM from a process of another pid namespace",
+    "outer-process": ("SIGTERM by way of sigwrap's outer process, which doesn't tell who sent it"),
+}
+
+
+def interrupted_from(log: Log, place: str) -> None:
+    sender = {"sender_pid": 9, "sender_uid": 33, "sender_place": place, "sender_cmd": "systemd"}
+    log.add("interrupt_received", 9, signal_name="SIGTERM", origin="process", **sender)
+
+
+@pytest.mark.parametrize("place", OF_PLACES)
+def test_an_interrupt_that_command_handled_names_its_sender(place: str) -> None:
+    log = Log()
+    interrupted_from(log, place)
+    log.exit(COMMAND, 0)
+    log.end(130, "interrupted")
+    expected = f"exit 130: interrupted by {OF_PLACES[place]}; it ended by itself"
+    assert log.why().sentence == expected
+
+
+def test_who_raises_the_signal_again_was_interrupted_by_somebody_else() -> None:
+    """npm does."""
+    log = Log()
+    interrupted_from(log, "outside")
+    log.add("interrupt_forwarded", COMMAND, signal=15, signal_name="SIGTERM")
+    log.signal(COMMAND, COMMAND, 15, "SIGTERM")
+    log.die(COMMAND, 15, "SIGTERM", ppid=1)
+    log.end(130, "interrupted")
+    assert log.why().sentence == (
+        f"exit 130: interrupted by {OF_PLACES['outside']}; "
+        'SIGTERM from 100 "npm start" itself, allowed by rule own-children'
+    )
+
+
+def test_who_is_killed_after_an_interrupt_was_interrupted_by_somebody() -> None:
+    log = Log()
+    interrupted_from(log, "outside")
+    log.add("interrupt_escalated", COMMAND, reason="the grace ran out", processes=1)
+    log.die(COMMAND, 9, "SIGKILL", ppid=1)
+    log.end(130, "killed: the grace ran out")
+    assert log.why().sentence == (
+        f"exit 130: interrupted by {OF_PLACES['outside']}; killed: the grace ran out"
+    )
+
+
+def test_a_prompts_interrupt_ended_no_run_but_maybe_others_on_the_terminal() -> None:
+    log = Log()
+    interrupted_from(log, "outside")
+    interrupt = {"signal_name": "SIGINT", "origin": "terminal", "taken_by": "command"}
+    log.add("interrupt_received", 0, **interrupt)
+    log.die(8, 2, "SIGINT")
+    log.exit(COMMAND, 0)
+    log.end(130, "interrupted")
+    assert log.why(8).cause is Cause.TERMINAL
+    assert log.why().text == f"interrupted by {OF_PLACES['outside']}; it ended by itself"
+
+
 def test_a_signal_that_was_passed_on_as_it_came_names_its_sender() -> None:
     log = Log()
     sender = {"sender_pid": 9, "sender_cmd": "watchdog"}
