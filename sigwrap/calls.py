@@ -49,6 +49,7 @@ BPF_LINK_CREATE = 28
 FAN_CLASSES_THAT_DECIDE = 0x0C  # FAN_CLASS_CONTENT and FAN_CLASS_PRE_CONTENT
 UFFD_USER_MODE_ONLY = 1
 PERF_FLAG_PID_CGROUP = 4
+NEGATIVE = 0x80000000  # this bit of an int
 # setpriority's and ioprio_set's
 PRIO_PROCESS, PRIO_PGRP, PRIO_USER = 0, 1, 2
 IOPRIO_WHO_PROCESS, IOPRIO_WHO_PGRP, IOPRIO_WHO_USER = 1, 2, 3
@@ -261,6 +262,14 @@ TABLE: tuple[Call, ...] = (
             ("migrate_pages", 256, 294, "where the memory of a process lies"),
             ("move_pages", 279, 317, "where the memory of a process lies"),
         )
+    ),
+    Call(
+        "process_madvise",
+        440,
+        440,
+        Family.SIGNAL,
+        WithoutBits(0, NEGATIVE),  # the caller names itself by a number below 0, Linux 6.15
+        f"what of the memory of a process stays in memory; {_SLOWS}",
     ),
     Call(
         "setpgid",

@@ -56,6 +56,7 @@ NEEDED_BY: dict[type[Effect], Capability] = {
     effects.SetAsync: Capability.DELIVERY,
     effects.SetForeground: Capability.DELIVERY,
     effects.TakeDescriptor: Capability.DELIVERY,
+    effects.Advise: Capability.DELIVERY,
     effects.CountChildren: Capability.FORKS,
     effects.CountTree: Capability.FORKS,
     effects.ContinueFork: Capability.FORKS,

@@ -20,6 +20,7 @@ from sigwrap.tuples import NamedTuple
 _EXITING = 0x00000004
 _KERNEL_THREAD = 0x00200000
 _CAP_KILL = 1 << 5
+_CAP_SYS_NICE = 1 << 23
 _CAP_SYS_ADMIN = 1 << 21
 
 _SYS_OPEN_TREE = 428
@@ -411,6 +412,7 @@ class Credentials(NamedTuple):
     effective_uid: int
     saved_uid: int
     can_kill_anybody: bool
+    can_slow_anybody: bool
 
 
 def credentials(pid: int) -> Credentials | None:
@@ -419,7 +421,13 @@ def credentials(pid: int) -> Credentials | None:
         return None
     real, effective, saved, _filesystem = _status_field(status, b"Uid").split()
     capabilities = int(_status_field(status, b"CapEff"), 16)
-    return Credentials(int(real), int(effective), int(saved), bool(capabilities & _CAP_KILL))
+    return Credentials(
+        int(real),
+        int(effective),
+        int(saved),
+        bool(capabilities & _CAP_KILL),
+        bool(capabilities & _CAP_SYS_NICE),
+    )
 
 
 def identity(pid: int) -> tuple[bytes, ...]:

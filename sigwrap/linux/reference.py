@@ -68,6 +68,8 @@ def _condition(call: Call) -> str:
             parts = [f"hands it over for {_names(handed_over)}"] if handed_over else []
             parts += [f"EPERM for {_names(refused)}"] if refused else []
             return "; ".join(parts)
+        case WithoutBits() if call.name == "process_madvise":
+            return "hands it over, unless it names the caller by a number below 0"
         case WithoutBits():
             return "hands it over, unless it makes a thread"
         case NonZero(pointers=()) if call.name == "setpgid":

@@ -276,6 +276,14 @@ class TakeDescriptor(NamedTuple):
     unrecorded: Unrecorded | None = None
 
 
+class Advise(NamedTuple):
+    """The supervisor gives the caller's advice on the target's memory, and the caller gets as its
+    answer for how many bytes it was taken. Reply: 0 or an errno."""
+
+    target: SignalTarget
+    unrecorded: Unrecorded | None = None
+
+
 class LookAgain(NamedTuple):
     """Is it still the process that was judged? Reply: bool."""
 
@@ -331,6 +339,7 @@ Effect = (
     | SetAsync
     | SetForeground
     | TakeDescriptor
+    | Advise
     | LookAgain
     | CountChildren
     | CountTree

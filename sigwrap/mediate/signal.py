@@ -14,6 +14,7 @@ from sigwrap.events import Payload
 from sigwrap.mediate import signal_rules
 from sigwrap.mediate.denied_signals import Denied, DeniedSignals
 from sigwrap.mediate.effects import (
+    Advise,
     Ask,
     Continue,
     ContinueToChildren,
@@ -29,6 +30,7 @@ from sigwrap.mediate.effects import (
     SetOwner,
     SignalTarget,
     Succeed,
+    TakeDescriptor,
     Tell,
     Unrecorded,
 )
@@ -36,13 +38,13 @@ from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.questions import Answer, Question
 from sigwrap.mediate.signal_answers import (
     answer_question,
+    answered_by,
     at_oneself,
     disown,
     fail,
     leave_to_the_kernel,
     stay_inside,
     succeed_by,
-    take,
 )
 from sigwrap.mediate.signal_facts import (
     Everybody,
@@ -73,7 +75,8 @@ _SENDS = (How.NUMBER, How.PIDFD, How.ITSELF)
 _SETS_OWNER = (How.OWNER, How.OWNER_IN_MEMORY, How.ASYNC, How.SIGNAL_OF_OWNER)
 _ALL_OR_NONE = (*_SETS_OWNER, How.CHANGE)
 _GIVE_DESCRIPTOR = ("pidfd_getfd", "perf_event_open")
-_NOT_OF_ONESELF = (How.TRACE, How.CHANGE, How.TAKE, How.ASYNC)  # to the caller alone they are free
+# To the caller alone they are free.
+_NOT_OF_ONESELF = (How.TRACE, How.CHANGE, How.TAKE, How.ADVISE, How.ASYNC)
 _IN_REGISTERS = (How.NUMBER, How.ITSELF, How.OWNER, How.TRACE, How.CHANGE)
 _KEPT_INSIDE = (How.NUMBER, How.ITSELF, How.OWNER)  # by Landlock's signal scope
 
@@ -254,7 +257,10 @@ class SignalMediator:
             yield Fail(errno.EPERM)
             return
         if facts.how is How.TAKE:
-            yield from take(judged.target, _unlogged(judged))
+            yield from answered_by(TakeDescriptor(judged.target, _unlogged(judged)))
+            return
+        if facts.how is How.ADVISE:
+            yield from answered_by(Advise(judged.target, _unlogged(judged)))
             return
         if facts.how in _SETS_OWNER:
             error: int = yield _set_owner(facts, judged)

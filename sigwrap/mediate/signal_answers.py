@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sigwrap.mediate.effects import (
+    Advise,
     Continue,
     Fail,
     Mediation,
@@ -25,15 +26,18 @@ def succeed_by(effect: SetOwner | SetAsync | SetForeground) -> Mediation:
         yield Succeed(effect.unrecorded)
 
 
-def take(target: SignalTarget, unrecorded: Unrecorded | None) -> Mediation:
-    error: int = yield TakeDescriptor(target, unrecorded)
+def answered_by(effect: TakeDescriptor | Advise) -> Mediation:
+    """Where it succeeds, the caller has its answer by it."""
+    error: int = yield effect
     if error:
-        yield _failed(error, unrecorded)
+        yield _failed(error, effect.unrecorded)
 
 
 def at_oneself(how: How, target: SignalTarget) -> Mediation:
     if how is How.TAKE:
-        yield from take(target, Unrecorded.STAYS_INSIDE)
+        yield from answered_by(TakeDescriptor(target, Unrecorded.STAYS_INSIDE))
+    elif how is How.ADVISE:
+        yield from answered_by(Advise(target, Unrecorded.STAYS_INSIDE))
     elif how is How.ASYNC:
         yield from succeed_by(SetAsync(target, Unrecorded.STAYS_INSIDE))
     else:

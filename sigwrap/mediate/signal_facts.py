@@ -23,6 +23,7 @@ class How(Enum):
     TRACE_ON = "trace on"  # whom it traces would not stop after an exec
     TRACED_BY_PARENT = "traced by parent"  # the caller asks for it
     TAKE = "take"  # a descriptor of it, by a pidfd
+    ADVISE = "advise"  # on its memory, by a pidfd
     CHANGE = "change"  # what it gets of the machine: limits that kill it, time that it starves for
     SIGNAL_OF_OWNER = "signal of owner"  # it chooses the signal that an owner will get
     ASYNC = "async"  # whoever owns the descriptor is signalled from now on

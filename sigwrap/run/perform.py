@@ -18,6 +18,7 @@ from sigwrap.events import EVENT_TYPES
 from sigwrap.linux import caller_stderr
 from sigwrap.linux.seccomp import ListenerBroken
 from sigwrap.mediate.effects import (
+    Advise,
     Ask,
     Continue,
     ContinueFork,
@@ -59,7 +60,7 @@ _NEEDS_NO_EVENT: dict[Unrecorded, frozenset[type]] = {
     Unrecorded.REACHES_NOBODY: frozenset({Continue, Succeed, SetOwner}),
     Unrecorded.ONLY_ASKS: frozenset({Continue, Succeed}),
     Unrecorded.STAYS_INSIDE: frozenset(
-        {Continue, Succeed, SetAsync, SetForeground, TakeDescriptor}
+        {Continue, Succeed, SetAsync, SetForeground, TakeDescriptor, Advise}
     ),
     Unrecorded.RULE_IS_UNLOGGED: frozenset(
         {
@@ -71,6 +72,7 @@ _NEEDS_NO_EVENT: dict[Unrecorded, frozenset[type]] = {
             SetOwner,
             SetAsync,
             TakeDescriptor,
+            Advise,
         }
     ),
     Unrecorded.MOUNT_IS_FREE: frozenset({Continue}),
@@ -346,6 +348,12 @@ class Performer:
         self.demand_event(scope, effect, None)
         self._mark_answered(scope)
         self._listener.fail(scope.id, restarting_errno)
+
+    def succeed_with(self, scope: Scope, value: int) -> None:
+        """By an effect that was let take place: demand_event."""
+        if not scope.is_over:
+            self._mark_answered(scope)
+            self._listener.succeed(scope.id, value)
 
     def answered_with_descriptor(self, scope: Scope) -> None:
         """The kernel has given the caller its answer as it put the descriptor there."""

@@ -14,6 +14,7 @@ from sigwrap.linux.memory import may_be_served
 from sigwrap.linux.pidfd import duplicate
 from sigwrap.linux.ptrace import ERESTARTNOINTR
 from sigwrap.linux.seccomp import Listener, Notification
+from sigwrap.linux.signals.advice import advise, check_may_advise
 from sigwrap.linux.signals.aim import Aims
 from sigwrap.linux.signals.call import SignalCall
 from sigwrap.linux.signals.owners import set_async
@@ -23,6 +24,7 @@ from sigwrap.linux.signals.targets import Targets, refresh_comm
 from sigwrap.linux.signals.words import Place, pointed_at, read
 from sigwrap.linux.taken import closes_at_once, let_go
 from sigwrap.mediate.effects import (
+    Advise,
     ContinueToChildren,
     LookAgain,
     Send,
@@ -39,7 +41,7 @@ from sigwrap.mediate.signal_facts import Aim, How, NotOwn, SignalFacts
 from sigwrap.mediate.signal_rules import ENDS_OR_STOPS
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import TargetType
-from sigwrap.run.aside import Aside, Done, Outcome
+from sigwrap.run.aside import Aside, Done, Outcome, Raised
 from sigwrap.run.loop import Loop
 from sigwrap.run.perform import PAUSED, NoHoldings, Performer, Scope
 from sigwrap.run.processes import Processes
@@ -97,7 +99,8 @@ class Signals:
         self._restarts = restarts
         self._loop = loop
         self._aside = aside
-        self._closers = Aside(loop)  # of their own: whoever keeps them busy keeps up nobody's exec
+        # Of their own: whoever keeps them busy keeps up nobody's exec.
+        self._closers, self._advisers = Aside(loop), Aside(loop)
         self._answer_now = answer_now
         self._words: dict[int, bytes | None] = {}  # what a call's pointer leads to, read aside
         performer.offer(
@@ -108,6 +111,7 @@ class Signals:
                 SetAsync: self._set_async,
                 SetForeground: self._set_foreground,
                 TakeDescriptor: self._take_descriptor,
+                Advise: self._advise,
                 LookAgain: self._look_again,
             }
         )
@@ -219,6 +223,30 @@ class Signals:
             self._performer.answered_with_descriptor(scope)
 
         return self._carry_out(scope, effect, run)
+
+    def _advise(self, scope: Scope, effect: Advise) -> object:
+        """Aside: it takes as long as the target has pages."""
+        self._performer.demand_event(scope, effect, effect.unrecorded)
+        self._performer.check(scope)
+        call, target = scope.holdings.call, effect.target
+        try:
+            check_may_advise(scope.process, call, target)
+            self._advisers.do(lambda: advise(call, target), lambda done: self._advised(scope, done))
+        except OSError as refusal:
+            return refusal.errno
+        except RuntimeError:  # no helper is to be had
+            return errno.EAGAIN
+        return PAUSED
+
+    def _advised(self, scope: Scope, outcome: Outcome) -> None:
+        error = errno.EAGAIN
+        match outcome:
+            case Done(value=advised):
+                error = 0
+                self._performer.succeed_with(scope, advised)
+            case Raised(error=KernelError() | OSError() as refusal):
+                error = refusal.errno or errno.EPERM
+        self._performer.resume(scope, error)
 
     def _carry_out(
         self,

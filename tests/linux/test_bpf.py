@@ -267,6 +267,7 @@ NAMES_ITSELF: dict[str, list[tuple[int, ...]]] = {
     "sched_setaffinity": [(0,)],
     "migrate_pages": [(0,)],
     "move_pages": [(0,)],
+    "process_madvise": [(-10000 & 0xFFFFFFFF,), (-1 & 0xFFFFFFFF,)],
     "setpgid": [(0, 0), (123, 0)],
 }
 NAMES_ANOTHER: dict[str, list[tuple[int, ...]]] = {
@@ -281,6 +282,7 @@ NAMES_ANOTHER: dict[str, list[tuple[int, ...]]] = {
     "sched_setaffinity": [(123,)],
     "migrate_pages": [(123,)],
     "move_pages": [(123,)],
+    "process_madvise": [(0,), (123,)],
     "setpgid": [(0, 123), (123, 123)],
 }
 

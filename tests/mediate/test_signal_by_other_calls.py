@@ -8,6 +8,7 @@ import signal
 import pytest
 
 from sigwrap.mediate.effects import (
+    Advise,
     Ask,
     Continue,
     Fail,
@@ -114,6 +115,38 @@ def test_of_everybody_it_is_denied() -> None:
     calls("setpriority", How.CHANGE, STOP, Everybody()).records(
         "signal_blocked", rule_name="builtin:everybody"
     ).tells("denied by rule").yields(Fail(errno.EPERM)).ends()
+
+
+# Its memory
+
+
+def advises(aim: Aim, number: int = STOP) -> Transcript:
+    return calls("process_madvise", How.ADVISE, number, aim)
+
+
+def test_advice_on_memory_is_given_by_the_supervisor() -> None:
+    """Its pidfd can be swapped. The caller gets the answer by it."""
+    sent = advises(CHILD).records("signal_sent", signal_name="SIGSTOP", rule_name="inside")
+    sent.yields(Advise(CHILD), reply=0).ends()
+    advises(CHILD).records("signal_sent").yields(Advise(CHILD), reply=errno.ENOMEM).yields(
+        Fail(errno.ENOMEM)
+    ).ends()
+    advises(ITSELF).yields(Advise(ITSELF, INSIDE), reply=errno.ENOMEM).yields(
+        Fail(errno.ENOMEM, NOTHING)
+    ).ends()
+
+
+def test_advice_on_memory_is_judged_as_a_stop() -> None:
+    advises(SIBLING).records("signal_blocked").tells("not them").yields(Fail(errno.EPERM)).ends()
+    advises(OURSELVES).records("signal_blocked", rule_name="builtin:sigwrap").tells(
+        "denied by rule"
+    ).yields(Fail(errno.EPERM)).ends()
+    advises(CHILD, HUP).records("signal_absorbed").yields(Succeed()).ends()
+    asked = advises(CHILD, USR2)
+    assert isinstance(asked.next(YES), Ask)
+    asked.yields(LookAgain(CHILD), reply=True).records("signal_approved").yields(
+        Advise(CHILD), reply=0
+    ).ends()
 
 
 # A descriptor of another

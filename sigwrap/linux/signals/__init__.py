@@ -9,4 +9,5 @@ terminals  what the kernel knows of a terminal
 send       sends it in the caller's place, and never more than the caller could
 owners     has a descriptor signal its owner
 take       takes a descriptor in the caller's place
+advice     says what of another's memory is to stay in memory, in the caller's place
 """

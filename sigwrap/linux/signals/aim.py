@@ -8,6 +8,7 @@ import os
 from sigwrap.errors import KernelError
 from sigwrap.linux import pidfd
 from sigwrap.linux.seccomp import Notification
+from sigwrap.linux.signals.advice import can_reach_others
 from sigwrap.linux.signals.call import (
     EVERYBODY,
     PIDFD_SELF_THREAD,
@@ -40,6 +41,8 @@ from sigwrap.mediate.signal_facts import (
 from sigwrap.policy.judge.request import TargetType
 from sigwrap.policy.judge.signals import ALL
 
+_ON_DESCRIPTORS = ("ioctl", "fcntl", "fcntl64")
+
 
 class Aims:
     def __init__(self, targets: Targets) -> None:
@@ -50,6 +53,14 @@ class Aims:
         self, notification: Notification, sender: Process, syscall: str, words: bytes | None
     ) -> tuple[SignalCall, Aim]:
         """`words`: what its pointer leads to. What the call holds is the caller's to close."""
+        call, aim = self._look(notification, sender, syscall, words)
+        if isinstance(aim, WouldFail) and syscall in _ON_DESCRIPTORS:
+            aim = WouldFail(self._jobs.descriptors_error(notification, sender) or aim.errno)
+        return call, aim
+
+    def _look(
+        self, notification: Notification, sender: Process, syscall: str, words: bytes | None
+    ) -> tuple[SignalCall, Aim]:
         try:
             call = read_call(notification, syscall, words)
         except NoTarget:
@@ -91,7 +102,7 @@ class Aims:
                 )
                 thread = notification.tid if one else 0
                 return call, self._of_held(sender, call, sender.pid, thread)
-            case How.SIGNAL_OF_OWNER | How.ASYNC | How.TERMINAL | How.TAKE:
+            case How.SIGNAL_OF_OWNER | How.ASYNC | How.TERMINAL | How.TAKE | How.ADVISE:
                 return self._by_descriptor(notification, sender, call)
             case How.JOIN:
                 return call, self._jobs.joins(sender, call)
@@ -114,7 +125,8 @@ class Aims:
     def _by_descriptor(
         self, notification: Notification, sender: Process, call: SignalCall
     ) -> tuple[SignalCall, Aim]:
-        descriptor = call.target if call.how is How.TAKE else call.descriptor
+        is_pidfd = call.how in (How.TAKE, How.ADVISE)
+        descriptor = call.target if is_pidfd else call.descriptor
         call, unresolved = _hold(notification.tid, call, descriptor, Unresolved())
         if call.held < 0:
             return call, unresolved
@@ -130,7 +142,10 @@ class Aims:
                 return call, WouldFail(errno.EBADF)
             if pid <= 0:
                 return call, WouldFail(errno.ESRCH)
-            return call, self._of_held(sender, call, pid, 0)
+            aim = self._of_held(sender, call, pid, 0)
+            if call.how is How.ADVISE and not can_reach_others(notification.tid):
+                call = call._replace(how=How.CHANGE)  # whatever stands there when the kernel looks
+            return call, aim
         except BaseException:
             let_go(call.held)
             raise
@@ -141,7 +156,11 @@ class Aims:
         if call.target == 0 and call.how is How.OWNER_IN_MEMORY:
             return NoOwner()
         if call.target <= 0:
-            return _group(self._targets.of_group(sender, -call.target))
+            members = self._targets.of_group(sender, -call.target)
+            if not members and call.how in (How.OWNER, How.OWNER_IN_MEMORY):
+                # A group of this number can be made by the process that has it.
+                return _one(self._targets.of_number(sender, -call.target))
+            return _group(members)
         return _one(self._targets.of_number(sender, call.target))
 
     def _by_pidfd(self, notification: Notification, sender: Process, call: SignalCall) -> Aim:

@@ -10,6 +10,8 @@ from sigwrap.linux.seccomp import Notification, int32
 from sigwrap.mediate.signal_facts import How
 from sigwrap.tuples import NamedTuple
 
+_LOWEST = -(1 << 31)
+
 F_OWNER_TID = 0
 F_OWNER_PID = 1
 F_OWNER_PGRP = 2
@@ -18,6 +20,7 @@ F_OWNER_PGRP = 2
 PIDFD_SIGNAL_THREAD = 1
 PIDFD_SIGNAL_PROCESS_GROUP = 4
 _PIDFD_FLAGS = (0, PIDFD_SIGNAL_THREAD, 2, PIDFD_SIGNAL_PROCESS_GROUP)
+MOST_RANGES = 1024  # of memory: UIO_MAXIOV; with more a call fails, whatever they are
 PIDFD_SELF_THREAD = -10000  # Linux 6.15, and one below it the thread's process
 _PIDFD_SELF = (PIDFD_SELF_THREAD, -10001)
 
@@ -45,6 +48,8 @@ class SignalCall(NamedTuple):
     owner_kind: int = F_OWNER_PID
     flags: int = 0
     info: bytes | None = b""  # a siginfo of the caller's own making; None: it can't be read
+    advice: int = 0  # and for which ranges of memory: addresses and lengths
+    ranges: tuple[tuple[int, int], ...] = ()
     is_i386: bool = False  # so is its siginfo
     seizes: bool = False  # by PTRACE_SEIZE
     held: int = -1  # ours: a duplicate of the descriptor, which the caller can't swap
@@ -96,6 +101,8 @@ def read_call(notification: Notification, syscall: str, words: bytes | None) -> 
         case _ if syscall in _SLOWING:
             return _at_another(syscall, How.CHANGE, signal.SIGSTOP, notification.argument0)
         case "process_vm_readv" | "process_vm_writev":
+            if not notification.argument2 or not notification.argument4:
+                raise NoTarget  # nothing is to be copied, and the kernel looks for nobody
             return _at_another(syscall, How.TRACE, signal.SIGKILL, notification.argument0)
         case "perf_event_open":
             return _perf_event(syscall, notification)
@@ -103,6 +110,8 @@ def read_call(notification: Notification, syscall: str, words: bytes | None) -> 
             return _priority(syscall, notification)
         case "pidfd_getfd":
             return _taken_descriptor(syscall, notification)
+        case "process_madvise":
+            return _advice(syscall, notification, words)
         case "setpgid":
             return _joined_group(syscall, notification)
         case "ioctl":
@@ -164,6 +173,22 @@ def _taken_descriptor(name: str, notification: Notification) -> SignalCall:
     return SignalCall(name, How.TAKE, signal.SIGKILL, pidfd, descriptor=descriptor)
 
 
+def _advice(name: str, notification: Notification, words: bytes | None) -> SignalCall:
+    if notification.argument4 & 0xFFFFFFFF or notification.argument2 > MOST_RANGES:
+        raise CallRefused(errno.EINVAL)
+    if words is None:
+        raise CallRefused(errno.EFAULT)
+    numbers = iter(memoryview(words).cast("I" if notification.arch == calls.I386 else "Q").tolist())
+    return SignalCall(
+        name,
+        How.ADVISE,
+        signal.SIGSTOP,
+        target=int32(notification.argument0),
+        advice=int32(notification.argument3),
+        ranges=tuple(zip(numbers, numbers, strict=True)),
+    )
+
+
 def _joined_group(name: str, notification: Notification) -> SignalCall:
     process, group = int32(notification.argument0), int32(notification.argument1)
     if process < 0 or group <= 0 or process == group:
@@ -176,6 +201,8 @@ def _ioctl(name: str, notification: Notification, words: bytes | None) -> Signal
     match notification.argument1 & 0xFFFFFFFF:
         case calls.FIOSETOWN | calls.SIOCSPGRP:
             (target,) = _ints(words)
+            if target == _LOWEST:
+                raise CallRefused(errno.EINVAL)
             return _owner(name, How.OWNER_IN_MEMORY, target, notification)
         case calls.FIOASYNC:
             (on,) = _ints(words)
@@ -225,8 +252,8 @@ def _fcntl(name: str, notification: Notification, words: bytes | None) -> Signal
     match notification.argument1 & 0xFFFFFFFF:
         case calls.F_SETOWN:
             target = int32(notification.argument2)
-            if target == 0:
-                raise NoTarget  # nobody owns it any more
+            if target in (0, _LOWEST):
+                raise NoTarget  # nobody owns it any more, or EINVAL
             return _owner(name, How.OWNER, target, notification)
         case calls.F_SETOWN_EX:
             kind, owner = _ints(words)

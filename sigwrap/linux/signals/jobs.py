@@ -10,9 +10,12 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import stat
 
-from sigwrap.calls import O_ASYNC
+from sigwrap import calls
 from sigwrap.linux import procfs
+from sigwrap.linux.paths import device_of
+from sigwrap.linux.seccomp import Notification, int32
 from sigwrap.linux.signals import owners, terminals
 from sigwrap.linux.signals.call import F_OWNER_PGRP, F_OWNER_PID, SignalCall
 from sigwrap.linux.signals.targets import Targets
@@ -21,6 +24,8 @@ from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.signal_facts import Aim, Group, NoOwner, NotOwn, Own, OwnInMemory, WhoeverOwns
 from sigwrap.policy.judge.request import TargetType
+
+_DEV_TTY, _DEV_PTMX = (5, 0), (5, 2)
 
 
 class Jobs:
@@ -47,6 +52,27 @@ class Jobs:
             return OwnInMemory(self._targets.groups_number(sender, -call.target) or 0)
         return aim
 
+    def descriptors_error(self, notification: Notification, sender: Process) -> int:
+        """What the kernel says of the descriptor, which it looks at before it looks at memory and
+        numbers; 0 where it is a good one."""
+        try:
+            path = b"/proc/%d/fd/%d" % (notification.tid, int32(notification.argument0))
+            kind, major, minor = device_of(path)
+        except FileNotFoundError:
+            return errno.EBADF
+        except OSError:
+            return 0
+        match notification.argument1 & 0xFFFFFFFF:
+            case calls.FIOSETOWN | calls.SIOCSPGRP:
+                return 0 if kind == stat.S_IFSOCK else errno.ENOTTY
+            case calls.TIOCSPGRP:
+                number = procfs.controlling_terminal(sender.pid) or 0
+                own = os.major(number), os.minor(number)
+                is_own = (major, minor) in (own, _DEV_TTY, _DEV_PTMX)
+                return 0 if kind == stat.S_IFCHR and number and is_own else errno.ENOTTY
+            case _:
+                return 0
+
     def takes_terminal(self, held: int) -> Aim:
         terminal = terminals.number(held)
         if os.geteuid() != 0 or not terminal:  # it takes CAP_SYS_ADMIN
@@ -62,7 +88,7 @@ class Jobs:
     def signals_owner(self, sender: Process, call: SignalCall) -> tuple[SignalCall, Aim]:
         """Where it has none, the call says whom the kernel would make its owner."""
         kind, number = owners.owner(call.held)
-        if not number and call.flags & O_ASYNC and terminals.is_device(call.held):
+        if not number and call.flags & calls.O_ASYNC and terminals.is_device(call.held):
             kind, number = F_OWNER_PID, sender.pid
             terminal = terminals.number(call.held)
             if terminal and not terminals.is_other_end(call.held):

@@ -63,7 +63,7 @@ def set_owner(sender: Process, call: SignalCall, target: SignalTarget | None) ->
         raise PermissionError(errno.EPERM, "not the same user")
     if target is None:
         number = 0
-    elif call.target < 0:
+    elif call.target < 0 and _number_to(sender, target.pid) != -call.target:
         found = procfs.stat(target.pid)
         number = 0 if found is None else found.pgrp
     elif not _has_its_thread(target):
@@ -114,6 +114,12 @@ def _check_kernel_would_let(sender_pid: int, target_pid: int, number: int) -> No
     if number == signal.SIGCONT and _same_session(sender_pid, target_pid):
         return
     raise PermissionError(errno.EPERM, "another user's")
+
+
+def _number_to(sender: Process, pid: int) -> int:
+    """How the sender numbers it; 0 where it can't."""
+    level = len(procfs.numbers(sender.pid, "NSpid"))
+    return next(iter(procfs.numbers(pid, "NSpid")[level - 1 : level]), 0)
 
 
 def _is_init_to(sender_pid: int, target_pid: int) -> bool:

@@ -31,12 +31,16 @@ def take_descriptor(sender: Process, call: SignalCall, target: SignalTarget) -> 
 def _check_kernel_would_let(sender: int, target: SignalTarget) -> None:
     """The kernel checks us, who stand above all of the tree: Yama and a user namespace let us do
     more, and root even where the target isn't dumpable."""
+    check_may_look_into(sender, target)
+    if procfs.yama_scope() > 0 and TargetType.DESCENDANTS not in target.types:
+        raise PermissionError(errno.EPERM, "it may not be traced")
+
+
+def check_may_look_into(sender: int, target: SignalTarget) -> None:
     identity = procfs.identity(sender)
-    is_below = TargetType.DESCENDANTS in target.types
     if (
         not identity
         or identity != procfs.identity(target.pid)
         or not procfs.is_dumpable(target.pid)
-        or (procfs.yama_scope() > 0 and not is_below)
     ):
         raise PermissionError(errno.EPERM, "it may not be traced")

@@ -6,7 +6,7 @@ import signal
 import struct
 import sys
 
-from inside import has_i386, i386, named, native, spawn, tell
+from inside import has_i386, i386, low, named, native, spawn, tell
 
 outside = int(sys.argv[1])
 reads, writes = os.pipe()
@@ -31,12 +31,14 @@ def takes(pid):
 
 
 def reaches(pid):
+    # i386: with flags that there are none of, so the kernel itself refuses it otherwise.
     here = ctypes.create_string_buffer(8)
     at = int(open("/proc/self/maps").readline().split("-")[0], 16)
     mine, its = (struct.pack("QQ", each, 8) for each in (ctypes.addressof(here), at))
     results = [named(native(number, pid, mine, 1, its, 1, 0)) for number in (310, 311)]
-    if has_i386():  # flags that there are none of, so the kernel itself refuses it otherwise
-        results += [named(i386(number, pid, 0, 0, 0, 0)) for number in (347, 348)]
+    if has_i386():
+        empty = low(bytes(8))
+        results += [named(i386(number, pid, empty, 1, empty, 1)) for number in (347, 348)]
     return [result for result in results if result != "EINVAL"]
 
 

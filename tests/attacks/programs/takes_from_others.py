@@ -18,6 +18,14 @@ def tried(attempt):
     return "got it"
 
 
+READ = ("environ", "auxv", "maps", "smaps", "pagemap", "stack", "syscall", "io", "fdinfo/0")
+
+
+def read(path):
+    with open(path, "rb") as file:
+        file.read(8)
+
+
 def take_descriptor(pid):
     pidfd = os.pidfd_open(pid)
     try:
@@ -33,7 +41,9 @@ def take(pid):
     found = {
         "mem": tried(lambda: os.close(os.open(f"/proc/{pid}/mem", os.O_RDONLY))),
         "mem to write": tried(lambda: os.close(os.open(f"/proc/{pid}/mem", os.O_RDWR))),
-        "environ": tried(lambda: os.close(os.open(f"/proc/{pid}/environ", os.O_RDONLY))),
+        **{name: tried(lambda name=name: read(f"/proc/{pid}/{name}")) for name in READ},
+        "clear_refs": tried(lambda: os.close(os.open(f"/proc/{pid}/clear_refs", os.O_WRONLY))),
+        "exe": tried(lambda: os.readlink(f"/proc/{pid}/exe")),
         "fd": tried(lambda: os.readlink(f"/proc/{pid}/fd/0")),
         "root": tried(lambda: os.close(os.open(f"/proc/{pid}/root/", os.O_RDONLY))),
         "ns": tried(lambda: os.close(os.open(f"/proc/{pid}/ns/pid", os.O_RDONLY))),

@@ -1,0 +1,79 @@
+"""process_madvise at everybody, by both ABIs: for a page of the caller's own, which its children
+have as well."""
+
+import ctypes
+import mmap
+import os
+import select
+import signal
+import struct
+import sys
+
+from inside import has_i386, i386, low, named, native, spawn, tell
+
+outside = int(sys.argv[1])
+PAGE = 4096
+COLD, PAGEOUT, DONTNEED = 20, 21, 4
+SELF = -10001  # a number that stands for the caller, Linux 6.15
+page = mmap.mmap(-1, PAGE)
+page.write(b"here")
+address = ctypes.addressof(ctypes.c_char.from_buffer(page))
+low_page = low(b"here")
+
+
+def advised(pidfd, advice):
+    results = [native(440, pidfd, struct.pack("QQ", address, PAGE), 1, advice, 0)]
+    if has_i386():
+        words = low(struct.pack("II", low_page, PAGE))
+        results.append(i386(440, pidfd, words, 1, advice, 0))
+    return sorted({named(each) for each in results}, key=str)
+
+
+def of(pid):
+    pidfd = os.pidfd_open(pid)
+    return [advised(pidfd, COLD), advised(pidfd, PAGEOUT)]
+
+
+neighbour = spawn(signal.pause)
+supervisor = os.getppid()
+with open(f"/proc/{supervisor}/stat") as file:
+    front = int(file.read().rpartition(")")[2].split()[1])
+
+
+def attack():
+    child = spawn(signal.pause)
+    targets = {
+        "front": front,
+        "supervisor": supervisor,
+        "outside": outside,
+        "neighbour": neighbour,
+        "child": child,
+        "self": os.getpid(),
+    }
+    told = {name: of(pid) for name, pid in targets.items()}
+    told["by a number"] = advised(SELF, DONTNEED)
+    ranges = struct.pack("QQ", address, PAGE)
+    pidfd, ended = os.pidfd_open(os.getpid()), os.pidfd_open(child)
+    os.kill(child, 9)
+    select.select([ended], [], [])
+    zombie = native(440, ended, ranges, 1, COLD, 0)
+    os.waitpid(child, 0)
+    odd = [
+        zombie,
+        native(440, ended, ranges, 1, COLD, 0),
+        native(440, 999, ranges, 1, COLD, 0),
+        native(440, 1, ranges, 1, COLD, 0),
+        native(440, -5, ranges, 1, COLD, 0),
+        native(440, pidfd, ranges, 1, COLD, 1),
+        native(440, pidfd, ranges, 1025, COLD, 0),
+        native(440, pidfd, 0, 1, COLD, 0),
+        native(440, pidfd, struct.pack("QQ", PAGE, PAGE), 1, COLD, 0),
+        native(440, pidfd, 0, 0, COLD, 0),
+        native(440, pidfd, struct.pack("QQ", address, PAGE) * 2, 2, COLD, 0),
+    ]
+    told["odd"] = [named(each) for each in odd]
+    tell(told)
+
+
+os.waitpid(spawn(attack), 0)
+os.kill(neighbour, 9)
