@@ -66,6 +66,10 @@ def test_what_a_wrapper_is_about_to_run(command: str, inner: list[str]) -> None:
 
 
 def test_an_applet_is_known_by_its_link() -> None:
+    for called in ("-rm", "-/bin/rm", "rm"):
+        (applet,) = unwrap("busybox", [called, "/usr"])
+        assert applet.argv[0].rpartition("/")[2] == "rm"
+    assert unwrap("busybox", ["-busybox", "rm"])[0].argv == ("rm",)
     (applet,) = unwrap("busybox", ["/bin/rm", "-rf", "/"])
     assert applet.argv == ("/bin/rm", "-rf", "/") and applet.same_file
 

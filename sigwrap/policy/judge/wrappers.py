@@ -123,8 +123,10 @@ def _variables(wrapper: _Wrapper, before: Sequence[str]) -> tuple[str, ...]:
 def _applet(argv: tuple[str, ...]) -> Wrapped | None:
     if not argv:
         return None
-    # `rm` linked to busybox is told apart by argv[0] alone, whatever the file is called.
-    applet = argv if _basename(argv[0]) not in MULTICALL else argv[1:]
+    # `rm` linked to busybox is told apart by argv[0] alone, whatever the file is called. As a login
+    # shell has it, that may begin with a hyphen.
+    called = argv[0].removeprefix("-")
+    applet = (called, *argv[1:]) if _basename(called) not in MULTICALL else argv[1:]
     if not applet or not applet[0] or applet[0].startswith("-"):
         return None
     return Wrapped(argv=applet, same_file=True)
