@@ -64,9 +64,7 @@ class Twins:
         for path in (*named.paths, *_LOADERS):
             self._add(os.path.realpath(path), path.rpartition("/")[2])
 
-    def of(
-        self, fd: int, state: State, program: Program, *, may_wait: bool
-    ) -> tuple[Program, ...]:
+    def of(self, fd: int, state: State, program: Program, *, may_wait: bool) -> tuple[Program, ...]:
         """What else the file is, which an exec found to be `program`. Raises MayWait."""
         original = self._originals.get(state.inode)
         if original is not None:
