@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,8 +43,7 @@ def names(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Names:
     """Under which a file is known as well, that a caller has at some path; the run begins later
     than all of this."""
     view = our_view()
-    later = time.time() + 100
-    monkeypatch.setattr(twins.time, "time", lambda: later)
+    monkeypatch.setattr(twins, "_SETTLED_S", -100)
     policy = parse_policy(Source("t.yaml", RULES), variables={}, find_base=lambda _b, _s: None)
     known = twins.Twins(Named(policy.command_rules), str(folder), view)
     caller = Caller(os.getpid(), os.getpid(), view, may_wait=True)
