@@ -22,6 +22,7 @@ class Wrapped(NamedTuple):
     same_file: bool = False  # an applet: the program is the wrapper's own file
     spelling: bool = False  # another spelling of the wrapper's own doing
     variables: tuple[str, ...] = ()  # set for it by the wrapper
+    called: str = ""  # its argv[0], where that isn't the word by which it was found
 
 
 class _Wrapper(NamedTuple):
@@ -85,8 +86,8 @@ def _unwrapped(name: str, argv: tuple[str, ...]) -> Iterator[Wrapped]:
         if wrapped is None:
             return
         yield wrapped
-        argv = wrapped.argv
-        name = _basename(argv[0])
+        name = _basename(wrapped.argv[0])
+        argv = (wrapped.called or wrapped.argv[0], *wrapped.argv[1:])
 
 
 def is_loader(name: str) -> bool:
@@ -107,7 +108,11 @@ def _inner(name: str, argv: tuple[str, ...]) -> Wrapped | None:
     inner = argv[position:]
     if not inner or not inner[0]:
         return None
-    return Wrapped(argv=inner, variables=_variables(wrapper, argv[1:position]))
+    before = argv[1:position]
+    called = (
+        before[before.index("--argv0") + 1] if wrapper is _LOADER and "--argv0" in before else ""
+    )
+    return Wrapped(argv=inner, variables=_variables(wrapper, before), called=called)
 
 
 def _variables(wrapper: _Wrapper, before: Sequence[str]) -> tuple[str, ...]:
