@@ -70,6 +70,7 @@ def test_a_loader_may_give_another_name() -> None:
     box, applet = unwrap("ld-linux-x86-64.so.2", line.split())
     assert (box.argv, applet.argv) == (("/usr/bin/busybox", "/usr"), ("rmdir", "/usr"))
     assert applet.same_file
+    assert len(unwrap("ld.so", ["ld.so", "--preload", "--argv0", "/usr/bin/true"])) == 1
 
 
 def test_an_applet_is_known_by_its_link() -> None:

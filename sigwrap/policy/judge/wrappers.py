@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from sigwrap.policy.judge.spellings import other_spelling
 from sigwrap.tuples import NamedTuple
@@ -109,9 +110,7 @@ def _inner(name: str, argv: tuple[str, ...]) -> Wrapped | None:
     if not inner or not inner[0]:
         return None
     before = argv[1:position]
-    called = (
-        before[before.index("--argv0") + 1] if wrapper is _LOADER and "--argv0" in before else ""
-    )
+    called = dict(pairwise(before)).get("--argv0", "") if wrapper is _LOADER else ""
     return Wrapped(argv=inner, variables=_variables(wrapper, before), called=called)
 
 
