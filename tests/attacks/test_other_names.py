@@ -103,3 +103,4 @@ def test_a_copied_wrapper_still_wraps(placed: Sigwrap, programs: Path) -> None:
     """It runs the other program without an exec, so that has to be seen here."""
     loader = os.path.realpath("/lib64/ld-linux-x86-64.so.2")
     assert _run(placed, f"cp {loader} x; ./x bin/tool") == (b"126\n", ["no-tool"])
+    assert _run(placed, f"cp bin/tool x; {loader} ./x") == (b"126\n", ["no-tool"])

@@ -162,6 +162,16 @@ def test_without_a_terminal_it_is_no_at_once(as_user: Sigwrap) -> None:
     assert ended.payload["reason"] == why  # the line above has said the rest
 
 
+def test_a_signal_is_not_helped_by_what_helps_package_installs(as_user: Sigwrap) -> None:
+    rules = "\n  []\nsignal_rules:\n  - {name: ask, signals: [USR1], decision: approve}\n"
+    line = ("-p", policy(as_user.folder, rules), "--no-report", "--", "sh", "-c", "kill -USR1 $$")
+    done = as_user.run(*line, stdin=subprocess.DEVNULL)
+    (line_of_ours,) = lines_of_ours(done.stderr)
+    assert line_of_ours.endswith(
+        b"there is no terminal; --approvals control waits for sigwrap approve" + TELLS
+    )
+
+
 @pytest.mark.parametrize(("ci", "asks"), [("true", False), ("1", False), ("false", True)])
 def test_on_a_terminal_where_ci_is_set_it_is_no_too(sigwrap: Sigwrap, ci: str, asks: bool) -> None:
     program(sigwrap, "asked")

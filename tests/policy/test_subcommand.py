@@ -60,4 +60,18 @@ def test_what_a_rule_may_call_it(line: str, words: str) -> None:
 def test_an_option_that_is_known_leaves_one_reading() -> None:
     assert readings("git", ["git", "-C", "x", "--no-pager", "push"]) == (("push",),)
     assert len(readings("git", ["git", "--odd", "x", "push"])) == 2
-    assert readings("unknown", ["unknown", "--odd", "x"]) == (("x",),)
+    assert readings("git", ["git", "push", "--odd"]) == (("push",),)
+
+
+def test_a_tool_that_is_not_known_has_two_as_well() -> None:
+    assert readings("unknown", ["unknown", "--odd", "x"]) == (("x",), ())
+    assert readings("unknown", ["unknown", "-e", "x", "up"]) == (("x", "up"), ("up",))
+    assert readings("unknown", ["unknown", "--odd=x", "up"]) == (("up",),)
+    assert readings("unknown", ["unknown", "--verbose", "run", "up"]) == (("run", "up"),)
+
+
+@pytest.mark.parametrize("flags", ["--dry-run false", "-y true", "--no-color always", "-gf null"])
+def test_a_flag_may_take_a_truth_value(flags: str) -> None:
+    argv = ["npm", *flags.split(), "publish"]
+    assert ("publish",) in readings("npm", argv)
+    assert len(readings("npm", argv)) == 2

@@ -65,7 +65,19 @@ def test_what_a_wrapper_is_about_to_run(command: str, inner: list[str]) -> None:
     ]
 
 
+def test_a_loader_may_give_another_name() -> None:
+    line = "/lib64/ld-linux-x86-64.so.2 --argv0 rmdir /usr/bin/busybox /usr"
+    box, applet = unwrap("ld-linux-x86-64.so.2", line.split())
+    assert (box.argv, applet.argv) == (("/usr/bin/busybox", "/usr"), ("rmdir", "/usr"))
+    assert applet.same_file
+    assert len(unwrap("ld.so", ["ld.so", "--preload", "--argv0", "/usr/bin/true"])) == 1
+
+
 def test_an_applet_is_known_by_its_link() -> None:
+    for called in ("-rm", "-/bin/rm", "rm"):
+        (applet,) = unwrap("busybox", [called, "/usr"])
+        assert applet.argv[0].rpartition("/")[2] == "rm"
+    assert unwrap("busybox", ["-busybox", "rm"])[0].argv == ("rm",)
     (applet,) = unwrap("busybox", ["/bin/rm", "-rf", "/"])
     assert applet.argv == ("/bin/rm", "-rf", "/") and applet.same_file
 

@@ -258,7 +258,8 @@ class Executable:
         self.programs = (*here, *later)
 
     def _twins(self, fd: int, state: State, program: Program) -> list[Program]:
-        return list(self._ours.twins.of(fd, state, program))
+        may_wait = self._caller.may_wait
+        return list(self._ours.twins.of(fd, state, program, may_wait=may_wait))
 
     def _loader(self, fd: int, state: State, argv: list[bytes]) -> list[Program]:
         """What an ELF file names in the place of the C library's loader runs, and it alone."""
@@ -349,7 +350,10 @@ class Executable:
         for inner in wrapped:
             name = inner.argv[0].rpartition("/")[2]
             is_mapped = is_loader(outer.path.rpartition("/")[2])
-            file = outer if inner.same_file else self._look_up(inner.argv[0], search)
+            also: list[Program] = []
+            file = outer
+            if not inner.same_file:
+                file, *also = self._look_up(inner.argv[0], search)
             loads_code = self._loads_code((name, file.path.rpartition("/")[2]), inner.variables)
             outer = file._replace(
                 name=name,
@@ -357,22 +361,30 @@ class Executable:
                 loads_code=loads_code,
                 counts_by_name=inner.spelling,
             )
-            comes_later = later or not (inner.same_file or is_mapped)
-            (later if comes_later else here).append(outer)
+            if later or not (inner.same_file or is_mapped):
+                later.append(outer)
+                continue
+            here.append(outer)
+            for twin in also:
+                here.append(twin._replace(argv=inner.argv))
+                own, others = self._wrapped(here[-1], search)
+                here += own
+                later += others
         return here, later
 
-    def _look_up(self, command: str, search: Search) -> Program:
-        """Its file; the words are for the caller of this to say."""
+    def _look_up(self, command: str, search: Search) -> list[Program]:
+        """Its file, and what that is as well; the words are for the caller of this to say."""
         found = search.find(os.fsencode(command))
         if found is not None:
             fd, state, called = found
             self._hold(fd, state)
-            return self._program(fd, called, [])
+            program = self._program(fd, called, [])
+            return [program, *self._twins(fd, state, program)]
         path = command
         if not command.startswith("/"):
             path = _UNSEEN_FOLDER + command.rpartition("/")[2]
         elsewhere = not self._caller.shares_our_root
-        return Program(path, "", (), None, elsewhere, system_file=False)
+        return [Program(path, "", (), None, elsewhere, system_file=False)]
 
 
 def resolve(

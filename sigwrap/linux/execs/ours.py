@@ -18,4 +18,4 @@ class Ours:
         self.variables = variables
         self.view = our_view()
         self.mounts = Mounts(self.view.root)
-        self.twins = Twins(named, os.fsdecode(variables.get("PATH", b"")))
+        self.twins = Twins(named, os.fsdecode(variables.get("PATH", b"")), self.view)

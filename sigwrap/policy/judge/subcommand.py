@@ -1,8 +1,9 @@
 """The words that say what a tool is to do: the first arguments that are no options.
 
 An option that isn't in the tool's table may take the next argument as its value, or not: `gh -b x
-pr merge` merges. So there can be two readings, and a rule is held against both: one that refuses is
-meant for either, one that allows only holds where both are allowed.
+pr merge` merges. A flag may take a `false`: `npm --dry-run false publish` publishes. So there can
+be two readings, and a rule is held against both: one that refuses is meant for either, one that
+allows only holds where both are allowed.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from sigwrap.policy.judge.tools import SAME_AS, Tool, is_known, tool_named
+from sigwrap.policy.judge.tools import ANY_TOOL, SAME_AS, Tool, is_known, tool_named
 
 MAX_WORDS = 3
 MAX_LOOKED_AT = 4096
 
 Reading = tuple[str, ...]
 
-_UNKNOWN_TOOL = Tool(frozenset(), frozenset(), {}, (), False)
+_VALUES_OF_FLAGS = frozenset({"true", "false", "null", "always"})
 
 
 def has_subcommands(name: str) -> bool:
@@ -38,7 +39,7 @@ def subcommand(name: str, argv: Sequence[str]) -> str:
 def readings(name: str, argv: Sequence[str]) -> tuple[Reading, ...]:
     tool = _tool_of(name)
     flags, sure = _words(tool, argv, unknown_take_values=False)
-    if sure or tool is _UNKNOWN_TOOL:
+    if sure:
         return (flags,)
     values, _ = _words(tool, argv, unknown_take_values=True)
     return (flags,) if values == flags else (flags, values)
@@ -59,7 +60,7 @@ def names_of(name: str, reading: Reading) -> frozenset[str]:
 
 
 def _words(tool: Tool, argv: Sequence[str], *, unknown_take_values: bool) -> tuple[Reading, bool]:
-    """And whether each option before them is in the table."""
+    """And whether there is no other reading."""
     words: list[str] = []
     sure = True
     position = 1
@@ -75,11 +76,17 @@ def _words(tool: Tool, argv: Sequence[str], *, unknown_take_values: bool) -> tup
             options_over = True
         elif argument in tool.with_value or _cluster_takes_value(tool, argument):
             position += 1
-        elif not ("=" in argument or argument in tool.flags or _is_known_cluster(tool, argument)):
+        elif "=" not in argument and position < end and _may_take(tool, argument, argv[position]):
             sure = False
-            if unknown_take_values and position < end and argv[position] != "--":
+            if unknown_take_values:
                 position += 1
     return tuple(words), sure
+
+
+def _may_take(tool: Tool, option: str, following: str) -> bool:
+    if option in tool.flags or _is_known_cluster(tool, option):
+        return following in _VALUES_OF_FLAGS
+    return following != "--"
 
 
 def _cluster_takes_value(tool: Tool, argument: str) -> bool:
@@ -115,7 +122,7 @@ def _meant(tool: Tool, word: str) -> str:
 
 
 def _tool_of(name: str) -> Tool:
-    return tool_named(_tool_name(name)) or _UNKNOWN_TOOL
+    return tool_named(_tool_name(name)) or ANY_TOOL
 
 
 @lru_cache(maxsize=1024)

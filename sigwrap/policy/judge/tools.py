@@ -111,6 +111,7 @@ _DOCKER = _tool(
     _GO_STYLE + "--tls --tlsverify",
 )
 
+ANY_TOOL = Tool(frozenset(), frozenset((_HELP + "--debug --json -y --yes").split()), {}, (), False)
 _TOOLS: dict[str, _Words] = {
     "git": _tool(
         "-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source "

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from sigwrap.policy.judge.spellings import other_spelling
 from sigwrap.tuples import NamedTuple
@@ -22,6 +23,7 @@ class Wrapped(NamedTuple):
     same_file: bool = False  # an applet: the program is the wrapper's own file
     spelling: bool = False  # another spelling of the wrapper's own doing
     variables: tuple[str, ...] = ()  # set for it by the wrapper
+    called: str = ""  # its argv[0], where that isn't the word by which it was found
 
 
 class _Wrapper(NamedTuple):
@@ -85,8 +87,8 @@ def _unwrapped(name: str, argv: tuple[str, ...]) -> Iterator[Wrapped]:
         if wrapped is None:
             return
         yield wrapped
-        argv = wrapped.argv
-        name = _basename(argv[0])
+        name = _basename(wrapped.argv[0])
+        argv = (wrapped.called or wrapped.argv[0], *wrapped.argv[1:])
 
 
 def is_loader(name: str) -> bool:
@@ -107,7 +109,9 @@ def _inner(name: str, argv: tuple[str, ...]) -> Wrapped | None:
     inner = argv[position:]
     if not inner or not inner[0]:
         return None
-    return Wrapped(argv=inner, variables=_variables(wrapper, argv[1:position]))
+    before = argv[1:position]
+    called = dict(pairwise(before)).get("--argv0", "") if wrapper is _LOADER else ""
+    return Wrapped(argv=inner, variables=_variables(wrapper, before), called=called)
 
 
 def _variables(wrapper: _Wrapper, before: Sequence[str]) -> tuple[str, ...]:
@@ -123,8 +127,10 @@ def _variables(wrapper: _Wrapper, before: Sequence[str]) -> tuple[str, ...]:
 def _applet(argv: tuple[str, ...]) -> Wrapped | None:
     if not argv:
         return None
-    # `rm` linked to busybox is told apart by argv[0] alone, whatever the file is called.
-    applet = argv if _basename(argv[0]) not in MULTICALL else argv[1:]
+    # `rm` linked to busybox is told apart by argv[0] alone, whatever the file is called. As a login
+    # shell has it, that may begin with a hyphen.
+    called = argv[0].removeprefix("-")
+    applet = (called, *argv[1:]) if _basename(called) not in MULTICALL else argv[1:]
     if not applet or not applet[0] or applet[0].startswith("-"):
         return None
     return Wrapped(argv=applet, same_file=True)

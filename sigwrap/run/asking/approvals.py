@@ -40,7 +40,8 @@ OnAnswer = Callable[[Answer], None]
 
 _AT_THE_TERMINAL = frozenset({Mode.AUTO, Mode.TTY})
 _BY_CONTROL = frozenset({Mode.AUTO, Mode.CONTROL})
-_WAYS_OUT = "--approvals control waits for sigwrap approve, and -p ci allows package installs"
+_WAY_OUT = "--approvals control waits for sigwrap approve"
+_WAY_OUT_OF_INSTALLS = ", and -p ci allows package installs"
 _LISTED = 200
 _LISTED_CHARACTERS = 4_000
 _RECORDED_CHARACTERS = 1_000  # the event of the exec itself has its arguments
@@ -97,7 +98,8 @@ class Approvals:
             why = f"{_MOST_OPEN} other requests wait for an answer already"
             self._settle([self._queue.settle_unasked(request.id, why, now_s)])
         elif not asked:
-            self._settle([self._queue.settle_unasked(request.id, self._why_nobody(), now_s)])
+            why = self._why_nobody(question)
+            self._settle([self._queue.settle_unasked(request.id, why, now_s)])
         else:
             self._expire_later(request.deadline_s)
             if self._mode in _AT_THE_TERMINAL and self._terminal().is_there:
@@ -180,16 +182,17 @@ class Approvals:
             self._typist_found = (find_typist(walled=self._walled),)
         return self._typist_found[0]
 
-    def _why_nobody(self) -> str:
+    def _why_nobody(self, question: Question) -> str:
         if self._stopped:
             return self._stopped
+        way_out = _WAY_OUT + (_WAY_OUT_OF_INSTALLS if question.kind == "exec" else "")
         match self._mode:
             case Mode.DENY:
                 return "this session runs with --approvals deny"
             case Mode.TTY | Mode.AUTO if self._unattended:
-                return f"$CI is set; {_WAYS_OUT}"
+                return f"$CI is set; {way_out}"
             case Mode.TTY | Mode.AUTO if not self._terminal().is_there:
-                return f"there is no terminal; {_WAYS_OUT}"
+                return f"there is no terminal; {way_out}"
             case Mode.TTY | Mode.AUTO:
                 return (
                     f"the session could answer on its terminal itself: {self._terminal().not_here}"
