@@ -35,6 +35,7 @@ from sigwrap.run.loop import Loop
 _TRACED_FOR_S = 1.0  # after its last signal to a child
 _LOOKS_EVERY_S = 0.02
 _LEFT_TO_OTHERS_S = 0.1
+_EXEC_TAKES_S = 0.005
 
 
 class Restarts:
@@ -74,7 +75,7 @@ class Restarts:
     def hand_over(self, pid: int) -> bool:
         """It is at an exec. Whether it was traced for this: from now on it is for that."""
         is_traced = pid in self._traced_until_s
-        self._forget(pid)
+        self._forget(pid, others_wait_s=_EXEC_TAKES_S)
         return is_traced
 
     def let_go_soon(self, pid: int, then: Callable[[], None] | None = None) -> bool:
@@ -116,7 +117,7 @@ class Restarts:
     def on_end(self, pid: int) -> None:
         self._forget(pid)
 
-    def _forget(self, pid: int) -> None:
+    def _forget(self, pid: int, *, others_wait_s: float = 0.0) -> None:
         self._traced_until_s.pop(pid, None)
         self._blind_tracers.pop(pid, None)
         waiting = self._waiting.pop(pid, None)
@@ -124,7 +125,7 @@ class Restarts:
             return
         now_s = time.monotonic()
         for then in waiting:
-            self._loop.call_at(now_s, then)
+            self._loop.call_at(now_s + others_wait_s, then)
         self._left_to_others.add(pid)
         self._loop.call_at(now_s + _LEFT_TO_OTHERS_S, lambda: self._left_to_others.discard(pid))
 
