@@ -8,6 +8,7 @@ cgroups            those by which somebody inside could stop or kill others
 landlock           the wall between the session and whoever is outside
 ptrace             stopping another thread, looking at it and sending it on
 broken_off         what comes of a system call that a signal or a stop has broken off
+blind_tracer       a tracer that asks for no stop after execs is made to
 memory             strings and arrays of another process
 paths              which file a path means to another process
 ways               where paths led at the start, and whether they still do

@@ -3,49 +3,61 @@
 from __future__ import annotations
 
 import errno
+import os
+import signal
 
 from sigwrap import calls
-from sigwrap.linux import procfs
+from sigwrap.linux import procfs, ptrace
 from sigwrap.linux.ptrace import (
     ERESTARTNOHAND,
     ERESTARTNOINTR,
     ERESTARTSYS,
+    error_of,
     registers,
     set_registers,
 )
 
 # Any stop breaks these off: epoll_wait, epoll_pwait, epoll_pwait2, rt_sigtimedwait, semop,
-# semtimedop, io_getevents, io_pgetevents; and those that may have a socket's timeout: connect,
-# accept, accept4, sendto, sendmsg, sendmmsg, recvfrom, recvmsg, recvmmsg.
+# semtimedop, io_getevents, io_pgetevents, io_uring_enter; and those that may have a socket's
+# timeout: connect, accept, accept4, sendto, sendmsg, sendmmsg, recvfrom, recvmsg, recvmmsg.
+# By number alone: those of one architecture don't wait by the other.
 _FAIL_BY_STOPS = frozenset(
-    {232, 281, 441, 128, 65, 220, 208, 333, 42, 43, 288, 44, 46, 307, 45, 47, 299}
+    # x86_64
+    {232, 281, 441, 128, 65, 220, 208, 333, 426, 42, 43, 288, 44, 46, 307, 45, 47, 299}
+    # i386, where semop is ipc, and some sockets' are socketcall; its io_getevents is waitid there
+    | {256, 319, 177, 421, 117, 420, 385, 416, 102, 362, 364, 369, 370, 345, 371, 372, 337, 417}
 )
-_CODE_OF_I386 = 0x23  # its segment
+_CLOSE = {calls.X86_64: 3, calls.I386: 6}  # has closed, whatever it says
 _NO_CALL = 1 << 31
+_STOP_UNLESS_HANDLED = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 
 
-def make_again(tid: int) -> None:
+def make_again(tid: int, wait_status: int) -> None:
     """A call that, without sigwrap, no signal would break off is made again after the handler,
     whether that was installed with SA_RESTART or not. Some fail by any stop (epoll_wait), be it for
     a signal that nobody cares for: those are made again unless a handler runs, which the kernel
-    knows."""
+    knows, or a signal stops their process, which breaks them off without sigwrap too."""
     values = registers(tid)
-    arch = calls.I386 if values["cs"] == _CODE_OF_I386 else calls.X86_64
-    error = -(values["rax"] & 0xFFFFFFFF) & 0xFFFFFFFF  # 32 bits: an i386 caller has no more
-    if error == ERESTARTSYS and values["orig_rax"] in calls.NEVER_BROKEN_OFF[arch]:
-        set_registers(tid, values | {"rax": -ERESTARTNOINTR})
+    error = error_of(values)
+    if error == ERESTARTSYS:
+        if values["orig_rax"] in calls.NEVER_BROKEN_OFF[ptrace.architecture(tid)]:
+            set_registers(tid, values | {"rax": -ERESTARTNOINTR})
     elif error == errno.EINTR and values["orig_rax"] < _NO_CALL:
-        set_registers(tid, values | {"rax": -ERESTARTNOHAND})
+        is_close = values["orig_rax"] == _CLOSE[ptrace.architecture(tid)]
+        if not is_close and _is_of_tracing_alone(tid, wait_status):
+            set_registers(tid, values | {"rax": -ERESTARTNOHAND})
 
 
-def add_stops_after_execs(tid: int, arch: int) -> None:
-    """To the options of a ptrace call that is about to be made again."""
-    values = registers(tid)
-    register = "r10" if arch == calls.X86_64 else "rsi"  # the fourth argument
-    if values["orig_rax"] == calls.number_of("ptrace", arch):
-        set_registers(tid, values | {register: values[register] | calls.PTRACE_O_TRACEEXEC})
+def _is_of_tracing_alone(tid: int, wait_status: int) -> bool:
+    """Unless a handler runs, nothing would have woken the call without it."""
+    event, number = wait_status >> 16, os.WSTOPSIG(wait_status)
+    if event:
+        return event == ptrace.EVENT_STOP and number == signal.SIGTRAP  # else its process stops
+    if number in _STOP_UNLESS_HANDLED:
+        return procfs.catches_or_ignores(tid, number)
+    return number not in (signal.SIGSTOP, ptrace.SYSCALL_STOP)
 
 
-def would_wait_anew(pid: int) -> bool:
-    """It is in one of these, and would wait for the whole of its time again."""
+def would_begin_anew(pid: int) -> bool:
+    """It waits in one of these. To let it go stops it, and the whole of its time begins anew."""
     return procfs.call_of(pid, pid) in _FAIL_BY_STOPS

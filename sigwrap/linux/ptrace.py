@@ -22,6 +22,8 @@ EVENT_EXIT = 6
 EVENT_STOP = 128
 SYSCALL_STOP = 0x85  # SIGTRAP | 0x80, by O_TRACESYSGOOD
 
+_ALL_BITS = 0xFFFFFFFFFFFFFFFF
+_LAST_ERROR = 4095
 _FIRST_RESTART = 512  # from here on, numbers that no caller ever sees
 # The kernel's own: the call is made again …
 ERESTARTSYS = 512  # unless a handler without SA_RESTART runs
@@ -149,22 +151,37 @@ def registers(tid: int) -> Registers:
 
 def syscall_begun(tid: int) -> tuple[int, int, int, int] | None:
     """Of a thread at the start of a system call: architecture, number, two arguments."""
+    op, arch, number, first, second = _syscall_info(tid)
+    return (arch, number, first, second) if op == _SYSCALL_ENTRY else None
+
+
+def architecture(tid: int) -> int:
+    """By which the system call was made that it is in, or on its way out of."""
+    return _syscall_info(tid)[1]
+
+
+def _syscall_info(tid: int) -> tuple[int, int, int, int, int]:
     buffer = ctypes.create_string_buffer(_SYSCALL_INFO.size)
     _request(_GET_SYSCALL_INFO, tid, ctypes.addressof(buffer), size=_SYSCALL_INFO.size)
     op, arch, number, first, second = _SYSCALL_INFO.unpack(buffer.raw)
-    return (arch, number, first, second) if op == _SYSCALL_ENTRY else None
+    return op, arch, number, first, second
+
+
+def error_of(values: Registers) -> int:
+    """The errno in a result, also one of the kernel's own; 0 where it is none. An error has all 64
+    bits, by either architecture: the lower ones alone can be an offset's."""
+    error = -values["rax"] & _ALL_BITS
+    return error if error <= _LAST_ERROR else 0
 
 
 def error_in(values: Registers, calls: frozenset[int]) -> int:
     """The errno that one of `calls` gives back; 0 where it will be made again, or is over."""
-    if values["orig_rax"] not in calls:
-        return 0
-    error = -(values["rax"] & 0xFFFFFFFF) & 0xFFFFFFFF  # 32 bits: an i386 caller has no more
-    return error if 0 < error < _FIRST_RESTART else 0
+    error = error_of(values) if values["orig_rax"] in calls else 0
+    return error if error < _FIRST_RESTART else 0
 
 
 def set_registers(tid: int, values: Registers) -> None:
-    words = _REGISTERS.pack(*(values[name] & 0xFFFFFFFFFFFFFFFF for name in _REGISTER_NAMES))
+    words = _REGISTERS.pack(*(values[name] & _ALL_BITS for name in _REGISTER_NAMES))
     buffer = ctypes.create_string_buffer(words, len(words))
     _request(_SETREGS, tid, ctypes.addressof(buffer))
 

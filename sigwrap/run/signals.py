@@ -48,7 +48,6 @@ from sigwrap.run.processes import Processes
 from sigwrap.run.recording.recordings import Recordings
 from sigwrap.run.restarts import Restarts
 
-_LETS_GO_WITHIN_S = 0.005
 _TRACES = (How.TRACE, How.TRACE_ON, How.TRACED_BY_PARENT)
 
 
@@ -97,7 +96,6 @@ class Signals:
         self._aims = Aims(self._targets)
         self._recordings = recordings
         self._restarts = restarts
-        self._loop = loop
         self._aside = aside
         # Of their own: whoever keeps them busy keeps up nobody's exec.
         self._closers, self._advisers = Aside(loop), Aside(loop)
@@ -178,11 +176,9 @@ class Signals:
 
     def _is_traced_by_us(self, notification: Notification, aim: Aim) -> bool:
         """Then this is looked at again when it isn't any more."""
-        if not isinstance(aim, SignalTarget) or not self._restarts.let_go_soon(aim.pid):
-            return False
-        soon_s = time.monotonic() + _LETS_GO_WITHIN_S
-        self._loop.call_at(soon_s, lambda: self._answer_now(notification))
-        return True
+        return isinstance(aim, SignalTarget) and self._restarts.let_go_soon(
+            aim.pid, lambda: self._answer_now(notification)
+        )
 
     # Effects
 

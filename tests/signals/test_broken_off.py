@@ -110,3 +110,39 @@ def test_a_tracer_waits_on_while_its_tracee_execs(users_lab: Lab, compiled: Path
     line = (str(compiled / "parent"), "traces", "/bin/echo", "ran")
     done = users_lab.under(signal="audit").subject.run("--", *line)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"0 0\nran\n", b"")
+
+
+@pytest.mark.parametrize("call", ["epoll_wait", "forever", "recv", "sigtimedwait"])
+def test_a_parent_that_waits_for_long_is_let_go(users_lab: Lab, compiled: Path, call: str) -> None:
+    """A stop would make it wait anew for the whole of its time."""
+    line = (str(compiled / "traced_parent"), call)
+    done = users_lab.under(signal="audit").subject.run("--", *line)
+    assert (done.stdout, done.stderr) == (b"1 0\n", b"")
+
+
+def test_a_result_that_looks_like_an_error_in_its_lower_half(
+    users_lab: Lab, compiled: Path
+) -> None:
+    line = (str(compiled / "traced_parent"), "seeks")
+    done = users_lab.under(signal="audit").subject.run("--", *line)
+    assert (done.stdout, done.stderr) == (b"0\n", b"")
+
+
+def test_no_call_by_the_other_abi_fails(users_lab: Lab, compiled: Path) -> None:
+    line = (str(compiled / "traced_parent"), "i386")
+    done = users_lab.under(signal="audit").subject.run("--", *line)
+    assert (done.stdout, done.stderr) == (b"0\n", b"")
+
+
+def test_a_parent_can_be_traced_while_it_ends_one_child_after_another(
+    users_lab: Lab, compiled: Path
+) -> None:
+    line = (str(compiled / "traced_parent"), "seized")
+    done = users_lab.under(signal="audit").subject.run("--", *line)
+    assert (done.stdout, done.stderr) == (b"10\n", b"")
+
+
+def test_a_tracer_keeps_its_registers(users_lab: Lab, compiled: Path) -> None:
+    """Though its call is made again with another option."""
+    done = users_lab.under(signal="audit").subject.run("--", str(compiled / "registers"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"0 2\n0 2\n", b"")

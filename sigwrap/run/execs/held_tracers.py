@@ -122,8 +122,9 @@ class HeldTracers:
             try:
                 self._seize(tracer)
             except (Gone, NotTraceable):
-                has_ended = tracer_of(scope.tid) != tid
-                if has_ended or self._restarts.let_go_soon(tid):
+                if self._restarts.let_go_soon(tid, redo):
+                    return PAUSED
+                if tracer_of(scope.tid) != tid:  # it has ended
                     return self._later(redo)
                 return CannotHold(_ITSELF_TRACED)
         tracer.scopes.add(scope)
@@ -216,8 +217,7 @@ class HeldTracers:
             return True
         is_at_a_call = not event and number == ptrace.SYSCALL_STOP
         tracer.signal = 0 if event or is_at_a_call else number
-        if event == ptrace.EVENT_STOP:
-            _make_broken_off_call_again(tid)
+        _make_broken_off_call_again(tid, wait_status)
         tracer.is_stopped = True
         tracer.wants = _whom_it_wants(tid) if is_at_a_call else 0
         tracer.go_on_waiting()
@@ -259,9 +259,9 @@ class HeldTracers:
                 self._unheld.is_lost(scope)
 
 
-def _make_broken_off_call_again(tid: int) -> None:
+def _make_broken_off_call_again(tid: int, wait_status: int) -> None:
     try:
-        broken_off.make_again(tid)
+        broken_off.make_again(tid, wait_status)
     except KernelError:
         pass  # it was killed out of its stop
 

@@ -246,11 +246,12 @@ class Tracer:
                 self._failed(tracee, tracee.redirection.error)
             return done
         # It returned from the exec. A group stop goes on after the detach, as its parent expects.
-        is_event = wait_status >> 16
+        stop = os.WSTOPSIG(wait_status)
+        is_signal = not wait_status >> 16 and stop != ptrace.SYSCALL_STOP
         error = 0 if tracee.is_refused else ptrace.error_in(ptrace.registers(tracee.tid), EXECS)
         if error:
             self._failed(tracee, error)
-        ptrace.detach(tracee.tid, 0 if is_event else os.WSTOPSIG(wait_status))
+        ptrace.detach(tracee.tid, stop if is_signal else 0)
         return True
 
     def _failed(self, tracee: Tracee, error: int) -> None:
