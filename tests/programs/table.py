@@ -81,8 +81,8 @@ _USERS = {User.US: "root", User.ORDINARY: "an ordinary user"}
 def _cell(program: Program, policy: str, results: dict[Key, Result]) -> str:
     """One word where every user and form was run and came out alike, else who did how."""
     found: dict[str, dict[str, list[User]]] = {}
-    for user in User:
-        for form in FORMS:
+    for form in FORMS:
+        for user in User:
             result = _result(program, user, form, policy, results)
             if result is not None and result.verdict is not Verdict.SKIPPED:
                 found.setdefault(result.verdict.value, {}).setdefault(form, []).append(user)
