@@ -75,8 +75,9 @@ PROGRAMS = [
         terminal=True,
         acts=(
             See(r"\[a\]"),
-            Type("tmux set status off; clear\r"),
-            See(r"^>$"),
+            # Keys that come within a millisecond of others are a paste to tmux, and no command.
+            Type("tmux set status off; clear; echo off\r"),
+            See(r"^off\s+>$"),
             Type("\x02%"),
             See(r"│"),
             Type("\x02x"),
