@@ -101,7 +101,10 @@ def _result(
 
 def _whose(forms: dict[str, list[User]]) -> str:
     """By form, unless it is the same users with each."""
-    names = {form: " and ".join(_USERS[user] for user in users) for form, users in forms.items()}
+    names = {
+        form: "both users" if len(users) == len(User) else _USERS[users[0]]
+        for form, users in forms.items()
+    }
     if list(names) == list(FORMS) and len(set(names.values())) == 1:
         return names[next(iter(FORMS))]
     return "; ".join(f"{form}: {whose}" for form, whose in names.items())

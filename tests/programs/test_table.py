@@ -24,13 +24,13 @@ def test_one_word_says_that_everything_was_run() -> None:
     everything = [result(u, f, p) for u in User for f in FORMS for p in POLICIES]
     assert row(everything) == "| a | same | same | same |"
     assert row(everything[1:]) == (
-        "| a | same (package: an ordinary user; binary: root and an ordinary user) | same | same |"
+        "| a | same (package: an ordinary user; binary: both users) | same | same |"
     )
 
 
 def test_the_package_does_not_speak_for_the_binary() -> None:
     found = [result(user, "package", "ci") for user in User]
-    assert row(found) == "| a |  |  | same (package: root and an ordinary user) |"
+    assert row(found) == "| a |  |  | same (package: both users) |"
 
 
 def test_users_who_have_all_forms_are_named_once() -> None:
