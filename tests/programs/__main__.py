@@ -18,6 +18,7 @@ USERS = {"root": User.US, "us": User.US, "ordinary": User.ORDINARY}
 
 def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and so leave nobody behind
+    _ignore_nothing()
     chosen = _arguments()
     programs = selected.programs(chosen.programs)
     if not programs:
@@ -49,6 +50,13 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="name the programs")
     parser.add_argument("--write", action="store_true", help="only write docs/programs.md")
     return parser.parse_args()
+
+
+def _ignore_nothing() -> None:
+    """What a background job ignores its programs would inherit, and suites go another way then."""
+    for ignored in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        if signal.getsignal(ignored) is signal.SIG_IGN:
+            signal.signal(ignored, signal.SIG_DFL)
 
 
 def words(text: str) -> list[str]:

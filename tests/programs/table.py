@@ -6,7 +6,8 @@ import json
 
 from tests.programs.checking import Result, Verdict
 from tests.programs.place import CACHE
-from tests.programs.program import POLICIES, Program
+from tests.programs.program import POLICIES, Program, User
+from tests.programs.selected import FORMS
 
 KEPT = CACHE.parent / "results.json"
 
@@ -20,6 +21,10 @@ exit status, standard output and error, screens of terminal programs, and the fi
 `make test-programs` runs them (it takes a while; `PROGRAMS=git` runs one, `FORM=binary` runs them
 with the one-file binary), and `make test-programs WRITE=1` writes this table from what has been
 run. The quick ones are part of `make test`.
+
+A cell without more was run with both forms of sigwrap, the package and the one file, as both
+users; else it names what was run: the forms where they don't have the same users, and the users.
+Nothing else was. Suites with sigwrap-forward in their place have no policy, and were run once.
 """
 
 
@@ -70,17 +75,36 @@ def markdown(programs: list[Program], results: dict[Key, Result]) -> str:
     return "\n".join(lines) + "\n"
 
 
-_USERS = {"us": "root", "ordinary": "an ordinary user"}
+_USERS = {User.US: "root", User.ORDINARY: "an ordinary user"}
 
 
 def _cell(program: Program, policy: str, results: dict[Key, Result]) -> str:
-    """One word where all users and forms came out alike, else who did how."""
-    found: dict[str, list[str]] = {}
-    for result in results.values():
-        is_meant = result.program == program.name and (result.policy == policy or program.forwarded)
-        if is_meant and result.verdict is not Verdict.SKIPPED:
-            whose = found.setdefault(result.verdict.value, [])
-            whose.append(_USERS[result.user] + (", binary" if result.form == "binary" else ""))
-    if len(found) == 1:
+    """One word where every user and form was run and came out alike, else who did how."""
+    found: dict[str, dict[str, list[User]]] = {}
+    for form in FORMS:
+        for user in User:
+            result = _result(program, user, form, policy, results)
+            if result is not None and result.verdict is not Verdict.SKIPPED:
+                found.setdefault(result.verdict.value, {}).setdefault(form, []).append(user)
+    if list(found.values()) == [{form: list(User) for form in FORMS}]:
         return next(iter(found))
-    return "; ".join(f"{verdict} ({'; '.join(whose)})" for verdict, whose in found.items())
+    return "; ".join(f"{verdict} ({_whose(forms)})" for verdict, forms in found.items())
+
+
+def _result(
+    program: Program, user: User, form: str, policy: str, results: dict[Key, Result]
+) -> Result | None:
+    policies = POLICIES if program.forwarded else (policy,)
+    found = (results.get((program.name, user.value, form, each)) for each in policies)
+    return next(filter(None, found), None)
+
+
+def _whose(forms: dict[str, list[User]]) -> str:
+    """By form, unless it is the same users with each."""
+    names = {
+        form: "both users" if len(users) == len(User) else _USERS[users[0]]
+        for form, users in forms.items()
+    }
+    if list(names) == list(FORMS) and len(set(names.values())) == 1:
+        return names[next(iter(FORMS))]
+    return "; ".join(f"{form}: {whose}" for form, whose in names.items())

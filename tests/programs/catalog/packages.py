@@ -91,6 +91,7 @@ PROGRAMS = [
             Send("INT"),
         ),
         after="pgrep -u $(id -u) -c -f 'app.js wor[d]'",
+        normalize=((r"^.*still waiting for \d+ sub-process.*\n", ""),),
         interrupted=True,
     ),
     Program(

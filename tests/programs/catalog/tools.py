@@ -85,7 +85,7 @@ PROGRAMS = [
             "ssh-agent -a $PWD/s >env; ssh-keygen -q -t ed25519 -N '' -C a -f key; echo made",
             ". ./env >/dev/null; ssh-add -q key; ssh-add -l | cut -d ' ' -f 1,3,4",
             ". ./env >/dev/null; ssh-add -T key.pub; echo $?; ssh-add -D 2>&1; ssh-add -l",
-            ". ./env >/dev/null; ssh-agent -k | head -n 1; ls s; rm env key",
+            f"{AWAIT} . ./env >/dev/null; ssh-agent -k | head -n 1; await test ! -e s; rm env key",
             "ssh-keygen -q -t ed25519 -N '' -C a -f b; ssh-agent sh -c 'ssh-add -q b; ssh-add -l |"
             " wc -l'; rm b*",
         ),
