@@ -89,8 +89,9 @@ class _Forwarder(ParentOfOne):
     def _on_readable(self) -> None:
         raise InternalError("the front of COMMAND alone watches no channel")
 
-    def _on_child_stopped(self, number: int) -> None:
-        if number != signal.SIGSTOP:  # job control: the shell that waits for us has to see it
+    def _on_child_stopped(self) -> None:
+        """The shell that waits for us has to see it."""
+        if procfs.is_stopped(self._child):
             linux_process.send(os.getpid(), signal.SIGSTOP)
 
     def _clear_tree(self) -> None:

@@ -40,7 +40,7 @@ def key(
         number=number,
         from_terminal=True,
         sender_pid=0,
-        command_is_in_group=reaches,
+        went_to_command=reaches,
         command_handles_it=handled or prompt,
         command_ignores_it=ignored,
         at_prompt=prompt,
