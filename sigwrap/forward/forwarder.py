@@ -9,7 +9,13 @@ import time
 
 from sigwrap import status
 from sigwrap.errors import InternalError
-from sigwrap.front.parent import ParentOfOne, shares_our_group, still_ignores, take_signals
+from sigwrap.front.parent import (
+    ParentOfOne,
+    only_we_get,
+    shares_our_group,
+    still_ignores,
+    take_signals,
+)
 from sigwrap.linux import libc, limits, procfs
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.descriptors import release_inherited, reserve_standard_streams
@@ -81,7 +87,8 @@ class _Forwarder(ParentOfOne):
             return
         if still_ignores(self._child, info.number, self._inherited):
             return
-        if not (info.is_from_terminal and shares_our_group(self._child)):
+        went_to_group = info.is_from_terminal and not only_we_get(info.number)
+        if not (went_to_group and shares_our_group(self._child)):
             linux_process.send(self._child, info.number)
         if info.number in self._ENDING and self._grace_s is not None and self._kill_at is None:
             self._kill_at = time.monotonic() + self._grace_s

@@ -17,7 +17,13 @@ from math import ceil
 
 from sigwrap import status
 from sigwrap.escape import printable
-from sigwrap.front.parent import ParentOfOne, shares_our_group, still_ignores, take_signals
+from sigwrap.front.parent import (
+    ParentOfOne,
+    only_we_get,
+    shares_our_group,
+    still_ignores,
+    take_signals,
+)
 from sigwrap.front.sender import sender_of
 from sigwrap.front.terminal import TerminalBefore
 from sigwrap.linux import held_terminals, libc, limits, procfs
@@ -174,7 +180,7 @@ class _FrontProcess(ParentOfOne):
             number=info.number,
             from_terminal=info.is_from_terminal or info.sender_pid == self._child,
             sender_pid=info.sender_pid,
-            went_to_command=self._went_to_command(info.number),
+            went_to_command=self._command_is_in_our_group() and not only_we_get(info.number),
             command_handles_it=self._command_handles(info.number),
             command_ignores_it=info.number in procfs.ignored_signals(self._command_pid),
             command_outlives_it=(
@@ -194,11 +200,6 @@ class _FrontProcess(ParentOfOne):
         if info.is_from_terminal or info.sender_pid == self._child:
             return True
         return info.sender_pid in self._shells and self._terminal.has_hung_up()
-
-    def _went_to_command(self, number: int) -> bool:
-        """As the terminal's signals do, but that a session's leader is told of a hang-up alone."""
-        is_for_us_alone = number == signal.SIGHUP and os.getsid(0) == os.getpid()
-        return self._command_is_in_our_group() and not is_for_us_alone
 
     def _command_goes_on_anyway(self, info: SignalInfo) -> bool:
         """The supervisor continues us because COMMAND goes on, and a shell continues the whole

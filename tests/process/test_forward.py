@@ -220,6 +220,20 @@ def test_suspend_and_resume(as_user: Sigwrap, forward: str) -> None:
     assert terminal.await_status() == 0
 
 
+@pytest.mark.parametrize("whom", ["$$", "0"])
+def test_a_command_that_stops_itself_is_a_stopped_job(
+    as_user: Sigwrap, forward: str, whom: str
+) -> None:
+    text = f"kill -STOP {whom}; echo back; read x"
+    terminal = as_user.terminal_for([*as_user.as_user(), forward, "--", "sh", "-c", text])
+    terminal.await_stop()
+    await_state(tree(terminal.pid)[-1], "T")
+    os.killpg(terminal.pid, signal.SIGCONT)
+    terminal.output.until(rb"back")
+    terminal.press("D")
+    assert terminal.await_status() == 1
+
+
 def test_the_environment_is_untouched(as_user: Sigwrap, forward: str) -> None:
     native = as_user.native("env", "-0", env={"LC_ALL": "C"})
     wrapped = as_user.native(forward, "--", "env", "-0", env={"LC_ALL": "C"})

@@ -255,7 +255,10 @@ def test_timeout_inside_is_commands_own_affair(sigwrap: Sigwrap) -> None:
     assert sigwrap.interrupts() == []
 
 
-@pytest.mark.parametrize("name", ["SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGALRM", "SIGIO", "SIGURG"])
+OF_NO_INTERRUPT = [*("SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGALRM", "SIGIO", "SIGURG"), "SIGCONT"]
+
+
+@pytest.mark.parametrize("name", OF_NO_INTERRUPT)
 def test_other_signals_are_passed_on(sigwrap: Sigwrap, name: str, programs: Path) -> None:
     process, said = sigwrap.start_ready("--", *PYTHON, str(programs / "counts_signals.py"), name)
     for _ in range(3):
