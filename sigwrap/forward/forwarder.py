@@ -96,10 +96,12 @@ class _Forwarder(ParentOfOne):
     def _on_readable(self) -> None:
         raise InternalError("the front of COMMAND alone watches no channel")
 
-    def _on_child_stopped(self) -> None:
-        """The shell that waits for us has to see it."""
+    def _on_child_stopped(self, number: int) -> None:
+        """The shell has to see it, which waits for the bootloader where there is one: that stops
+        by itself at a key, and would again by a stop of ours that comes after the SIGCONT."""
+        bootloader = self._bootloader_pid if number == signal.SIGSTOP else 0
         if procfs.is_stopped(self._child):
-            linux_process.send(os.getpid(), signal.SIGSTOP)
+            linux_process.send(bootloader or os.getpid(), signal.SIGSTOP)
 
     def _clear_tree(self) -> None:
         """What COMMAND left has a moment to end by itself, unless somebody wants an end at once."""

@@ -95,7 +95,7 @@ class ParentOfOne(ABC):
             if not os.WIFSTOPPED(child_status):
                 self._reaped(pid, child_status)
             elif pid == self._child:
-                self._on_child_stopped()
+                self._on_child_stopped(os.WSTOPSIG(child_status))
 
     def _clear_tree(self) -> None:
         """However the child ended, nothing below it stays."""
@@ -129,7 +129,7 @@ class ParentOfOne(ABC):
     def _on_readable(self) -> None: ...
 
     @abstractmethod
-    def _on_child_stopped(self) -> None: ...
+    def _on_child_stopped(self, number: int) -> None: ...
 
     @abstractmethod
     def _kill_tree(self, reason: str) -> None: ...

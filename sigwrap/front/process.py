@@ -31,7 +31,7 @@ from sigwrap.linux import process as linux_process
 from sigwrap.linux.death import die_of
 from sigwrap.linux.descriptors import release_inherited
 from sigwrap.linux.sigfd import SignalFd, SignalInfo
-from sigwrap.linux.signal_waiters import outlives
+from sigwrap.linux.signal_waiters import handles, outlives
 from sigwrap.linux.terminal_readers import reads_a_line
 from sigwrap.mediate.heartbeat import LOOKED_AT_EVERY_S, Heartbeat
 from sigwrap.mediate.interrupts import (
@@ -231,7 +231,7 @@ class _FrontProcess(ParentOfOne):
         """Or did: one that has ended by the time we look needs no SIGTERM any more."""
         if self._command_pid == 0:
             return False
-        return self._command_has_ended() or procfs.handles(self._command_pid, number)
+        return self._command_has_ended() or handles(self._command_pid, number)
 
     def _ignores(self, number: int) -> bool:
         return still_ignores(self._command_pid, number, self._inherited)
@@ -304,7 +304,7 @@ class _FrontProcess(ParentOfOne):
             elif isinstance(message, HeldUp):
                 self._left_behind(message.status)
 
-    def _on_child_stopped(self) -> None:
+    def _on_child_stopped(self, number: int) -> None:
         linux_process.send(self._child, signal.SIGCONT)  # somebody stopped the supervisor
 
     def _kill_tree(self, reason: str) -> None:

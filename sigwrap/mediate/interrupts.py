@@ -180,12 +180,12 @@ class Interrupts:
             return ()
         if self._ends is InterruptsEnd.AUTO and self._copies.stands_for_key(arrived, now):
             arrived = arrived._replace(from_terminal=True)
+        if arrived.is_ignored and arrived.number in INTERRUPTS:
+            return ()
         if not _interrupts(arrived):
             if arrived.from_terminal and arrived.number != signal.SIGHUP:
                 return ()  # SIGWINCH, SIGTSTP: COMMAND got it as well
             return _as_itself(arrived)
-        if arrived.is_ignored:
-            return ()
         if arrived.number == signal.SIGHUP and self._has_hung_up:
             return ()  # a shell says so, and then the kernel, at the shell's end
         self._has_hung_up = self._has_hung_up or arrived.is_hangup

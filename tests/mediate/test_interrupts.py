@@ -232,7 +232,8 @@ def test_a_hangup_is_one_whoever_tells_of_it_and_however_often(handled: bool) ->
 def test_what_the_caller_ignores_does_nothing_where_command_does_too() -> None:
     interrupts = machine()
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
-        assert names(interrupts.signal(sent(number, ignored=True), 0.0)) == []
+        ignored = sent(number, ignored=True)._replace(command_outlives_it=True)
+        assert names(interrupts.signal(ignored, 0.0)) == []
     assert not interrupts.interrupted
 
 

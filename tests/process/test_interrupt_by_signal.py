@@ -132,12 +132,13 @@ def test_a_hangup_that_command_handles_is_its_affair(as_user: Sigwrap) -> None:
     assert as_user.interrupts() == ["forwarded", "forwarded"]
 
 
-def test_who_waits_for_a_signal_handles_it(sigwrap: Sigwrap, programs: Path) -> None:
+@pytest.mark.parametrize("name", ["SIGINT", "SIGQUIT", "SIGHUP"])
+def test_who_waits_for_a_signal_handles_it(sigwrap: Sigwrap, programs: Path, name: str) -> None:
     """sigwait(3) and signalfd(2) need no handler: an init is made so."""
     program = str(programs / "counts_signals.py")
-    process, said = sigwrap.start_ready("--grace", "1000", "--", *PYTHON, program, "SIGINT")
-    process.send_signal(signal.SIGINT)
-    said.until(rb"got 2\n")
+    process, said = sigwrap.start_ready("--grace", "1000", "--", *PYTHON, program, name)
+    process.send_signal(signal.Signals[name])
+    said.until(rb"got %d\n" % signal.Signals[name])
     process.send_signal(signal.SIGTERM)
     assert process.wait(PATIENCE_S) == INTERRUPTED
 
