@@ -158,3 +158,16 @@ def test_one_that_comes_while_somebody_is_asked_ends_the_question(
     process.send_signal(signal.SIGHUP)
     assert process.wait(PATIENCE_S) == INTERRUPTED
     assert as_user.interrupts()[0] == "received"
+
+
+def test_a_question_ends_with_the_window(as_user: Sigwrap, window: Open) -> None:
+    """The leader tells nobody, and the kernel only whoever asks."""
+    as_user.policy = policy(as_user.folder, " [{name: ask, commands: [mkdir], decision: approve}]")
+    words = " ".join(map(str, as_user.line("--", "dash", "-c", '"mkdir /x; read x"')))
+    opened = window("sh", "-c", f"{words}; :")
+    as_user.await_event("approval_requested")
+    Reader(opened.master).until(rb"(?s).*n no: ")
+    with Watch(tree(opened.leader.pid)) as watch:
+        opened.close()
+        watch.await_ends()
+    assert "received" in as_user.interrupts()
