@@ -16,7 +16,7 @@ from tests.support.policies import policy
 from tests.support.processes import tree
 from tests.support.waiting import PATIENCE_S, Reader, Watch, reader
 
-# Python calls its handlers in the order of their numbers, but begins anew with those that come late.
+# Python calls its handlers by number, but begins anew with those that come late.
 BOTH = rb"(got 1\ngot 18|got 18\ngot 1)\n"
 
 
