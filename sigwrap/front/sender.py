@@ -11,6 +11,7 @@ from sigwrap.linux.sigfd import SignalInfo
 from sigwrap.mediate.masking import masked
 from sigwrap.protocols.front import NOBODY, Place, Sender
 
+_SHOWN = 1024
 _ANCESTORS = 4096  # more than there can be, but for numbers that are used again meanwhile
 
 
@@ -27,7 +28,7 @@ def sender_of(info: SignalInfo, *, supervisor: int, bootloader: int) -> Sender:
         return Sender(pid, uid, Place.ENDED, "")
     if _is_below(found, supervisor):  # its command line is memory that it may never hand out
         return Sender(pid, uid, Place.INSIDE, found.comm)
-    words = procfs.command_line(pid).split(" ")
+    words = procfs.command_line(pid)[:_SHOWN].split(" ")
     return Sender(pid, uid, Place.OUTSIDE, " ".join(masked(words)) or found.comm)
 
 
