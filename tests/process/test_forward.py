@@ -13,22 +13,11 @@ from pathlib import Path
 import pytest
 
 from sigwrap.mediate.run_end import LEFTOVERS_GRACE_S
-from tests.support.harness import EXECS, PYTHON, REFUSED, UNDER_TEST, Running, Sigwrap
+from tests.support.harness import EXECS, PYTHON, REFUSED, Running, Sigwrap
 from tests.support.processes import await_key_taken, children, tree
 from tests.support.waiting import PATIENCE_S, Reader, Watch, await_state, reader
 
 Start = Callable[..., tuple[Running, Reader]]
-
-
-@pytest.fixture
-def forward(as_user: Sigwrap) -> str:
-    """Beside sigwrap; the binary is the same file under another name."""
-    beside = Path(UNDER_TEST).with_name("sigwrap-forward")
-    if beside.exists():
-        return str(beside)
-    link = as_user.folder / "sigwrap-forward"
-    link.symlink_to(UNDER_TEST)
-    return str(link)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.harness import INTERRUPTED, PYTHON, UNDER_TEST, Running, Sigwrap
+from tests.support.harness import INTERRUPTED, PYTHON, Running, Sigwrap
 from tests.support.policies import policy
 from tests.support.processes import tree
 from tests.support.waiting import PATIENCE_S, Reader, Watch, reader
@@ -86,9 +86,9 @@ def test_where_we_lead_the_session_command_is_told_as_natively(
 
 
 def test_forward_tells_command_as_well(
-    as_user: Sigwrap, window: Open, hearing: list[str | bytes]
+    forward: str, window: Open, hearing: list[str | bytes]
 ) -> None:
-    opened = window(f"{UNDER_TEST}-forward", *hearing[hearing.index("--") :])
+    opened = window(forward, *hearing[hearing.index("--") :])
     opened.output.until(rb"ready\n")
     opened.close()
     opened.output.until(BOTH)
