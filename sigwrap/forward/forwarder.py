@@ -9,7 +9,13 @@ import time
 
 from sigwrap import status
 from sigwrap.errors import InternalError
-from sigwrap.front.parent import ParentOfOne, shares_our_group, still_ignores, take_signals
+from sigwrap.front.parent import (
+    ParentOfOne,
+    only_we_get,
+    shares_our_group,
+    still_ignores,
+    take_signals,
+)
 from sigwrap.linux import libc, limits, procfs
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.descriptors import release_inherited, reserve_standard_streams
@@ -81,7 +87,8 @@ class _Forwarder(ParentOfOne):
             return
         if still_ignores(self._child, info.number, self._inherited):
             return
-        if not (info.is_from_terminal and shares_our_group(self._child)):
+        went_to_group = info.is_from_terminal and not only_we_get(info.number)
+        if not (went_to_group and shares_our_group(self._child)):
             linux_process.send(self._child, info.number)
         if info.number in self._ENDING and self._grace_s is not None and self._kill_at is None:
             self._kill_at = time.monotonic() + self._grace_s
@@ -90,8 +97,11 @@ class _Forwarder(ParentOfOne):
         raise InternalError("the front of COMMAND alone watches no channel")
 
     def _on_child_stopped(self, number: int) -> None:
-        if number != signal.SIGSTOP:  # job control: the shell that waits for us has to see it
-            linux_process.send(os.getpid(), signal.SIGSTOP)
+        """The shell has to see it, which waits for the bootloader where there is one: that stops
+        by itself at a key, and would again by a stop of ours that comes after the SIGCONT."""
+        bootloader = self._bootloader_pid if number == signal.SIGSTOP else 0
+        if procfs.is_stopped(self._child):
+            linux_process.send(bootloader or os.getpid(), signal.SIGSTOP)
 
     def _clear_tree(self) -> None:
         """What COMMAND left has a moment to end by itself, unless somebody wants an end at once."""

@@ -149,6 +149,11 @@ def still_ignores(pid: int, number: int, inherited: Inherited) -> bool:
     return found is None or found.has_ended or number in procfs.ignored_signals(pid)
 
 
+def only_we_get(number: int) -> bool:
+    """Of what the terminal sends its group: of a hang-up a session's leader is told alone."""
+    return number in (signal.SIGHUP, signal.SIGCONT) and os.getsid(0) == os.getpid()
+
+
 def shares_our_group(pid: int) -> bool:
     try:
         return pid != 0 and os.getpgid(pid) == os.getpgrp()

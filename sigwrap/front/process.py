@@ -17,7 +17,13 @@ from math import ceil
 
 from sigwrap import status
 from sigwrap.escape import printable
-from sigwrap.front.parent import ParentOfOne, shares_our_group, still_ignores, take_signals
+from sigwrap.front.parent import (
+    ParentOfOne,
+    only_we_get,
+    shares_our_group,
+    still_ignores,
+    take_signals,
+)
 from sigwrap.front.sender import sender_of
 from sigwrap.front.terminal import TerminalBefore
 from sigwrap.linux import held_terminals, libc, limits, procfs
@@ -25,6 +31,7 @@ from sigwrap.linux import process as linux_process
 from sigwrap.linux.death import die_of
 from sigwrap.linux.descriptors import release_inherited
 from sigwrap.linux.sigfd import SignalFd, SignalInfo
+from sigwrap.linux.signal_waiters import handles, outlives
 from sigwrap.linux.terminal_readers import reads_a_line
 from sigwrap.mediate.heartbeat import LOOKED_AT_EVERY_S, Heartbeat
 from sigwrap.mediate.interrupts import (
@@ -126,6 +133,7 @@ class _FrontProcess(ParentOfOne):
         self._inherited = inherited
         self.died_of = 0  # the signal by which we are to end as well
         self._command_pid = 0
+        self._shells = (os.getsid(0), _callers_pid(bootloader_pid))  # whose job we may be
         self._last_defence_at: float | None = None
         self._heartbeat = Heartbeat()
         self._looks_at = time.monotonic() + LOOKED_AT_EVERY_S
@@ -164,11 +172,7 @@ class _FrontProcess(ParentOfOne):
         linux_process.kill_below(self._child)
 
     def _on_forwardable(self, info: SignalInfo) -> None:
-        # The supervisor continues us because COMMAND goes on: to tell COMMAND again would undo its
-        # next stop, and begin a round that never ends while it is in the background.
-        if info.number == signal.SIGCONT and (
-            info.sender_pid == self._child or not self._command_is_stopped()
-        ):
+        if info.number == signal.SIGCONT and self._command_goes_on_anyway(info):
             return
         sender = sender_of(info, supervisor=self._child, bootloader=self._bootloader_pid)
         # While it asks on the terminal, the supervisor gets the keys, and hands them on.
@@ -176,20 +180,42 @@ class _FrontProcess(ParentOfOne):
             number=info.number,
             from_terminal=info.is_from_terminal or info.sender_pid == self._child,
             sender_pid=info.sender_pid,
-            command_is_in_group=self._command_is_in_our_group(),
+            went_to_command=self._command_is_in_our_group() and not only_we_get(info.number),
             command_handles_it=self._command_handles(info.number),
             command_ignores_it=info.number in procfs.ignored_signals(self._command_pid),
+            command_outlives_it=(
+                info.number == signal.SIGHUP and outlives(self._command_pid, info.number)
+            ),
             is_ignored=self._ignores(info.number),
+            is_hangup=info.number == signal.SIGHUP and self._is_told_of_hangup(info),
             at_prompt=info.number == signal.SIGINT and self._command_is_at_prompt(),
         )
         self._carry_out(self._interrupts.signal(arrived, time.monotonic()), sender)
+
+    def _is_told_of_hangup(self, info: SignalInfo) -> bool:
+        """By the kernel, or by the shell that it told first: which of these two is read, where both
+        tell us, is chance. A caller that ignores SIGHUP (nohup) wants the run to go on."""
+        if signal.SIGHUP in self._inherited.ignored_signals:
+            return False
+        if info.is_from_terminal or info.sender_pid == self._child:
+            return True
+        return info.sender_pid in self._shells and self._terminal.has_hung_up()
+
+    def _command_goes_on_anyway(self, info: SignalInfo) -> bool:
+        """The supervisor continues us because COMMAND goes on, and a shell continues the whole
+        group: to tell COMMAND again would undo its next stop, and, in the background, begin a round
+        that never ends. Anybody else means a COMMAND that does something at SIGCONT."""
+        if info.sender_pid == self._child:
+            return True
+        if info.sender_pid in (*self._shells, self._bootloader_pid) and self._terminal.is_there:
+            return not self._command_is_stopped()
+        return not (self._command_is_stopped() or self._command_handles(signal.SIGCONT))
 
     def _command_is_stopped(self) -> bool:
         """Since before this SIGCONT. A shell continues the whole group, and the supervisor us: one
         more SIGCONT to COMMAND, a moment late, would undo the next Ctrl+Z. That one would be
         pending here: in a queue it and a SIGCONT drive each other out."""
-        found = procfs.stat(self._command_pid) if self._command_pid else None
-        is_stopped = found is not None and found.state == "T"
+        is_stopped = self._command_pid != 0 and procfs.is_stopped(self._command_pid)
         return is_stopped and signal.SIGTSTP not in signal.sigpending()
 
     def _command_has_ended(self) -> bool:
@@ -205,7 +231,7 @@ class _FrontProcess(ParentOfOne):
         """Or did: one that has ended by the time we look needs no SIGTERM any more."""
         if self._command_pid == 0:
             return False
-        return self._command_has_ended() or procfs.handles(self._command_pid, number)
+        return self._command_has_ended() or handles(self._command_pid, number)
 
     def _ignores(self, number: int) -> bool:
         return still_ignores(self._command_pid, number, self._inherited)
@@ -301,3 +327,8 @@ class _FrontProcess(ParentOfOne):
         why = f" ({limited} limits it as well)" if limited else ""
         self._say(f"the supervisor died of signal {number}{why}; everything below it was killed")
         return status.REFUSED
+
+
+def _callers_pid(bootloader_pid: int) -> int:
+    outermost = procfs.stat(bootloader_pid or os.getpid())
+    return 0 if outermost is None else outermost.ppid

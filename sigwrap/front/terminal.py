@@ -9,6 +9,7 @@ from __future__ import annotations
 import array
 import fcntl
 import os
+import select
 import termios
 from typing import Any
 
@@ -31,6 +32,18 @@ class TerminalBefore:
                 self._modes = termios.tcgetattr(self._fd)
         except (OSError, termios.error):
             pass  # it hung up
+
+    @property
+    def is_there(self) -> bool:
+        """Or was."""
+        return self._fd >= 0
+
+    def has_hung_up(self) -> bool:
+        if not self.is_there:
+            return False
+        poll = select.poll()
+        poll.register(self._fd, 0)
+        return any(happened & select.POLLHUP for _, happened in poll.poll(0))
 
     def is_in_our_foreground(self) -> bool:
         try:

@@ -21,6 +21,7 @@ death              an end by a signal, without a core
 pidfd              signals to a process that is held
 pidns              numbers that a process in another pid namespace uses
 sigfd              signals as readable events, with their sender
+signal_waiters     whether a process that blocks a signal waits for it
 waits              how long a poll may wait
 peer               which process is at the other end of a unix socket
 own_pages          code of our own that no change of its file changes

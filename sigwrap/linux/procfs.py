@@ -199,6 +199,12 @@ def stat(pid: int) -> Stat | None:
     return read_stat(data)
 
 
+def is_stopped(pid: int) -> bool:
+    """By a signal, not for a tracer."""
+    found = stat(pid)
+    return found is not None and found.state == "T"
+
+
 def read_stat(data: bytes) -> Stat:
     left, right = data.index(b"("), data.rindex(b")")
     fields = _after_name(data)

@@ -54,15 +54,17 @@ class Arrived(NamedTuple):
     number: int
     from_terminal: bool
     sender_pid: int
-    command_is_in_group: bool = True  # in ours, which the terminal signals
+    went_to_command: bool = True  # what is from the terminal
     command_handles_it: bool = False
     command_ignores_it: bool = False
+    command_outlives_it: bool = False  # catches, ignores or waits for it; looked at for SIGHUP only
     is_ignored: bool = False  # by COMMAND, as it inherited that
+    is_hangup: bool = False  # of the terminal, whoever tells of it
     at_prompt: bool = False
 
     @property
     def reached_command(self) -> bool:
-        return self.from_terminal and self.command_is_in_group
+        return self.from_terminal and self.went_to_command
 
 
 class BootloaderCopies:
@@ -160,6 +162,7 @@ class Interrupts:
         self._kill_at = 0.0
         self._kill_why = ""
         self._last: tuple[Arrived, float] | None = None
+        self._has_hung_up = False
 
     @property
     def interrupted(self) -> bool:
@@ -177,11 +180,15 @@ class Interrupts:
             return ()
         if self._ends is InterruptsEnd.AUTO and self._copies.stands_for_key(arrived, now):
             arrived = arrived._replace(from_terminal=True)
-        if not _interrupts(arrived):
-            # What the terminal sent (SIGWINCH, SIGTSTP) it sent to COMMAND as well.
-            return () if arrived.from_terminal else (PassOn(arrived.number, arrived),)
-        if arrived.is_ignored:
+        if arrived.is_ignored and arrived.number in INTERRUPTS:
             return ()
+        if not _interrupts(arrived):
+            if arrived.from_terminal and arrived.number != signal.SIGHUP:
+                return ()  # SIGWINCH, SIGTSTP: COMMAND got it as well
+            return _as_itself(arrived)
+        if arrived.number == signal.SIGHUP and self._has_hung_up:
+            return ()  # a shell says so, and then the kernel, at the shell's end
+        self._has_hung_up = self._has_hung_up or arrived.is_hangup
         self._last = (arrived, now)
         if self._is_commands(arrived):
             withdrawn = () if self._look_at is None else self._withdraw()
@@ -276,19 +283,23 @@ class Interrupts:
             return True
         if self._last is None or arrived.from_terminal or not _interrupts(arrived):
             return False  # a program that sends SIGUSR1 twice means two
+        if self._is_commands(arrived):
+            return False  # natively it gets each as well
         last, at = self._last
         return (
             last.number == arrived.number
             and not last.from_terminal
+            and 0 not in (last.sender_pid, arrived.sender_pid)  # everybody outside of a container
             and last.sender_pid in (arrived.sender_pid, self._bootloader_pid)
             and now - at <= _ECHO_WINDOW_S
         )
 
 
 def _interrupts(arrived: Arrived) -> bool:
-    """A SIGHUP that a process sends, and COMMAND handles, asks it to read its configuration."""
-    if arrived.number == signal.SIGHUP and arrived.command_handles_it:
-        return arrived.from_terminal
+    """A SIGHUP that doesn't tell of a hang-up asks COMMAND to read its configuration, if COMMAND
+    doesn't die of it."""
+    if arrived.number == signal.SIGHUP and arrived.command_outlives_it:
+        return arrived.is_hangup
     return arrived.number in INTERRUPTS
 
 
@@ -298,4 +309,8 @@ def _is_ctrl_c(arrived: Arrived) -> bool:
 
 
 def _as_itself(arrived: Arrived) -> tuple[Command, ...]:
-    return () if arrived.reached_command else (PassOn(arrived.number, arrived),)
+    """A hang-up comes with a SIGCONT, for those that are stopped."""
+    if arrived.reached_command:
+        return ()
+    passed_on = (PassOn(arrived.number, arrived),)
+    return (*passed_on, PassOn(signal.SIGCONT, arrived)) if arrived.is_hangup else passed_on

@@ -38,13 +38,11 @@ class JobControl:
         if os.WIFCONTINUED(wait_status):
             self.continue_front()
             return
-        number = os.WSTOPSIG(wait_status)
-        if number == signal.SIGSTOP or self._prompt_holds_terminal():
-            return
-        if self._bootloader_stops_at(number):
+        if self._prompt_holds_terminal() or self._bootloader_stops_at(os.WSTOPSIG(wait_status)):
             return
         # Else a shell has continued it by now: a stop that comes late would look like another.
-        if _is_stopped(self._command_pid) and not _is_stopped(self._waited_for_pid):
+        command, waited_for = self._command_pid, self._waited_for_pid
+        if procfs.is_stopped(command) and not procfs.is_stopped(waited_for):
             self._stop_front()
 
     def stop_front(self) -> None:
@@ -89,8 +87,3 @@ class JobControl:
 def _heeded_by(pid: int) -> frozenset[int]:
     """Not left to the kernel, which would stop it."""
     return procfs.caught_signals(pid) | procfs.ignored_signals(pid)
-
-
-def _is_stopped(pid: int) -> bool:
-    found = procfs.stat(pid)
-    return found is not None and found.state == "T"

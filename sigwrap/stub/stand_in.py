@@ -189,8 +189,7 @@ class StandIn:
         if info.number == signal.SIGCHLD:
             self._on_child()
         elif info.number == signal.SIGCONT:
-            found = procfs.stat(self._command)
-            if found is not None and found.state == "T":  # a shell's `fg` continues it as well
+            if procfs.is_stopped(self._command):  # a shell's `fg` continues it as well
                 self._signal_command(info.number)
         elif not (info.is_from_terminal and self._shares_our_group()):
             self._signal_command(info.number)
@@ -201,7 +200,7 @@ class StandIn:
             found = os.waitid(os.P_PID, self._command, os.WSTOPPED | os.WNOHANG)
         except ChildProcessError:
             return
-        if found is not None and found.si_status != signal.SIGSTOP:
+        if found is not None and procfs.is_stopped(self._command):
             _stop_like(found.si_status)  # the shell that waits for us has to see it
 
     def _shares_our_group(self) -> bool:

@@ -40,7 +40,7 @@ def key(
         number=number,
         from_terminal=True,
         sender_pid=0,
-        command_is_in_group=reaches,
+        went_to_command=reaches,
         command_handles_it=handled or prompt,
         command_ignores_it=ignored,
         at_prompt=prompt,
@@ -55,8 +55,15 @@ def sent(
         from_terminal=False,
         sender_pid=by,
         command_handles_it=handled,
+        command_outlives_it=handled,
         is_ignored=ignored,
     )
+
+
+def hangup(*, handled: bool = False, reaches: bool = True, by: int = 0) -> Arrived:
+    """Told by the kernel, or by a shell."""
+    told = sent(signal.SIGHUP, by, handled=handled)
+    return told._replace(from_terminal=by == 0, went_to_command=reaches, is_hangup=True)
 
 
 def names(commands: object) -> list[str]:
@@ -185,16 +192,48 @@ def test_a_hangup_that_command_handles_is_a_reload() -> None:
     assert not interrupts.interrupted
 
 
+def test_one_that_command_ignores_by_itself_is_nobodys_end_either() -> None:
+    interrupts = machine()
+    ignored = sent(signal.SIGHUP)._replace(command_outlives_it=True, command_ignores_it=True)
+    assert names(interrupts.signal(ignored, 0.0)) == ["pass on SIGHUP"]
+    assert not interrupts.interrupted
+
+
+def test_a_hangup_that_command_blocks_for_a_moment_interrupts() -> None:
+    blocked = sent(signal.SIGHUP, handled=True)._replace(command_outlives_it=False)
+    assert names(machine().signal(blocked, 0.0)) == ["announce", "pass on SIGHUP"]
+
+
 def test_a_hangup_of_the_terminal_interrupts_all_the_same() -> None:
     interrupts = machine()
-    assert names(interrupts.signal(key(signal.SIGHUP, handled=True), 0.0)) == ["announce"]
+    assert names(interrupts.signal(hangup(handled=True), 0.0)) == ["announce"]
     assert deadline_after_words(interrupts) == GRACE_S / 2
+
+
+def test_a_hangup_that_only_we_are_told_of_is_passed_on_with_its_sigcont() -> None:
+    interrupts = machine()
+    told = hangup(handled=True, reaches=False)
+    passed_on = ["announce", "pass on SIGHUP", "pass on SIGCONT"]
+    assert names(interrupts.signal(told, 0.0)) == passed_on
+    assert names(machine().signal(told._replace(is_hangup=False), 0.0)) == ["pass on SIGHUP"]
+
+
+@pytest.mark.parametrize("handled", [True, False])
+def test_a_hangup_is_one_whoever_tells_of_it_and_however_often(handled: bool) -> None:
+    interrupts = machine()
+    told = [hangup(handled=handled, by=SOMEBODY), hangup(handled=handled)]
+    assert names(interrupts.signal(told[0], 0.0))[0] == "announce"
+    assert names(interrupts.signal(told[1], 0.1)) == []
+    assert names(interrupts.signal(sent(signal.SIGHUP, BOOTLOADER), 1.0)) == []
+    assert names(interrupts.signal(sent(signal.SIGTERM), 2.0)) == ["escalate: second interrupt"]
+    assert names(interrupts.signal(told[1], 3.0)) == []
 
 
 def test_what_the_caller_ignores_does_nothing_where_command_does_too() -> None:
     interrupts = machine()
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
-        assert names(interrupts.signal(sent(number, ignored=True), 0.0)) == []
+        ignored = sent(number, ignored=True)._replace(command_outlives_it=True)
+        assert names(interrupts.signal(ignored, 0.0)) == []
     assert not interrupts.interrupted
 
 
@@ -287,6 +326,15 @@ def test_ctrl_c_can_be_commands_always() -> None:
     assert names(interrupts.signal(key(), 2.0)) == ["escalate: second interrupt"]
 
 
+def test_where_it_is_commands_it_gets_each_however_quick() -> None:
+    interrupts = machine(InterruptsEnd.COMMAND)
+    for now in (0.0, 0.1, 0.2):
+        assert names(interrupts.signal(sent(signal.SIGINT), now)) == [
+            "leave to COMMAND",
+            "pass on SIGINT",
+        ]
+
+
 def test_ctrl_c_can_be_sigwraps_always() -> None:
     interrupts = machine(InterruptsEnd.SIGWRAP)
     assert names(interrupts.signal(key(prompt=True), 0.0)) == ["announce"]
@@ -376,6 +424,16 @@ def test_one_sender_that_signals_process_and_group_is_one() -> None:
     assert names(interrupts.signal(sent(signal.SIGTERM, SOMEBODY + 1), 0.002)) == [
         "escalate: second interrupt"
     ]
+
+
+@pytest.mark.parametrize(("first", "second"), [(0, 0), (0, SOMEBODY), (SOMEBODY, 0)])
+def test_who_is_outside_of_the_container_is_not_known_to_be_the_same(
+    first: int, second: int
+) -> None:
+    interrupts = Interrupts(grace_s=GRACE_S)
+    interrupts.signal(sent(signal.SIGTERM, first), 0.0)
+    again = sent(signal.SIGTERM, second)
+    assert names(interrupts.signal(again, 0.001)) == ["escalate: second interrupt"]
 
 
 def test_one_sender_that_signals_again_after_a_moment_means_it() -> None:

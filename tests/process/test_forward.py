@@ -13,22 +13,11 @@ from pathlib import Path
 import pytest
 
 from sigwrap.mediate.run_end import LEFTOVERS_GRACE_S
-from tests.support.harness import EXECS, PYTHON, REFUSED, UNDER_TEST, Running, Sigwrap
+from tests.support.harness import EXECS, PYTHON, REFUSED, Running, Sigwrap
 from tests.support.processes import await_key_taken, children, tree
 from tests.support.waiting import PATIENCE_S, Reader, Watch, await_state, reader
 
 Start = Callable[..., tuple[Running, Reader]]
-
-
-@pytest.fixture
-def forward(as_user: Sigwrap) -> str:
-    """Beside sigwrap; the binary is the same file under another name."""
-    beside = Path(UNDER_TEST).with_name("sigwrap-forward")
-    if beside.exists():
-        return str(beside)
-    link = as_user.folder / "sigwrap-forward"
-    link.symlink_to(UNDER_TEST)
-    return str(link)
 
 
 @pytest.fixture
@@ -218,6 +207,20 @@ def test_suspend_and_resume(as_user: Sigwrap, forward: str) -> None:
         terminal.output.until(rb"two\r\ntwo\r\n")
     terminal.press("D")
     assert terminal.await_status() == 0
+
+
+@pytest.mark.parametrize("whom", ["$$", "0"])
+def test_a_command_that_stops_itself_is_a_stopped_job(
+    as_user: Sigwrap, forward: str, whom: str
+) -> None:
+    text = f"kill -STOP {whom}; echo back; read x"
+    terminal = as_user.terminal_for([*as_user.as_user(), forward, "--", "sh", "-c", text])
+    terminal.await_stop()
+    await_state(tree(terminal.pid)[-1], "T")
+    os.killpg(terminal.pid, signal.SIGCONT)
+    terminal.output.until(rb"back")
+    terminal.press("D")
+    assert terminal.await_status() == 1
 
 
 def test_the_environment_is_untouched(as_user: Sigwrap, forward: str) -> None:

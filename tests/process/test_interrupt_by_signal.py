@@ -132,12 +132,13 @@ def test_a_hangup_that_command_handles_is_its_affair(as_user: Sigwrap) -> None:
     assert as_user.interrupts() == ["forwarded", "forwarded"]
 
 
-def test_who_waits_for_a_signal_handles_it(sigwrap: Sigwrap, programs: Path) -> None:
+@pytest.mark.parametrize("name", ["SIGINT", "SIGQUIT", "SIGHUP"])
+def test_who_waits_for_a_signal_handles_it(sigwrap: Sigwrap, programs: Path, name: str) -> None:
     """sigwait(3) and signalfd(2) need no handler: an init is made so."""
     program = str(programs / "counts_signals.py")
-    process, said = sigwrap.start_ready("--grace", "1000", "--", *PYTHON, program, "SIGINT")
-    process.send_signal(signal.SIGINT)
-    said.until(rb"got 2\n")
+    process, said = sigwrap.start_ready("--grace", "1000", "--", *PYTHON, program, name)
+    process.send_signal(signal.Signals[name])
+    said.until(rb"got %d\n" % signal.Signals[name])
     process.send_signal(signal.SIGTERM)
     assert process.wait(PATIENCE_S) == INTERRUPTED
 
@@ -255,7 +256,10 @@ def test_timeout_inside_is_commands_own_affair(sigwrap: Sigwrap) -> None:
     assert sigwrap.interrupts() == []
 
 
-@pytest.mark.parametrize("name", ["SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGALRM", "SIGIO", "SIGURG"])
+OF_NO_INTERRUPT = [*("SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGALRM", "SIGIO", "SIGURG"), "SIGCONT"]
+
+
+@pytest.mark.parametrize("name", OF_NO_INTERRUPT)
 def test_other_signals_are_passed_on(sigwrap: Sigwrap, name: str, programs: Path) -> None:
     process, said = sigwrap.start_ready("--", *PYTHON, str(programs / "counts_signals.py"), name)
     for _ in range(3):

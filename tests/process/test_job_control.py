@@ -6,6 +6,8 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+
 from tests.support.harness import EXECS, INTERRUPTED, PYTHON, Sigwrap
 from tests.support.processes import children
 from tests.support.waiting import (
@@ -30,6 +32,20 @@ def test_suspend_and_resume_as_a_job(sigwrap: Sigwrap) -> None:
     terminal.press("D")
     assert terminal.await_status() == 0
     assert "received" not in sigwrap.interrupts()
+
+
+@pytest.mark.parametrize("whom", ["itself", "its group"])
+def test_a_command_that_stops_itself_is_a_stopped_job(as_user: Sigwrap, whom: str) -> None:
+    """Editors and menus stop their group by SIGSTOP, which nobody handles."""
+    pid = "$$" if whom == "itself" else "0"
+    terminal = as_user.on_terminal("--", "sh", "-c", f"kill -STOP {pid}; echo back; read x")
+    terminal.await_stop()
+    await_state(as_user.command_pid(), "T")
+    os.killpg(terminal.pid, signal.SIGCONT)
+    terminal.output.until(rb"back")
+    terminal.press("D")
+    assert terminal.await_status() == 1
+    assert as_user.interrupts() == []
 
 
 def test_interrupt_while_suspended(sigwrap: Sigwrap) -> None:

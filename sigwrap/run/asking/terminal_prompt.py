@@ -263,7 +263,7 @@ class TerminalPrompt:
             self._on_unreadable()
             return
         if self._taken is None or not self._taken.modes.are_set:
-            self._make_way(time.monotonic())
+            self._on_unreadable()
             return
         verdict = self._answers.verdict(line)
         if verdict is None:
@@ -392,8 +392,11 @@ class TerminalPrompt:
                 send(pid, signal.SIGCONT)
 
     def _lose_terminal(self) -> None:
+        taken = self._taken
         self._shown = ""
         self._give_back()
+        if taken is not None:  # in its place, the kernel told us that it hung up
+            _signal_group(taken.foreground, signal.SIGHUP)
         self._queue.clear()
         self._fd = -1
 

@@ -1,0 +1,176 @@
+"""The window is closed, or the connection lost."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import termios
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.harness import INTERRUPTED, PYTHON, Running, Sigwrap
+from tests.support.policies import policy
+from tests.support.processes import tree
+from tests.support.waiting import PATIENCE_S, Reader, Watch, reader
+
+# Python calls its handlers by number, but begins anew with those that come late.
+BOTH = rb"(got 1\ngot 18|got 18\ngot 1)\n"
+
+
+class Window:
+    """A terminal whose session's leader is what is started in it."""
+
+    def __init__(self, subject: Sigwrap, line: list[str | bytes], ignoring: int = 0) -> None:
+        self.master, slave = os.openpty()
+
+        def prepare() -> None:
+            fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+            if ignoring:
+                signal.signal(ignoring, signal.SIG_IGN)
+
+        line = [*subject.as_user(), *line]
+        env = {"PS1": "PROMPT> "}
+        self.leader: Running = subject.start_line(
+            line, stdin=slave, stderr=slave, preexec_fn=prepare, env=env
+        )
+        os.close(slave)
+        self.output: Reader = reader(self.leader.stdout)
+
+    def close(self) -> None:
+        master, self.master = self.master, -1
+        if master >= 0:
+            os.close(master)
+
+
+Open = Callable[..., Window]
+
+
+@pytest.fixture
+def window(as_user: Sigwrap) -> Iterator[Open]:
+    opened: list[Window] = []
+
+    def open_(*words: str | bytes, ignoring: int = 0) -> Window:
+        opened.append(Window(as_user, list(words), ignoring))
+        return opened[-1]
+
+    yield open_
+    for each in opened:
+        each.close()
+
+
+@pytest.fixture
+def hearing(as_user: Sigwrap, programs: Path) -> list[str | bytes]:
+    program = str(programs / "hears_hangup.py")
+    return as_user.line("--no-report", "--grace", "1000", "--", *PYTHON, program)
+
+
+def _as_job_of_bash(window: Open, line: list[str | bytes]) -> Window:
+    opened = window("bash", "--norc", "-i")
+    os.write(opened.master, " ".join(map(str, line)).encode() + b"\n")
+    return opened
+
+
+def test_where_we_lead_the_session_command_is_told_as_natively(
+    as_user: Sigwrap, window: Open, hearing: list[str | bytes]
+) -> None:
+    opened = window(*hearing)
+    opened.output.until(rb"ready\n")
+    opened.close()
+    opened.output.until(BOTH)
+    opened.leader.terminate()  # the second interrupt
+    assert opened.leader.wait(PATIENCE_S) == INTERRUPTED
+    assert as_user.interrupts() == ["received", "forwarded", "forwarded", "escalated"]
+
+
+def test_forward_tells_command_as_well(
+    forward: str, window: Open, hearing: list[str | bytes]
+) -> None:
+    opened = window(forward, *hearing[hearing.index("--") :])
+    opened.output.until(rb"ready\n")
+    opened.close()
+    opened.output.until(BOTH)
+    opened.leader.terminate()
+    opened.output.until(rb"got 15\n")
+    assert opened.leader.wait(PATIENCE_S) == 3
+
+
+def test_a_job_of_a_shell_ends_each_time(
+    as_user: Sigwrap, window: Open, hearing: list[str | bytes]
+) -> None:
+    """The shell tells it, and ends; then the kernel does."""
+    for _ in range(2):
+        opened = _as_job_of_bash(window, hearing)
+        opened.output.until(rb"ready\n")
+        _, sigwrap, *_ = pids = tree(opened.leader.pid)
+        with Watch(pids) as watch:
+            opened.close()
+            opened.output.until(rb"got 1\n")
+            opened.leader.wait(PATIENCE_S)
+            as_user.await_event("interrupt_received")
+            os.kill(sigwrap, signal.SIGTERM)
+            watch.await_ends()
+        assert [kind for kind in as_user.interrupts() if kind != "forwarded"] == [
+            "received",
+            "escalated",
+        ]
+
+
+def test_a_hangup_told_twice_cuts_no_cleanup_short(
+    as_user: Sigwrap, window: Open, programs: Path
+) -> None:
+    go = as_user.folder / "go"
+    os.mkfifo(go)
+    go.chmod(0o666)
+    fd = os.open(go, os.O_RDWR)
+    program = str(programs / "cleans_at_term.sh")
+    opened = _as_job_of_bash(window, as_user.line("--", "bash", program, str(go)))
+    opened.output.until(rb"ready\n")
+    opened.close()
+    opened.output.until(rb"cleans\n")
+    opened.leader.wait(PATIENCE_S)
+    os.write(fd, b"\n")
+    opened.output.until(rb"cleaned\n")
+    os.close(fd)
+    as_user.await_event("session_ended")
+    assert as_user.interrupts() == ["received", "forwarded"]
+
+
+def test_who_is_to_survive_it_does(
+    as_user: Sigwrap, window: Open, hearing: list[str | bytes]
+) -> None:
+    """The caller ignores SIGHUP, as under nohup."""
+    opened = window(*hearing, ignoring=signal.SIGHUP)
+    opened.output.until(rb"ready\n")
+    opened.close()
+    opened.output.until(rb"got 1\n")
+    opened.leader.send_signal(signal.SIGUSR2)
+    assert opened.leader.wait(PATIENCE_S) == 128 + signal.SIGUSR2
+    assert as_user.interrupts() == ["forwarded", "forwarded"]
+
+
+def test_one_that_comes_while_somebody_is_asked_ends_the_question(
+    as_user: Sigwrap,
+) -> None:
+    """The shell waits for its vfork, with all signals blocked."""
+    as_user.policy = policy(as_user.folder, " [{name: ask, commands: [mkdir], decision: approve}]")
+    process = as_user.start("--approvals", "control", "--", "dash", "-c", "mkdir /x; read x")
+    as_user.await_event("approval_requested")
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(PATIENCE_S) == INTERRUPTED
+    assert as_user.interrupts()[0] == "received"
+
+
+def test_a_question_ends_with_the_window(as_user: Sigwrap, window: Open) -> None:
+    """The leader tells nobody, and the kernel only whoever asks."""
+    as_user.policy = policy(as_user.folder, " [{name: ask, commands: [mkdir], decision: approve}]")
+    words = " ".join(map(str, as_user.line("--", "dash", "-c", '"mkdir /x; read x"')))
+    opened = window("sh", "-c", f"{words}; :")
+    as_user.await_event("approval_requested")
+    Reader(opened.master).until(rb"(?s).*n no: ")
+    with Watch(tree(opened.leader.pid)) as watch:
+        opened.close()
+        watch.await_ends()
+    assert "received" in as_user.interrupts()
