@@ -14,7 +14,7 @@ from sigwrap.isolation import isolate
 from sigwrap.status import REFUSED
 
 _START_MAKES_NO_GARBAGE = 50_000
-_HINT = " (is the memory limited? ulimit -v 65536 is enough)"
+_HINT = " (is the memory limited? ulimit -v 65536 and -d 20480 are enough)"
 
 
 def main() -> NoReturn:

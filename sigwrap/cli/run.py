@@ -43,8 +43,8 @@ def start(settings: RunSettings) -> int:
                     f"{os.strerror(bug.errno)} (raise the limit, ulimit -n, and run it again)"
                 )
                 return REFUSED
-            if isinstance(bug, ImportError | MemoryError):
-                note_in_time(f"it can't be loaded: {str(bug) or 'no memory'} (see ulimit -v)")
+            if isinstance(bug, ImportError | MemoryError | SystemError):
+                note_in_time(f"it can't be loaded: {str(bug) or 'no memory'} (see ulimit -v, -d)")
                 return REFUSED
             note_in_time(str(InternalError.of(bug)))
             if wants_traceback:

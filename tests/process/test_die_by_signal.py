@@ -31,6 +31,12 @@ def test_the_signal_that_command_died_of(as_user: Sigwrap, name: str) -> None:
     assert ended.payload["exit_status"] == 128 + number
 
 
+@pytest.mark.parametrize("number", [32, 33])
+def test_a_signal_that_the_c_library_keeps_to_itself(sigwrap: Sigwrap, number: int) -> None:
+    done = sigwrap.run("--die-by-signal", "--", "sh", "-c", f"kill -{number} $$")
+    assert (done.returncode, done.stderr) == (-number, b"")
+
+
 @pytest.mark.parametrize("status", [0, 3, 130])
 def test_a_status_stays_a_status(sigwrap: Sigwrap, status: int) -> None:
     done = sigwrap.run("--die-by-signal", "--", "sh", "-c", f"exit {status}")
