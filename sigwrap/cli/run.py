@@ -77,7 +77,7 @@ def _supervise(
     )
     if _wants_report(settings, inherited):
         note_in_time(_one_line(ended))
-    if settings.die_by_signal and ended.signal:
+    if settings.die_by_signal and ended.signal and onefile.can_die_of(ended.signal):
         front.send(DiedOf(number=ended.signal))
     if ended.is_held_up:
         front.send(HeldUp(status=ended.status))

@@ -50,7 +50,7 @@ def test_command_gets_its_signal(as_user: Sigwrap, number: signal.Signals) -> No
 
 
 def test_so_does_the_one_of_sigwrap_forward(sigwrap: Sigwrap) -> None:
-    forward = Path(UNDER_TEST).with_name("sigwrap-forward")
+    forward = str(Path(UNDER_TEST).with_name("sigwrap-forward"))
     command = [*PYTHON, "-c", UNBLOCKING, str(int(signal.SIGALRM))]
     done = sigwrap.native(forward, "--", *command, preexec_fn=_runs_out(signal.SIGALRM))
     assert done.returncode == 128 + signal.SIGALRM
