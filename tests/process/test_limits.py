@@ -158,9 +158,10 @@ def test_too_little_memory_to_load_sigwrap_is_said(sigwrap: Sigwrap, megabytes: 
     assert not (sigwrap.folder / "ran").exists()
 
 
-def test_too_little_data_to_load_sigwrap_is_said(sigwrap: Sigwrap) -> None:
+@pytest.mark.parametrize("megabytes", [*([4] if IS_BINARY else []), 6, 10])
+def test_too_little_data_to_load_sigwrap_is_said(sigwrap: Sigwrap, megabytes: int) -> None:
     """Also a soft limit: Python starts under it."""
-    done = _run(sigwrap, _with((resource.RLIMIT_DATA, 10 << 20, NO_LIMIT)), "touch", "ran")
+    done = _run(sigwrap, _with((resource.RLIMIT_DATA, megabytes << 20, NO_LIMIT)), "touch", "ran")
     (line,) = done.stderr.decode().splitlines()
     assert line.startswith("sigwrap: it can't be loaded: ")
     assert line.endswith("(is the memory limited? ulimit -v 65536 and -d 20480 are enough)")
