@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sigwrap.early  # isort: skip  # noqa: F401 (what it does, it does at once)
+from sigwrap.early import HINT  # isort: skip  (what it does, it does at once)
 import gc
 import os
 import sys
@@ -14,7 +14,6 @@ from sigwrap.isolation import isolate
 from sigwrap.status import REFUSED
 
 _START_MAKES_NO_GARBAGE = 50_000
-_HINT = " (is the memory limited? ulimit -v 65536 is enough)"
 
 
 def main() -> NoReturn:
@@ -32,7 +31,7 @@ def main() -> NoReturn:
         _note(f"the system refused: {failure}", program)
         status = REFUSED
     except (ImportError, MemoryError, SystemError) as failure:
-        hint = "" if isinstance(failure, ModuleNotFoundError) else _HINT
+        hint = "" if isinstance(failure, ModuleNotFoundError) else HINT
         _write(f"{program}: it can't be loaded: {str(failure) or 'no memory'}{hint}\n")
         status = REFUSED
     _leave(status)

@@ -1,7 +1,21 @@
 """Before sigwrap takes signals, it is like any program: an interrupt ends it at once. Imported
-first of all, for Python would say where it was; in the binary, before anything can be imported."""
+first of all, for Python would say where it was; in the binary, before anything can be imported.
+Where there is too little memory, it ends then too: Python would fail later, in one of many ways,
+or try for ever."""
 
 import _signal  # type: ignore[import-not-found]  # signal itself would first make its enums
+import posix
+
+HINT = " (is the memory limited? ulimit -v 65536 and -d 20480 are enough)"
+_LEAST = 2_500_000  # none of it is touched
+
+try:
+    bytes(_LEAST)
+except MemoryError:
+    try:
+        posix.write(2, f"sigwrap: it can't be loaded: no memory{HINT}\n".encode())
+    finally:  # standard error may be closed
+        posix._exit(125)
 
 if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:  # or the caller ignores it
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)

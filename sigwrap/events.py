@@ -285,7 +285,8 @@ def _types() -> tuple[EventType, ...]:
             "and `command` where it is left to COMMAND (`--interrupt`). `sender_place` is `inside` "
             "or `outside` of the session; `outer-process`: the one-file binary's, which passes on "
             "what it gets, and the sender isn't known; `elsewhere`: in another pid namespace; "
-            "`ended`: gone before it could be looked at; `nobody`: the terminal",
+            "`ended`: gone before it could be looked at; `timer`: one that sigwrap's caller set "
+            "(`alarm`); `nobody`: the terminal",
             "signal",
             "signal_name",
             "origin",

@@ -43,8 +43,8 @@ def start(settings: RunSettings) -> int:
                     f"{os.strerror(bug.errno)} (raise the limit, ulimit -n, and run it again)"
                 )
                 return REFUSED
-            if isinstance(bug, ImportError | MemoryError):
-                note_in_time(f"it can't be loaded: {str(bug) or 'no memory'} (see ulimit -v)")
+            if isinstance(bug, ImportError | MemoryError | SystemError):
+                note_in_time(f"it can't be loaded: {str(bug) or 'no memory'} (see ulimit -v, -d)")
                 return REFUSED
             note_in_time(str(InternalError.of(bug)))
             if wants_traceback:
@@ -77,7 +77,7 @@ def _supervise(
     )
     if _wants_report(settings, inherited):
         note_in_time(_one_line(ended))
-    if settings.die_by_signal and ended.signal:
+    if settings.die_by_signal and ended.signal and onefile.can_die_of(ended.signal):
         front.send(DiedOf(number=ended.signal))
     if ended.is_held_up:
         front.send(HeldUp(status=ended.status))

@@ -19,6 +19,8 @@ def sender_of(info: SignalInfo, *, supervisor: int, bootloader: int) -> Sender:
     pid, uid = info.sender_pid, info.sender_uid
     if info.is_from_terminal or pid == supervisor:  # which hands on the keys it gets
         return NOBODY
+    if info.is_from_timer:
+        return Sender(pid, uid, Place.TIMER, "")
     if pid == 0:
         return Sender(pid, uid, Place.ELSEWHERE, "")
     if pid == bootloader:

@@ -19,6 +19,8 @@ _OF_TERMINALS = frozenset(
         *(signal.SIGCONT, signal.SIGWINCH),
     }
 )
+# An itimer outlives exec (`alarm 9; exec sigwrap …`), but not the fork to COMMAND.
+_OF_TIMERS = frozenset({signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF})
 
 _SFD_CLOEXEC = 0o2000000
 _SFD_NONBLOCK = 0o4000
@@ -36,6 +38,11 @@ class SignalInfo(NamedTuple):
         return self.code == SI_KERNEL and self.number in _OF_TERMINALS
 
     @property
+    def is_from_timer(self) -> bool:
+        """The caller's, since sigwrap sets none."""
+        return self.code == SI_KERNEL and self.number in _OF_TIMERS
+
+    @property
     def is_of_a_child(self) -> bool:
         return self.number == signal.SIGCHLD and self.code > 0  # not what a process sends
 
@@ -43,7 +50,7 @@ class SignalInfo(NamedTuple):
     def is_our_own(self) -> bool:
         """The kernel's word on what we did ourselves: a read of the terminal, a write to a pipe."""
         if self.code == SI_KERNEL:
-            return self.number not in _OF_TERMINALS
+            return not (self.is_from_terminal or self.is_from_timer)
         return self.sender_pid == os.getpid()
 
 

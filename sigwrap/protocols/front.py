@@ -18,6 +18,7 @@ class Place(Enum):
     OUTER_PROCESS = "outer-process"  # the bootloader, which passes on what it gets
     ELSEWHERE = "elsewhere"  # in another pid namespace, where it can't be looked at
     ENDED = "ended"  # before it could be looked at
+    TIMER = "timer"  # that sigwrap's caller set
     NOBODY = "nobody"  # the terminal, or sigwrap's own idea
 
 

@@ -113,6 +113,8 @@ def sent_to_sigwrap(signal: Payload) -> str:
             return f"{name} from {_named(pid, signal)}, {place} the session"
         case "outer-process":
             return f"{name} by way of sigwrap's outer process, which doesn't tell who sent it"
+        case "timer":
+            return f"{name} from a timer that sigwrap's caller had set"
         case "elsewhere":
             return f"{name} from a process of another pid namespace"
         case "ended":

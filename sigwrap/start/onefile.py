@@ -7,6 +7,7 @@ program. Where sigwrap isn't packaged so, these functions change nothing.
 from __future__ import annotations
 
 import os
+import signal
 import stat
 import sys
 import time
@@ -56,6 +57,11 @@ def empty_unpacked(bootloader_pid: int) -> None:
             os.rmdir(unpacked_folder())
         except OSError:
             pass
+
+
+def can_die_of(number: int) -> bool:
+    """The bootloader would exit with 1 for what the C library keeps to itself (32, 33)."""
+    return not unpacked_folder() or number in signal.valid_signals()
 
 
 def leave_no_core(bootloader_pid: int) -> None:

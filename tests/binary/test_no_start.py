@@ -117,8 +117,9 @@ def test_a_umask_that_allows_nothing(everybodys: Path, run: Run) -> None:
     assert (done.returncode, done.stdout) == (255, "")
 
 
-def test_a_small_limit_of_file_sizes(binary: Path, run: Run) -> None:
-    done = run("bash", "-c", 'ulimit -f 100; "$0" -- echo ran; echo $?', binary)
+@pytest.mark.parametrize("option", ["-f", "-Sf"])
+def test_a_small_limit_of_file_sizes(binary: Path, run: Run, option: str) -> None:
+    done = run("bash", "-c", f'ulimit {option} 100; "$0" -- echo ran; echo $?', binary)
     assert done.stdout == "153\n"
     assert "File size limit exceeded" in done.stderr
     assert "`File size limit exceeded`" in README

@@ -33,6 +33,7 @@ STAND_INS = {
 PROGRAMS = {
     "npm": "#!/bin/sh\nexit 0\n",
     "my-agent": "#!/bin/sh\nexit 0\n",
+    "my-server": "#!/bin/sh\nexit 0\n",
     "waits": "#!/bin/sh\nexit 0\n",
 }
 # Lines that end otherwise than with 0, or that are a command's name and no whole line.

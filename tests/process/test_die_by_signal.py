@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.harness import INTERRUPTED, PYTHON, Sigwrap
+from tests.support.harness import INTERRUPTED, IS_BINARY, PYTHON, Sigwrap
 from tests.support.programs import script
 from tests.support.waiting import PATIENCE_S
 
@@ -29,6 +29,13 @@ def test_the_signal_that_command_died_of(as_user: Sigwrap, name: str) -> None:
     assert list(as_user.folder.glob("core*")) == []
     (ended,) = as_user.sealed_events("session_ended")
     assert ended.payload["exit_status"] == 128 + number
+
+
+@pytest.mark.parametrize("number", [32, 33])
+def test_a_signal_that_the_c_library_keeps_to_itself(sigwrap: Sigwrap, number: int) -> None:
+    done = sigwrap.run("--die-by-signal", "--", "sh", "-c", f"kill -{number} $$")
+    # PyInstaller's bootloader can't die of it.
+    assert (done.returncode, done.stderr) == (128 + number if IS_BINARY else -number, b"")
 
 
 @pytest.mark.parametrize("status", [0, 3, 130])

@@ -267,6 +267,16 @@ def test_pid_1_passes_on_a_signal_reaps_and_ends(as_user: Sigwrap, forward: str)
 
 
 @needs_namespace
+def test_pid_1_leaves_no_zombies(sigwrap: Sigwrap, forward: str) -> None:
+    text = (
+        'for i in $(seq 200); do (true & echo "$!"); done | sort -u | wc -l; '
+        'while grep -q "^State:.Z" /proc/[0-9]*/status; do :; done 2>/dev/null; exit 3'
+    )
+    done = sigwrap.native(*IN_NAMESPACE, forward, "--", "sh", "-c", text)
+    assert (done.returncode, done.stdout) == (3, b"200\n")
+
+
+@needs_namespace
 def test_sigwrap_itself_as_pid_1(sigwrap: Sigwrap) -> None:
     text = "(setsid sh -c 'exit 3' &); /bin/echo ran; exit 42"
     done = sigwrap.native(*IN_NAMESPACE, *sigwrap.line("--", "sh", "-c", text))

@@ -158,6 +158,25 @@ def test_too_little_memory_to_load_sigwrap_is_said(sigwrap: Sigwrap, megabytes: 
     assert not (sigwrap.folder / "ran").exists()
 
 
+@pytest.mark.parametrize("megabytes", [*([4] if IS_BINARY else []), 6, 10])
+def test_too_little_data_to_load_sigwrap_is_said(sigwrap: Sigwrap, megabytes: int) -> None:
+    """Also a soft limit: Python starts under it."""
+    done = _run(sigwrap, _with((resource.RLIMIT_DATA, megabytes << 20, NO_LIMIT)), "touch", "ran")
+    (line,) = done.stderr.decode().splitlines()
+    assert line.startswith("sigwrap: it can't be loaded: ")
+    assert line.endswith("(is the memory limited? ulimit -v 65536 and -d 20480 are enough)")
+    assert done.returncode == REFUSED
+    assert not (sigwrap.folder / "ran").exists()
+
+
+def test_the_data_that_is_said_to_be_enough(limited: Sigwrap) -> None:
+    size = 20 << 20
+    done = _run(limited, _with((resource.RLIMIT_DATA, size, size)), "echo", "ran")
+    (line,) = done.stderr.decode().splitlines()
+    assert line.startswith("sigwrap: ulimit -d 20480 limits sigwrap as well")
+    assert (done.returncode, done.stdout) == (0, b"ran\n")
+
+
 @pytest.mark.skipif(IS_BINARY, reason="PyInstaller's bootloader forks under the caller's limits")
 def test_a_soft_limit_of_processes(limited: Sigwrap) -> None:
     if limited.user is None:

@@ -270,6 +270,7 @@ OF_PLACES = {
     "inside": 'SIGTERM from 9 "systemd", inside the session',
     "ended": "SIGTERM from 9, of user 33, which ended before it could be looked at",
     "elsewhere": "SIGTERM from a process of another pid namespace",
+    "timer": "SIGTERM from a timer that sigwrap's caller had set",
     "outer-process": ("SIGTERM by way of sigwrap's outer process, which doesn't tell who sent it"),
 }
 
