@@ -309,6 +309,9 @@ class TerminalPrompt:
             return
         foreground = self._taken.foreground
         is_stopped = any(info.number == signal.SIGTSTP for info in pressed)
+        if not is_stopped:  # an interrupt is a no to what is open
+            self._shown = ""
+            self._say("\r\n")
         self._make_way(time.monotonic(), stays_stopped=is_stopped)
         for info in pressed:
             _signal_group(foreground, info.number)
