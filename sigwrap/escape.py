@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable
 
 _SAFE_WORD = re.compile(r"[A-Za-z0-9_@%+=:,./~^-]+")
+_GOES_ON = "    | "
+_NARROWEST, _WIDEST = 20, 80  # somebody may have told the terminal that it is wider than it is
 _NAMED_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\x1b": "\\e"}
 
 
@@ -23,6 +25,22 @@ def printable(text: str) -> str:
 def shell_words(argv: Iterable[str]) -> str:
     """A command line that could be pasted into bash."""
     return " ".join(map(_shell_word, argv))
+
+
+def rows(line: str, columns: int) -> list[str]:
+    """A printable line, broken before a terminal would: what goes on is marked, so no part of it
+    looks like a line of its own. What isn't ASCII takes up to two columns. `columns`: as the
+    terminal says, 0 where it doesn't."""
+    columns = min(max(columns or _WIDEST, _NARROWEST), _WIDEST)
+    found, row, room = [], "", columns
+    for char in line:
+        width = 1 if char.isascii() else 2
+        if width > room:
+            found.append(row)
+            row, room = _GOES_ON, columns - len(_GOES_ON)
+        row += char
+        room -= width
+    return [*found, row]
 
 
 def _shell_word(word: str) -> str:

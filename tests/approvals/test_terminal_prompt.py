@@ -181,7 +181,7 @@ def test_names_can_not_paint_on_the_terminal(asking: Make) -> None:
     assert b"\x1b" not in said and b"\xc2\x9b" not in said
     assert b"ls \\e[8m; rm -rf /\\r\\nsigwrap: harmless\\u009b2J" in said
     assert b"and 3539 more characters" in said
-    assert f"all of it: sigwrap approvals --full {approval_id}".encode() in said
+    assert f"all that is known: sigwrap approvals --full {approval_id}".encode() in said
 
 
 # COMMAND and the terminal

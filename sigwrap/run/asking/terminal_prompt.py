@@ -223,7 +223,9 @@ class TerminalPrompt:
         return "to answer: here, once nothing else reads this terminal"
 
     def _question(self, request: Open) -> str:
-        return "\r\n".join(lines_of(request, self._session, time.monotonic()))
+        size = self._size()
+        columns = struct.unpack("HHHH", size)[1] if size else 0
+        return "\r\n".join(lines_of(request, self._session, time.monotonic(), columns))
 
     # Asking
 
