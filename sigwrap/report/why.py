@@ -44,6 +44,9 @@ class _Living:
     child_death: Why | None = None
 
 
+_NOT_SEEN = (Cause.OUTSIDE, Cause.UNKNOWN)
+
+
 class WhyFold:
     def __init__(self) -> None:
         self._command_pid = 0
@@ -55,6 +58,7 @@ class WhyFold:
         self._interrupted_by: Payload = {}  # the same, where the run ends by it
         self._forwarded: dict[str, str] = {}
         self._sigwrap_kills = ""
+        self._sigwrap_ends_by: tuple[str, ...] = ()
         self._mismatched: set[int] = set()
         self._session_end: Payload | None = None
 
@@ -81,6 +85,9 @@ class WhyFold:
             case "interrupt_escalated" | "limit_exceeded":
                 what = str(payload.get("reason") or payload.get("limit") or event.type)
                 self._sigwrap_kills = printable(what)
+                self._sigwrap_ends_by = (
+                    ("SIGKILL",) if event.type == "interrupt_escalated" else ("SIGTERM", "SIGKILL")
+                )
             case "exec_verification_failed":
                 self._mismatched.add(event.pid)
             case "exec_failed":
@@ -203,7 +210,7 @@ class WhyFold:
             return Reason(
                 Cause.SIGWRAP, f"{shown} from sigwrap: what was loaded is not what had been judged"
             )
-        if name == "SIGKILL" and self._sigwrap_kills:
+        if name in self._sigwrap_ends_by:
             return Reason(Cause.SIGWRAP, f"{shown} from sigwrap: {self._sigwrap_kills}")
         if pid == self._command_pid and name in self._forwarded:
             return Reason(Cause.SIGWRAP, f"{shown} from sigwrap, {self._forwarded[name]}")
@@ -239,7 +246,11 @@ class WhyFold:
             )
             said_already = why.status == status and not is_own
             by_sigwrap = why.text.removeprefix("SIGKILL from sigwrap: ")
-            if said_already or reason == "COMMAND ended" or why.text.startswith(f"{reason}; "):
+            if why.cause in _NOT_SEEN and why.signal_name == self._interrupted_by.get(
+                "signal_name"
+            ):
+                text = reason  # it went to the whole group
+            elif said_already or reason == "COMMAND ended" or why.text.startswith(f"{reason}; "):
                 text = why.text
             elif not reason.endswith(f"killed: {by_sigwrap}"):
                 text = f"{reason}; {why.text}"

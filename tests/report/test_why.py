@@ -290,6 +290,14 @@ def test_an_interrupt_that_command_handled_names_its_sender(place: str) -> None:
     assert log.why().sentence == expected
 
 
+def test_a_signal_to_the_whole_group_is_told_once() -> None:
+    log = Log()
+    interrupted_from(log, "outside")
+    log.die(COMMAND, 15, "SIGTERM")
+    log.end(130, "interrupted")
+    assert log.why().sentence == f"exit 130: interrupted by {OF_PLACES['outside']}"
+
+
 def test_who_raises_the_signal_again_was_interrupted_by_somebody_else() -> None:
     """npm does."""
     log = Log()
@@ -417,6 +425,8 @@ def test_a_limit_that_ends_the_run_kills_and_one_that_refuses_a_fork_does_not(
     log.die(8, 9, "SIGKILL")
     assert log.why(8).cause is cause
     assert log.why(8).text.startswith("SIGKILL from sigwrap: max_execs") is (effect == "terminated")
+    log.die(9, 15, "SIGTERM")
+    assert log.why(9).text.startswith("SIGTERM from sigwrap: max_execs") is (effect == "terminated")
 
 
 def test_the_second_interrupt_and_what_is_left_behind() -> None:
