@@ -107,6 +107,20 @@ class ReadEnvironment(NamedTuple):
     stays: bool = False
 
 
+class ReadWhereabouts(NamedTuple):
+    """Where the exec would run; the exec stop holds where it runs against it. Reply:
+    Whereabouts."""
+
+
+class Whereabouts(NamedTuple):
+    folder: str  # by its path
+    identity: str  # of the root and the folder: neither's path says which it is
+    are_ours: bool  # a path leads there where it leads whoever is asked
+
+
+NOWHERE = Whereabouts("", "", False)  # it can't be read
+
+
 class ReadAgain(NamedTuple):
     """What the caller asks for now: it has waited, and others had the time to change its arguments
     and the files. Reply: ExecFacts, Unseen or WouldFail."""
@@ -324,6 +338,7 @@ Effect = (
     | Ask
     | ReadContent
     | ReadEnvironment
+    | ReadWhereabouts
     | ReadAgain
     | Tell
     | EndRun

@@ -18,6 +18,7 @@ from sigwrap.linux.ptrace import Gone, NotTraceable
 from sigwrap.linux.seccomp import Notification
 from sigwrap.linux.signals.targets import refresh_comm
 from sigwrap.mediate.effects import (
+    NOWHERE,
     ContinueWatched,
     Held,
     Hold,
@@ -25,7 +26,9 @@ from sigwrap.mediate.effects import (
     ReadAgain,
     ReadContent,
     ReadEnvironment,
+    ReadWhereabouts,
     VerifyThenContinue,
+    Whereabouts,
 )
 from sigwrap.mediate.exec import ExecMediator
 from sigwrap.mediate.exec_facts import ExecFacts, OnlyAsks, Unseen, stalled
@@ -76,6 +79,13 @@ def _outcome_of_look(outcome: Outcome, process: Process, syscall: str, why: str)
             return error
         case _:
             return stalled(process, syscall, f"{outcome.why}: {why}")
+
+
+def _outcome_of_digests(outcome: Outcome, seen: Seen, process: Process, syscall: str) -> Looked:
+    if isinstance(outcome, Done):
+        return seen
+    seen.executable.close()
+    return stalled(process, syscall, "the digest of so large a file takes too long")
 
 
 class Execs:
@@ -129,6 +139,7 @@ class Execs:
             {
                 ReadContent: self._read_content,
                 ReadEnvironment: self._read_environment,
+                ReadWhereabouts: self._read_whereabouts,
                 ReadAgain: self._read_again,
                 Hold: self._hold,
                 VerifyThenContinue: self._verify_then_continue,
@@ -231,11 +242,7 @@ class Execs:
         started_ns: int,
     ) -> None:
         def then(outcome: Outcome) -> None:
-            found: Looked = seen
-            if not isinstance(outcome, Done):
-                seen.executable.close()
-                why = "the digest of so large a file takes too long"
-                found = stalled(process, syscall, why)
+            found = _outcome_of_digests(outcome, seen, process, syscall)
             self._go_on_with(notification, found, started_ns)
 
         self._aside.do(seen.executable.take_digests, then)
@@ -309,6 +316,14 @@ class Execs:
         environment = scope.holdings.executable.environment
         return "" if environment is None else environment.digest(stays=effect.stays)
 
+    def _read_whereabouts(self, scope: Scope, effect: ReadWhereabouts) -> Whereabouts:
+        del effect
+        executable: Executable = scope.holdings.executable
+        try:
+            return executable.whereabouts()
+        except OSError:  # it ends, or may not be looked into any more
+            return NOWHERE
+
     def _read_again(self, scope: Scope, effect: ReadAgain) -> object:
         held: ExecHoldings = scope.holdings
         if held.executable is not None:
@@ -322,11 +337,30 @@ class Execs:
                 return self._read_again_aside(scope, effect, str(why))
         if isinstance(seen, Exception):
             raise seen
-        if isinstance(seen, Seen):
+        if not isinstance(seen, Seen):
+            facts: object = seen
+        else:
+            facts = known = self._facts(held, scope.process, *seen)
+            if self._names_digests and seen.executable.put_off_digests(
+                lambda: self._mediator.look_over(known)
+            ):
+                return self._digest_again_aside(scope, effect, seen)
             held.asked, held.executable = seen
         scope.is_checked = False
         self._performer.check(scope)
-        return self._facts(held, scope.process, *seen) if isinstance(seen, Seen) else seen
+        return facts
+
+    def _digest_again_aside(self, scope: Scope, effect: ReadAgain, seen: Seen) -> object:
+        def then(outcome: Outcome) -> None:
+            if scope.is_over:
+                seen.executable.close()
+                return
+            held: ExecHoldings = scope.holdings
+            held.seen_again = _outcome_of_digests(outcome, seen, scope.process, held.syscall)
+            self._performer.redo(scope, effect)
+
+        self._aside.do(seen.executable.take_digests, then)
+        return PAUSED
 
     def _read_again_aside(self, scope: Scope, effect: ReadAgain, why: str) -> object:
         held: ExecHoldings = scope.holdings
