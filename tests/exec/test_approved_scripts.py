@@ -113,6 +113,7 @@ def test_always_covers_both_from_then_on(as_user: Sigwrap, folder: Path) -> None
         "variable",
         "fewer variables",
         "folder",
+        "namespace",
         "exec between",
         "child",
     ],

@@ -26,19 +26,9 @@ from sigwrap.linux.execs.script import (
     shebang,
 )
 from sigwrap.linux.execs.search import DEFAULT_PATH, Search
+from sigwrap.linux.execs.where import Where
 from sigwrap.linux.memory import Memory, Unreadable
-from sigwrap.linux.paths import (
-    AT_FDCWD,
-    SERVED,
-    Caller,
-    Inode,
-    MayWait,
-    Place,
-    State,
-    place_of,
-    place_of_descriptor,
-)
-from sigwrap.mediate.effects import Whereabouts
+from sigwrap.linux.paths import AT_FDCWD, SERVED, Caller, Inode, MayWait, State
 from sigwrap.policy.judge.request import Fact, Program
 from sigwrap.policy.judge.wrappers import is_loader, unwrap
 
@@ -58,7 +48,6 @@ class Executable:
         "_demanded",
         "_digests",
         "_files",
-        "_folder",
         "_loader_fd",
         "_named_loader",
         "_ours",
@@ -74,6 +63,7 @@ class Executable:
         "root",
         "script_wraps",
         "scripts",
+        "where",
     )
 
     def __init__(
@@ -96,6 +86,7 @@ class Executable:
         self.environment = environment
         self._ours = ours
         self.root = caller.root
+        self.where = Where(caller, ours.mounts)
         self._files: dict[int, State] = {}  # by the descriptor that holds it
         self._digests: dict[int, str] = {}  # of those that a rule has asked for
         self._shown_differently: set[int] = set()  # maybe: to each who reads them
@@ -103,7 +94,6 @@ class Executable:
         self._demanded: list[int] = []
         self._content: tuple[str, ...] = ()
         self._besides: dict[int, State] = {}
-        self._folder: Place | None = None
         self.scripts: tuple[str, ...] = ()  # the file and interpreters that are some, as called
         self.script_wraps: Program | None = None  # what their interpreter is to exec
         self.readable = True
@@ -185,23 +175,7 @@ class Executable:
 
         return known_digest
 
-    # What would run, and where
-
-    def whereabouts(self) -> Whereabouts:
-        """Once they are read, they have to be the same at the exec stop."""
-        folder = self._caller.open_folder()
-        try:
-            self._folder = place_of_descriptor(folder)
-            return Whereabouts(
-                procfs.link(f"/proc/self/fd/{folder}"),
-                f"{self.root} {self._folder}",
-                self._caller.shares_our_root and self._ours.mounts.hold(folder),
-            )
-        finally:
-            os.close(folder)
-
-    def folder_holds(self, pid: int) -> bool:
-        return self._folder is None or place_of(b"/proc/%d/cwd" % pid) == self._folder
+    # What would run
 
     def read_content(self, besides: Sequence[str] = ()) -> tuple[str, ...]:
         """Once it is read, it has to be the same at the exec stop. `besides`: of these files too;

@@ -18,7 +18,6 @@ from sigwrap.linux.ptrace import Gone, NotTraceable
 from sigwrap.linux.seccomp import Notification
 from sigwrap.linux.signals.targets import refresh_comm
 from sigwrap.mediate.effects import (
-    NOWHERE,
     ContinueWatched,
     Held,
     Hold,
@@ -319,10 +318,7 @@ class Execs:
     def _read_whereabouts(self, scope: Scope, effect: ReadWhereabouts) -> Whereabouts:
         del effect
         executable: Executable = scope.holdings.executable
-        try:
-            return executable.whereabouts()
-        except OSError:  # it ends, or may not be looked into any more
-            return NOWHERE
+        return executable.where.read()
 
     def _read_again(self, scope: Scope, effect: ReadAgain) -> object:
         held: ExecHoldings = scope.holdings
