@@ -107,6 +107,13 @@ class ReadEnvironment(NamedTuple):
     stays: bool = False
 
 
+class ReadLoaded(NamedTuple):
+    """Which variables of the exec make programs called `names` load code, each with its value; the
+    exec stop holds what is passed on against them. Reply: texts, None where they can't be read."""
+
+    names: tuple[str, ...]
+
+
 class ReadWhereabouts(NamedTuple):
     """Where the exec would run; the exec stop holds where it runs against it. Reply:
     Whereabouts."""
@@ -338,6 +345,7 @@ Effect = (
     | Ask
     | ReadContent
     | ReadEnvironment
+    | ReadLoaded
     | ReadWhereabouts
     | ReadAgain
     | Tell

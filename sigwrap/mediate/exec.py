@@ -75,6 +75,8 @@ class ExecMediator:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._limits = engine.policy.limits
+        rules = engine.policy.command_rules
+        self._rules_about_loading = frozenset(rule.name for rule in rules if rule.loads_code)
         self._gone_on = 0
         self.last_denial = ""  # by which rule
         self._last_told: tuple[Process, str] | None = None
@@ -333,7 +335,8 @@ class ExecMediator:
         if self._last_refusal is not None and self._last_refusal[:2] == asked:
             yield from self._deny_because(facts, decision, self._last_refusal[2])
             return
-        ground = yield from read_ground()
+        about_loading = decision.rule in self._rules_about_loading
+        ground = yield from read_ground(facts, is_about_loading=about_loading)
         question = question_about(facts, ground, decision, asked_before=asked_before)
         notice = waiting(_line(facts), decision.rule, self._engine.policy.name)
         answer: Answer = yield Ask(question, notice)
@@ -363,7 +366,9 @@ class ExecMediator:
         now: ExecFacts | Unseen | WouldFail = yield ReadAgain()
         match now:
             case ExecFacts():
-                is_same = is_the_same(facts, ground, now, (yield from read_ground()))
+                about_loading = decision.rule in self._rules_about_loading
+                ground_now = yield from read_ground(now, is_about_loading=about_loading)
+                is_same = is_the_same(facts, ground, now, ground_now)
                 judged = self._judge(now)
                 if is_same and judged == decision:
                     approved = decision._replace(reason=f"approved by {answer.by}")

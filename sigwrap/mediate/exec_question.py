@@ -6,7 +6,13 @@ from collections.abc import Generator
 from typing import Any
 
 from sigwrap.escape import shell_words
-from sigwrap.mediate.effects import Effect, ReadContent, ReadWhereabouts, Whereabouts
+from sigwrap.mediate.effects import (
+    Effect,
+    ReadContent,
+    ReadLoaded,
+    ReadWhereabouts,
+    Whereabouts,
+)
 from sigwrap.mediate.exec_facts import ExecFacts
 from sigwrap.mediate.masking import masked
 from sigwrap.mediate.questions import Question
@@ -15,6 +21,7 @@ from sigwrap.tuples import NamedTuple
 
 _CHANGED = "it has changed since it was asked about: look at it anew"
 _NOT_READ = "it has more words than are read: the rest of them is not known"
+_NO_VARIABLES = "its variables are not known, and may load any code"
 _NOT_OURS = "in another root or mount namespace: its names may lead elsewhere than yours"
 
 
@@ -23,25 +30,39 @@ class Ground(NamedTuple):
 
     content: tuple[str, ...]
     where: Whereabouts
+    loaded: tuple[str, ...] | None = ()  # by variables, where the rule is about that
 
     @property
     def is_known(self) -> bool:
         return bool(self.where.identity)
 
 
-def read_ground() -> Generator[Effect, Any, Ground]:
+def read_ground(facts: ExecFacts, *, is_about_loading: bool) -> Generator[Effect, Any, Ground]:
     where: Whereabouts = yield ReadWhereabouts()
     content: tuple[str, ...] = yield ReadContent()
-    return Ground(content, where)
+    loaded: tuple[str, ...] | None = ()
+    if is_about_loading:
+        names = {each.name: None for each in facts.programs}
+        names |= {each.path.rpartition("/")[2]: None for each in facts.programs}
+        loaded = yield ReadLoaded(tuple(names))
+    return Ground(content, where, loaded)
 
 
 def question_about(
     facts: ExecFacts, ground: Ground, decision: Decision, *, asked_before: bool
 ) -> Question:
-    main, where = facts.programs[0], ground.where
+    main, where, loaded = facts.programs[0], ground.where, ground.loaded
     is_ours = where.are_ours and not any(each.elsewhere for each in facts.programs)
     notes = [_CHANGED] * asked_before + [_NOT_READ] * facts.truncated + [_NOT_OURS] * (not is_ours)
-    key = ("exec", *asked_for(facts, decision), where.folder, where.identity, *ground.content)
+    notes += [_NO_VARIABLES] * (loaded is None)
+    runs = _runs(facts)
+    key = (
+        "exec",
+        *asked_for(facts, decision),
+        *("", *runs),
+        *("", *(loaded or ())),
+        *("", where.folder, where.identity, *ground.content),
+    )
     return Question(
         kind="exec",
         pid=facts.process.pid,
@@ -52,12 +73,23 @@ def question_about(
         rule=decision.rule,
         message=decision.message,
         # A root and a folder that are not ours can be made anew with the numbers of those before.
-        key=key if is_ours and not facts.truncated else (),
+        key=key if is_ours and not facts.truncated and loaded is not None else (),
         files=tuple(dict.fromkeys(each.path for each in facts.programs)),
+        runs=shell_words(runs),
+        loads=shell_words(loaded or ()),
         folder=where.folder,
         note="; ".join(notes),
         masked=shell_words(masked(main.argv)),
+        masked_runs=shell_words(masked(runs)),
+        masked_loads=shell_words(masked(loaded or ())),
     )
+
+
+def _runs(facts: ExecFacts) -> tuple[str, ...]:
+    """The words with which a script's interpreter goes on: its first line may add any."""
+    if facts.script_wraps is not None:
+        return facts.script_wraps.argv
+    return facts.programs[len(facts.scripts)].argv if facts.scripts else ()
 
 
 def asked_for(facts: ExecFacts, decision: Decision) -> tuple[str, ...]:
@@ -71,4 +103,4 @@ def is_the_same(before: ExecFacts, ground: Ground, now: ExecFacts, ground_now: G
 
 def _shown(facts: ExecFacts) -> tuple[object, ...]:
     programs = [(each.path, each.name, each.argv, each.elsewhere) for each in facts.programs]
-    return facts.path, facts.cwd, facts.truncated, facts.readable, programs
+    return facts.path, facts.cwd, facts.truncated, facts.readable, _runs(facts), programs

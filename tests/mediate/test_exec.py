@@ -27,6 +27,7 @@ from sigwrap.mediate.effects import (
     PrepareStubCommand,
     Ran,
     ReadAgain,
+    ReadLoaded,
     ReadWhereabouts,
     Replace,
     Restarted,
@@ -556,6 +557,7 @@ NO = Answer(granted=False, by="uid 0, pid 7", message="not on a Friday", reason=
 
 
 CONTENT = ("8:1 17 cafe",)
+PLACE = ("/work", "root and folder")
 PUSH = program("git", "push", "--token=abcdefgh")
 
 
@@ -569,7 +571,7 @@ def question(**different: Any) -> Question:
         "what": "git push --token=abcdefgh",
         "rule": "ask-push",
         "message": "pushes are looked at",
-        "key": ("exec", "ask-push", "/usr/bin/git", *what, "/work", "root and folder", *CONTENT),
+        "key": ("exec", "ask-push", "/usr/bin/git", *what, "", "", "", *PLACE, *CONTENT),
         "files": ("/usr/bin/git",),
         "folder": "/work",
         "note": "",
@@ -745,6 +747,48 @@ def test_what_is_asked_about_in_another_namespace_is_asked_each_time(
     found = next_question(shell.asks_for(seen), YES, CONTENT, where)
     assert found.key == ()
     assert "in another root or mount namespace" in found.note
+
+
+def asks_what_is_loaded(
+    bash: Process, loaded: tuple[str, ...] | None
+) -> tuple[Transcript, Question]:
+    rule = "{name: loads, commands: [git], loads_code: true, decision: approve}"
+    shell = Shell(bash, f"defaults: {{command: deny, signal: deny}}\ncommand_rules: [{rule}]")
+    transcript = shell.asks_for(PUSH._replace(loads_code=True)).reads(CONTENT)
+    transcript.yields(ReadLoaded(("git",)), reply=loaded)
+    asked_about = transcript.next(YES)
+    assert isinstance(asked_about, Ask)
+    return transcript, asked_about.question
+
+
+def test_a_rule_about_what_is_loaded_has_it_shown(bash: Process) -> None:
+    loaded = ("LD_PRELOAD=./a.so", "GIT_PASSWORD=hidden")
+    transcript, found = asks_what_is_loaded(bash, loaded)
+    assert found.loads == "LD_PRELOAD=./a.so GIT_PASSWORD=hidden"
+    assert found.masked_loads == "LD_PRELOAD=./a.so 'GIT_PASSWORD=***'"
+    assert set(loaded) < set(found.key)
+    transcript.yields(ReadAgain(), reply=facts(bash, PUSH._replace(loads_code=True))).reads(CONTENT)
+    transcript.yields(ReadLoaded(("git",)), reply=("LD_PRELOAD=./b.so",))
+    _, again = asks_what_is_loaded(bash, ("LD_PRELOAD=./b.so",))
+    assert again.key != found.key
+
+
+def test_variables_that_are_not_known_are_asked_about_each_time(bash: Process) -> None:
+    _, found = asks_what_is_loaded(bash, None)
+    assert found.key == ()
+    assert found.note == "its variables are not known, and may load any code"
+
+
+def test_the_question_has_the_words_that_a_script_goes_on_with(shell: Shell) -> None:
+    script = Program("/work/git", "git", ("./git", "all"))
+    env = Program("/usr/bin/env", "env", ("/usr/bin/env", "rm -rf --", "./git", "all"))
+    wrapped = Program("/usr/bin/rm", "rm", ("rm", "-rf", "--", "./git", "all"))
+    by_env = {"scripts": ("./git",), "script_wraps": wrapped}
+    found = next_question(shell.asks_for(script, env, **by_env), NO, CONTENT)
+    assert found.runs == "rm -rf -- ./git all"
+    plain = Program("/usr/bin/perl", "perl", ("/usr/bin/perl", "-x", "./git", "all"))
+    found = next_question(shell.asks_for(script, plain, scripts=("./git",)), NO, CONTENT)
+    assert found.runs == "/usr/bin/perl -x ./git all"
 
 
 def test_what_changed_and_was_approved_anew_runs(shell: Shell) -> None:

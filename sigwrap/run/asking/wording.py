@@ -40,6 +40,13 @@ def store_option(store: str, env: Mapping[str, str]) -> str:
     return f"--store {shell_words([store])}"
 
 
+def _shortened(text: str) -> str:
+    rest = len(text) - _START_SHOWN
+    if rest <= _END_SHOWN:
+        return printable(text)
+    return f"{printable(text[:_START_SHOWN])} ... and {rest} more characters"
+
+
 def until(request: Open, now_s: float) -> str:
     left_s = max(0.0, request.deadline_s - now_s)
     return time.strftime("%H:%M:%S", time.localtime(time.time() + left_s))
@@ -60,6 +67,8 @@ def lines_of(request: Open, session: Session, now_s: float) -> list[str]:
         lines[-1] += f" ... and {rest} more characters"
         lines.append(f"    which end in: {printable(what[-_END_SHOWN:])}")
         lines.append(f"  all of it: {session.command('approvals', '--full', request.id)}")
+    more = {"runs": question.runs, "loads": question.loads}
+    lines += [f"  {name} {_shortened(text)}" for name, text in more.items() if text]
     if question.files:
         lines.append(f"  file {', then '.join(shell_words([file]) for file in question.files)}")
     if question.folder:

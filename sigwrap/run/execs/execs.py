@@ -23,11 +23,7 @@ from sigwrap.mediate.effects import (
     Hold,
     Image,
     ReadAgain,
-    ReadContent,
-    ReadEnvironment,
-    ReadWhereabouts,
     VerifyThenContinue,
-    Whereabouts,
 )
 from sigwrap.mediate.exec import ExecMediator
 from sigwrap.mediate.exec_facts import ExecFacts, OnlyAsks, Unseen, stalled
@@ -40,6 +36,7 @@ from sigwrap.policy.judge.named import Named
 from sigwrap.run.aside import Aside, Done, Outcome, Raised
 from sigwrap.run.execs.held_tracers import HeldTracers
 from sigwrap.run.execs.holdings import ExecHoldings, Looked
+from sigwrap.run.execs.readings import readings
 from sigwrap.run.execs.replacements import Replacements
 from sigwrap.run.execs.tracer import Tracer
 from sigwrap.run.execs.turns import Turns
@@ -136,9 +133,7 @@ class Execs:
         self.holds = self._tracer.holds
         performer.offer(
             {
-                ReadContent: self._read_content,
-                ReadEnvironment: self._read_environment,
-                ReadWhereabouts: self._read_whereabouts,
+                **readings(),
                 ReadAgain: self._read_again,
                 Hold: self._hold,
                 VerifyThenContinue: self._verify_then_continue,
@@ -305,20 +300,6 @@ class Execs:
         return Crowd(siblings, len(self._processes))
 
     # Effects
-
-    def _read_content(self, scope: Scope, effect: ReadContent) -> tuple[str, ...]:
-        held: ExecHoldings = scope.holdings
-        assert held.executable is not None, "judged before"
-        return held.executable.read_content(effect.besides)
-
-    def _read_environment(self, scope: Scope, effect: ReadEnvironment) -> str:
-        environment = scope.holdings.executable.environment
-        return "" if environment is None else environment.digest(stays=effect.stays)
-
-    def _read_whereabouts(self, scope: Scope, effect: ReadWhereabouts) -> Whereabouts:
-        del effect
-        executable: Executable = scope.holdings.executable
-        return executable.where.read()
 
     def _read_again(self, scope: Scope, effect: ReadAgain) -> object:
         held: ExecHoldings = scope.holdings
