@@ -115,14 +115,15 @@ class ReadLoaded(NamedTuple):
 
 
 class ReadWhereabouts(NamedTuple):
-    """Where the exec would run; the exec stop holds where it runs against it. Reply:
-    Whereabouts."""
+    """Where the exec would run, which the exec stop holds where it runs against; and whether the
+    caller is watched. Reply: Whereabouts."""
 
 
 class Whereabouts(NamedTuple):
     folder: str  # by its path
     identity: str  # of the root and the folder: neither's path says which it is
     are_ours: bool  # a path leads there where it leads whoever is asked
+    traced: bool = False  # the caller, by somebody else than sigwrap
 
 
 NOWHERE = Whereabouts("", "", False)  # it can't be read

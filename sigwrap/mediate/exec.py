@@ -69,6 +69,11 @@ from sigwrap.policy.judge.request import (
 # What `env` or `xargs` is going to exec can be denied early. It is asked about or replaced when the
 # wrapper execs it: else somebody would be asked twice, or the wrapper's own doing be lost.
 _LEFT_TO_THE_WRAPPED = frozenset({Action.APPROVE, Action.REDIRECT})
+_GO_ON_TRACED = frozenset({Action.ALLOW, Action.AUDIT})
+_NO_YES_WHILE_TRACED = (
+    "it needs approval, which nobody can give while its caller is traced: "
+    "what then ran could be another program"
+)
 
 
 class ExecMediator:
@@ -100,7 +105,7 @@ class ExecMediator:
         """Judges it every way that may be needed: so who gathers its facts learns which digests
         are."""
         self._judge(facts)
-        self._engine.decide_command(_subject(facts, traced=True))
+        self._judge_as_traced(facts)
 
     def _decide(
         self, facts: ExecFacts, approved: Approved | None = None, *, asked_before: bool = False
@@ -136,6 +141,9 @@ class ExecMediator:
         if decision.action in _LEFT_TO_THE_WRAPPED and len(facts.here) < len(facts.programs):
             decision = self._engine.decide_command(subject._replace(programs=facts.here))
         return decision
+
+    def _judge_as_traced(self, facts: ExecFacts) -> Decision:
+        return self._engine.decide_command(_subject(facts, traced=True))
 
     # Going on
 
@@ -203,14 +211,14 @@ class ExecMediator:
                 yield Record("exec_verification_failed", payload)
 
     def _let_run_watched(self, facts: ExecFacts, *, verified: bool) -> Mediation:
-        decision = self._engine.decide_command(_subject(facts, traced=True))
+        decision = self._judge_as_traced(facts)
         match decision.action:
             case Action.ALLOW:
                 event = "exec_allowed"
             case Action.AUDIT:
                 event = "exec_audited"
             case _:
-                yield from self._deny(facts, decision, traced=True)
+                yield from self._deny_as_traced(facts, decision)
                 return
         if (yield Record(event, exec_payload(facts, decision, verified=verified, traced=True))):
             self._gone_on += 1
@@ -246,6 +254,12 @@ class ExecMediator:
         """Not as the rule's message has it."""
         denied = decision._replace(action=Action.DENY, reason=reason, message=reason)
         yield from self._deny(facts, denied)
+
+    def _deny_as_traced(self, facts: ExecFacts, decision: Decision) -> Mediation:
+        if decision.action is Action.APPROVE:
+            why = _NO_YES_WHILE_TRACED
+            decision = decision._replace(action=Action.DENY, reason=why, message=why)
+        yield from self._deny(facts, decision, traced=True)
 
     def _deny_as_used_up(self, facts: ExecFacts, used: Decision) -> Mediation:
         yield from self._deny(facts, used)
@@ -337,6 +351,11 @@ class ExecMediator:
             return
         about_loading = decision.rule in self._rules_about_loading
         ground = yield from read_ground(facts, is_about_loading=about_loading)
+        if ground.where.traced:
+            as_traced = self._judge_as_traced(facts)
+            if as_traced.action not in _GO_ON_TRACED:  # a yes would be in vain
+                yield from self._deny_as_traced(facts, as_traced)
+                return
         question = question_about(facts, ground, decision, asked_before=asked_before)
         notice = waiting(_line(facts), decision.rule, self._engine.policy.name)
         answer: Answer = yield Ask(question, notice)

@@ -8,7 +8,6 @@ import pytest
 
 from tests.exec.test_approved import Run, Start, start
 from tests.support.harness import PYTHON, Sigwrap
-from tests.support.policies import policy
 
 __all__ = ["start"]
 
@@ -54,22 +53,3 @@ def test_always_does_not_cover_another_place(moving: Start, as_user: Sigwrap, wh
     assert run.end() == 0
     asked = as_user.sealed_events("approval_requested")
     assert [NOTE.decode() in event.payload["note"] for event in asked] == [False, True]
-
-
-def test_a_variable_that_came_since_the_question_meets_its_rule(
-    start: Start, as_user: Sigwrap, programs: Path
-) -> None:
-    rules = """
-  - {name: no-libraries, commands: [ok], loads_code: true, decision: deny}
-  - {name: ask, commands: [ok], decision: approve}
-"""
-    policy(as_user.folder, rules)
-    run = start(*PYTHON, str(programs / "changes_its_mind.py"), "variable")
-    approval_id = run.question()
-    run.process.say(b"\n")
-    run.out.until(rb"changed\n")
-    assert run.answer("approve", approval_id).returncode == 0
-    assert run.out.line() == b"9"
-    assert run.end() == 0
-    (event,) = as_user.sealed_events("exec_denied")
-    assert event.payload["rule_name"] == "no-libraries"

@@ -761,6 +761,36 @@ def asks_what_is_loaded(
     return transcript, asked_about.question
 
 
+NO_YES = "it needs approval, which nobody can give while its caller is traced: "
+NO_YES += "what then ran could be another program"
+
+
+def test_nobody_is_asked_about_a_traced_caller(shell: Shell) -> None:
+    traced = OURS._replace(traced=True)
+    shell.asks_for(PUSH).reads(CONTENT, where=traced).records(
+        "exec_denied", decision="deny", rule_name="ask-push", reason=NO_YES, traced=True
+    ).yields(told("git push '--token=***'", "ask-push", NO_YES), Fail(errno.EACCES)).ends()
+
+
+def test_who_is_traced_since_the_question_is_told_why_it_was_in_vain(shell: Shell) -> None:
+    late = asked(shell, YES).yields(ReadAgain(), reply=facts(shell.process, PUSH))
+    late.reads(CONTENT, where=OURS._replace(traced=True))
+    late.reads(CONTENT, where=OURS._replace(traced=True)).records("exec_denied", reason=NO_YES)
+    later = unchanged(shell, asked(shell, YES)).yields(Hold(), reply=Held.NO)
+    later.records("exec_denied", reason=NO_YES, traced=True)
+
+
+def test_a_traced_caller_is_asked_about_where_it_may_run(bash: Process) -> None:
+    rules = (
+        "{name: ask, commands: [git], traced: false, decision: approve}",
+        "{name: watched, commands: [git], decision: audit}",
+    )
+    shell = Shell(
+        bash, f"defaults: {{command: deny, signal: deny}}\ncommand_rules: [{', '.join(rules)}]"
+    )
+    next_question(shell.asks_for(PUSH), NO, CONTENT, OURS._replace(traced=True))
+
+
 def test_a_rule_about_what_is_loaded_has_it_shown(bash: Process) -> None:
     loaded = ("LD_PRELOAD=./a.so", "GIT_PASSWORD=hidden")
     transcript, found = asks_what_is_loaded(bash, loaded)

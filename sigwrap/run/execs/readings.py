@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
 from sigwrap.linux.execs.executable import Executable
+from sigwrap.linux.execs.tracing import tracer_of
 from sigwrap.mediate.effects import (
     ReadContent,
     ReadEnvironment,
@@ -38,7 +41,8 @@ def _loaded(scope: Scope, effect: ReadLoaded) -> tuple[str, ...] | None:
 
 def _whereabouts(scope: Scope, effect: ReadWhereabouts) -> Whereabouts:
     del effect
-    return _executable(scope).where.read()
+    is_traced = tracer_of(scope.tid) not in (0, os.getpid())
+    return _executable(scope).where.read()._replace(traced=is_traced)
 
 
 def _executable(scope: Scope) -> Executable:

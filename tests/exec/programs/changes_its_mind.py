@@ -38,6 +38,8 @@ for what in sys.argv[1:]:
         put(b"./ok", b"harmful")
     elif what == "variable":
         put(b"./ok", b"harmless", b"LD_PRELOAD=/no/library")
+    elif what == "value":
+        put(b"./ok", b"harmless", b"LD_PRELOAD=/no/other")
     elif what == "file":
         os.rename("bad", "ok")
     elif what == "content":
