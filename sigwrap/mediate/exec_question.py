@@ -55,6 +55,7 @@ def question_about(
     is_ours = where.are_ours and not any(each.elsewhere for each in facts.programs)
     notes = [_CHANGED] * asked_before + [_NOT_READ] * facts.truncated + [_NOT_OURS] * (not is_ours)
     notes += [_NO_VARIABLES] * (loaded is None)
+    notes += [f"{each.path} is not there" for each in facts.programs if each.missing]
     runs = _runs(facts)
     key = (
         "exec",
@@ -74,7 +75,7 @@ def question_about(
         message=decision.message,
         # A root and a folder that are not ours can be made anew with the numbers of those before.
         key=key if is_ours and not facts.truncated and loaded is not None else (),
-        files=tuple(dict.fromkeys(each.path for each in facts.programs)),
+        files=tuple(dict.fromkeys(each.path for each in facts.programs if not each.missing)),
         runs=shell_words(runs),
         loads=shell_words(loaded or ()),
         folder=where.folder,

@@ -852,6 +852,15 @@ def test_the_question_names_all_that_would_run(shell: Shell) -> None:
     assert found.files == ("/work/git", "/usr/bin/bash")
 
 
+def test_the_question_names_no_file_that_is_not_there(shell: Shell) -> None:
+    env = Program("/usr/bin/env", "git", ("env", "nothing"))
+    nothing = Program("/usr/bin/nothing", "nothing", ("nothing",), missing=True)
+    transcript = shell.asks_for(env, nothing)
+    found = next_question(transcript, NO, CONTENT)
+    assert found.files == ("/usr/bin/env",)
+    assert found.note == "/usr/bin/nothing is not there"
+
+
 def test_more_words_than_are_read_are_approved_once(shell: Shell) -> None:
     found = next_question(shell.asks_for(PUSH, truncated=True), YES, CONTENT)
     assert found.key == ()

@@ -387,7 +387,7 @@ class Executable:
         if not command.startswith("/"):
             path = _UNSEEN_FOLDER + command.rpartition("/")[2]
         elsewhere = not self._caller.shares_our_root
-        return [Program(path, "", (), None, elsewhere, system_file=False)]
+        return [Program(path, "", (), None, elsewhere, system_file=False, missing=True)]
 
 
 def resolve(
