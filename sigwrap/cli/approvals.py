@@ -157,10 +157,10 @@ def _rendered(request: dict[str, Any]) -> str:
     ]
     if request.get("is_cut") is True:
         lines.append(f"all of it: sigwrap approvals --full {text('id')}")
-    lines += [f"{name} {text(name)}" for name in ("runs", "loads") if request.get(name)]
     files = [shell_words([str(file)]) for file in texts(request.get("files"))]
     if files:
         lines.append(f"file {', then '.join(files)}")
+    lines += [f"{name} {text(name)}" for name in ("runs", "loads") if request.get(name)]
     if request.get("folder"):
         lines.append(f"folder {shell_words([str(request['folder'])])}")
     if request.get("note"):

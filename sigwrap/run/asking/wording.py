@@ -67,10 +67,10 @@ def lines_of(request: Open, session: Session, now_s: float) -> list[str]:
         lines[-1] += f" ... and {rest} more characters"
         lines.append(f"    which end in: {printable(what[-_END_SHOWN:])}")
         lines.append(f"  all of it: {session.command('approvals', '--full', request.id)}")
-    more = {"runs": question.runs, "loads": question.loads}
-    lines += [f"  {name} {_shortened(text)}" for name, text in more.items() if text]
     if question.files:
         lines.append(f"  file {', then '.join(shell_words([file]) for file in question.files)}")
+    more = {"runs": question.runs, "loads": question.loads}
+    lines += [f"  {name} {_shortened(text)}" for name, text in more.items() if text]
     if question.folder:
         lines.append(f"  folder {shell_words([question.folder])}")
     if question.note:
