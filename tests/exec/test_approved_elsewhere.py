@@ -8,6 +8,7 @@ import pytest
 
 from tests.exec.test_approved import Run, Start, start
 from tests.support.harness import PYTHON, Sigwrap
+from tests.support.programs import may_unshare
 
 __all__ = ["start"]
 
@@ -17,6 +18,8 @@ CHANGED = b"note it has changed since it was asked about: look at it anew; " + N
 
 @pytest.fixture
 def moving(start: Start, as_user: Sigwrap, programs: Path) -> Start:
+    if not may_unshare():
+        pytest.skip("needs user namespaces")
     (as_user.folder / "sub").mkdir()
 
     def run(what: str, when: str) -> Run:
