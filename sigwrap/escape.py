@@ -2,7 +2,7 @@
 
 Names, arguments and paths may hold escape sequences, newlines that fake a line of sigwrap's, and
 bidirectional overrides. str.isprintable() is false for all of them (categories Cc, Cf, Cs, Co, Cn,
-Zl, Zp, and every space but the plain one).
+Zl, Zp, and every space but the plain one). It is true for some that show as a blank or as nothing.
 """
 
 from __future__ import annotations
@@ -11,13 +11,19 @@ import re
 from collections.abc import Iterable
 
 _SAFE_WORD = re.compile(r"[A-Za-z0-9_@%+=:,./~^-]+")
+_UNSEEN = (  # compiled where somebody needs it
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    "\U00013441\U00013442\U00016fe4\U0001d159\U000e0100-\U000e01ef]"
+)
+_GOES_ON = "    | "
+_NARROWEST, _WIDEST = 20, 80  # somebody may have told the terminal that it is wider than it is
 _NAMED_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\x1b": "\\e"}
 
 
 def printable(text: str) -> str:
-    if text.isprintable():
+    if _is_seen(text):
         return text
-    return "".join(char if char.isprintable() else _escape(char) for char in text)
+    return "".join(char if _is_seen(char) else _escape(char) for char in text)
 
 
 def shell_words(argv: Iterable[str]) -> str:
@@ -25,13 +31,33 @@ def shell_words(argv: Iterable[str]) -> str:
     return " ".join(map(_shell_word, argv))
 
 
+def rows(line: str, columns: int) -> list[str]:
+    """A printable line, broken before a terminal would: what goes on is marked, so no part of it
+    looks like a line of its own. What isn't ASCII takes up to two columns. `columns`: as the
+    terminal says, 0 where it doesn't."""
+    columns = min(max(columns or _WIDEST, _NARROWEST), _WIDEST)
+    found, row, room = [], "", columns
+    for char in line:
+        width = 1 if char.isascii() else 2
+        if width > room:
+            found.append(row)
+            row, room = _GOES_ON, columns - len(_GOES_ON)
+        row += char
+        room -= width
+    return [*found, row]
+
+
 def _shell_word(word: str) -> str:
     if _SAFE_WORD.fullmatch(word):
         return word
-    if word.isprintable():
+    if _is_seen(word):
         return "'" + word.replace("'", "'\\''") + "'"
     quoted = word.replace("\\", "\\\\").replace("'", "\\'")
     return f"$'{printable(quoted)}'"
+
+
+def _is_seen(text: str) -> bool:
+    return text.isprintable() and (text.isascii() or re.search(_UNSEEN, text) is None)
 
 
 def _escape(char: str) -> str:

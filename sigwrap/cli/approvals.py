@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
@@ -14,7 +15,7 @@ from sigwrap.cli.group import Group
 from sigwrap.cli.options import JsonOption, StoreOption, store_folder
 from sigwrap.cli.output import note, out
 from sigwrap.errors import SessionError
-from sigwrap.escape import printable, shell_words
+from sigwrap.escape import printable, rows, shell_words
 from sigwrap.events import number, texts
 from sigwrap.protocols.control import ControlReply, ControlRequest
 from sigwrap.protocols.control_client import Answered, ControlClient, ask_everybody
@@ -156,7 +157,7 @@ def _rendered(request: dict[str, Any]) -> str:
         f"(pid {text('pid')}, depth {text('depth')}) {action} {text('what')}"
     ]
     if request.get("is_cut") is True:
-        lines.append(f"all of it: sigwrap approvals --full {text('id')}")
+        lines.append(f"all that is known: sigwrap approvals --full {text('id')}")
     files = [shell_words([str(file)]) for file in texts(request.get("files"))]
     if files:
         lines.append(f"file {', then '.join(files)}")
@@ -166,7 +167,12 @@ def _rendered(request: dict[str, Any]) -> str:
     if request.get("note"):
         lines.append(f"note {text('note')}")
     lines.append(f"rule {text('rule')}{policy}{message}; session {text('session_id')}; {left} left")
-    return "\n        ".join(lines)
+    lines = [lines[0], *(f"        {line}" for line in lines[1:])]
+    try:
+        columns = os.get_terminal_size(1).columns
+    except OSError:  # no terminal: nothing breaks them there
+        return "\n".join(lines)
+    return "\n".join(row for line in lines for row in rows(line, columns))
 
 
 def _answer(store: str, request: ControlRequest) -> None:

@@ -174,6 +174,8 @@ class _FrontProcess(ParentOfOne):
     def _on_forwardable(self, info: SignalInfo) -> None:
         if info.number == signal.SIGCONT and self._command_goes_on_anyway(info):
             return
+        # First what passes soonest: COMMAND leaves its prompt at the key, and whoever sends ends.
+        at_prompt = info.number == signal.SIGINT and self._command_is_at_prompt()
         sender = sender_of(info, supervisor=self._child, bootloader=self._bootloader_pid)
         # While it asks on the terminal, the supervisor gets the keys, and hands them on.
         arrived = Arrived(
@@ -188,7 +190,7 @@ class _FrontProcess(ParentOfOne):
             ),
             is_ignored=self._ignores(info.number),
             is_hangup=info.number == signal.SIGHUP and self._is_told_of_hangup(info),
-            at_prompt=info.number == signal.SIGINT and self._command_is_at_prompt(),
+            at_prompt=at_prompt,
         )
         self._carry_out(self._interrupts.signal(arrived, time.monotonic()), sender)
 

@@ -56,7 +56,7 @@ from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.masking import masked
 from sigwrap.mediate.questions import Answer
 from sigwrap.mediate.run_end import LimitReached
-from sigwrap.mediate.wording import denial, denied_by, killed, refusal, waiting
+from sigwrap.mediate.wording import command_line, denial, denied_by, killed, refusal, waiting
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import (
     Action,
@@ -428,10 +428,12 @@ def _subject(facts: ExecFacts, *, traced: bool) -> CommandRequest:
 
 def _line(facts: ExecFacts) -> str:
     """By the path that was typed, or else under the name that counts: the caller may write anything
-    into argv[0]."""
+    into argv[0]. A typed path may be a link, or start in another folder."""
     main = facts.programs[0]
-    was_typed = "/" in facts.path and main.argv[:1] == (facts.path,)
-    return shell_words((facts.path if was_typed else main.name, *masked(main.argv)[1:]))
+    arguments = shell_words(masked(main.argv)[1:])
+    if "/" in facts.path and main.argv[:1] == (facts.path,):
+        return command_line(facts.path, arguments, main.path.rpartition("/")[2])
+    return command_line(main.name, arguments, main.name)
 
 
 def replacement_argv(redirect: CommandRedirect, argv: Sequence[str]) -> tuple[str, ...]:

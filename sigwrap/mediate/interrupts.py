@@ -34,9 +34,10 @@ _ECHO_WINDOW_S = 0.3
 _COPY_WINDOW_S = 2.0  # a loaded machine may run the bootloader late
 _SAME_KEYS_S = 0.5
 _FIRST_LOOK_S = 0.005  # a script may go on as soon as it sees the prompt
-_LOOKS_EVERY_S = 0.1
+_LOOKS_EVERY_S = 0.02
 _PROMPT_COMES_BACK_S = 0.25  # nobody notices that a second key kills so much later
 _LINE_IS_A_PROMPT_S = 1.0
+_DIES_OF_IT_S = 0.25  # or it is a prompt that has its handler aside for a moment (readline)
 _SAID_AFTER_S = _LINE_IS_A_PROMPT_S  # what ends at once, or comes to a prompt, needs no words
 
 
@@ -241,10 +242,12 @@ class Interrupts:
         announce = Announce(arrived)
         can_be_withdrawn = self._ends is InterruptsEnd.AUTO and _is_ctrl_c(arrived)
         is_survived = can_be_withdrawn and arrived.command_ignores_it
-        if not arrived.command_handles_it and not is_survived:
+        is_handled = arrived.command_handles_it or is_survived
+        if not is_handled and (arrived.command_ignores_it or not can_be_withdrawn):
             return (announce, PassOn(signal.SIGTERM, arrived))
         if arrived.number != signal.SIGTERM:
-            self._terminate_at = now + self._grace_s / 2
+            half_s = self._grace_s / 2
+            self._terminate_at = now + (half_s if is_handled else min(half_s, _DIES_OF_IT_S))
         if can_be_withdrawn:
             self._look_at = now + _FIRST_LOOK_S
         return (announce, *_as_itself(arrived))

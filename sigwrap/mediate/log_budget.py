@@ -35,7 +35,7 @@ class LogBudget:
         """`maximum` in bytes; 0: no limit. Where a full log doesn't end the run, all is denied."""
         self.maximum = maximum
         self.ends_run = ends_run
-        self.next_mark = maximum // 2 or sys.maxsize
+        self.next_mark = (maximum + 1) // 2 or sys.maxsize
         self._marks = [Mark.HALF, Mark.FULL]
         self._beyond = maximum + max(maximum // 16, _LEAST_BEYOND_BYTES)
 

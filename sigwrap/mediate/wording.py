@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
-from sigwrap.escape import printable
+from sigwrap.escape import printable, shell_words
 from sigwrap.mediate.questions import Answer
 
 _LONGEST = 120
+_LONGEST_PATH = 70
+_LONGEST_NAME = 40
+
+
+def command_line(path: str, arguments: str, name: str) -> str:
+    """`name`: of the file that the path leads to, told where the path ends otherwise. It stays, as
+    the path's end does, however long the rest is."""
+    end = path.rpartition("/")[2]
+    told = "" if end == name else f" ({_short(shell_words([name]), _LONGEST_NAME)})"
+    path = shell_words([path])
+    if len(path) > _LONGEST_PATH:
+        half = _LONGEST_PATH // 2
+        path = f"{path[: half - 1]}…{path[-half:]}"
+    return _short(f"{path} {arguments}".rstrip(), _LONGEST - len(told)) + told
 
 
 def denial(what: str, rule: str, policy: str, message: str) -> str:
@@ -49,5 +63,5 @@ def named_rule(rule: str, policy: str) -> str:
     return f"rule {rule}" if rule.startswith("builtin:") else f"rule {rule} of {policy}"
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+def _short(text: str, longest: int = _LONGEST) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"

@@ -195,7 +195,10 @@ class WhyFold:
         shown = printable(name)
         sender = living.sent.get(name)
         if sender is not None:
-            return Reason(Cause.RECORDED, sent_by(sender, to_itself=sender.pid == pid), sender)
+            said = sent_by(sender, to_itself=sender.pid == pid)
+            if sender.pid == pid and _is_key(self._interrupted_by, name):  # raised again
+                said = f"{self._interrupted}; {said}"
+            return Reason(Cause.RECORDED, said, sender)
         if pid in self._mismatched and name == "SIGKILL":
             return Reason(
                 Cause.SIGWRAP, f"{shown} from sigwrap: what was loaded is not what had been judged"
@@ -209,7 +212,7 @@ class WhyFold:
                 Cause.SIGWRAP, f"{shown} from sigwrap, which clears what COMMAND left behind"
             )
         interrupt = self._interrupt
-        if interrupt.get("origin") == "terminal" and interrupt.get("signal_name") == name:
+        if _is_key(interrupt, name):
             return Reason(Cause.TERMINAL, f"{shown} from the terminal{terminal_key(name)}")
         return by_signal(name)
 
@@ -231,9 +234,12 @@ class WhyFold:
         reason = self._reason(str(end.get("reason") or "ended"), why)
         text = reason
         if why is not None and why.seq:
-            said_already = why.status == status and why.cause is not Cause.ITSELF
+            is_own = why.cause is Cause.ITSELF or (
+                bool(self._interrupted_by) and why.sender is not None and why.sender.pid == why.pid
+            )
+            said_already = why.status == status and not is_own
             by_sigwrap = why.text.removeprefix("SIGKILL from sigwrap: ")
-            if said_already or reason == "COMMAND ended":
+            if said_already or reason == "COMMAND ended" or why.text.startswith(f"{reason}; "):
                 text = why.text
             elif not reason.endswith(f"killed: {by_sigwrap}"):
                 text = f"{reason}; {why.text}"
@@ -256,11 +262,18 @@ class WhyFold:
         )
         if not self._interrupted_by or is_said:
             return printable(recorded)
-        interrupted = f"interrupted by {sent_to_sigwrap(self._interrupted_by)}"
         if recorded == "interrupted":
-            return interrupted
+            return self._interrupted
         is_killed = recorded == f"killed: {self._sigwrap_kills}"
-        return f"{interrupted}; {printable(recorded)}" if is_killed else printable(recorded)
+        return f"{self._interrupted}; {printable(recorded)}" if is_killed else printable(recorded)
+
+    @property
+    def _interrupted(self) -> str:
+        return f"interrupted by {sent_to_sigwrap(self._interrupted_by)}"
+
+
+def _is_key(interrupt: Payload, name: str) -> bool:
+    return interrupt.get("origin") == "terminal" and interrupt.get("signal_name") == name
 
 
 def _which_got(signal: Payload) -> str:

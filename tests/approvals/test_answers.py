@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.harness import UNDER_TEST
 from tests.support.waiting import await_that
 
 Make = Callable[..., Any]
@@ -116,6 +117,19 @@ def test_names_can_not_paint_on_the_terminal(asking: Make) -> None:
     assert "rm \\e[2J\\r\\nsigwrap" in listing
 
 
+def test_no_long_word_looks_like_a_line_of_ours_on_a_terminal(asking: Make) -> None:
+    subject = asking().start()
+    subject.ask("ls " + " " * 500 + "x" * 500 + "        file /usr/bin/ls")
+    line = [UNDER_TEST, "approvals", "--store", str(subject.store)]
+    terminal = subject.subject.terminal_for(line)
+    first, *others = terminal.output.rest().splitlines()
+    assert b"wants to run ls" in first
+    assert len(others) > 10
+    assert all(row.startswith(b"    | ") for row in others[:-1])
+    assert others[-1].startswith(b"        rule ask-push of mine")
+    assert all(len(row) <= 80 for row in [first, *others[:-1]])
+
+
 def test_a_store_with_a_long_path(asking: Make, tmp_path: Any) -> None:
     subject = asking(store=tmp_path / ("d" * 100) / ("e" * 100)).start()
     approval_id = subject.ask()
@@ -137,12 +151,12 @@ def test_all_of_a_long_one(asking: Make) -> None:
     approval_id = subject.ask(what, files=["/usr/bin/rm"], folder="/work", note="look twice")
     listed = subject.sigwrap("approvals").stdout
     assert "a ... and 56005 more characters\n" in listed
-    assert f"all of it: sigwrap approvals --full {approval_id}\n" in listed
+    assert f"all that is known: sigwrap approvals --full {approval_id}\n" in listed
     for line in ("file /usr/bin/rm", "folder /work", "note look twice"):
         assert f"\n        {line}\n" in listed
     full = subject.sigwrap("approvals", "--full", approval_id)
     assert full.stdout.startswith(f"{approval_id}  bash (pid 4312, depth 2) wants to run {what}\n")
-    assert "all of it" not in full.stdout
+    assert "all that is known" not in full.stdout
     [event] = subject.events("approval_requested")
     assert event.payload["what"].endswith("a ... and 59005 more characters")
     assert (event.payload["files"], event.payload["cwd"]) == (["/usr/bin/rm"], "/work")

@@ -51,7 +51,9 @@ def test_ctrl_c_at_the_question_ends_the_run(sigwrap: Sigwrap, policy: str) -> N
     terminal = sigwrap.on_terminal("-p", policy, "--no-report", "--", "sh", "-c", "/bin/uname; :")
     terminal.output.until(rb"n no: ")
     terminal.press("c")
+    assert b"comes again" not in terminal.output.rest()
     assert terminal.await_status() == 130
+    assert b"SIGINT from the terminal (Ctrl+C)" in sigwrap.native(UNDER_TEST, "why").stdout
 
 
 def test_ctrl_c_at_the_question_of_a_prompts_program_is_a_no_and_no_end(
@@ -93,6 +95,7 @@ def test_ctrl_z_at_the_question_stops_the_job(sigwrap: Sigwrap, policy: str, com
     terminal = sigwrap.on_terminal("-p", policy, "--no-report", "--", "sh", "-c", command)
     terminal.read_question()
     terminal.press("z")
+    terminal.output.until(rb"the question comes again")
     terminal.await_stop()
     assert terminal.foreground() == terminal.pid
     os.killpg(terminal.pid, signal.SIGCONT)

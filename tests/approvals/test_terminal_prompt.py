@@ -92,6 +92,20 @@ def test_half_a_line_typed_ahead_is_not_finished_by_an_enter(asking: Make) -> No
     assert subject.answer() == (approval_id, False, "denied")
 
 
+@pytest.mark.parametrize(("kind", "resets"), [("xterm", True), ("dumb", False), ("", False)])
+def test_what_was_set_to_hide_text_hides_no_question(asking: Make, kind: str, resets: bool) -> None:
+    subject = asking()
+    subject.subject.env["TERM"] = kind
+    subject.start_on_terminal()
+    subject.ask()
+    before, asked, rest = subject.terminal.read_question().rpartition(b"sigwrap: bash")
+    assert asked
+    assert (b"\x1b[0m\x1b[?7h\x1b(B\x0f" in before) is resets
+    assert b"\x1b" not in rest
+    subject.terminal.type("n\n")
+    assert not subject.answer()[1]
+
+
 def test_a_stopped_terminal_stalls_nobody(asking: Make) -> None:
     subject = asking().start_on_terminal()
     subject.terminal.press("s")
@@ -178,10 +192,10 @@ def test_names_can_not_paint_on_the_terminal(asking: Make) -> None:
     subject = asking().start_on_terminal()
     approval_id = subject.ask("ls \x1b[8m; rm -rf /\r\nsigwrap: harmless\x9b2J" + "x" * 5_000)
     said = subject.terminal.read_question()
-    assert b"\x1b" not in said and b"\xc2\x9b" not in said
+    assert b"\x1b" not in said.partition(b"sigwrap: bash")[2] and b"\xc2\x9b" not in said
     assert b"ls \\e[8m; rm -rf /\\r\\nsigwrap: harmless\\u009b2J" in said
     assert b"and 3539 more characters" in said
-    assert f"all of it: sigwrap approvals --full {approval_id}".encode() in said
+    assert f"all that is known: sigwrap approvals --full {approval_id}".encode() in said
 
 
 # COMMAND and the terminal

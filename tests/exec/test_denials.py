@@ -118,6 +118,17 @@ def test_a_path_is_said_as_it_was_typed_and_nothing_else_that_the_caller_writes(
     ]
 
 
+def test_a_link_and_a_long_path_hide_no_program(as_user: Sigwrap) -> None:
+    (as_user.folder / "link").symlink_to("ok")
+    text = f"./link x; exec 9<ok; /proc/self/fd/9 x; {'./' * 70}ok x"
+    done = run(as_user, "bash", "-c", text)
+    assert [line.partition(b": denied")[0] for line in lines_of_ours(done.stderr)] == [
+        b"sigwrap: ./link x (ok)",
+        b"sigwrap: /proc/self/fd/9 x (ok)",
+        b"sigwrap: %s\xe2\x80\xa6/%sok x" % (b"./" * 17, b"./" * 16),
+    ]
+
+
 @pytest.mark.parametrize("where", ["2>&-", "2</dev/null", "2>/dev/full", "2>/dev/null"])
 def test_where_nothing_can_be_written_it_is_a_denial_all_the_same(
     as_user: Sigwrap, where: str

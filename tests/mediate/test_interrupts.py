@@ -103,11 +103,21 @@ def deadline_after_words(interrupts: Interrupts) -> float | None:
     return interrupts.next_deadline
 
 
-def test_a_command_that_leaves_the_key_alone_gets_sigterm_at_once() -> None:
+def test_a_command_that_leaves_the_key_alone_dies_of_it_or_gets_sigterm() -> None:
     interrupts = machine()
-    assert names(interrupts.signal(key(), 0.0)) == ["announce", "pass on SIGTERM"]
+    assert names(interrupts.signal(key(), 0.0)) == ["announce"]
     assert interrupts.interrupted
+    assert looks_in_vain(interrupts, until=0.24) == []
+    assert looks_in_vain(interrupts, until=0.25) == ["pass on SIGTERM"]
     assert deadline_after_words(interrupts) == GRACE_S
+
+
+def test_a_prompt_that_has_its_handler_aside_for_a_moment_keeps_the_key() -> None:
+    interrupts = machine()
+    interrupts.signal(key(), 0.0)
+    assert names(interrupts.tick(0.01)) == ["look for an editor"]
+    assert names(interrupts.looked(0.01, at_prompt=True)) == ["withdraw"]
+    assert not interrupts.interrupted
 
 
 def test_a_command_that_handles_the_key_has_half_of_the_grace_for_itself() -> None:
@@ -146,7 +156,7 @@ def test_what_else_command_ignores_ends_it_at_once(ends: InterruptsEnd, arrived:
 
 
 def test_time_brings_nothing_before_the_first_interrupt_and_after_the_last() -> None:
-    interrupts = machine()
+    interrupts = machine(InterruptsEnd.SIGWRAP)
     assert names(interrupts.tick(1000.0)) == []
     interrupts.signal(key(), 1000.0)
     interrupts.signal(key(), 1001.0)
@@ -346,7 +356,7 @@ def test_ctrl_c_can_be_sigwraps_always() -> None:
 
 
 def test_the_second_key_press_kills_the_tree_however_quick() -> None:
-    interrupts = machine()
+    interrupts = machine(InterruptsEnd.SIGWRAP)
     interrupts.signal(key(), 0.0)
     assert names(interrupts.signal(key(), 0.05)) == ["escalate: second interrupt"]
     assert names(interrupts.signal(key(), 0.5)) == []
@@ -365,7 +375,7 @@ def test_hangup_and_quit_interrupt_too() -> None:
 
 
 def test_the_bootloaders_copy_is_no_second_press() -> None:
-    interrupts = machine()
+    interrupts = machine(InterruptsEnd.SIGWRAP)
     interrupts.signal(key(), 0.0)
     assert names(interrupts.signal(sent(signal.SIGINT, BOOTLOADER), 1.5)) == []
     assert names(interrupts.signal(key(), 1.6)) == ["escalate: second interrupt"]
@@ -381,7 +391,7 @@ def test_a_copy_comes_within_two_seconds() -> None:
 def test_a_copy_stands_for_a_press_that_was_merged_with_the_copy_before() -> None:
     """A signal that is pending swallows the next one of its number."""
     interrupts = machine()
-    interrupts.signal(key(), 0.0)
+    interrupts.signal(key(ignored=True, reaches=False), 0.0)
     assert names(interrupts.signal(sent(signal.SIGINT, BOOTLOADER), 0.01)) == []
     assert names(interrupts.signal(sent(signal.SIGINT, BOOTLOADER), 0.02)) == [
         "escalate: second interrupt"

@@ -43,3 +43,7 @@ def test_beyond_the_limit_the_tree_s_end_is_still_recorded(
     budget = LogBudget(maximum, ends_run=False)
     events = ("exec_allowed", "process_exited", "session_ended")
     assert {event for event in events if budget.admits(size, event)} == admitted
+
+
+def test_the_smallest_limit_is_one() -> None:
+    assert LogBudget(1, ends_run=True).next_mark == 1

@@ -1,7 +1,7 @@
 import pytest
 
 from sigwrap.mediate.questions import Answer
-from sigwrap.mediate.wording import denial, refusal, waiting
+from sigwrap.mediate.wording import command_line, denial, refusal, waiting
 
 
 def test_a_denial_names_what_the_rule_the_policy_and_the_next_step() -> None:
@@ -28,6 +28,32 @@ def test_a_long_command_line_is_cut_and_no_escape_comes_through() -> None:
     assert "\x1b" not in line
     assert "…: denied by rule quiet" in line
     assert len(line) < 220
+
+
+@pytest.mark.parametrize(
+    ("path", "arguments", "name", "said"),
+    [
+        ("ls", "-l x", "ls", "ls -l x"),
+        ("./ls", "", "ls", "./ls"),
+        ("scripts/ls", "x", "tac", "scripts/ls x (tac)"),
+        ("/proc/self/fd/4", "", "tac", "/proc/self/fd/4 (tac)"),
+        ("b/x", "", "my tool", "b/x ('my tool')"),
+        ("b/x", "'(ls)'", "\x1b", "b/x '(ls)' ($'\\e')"),
+        (f"{'./' * 70}b/tac", "x", "tac", f"{'./' * 17}…{'./' * 15}b/tac x"),
+    ],
+)
+def test_a_command_line_is_as_it_was_typed_and_names_the_file_that_it_is(
+    path: str, arguments: str, name: str, said: str
+) -> None:
+    assert command_line(path, arguments, name) == said
+
+
+def test_however_long_the_rest_is_the_file_is_named() -> None:
+    for path, name in (("a/ls", "tac"), ("\x1b" * 500 + "/tac", "tac"), ("x/" * 500, "t" * 500)):
+        line = command_line(path, "y" * 500, name)
+        assert len(line) <= 120
+        assert name[:30] in line
+        assert line in denial(line, "quiet", "mine", "")
 
 
 def test_who_waits_is_told_by_which_rule() -> None:

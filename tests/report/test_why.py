@@ -304,6 +304,45 @@ def test_who_raises_the_signal_again_was_interrupted_by_somebody_else() -> None:
     )
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_shell_that_raises_the_keys_signal_again_names_the_key(is_first: bool) -> None:
+    """dash and bash do; its raising may be seen before the key's signal is."""
+    log = Log()
+    key = {"signal_name": "SIGINT", "origin": "terminal", "taken_by": "sigwrap"}
+    if is_first:
+        log.add("interrupt_received", 0, **key)
+    log.signal(COMMAND, COMMAND, 2, "SIGINT")
+    if not is_first:
+        log.add("interrupt_received", 0, **key)
+    log.signal(8, 8, 2, "SIGINT")
+    log.die(8, 2, "SIGINT")
+    log.die(COMMAND, 2, "SIGINT", ppid=1)
+    log.end(130, "interrupted")
+    key_and_shell = "exit 130: interrupted by SIGINT from the terminal (Ctrl+C); SIGINT from "
+    assert log.why(8).sentence.startswith(f'{key_and_shell}8 "comm" itself, ')
+    assert log.why().sentence == (
+        f'{key_and_shell}100 "npm start" itself, allowed by rule own-children'
+    )
+
+
+def test_who_ended_before_the_key_was_seen_is_named_with_it_as_well() -> None:
+    log = Log()
+    log.signal(COMMAND, COMMAND, 2, "SIGINT")
+    log.die(COMMAND, 2, "SIGINT", ppid=1)
+    log.add("interrupt_received", 0, signal_name="SIGINT", origin="terminal", taken_by="sigwrap")
+    log.end(130, "interrupted")
+    assert log.why().text.startswith("interrupted by SIGINT from the terminal (Ctrl+C); SIGINT ")
+
+
+def test_a_key_that_a_prompt_took_explains_no_signal_of_its_own() -> None:
+    log = Log()
+    log.add("interrupt_received", 0, signal_name="SIGINT", origin="terminal", taken_by="command")
+    log.signal(COMMAND, COMMAND, 2, "SIGINT")
+    log.die(COMMAND, 2, "SIGINT", ppid=1)
+    log.end(130)
+    assert log.why().text.startswith('SIGINT from 100 "npm start" itself')
+
+
 def test_who_is_killed_after_an_interrupt_was_interrupted_by_somebody() -> None:
     log = Log()
     interrupted_from(log, "outside")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from sigwrap.mediate.questions import Open, Question
 from sigwrap.run.asking.wording import Session, lines_of, store_option
 
 SESSION = Session("mine")
 
 
-def lines(**different: Any) -> list[str]:
+def _question(**different: Any) -> Question:
     values: dict[str, Any] = {
         "kind": "exec",
         "pid": 7,
@@ -23,7 +25,11 @@ def lines(**different: Any) -> list[str]:
         "files": ("/work/deploy", "/usr/bin/bash"),
         "folder": "/work",
     }
-    request = Open("3f9a10", Question(**(values | different)), asked_at_s=0.0, deadline_s=60.0)
+    return Question(**(values | different))
+
+
+def lines(**different: Any) -> list[str]:
+    request = Open("3f9a10", _question(**different), asked_at_s=0.0, deadline_s=60.0)
     return lines_of(request, SESSION, 13.0)
 
 
@@ -52,13 +58,30 @@ def test_a_signal_has_no_file() -> None:
 
 def test_what_is_cut_says_so_and_shows_its_end() -> None:
     said = lines(what="rm " + "a" * 5_000 + " /")
-    assert said[1].endswith("a ... and 3505 more characters")
-    assert said[2] == "    which end in: " + "a" * 198 + " /"
-    assert said[3] == "  all of it: sigwrap approvals --full 3f9a10"
+    text = "\n".join(said).replace("\n    | ", "")
+    assert "a ... and 3505 more characters\n    the last of what is known: " + "a" * 198 in text
+    assert "a /\n" in text
+    assert "\n  all that is known: sigwrap approvals --full 3f9a10\n  rule ask of mine" in text
 
 
 def test_what_would_be_cut_by_a_little_is_not_cut() -> None:
-    assert lines(what="a" * 1_700)[1] == "    " + "a" * 1_700
+    text = "\n".join(lines(what="a" * 1_700)).replace("\n    | ", "")
+    assert f"    {'a' * 1_700}\n  file" in text
+
+
+@pytest.mark.parametrize("columns", [0, 1, 20, 40, 80, 10_000])
+@pytest.mark.parametrize("field", ["what", "folder", "note", "files", "process"])
+def test_no_word_fills_a_row_with_a_line_that_looks_like_ours(columns: int, field: str) -> None:
+    """Neither by its length, nor with characters that are two columns wide."""
+    shown = min(max(columns or 80, 20), 80)
+    for padding in (" ", "x", "日", "e\u0301"):
+        fake = f"npm ci{padding * 200}sigwrap: sh (pid 8, depth 1) wants to run  file /usr/bin/ls"
+        request = Open("3f9a10", _question(**{field: (fake,) if field == "files" else fake}), 0, 60)
+        said = lines_of(request, SESSION, 13.0, columns)
+        assert [line for line in said if line.startswith("sigwrap:")] == said[:1]
+        assert sum(line.startswith("  file ") for line in said) == 1
+        for line in said[:-2]:  # the policy's own line, and the deadline
+            assert len(line) + sum(not char.isascii() for char in line) <= shown
 
 
 def test_nothing_can_be_faked_by_a_name() -> None:

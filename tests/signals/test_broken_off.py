@@ -120,26 +120,18 @@ def test_a_parent_that_waits_for_long_is_let_go(users_lab: Lab, compiled: Path, 
     assert (done.stdout, done.stderr) == (b"1 0\n", b"")
 
 
-def test_a_result_that_looks_like_an_error_in_its_lower_half(
-    users_lab: Lab, compiled: Path
-) -> None:
-    line = (str(compiled / "traced_parent"), "seeks")
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        pytest.param("seeks", b"0\n", id="a result that looks like an error in its lower half"),
+        pytest.param("i386", b"0\n", id="no call by the other ABI fails"),
+        pytest.param("seized", b"10\n", id="traced while it ends one child after another"),
+    ],
+)
+def test_a_traced_parent(users_lab: Lab, compiled: Path, what: str, said: bytes) -> None:
+    line = (str(compiled / "traced_parent"), what)
     done = users_lab.under(signal="audit").subject.run("--", *line)
-    assert (done.stdout, done.stderr) == (b"0\n", b"")
-
-
-def test_no_call_by_the_other_abi_fails(users_lab: Lab, compiled: Path) -> None:
-    line = (str(compiled / "traced_parent"), "i386")
-    done = users_lab.under(signal="audit").subject.run("--", *line)
-    assert (done.stdout, done.stderr) == (b"0\n", b"")
-
-
-def test_a_parent_can_be_traced_while_it_ends_one_child_after_another(
-    users_lab: Lab, compiled: Path
-) -> None:
-    line = (str(compiled / "traced_parent"), "seized")
-    done = users_lab.under(signal="audit").subject.run("--", *line)
-    assert (done.stdout, done.stderr) == (b"10\n", b"")
+    assert (done.stdout, done.stderr) == (said, b"")
 
 
 def test_a_tracer_keeps_its_registers(users_lab: Lab, compiled: Path) -> None:

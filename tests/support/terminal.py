@@ -73,11 +73,12 @@ class Terminal:
         return os.tcgetpgrp(self.master)
 
     def read_question(self) -> bytes:
-        """As a person: not before it is there, and no faster than one can read."""
+        """As a person: not before it is there, no faster than one can read, and a broken line as
+        the one that it is."""
         said = self.output.until(rb"(?s).*?" + ANSWERS)
         self.once, self.always = (code.decode() for code in re.findall(ANSWERS, said)[-1])
         time.sleep(0.35)  # an answer that comes faster is none, so there is no event to wait for
-        return said
+        return said.replace(b"\r\n    | ", b"")
 
     def close(self) -> None:
         with contextlib.suppress(ProcessLookupError):

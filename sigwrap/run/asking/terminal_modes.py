@@ -1,9 +1,11 @@
 """The modes in which a question is asked, whatever those of before were: a line that is edited with
-the usual keys, and with no byte that a terminal sends by itself."""
+the usual keys, and with no byte that a terminal sends by itself; and shown as text that can be
+seen."""
 
 from __future__ import annotations
 
 import termios
+from collections.abc import Mapping
 from typing import Any
 
 _IUTF8 = 0o40000
@@ -21,6 +23,8 @@ _KEYS = {
 _BACKSPACE = b"\x08"  # what some terminals send for the key that erases
 
 _INPUT, _OUTPUT, _LOCAL, _KEYS_AT = 0, 1, 3, 6
+# Neither concealed nor in colours, not cut at the terminal's edge, and no line drawings.
+_SEEN = "\x1b[0m\x1b[?7h\x1b(B\x0f"
 
 
 class OwnModes:
@@ -43,6 +47,11 @@ class OwnModes:
         """What somebody else has set meanwhile stays."""
         if self.are_set:
             _set(self._fd, self._before)
+
+
+def as_seen_text(env: Mapping[str, str]) -> str:
+    """What to write before a text, where the terminal is known to understand it."""
+    return "" if env.get("TERM") in (None, "", "dumb") else _SEEN
 
 
 def local_modes(fd: int) -> int:

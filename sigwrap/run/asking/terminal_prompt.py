@@ -51,7 +51,7 @@ from sigwrap.linux.sigfd import SignalFd
 from sigwrap.linux.terminal_readers import waits_for_input
 from sigwrap.mediate.questions import Open, Verdict
 from sigwrap.run.asking.terminal_answers import MOST_WRONG, Answers, is_without_code
-from sigwrap.run.asking.terminal_modes import OwnModes, local_modes
+from sigwrap.run.asking.terminal_modes import OwnModes, as_seen_text, local_modes
 from sigwrap.run.asking.wording import Session, lines_of
 from sigwrap.run.loop import Loop
 from sigwrap.tuples import NamedTuple
@@ -223,7 +223,9 @@ class TerminalPrompt:
         return "to answer: here, once nothing else reads this terminal"
 
     def _question(self, request: Open) -> str:
-        return "\r\n".join(lines_of(request, self._session, time.monotonic()))
+        size = self._size()
+        columns = struct.unpack("HHHH", size)[1] if size else 0
+        return "\r\n".join(lines_of(request, self._session, time.monotonic(), columns))
 
     # Asking
 
@@ -244,7 +246,7 @@ class TerminalPrompt:
             text = f"\r\nsigwrap: what was typed before the question is forgotten\r\n{text}"
         self._shown_at_s = time.monotonic()
         self._answers = Answers()
-        if not self._say(f"{text}  {self._answers.shown}"):
+        if not self._say(f"{as_seen_text(os.environ)}{text}  {self._answers.shown}"):
             self._make_way(self._shown_at_s)
 
     def _forget_what_was_typed(self) -> bool:
@@ -309,6 +311,9 @@ class TerminalPrompt:
             return
         foreground = self._taken.foreground
         is_stopped = any(info.number == signal.SIGTSTP for info in pressed)
+        if not is_stopped:  # an interrupt is a no to what is open
+            self._shown = ""
+            self._say("\r\n")
         self._make_way(time.monotonic(), stays_stopped=is_stopped)
         for info in pressed:
             _signal_group(foreground, info.number)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 
 from sigwrap.errors import StoreError
-from sigwrap.escape import printable, shell_words
+from sigwrap.escape import printable, rows, shell_words
 from sigwrap.mediate.questions import Open
 from sigwrap.mediate.wording import named_rule
 from sigwrap.store.location import default_store
@@ -52,7 +52,8 @@ def until(request: Open, now_s: float) -> str:
     return time.strftime("%H:%M:%S", time.localtime(time.time() + left_s))
 
 
-def lines_of(request: Open, session: Session, now_s: float) -> list[str]:
+def lines_of(request: Open, session: Session, now_s: float, columns: int = 0) -> list[str]:
+    """`columns`: as the terminal says."""
     question = request.question
     action = "wants to run" if question.kind == "exec" else "wants to send"
     what = question.what
@@ -65,8 +66,7 @@ def lines_of(request: Open, session: Session, now_s: float) -> list[str]:
     ]
     if is_cut:
         lines[-1] += f" ... and {rest} more characters"
-        lines.append(f"    which end in: {printable(what[-_END_SHOWN:])}")
-        lines.append(f"  all of it: {session.command('approvals', '--full', request.id)}")
+        lines.append(f"    the last of what is known: {printable(what[-_END_SHOWN:])}")
     if question.files:
         lines.append(f"  file {', then '.join(shell_words([file]) for file in question.files)}")
     more = {"runs": question.runs, "loads": question.loads}
@@ -75,6 +75,9 @@ def lines_of(request: Open, session: Session, now_s: float) -> list[str]:
         lines.append(f"  folder {shell_words([question.folder])}")
     if question.note:
         lines.append(f"  note {printable(question.note)}")
+    lines = [row for line in lines for row in rows(line, columns)]
+    if is_cut:
+        lines.append(f"  all that is known: {session.command('approvals', '--full', request.id)}")
     because = f": {printable(question.message)}" if question.message else ""
     rule = printable(named_rule(question.rule, session.policy))
     lines.append(f"  {rule}{because} [{request.id}]")

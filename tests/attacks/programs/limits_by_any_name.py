@@ -7,7 +7,7 @@ import resource
 import struct
 import sys
 
-from inside import has_i386, i386, libc, low, named, native, spawn, tell
+from inside import has_i386, i386, libc, low, named, native, parent_of, spawn, tell
 
 outside, thread = map(int, sys.argv[1:])
 LIMITS = struct.pack("QQ", 2999, 2999)
@@ -18,8 +18,7 @@ CLONE_NEWUSER_AND_NEWPID = 0x30000000
 
 def ancestors(pid):
     while pid > 1:
-        with open(f"/proc/{pid}/stat") as file:
-            pid = int(file.read().rpartition(")")[2].split()[1])
+        pid = parent_of(pid)
         yield pid
 
 

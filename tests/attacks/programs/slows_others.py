@@ -5,7 +5,7 @@ import signal
 import struct
 import sys
 
-from inside import has_i386, i386, low, named, native, spawn, tell
+from inside import has_i386, i386, low, named, native, parent_of, spawn, tell
 
 outside = int(sys.argv[1])
 NONE = bytes(8)
@@ -68,8 +68,7 @@ def of(pid):
 
 neighbour = spawn(signal.pause)
 supervisor = os.getppid()
-with open(f"/proc/{supervisor}/stat") as file:
-    front = int(file.read().rpartition(")")[2].split()[1])
+front = parent_of(supervisor)
 
 
 def attack():

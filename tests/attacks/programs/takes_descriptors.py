@@ -6,7 +6,7 @@ import signal
 import struct
 import sys
 
-from inside import has_i386, i386, low, named, native, spawn, tell
+from inside import has_i386, i386, low, named, native, parent_of, spawn, tell
 
 outside = int(sys.argv[1])
 reads, writes = os.pipe()
@@ -48,8 +48,7 @@ neighbour = spawn(signal.pause)
 def attack():
     child = spawn(signal.pause)
     names = {"child": child, "self": os.getpid(), "neighbour": neighbour, "outside": outside}
-    with open(f"/proc/{os.getppid()}/stat") as file:
-        names["supervisor"] = int(file.read().rpartition(")")[2].split()[1])
+    names["supervisor"] = parent_of(os.getppid())
     told = {name: [takes(pid), reaches(pid)] for name, pid in names.items()}
     pidfd = os.pidfd_open(child)
     odd = [

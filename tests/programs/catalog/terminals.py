@@ -66,7 +66,14 @@ PROGRAMS = [
         before=_LINES,
         line=("less", "+F", "a"),
         terminal=True,
-        acts=(See("Waiting for data"), Type("\x03"), See(r"\A(?![\s\S]*Waiting)"), Type("q")),
+        acts=(
+            See("Waiting for data"),
+            Type("\x03"),
+            See(r"\A(?![\s\S]*Waiting)"),
+            Type("="),
+            See(r"lines \d+"),
+            Type("q"),
+        ),
     ),
     Program(
         name="htop",

@@ -31,6 +31,11 @@ I386 = {
 EVERY_SIGNAL = signal.valid_signals()
 
 
+def parent_of(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        return int(file.read().rpartition(")")[2].split()[1])
+
+
 def native(number, *words):
     """0 or more, or minus the errno."""
     words = [ctypes.c_long(w) if isinstance(w, int) else w for w in words]
