@@ -41,10 +41,14 @@ def store_option(store: str, env: Mapping[str, str]) -> str:
 
 
 def _shortened(text: str) -> str:
-    rest = len(text) - _START_SHOWN
-    if rest <= _END_SHOWN:
+    if not _is_cut(text):
         return printable(text)
+    rest = len(text) - _START_SHOWN
     return f"{printable(text[:_START_SHOWN])} ... and {rest} more characters"
+
+
+def _is_cut(text: str) -> bool:
+    return len(text) - _START_SHOWN > _END_SHOWN
 
 
 def until(request: Open, now_s: float) -> str:
@@ -58,7 +62,7 @@ def lines_of(request: Open, session: Session, now_s: float, columns: int = 0) ->
     action = "wants to run" if question.kind == "exec" else "wants to send"
     what = question.what
     rest = len(what) - _START_SHOWN
-    is_cut = rest > _END_SHOWN
+    is_cut = _is_cut(what)
     lines = [
         f"sigwrap: {shell_words([question.process])} (pid {question.pid}, depth {question.depth}) "
         f"{action}",
@@ -76,7 +80,7 @@ def lines_of(request: Open, session: Session, now_s: float, columns: int = 0) ->
     if question.note:
         lines.append(f"  note {printable(question.note)}")
     lines = [row for line in lines for row in rows(line, columns)]
-    if is_cut:
+    if any(_is_cut(text) for text in (what, *more.values())):
         lines.append(f"  all that is known: {session.command('approvals', '--full', request.id)}")
     because = f": {printable(question.message)}" if question.message else ""
     rule = printable(named_rule(question.rule, session.policy))
