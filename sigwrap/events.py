@@ -184,6 +184,8 @@ def _types() -> tuple[EventType, ...]:
             *_APPROVAL_FIELDS,
             "comm",
             "depth",
+            "runs",
+            "loads",
             "files",
             "cwd",
             "note",

@@ -161,6 +161,7 @@ def _rendered(request: dict[str, Any]) -> str:
     files = [shell_words([str(file)]) for file in texts(request.get("files"))]
     if files:
         lines.append(f"file {', then '.join(files)}")
+    lines += [f"{name} {text(name)}" for name in ("runs", "loads") if request.get(name)]
     if request.get("folder"):
         lines.append(f"folder {shell_words([str(request['folder'])])}")
     if request.get("note"):

@@ -137,7 +137,15 @@ def place_of(path: bytes) -> Place:
     """Inode, device and mount: two mount namespaces never share a mount. Whoever serves the file is
     not asked."""
     folder, path = procfs.at(path)
-    found = _ask(folder, path, _AT_STATX_DONT_SYNC, _STATX_INO | STATX_MNT_ID)
+    return _place(_ask(folder, path, _AT_STATX_DONT_SYNC, _STATX_INO | STATX_MNT_ID))
+
+
+def place_of_descriptor(fd: int) -> Place:
+    flags = _AT_EMPTY_PATH | _AT_STATX_DONT_SYNC
+    return _place(_ask(fd, b"", flags, _STATX_INO | STATX_MNT_ID))
+
+
+def _place(found: Buffer) -> Place:
     inode, major, minor, mount = _INODE_AND_DEVICE.unpack_from(found)
     return inode, major, minor, mount
 
@@ -225,7 +233,7 @@ class Caller:
                 found = self._open_at_once(AT_FDCWD, path, _FOLLOWED)
                 self.found_below_our_root = True
                 return found
-            folder = self._open_folder(folder_fd)
+            folder = self.open_folder(folder_fd)
             try:
                 return self._open_at_once(folder, path, _FOLLOWED)
             finally:
@@ -299,7 +307,7 @@ class Caller:
             return nothing.errno in _NOT_CACHED
         return True  # a link that leads nowhere, for us
 
-    def _open_folder(self, folder_fd: int) -> int:
+    def open_folder(self, folder_fd: int = AT_FDCWD) -> int:
         if folder_fd != AT_FDCWD:
             return self.open_descriptor(folder_fd)
         return procfs.open_file(b"/proc/%d/cwd" % self._tid, _PATH_FLAGS)
@@ -307,7 +315,7 @@ class Caller:
     def _walk(self, path: bytes, folder_fd: int) -> int:
         root = procfs.open_file(b"/proc/%d/root" % self._tid, _PATH_FLAGS)
         try:
-            here = os.dup(root) if path.startswith(b"/") else self._open_folder(folder_fd)
+            here = os.dup(root) if path.startswith(b"/") else self.open_folder(folder_fd)
             return _Walk(self, self._pid, self._tid, root, here).to(path)
         finally:
             os.close(root)

@@ -6,6 +6,7 @@ effects         what mediators yield, and what they get back
 facts           facts that more than one mediator gets
 exec            an exec, from what the caller asked for to what came of it
 exec_facts      what it would run, or why that is not known
+exec_question   what somebody is asked about it, and whether that is what then runs
 exec_events     the events of an exec
 approved_scripts  what a yes to a script goes on to cover
 signal          a signal, to each of its targets

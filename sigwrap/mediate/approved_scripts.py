@@ -9,8 +9,14 @@ files that were approved, while the script still lies where it was called.
 
 from __future__ import annotations
 
-from sigwrap.mediate.effects import Judgement, ReadContent, ReadEnvironment
+from sigwrap.mediate.effects import (
+    Judgement,
+    ReadContent,
+    ReadEnvironment,
+    ReadWhereabouts,
+)
 from sigwrap.mediate.exec_facts import ExecFacts
+from sigwrap.mediate.exec_question import Ground
 from sigwrap.mediate.lineage import Process
 from sigwrap.policy.judge.request import Program
 from sigwrap.tuples import NamedTuple
@@ -26,8 +32,7 @@ class Approved(NamedTuple):
     rule: str
     scripts: tuple[str, ...]
     wraps: Program  # what its interpreter is to exec
-    cwd: str
-    content: tuple[str, ...]  # of the scripts, the interpreter, and what that is to exec
+    ground: Ground  # its content: the scripts, the interpreter, and what that is to exec
     environment: str
 
     def goes_on(self, facts: ExecFacts, rule: str) -> Judgement:
@@ -35,19 +40,20 @@ class Approved(NamedTuple):
         stop."""
         if not self._runs(facts, rule):
             return False
+        if (yield ReadWhereabouts()) != self.ground.where:
+            return False
         content: tuple[str, ...] = yield ReadContent(self.scripts)
-        scripts = len(self.scripts)
-        after_the_interpreter = self.content[scripts + 1 :]
-        if content[-scripts:] != self.content[:scripts] or not set(content[:-scripts]).issubset(
-            after_the_interpreter
-        ):
+        count, approved = len(self.scripts), self.ground.content
+        if content[-count:] != approved[:count]:
+            return False
+        if not set(content[:-count]).issubset(approved[count + 1 :]):
             return False
         return bool(self.environment) and (yield ReadEnvironment(stays=True)) == self.environment
 
     def _runs(self, facts: ExecFacts, rule: str) -> bool:
         return (
             rule == self.rule
-            and facts.cwd == self.cwd != ""
+            and facts.cwd == self.ground.where.folder
             and facts.readable
             and not facts.truncated
             and not any(program.elsewhere for program in facts.programs)

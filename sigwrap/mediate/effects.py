@@ -107,6 +107,28 @@ class ReadEnvironment(NamedTuple):
     stays: bool = False
 
 
+class ReadLoaded(NamedTuple):
+    """Which variables of the exec make programs called `names` load code, each with its value; the
+    exec stop holds what is passed on against them. Reply: texts, None where they can't be read."""
+
+    names: tuple[str, ...]
+
+
+class ReadWhereabouts(NamedTuple):
+    """Where the exec would run, which the exec stop holds where it runs against; and whether the
+    caller is watched. Reply: Whereabouts."""
+
+
+class Whereabouts(NamedTuple):
+    folder: str  # by its path
+    identity: str  # of the root and the folder: neither's path says which it is
+    are_ours: bool  # a path leads there where it leads whoever is asked
+    traced: bool = False  # the caller, by somebody else than sigwrap
+
+
+NOWHERE = Whereabouts("", "", False)  # it can't be read
+
+
 class ReadAgain(NamedTuple):
     """What the caller asks for now: it has waited, and others had the time to change its arguments
     and the files. Reply: ExecFacts, Unseen or WouldFail."""
@@ -324,6 +346,8 @@ Effect = (
     | Ask
     | ReadContent
     | ReadEnvironment
+    | ReadLoaded
+    | ReadWhereabouts
     | ReadAgain
     | Tell
     | EndRun

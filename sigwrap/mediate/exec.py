@@ -31,7 +31,6 @@ from sigwrap.mediate.effects import (
     PrepareStubCommand,
     Ran,
     ReadAgain,
-    ReadContent,
     ReadEnvironment,
     Record,
     Replace,
@@ -44,11 +43,18 @@ from sigwrap.mediate.effects import (
 )
 from sigwrap.mediate.exec_events import exec_failed, exec_payload
 from sigwrap.mediate.exec_facts import ExecFacts, OnlyAsks, Unseen, not_dumpable
+from sigwrap.mediate.exec_question import (
+    Ground,
+    asked_for,
+    is_the_same,
+    question_about,
+    read_ground,
+)
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.limits import Crowd, exceeded, used_up
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.masking import masked
-from sigwrap.mediate.questions import Answer, Question
+from sigwrap.mediate.questions import Answer
 from sigwrap.mediate.run_end import LimitReached
 from sigwrap.mediate.wording import command_line, denial, denied_by, killed, refusal, waiting
 from sigwrap.policy.judge.engine import Engine
@@ -60,17 +66,22 @@ from sigwrap.policy.judge.request import (
     Program,
 )
 
-_CHANGED = "it has changed since it was asked about: look at it anew"
-_NOT_READ = "it has more words than are read: the rest of them is not known"
 # What `env` or `xargs` is going to exec can be denied early. It is asked about or replaced when the
 # wrapper execs it: else somebody would be asked twice, or the wrapper's own doing be lost.
 _LEFT_TO_THE_WRAPPED = frozenset({Action.APPROVE, Action.REDIRECT})
+_GO_ON_TRACED = frozenset({Action.ALLOW, Action.AUDIT})
+_NO_YES_WHILE_TRACED = (
+    "it needs approval, which nobody can give while its caller is traced: "
+    "what then ran could be another program"
+)
 
 
 class ExecMediator:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._limits = engine.policy.limits
+        rules = engine.policy.command_rules
+        self._rules_about_loading = frozenset(rule.name for rule in rules if rule.loads_code)
         self._gone_on = 0
         self.last_denial = ""  # by which rule
         self._last_told: tuple[Process, str] | None = None
@@ -94,7 +105,7 @@ class ExecMediator:
         """Judges it every way that may be needed: so who gathers its facts learns which digests
         are."""
         self._judge(facts)
-        self._engine.decide_command(_subject(facts, traced=True))
+        self._judge_as_traced(facts)
 
     def _decide(
         self, facts: ExecFacts, approved: Approved | None = None, *, asked_before: bool = False
@@ -130,6 +141,9 @@ class ExecMediator:
         if decision.action in _LEFT_TO_THE_WRAPPED and len(facts.here) < len(facts.programs):
             decision = self._engine.decide_command(subject._replace(programs=facts.here))
         return decision
+
+    def _judge_as_traced(self, facts: ExecFacts) -> Decision:
+        return self._engine.decide_command(_subject(facts, traced=True))
 
     # Going on
 
@@ -197,14 +211,14 @@ class ExecMediator:
                 yield Record("exec_verification_failed", payload)
 
     def _let_run_watched(self, facts: ExecFacts, *, verified: bool) -> Mediation:
-        decision = self._engine.decide_command(_subject(facts, traced=True))
+        decision = self._judge_as_traced(facts)
         match decision.action:
             case Action.ALLOW:
                 event = "exec_allowed"
             case Action.AUDIT:
                 event = "exec_audited"
             case _:
-                yield from self._deny(facts, decision, traced=True)
+                yield from self._deny_as_traced(facts, decision)
                 return
         if (yield Record(event, exec_payload(facts, decision, verified=verified, traced=True))):
             self._gone_on += 1
@@ -240,6 +254,12 @@ class ExecMediator:
         """Not as the rule's message has it."""
         denied = decision._replace(action=Action.DENY, reason=reason, message=reason)
         yield from self._deny(facts, denied)
+
+    def _deny_as_traced(self, facts: ExecFacts, decision: Decision) -> Mediation:
+        if decision.action is Action.APPROVE:
+            why = _NO_YES_WHILE_TRACED
+            decision = decision._replace(action=Action.DENY, reason=why, message=why)
+        yield from self._deny(facts, decision, traced=True)
 
     def _deny_as_used_up(self, facts: ExecFacts, used: Decision) -> Mediation:
         yield from self._deny(facts, used)
@@ -325,35 +345,25 @@ class ExecMediator:
     # Asking
 
     def _ask(self, facts: ExecFacts, decision: Decision, *, asked_before: bool) -> Mediation:
-        main = facts.programs[0]
-        asked_for = (decision.rule, main.path, *main.argv)
-        if self._last_refusal is not None and self._last_refusal[:2] == (facts.process, asked_for):
+        asked = (facts.process, asked_for(facts, decision))
+        if self._last_refusal is not None and self._last_refusal[:2] == asked:
             yield from self._deny_because(facts, decision, self._last_refusal[2])
             return
-        content: tuple[str, ...] = yield ReadContent()
-        notes = [_CHANGED] * asked_before + [_NOT_READ] * facts.truncated
-        question = Question(
-            kind="exec",
-            pid=facts.process.pid,
-            process=facts.process.comm,
-            depth=facts.process.depth,
-            # Whoever is asked sees all of it: what looks like a secret may be what it runs.
-            what=shell_words(main.argv),
-            rule=decision.rule,
-            message=decision.message,
-            key=() if facts.truncated else ("exec", *asked_for, facts.cwd, *content),
-            files=tuple(dict.fromkeys(each.path for each in facts.programs)),
-            folder=facts.cwd,
-            note="; ".join(notes),
-            masked=shell_words(masked(main.argv)),
-        )
+        about_loading = decision.rule in self._rules_about_loading
+        ground = yield from read_ground(facts, is_about_loading=about_loading)
+        if ground.where.traced:
+            as_traced = self._judge_as_traced(facts)
+            if as_traced.action not in _GO_ON_TRACED:  # a yes would be in vain
+                yield from self._deny_as_traced(facts, as_traced)
+                return
+        question = question_about(facts, ground, decision, asked_before=asked_before)
         notice = waiting(_line(facts), decision.rule, self._engine.policy.name)
         answer: Answer = yield Ask(question, notice)
         if answer.granted:
-            yield from self._run_if_unchanged(facts, content, decision, answer, asked_before)
+            yield from self._run_if_unchanged(facts, ground, decision, answer, asked_before)
         else:
             reason = refusal(answer)
-            self._last_refusal = (facts.process, asked_for, reason)
+            self._last_refusal = (*asked, reason)
             yield from self._deny_because(facts, decision, reason)
 
     def _let_run_on(self, facts: ExecFacts, decision: Decision, approved: Approved) -> Mediation:
@@ -364,17 +374,22 @@ class ExecMediator:
     def _run_if_unchanged(
         self,
         facts: ExecFacts,
-        content: tuple[str, ...],
+        ground: Ground,
         decision: Decision,
         answer: Answer,
         asked_before: bool,
     ) -> Mediation:
-        """Approved is that file with that content. What changes after this look loads something
-        else than was judged, and is killed."""
+        """Approved is that file with that content in that place, under that rule: the environment
+        may be another by now. What changes after this look loads something else than was judged,
+        and is killed."""
         now: ExecFacts | Unseen | WouldFail = yield ReadAgain()
         match now:
             case ExecFacts():
-                if (yield ReadContent()) == content and _asks_for_the_same(facts, now):
+                about_loading = decision.rule in self._rules_about_loading
+                ground_now = yield from read_ground(now, is_about_loading=about_loading)
+                is_same = is_the_same(facts, ground, now, ground_now)
+                judged = self._judge(now)
+                if is_same and judged == decision:
                     approved = decision._replace(reason=f"approved by {answer.by}")
                     script = None
                     if now.script_wraps is not None and not now.truncated:
@@ -384,14 +399,13 @@ class ExecMediator:
                             decision.rule,
                             now.scripts,
                             now.script_wraps,
-                            now.cwd,
-                            content,
+                            ground,
                             environment=(yield ReadEnvironment()),
                         )
                     yield from self._let_run(
                         now, approved, "exec_allowed", approval_id=answer.id, script=script
                     )
-                elif asked_before:
+                elif asked_before and judged.action is Action.APPROVE:
                     reason = "not approved: it changed again while it was asked about"
                     yield from self._deny_because(now, decision, reason)
                 else:
@@ -420,15 +434,6 @@ def _line(facts: ExecFacts) -> str:
     if "/" in facts.path and main.argv[:1] == (facts.path,):
         return command_line(facts.path, arguments, main.path.rpartition("/")[2])
     return command_line(main.name, arguments, main.name)
-
-
-def _asks_for_the_same(before: ExecFacts, now: ExecFacts) -> bool:
-    return _shown(before) == _shown(now)
-
-
-def _shown(facts: ExecFacts) -> tuple[object, ...]:
-    programs = [(each.path, each.name, each.argv) for each in facts.programs]
-    return facts.path, facts.cwd, facts.truncated, facts.readable, programs
 
 
 def replacement_argv(redirect: CommandRedirect, argv: Sequence[str]) -> tuple[str, ...]:

@@ -22,10 +22,14 @@ class Question(NamedTuple):
     rule: str
     message: str
     key: tuple[str, ...]  # equal keys are covered by "always for this session", an empty one never
+    runs: str = ""  # the words with which a script's interpreter goes on
+    loads: str = ""  # variables that make it load code, where the rule is about them
     files: tuple[str, ...] = ()  # what would run: the file, its interpreters, what it wraps
     folder: str = ""  # where
     note: str = ""  # what else to know before an answer
     masked: str = ""  # `what` as the log has it, where that is less
+    masked_runs: str = ""
+    masked_loads: str = ""
 
 
 class Answer(NamedTuple):

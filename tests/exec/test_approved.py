@@ -214,6 +214,19 @@ def test_what_did_not_change_runs(start: Start, as_user: Sigwrap, programs: Path
     assert not as_user.sealed_events("exec_verification_failed")
 
 
+def test_nobody_is_asked_while_a_yes_would_be_in_vain(
+    start: Start, as_user: Sigwrap, programs: Path
+) -> None:
+    run = start(*PYTHON, str(programs / "traced_by_its_parent.py"), "./ok", "x")
+    run.err.until(rb"ok x: denied by rule ask of test: it needs approval, which nobody can give ")
+    assert run.out.line() == b"%d" % errno.EACCES
+    assert run.end() == 7
+    assert not as_user.sealed_events("approval_requested")
+    (event,) = as_user.events("exec_denied")
+    assert event.payload["reason"].startswith("it needs approval, which nobody can give while its")
+    assert (event.payload["traced"], event.payload["decision"]) == (True, "deny")
+
+
 @pytest.mark.parametrize("how", ["child", "orphan in a session of its own"])
 @pytest.mark.parametrize("what", ["approve", "deny"])
 def test_nobody_inside_answers(

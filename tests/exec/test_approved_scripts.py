@@ -113,6 +113,7 @@ def test_always_covers_both_from_then_on(as_user: Sigwrap, folder: Path) -> None
         "variable",
         "fewer variables",
         "folder",
+        "namespace",
         "exec between",
         "child",
     ],
@@ -137,6 +138,19 @@ def test_what_keeps_to_it_is_not(as_user: Sigwrap, folder: Path) -> None:
     assert run.answer("approve", run.question()).returncode == 0
     run.out.until(rb"ok \./job\n")
     assert run.end() == 0
+
+
+def test_the_words_of_a_first_line_are_shown(as_user: Sigwrap, folder: Path) -> None:
+    script(folder, "job", "#!/usr/bin/env -S ok remove everything --\n")
+    terminal = as_user.on_terminal("-p", str(folder / "policy.yaml"), "--", "./job", "all")
+    terminal.read_question()
+    assert b"\n  runs ok remove everything -- ./job all\r" in terminal.output.seen
+    listed = as_user.native(UNDER_TEST, "approvals")
+    assert b"\n        runs ok remove everything -- ./job all\n" in listed.stdout
+    terminal.type("n\n")
+    assert terminal.await_status() == 126
+    (asked,) = as_user.sealed_events("approval_requested")
+    assert asked.payload["runs"] == "ok remove everything -- ./job all"
 
 
 @needs("npm")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import os
 import shutil
@@ -13,7 +12,7 @@ import pytest
 
 from tests.support.harness import PYTHON, Sigwrap
 from tests.support.policies import policy
-from tests.support.programs import script
+from tests.support.programs import may_unshare, script
 
 BUSYBOX = shutil.which("busybox")
 Attempt = Callable[..., list[str]]
@@ -99,17 +98,10 @@ def test_a_program_that_executes_itself(as_user: Sigwrap, attempt: Attempt) -> N
     assert attempt("itself") == ["13", "4", "0"] * 3
 
 
-def _may_unshare() -> bool:
-    child = os.fork()
-    if child == 0:
-        os._exit(bool(ctypes.CDLL(None).unshare(0x10000000 | 0x20000)))
-    return os.waitpid(child, 0)[1] == 0
-
-
 @pytest.mark.parametrize("covered", ["over an allowed one", "in another place", "of its folder"])
 def test_in_a_mount_namespace(placed: Sigwrap, covered: str, attempt: Attempt) -> None:
     """A bind mount gives it another name there, where sigwrap doesn't see it by that name."""
-    if not _may_unshare():
+    if not may_unshare():
         pytest.skip("needs user namespaces")
     (placed.folder / "ok").write_bytes(b"#!/bin/true\n")
     (placed.folder / "ok").chmod(0o755)

@@ -14,7 +14,6 @@ from sigwrap.mediate.effects import (
     KernelRefused,
     Ran,
     ReadAgain,
-    ReadContent,
     ReadEnvironment,
     VerifyThenContinue,
 )
@@ -66,7 +65,7 @@ def second(process: Process, **different: Any) -> ExecFacts:
 
 
 def is_asked(transcript: Transcript) -> Transcript:
-    transcript.yields(ReadContent(), reply=CONTENT)
+    transcript.reads(CONTENT)
     asked = transcript.next(YES)
     assert isinstance(asked, Ask)
     return transcript
@@ -75,7 +74,7 @@ def is_asked(transcript: Transcript) -> Transcript:
 def approve(mediator: ExecMediator, seen: ExecFacts, outcome: object = None) -> None:
     """The first exec: somebody says yes to it, and it goes on."""
     transcript = is_asked(play(mediator.mediate(seen))).yields(ReadAgain(), reply=seen)
-    transcript.yields(ReadContent(), reply=CONTENT)
+    transcript.reads(CONTENT)
     if not seen.truncated:
         transcript.yields(ReadEnvironment(), reply="variables")
     transcript.yields(Hold(), reply=Held.YES).records("exec_allowed", approval_id="4a5b6c")
@@ -87,7 +86,7 @@ def approve(mediator: ExecMediator, seen: ExecFacts, outcome: object = None) -> 
 
 def goes_on(mediator: ExecMediator, seen: ExecFacts) -> Transcript:
     transcript = play(mediator.mediate(seen))
-    transcript.yields(ReadContent(("/bin/npm",)), reply=("node", "script"))
+    transcript.reads(("node", "script"), "/bin/npm")
     return transcript.yields(ReadEnvironment(stays=True), reply="variables")
 
 
@@ -146,7 +145,7 @@ def test_other_files_are_asked_about(
 ) -> None:
     approve(mediator, first(process))
     transcript = play(mediator.mediate(second(process)))
-    is_asked(transcript.yields(ReadContent(("/bin/npm",)), reply=content))
+    is_asked(transcript.reads(content, "/bin/npm"))
 
 
 @pytest.mark.parametrize("environment", ["others", ""])
@@ -155,7 +154,7 @@ def test_other_variables_are_asked_about(
 ) -> None:
     approve(mediator, first(process))
     transcript = play(mediator.mediate(second(process)))
-    transcript.yields(ReadContent(("/bin/npm",)), reply=("node", "script"))
+    transcript.reads(("node", "script"), "/bin/npm")
     is_asked(transcript.yields(ReadEnvironment(stays=True), reply=environment))
 
 

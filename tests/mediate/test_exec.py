@@ -9,6 +9,7 @@ import pytest
 
 from sigwrap.escape import shell_words
 from sigwrap.mediate.effects import (
+    NOWHERE,
     Ask,
     CannotHold,
     Continue,
@@ -26,7 +27,8 @@ from sigwrap.mediate.effects import (
     PrepareStubCommand,
     Ran,
     ReadAgain,
-    ReadContent,
+    ReadLoaded,
+    ReadWhereabouts,
     Replace,
     Restarted,
     Tampered,
@@ -34,6 +36,7 @@ from sigwrap.mediate.effects import (
     Unpreparable,
     Unrecorded,
     VerifyThenContinue,
+    Whereabouts,
 )
 from sigwrap.mediate.exec import ExecMediator, replacement_argv
 from sigwrap.mediate.exec_facts import ExecFacts, OnlyAsks, not_dumpable, pointing_nowhere, stalled
@@ -45,7 +48,7 @@ from sigwrap.mediate.questions import Answer, Question
 from sigwrap.mediate.run_end import LimitReached
 from sigwrap.mediate.wording import denial, killed
 from sigwrap.policy.judge.request import CommandRedirect, Program, Via
-from tests.mediate.transcript import Transcript, engine, play
+from tests.mediate.transcript import OURS, Transcript, engine, play
 
 RULES = """
 command_rules:
@@ -554,6 +557,7 @@ NO = Answer(granted=False, by="uid 0, pid 7", message="not on a Friday", reason=
 
 
 CONTENT = ("8:1 17 cafe",)
+PLACE = ("/work", "root and folder")
 PUSH = program("git", "push", "--token=abcdefgh")
 
 
@@ -567,7 +571,7 @@ def question(**different: Any) -> Question:
         "what": "git push --token=abcdefgh",
         "rule": "ask-push",
         "message": "pushes are looked at",
-        "key": ("exec", "ask-push", "/usr/bin/git", *what, "/work", *CONTENT),
+        "key": ("exec", "ask-push", "/usr/bin/git", *what, "", "", "", *PLACE, *CONTENT),
         "files": ("/usr/bin/git",),
         "folder": "/work",
         "note": "",
@@ -578,17 +582,19 @@ def question(**different: Any) -> Question:
 
 def asked(shell: Shell, answer: Answer, **different: Any) -> Transcript:
     notice = "sigwrap: git push '--token=***': waits for approval (rule ask-push of x)"
-    transcript = shell.asks_for(PUSH, **different).yields(ReadContent(), reply=CONTENT)
+    transcript = shell.asks_for(PUSH, **different).reads(CONTENT)
     return transcript.yields(Ask(question(), notice), reply=answer)
 
 
 def unchanged(shell: Shell, transcript: Transcript) -> Transcript:
     transcript.yields(ReadAgain(), reply=facts(shell.process, PUSH))
-    return transcript.yields(ReadContent(), reply=CONTENT)
+    return transcript.reads(CONTENT)
 
 
-def next_question(transcript: Transcript, answer: Answer, content: tuple[str, ...]) -> Question:
-    transcript.yields(ReadContent(), reply=content)
+def next_question(
+    transcript: Transcript, answer: Answer, content: tuple[str, ...], where: Whereabouts = OURS
+) -> Question:
+    transcript.reads(content, where=where)
     effect = transcript.next(answer)
     assert isinstance(effect, Ask), effect
     return effect.question
@@ -651,9 +657,9 @@ def test_nobody_is_asked_again_while_a_shell_looks_along_its_path(
     shell.asks_for(PUSH).records("exec_denied", reason="not approved: not on a Friday").yields(
         Fail(errno.EACCES)
     ).ends()
-    assert isinstance(shell.asks_for(program("git", "fetch")).next(), ReadContent)
+    assert isinstance(shell.asks_for(program("git", "fetch")).next(), ReadWhereabouts)
     shell.process = Process(pid=41, start_time=1, parent=bash, ppid=40, depth=2, comm="bash")
-    assert isinstance(shell.asks_for(PUSH).next(), ReadContent)
+    assert isinstance(shell.asks_for(PUSH).next(), ReadWhereabouts)
 
 
 @pytest.mark.parametrize(
@@ -663,7 +669,10 @@ def test_nobody_is_asked_again_while_a_shell_looks_along_its_path(
         {"programs": (program("gitt", "push"),)},
         {"programs": (PUSH, program("bash", "git"))},
         {"path": "git"},
-        {"cwd": "/elsewhere"},
+        {"cwd": "/elsewhere", "where": OURS._replace(folder="/elsewhere")},
+        {"where": OURS._replace(identity="another root")},
+        {"where": OURS._replace(identity="another", are_ours=False)},
+        {"programs": (PUSH._replace(elsewhere=True),)},
         {"readable": False},
         {"content": ("8:1 17 f00d",)},
         {"content": ("8:2 17 cafe",)},
@@ -672,32 +681,153 @@ def test_nobody_is_asked_again_while_a_shell_looks_along_its_path(
 def test_what_changed_meanwhile_is_asked_again_and_then_denied(
     shell: Shell, now: dict[str, Any]
 ) -> None:
-    different = {key: value for key, value in now.items() if key != "content"}
-    content = now.get("content", CONTENT)
+    different = {key: value for key, value in now.items() if key not in ("content", "where")}
+    content, where = now.get("content", CONTENT), now.get("where", OURS)
     changed = facts(shell.process, PUSH)._replace(**different)
     again = asked(shell, YES).yields(ReadAgain(), reply=changed)
-    again.yields(ReadContent(), reply=content)
+    again.reads(content, where=where)
     if changed.programs[0].name == "gitt":  # judged anew
         again.yields(Hold(), reply=Held.YES).records("exec_allowed", rule_name="rest")
         return
-    new = next_question(again, YES, content)
+    new = next_question(again, YES, content, where)
     assert "it has changed since it was asked about" in new.note
     assert new.files == tuple(each.path for each in changed.programs)
     assert new.folder == changed.cwd
     again.yields(ReadAgain(), reply=facts(shell.process, PUSH, cwd="/a/third"))
-    again.yields(ReadContent(), reply=content).records(
+    again.reads(content).records(
         "exec_denied", reason="not approved: it changed again while it was asked about"
     ).next()
     again.yields(Fail(errno.EACCES)).ends()
 
 
+def asks_where_nothing_is_loaded(bash: Process) -> Shell:
+    rules = (
+        "{name: no-libraries, commands: [git], loads_code: true, decision: deny}",
+        "{name: ask-push, commands: [git], decision: approve, message: pushes are looked at}",
+    )
+    return Shell(
+        bash, f"defaults: {{command: deny, signal: deny}}\ncommand_rules: [{', '.join(rules)}]"
+    )
+
+
+def test_after_a_yes_the_rules_are_asked_anew(bash: Process) -> None:
+    """A variable has come meanwhile, which no question shows."""
+    shell = asks_where_nothing_is_loaded(bash)
+    transcript = asked(shell, YES)
+    transcript.yields(ReadAgain(), reply=facts(bash, PUSH._replace(loads_code=True)))
+    transcript.reads(CONTENT).records("exec_denied", rule_name="no-libraries")
+
+
+def test_after_a_second_yes_too(bash: Process) -> None:
+    shell = asks_where_nothing_is_loaded(bash)
+    transcript = asked(shell, YES).yields(ReadAgain(), reply=facts(bash, PUSH))
+    transcript.reads(("other",))
+    next_question(transcript, YES, ("other",))
+    transcript.yields(ReadAgain(), reply=facts(bash, PUSH._replace(loads_code=True)))
+    transcript.reads(("other",)).records("exec_denied", rule_name="no-libraries")
+
+
+def test_where_it_would_run_has_to_be_known(shell: Shell) -> None:
+    transcript = shell.asks_for(PUSH)
+    for _ in range(2):
+        found = next_question(transcript, YES, CONTENT, NOWHERE)
+        assert found.key == ()
+        transcript.yields(ReadAgain(), reply=facts(shell.process, PUSH))
+        transcript.reads(CONTENT, where=NOWHERE)
+    transcript.records("exec_denied")
+
+
+@pytest.mark.parametrize(
+    ("seen", "where"),
+    [(PUSH._replace(elsewhere=True), OURS), (PUSH, OURS._replace(are_ours=False))],
+)
+def test_what_is_asked_about_in_another_namespace_is_asked_each_time(
+    shell: Shell, seen: Program, where: Whereabouts
+) -> None:
+    found = next_question(shell.asks_for(seen), YES, CONTENT, where)
+    assert found.key == ()
+    assert "in another root or mount namespace" in found.note
+
+
+def asks_what_is_loaded(
+    bash: Process, loaded: tuple[str, ...] | None
+) -> tuple[Transcript, Question]:
+    rule = "{name: loads, commands: [git], loads_code: true, decision: approve}"
+    shell = Shell(bash, f"defaults: {{command: deny, signal: deny}}\ncommand_rules: [{rule}]")
+    transcript = shell.asks_for(PUSH._replace(loads_code=True)).reads(CONTENT)
+    transcript.yields(ReadLoaded(("git",)), reply=loaded)
+    asked_about = transcript.next(YES)
+    assert isinstance(asked_about, Ask)
+    return transcript, asked_about.question
+
+
+NO_YES = "it needs approval, which nobody can give while its caller is traced: "
+NO_YES += "what then ran could be another program"
+
+
+def test_nobody_is_asked_about_a_traced_caller(shell: Shell) -> None:
+    traced = OURS._replace(traced=True)
+    shell.asks_for(PUSH).reads(CONTENT, where=traced).records(
+        "exec_denied", decision="deny", rule_name="ask-push", reason=NO_YES, traced=True
+    ).yields(told("git push '--token=***'", "ask-push", NO_YES), Fail(errno.EACCES)).ends()
+
+
+def test_who_is_traced_since_the_question_is_told_why_it_was_in_vain(shell: Shell) -> None:
+    late = asked(shell, YES).yields(ReadAgain(), reply=facts(shell.process, PUSH))
+    late.reads(CONTENT, where=OURS._replace(traced=True))
+    late.reads(CONTENT, where=OURS._replace(traced=True)).records("exec_denied", reason=NO_YES)
+    later = unchanged(shell, asked(shell, YES)).yields(Hold(), reply=Held.NO)
+    later.records("exec_denied", reason=NO_YES, traced=True)
+
+
+def test_a_traced_caller_is_asked_about_where_it_may_run(bash: Process) -> None:
+    rules = (
+        "{name: ask, commands: [git], traced: false, decision: approve}",
+        "{name: watched, commands: [git], decision: audit}",
+    )
+    shell = Shell(
+        bash, f"defaults: {{command: deny, signal: deny}}\ncommand_rules: [{', '.join(rules)}]"
+    )
+    next_question(shell.asks_for(PUSH), NO, CONTENT, OURS._replace(traced=True))
+
+
+def test_a_rule_about_what_is_loaded_has_it_shown(bash: Process) -> None:
+    loaded = ("LD_PRELOAD=./a.so", "GIT_PASSWORD=hidden")
+    transcript, found = asks_what_is_loaded(bash, loaded)
+    assert found.loads == "LD_PRELOAD=./a.so GIT_PASSWORD=hidden"
+    assert found.masked_loads == "LD_PRELOAD=./a.so 'GIT_PASSWORD=***'"
+    assert set(loaded) < set(found.key)
+    transcript.yields(ReadAgain(), reply=facts(bash, PUSH._replace(loads_code=True))).reads(CONTENT)
+    transcript.yields(ReadLoaded(("git",)), reply=("LD_PRELOAD=./b.so",))
+    _, again = asks_what_is_loaded(bash, ("LD_PRELOAD=./b.so",))
+    assert again.key != found.key
+
+
+def test_variables_that_are_not_known_are_asked_about_each_time(bash: Process) -> None:
+    _, found = asks_what_is_loaded(bash, None)
+    assert found.key == ()
+    assert found.note == "its variables are not known, and may load any code"
+
+
+def test_the_question_has_the_words_that_a_script_goes_on_with(shell: Shell) -> None:
+    script = Program("/work/git", "git", ("./git", "all"))
+    env = Program("/usr/bin/env", "env", ("/usr/bin/env", "rm -rf --", "./git", "all"))
+    wrapped = Program("/usr/bin/rm", "rm", ("rm", "-rf", "--", "./git", "all"))
+    by_env = {"scripts": ("./git",), "script_wraps": wrapped}
+    found = next_question(shell.asks_for(script, env, **by_env), NO, CONTENT)
+    assert found.runs == "rm -rf -- ./git all"
+    plain = Program("/usr/bin/perl", "perl", ("/usr/bin/perl", "-x", "./git", "all"))
+    found = next_question(shell.asks_for(script, plain, scripts=("./git",)), NO, CONTENT)
+    assert found.runs == "/usr/bin/perl -x ./git all"
+
+
 def test_what_changed_and_was_approved_anew_runs(shell: Shell) -> None:
     again = asked(shell, YES).yields(ReadAgain(), reply=facts(shell.process, PUSH))
-    again.yields(ReadContent(), reply=("other",))
+    again.reads(("other",))
     new = next_question(again, YES, ("other",))
     assert new.key[-1] == "other"
     again.yields(ReadAgain(), reply=facts(shell.process, PUSH))
-    again.yields(ReadContent(), reply=("other",)).yields(Hold(), reply=Held.YES)
+    again.reads(("other",)).yields(Hold(), reply=Held.YES)
     again.records("exec_allowed", reason="approved by the terminal")
 
 
@@ -720,6 +850,15 @@ def test_the_question_names_all_that_would_run(shell: Shell) -> None:
     found = next_question(transcript, YES, CONTENT)
     assert found.what == "./git 'a b' 'c'\\''d'"
     assert found.files == ("/work/git", "/usr/bin/bash")
+
+
+def test_the_question_names_no_file_that_is_not_there(shell: Shell) -> None:
+    env = Program("/usr/bin/env", "git", ("env", "nothing"))
+    nothing = Program("/usr/bin/nothing", "nothing", ("nothing",), missing=True)
+    transcript = shell.asks_for(env, nothing)
+    found = next_question(transcript, NO, CONTENT)
+    assert found.files == ("/usr/bin/env",)
+    assert found.note == "/usr/bin/nothing is not there"
 
 
 def test_more_words_than_are_read_are_approved_once(shell: Shell) -> None:

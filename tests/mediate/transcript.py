@@ -14,13 +14,18 @@ from sigwrap.mediate.effects import (
     Effect,
     Logged,
     Mediation,
+    ReadContent,
+    ReadWhereabouts,
     Record,
     RecordRepeated,
     Tell,
+    Whereabouts,
 )
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
+
+OURS = Whereabouts("/work", "root and folder", True)
 
 
 class Transcript:
@@ -71,6 +76,13 @@ class Transcript:
         assert isinstance(found, Tell), found
         assert all(part in found.text for part in parts), found.text
         return self
+
+    def reads(
+        self, content: tuple[str, ...], *besides: str, where: Whereabouts = OURS
+    ) -> Transcript:
+        """What a yes stands on."""
+        self.yields(ReadWhereabouts(), reply=where)
+        return self.yields(ReadContent(besides), reply=content)
 
     def ends(self) -> None:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import subprocess
@@ -56,6 +57,14 @@ def _compile(source: Path) -> None:
 
 def needs(program: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(not shutil.which(program), reason=f"needs {program}")
+
+
+def may_unshare() -> bool:
+    """A user namespace with a mount namespace."""
+    child = os.fork()
+    if child == 0:
+        os._exit(bool(ctypes.CDLL(None).unshare(0x10000000 | 0x20000)))
+    return os.waitpid(child, 0)[1] == 0
 
 
 def compile_go(source: Path) -> str:

@@ -4,6 +4,7 @@ elsewhere     files that are not where sigwrap's own names lead
 look          the facts of an exec
 asked         what its arguments say
 executable    what it would run: the file, its interpreters, what a wrapper wraps
+where         in which root and folder it would run
 search        where the command is that a wrapper wraps
 content       how a file begins, and its digest
 script        a script's first line, and its interpreter's arguments

@@ -26,6 +26,7 @@ from sigwrap.linux.execs.script import (
     shebang,
 )
 from sigwrap.linux.execs.search import DEFAULT_PATH, Search
+from sigwrap.linux.execs.where import Where
 from sigwrap.linux.memory import Memory, Unreadable
 from sigwrap.linux.paths import AT_FDCWD, SERVED, Caller, Inode, MayWait, State
 from sigwrap.policy.judge.request import Fact, Program
@@ -62,6 +63,7 @@ class Executable:
         "root",
         "script_wraps",
         "scripts",
+        "where",
     )
 
     def __init__(
@@ -84,6 +86,7 @@ class Executable:
         self.environment = environment
         self._ours = ours
         self.root = caller.root
+        self.where = Where(caller, ours.mounts)
         self._files: dict[int, State] = {}  # by the descriptor that holds it
         self._digests: dict[int, str] = {}  # of those that a rule has asked for
         self._shown_differently: set[int] = set()  # maybe: to each who reads them
@@ -384,7 +387,7 @@ class Executable:
         if not command.startswith("/"):
             path = _UNSEEN_FOLDER + command.rpartition("/")[2]
         elsewhere = not self._caller.shares_our_root
-        return [Program(path, "", (), None, elsewhere, system_file=False)]
+        return [Program(path, "", (), None, elsewhere, system_file=False, missing=True)]
 
 
 def resolve(

@@ -24,6 +24,8 @@ def difference(pid: int, judged: Executable, *, files_too: bool = True) -> str:
             return "another program was loaded to start it"
         if judged.readable and place_of(b"/proc/%d/root" % pid) != judged.root:
             return "its root is another, and it loads its libraries from there"
+        if judged.readable and not judged.where.holds(pid):
+            return "its folder is another"
         if files_too and not (judged.content_holds() and judged.digests_hold()):
             return "the file's content changed"
         if judged.readable and judged.environment and judged.environment.differs(pid):

@@ -17,7 +17,7 @@ class Environment:
     """An exec's variables. They can be rewritten after they are read, so what was found is held
     against the new image's own (`differs`)."""
 
-    __slots__ = ("_clean", "_entries", "_own", "_raw", "_read", "_stays", "_was_read")
+    __slots__ = ("_clean", "_entries", "_loaded", "_own", "_raw", "_read", "_stays", "_was_read")
 
     def __init__(
         self, read: Callable[[], Sequence[bytes] | None], own: Mapping[str, bytes]
@@ -30,6 +30,7 @@ class Environment:
         self._stays = False
         self._was_read = False
         self._clean: list[Sequence[str]] = []  # names of programs that nothing is loaded into
+        self._loaded: tuple[Sequence[str], tuple[str, ...]] | None = None  # by names of programs
 
     def read(self) -> None:
         """Once: it may be read aside, and what fails there must not be tried in the loop."""
@@ -49,6 +50,15 @@ class Environment:
         self._clean.append(names)
         return False
 
+    def loaded(self, names: Sequence[str]) -> tuple[str, ...] | None:
+        """The variables that load code, with their values; None where they can't be read."""
+        self.read()
+        if self._entries is None:
+            return None
+        found = _loaded(names, self._entries, self._own)
+        self._loaded = names, found
+        return found
+
     def digest(self, *, stays: bool) -> str:
         """Empty where it can't be read. `stays`: every entry is compared at the exec stop."""
         self.read()
@@ -59,14 +69,23 @@ class Environment:
 
     def differs(self, pid: int) -> bool:
         """At the exec stop. OSError where it can't be read."""
-        if not self._clean and not self._stays:
+        if not self._clean and not self._stays and self._loaded is None:
             return False
         with os.fdopen(procfs.open_file(f"/proc/{pid}/environ"), "rb") as file:
             found = file.read()
         if self._stays and self._raw is not None and found != _joined(self._raw):
             return True
         entries = _entries(found.split(b"\0"))
+        if self._loaded is not None:
+            names, loaded = self._loaded
+            if _loaded(names, entries, self._own) != loaded:
+                return True
         return any(loading_variables(names, entries, self._own) for names in self._clean)
+
+
+def _loaded(names: Sequence[str], entries: Entries, own: Mapping[str, bytes]) -> tuple[str, ...]:
+    found = set(loading_variables(names, entries, own))
+    return tuple(f"{name}={os.fsdecode(value)}" for name, value in entries if name in found)
 
 
 def _joined(raw: Sequence[bytes]) -> bytes:

@@ -92,6 +92,7 @@ class Program(NamedTuple):
     loads_code: Fact = False  # variables set in the session load code into it
     # What the file is as well, or another spelling of its words: only a rule that names it counts.
     counts_by_name: bool = False
+    missing: bool = False  # it can't be found, and `path` is where it would be looked for
 
 
 class CommandRequest(NamedTuple):

@@ -261,6 +261,8 @@ class Approvals:
             **_about(request.id, request.question),
             "comm": request.question.process,
             "depth": request.question.depth,
+            "runs": _cut(request.question.masked_runs, _RECORDED_CHARACTERS),
+            "loads": _cut(request.question.masked_loads, _RECORDED_CHARACTERS),
             "files": request.question.files,
             "cwd": request.question.folder,
             "note": request.question.note,
@@ -336,14 +338,19 @@ class Approvals:
 
     def _listed(self, request: Open, now_s: float, *, full: bool = False) -> Payload:
         question = request.question
+        texts = {"what": question.what, "runs": question.runs, "loads": question.loads}
         return {
             "id": request.id,
             "kind": question.kind,
             "pid": question.pid,
             "process": question.process,
             "depth": question.depth,
-            "what": question.what if full else _cut(question.what, _LISTED_CHARACTERS),
-            "is_cut": not full and len(question.what) > _LISTED_CHARACTERS,
+            **(
+                texts
+                if full
+                else {name: _cut(text, _LISTED_CHARACTERS) for name, text in texts.items()}
+            ),
+            "is_cut": not full and any(len(each) > _LISTED_CHARACTERS for each in texts.values()),
             "files": question.files,
             "folder": question.folder,
             "note": question.note,

@@ -40,6 +40,17 @@ def store_option(store: str, env: Mapping[str, str]) -> str:
     return f"--store {shell_words([store])}"
 
 
+def _shortened(text: str) -> str:
+    if not _is_cut(text):
+        return printable(text)
+    rest = len(text) - _START_SHOWN
+    return f"{printable(text[:_START_SHOWN])} ... and {rest} more characters"
+
+
+def _is_cut(text: str) -> bool:
+    return len(text) - _START_SHOWN > _END_SHOWN
+
+
 def until(request: Open, now_s: float) -> str:
     left_s = max(0.0, request.deadline_s - now_s)
     return time.strftime("%H:%M:%S", time.localtime(time.time() + left_s))
@@ -51,7 +62,7 @@ def lines_of(request: Open, session: Session, now_s: float, columns: int = 0) ->
     action = "wants to run" if question.kind == "exec" else "wants to send"
     what = question.what
     rest = len(what) - _START_SHOWN
-    is_cut = rest > _END_SHOWN
+    is_cut = _is_cut(what)
     lines = [
         f"sigwrap: {shell_words([question.process])} (pid {question.pid}, depth {question.depth}) "
         f"{action}",
@@ -62,12 +73,14 @@ def lines_of(request: Open, session: Session, now_s: float, columns: int = 0) ->
         lines.append(f"    the last of what is known: {printable(what[-_END_SHOWN:])}")
     if question.files:
         lines.append(f"  file {', then '.join(shell_words([file]) for file in question.files)}")
+    more = {"runs": question.runs, "loads": question.loads}
+    lines += [f"  {name} {_shortened(text)}" for name, text in more.items() if text]
     if question.folder:
         lines.append(f"  folder {shell_words([question.folder])}")
     if question.note:
         lines.append(f"  note {printable(question.note)}")
     lines = [row for line in lines for row in rows(line, columns)]
-    if is_cut:
+    if any(_is_cut(text) for text in (what, *more.values())):
         lines.append(f"  all that is known: {session.command('approvals', '--full', request.id)}")
     because = f": {printable(question.message)}" if question.message else ""
     rule = printable(named_rule(question.rule, session.policy))

@@ -2,6 +2,7 @@
 
 execs         gathers the facts of an exec, and carries out the effects that only execs have
 holdings      what one exec holds until it is over
+readings      what is read of an exec besides its facts
 replacements  what runs in the place of an exec
 tracer        holds each exec that goes on until it has succeeded or failed
 held_tracers  holds the tracer of who can't be held

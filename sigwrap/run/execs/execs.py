@@ -23,8 +23,6 @@ from sigwrap.mediate.effects import (
     Hold,
     Image,
     ReadAgain,
-    ReadContent,
-    ReadEnvironment,
     VerifyThenContinue,
 )
 from sigwrap.mediate.exec import ExecMediator
@@ -38,6 +36,7 @@ from sigwrap.policy.judge.named import Named
 from sigwrap.run.aside import Aside, Done, Outcome, Raised
 from sigwrap.run.execs.held_tracers import HeldTracers
 from sigwrap.run.execs.holdings import ExecHoldings, Looked
+from sigwrap.run.execs.readings import readings
 from sigwrap.run.execs.replacements import Replacements
 from sigwrap.run.execs.tracer import Tracer
 from sigwrap.run.execs.turns import Turns
@@ -76,6 +75,13 @@ def _outcome_of_look(outcome: Outcome, process: Process, syscall: str, why: str)
             return error
         case _:
             return stalled(process, syscall, f"{outcome.why}: {why}")
+
+
+def _outcome_of_digests(outcome: Outcome, seen: Seen, process: Process, syscall: str) -> Looked:
+    if isinstance(outcome, Done):
+        return seen
+    seen.executable.close()
+    return stalled(process, syscall, "the digest of so large a file takes too long")
 
 
 class Execs:
@@ -127,8 +133,7 @@ class Execs:
         self.holds = self._tracer.holds
         performer.offer(
             {
-                ReadContent: self._read_content,
-                ReadEnvironment: self._read_environment,
+                **readings(),
                 ReadAgain: self._read_again,
                 Hold: self._hold,
                 VerifyThenContinue: self._verify_then_continue,
@@ -231,11 +236,7 @@ class Execs:
         started_ns: int,
     ) -> None:
         def then(outcome: Outcome) -> None:
-            found: Looked = seen
-            if not isinstance(outcome, Done):
-                seen.executable.close()
-                why = "the digest of so large a file takes too long"
-                found = stalled(process, syscall, why)
+            found = _outcome_of_digests(outcome, seen, process, syscall)
             self._go_on_with(notification, found, started_ns)
 
         self._aside.do(seen.executable.take_digests, then)
@@ -300,15 +301,6 @@ class Execs:
 
     # Effects
 
-    def _read_content(self, scope: Scope, effect: ReadContent) -> tuple[str, ...]:
-        held: ExecHoldings = scope.holdings
-        assert held.executable is not None, "judged before"
-        return held.executable.read_content(effect.besides)
-
-    def _read_environment(self, scope: Scope, effect: ReadEnvironment) -> str:
-        environment = scope.holdings.executable.environment
-        return "" if environment is None else environment.digest(stays=effect.stays)
-
     def _read_again(self, scope: Scope, effect: ReadAgain) -> object:
         held: ExecHoldings = scope.holdings
         if held.executable is not None:
@@ -322,11 +314,30 @@ class Execs:
                 return self._read_again_aside(scope, effect, str(why))
         if isinstance(seen, Exception):
             raise seen
-        if isinstance(seen, Seen):
+        if not isinstance(seen, Seen):
+            facts: object = seen
+        else:
+            facts = known = self._facts(held, scope.process, *seen)
+            if self._names_digests and seen.executable.put_off_digests(
+                lambda: self._mediator.look_over(known)
+            ):
+                return self._digest_again_aside(scope, effect, seen)
             held.asked, held.executable = seen
         scope.is_checked = False
         self._performer.check(scope)
-        return self._facts(held, scope.process, *seen) if isinstance(seen, Seen) else seen
+        return facts
+
+    def _digest_again_aside(self, scope: Scope, effect: ReadAgain, seen: Seen) -> object:
+        def then(outcome: Outcome) -> None:
+            if scope.is_over:
+                seen.executable.close()
+                return
+            held: ExecHoldings = scope.holdings
+            held.seen_again = _outcome_of_digests(outcome, seen, scope.process, held.syscall)
+            self._performer.redo(scope, effect)
+
+        self._aside.do(seen.executable.take_digests, then)
+        return PAUSED
 
     def _read_again_aside(self, scope: Scope, effect: ReadAgain, why: str) -> object:
         held: ExecHoldings = scope.holdings

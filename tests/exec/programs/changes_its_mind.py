@@ -9,9 +9,9 @@ shared = mmap.mmap(-1, 4096)
 at = ctypes.addressof(ctypes.c_char.from_buffer(shared))
 
 
-def put(path, word):
-    shared[0:256] = path.ljust(256, b"\0")
-    shared[256:512] = word.ljust(256, b"\0")
+def put(path, word, variable=b"UN_PRELOAD=/no/library"):
+    for start, text in ((0, path), (256, word), (512, variable)):
+        shared[start : start + 256] = text.ljust(256, b"\0")
 
 
 put(b"./ok", b"harmless")
@@ -27,7 +27,8 @@ if child == 0:
     words = (ctypes.c_void_p * 3)(at, at + 256, None)
     execve = ctypes.CDLL(None).execve
     execve.argtypes = [ctypes.c_void_p] * 3
-    execve(at, ctypes.addressof(words), None)
+    variables = (ctypes.c_void_p * 2)(at + 512, None)
+    execve(at, ctypes.addressof(words), ctypes.addressof(variables))
     os._exit(9)
 for what in sys.argv[1:]:
     input()
@@ -35,6 +36,10 @@ for what in sys.argv[1:]:
         put(b"./bad", b"harmless")
     elif what == "argument":
         put(b"./ok", b"harmful")
+    elif what == "variable":
+        put(b"./ok", b"harmless", b"LD_PRELOAD=/no/library")
+    elif what == "value":
+        put(b"./ok", b"harmless", b"LD_PRELOAD=/no/other")
     elif what == "file":
         os.rename("bad", "ok")
     elif what == "content":

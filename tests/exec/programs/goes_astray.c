@@ -1,12 +1,32 @@
 /* As the `env` of a script's first line: env PROGRAM SCRIPT [WORD...]. It runs PROGRAM, which it
    looks for in the folder it is in, after it has done what $STRAY says. */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 extern char **environ;
+
+/* Into the folder of the same path and inode in another process's mount namespace. */
+static int to_the_same_elsewhere(void) {
+    int ends[2];
+    char path[64], done;
+    if (pipe(ends)) return 1;
+    pid_t child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (unshare(CLONE_NEWUSER | CLONE_NEWNS) || write(ends[1], "!", 1) != 1) _exit(1);
+        pause();
+    }
+    close(ends[1]);
+    snprintf(path, sizeof path, "/proc/%d/cwd", child);
+    return read(ends[0], &done, 1) != 1 || chdir(path);
+}
 
 int main(int argc, char **argv) {
     const char *stray = getenv("STRAY");
@@ -27,6 +47,11 @@ int main(int argc, char **argv) {
     if (!strcmp(stray, "folder")) {
         if (chdir("sub")) return 1;
         snprintf(path, sizeof path, "../%s", argv[1]);
+    }
+    if (!strcmp(stray, "namespace")) {
+        char folder[2048];
+        snprintf(path, sizeof path, "%s/%s", getcwd(folder, sizeof folder), argv[1]);
+        if (to_the_same_elsewhere()) return 1;
     }
     if (!strcmp(stray, "exec between")) execv("./garbage", (char *[]){"garbage", NULL});
     if (!strcmp(stray, "child") && fork()) return wait(NULL) < 0;

@@ -1,0 +1,107 @@
+"""What somebody is asked about an exec, and whether what then runs is what that one has seen."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from sigwrap.escape import shell_words
+from sigwrap.mediate.effects import (
+    Effect,
+    ReadContent,
+    ReadLoaded,
+    ReadWhereabouts,
+    Whereabouts,
+)
+from sigwrap.mediate.exec_facts import ExecFacts
+from sigwrap.mediate.masking import masked
+from sigwrap.mediate.questions import Question
+from sigwrap.policy.judge.request import Decision
+from sigwrap.tuples import NamedTuple
+
+_CHANGED = "it has changed since it was asked about: look at it anew"
+_NOT_READ = "it has more words than are read: the rest of them is not known"
+_NO_VARIABLES = "its variables are not known, and may load any code"
+_NOT_OURS = "in another root or mount namespace: its names may lead elsewhere than yours"
+
+
+class Ground(NamedTuple):
+    """What a yes stands on besides the facts: read only where somebody is asked."""
+
+    content: tuple[str, ...]
+    where: Whereabouts
+    loaded: tuple[str, ...] | None = ()  # by variables, where the rule is about that
+
+    @property
+    def is_known(self) -> bool:
+        return bool(self.where.identity)
+
+
+def read_ground(facts: ExecFacts, *, is_about_loading: bool) -> Generator[Effect, Any, Ground]:
+    where: Whereabouts = yield ReadWhereabouts()
+    content: tuple[str, ...] = yield ReadContent()
+    loaded: tuple[str, ...] | None = ()
+    if is_about_loading:
+        names = {each.name: None for each in facts.programs}
+        names |= {each.path.rpartition("/")[2]: None for each in facts.programs}
+        loaded = yield ReadLoaded(tuple(names))
+    return Ground(content, where, loaded)
+
+
+def question_about(
+    facts: ExecFacts, ground: Ground, decision: Decision, *, asked_before: bool
+) -> Question:
+    main, where, loaded = facts.programs[0], ground.where, ground.loaded
+    is_ours = where.are_ours and not any(each.elsewhere for each in facts.programs)
+    notes = [_CHANGED] * asked_before + [_NOT_READ] * facts.truncated + [_NOT_OURS] * (not is_ours)
+    notes += [_NO_VARIABLES] * (loaded is None)
+    notes += [f"{each.path} is not there" for each in facts.programs if each.missing]
+    runs = _runs(facts)
+    key = (
+        "exec",
+        *asked_for(facts, decision),
+        *("", *runs),
+        *("", *(loaded or ())),
+        *("", where.folder, where.identity, *ground.content),
+    )
+    return Question(
+        kind="exec",
+        pid=facts.process.pid,
+        process=facts.process.comm,
+        depth=facts.process.depth,
+        # Whoever is asked sees all of it: what looks like a secret may be what it runs.
+        what=shell_words(main.argv),
+        rule=decision.rule,
+        message=decision.message,
+        # A root and a folder that are not ours can be made anew with the numbers of those before.
+        key=key if is_ours and not facts.truncated and loaded is not None else (),
+        files=tuple(dict.fromkeys(each.path for each in facts.programs if not each.missing)),
+        runs=shell_words(runs),
+        loads=shell_words(loaded or ()),
+        folder=where.folder,
+        note="; ".join(notes),
+        masked=shell_words(masked(main.argv)),
+        masked_runs=shell_words(masked(runs)),
+        masked_loads=shell_words(masked(loaded or ())),
+    )
+
+
+def _runs(facts: ExecFacts) -> tuple[str, ...]:
+    """The words with which a script's interpreter goes on: its first line may add any."""
+    if facts.script_wraps is not None:
+        return facts.script_wraps.argv
+    return facts.programs[len(facts.scripts)].argv if facts.scripts else ()
+
+
+def asked_for(facts: ExecFacts, decision: Decision) -> tuple[str, ...]:
+    main = facts.programs[0]
+    return (decision.rule, main.path, *main.argv)
+
+
+def is_the_same(before: ExecFacts, ground: Ground, now: ExecFacts, ground_now: Ground) -> bool:
+    return ground.is_known and ground == ground_now and _shown(before) == _shown(now)
+
+
+def _shown(facts: ExecFacts) -> tuple[object, ...]:
+    programs = [(each.path, each.name, each.argv, each.elsewhere) for each in facts.programs]
+    return facts.path, facts.cwd, facts.truncated, facts.readable, _runs(facts), programs
