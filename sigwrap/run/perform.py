@@ -287,6 +287,11 @@ class Performer:
         if not self.still_waits(scope):
             raise CallerGone
 
+    def check_again(self, scope: Scope) -> None:
+        """What is killed while it is looked at can't be looked into any more."""
+        scope.is_checked = False
+        self.check(scope)
+
     def _record(self, scope: Scope, effect: Record) -> Logged:
         self.check(scope)
         event, payload = effect

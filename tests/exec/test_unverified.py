@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import time
+from contextlib import suppress
 from pathlib import Path
 
 from tests.support.harness import PYTHON, Sigwrap
 from tests.support.policies import policy
+from tests.support.waiting import PATIENCE_S
 
 ALLOW = " []\n"
 NO_UNVERIFIED = """
@@ -114,3 +118,18 @@ def test_a_traced_caller_gets_nothing_instead(
     assert (done.returncode, done.stdout) == (7, b"13\n")
     (event,) = as_user.sealed_events("exec_denied")
     assert event.payload["rule_name"] == "r"
+
+
+def test_who_is_killed_at_its_exec_was_not_denied_it(as_user: Sigwrap, programs: Path) -> None:
+    """From outside, a bit later each time: nothing can be read of it any more."""
+    process = as_user.start("--", *PYTHON, str(programs / "says_who_execs.py"))
+    assert process.stdout is not None
+    for number, line in enumerate(process.stdout):
+        kills_at = time.perf_counter() + number % 300 * 3e-6
+        while time.perf_counter() < kills_at:
+            pass
+        with suppress(ProcessLookupError):
+            os.kill(int(line), signal.SIGKILL)
+    _, said = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, said) == (0, b"")
+    assert as_user.sealed_events("exec_denied", "exec_verification_failed") == []

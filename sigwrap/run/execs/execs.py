@@ -393,6 +393,7 @@ class Execs:
             raise CallerGone from gone
         except NotTraceable:
             if not tracer_of(scope.tid):
+                self._performer.check_again(scope)
                 return Held.NOT_DUMPABLE
             self._loop.call_at(time.monotonic(), redo)  # somebody has begun to, just now
             return PAUSED

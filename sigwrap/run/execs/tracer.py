@@ -234,6 +234,7 @@ class Tracer:
             self._performer.resume(tracee.scope, Ran())
             return
         try:
+            ptrace.registers(pid)  # nothing is what it was where it was killed out of its stop
             self._performer.resume(tracee.scope, LoadedOther(problem, *image.shown(pid)))
         finally:
             os.kill(pid, signal.SIGKILL)
