@@ -1,10 +1,10 @@
 """What a yes to a script goes on to cover.
 
 `#!/usr/bin/env node` takes two execs: env's, which is asked about as the script's, and node's, by
-which env goes on. Who said yes to the first has been shown all of the second, so it is not asked
-about again. It is that second one only as the next exec of the same process, by the same rule, with
-the words that the first had env run, in the same folder and with the same variables, of the very
-files that were approved, while the script still lies where it was called.
+which env goes on. Who said yes to the first has been shown the words of the second, so it is not
+asked about again. It is that second one only as the next exec of the same process, by the same
+rule, with the words that the first had env run, in the same folder and with the same variables, of
+the very files that were approved, while the script still lies where it was called.
 """
 
 from __future__ import annotations

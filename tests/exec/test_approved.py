@@ -40,6 +40,12 @@ class Run:
     def answer(self, *words: str) -> subprocess.CompletedProcess[bytes]:
         return self.subject.native(UNDER_TEST, *words)
 
+    def approve_once_changed(self, approval_id: str) -> None:
+        """What changes_its_mind.py asks for: a yes to what it was."""
+        self.process.say(b"\n")
+        self.out.until(rb"changed\n")
+        assert self.answer("approve", approval_id).returncode == 0
+
     def end(self) -> int:
         self.process.stdin.close()
         return self.process.wait(PATIENCE_S)
@@ -157,9 +163,7 @@ def test_what_changed_since_the_question_is_asked_again(
         what = "mapping"
     run = start(*PYTHON, str(programs / "changes_its_mind.py"), what)
     first = run.question()
-    run.process.say(b"\n")
-    run.out.until(rb"changed\n")
-    assert run.answer("approve", first).returncode == 0
+    run.approve_once_changed(first)
     second = run.question()
     assert second != first
     listed = run.answer("approvals").stdout
@@ -177,10 +181,7 @@ def test_what_changes_with_each_question_is_denied(
 ) -> None:
     run = start(*PYTHON, str(programs / "changes_its_mind.py"), "content", "content")
     for _ in range(2):
-        approval_id = run.question()
-        run.process.say(b"\n")
-        run.out.until(rb"changed\n")
-        assert run.answer("approve", approval_id).returncode == 0
+        run.approve_once_changed(run.question())
     assert run.out.line() == b"9"
     assert run.end() == 0
     (event,) = as_user.sealed_events("exec_denied")
@@ -192,10 +193,7 @@ def test_a_call_that_became_another_is_judged_anew(
 ) -> None:
     """No rule asks about this one."""
     run = start(*PYTHON, str(programs / "changes_its_mind.py"), "path")
-    approval_id = run.question()
-    run.process.say(b"\n")
-    run.out.until(rb"changed\n")
-    assert run.answer("approve", approval_id).returncode == 0
+    run.approve_once_changed(run.question())
     assert [run.out.line(), run.out.line()] == [b"bad harmless", b"0"]
     assert run.end() == 0
     event = as_user.sealed_events("exec_allowed")[-1]

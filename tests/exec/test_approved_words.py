@@ -25,10 +25,7 @@ def test_a_variable_that_came_since_the_question_meets_its_rule(
 """
     policy(as_user.folder, rules)
     run = start(*PYTHON, str(programs / "changes_its_mind.py"), "variable")
-    approval_id = run.question()
-    run.process.say(b"\n")
-    run.out.until(rb"changed\n")
-    assert run.answer("approve", approval_id).returncode == 0
+    run.approve_once_changed(run.question())
     assert run.out.line() == b"9"
     assert run.end() == 0
     (event,) = as_user.sealed_events("exec_denied")
@@ -62,9 +59,7 @@ def test_a_value_that_changed_since_the_question_is_not_run(
     for loads in (b"", b"loads LD_PRELOAD=/no/library\n"):
         approval_id = run.question()
         assert loads in run.answer("approvals").stdout
-        run.process.say(b"\n")
-        run.out.until(rb"changed\n")
-        assert run.answer("approve", approval_id).returncode == 0
+        run.approve_once_changed(approval_id)
     assert run.out.line() == b"9"
     assert run.end() == 0
     (event,) = as_user.sealed_events("exec_denied")

@@ -41,6 +41,19 @@ def _await_keys_settled(sigwrap: Sigwrap, count: int) -> None:
     await_that(is_settled)
 
 
+def _press_a_key_that_is_taken_back(sigwrap: Sigwrap, terminal: Terminal) -> None:
+    """And end at the prompt that comes back."""
+    terminal.press("C")
+    terminal.output.until(rb"interrupted")
+    sigwrap.await_event("interrupt_received")
+    terminal.type("\n")
+    terminal.output.until(rb"prompt")
+    sigwrap.await_event("interrupt_withdrawn")
+    terminal.type("q")
+    assert terminal.await_status() == 3
+    assert sigwrap.interrupts() == ["received", "withdrawn"]
+
+
 def test_the_key_at_a_prompt_ends_a_line_and_not_the_run(as_user: Sigwrap, programs: Path) -> None:
     terminal = _at_prompt(as_user, programs)
     for count in (1, 2, 3):
@@ -60,15 +73,7 @@ def test_the_key_while_a_prompts_program_computes_is_taken_back(
     terminal = _at_prompt(as_user, programs, kind="waits")
     terminal.type("c")
     terminal.output.until(rb"computes")
-    terminal.press("C")
-    terminal.output.until(rb"interrupted")
-    as_user.await_event("interrupt_received")
-    terminal.type("\n")
-    terminal.output.until(rb"prompt")
-    as_user.await_event("interrupt_withdrawn")
-    terminal.type("q")
-    assert terminal.await_status() == 3
-    assert as_user.interrupts() == ["received", "withdrawn"]
+    _press_a_key_that_is_taken_back(as_user, terminal)
     assert _taken_by(as_user) == ["sigwrap"]
     assert _reason(as_user) == "COMMAND ended"
 
@@ -112,15 +117,7 @@ def test_a_prompt_that_command_waits_for(sigwrap: Sigwrap, programs: Path) -> No
 def test_the_key_is_the_programs_that_a_prompt_waits_for(as_user: Sigwrap, programs: Path) -> None:
     """In system(3) as well, and the terminal is in line mode."""
     terminal = as_user.ready_on_terminal("--", *PYTHON, str(programs / "waits_in_system.py"))
-    terminal.press("C")
-    terminal.output.until(rb"interrupted")
-    as_user.await_event("interrupt_received")
-    terminal.type("\n")
-    terminal.output.until(rb"prompt")
-    as_user.await_event("interrupt_withdrawn")
-    terminal.type("q")
-    assert terminal.await_status() == 3
-    assert as_user.interrupts() == ["received", "withdrawn"]
+    _press_a_key_that_is_taken_back(as_user, terminal)
     assert _reason(as_user) == "COMMAND ended"
 
 
