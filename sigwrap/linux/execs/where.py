@@ -27,7 +27,7 @@ class Where:
         try:
             self._folder = place_of_descriptor(folder)
             return Whereabouts(
-                procfs.link(f"/proc/self/fd/{folder}"),
+                _name_of(folder),
                 f"{self._caller.root} {self._folder}",
                 self._caller.shares_our_root and self._mounts.hold(folder),
             )
@@ -37,3 +37,11 @@ class Where:
     def holds(self, pid: int) -> bool:
         """At the exec stop; the root is always compared."""
         return self._folder is None or place_of(b"/proc/%d/cwd" % pid) == self._folder
+
+
+def _name_of(folder: int) -> str:
+    """Empty where it is longer than the kernel tells."""
+    try:
+        return procfs.link(f"/proc/self/fd/{folder}")
+    except OSError:
+        return ""

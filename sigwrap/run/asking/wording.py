@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sigwrap.errors import StoreError
 from sigwrap.escape import printable, rows, shell_words
@@ -14,6 +14,8 @@ from sigwrap.mediate.wording import named_rule
 from sigwrap.store.location import default_store
 from sigwrap.tuples import NamedTuple
 
+_FILES_SHOWN = 8
+_LONGEST_PATH = 400
 _START_SHOWN = 1_500
 _END_SHOWN = 200
 
@@ -51,6 +53,23 @@ def _is_cut(text: str) -> bool:
     return len(text) - _START_SHOWN > _END_SHOWN
 
 
+def _files(files: Sequence[str]) -> str:
+    told = [_path(file) for file in files[:_FILES_SHOWN]]
+    if len(files) > _FILES_SHOWN:
+        told.append(f"{len(files) - _FILES_SHOWN} more")
+    return ", then ".join(told)
+
+
+def _path(path: str) -> str:
+    if len(path) <= _LONGEST_PATH:
+        return shell_words([path])
+    half = _LONGEST_PATH // 2
+    cut = len(path) - 2 * half
+    return (
+        f"{shell_words([path[:half]])} ... {cut} more characters ... {shell_words([path[-half:]])}"
+    )
+
+
 def until(request: Open, now_s: float) -> str:
     left_s = max(0.0, request.deadline_s - now_s)
     return time.strftime("%H:%M:%S", time.localtime(time.time() + left_s))
@@ -72,13 +91,13 @@ def lines_of(request: Open, session: Session, now_s: float, columns: int = 0) ->
         lines[-1] += f" ... and {rest} more characters"
         lines.append(f"    the last of what is known: {printable(what[-_END_SHOWN:])}")
     if question.files:
-        lines.append(f"  file {', then '.join(shell_words([file]) for file in question.files)}")
+        lines.append(f"  file {_files(question.files)}")
     more = {"runs": question.runs, "loads": question.loads}
     lines += [f"  {name} {_shortened(text)}" for name, text in more.items() if text]
     if question.folder:
-        lines.append(f"  folder {shell_words([question.folder])}")
+        lines.append(f"  folder {_path(question.folder)}")
     if question.note:
-        lines.append(f"  note {printable(question.note)}")
+        lines.append(f"  note {_shortened(question.note)}")
     lines = [row for line in lines for row in rows(line, columns)]
     if any(_is_cut(text) for text in (what, *more.values())):
         lines.append(f"  all that is known: {session.command('approvals', '--full', request.id)}")
