@@ -10,9 +10,12 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from tests.exec.test_approved import Start, start
 from tests.support.harness import PYTHON, Sigwrap
 from tests.support.policies import policy
 from tests.support.waiting import PATIENCE_S
+
+__all__ = ["start"]
 
 ALLOW = " []\n"
 NO_UNVERIFIED = """
@@ -85,6 +88,19 @@ def test_nobody_is_asked_about_a_program_that_may_not_be_read(
     assert len(asked) == (2 if _is_root(as_user) else 0)
     why = b"needs approval, which nobody can give to a program that may not be read"
     assert done.stderr.count(why) == (0 if _is_root(as_user) else 2)
+
+
+def test_what_may_not_be_read_since_the_question_is_denied(
+    start: Start, as_user: Sigwrap, programs: Path
+) -> None:
+    run = start(*PYTHON, str(programs / "changes_its_mind.py"), "unreadable")
+    run.approve_once_changed(run.question())
+    if _is_root(as_user):  # the file has changed, and can still be compared
+        assert run.answer("deny", run.question()).returncode == 0
+    else:
+        run.err.until(rb"nobody can give to a program that may not be read")
+    assert run.out.line() == b"9"
+    assert run.end() == 0
 
 
 def test_a_program_that_may_not_be_read_may_be_given_other_variables(
