@@ -65,14 +65,19 @@ class Recorder:
 
     def _has_room(self, type_name: str) -> bool:
         budget = self.budget
-        match budget.passed(self.log.size):
-            case Mark.HALF:
-                payload = {"limit": "log_size", "maximum": budget.maximum, "used": self.log.size}
-                self.record("limit_near", os.getpid(), payload)
-                self.tell(f"the event log has half of the {budget.maximum} bytes that it may have")
-            case Mark.FULL:
-                self._is_full()
+        while mark := budget.passed(self.log.size):  # limit_near may be what fills it
+            match mark:
+                case Mark.HALF:
+                    self._is_half_full()
+                case Mark.FULL:
+                    self._is_full()
         return budget.admits(self.log.size, type_name)
+
+    def _is_half_full(self) -> None:
+        maximum = self.budget.maximum
+        self.tell(f"the event log has half of the {maximum} bytes that it may have")
+        payload = {"limit": "log_size", "maximum": maximum, "used": self.log.size}
+        self.record("limit_near", os.getpid(), payload)
 
     def _is_full(self) -> None:
         maximum = self.budget.maximum

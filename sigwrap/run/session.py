@@ -132,10 +132,10 @@ def run_session(
     duration_s = time.monotonic() - clock_started_s
     _note_changes(recorder, tell)
     is_sealed = _seal(recorder, ended, duration_s, tell)
-    if ended.not_executed is not None and not supervisor.told_of_denial:
-        tell(f"{os.fsdecode(program)}: {ended.not_executed.why}")
     if ended.reached_limit is not None:
         tell(f"the command was ended by a limit of the policy: {ended.reason}")
+    elif ended.not_executed is not None and not supervisor.told_of_denial:
+        tell(f"{os.fsdecode(program)}: {ended.not_executed.why}")
     return Ended(
         status=ended.exit_status if is_sealed else status.REFUSED,
         signal=ended.signal if is_sealed else 0,

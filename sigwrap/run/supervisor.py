@@ -188,6 +188,7 @@ class Supervisor:
 
     def _on_log_full(self, reached: LimitReached) -> None:
         """Not at once: this is in the middle of a request."""
+        self._ending.run.will_end(reached)
         self._loop.call_at(time.monotonic(), lambda: self._on_limit(reached))
 
     def _beat(self) -> None:
