@@ -23,7 +23,8 @@ SessionArgument = Annotated[
     str,
     typer.Argument(
         metavar="[SESSION]",
-        help="An id, a unique prefix, a --name, or a file; the latest if left out.",
+        help="An id, a unique prefix, a --name, or a file; left out: the latest "
+        "that joined no other.",
         show_default=False,
     ),
 ]

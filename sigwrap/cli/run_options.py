@@ -110,7 +110,10 @@ RUN_OPTIONS: tuple[ValueOption | FlagOption, ...] = (
     ),
     FlagOption({"--best-effort": True}, "best_effort", "Run even where interception can't be had."),
     ValueOption(
-        ("--nested",), "nested", "Inside another session: refuse, or run under its rules.", Nested
+        ("--nested",),
+        "nested",
+        "Inside another session: refuse; or join it, and run under its rules and in its log.",
+        Nested,
     ),
     ValueOption(
         ("--log-size",),

@@ -157,7 +157,7 @@ def _missing(
     if launched.missing is None:
         return []
     refusal = launched.missing
-    outer = inherited.environment.get(b"SIGWRAP_SESSION", b"").decode("utf-8", "replace")
+    outer = _outer_session(launched, inherited)
     if refusal.errno == errno.EBUSY and settings.nested is Nested.JOIN:
         where = f"session {outer}" if outer else "an outer supervisor"
         tell(f"inside {where}: the command runs under its rules and in its log")
@@ -173,6 +173,13 @@ def _missing(
     raise refusal
 
 
+def _outer_session(launched: Launch, inherited: Inherited) -> str:
+    """As it is called where there is one, and its name was not taken away."""
+    if launched.missing is None or launched.missing.errno != errno.EBUSY:
+        return ""
+    return inherited.environment.get(b"SIGWRAP_SESSION", b"").decode("utf-8", "replace")
+
+
 def _session_started(
     session_id: str,
     settings: RunSettings,
@@ -185,6 +192,7 @@ def _session_started(
     return {
         "session_id": session_id,
         "name": settings.name,
+        "inside": _outer_session(launched, inherited),
         "command": masked(settings.command),
         "command_pid": launched.pid,
         "cwd": os.readlink("/proc/self/cwd"),  # also where the folder was removed
