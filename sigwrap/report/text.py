@@ -126,7 +126,8 @@ def _frame(summary: Summary) -> Iterator[str]:
     if missing := texts(started.get("missing")):
         yield f"without  {printable(', '.join(missing))}"
     if unrecorded := summary.ended.get("unrecorded"):
-        yield f"LOST     {printable(str(unrecorded))} events could not be recorded"
+        lost = printable(str(unrecorded))
+        yield f"LOST     {lost} {'event' if lost == '1' else 'events'} could not be recorded"
 
 
 def _policy(summary: Summary) -> str:
