@@ -63,7 +63,7 @@ def list_approvals(
 ) -> None:
     """Show what waits for an answer (the same as: sigwrap approvals)."""
     outer_store, outer_as_json = context.obj
-    _show(store_folder(store or outer_store), as_json or outer_as_json)
+    _show(store_folder(outer_store if store is None else store), as_json or outer_as_json)
 
 
 def approve(

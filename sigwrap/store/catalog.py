@@ -16,6 +16,7 @@ from sigwrap.store.location import (
 from sigwrap.store.reader import Session
 
 _CANDIDATES_SHOWN = 5
+_POLICY_SUFFIXES = (".yaml", ".yml")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +68,8 @@ def open_session(store: str, selector: str) -> Session:
         return Session(named[-1].id, named[-1].path)
     if by_prefix:
         raise SessionError(f"{selector!r} could be {_enumerate(by_prefix)}", "use more of the id")
+    if selector.endswith(_POLICY_SUFFIXES):
+        raise _is_policy(selector)
     latest_first = [file.id for file in reversed(sessions)]
     raise SessionError(
         f"no session is called {selector!r} in {store}", f"there is {_enumerate(latest_first)}"
@@ -79,7 +82,16 @@ def _that_joined_no_other(sessions: list[SessionFile]) -> list[SessionFile]:
     return [file for file in sessions if file.inside not in ids] or sessions
 
 
+def _is_policy(file: str) -> SessionError:
+    return SessionError(
+        f"no session is called {file!r}, which looks like a policy",
+        f"to check it: sigwrap policy check {file}; to run under it: sigwrap -p {file} -- COMMAND",
+    )
+
+
 def _open_file(path: str) -> Session:
+    if path.endswith(_POLICY_SUFFIXES):
+        raise _is_policy(path)
     if not os.path.isfile(path):
         raise SessionError(f"there is no event log {path}")
     # A file that was downloaded may have any name: the log says whose it is.
