@@ -161,8 +161,8 @@ class RunEnd:
         return self._ended is not None
 
     def will_end(self, reached: LimitReached) -> None:
-        """In the middle of a request, where nothing can be done about it: LimitReached follows, and
-        what COMMAND does until then comes of the limit."""
+        """In the middle of a request that is denied for it, where nothing more can be done:
+        LimitReached follows, and what COMMAND does until then comes of the limit."""
         if self._state is _State.RUNNING and not self._interrupted_by:
             self._limit = reached
 

@@ -24,7 +24,8 @@ class Recorder:
     ) -> None:
         self.log = log
         self.budget = budget or LogBudget(0, ends_run=True)
-        self.on_full: Callable[[LimitReached], None] = lambda reached: None
+        # Once, where a full log ends the run; the second says whether an event was refused for it.
+        self.on_full: Callable[[LimitReached, bool], None] = lambda reached, refuses: None
         self.tell = tell
         self._is_known_until_s = 0.0
         self._told_of_tampering = False
@@ -70,7 +71,7 @@ class Recorder:
                 case Mark.HALF:
                     self._is_half_full()
                 case Mark.FULL:
-                    self._is_full()
+                    self._is_full(refuses=not budget.admits(self.log.size, type_name))
         if budget.admits(self.log.size, type_name):
             return True
         if not budget.ends_run:
@@ -86,11 +87,11 @@ class Recorder:
     def _full(self) -> str:
         return f"log_size: the event log has the {self.budget.maximum} bytes that it may have"
 
-    def _is_full(self) -> None:
+    def _is_full(self, *, refuses: bool) -> None:
         maximum, why = self.budget.maximum, self._full()
         if self.budget.ends_run:
             self.tell(f"{why}; the run is ended")
-            self.on_full(LimitReached("log_size", maximum, why))
+            self.on_full(LimitReached("log_size", maximum, why), refuses)
             return
         self._tell_of_denials(f"{why}; from now on, every exec and signal is denied")
         payload = {"limit": "log_size", "maximum": maximum, "effect": "refused", "reason": why}

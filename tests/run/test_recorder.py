@@ -54,13 +54,25 @@ def test_half_is_said_before_full_also_where_one_event_after_it_fills_the_log(
     tmp_path: Path,
 ) -> None:
     said: list[str] = []
-    reached: list[LimitReached] = []
+    reached: list[tuple[LimitReached, bool]] = []
     full = recorder(tmp_path, said, ends_run=True)
-    full.on_full = reached.append
+    full.on_full = lambda *call: reached.append(call)
     assert not full.record("exec_allowed", 1, {})
     assert said == [
         "the event log has half of the 300 bytes that it may have",
         f"{FULL}; the run is ended",
     ]
-    assert [each.why for each in reached] == [FULL]
+    assert reached == [(LimitReached("log_size", 300, FULL), True)]
+    full.log.close()
+
+
+def test_the_end_of_a_process_is_recorded_in_a_full_log_and_nothing_is_refused_for_it(
+    tmp_path: Path,
+) -> None:
+    reached: list[tuple[LimitReached, bool]] = []
+    full = recorder(tmp_path, [], ends_run=True)
+    full.on_full = lambda *call: reached.append(call)
+    assert full.record("process_exited", 1, {})
+    assert not full.record("exec_allowed", 1, {})
+    assert reached == [(LimitReached("log_size", 300, FULL), False)]
     full.log.close()
