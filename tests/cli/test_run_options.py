@@ -89,7 +89,7 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
         ("--grace x -- true", "--grace x: not a number of seconds"),
         ("--grace -1 -- true", "--grace -1: not a number of seconds"),
         ("--grace inf -- true", "--grace inf: not a number of seconds"),
-        ("--grace 1e99 -- true", "not a number of seconds, from 0 to less than 1000000000"),
+        ("--grace 1e99 -- true", "not a number of seconds, from 0 to 1000000000"),
         ("--approval-timeout nan -- true", "--approval-timeout nan: not a number of seconds"),
         ("--approvals maybe -- true", "'maybe' is not one of 'auto', 'tty', 'control', 'deny'"),
         ("--nope -- true", "No such option: --nope"),
