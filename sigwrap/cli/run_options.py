@@ -201,7 +201,5 @@ def _seconds(word: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value <= _SECONDS_MAX:
-        raise ValueError(
-            f"{word or repr(word)}: not a number of seconds, from 0 to {_SECONDS_MAX}"
-        )
+        raise ValueError(f"{word or repr(word)}: not a number of seconds, from 0 to {_SECONDS_MAX}")
     return value
