@@ -96,9 +96,11 @@ def _types() -> tuple[EventType, ...]:
     return (
         event(
             "session_started",
-            "a run began; always the first event",
+            "a run began; always the first event. `inside`: the session that it joined "
+            "(`--nested join`), and whose log has its execs and signals",
             "session_id",
             "name",
+            "inside",
             "command",
             "command_pid",
             "cwd",

@@ -63,7 +63,7 @@ def list_approvals(
 ) -> None:
     """Show what waits for an answer (the same as: sigwrap approvals)."""
     outer_store, outer_as_json = context.obj
-    _show(store_folder(store or outer_store), as_json or outer_as_json)
+    _show(store_folder(outer_store if store is None else store), as_json or outer_as_json)
 
 
 def approve(
@@ -187,13 +187,14 @@ def _first_that_knows(store: str, request: ControlRequest) -> tuple[ControlReply
     wanted = request["id"]
     open_ids: list[str] = []
     late = ""
+    failures: list[SessionError] = []  # of sessions that may have it
     with _listing(store) as answered:
         for client, _ in answered:
             try:
                 reply = client.ask(request)
                 _check(client, reply, may_fail=("unknown-id", "late"))
             except SessionError as failure:
-                _leave_out(failure)
+                failures.append(failure)
                 continue
             match reply.get("error"):
                 case None:
@@ -204,6 +205,10 @@ def _first_that_knows(store: str, request: ControlRequest) -> tuple[ControlReply
                     late = str(reply.get("message"))
     if late:
         raise SessionError(printable(late))
+    if failures:
+        for each in failures[:-1]:
+            _leave_out(each)
+        raise failures[-1]
     if not open_ids:
         raise SessionError(
             f"there is no request {wanted!r}, and nothing else waits in a running session of "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sigwrap
 from sigwrap.cli.output import out
 from sigwrap.errors import UsageError
 from sigwrap.forward.forwarder import run_alone
@@ -12,7 +13,8 @@ Runs COMMAND, passes every signal on to it, reaps orphans, and exits with its st
 (128+N where it died of signal N). Meant as a container's first process.
 
 --grace SECONDS   this long after a SIGTERM, SIGINT or SIGQUIT, kill every process that is left;
-                  without it, wait for COMMAND as long as it runs"""
+                  without it, wait for COMMAND as long as it runs
+--version         say which one"""
 
 
 def main(words: list[str]) -> int:
@@ -24,6 +26,9 @@ def main(words: list[str]) -> int:
             break
         if word in ("-h", "--help"):
             out(_USAGE)
+            return 0
+        if word == "--version":
+            out(f"sigwrap-forward {sigwrap.__version__}")
             return 0
         option, equals, value = word.partition("=")
         if option != "--grace":

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from sigwrap.errors import UsageError
 from sigwrap.store.location import DEFAULT_STORE, default_store
 
 StoreOption = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--store",
         metavar="DIR",
@@ -23,12 +23,15 @@ SessionArgument = Annotated[
     str,
     typer.Argument(
         metavar="[SESSION]",
-        help="An id, a unique prefix, a --name, or a file; the latest if left out.",
+        help="An id, a unique prefix, a --name, or a file; left out: the latest "
+        "that joined no other.",
         show_default=False,
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="For programs.")]
 
 
-def store_folder(option: Path | None) -> str:
-    return default_store(os.environ) if option is None else str(option)
+def store_folder(option: str | None) -> str:
+    if option == "":
+        raise UsageError("--store '': an empty word names no folder")
+    return default_store(os.environ) if option is None else option

@@ -61,7 +61,10 @@ def sessions(store: StoreOption = None, as_json: JsonOption = False) -> None:
 def report(
     session: SessionArgument = "",
     store: StoreOption = None,
-    output_format: Annotated[Format, typer.Option("--format", help="What to write.")] = Format.TEXT,
+    output_format: Annotated[
+        Format | None,
+        typer.Option("--format", help="What to write; text by default.", show_default=False),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Same as --format json.")] = False,
     output: Annotated[
         Path | None,
@@ -69,6 +72,8 @@ def report(
     ] = None,
 ) -> None:
     """Say what happened in a session."""
+    if as_json and output_format is Format.TEXT:
+        raise UsageError("--json and --format text exclude each other")
     opened = open_session(store_folder(store), session)
     # Before reading: a session that ends meanwhile must not look as if it had crashed.
     ending = Ending.RUNNING if opened.running else Ending.NOT_CLEAN
@@ -132,6 +137,10 @@ def replay(
         raise UsageError("--recorded goes with neither --until nor --json")
     opened = open_session(store_folder(store), session)
     if until is not None:
+        last = opened.last()
+        if last is None or until > last.seq:
+            known = f"the last event has number {last.seq}" if last else "nothing is recorded"
+            raise UsageError(f"--until {until}: {known}")
         summary = state_after(opened.events(), until)
         with _reader_may_leave():
             out(report_json(summary) if as_json else render_text(summary, style=_style()))

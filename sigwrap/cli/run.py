@@ -18,6 +18,8 @@ from sigwrap.start import onefile
 from sigwrap.start.command import Inherited
 from sigwrap.status import REFUSED
 
+_DENIED_TYPES = frozenset({"exec_denied", "signal_blocked"})
+
 
 def start(settings: RunSettings) -> int:
     reserve_standard_streams()
@@ -97,12 +99,18 @@ def _wants_report(settings: RunSettings, inherited: Inherited) -> bool:
 
 def _one_line(ended: Ended) -> str:
     counts = ended.counts
-    execs = sum(counts.get(name, 0) for name in EXEC_TYPES)
-    signals = sum(counts.get(name, 0) for name in SIGNAL_TYPES)
-    denied = counts.get("exec_denied", 0) + counts.get("signal_blocked", 0)
-    lost = f"; {ended.unrecorded} events could not be recorded" if ended.unrecorded else ""
+    execs = sum(counts.get(name, 0) for name in EXEC_TYPES - _DENIED_TYPES)
+    signals = sum(counts.get(name, 0) for name in SIGNAL_TYPES - _DENIED_TYPES)
+    denied = sum(counts.get(name, 0) for name in _DENIED_TYPES)
+    unrecorded = _counted(ended.unrecorded, "event")
+    lost = f"; {unrecorded} could not be recorded" if ended.unrecorded else ""
     return (
         f"session {ended.session_id}: {ended.reason}, status {ended.status}, "
-        f"after {ended.duration_s:.1f} s; {execs} execs, {signals} signals, {denied} denied{lost}; "
+        f"after {ended.duration_s:.1f} s; {_counted(execs, 'exec')}, "
+        f"{_counted(signals, 'signal')}, {denied} denied{lost}; "
         f"head {ended.head}"
     )
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

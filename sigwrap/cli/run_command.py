@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from sigwrap.cli.run import start
-from sigwrap.cli.run_options import RUN_OPTIONS, ByteSize, FlagOption, ValueOption, value_of
+from sigwrap.cli.run_options import RUN_OPTIONS, FlagOption, ValueOption, value_of
 from sigwrap.errors import UsageError
 from sigwrap.run.settings import RunSettings
 
@@ -33,7 +33,7 @@ def run(command: list[str] | None = None, **given: Any) -> int:
 
 
 def _value(option: ValueOption, given: Any) -> object:
-    if option.kind is ByteSize and given is None:
+    if given is None:
         return RunSettings._field_defaults[option.field]
     try:
         return value_of(option, given)
@@ -63,7 +63,7 @@ def _annotation(option: ValueOption | FlagOption) -> tuple[Any, Any]:
                 *names, metavar=metavar, help=help_text, show_default=shows_default
             )
             default = RunSettings._field_defaults[field]
-            if kind is ByteSize:
+            if not shows_default:  # so that who gives the default itself is seen to
                 return Annotated[str | None, shown], None
             if kind is float:  # as a word, so that the table says what is wrong with it
                 return Annotated[str, shown], str(default)

@@ -7,7 +7,6 @@ run_command.py makes typer's command from the same table.
 
 from __future__ import annotations
 
-import math
 from enum import Enum
 from typing import Any
 
@@ -17,6 +16,7 @@ from sigwrap.run.settings import ApprovalMode, Nested, Report, RunSettings
 from sigwrap.store.location import DEFAULT_STORE
 from sigwrap.tuples import NamedTuple
 
+_SECONDS_MAX = 1_000_000_000  # thirty years; a clock's end would not be far
 _UNIT_BYTES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}  # as a policy has them
 
 
@@ -110,7 +110,10 @@ RUN_OPTIONS: tuple[ValueOption | FlagOption, ...] = (
     ),
     FlagOption({"--best-effort": True}, "best_effort", "Run even where interception can't be had."),
     ValueOption(
-        ("--nested",), "nested", "Inside another session: refuse, or run under its rules.", Nested
+        ("--nested",),
+        "nested",
+        "Inside another session: refuse; or join it, and run under its rules and in its log.",
+        Nested,
     ),
     ValueOption(
         ("--log-size",),
@@ -187,6 +190,8 @@ def is_run_option(word: str) -> bool:
 
 def value_of(option: ValueOption, word: Any) -> object:
     """ValueError where the option has no such value."""
+    if option.kind is str and not word:
+        raise ValueError("'': an empty word names nothing")
     return _seconds(word) if option.kind is float else option.kind(word)
 
 
@@ -195,6 +200,6 @@ def _seconds(word: str) -> float:
         value = float(word)
     except ValueError:
         value = -1.0
-    if not 0 <= value < math.inf:
-        raise ValueError(f"{word or repr(word)}: not a number of seconds")
+    if not 0 <= value <= _SECONDS_MAX:
+        raise ValueError(f"{word or repr(word)}: not a number of seconds, from 0 to {_SECONDS_MAX}")
     return value

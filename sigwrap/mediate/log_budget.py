@@ -40,12 +40,15 @@ class LogBudget:
         self._beyond = maximum + max(maximum // 16, _LEAST_BEYOND_BYTES)
 
     def passed(self, size: int) -> Mark | None:
-        """For a size of `next_mark` or more: what was passed, once."""
+        """For a size of `next_mark` or more: what was passed, once. Of a full log nobody has to
+        know that it is half full as well."""
         if not self._marks or size < self.next_mark:
             return None
-        mark = self._marks.pop(0)
         self.next_mark = self.maximum
-        return mark
+        if size >= self.maximum:
+            self._marks.clear()
+            return Mark.FULL
+        return self._marks.pop(0)
 
     def admits(self, size: int, event: str) -> bool:
         if size < self.maximum or event in _ALWAYS:

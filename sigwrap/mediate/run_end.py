@@ -160,6 +160,12 @@ class RunEnd:
     def command_has_ended(self) -> bool:
         return self._ended is not None
 
+    def will_end(self, reached: LimitReached) -> None:
+        """In the middle of a request that is denied for it, where nothing more can be done:
+        LimitReached follows, and what COMMAND does until then comes of the limit."""
+        if self._state is _State.RUNNING and not self._interrupted_by:
+            self._limit = reached
+
     def on(self, happening: Happening) -> tuple[Step, ...]:
         if isinstance(happening, Interrupted):
             # It may be heard of when all is over, and is why COMMAND ended all the same.
@@ -197,7 +203,7 @@ class RunEnd:
 
     def _limit_reached(self, reached: LimitReached) -> tuple[Step, ...]:
         if self._state is not _State.RUNNING:
-            return ()
+            return (RecordLimit(reached),) if reached is self._limit else ()
         self._state = _State.ENDING
         if not self._interrupted_by:
             self._limit = reached

@@ -102,6 +102,7 @@ def sessions_json(sessions: list[SessionFile]) -> str:
                     "session_id": file.id,
                     "path": file.path,
                     "name": file.name,
+                    "inside": file.inside,
                     "command": list(file.command),
                     "running": file.running,
                     "ended_cleanly": file.ended_cleanly,

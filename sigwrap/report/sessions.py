@@ -23,10 +23,11 @@ def _line(file: SessionFile) -> str:
     if len(command) > _COMMAND_CHARACTERS_SHOWN:
         command = command[:_COMMAND_CHARACTERS_SHOWN] + "..."
     name = f"  ({printable(file.name)})" if file.name else ""
+    inside = f"  inside {printable(file.inside)}" if file.inside else ""
     duration = span(file.last_event_ns - file.started_ns)
     return (
         f"{session_id}  {local_time(file.started_ns)}  {_ending(file):<21}  {duration:>12}  "
-        f"{file.events:>8} events  {command}{name}"
+        f"{file.events:>8} events  {command}{name}{inside}"
     )
 
 

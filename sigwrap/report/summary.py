@@ -128,7 +128,7 @@ class SummaryFold:
         if type_name in NOT_PLAIN_TYPES:
             self._not_plain.add(event)
         if type_name in EXEC_TYPES:
-            self._exec(event.pid, payload)
+            self._exec(event)
         elif type_name in SIGNAL_TYPES:
             self._signals.add(_signal_edge(payload))
         elif type_name == "process_exited":
@@ -167,12 +167,14 @@ class SummaryFold:
             tree_not_shown=self._tree.not_shown,
         )
 
-    def _exec(self, pid: int, payload: Payload) -> None:
+    def _exec(self, event: Event) -> None:
+        payload = event.payload
         path = str(payload.get("path") or "")
         argv = payload.get("argv")
-        self._programs.add(path[:_NAME_CHARACTERS_KEPT])
+        if event.type != "exec_denied":
+            self._programs.add(path[:_NAME_CHARACTERS_KEPT])
         self._tree.executed(
-            pid,
+            event.pid,
             number(payload.get("ppid")),
             argv if argv and isinstance(argv, list) else [path],
         )

@@ -57,7 +57,7 @@ def _lines(summary: Summary, verification: Verification | None, style: Style) ->
     yield from _section("Events", _counts(summary.by_type), style)
     yield from _section("Decisions", _counts(summary.by_decision), style)
     not_plain = _listed(summary.not_plainly_let_through, _not_plain, summary)
-    yield from _section("Denied, redirected, approved", not_plain, style)
+    yield from _section("Denied, redirected, approved, noticed", not_plain, style)
     recordings = _listed(summary.recordings, _recording, summary)
     yield from _section("Recorded (sigwrap replay --recorded stdout)", recordings, style)
     yield from _section("Interrupts", _listed(summary.interrupts, _interrupt, summary), style)
@@ -126,7 +126,8 @@ def _frame(summary: Summary) -> Iterator[str]:
     if missing := texts(started.get("missing")):
         yield f"without  {printable(', '.join(missing))}"
     if unrecorded := summary.ended.get("unrecorded"):
-        yield f"LOST     {printable(str(unrecorded))} events could not be recorded"
+        lost = printable(str(unrecorded))
+        yield f"LOST     {lost} {'event' if lost == '1' else 'events'} could not be recorded"
 
 
 def _policy(summary: Summary) -> str:

@@ -50,6 +50,7 @@ class Processes:
         if process is None:
             raise ProcessLookupError(pid)
         process.depth = 0
+        process.comm = "sigwrap"  # until its exec it is a fork of the supervisor, and has its name
         self.command = process
         return process
 

@@ -12,7 +12,7 @@ from sigwrap.mediate.run_end import LimitReached
 from sigwrap.store.writer import SessionLog
 
 LOOK_S = 0.5
-_SAID_AGAIN_AFTER_S = 10.0  # without a failure: a small event may fit between two large ones
+_SAID_AGAIN_AFTER_S = 10.0  # without a denial: a small event may fit between two large ones
 _REST_AFTER_RESTORING = 20  # times as long as it took: who removes the log again and again
 
 
@@ -24,7 +24,8 @@ class Recorder:
     ) -> None:
         self.log = log
         self.budget = budget or LogBudget(0, ends_run=True)
-        self.on_full: Callable[[LimitReached], None] = lambda reached: None
+        # Once, where a full log ends the run; the second says whether an event was refused for it.
+        self.on_full: Callable[[LimitReached, bool], None] = lambda reached, refuses: None
         self.tell = tell
         self._is_known_until_s = 0.0
         self._told_of_tampering = False
@@ -65,29 +66,45 @@ class Recorder:
 
     def _has_room(self, type_name: str) -> bool:
         budget = self.budget
-        match budget.passed(self.log.size):
-            case Mark.HALF:
-                payload = {"limit": "log_size", "maximum": budget.maximum, "used": self.log.size}
-                self.record("limit_near", os.getpid(), payload)
-                self.tell(f"the event log has half of the {budget.maximum} bytes that it may have")
-            case Mark.FULL:
-                self._is_full()
-        return budget.admits(self.log.size, type_name)
+        while mark := budget.passed(self.log.size):  # limit_near may be what fills it
+            match mark:
+                case Mark.HALF:
+                    self._is_half_full()
+                case Mark.FULL:
+                    self._is_full(refuses=not budget.admits(self.log.size, type_name))
+        if budget.admits(self.log.size, type_name):
+            return True
+        if not budget.ends_run:
+            self._tell_of_denials(f"{self._full()}; every exec and signal is denied")
+        return False
 
-    def _is_full(self) -> None:
+    def _is_half_full(self) -> None:
         maximum = self.budget.maximum
-        why = f"log_size: the event log has the {maximum} bytes that it may have"
+        self.tell(f"the event log has half of the {maximum} bytes that it may have")
+        payload = {"limit": "log_size", "maximum": maximum, "used": self.log.size}
+        self.record("limit_near", os.getpid(), payload)
+
+    def _full(self) -> str:
+        return f"log_size: the event log has the {self.budget.maximum} bytes that it may have"
+
+    def _is_full(self, *, refuses: bool) -> None:
+        maximum, why = self.budget.maximum, self._full()
         if self.budget.ends_run:
             self.tell(f"{why}; the run is ended")
-            self.on_full(LimitReached("log_size", maximum, why))
+            self.on_full(LimitReached("log_size", maximum, why), refuses)
             return
-        self.tell(f"{why}; from now on, every exec and signal is denied")
+        self._tell_of_denials(f"{why}; from now on, every exec and signal is denied")
         payload = {"limit": "log_size", "maximum": maximum, "effect": "refused", "reason": why}
         self.record("limit_exceeded", os.getpid(), payload)
 
     def _fails(self, failure: StoreError) -> None:
+        self._tell_of_denials(
+            f"{failure}; until it can be written, every exec and signal is denied"
+        )
+
+    def _tell_of_denials(self, why: str) -> None:
         now_s = time.monotonic()
         is_known = now_s < self._is_known_until_s
         self._is_known_until_s = now_s + _SAID_AGAIN_AFTER_S
         if not is_known:
-            self.tell(f"{failure}; until it can be written, every exec and signal is denied")
+            self.tell(why)

@@ -133,10 +133,10 @@ def run_session(
     duration_s = time.monotonic() - clock_started_s
     _note_changes(recorder, tell)
     is_sealed = _seal(recorder, ended, duration_s, tell)
-    if ended.not_executed is not None and not supervisor.told_of_denial:
-        tell(f"{os.fsdecode(program)}: {ended.not_executed.why}")
     if ended.reached_limit is not None:
         tell(f"the command was ended by a limit of the policy: {ended.reason}")
+    elif ended.not_executed is not None and not supervisor.told_of_denial:
+        tell(f"{os.fsdecode(program)}: {ended.not_executed.why}")
     return Ended(
         status=ended.exit_status if is_sealed else status.REFUSED,
         signal=ended.signal if is_sealed else 0,
@@ -158,7 +158,7 @@ def _missing(
     if launched.missing is None:
         return []
     refusal = launched.missing
-    outer = inherited.environment.get(b"SIGWRAP_SESSION", b"").decode("utf-8", "replace")
+    outer = _outer_session(launched, inherited)
     if refusal.errno == errno.EBUSY and settings.nested is Nested.JOIN:
         where = f"session {outer}" if outer else "an outer supervisor"
         tell(f"inside {where}: the command runs under its rules and in its log")
@@ -174,6 +174,13 @@ def _missing(
     raise refusal
 
 
+def _outer_session(launched: Launch, inherited: Inherited) -> str:
+    """As it is called where there is one, and its name was not taken away."""
+    if launched.missing is None or launched.missing.errno != errno.EBUSY:
+        return ""
+    return inherited.environment.get(b"SIGWRAP_SESSION", b"").decode("utf-8", "replace")
+
+
 def _session_started(
     session_id: str,
     settings: RunSettings,
@@ -186,6 +193,7 @@ def _session_started(
     return {
         "session_id": session_id,
         "name": settings.name,
+        "inside": _outer_session(launched, inherited),
         "command": masked(settings.command),
         "command_pid": launched.pid,
         "cwd": cwd_of(os.getpid()),  # also where the folder was removed

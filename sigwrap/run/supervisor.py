@@ -186,8 +186,10 @@ class Supervisor:
         maximum = self._limits.wall_time_s
         self._on_limit(LimitReached("wall_time", maximum, f"wall_time: {maximum} s are over"))
 
-    def _on_log_full(self, reached: LimitReached) -> None:
+    def _on_log_full(self, reached: LimitReached, refuses: bool) -> None:
         """Not at once: this is in the middle of a request."""
+        if refuses:  # else it may be COMMAND's own end that is recorded
+            self._ending.run.will_end(reached)
         self._loop.call_at(time.monotonic(), lambda: self._on_limit(reached))
 
     def _beat(self) -> None:

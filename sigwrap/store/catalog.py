@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 
 from sigwrap.errors import SessionError, StoreError
-from sigwrap.events import texts
+from sigwrap.events import text, texts
 from sigwrap.store.location import (
     DATABASE_SUFFIX,
     JOURNAL_SUFFIX,
@@ -16,6 +16,7 @@ from sigwrap.store.location import (
 from sigwrap.store.reader import Session
 
 _CANDIDATES_SHOWN = 5
+_POLICY_SUFFIXES = (".yaml", ".yml")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +27,7 @@ class SessionFile:
     path: str
     running: bool
     name: str = ""
+    inside: str = ""  # the session that it joined
     command: tuple[str, ...] = ()
     started_ns: int = 0
     last_event_ns: int = 0
@@ -58,18 +60,38 @@ def open_session(store: str, selector: str) -> Session:
     if selector and len(by_prefix) == 1:
         return Session(by_prefix[0], database_path(store, by_prefix[0]))
     sessions = list_sessions(store)
-    named = [file for file in sessions if not selector or file.name == selector]
+    if selector:
+        named = [file for file in sessions if file.name == selector]
+    else:
+        named = _that_joined_no_other(sessions)
     if named:
         return Session(named[-1].id, named[-1].path)
     if by_prefix:
         raise SessionError(f"{selector!r} could be {_enumerate(by_prefix)}", "use more of the id")
+    if selector.endswith(_POLICY_SUFFIXES):
+        raise _is_policy(selector)
     latest_first = [file.id for file in reversed(sessions)]
     raise SessionError(
         f"no session is called {selector!r} in {store}", f"there is {_enumerate(latest_first)}"
     )
 
 
+def _that_joined_no_other(sessions: list[SessionFile]) -> list[SessionFile]:
+    """What happened to those that did is in the log of that other session."""
+    ids = {file.id for file in sessions}
+    return [file for file in sessions if file.inside not in ids] or sessions
+
+
+def _is_policy(file: str) -> SessionError:
+    return SessionError(
+        f"no session is called {file!r}, which looks like a policy",
+        f"to check it: sigwrap policy check {file}; to run under it: sigwrap -p {file} -- COMMAND",
+    )
+
+
 def _open_file(path: str) -> Session:
+    if path.endswith(_POLICY_SUFFIXES):
+        raise _is_policy(path)
     if not os.path.isfile(path):
         raise SessionError(f"there is no event log {path}")
     # A file that was downloaded may have any name: the log says whose it is.
@@ -110,6 +132,7 @@ def _inspect(session_id: str, store: str) -> SessionFile:
         path=session.path,
         running=running,
         name=str(first.payload.get("name") or ""),
+        inside=text(first.payload.get("inside")),
         command=tuple(texts(command)),
         started_ns=first.time_ns,
         last_event_ns=last.time_ns,

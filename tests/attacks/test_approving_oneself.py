@@ -67,11 +67,13 @@ def test_the_way_to_answer_is_named_there(as_user: Sigwrap, programs: Path) -> N
 
 def test_an_approval_from_the_same_multiplexer_is_none(as_user: Sigwrap, programs: Path) -> None:
     terminal = start(as_user, programs, "tmux: server", "approves", command="/bin/uname -s")
-    reader(terminal.stderr).until(rb"the session may have typed this itself")
+    said = reader(terminal.stderr)
+    said.until(rb"the session may have typed this itself: [^\n]*\n")
     (request,) = as_user.events("approval_requested")
     approval_id = request.payload["approval_id"]
     assert as_user.native(*as_user.line("deny", approval_id)).returncode == 0
     assert terminal.wait(PATIENCE_S) == 126
+    assert said.rest() == b""  # nor that there is no such request
     (refused,) = as_user.sealed_events("control_refused")
     assert "approve" in refused.payload["peer_cmd"]
     assert not as_user.events("approval_granted")

@@ -61,6 +61,21 @@ def test_a_full_log_ends_the_run_and_says_so_at_half(as_user: Sigwrap) -> None:
     assert _log_size(as_user) < 131072 * 1.5
 
 
+def test_a_log_that_is_full_before_command_runs_ends_the_run(as_user: Sigwrap) -> None:
+    """COMMAND's own exec was denied for it, which once was all that was said, with status 126."""
+    full = "log_size: the event log has the 1 bytes that it may have"
+    done = as_user.run("--log-size", "1", "--", "true")
+    assert done.returncode == LIMIT_REACHED
+    assert done.stderr.decode().splitlines() == [
+        f"sigwrap: {full}; the run is ended",
+        f"sigwrap: the command was ended by a limit of the policy: {full}",
+    ]
+    (reached,) = as_user.sealed_events("limit_exceeded")
+    assert reached.payload["reason"] == full
+    (ended,) = as_user.events("session_ended")
+    assert (ended.payload["exit_status"], ended.payload["reason"]) == (LIMIT_REACHED, full)
+
+
 def test_a_policy_may_deny_instead(as_user: Sigwrap) -> None:
     limits = "limits: {log_size: 64K, at_log_size: deny}"
     rules = policy(as_user.folder, " []", limits)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,12 @@ def test_a_link_is_named_by_what_it_leads_to(as_user: Sigwrap) -> None:
     (as_user.folder / "git").symlink_to(path)
     code = f"import os; os.execv({str(as_user.folder / 'git')!r}, ['git', 'fetch'])"
     assert f"        file {path}, then " in asked_about(as_user, *PYTHON, "-c", code)
+
+
+def test_of_command_itself_sigwrap_is_who_asks(sigwrap: Sigwrap) -> None:
+    path = evil(sigwrap)
+    seen = asked_about(sigwrap, str(path))
+    assert re.match(rf"[0-9a-f]+  sigwrap \(pid \d+, depth 0\) wants to run {path}\n", seen)
 
 
 @pytest.mark.parametrize(

@@ -146,6 +146,11 @@ def test_store_is_an_option_of_each_command(run: Run, tmp_path: Path) -> None:
         (("replay", "--speed", "nan"), "--speed nan"),
         (("replay", "--speed", "2", "--instant"), "exclude each other"),
         (("replay", "--until", "0"), "the first event has number 1"),
+        (("replay", "--until", "403"), "--until 403: the last event has number 402"),
+        (("report", "--json", "--format", "text"), "--json and --format text exclude each other"),
+        (("sessions", "--store", ""), "--store '': an empty word names no folder"),
+        (("report", "my.yaml"), "'my.yaml', which looks like a policy (to check it: sigwrap pol"),
+        (("report", "./my.yml"), "to run under it: sigwrap -p ./my.yml -- COMMAND"),
     ],
 )
 def test_a_mistake_is_one_line(run: Run, arguments: tuple[str, ...], complaint: str) -> None:

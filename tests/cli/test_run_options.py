@@ -89,6 +89,7 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
         ("--grace x -- true", "--grace x: not a number of seconds"),
         ("--grace -1 -- true", "--grace -1: not a number of seconds"),
         ("--grace inf -- true", "--grace inf: not a number of seconds"),
+        ("--grace 1e99 -- true", "not a number of seconds, from 0 to 1000000000"),
         ("--approval-timeout nan -- true", "--approval-timeout nan: not a number of seconds"),
         ("--approvals maybe -- true", "'maybe' is not one of 'auto', 'tty', 'control', 'deny'"),
         ("--nope -- true", "No such option: --nope"),
@@ -128,6 +129,16 @@ def test_typer_says_what_is_wrong(
 ) -> None:
     assert run_app(line.split()) == 125
     assert complaint in capfd.readouterr().err
+    assert started == []
+
+
+@pytest.mark.parametrize("option", ["--policy", "--root", "--name", "--store"])
+def test_an_empty_word_is_not_taken_for_an_option_that_was_left_out(
+    option: str, started: list[RunSettings], capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As $LOGS, which is not set."""
+    assert run_app([option, "", "--", "true"]) == 125
+    assert f"{option} '': an empty word names nothing" in capfd.readouterr().err
     assert started == []
 
 

@@ -17,9 +17,9 @@ def test_half_and_full_are_passed_once_each() -> None:
     assert budget.passed(5000) is None
 
 
-def test_one_event_may_pass_both() -> None:
+def test_of_a_log_that_one_event_fills_nobody_hears_that_it_is_half_full() -> None:
     budget = LogBudget(1000, ends_run=True)
-    assert (budget.passed(2000), budget.passed(2000)) == (Mark.HALF, Mark.FULL)
+    assert (budget.passed(2000), budget.passed(2000)) == (Mark.FULL, None)
 
 
 def test_without_a_limit_nothing_is_passed() -> None:

@@ -174,6 +174,24 @@ def test_a_limit_means_nothing_once_command_has_ended(run: Run) -> None:
     run.on(ENDED, *CLEARING).on(OUT_OF_TIME).is_over(3, "COMMAND ended")
 
 
+def test_a_limit_that_is_known_before_command_ended_is_the_reason_and_is_recorded(run: Run) -> None:
+    run.end.will_end(OUT_OF_TIME)
+    run.on(CommandNotExecuted(errno.EACCES, "Permission denied")).on(ENDED, *CLEARING)
+    run.on(OUT_OF_TIME, RecordLimit(OUT_OF_TIME)).is_over(124, "wall_time: 5 s are over")
+
+
+def test_a_limit_that_is_known_after_an_interrupt_does_not_change_the_status(run: Run) -> None:
+    run.on(Interrupted(2), *ASKS_NO_MORE)
+    run.end.will_end(OUT_OF_TIME)
+    run.on(ENDED, *CLEARING).on(OUT_OF_TIME).is_over(130, "interrupted")
+
+
+def test_a_limit_that_is_known_after_command_ended_means_nothing(run: Run) -> None:
+    run.on(ENDED, *CLEARING)
+    run.end.will_end(OUT_OF_TIME)
+    run.on(OUT_OF_TIME).is_over(3, "COMMAND ended")
+
+
 def test_an_interrupt_at_a_limit_can_still_be_a_second_one(run: Run) -> None:
     run.on(OUT_OF_TIME, *ENDING).on(SECOND, *KILLING).on(KILLED)
     run.is_over(124, "killed: second interrupt")

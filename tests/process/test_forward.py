@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from sigwrap import __version__
 from sigwrap.mediate.run_end import LEFTOVERS_GRACE_S
 from tests.support.harness import EXECS, PYTHON, REFUSED, Running, Sigwrap
 from tests.support.processes import await_key_taken, children, tree
@@ -61,6 +62,12 @@ def test_what_can_not_run(as_user: Sigwrap, forward: str, words: list[str], stat
     assert (done.returncode, done.stdout) == (status, b"")
     (line,) = done.stderr.decode().splitlines()
     assert line.startswith("sigwrap-forward: ")
+
+
+def test_it_says_which_one_it_is(as_user: Sigwrap, forward: str) -> None:
+    done = as_user.native(forward, "--version")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.decode() == f"sigwrap-forward {__version__}\n"
 
 
 def test_the_separator_may_be_left_out(as_user: Sigwrap, forward: str) -> None:

@@ -146,6 +146,7 @@ def test_joining_runs_under_the_outer_session_and_says_so(as_user: Sigwrap) -> N
             first = inner.first()
             assert first is not None
             assert outer.id in first.payload["missing"][0]
+    assert open_session(str(as_user.store), "").id == outer.id  # which has what happened
 
 
 def test_joining_with_an_interrupt(sigwrap: Sigwrap) -> None:

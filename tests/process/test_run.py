@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.harness import EXECS, PYTHON, REFUSED, Sigwrap
+from tests.support.policies import policy
 from tests.support.programs import script
 from tests.support.waiting import PATIENCE_S
 
@@ -39,6 +40,15 @@ def test_it_runs_as_any_user_and_the_log_is_whole(as_user: Sigwrap) -> None:
     assert (first.type, last.type) == ("session_started", "session_ended")
     assert first.payload["uid"] == expected
     assert last.payload["unrecorded"] == 0
+
+
+def test_the_last_line_counts_what_ran_apart_from_what_was_denied(sigwrap: Sigwrap) -> None:
+    denied = '\n  - {name: no, commands: ["true"], decision: deny}\n'
+    line = ("--report", "-p", policy(sigwrap.folder, denied), "--", "sh", "-c")
+    done = sigwrap.run(*line, "/bin/true; kill -USR1 $$", "sh")
+    assert b" s; 1 exec, 1 signal, 1 denied; head " in done.stderr
+    done = sigwrap.run(*line, "/bin/echo; /bin/echo")
+    assert b" s; 3 execs, 0 signals, 0 denied; head " in done.stderr
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])

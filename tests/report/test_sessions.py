@@ -15,6 +15,11 @@ def session(**known: object) -> SessionFile:
     return SessionFile(**{"id": "s1", "path": "/s1.db", "running": False, **known})  # type: ignore[arg-type]
 
 
+def test_a_session_that_joined_another_says_so() -> None:
+    joined = session(command=("true",), inside="s\x1b0", events=2, exit_status=0)
+    assert render_sessions([joined]).endswith("  2 events  true  inside s\\e0")
+
+
 def test_one_line_tells_when_how_long_what_and_how_it_ended() -> None:
     ended = session(
         command=("npm", "start"),

@@ -85,6 +85,14 @@ def test_an_exec_without_arguments_is_known_by_its_path(argv: object) -> None:
     assert (line.command, line.first_pid) == ("/bin/x", 7)
 
 
+def test_a_program_that_was_denied_is_none_that_was_run(scenario: Scenarios) -> None:
+    made = scenario()
+    made.execute(10, 1, "git")
+    made.add("exec_denied", 10, path="/usr/bin/cc", argv=["cc"], ppid=1, decision="deny")
+    made.log.close()
+    assert summarise(made).programs.counts == (("/usr/bin/git", 1),)
+
+
 def test_programs_signals_interrupts_and_deaths_are_collected(scenario: Scenarios) -> None:
     made = scenario()
     for pid in (10, 11, 12):

@@ -129,7 +129,7 @@ def test_what_was_not_simply_let_through_is_listed_with_its_rule(scenario: Scena
     made.add("approval_denied", 11, kind="exec", reason="nobody")
     made.add("limit_exceeded", 12, limit="max_execs", rule="x")
     made.log.close()
-    assert section("Denied, redirected, approved", report(made)) == [
+    assert section("Denied, redirected, approved, noticed", report(made)) == [
         "+1.000 s  exec_denied             10  deny  rm  by rule no-rm",
         "+2.000 s  approval_denied         11  kind=exec  reason=nobody",
         "+3.000 s  limit_exceeded          12  limit=max_execs  rule=x  by rule x",

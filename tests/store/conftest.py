@@ -10,8 +10,11 @@ from sigwrap.store.writer import SessionLog
 Recorder = Callable[..., SessionLog]
 
 
-def started(session_id: str, name: str = "", keyed: bool = False) -> dict[str, object]:
-    return {"session_id": session_id, "name": name, "command": ["npm", "start"], "keyed": keyed}
+def started(
+    session_id: str, name: str = "", inside: str = "", keyed: bool = False
+) -> dict[str, object]:
+    session = {"session_id": session_id, "name": name, "inside": inside}
+    return {**session, "command": ["npm", "start"], "keyed": keyed}
 
 
 @pytest.fixture
@@ -23,12 +26,13 @@ def record(tmp_path: Path) -> Recorder:
         exits: int = 3,
         *,
         name: str = "",
+        inside: str = "",
         start_ns: int = 1,
         **options: object,
     ) -> SessionLog:
         log = SessionLog.create(str(tmp_path), session_id, **options)  # type: ignore[arg-type]
         keyed = options.get("key") is not None
-        log.append("session_started", 1, started(session_id, name, keyed), start_ns)
+        log.append("session_started", 1, started(session_id, name, inside, keyed), start_ns)
         for number in range(exits):
             log.append("process_exited", 100 + number, {"exit_code": 0}, start_ns + number + 1)
         return log

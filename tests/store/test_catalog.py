@@ -43,6 +43,21 @@ def test_a_session_is_found_by(store: str, selector: str, session_id: str) -> No
     assert first is not None and first.payload["session_id"] == session_id
 
 
+def test_the_latest_is_not_one_that_joined_another(record: Recorder, tmp_path: Path) -> None:
+    """What happened to it is in the log of that other one."""
+    record("outer", start_ns=100).close()
+    record("joined", inside="outer", start_ns=200).close()
+    assert open_session(str(tmp_path), "").id == "outer"
+    assert open_session(str(tmp_path), "joined").id == "joined"
+    record("elsewhere", inside="of another store", start_ns=300).close()
+    assert open_session(str(tmp_path), "").id == "elsewhere"
+
+
+def test_there_is_a_latest_whatever_the_logs_say(record: Recorder, tmp_path: Path) -> None:
+    record("one", inside="one").close()
+    assert open_session(str(tmp_path), "").id == "one"
+
+
 def test_a_prefix_of_one_id_is_enough(record: Recorder, tmp_path: Path) -> None:
     record("2026-bb1").close()
     record("2025-aa1").close()

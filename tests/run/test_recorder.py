@@ -1,0 +1,78 @@
+"""What the recorder says where an event can't be recorded."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from sigwrap.mediate.log_budget import LogBudget
+from sigwrap.mediate.run_end import LimitReached
+from sigwrap.run.recorder import Recorder
+from sigwrap.store.writer import SessionLog
+
+FULL = "log_size: the event log has the 300 bytes that it may have"
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    clock = SimpleNamespace(now_s=1000.0, time_ns=time.time_ns)
+    clock.monotonic = lambda: clock.now_s
+    monkeypatch.setattr("sigwrap.run.recorder.time", clock)
+    return clock
+
+
+def recorder(folder: Path, said: list[str], *, ends_run: bool) -> Recorder:
+    log = SessionLog.create(str(folder), "s1")
+    made = Recorder(log, said.append, LogBudget(300, ends_run=ends_run))
+    assert made.record("session_started", 1, {"name": "x" * 60})
+    return made
+
+
+def test_that_a_full_log_denies_is_said_again_to_who_comes_later(
+    tmp_path: Path, clock: SimpleNamespace
+) -> None:
+    said: list[str] = []
+    full = recorder(tmp_path, said, ends_run=False)
+    while full.record("exec_allowed", 1, {}):
+        pass
+    assert said[-1] == f"{FULL}; from now on, every exec and signal is denied"
+    for seconds in (1.0, 9.0, 9.0):
+        clock.now_s += seconds
+        assert not full.record("exec_allowed", 1, {})
+    assert said[-1] == f"{FULL}; from now on, every exec and signal is denied"
+    clock.now_s += 11.0
+    assert not full.record("exec_allowed", 1, {})
+    assert said[-1] == f"{FULL}; every exec and signal is denied"
+    assert len(said) == 3
+    full.log.close()
+
+
+def test_half_is_said_before_full_also_where_one_event_after_it_fills_the_log(
+    tmp_path: Path,
+) -> None:
+    said: list[str] = []
+    reached: list[tuple[LimitReached, bool]] = []
+    full = recorder(tmp_path, said, ends_run=True)
+    full.on_full = lambda *call: reached.append(call)
+    assert not full.record("exec_allowed", 1, {})
+    assert said == [
+        "the event log has half of the 300 bytes that it may have",
+        f"{FULL}; the run is ended",
+    ]
+    assert reached == [(LimitReached("log_size", 300, FULL), True)]
+    full.log.close()
+
+
+def test_the_end_of_a_process_is_recorded_in_a_full_log_and_nothing_is_refused_for_it(
+    tmp_path: Path,
+) -> None:
+    reached: list[tuple[LimitReached, bool]] = []
+    full = recorder(tmp_path, [], ends_run=True)
+    full.on_full = lambda *call: reached.append(call)
+    assert full.record("process_exited", 1, {})
+    assert not full.record("exec_allowed", 1, {})
+    assert reached == [(LimitReached("log_size", 300, FULL), False)]
+    full.log.close()
