@@ -13,6 +13,7 @@ from sigwrap.front.parent import (
     ParentOfOne,
     only_we_get,
     shares_our_group,
+    stays_stopped,
     still_ignores,
     take_signals,
 )
@@ -20,6 +21,7 @@ from sigwrap.linux import libc, limits, procfs
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.descriptors import release_inherited, reserve_standard_streams
 from sigwrap.linux.sigfd import SignalFd, SignalInfo
+from sigwrap.linux.signal_waiters import handles
 from sigwrap.linux.waits import seconds_until
 from sigwrap.mediate.interrupts import BootloaderCopies
 from sigwrap.mediate.run_end import LEFTOVERS_GRACE_S
@@ -86,6 +88,10 @@ class _Forwarder(ParentOfOne):
             self._leftovers_may_stay = self._leftovers_may_stay and info.number not in self._ENDING
             return
         if still_ignores(self._child, info.number, self._inherited):
+            return
+        if info.number == signal.SIGCONT and not (
+            stays_stopped(self._child) or handles(self._child, signal.SIGCONT)
+        ):
             return
         went_to_group = info.is_from_terminal and not only_we_get(info.number)
         if not (went_to_group and shares_our_group(self._child)):

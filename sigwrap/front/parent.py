@@ -159,3 +159,10 @@ def shares_our_group(pid: int) -> bool:
         return pid != 0 and os.getpgid(pid) == os.getpgrp()
     except ProcessLookupError:
         return False
+
+
+def stays_stopped(pid: int) -> bool:
+    """Since before the SIGCONT that was just read. A shell continues the whole group: one more
+    SIGCONT to COMMAND, a moment late, would undo the next Ctrl+Z. That one would be pending here:
+    in a queue it and a SIGCONT drive each other out."""
+    return procfs.is_stopped(pid) and signal.SIGTSTP not in signal.sigpending()

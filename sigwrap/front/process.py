@@ -21,6 +21,7 @@ from sigwrap.front.parent import (
     ParentOfOne,
     only_we_get,
     shares_our_group,
+    stays_stopped,
     still_ignores,
     take_signals,
 )
@@ -214,11 +215,7 @@ class _FrontProcess(ParentOfOne):
         return not (self._command_is_stopped() or self._command_handles(signal.SIGCONT))
 
     def _command_is_stopped(self) -> bool:
-        """Since before this SIGCONT. A shell continues the whole group, and the supervisor us: one
-        more SIGCONT to COMMAND, a moment late, would undo the next Ctrl+Z. That one would be
-        pending here: in a queue it and a SIGCONT drive each other out."""
-        is_stopped = self._command_pid != 0 and procfs.is_stopped(self._command_pid)
-        return is_stopped and signal.SIGTSTP not in signal.sigpending()
+        return self._command_pid != 0 and stays_stopped(self._command_pid)
 
     def _command_has_ended(self) -> bool:
         found = procfs.stat(self._command_pid)
