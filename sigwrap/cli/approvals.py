@@ -176,7 +176,10 @@ def _rendered(request: dict[str, Any]) -> str:
 
 
 def _answer(store: str, request: ControlRequest) -> None:
-    _tell(*_first_that_knows(store, request))
+    reply, session_id = _first_that_knows(store, request)
+    _tell(reply, session_id)
+    if request.get("always") and reply.get("granted") and reply.get("always") is False:
+        note("only once: what lies in another root, or isn't known whole, is asked about each time")
 
 
 def _first_that_knows(store: str, request: ControlRequest) -> tuple[ControlReply, str]:

@@ -150,6 +150,17 @@ def _place(found: Buffer) -> Place:
     return inode, major, minor, mount
 
 
+def path_of(fd: int) -> str:
+    """Empty where it is longer than the kernel tells (PATH_MAX). A file can lie there all the same,
+    and is reached from a folder nearby."""
+    try:
+        return procfs.link(f"/proc/self/fd/{fd}")
+    except OSError as failure:
+        if failure.errno != errno.ENAMETOOLONG:
+            raise
+        return ""
+
+
 def mount_of(fd: int) -> int:
     """By the number that /proc/PID/mountinfo has."""
     found = _ask(fd, b"", _AT_EMPTY_PATH | _AT_STATX_DONT_SYNC, STATX_MNT_ID)
@@ -300,7 +311,7 @@ class Caller:
         if path.startswith((b"/proc/", b"/dev/")) or b"/../" in path:
             return True
         if not path.startswith(b"/"):
-            return procfs.link(b"/proc/%d/cwd" % self._tid).startswith(b"/proc/")
+            return _is_below_proc(b"/proc/%d/cwd" % self._tid)
         try:
             os.close(self._open_at_once(AT_FDCWD, path, _UNFOLLOWED))
         except OSError as nothing:
@@ -399,6 +410,13 @@ class _Walk:
     def _move(self, fd: int) -> None:
         os.close(self._here)
         self._here = fd
+
+
+def _is_below_proc(folder: bytes) -> bool:
+    try:
+        return procfs.link(folder).startswith(b"/proc/")
+    except OSError:  # its path is too long to be told: what is there is found part by part
+        return True
 
 
 def _parts(path: bytes) -> list[bytes]:

@@ -74,6 +74,10 @@ _NO_YES_WHILE_TRACED = (
     "it needs approval, which nobody can give while its caller is traced: "
     "what then ran could be another program"
 )
+_NO_YES_UNREAD = (
+    "it needs approval, which nobody can give to a program that may not be read: "
+    "where and with what it then ran could not be compared"
+)
 
 
 class ExecMediator:
@@ -345,6 +349,9 @@ class ExecMediator:
     # Asking
 
     def _ask(self, facts: ExecFacts, decision: Decision, *, asked_before: bool) -> Mediation:
+        if not facts.readable:
+            yield from self._deny_because(facts, decision, _NO_YES_UNREAD)
+            return
         asked = (facts.process, asked_for(facts, decision))
         if self._last_refusal is not None and self._last_refusal[:2] == asked:
             yield from self._deny_because(facts, decision, self._last_refusal[2])

@@ -22,6 +22,10 @@ from sigwrap.tuples import NamedTuple
 _CHANGED = "it has changed since it was asked about: look at it anew"
 _NOT_READ = "it has more words than are read: the rest of them is not known"
 _NO_VARIABLES = "its variables are not known, and may load any code"
+_LOADS = "what its variables load may be another next time: no `always` covers it"
+_UNTOLD_FOLDER = "the path of its folder is too long to be told"
+_UNTOLD_FILE = "the path of its file is too long to be told"
+_NO_WORDS = "it is given no words, not even a name"
 _NOT_OURS = "in another root or mount namespace: its names may lead elsewhere than yours"
 
 
@@ -52,9 +56,18 @@ def question_about(
     facts: ExecFacts, ground: Ground, decision: Decision, *, asked_before: bool
 ) -> Question:
     main, where, loaded = facts.programs[0], ground.where, ground.loaded
-    is_ours = where.are_ours and not any(each.elsewhere for each in facts.programs)
-    notes = [_CHANGED] * asked_before + [_NOT_READ] * facts.truncated + [_NOT_OURS] * (not is_ours)
-    notes += [_NO_VARIABLES] * (loaded is None)
+    # What can be another the next time, without a sign of it in the key.
+    passing = {
+        _NOT_READ: facts.truncated,
+        # A root and a folder that are not ours can be made anew with the numbers of those before.
+        _NOT_OURS: not where.are_ours or any(each.elsewhere for each in facts.programs),
+        _NO_VARIABLES: loaded is None,
+        _LOADS: bool(loaded),
+        _UNTOLD_FOLDER: ground.is_known and not where.folder,
+        _UNTOLD_FILE: not all(each.path.startswith("/") for each in facts.programs),
+    }
+    notes = [_CHANGED] * asked_before + [_NO_WORDS] * (main.argv in ((), ("",)))
+    notes += [note for note, holds in passing.items() if holds]
     covered = _covered(facts)
     notes += [f"{each.path} is not there" for each in covered if each.missing]
     runs = _runs(facts)
@@ -62,7 +75,6 @@ def question_about(
         "exec",
         *asked_for(facts, decision),
         *("", *runs),
-        *("", *(loaded or ())),
         *("", where.folder, where.identity, *ground.content),
     )
     return Question(
@@ -71,11 +83,10 @@ def question_about(
         process=facts.process.comm,
         depth=facts.process.depth,
         # Whoever is asked sees all of it: what looks like a secret may be what it runs.
-        what=shell_words(main.argv),
+        what=shell_words(main.argv or ("",)),  # as Linux hands it on
         rule=decision.rule,
         message=decision.message,
-        # A root and a folder that are not ours can be made anew with the numbers of those before.
-        key=key if is_ours and not facts.truncated and loaded is not None else (),
+        key=() if any(passing.values()) else key,
         files=tuple(dict.fromkeys(each.path for each in covered if not each.missing)),
         runs=shell_words(runs),
         loads=shell_words(loaded or ()),

@@ -18,6 +18,7 @@ from sigwrap.escape import printable
 from sigwrap.events import Payload
 from sigwrap.linux import libc, limits
 from sigwrap.linux.descriptors import release_inherited
+from sigwrap.linux.execs.look import cwd_of
 from sigwrap.linux.limits import way_to_room
 from sigwrap.linux.mounts import note_first_devices
 from sigwrap.mediate.log_budget import LogBudget
@@ -187,7 +188,7 @@ def _session_started(
         "name": settings.name,
         "command": masked(settings.command),
         "command_pid": launched.pid,
-        "cwd": os.readlink("/proc/self/cwd"),  # also where the folder was removed
+        "cwd": cwd_of(os.getpid()),  # also where the folder was removed
         "user": _user_name(inherited),
         "uid": os.getuid(),
         "host": system.nodename,

@@ -80,7 +80,12 @@ def _absolute(folder: str) -> str:
     """Also where the current folder was removed."""
     if os.path.isabs(folder):
         return os.path.normpath(folder)
-    return os.path.normpath(os.path.join(os.readlink("/proc/self/cwd"), folder))
+    try:
+        here = os.readlink("/proc/self/cwd")
+    except OSError as failure:
+        why = f"the path of the current folder can't be told: {failure.strerror}"
+        raise UsageError(why, "--root names another one for the policy") from failure
+    return os.path.normpath(os.path.join(here, folder))
 
 
 def _is_undecodable(character: str) -> bool:

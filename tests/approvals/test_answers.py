@@ -37,6 +37,16 @@ def test_yes(asking: Make) -> None:
     assert asked.payload["asked"] == ["control"]
 
 
+def test_always_is_once_for_what_may_be_another_the_next_time(asking: Make) -> None:
+    subject = asking().start()
+    first = subject.ask(key=[])
+    said = subject.sigwrap("approve", first, "--always")
+    assert said.returncode == 0
+    assert "sigwrap: only once: " in said.stderr
+    assert subject.answer() == (first, True, "granted")
+    assert subject.events("approval_granted")[0].payload["always"] is False
+
+
 def test_always_covers_the_next_one_too(asking: Make) -> None:
     subject = asking().start()
     first, same, other = subject.ask("a"), subject.ask("a"), subject.ask("b")

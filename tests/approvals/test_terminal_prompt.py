@@ -58,6 +58,27 @@ def test_an_answer(asking: Make, typed: str, granted: bool, reason: str) -> None
     assert subject.events("approval_requested")[0].payload["asked"] == ["terminal", "control"]
 
 
+def test_always_is_no_answer_where_it_is_not_kept(asking: Make) -> None:
+    subject = asking().start_on_terminal()
+    approval_id = subject.ask(key=[])
+    subject.terminal.read_question()
+    assert not subject.terminal.always
+    subject.terminal.type(f"a {subject.terminal.once}\n")
+    assert b"none of the answers" in subject.terminal.read_question()
+    subject.terminal.approve()
+    assert subject.answer() == (approval_id, True, "granted")
+
+
+def test_the_longest_question_is_asked(asking: Make) -> None:
+    """More than a terminal takes at once."""
+    long = "\U0001f600" * 5_000
+    subject = asking().start_on_terminal()
+    approval_id = subject.ask(long, runs=long, loads=long, files=[long] * 9, note="\n" * 5_000)
+    assert b"all that is known: " in subject.terminal.read_question()
+    subject.terminal.approve()
+    assert subject.answer() == (approval_id, True, "granted")
+
+
 def test_what_is_no_answer_is_asked_again(asking: Make) -> None:
     subject = asking().start_on_terminal()
     approval_id = subject.ask_on_terminal()
@@ -194,7 +215,7 @@ def test_names_can_not_paint_on_the_terminal(asking: Make) -> None:
     said = subject.terminal.read_question()
     assert b"\x1b" not in said.partition(b"sigwrap: bash")[2] and b"\xc2\x9b" not in said
     assert b"ls \\e[8m; rm -rf /\\r\\nsigwrap: harmless\\u009b2J" in said
-    assert b"and 3539 more characters" in said
+    assert b"and 3547 more characters" in said
     assert f"all that is known: sigwrap approvals --full {approval_id}".encode() in said
 
 

@@ -28,7 +28,7 @@ def test_the_answers_of_a_question_are_those_that_it_takes(monkeypatch: pytest.M
     text = (ROOT / "docs" / "policy.md").read_text(encoding="utf-8")
     (shown, once, always) = re.findall(r"`(y (\w{4}) once, a (\w{4}) always [^`]+:)`", text)[0]
     monkeypatch.setattr(terminal_answers, "_code", iter([once, always]).__next__)
-    answers = terminal_answers.Answers()
+    answers = terminal_answers.Answers(or_always=True)
     assert answers.shown == f"{shown} "
     taken = {
         f"y {once}": Verdict.ONCE,

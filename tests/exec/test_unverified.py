@@ -10,9 +10,12 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from tests.exec.test_approved import Start, start
 from tests.support.harness import PYTHON, Sigwrap
 from tests.support.policies import policy
 from tests.support.waiting import PATIENCE_S
+
+__all__ = ["start"]
 
 ALLOW = " []\n"
 NO_UNVERIFIED = """
@@ -70,6 +73,45 @@ def test_a_program_that_may_not_be_read(as_user: Sigwrap, compiled: Path) -> Non
     line = ("-p", policy(as_user.folder, NO_UNVERIFIED), "--", "sh", "-c", f"{program} x; echo $?")
     done = as_user.run(*line)
     assert done.stdout == (b"program x\n0\n" if verified else b"126\n")
+
+
+def test_nobody_is_asked_about_a_program_that_may_not_be_read(
+    as_user: Sigwrap, compiled: Path
+) -> None:
+    """Its folder, root and variables could be others by the time it runs."""
+    _first(compiled, as_user.folder, "program", 0o711)
+    rules = "\n  - {name: ask, commands: [program], decision: approve}\n"
+    line = ("-p", policy(as_user.folder, rules), "--approvals", "deny", "--")
+    done = as_user.run(*line, "sh", "-c", "./program x; echo $?; env ./program x; echo $?")
+    assert done.stdout == b"126\n126\n"
+    asked = as_user.sealed_events("approval_requested")
+    assert len(asked) == (2 if _is_root(as_user) else 0)
+    why = b"needs approval, which nobody can give to a program that may not be read"
+    assert done.stderr.count(why) == (0 if _is_root(as_user) else 2)
+
+
+def test_what_may_not_be_read_since_the_question_is_denied(
+    start: Start, as_user: Sigwrap, programs: Path
+) -> None:
+    run = start(*PYTHON, str(programs / "changes_its_mind.py"), "unreadable")
+    run.approve_once_changed(run.question())
+    if _is_root(as_user):  # the file has changed, and can still be compared
+        assert run.answer("deny", run.question()).returncode == 0
+    else:
+        run.err.until(rb"nobody can give to a program that may not be read")
+    assert run.out.line() == b"9"
+    assert run.end() == 0
+
+
+def test_a_program_that_may_not_be_read_may_be_given_other_variables(
+    as_user: Sigwrap, compiled: Path
+) -> None:
+    """By a thread that writes them anew: what it was given can't be compared, so it may be any."""
+    _first(compiled, as_user.folder, "program", 0o711)
+    rules = "\n  - {name: loads, commands: [program], loads_code: true, decision: deny}\n"
+    line = ("-p", policy(as_user.folder, rules), "--", "sh", "-c", "./program x; echo $?")
+    done = as_user.run(*line)
+    assert done.stdout == (b"program x\n0\n" if _is_root(as_user) else b"126\n")
 
 
 def test_the_interpreter_of_a_script_that_may_not_be_read(as_user: Sigwrap, compiled: Path) -> None:

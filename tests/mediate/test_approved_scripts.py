@@ -111,7 +111,6 @@ def test_it_is_used_up_then(mediator: ExecMediator, process: Process) -> None:
     "different",
     [
         {"cwd": "/other"},
-        {"readable": False},
         {"truncated": True},
         {"programs": (NODE._replace(path="/tmp/node"), NODE_AS_NPM)},
         {"programs": (NODE._replace(name="npm"), NODE_AS_NPM)},
@@ -126,6 +125,11 @@ def test_another_call_is_asked_about(
     approve(mediator, first(process))
     seen = second(process, **different)
     is_asked(play(mediator.mediate(seen._replace(here=seen.programs))))
+
+
+def test_a_program_that_may_not_be_read_is_denied(mediator: ExecMediator, process: Process) -> None:
+    approve(mediator, first(process))
+    play(mediator.mediate(second(process, readable=False))).records("exec_denied")
 
 
 @pytest.mark.parametrize(

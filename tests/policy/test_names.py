@@ -69,6 +69,25 @@ def test_what_is_elsewhere_is_allowed_by_no_name(engine: MakeEngine) -> None:
     assert decide(called("rm", "/usr/bin/rm", elsewhere=True)).rule == "no"
 
 
+def test_a_path_that_is_not_told_may_be_any_that_a_rule_denies(engine: MakeEngine) -> None:
+    """And none that a rule allows."""
+    rules = """
+defaults: {command: audit}
+command_rules:
+  - {name: here, commands: [/srv/**], decision: allow}
+  - {name: by-name, commands: [ls], decision: allow}
+  - {name: named, commands: [/usr/bin/rm], decision: deny}
+  - {name: no, commands: [/home/**], subcommands: [rm], decision: deny}
+"""
+    decide = engine(rules).decide_command
+    assert decide(called("ls", ".../ls")).rule == "by-name"
+    assert decide(called("rm", ".../rm")).rule == "builtin:default"
+    request = called("cat", ".../cat")
+    words = request.programs[0]._replace(argv=("cat", "rm"))
+    assert decide(request._replace(programs=(words,))).rule == "no"
+    assert decide(called("cat", "/usr/bin/cat")).rule == "builtin:default"
+
+
 def test_loaded_code_is_a_condition_and_looked_for_last(engine: MakeEngine) -> None:
     decide = engine(
         "command_rules:\n"

@@ -69,6 +69,32 @@ def test_what_would_be_cut_by_a_little_is_not_cut() -> None:
     assert f"    {'a' * 1_700}\n  file" in text
 
 
+def test_long_paths_are_cut_in_the_middle_and_many_are_counted() -> None:
+    deep = "/a" * 1_000
+    said = lines(folder=deep, files=("/bin/ls",) * 9)
+    text = "\n".join(said).replace("\n    | ", "")
+    start, end = "/a" * 75, "/a" * 75
+    assert f"\n  folder {start} ... 1700 more characters ... {end}\n" in text
+    assert "then /bin/ls, then 3 more\n" in text
+    assert text.count("/bin/ls") == 6
+    assert "\n  all that is known: sigwrap approvals --full 3f9a10\n" in text
+
+
+@pytest.mark.parametrize("char", ["\udcff", "\u202e", "\U000e0001", "😀", "\n"])
+def test_no_question_is_larger_than_a_terminal_takes(char: str) -> None:
+    words = char * 100_000
+    said = lines(what=words, runs=words, loads=words, folder=words, files=(words,) * 50, note=words)
+    assert sum(len(f"{line}\r\n".encode()) for line in said) < 45_000
+
+
+@pytest.mark.parametrize("field", ["what", "runs", "folder", "files", "note"])
+def test_words_from_right_to_left_are_named(field: str) -> None:
+    hebrew = "cp \u05d0 \u05d1"
+    said = lines(**{field: (hebrew,) if field == "files" else hebrew})
+    assert "  note letters in it run from right to left" in "\n".join(said)
+    assert "right to left" not in "\n".join(lines(**{field: ("é",) if field == "files" else "é"}))
+
+
 @pytest.mark.parametrize("columns", [0, 1, 20, 40, 80, 10_000])
 @pytest.mark.parametrize("field", ["what", "folder", "note", "files", "process"])
 def test_no_word_fills_a_row_with_a_line_that_looks_like_ours(columns: int, field: str) -> None:
@@ -81,6 +107,8 @@ def test_no_word_fills_a_row_with_a_line_that_looks_like_ours(columns: int, fiel
         assert [line for line in said if line.startswith("sigwrap:")] == said[:1]
         assert sum(line.startswith("  file ") for line in said) == 1
         for line in said[:-2]:  # the policy's own line, and the deadline
+            if line.startswith("  all that is known: "):
+                continue  # a command to copy
             assert len(line) + sum(not char.isascii() for char in line) <= shown
 
 

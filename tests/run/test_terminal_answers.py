@@ -44,13 +44,21 @@ def codes(answers: Answers) -> tuple[str, str]:
     ],
 )
 def test_an_answer_is_the_whole_line(line: str, verdict: Verdict | None) -> None:
-    answers = Answers()
+    answers = Answers(or_always=True)
     once, always = codes(answers)
     said = line.format(once=once, always=always)
     assert answers.verdict(said.encode("latin-1")) is verdict
 
 
 def test_each_question_has_codes_of_its_own() -> None:
-    shown = [codes(Answers()) for _ in range(50)]
+    shown = [codes(Answers(or_always=True)) for _ in range(50)]
     assert all(once != always for once, always in shown)
     assert len({code for both in shown for code in both}) > 80
+
+
+def test_always_is_offered_only_where_it_is_kept() -> None:
+    answers = Answers(or_always=False)
+    shown = re.fullmatch(r"y ([a-z]{4}) once, n no: ", answers.shown)
+    assert shown is not None
+    assert answers.verdict(f"y{shown[1]}\n".encode()) is Verdict.ONCE
+    assert answers.verdict(f"a{shown[1]}\n".encode()) is None

@@ -16,7 +16,7 @@ from pathlib import Path
 from sigwrap.linux import libc
 from tests.support.waiting import PATIENCE_S, Reader
 
-ANSWERS = rb"y (\w+) once, a (\w+) always in this session, n no: "
+ANSWERS = rb"y (\w+) once, (?:a (\w+) always in this session, )?n no: "
 
 
 class Terminal:
@@ -47,7 +47,7 @@ class Terminal:
         self._reports_fd = reports
         self.output = Reader(self.master)
         self.pid = int(self._reports.line())
-        self.once = self.always = ""  # the codes of the question that was read last
+        self.once = self.always = ""  # of the question read last, where it offers them
 
     def press(self, key: str) -> None:
         os.write(self.master, bytes([ord(key.upper()) - 64]))
@@ -75,7 +75,7 @@ class Terminal:
     def read_question(self) -> bytes:
         """As a person: not before it is there, no faster than one can read, and a broken line as
         the one that it is."""
-        said = self.output.until(rb"(?s).*?" + ANSWERS)
+        said = self.output.through(ANSWERS)
         self.once, self.always = (code.decode() for code in re.findall(ANSWERS, said)[-1])
         time.sleep(0.35)  # an answer that comes faster is none, so there is no event to wait for
         return said.replace(b"\r\n    | ", b"")

@@ -114,12 +114,21 @@ class Reader:
 
     def until(self, pattern: bytes, within_s: float = PATIENCE_S) -> bytes:
         """The first match behind the one before."""
+        return self._await(pattern, within_s).group()
+
+    def through(self, pattern: bytes, within_s: float = PATIENCE_S) -> bytes:
+        """That match with all before it that no match has had."""
+        start = self._taken
+        end = self._await(pattern, within_s).end()
+        return self.seen[start:end]
+
+    def _await(self, pattern: bytes, within_s: float) -> re.Match[bytes]:
         deadline = time.monotonic() + within_s
         while True:
             match = re.compile(pattern).search(self.seen, self._taken)
             if match:
                 self._taken = match.end()
-                return match.group()
+                return match
             if not self._more(deadline):
                 rest = self.seen[self._taken :]
                 raise Late(f"{pattern!r} was not said within {within_s} s, but {rest!r}")

@@ -11,7 +11,6 @@ import os
 import stat
 from collections.abc import Callable, Sequence
 
-from sigwrap.linux import procfs
 from sigwrap.linux.execs import content, elf
 from sigwrap.linux.execs.asked import Asked, ExecRefused
 from sigwrap.linux.execs.content import HASHED_AT_ONCE_BYTES
@@ -28,7 +27,7 @@ from sigwrap.linux.execs.script import (
 from sigwrap.linux.execs.search import DEFAULT_PATH, Search
 from sigwrap.linux.execs.where import Where
 from sigwrap.linux.memory import Memory, Unreadable
-from sigwrap.linux.paths import AT_FDCWD, SERVED, Caller, Inode, MayWait, State
+from sigwrap.linux.paths import AT_FDCWD, SERVED, Caller, Inode, MayWait, State, path_of
 from sigwrap.policy.judge.request import Fact, Program
 from sigwrap.policy.judge.wrappers import is_loader, plain_words, unwrap
 
@@ -95,9 +94,8 @@ class Executable:
         self._content: tuple[str, ...] = ()
         self._besides: dict[int, State] = {}
         self.scripts: tuple[str, ...] = ()  # the file and interpreters that are some, as called
-        self.script_wraps: Program | None = (
-            None  # what their interpreter is to exec, as its words say
-        )
+        # What their interpreter is to exec, where its words say that and no more.
+        self.script_wraps: Program | None = None
         self.readable = True
         self._named_loader: tuple[int, elf.Loader] | None = None
         self._loader_fd = -1  # where it isn't a usual one
@@ -309,8 +307,9 @@ class Executable:
             self._shown_differently.add(fd)
 
     def _program(self, fd: int, called: bytes, argv: list[bytes]) -> Program:
-        path = procfs.link(f"/proc/self/fd/{fd}")
+        path = path_of(fd)
         name = os.fsdecode(called.rpartition(b"/")[2]) or path.rpartition("/")[2]
+        path = path or f".../{name}"
         elsewhere = self._is_elsewhere(fd)
         return Program(
             path,
@@ -331,7 +330,8 @@ class Executable:
         environment = self.environment
         if environment is None:
             return False
-        return lambda: environment.loads_code(names, added)
+        # What can't be read can't be held against the new image's either.
+        return lambda: not self.readable or environment.loads_code(names, added)
 
     def _is_elsewhere(self, fd: int) -> bool:
         """Of what the caller's view has just been asked for."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import os
 
-from sigwrap.linux import procfs
 from sigwrap.linux.execs.elsewhere import Mounts
-from sigwrap.linux.paths import Caller, Place, place_of, place_of_descriptor
+from sigwrap.linux.paths import Caller, Place, path_of, place_of, place_of_descriptor
 from sigwrap.mediate.effects import NOWHERE, Whereabouts
 
 
@@ -27,7 +26,7 @@ class Where:
         try:
             self._folder = place_of_descriptor(folder)
             return Whereabouts(
-                _name_of(folder),
+                path_of(folder),
                 f"{self._caller.root} {self._folder}",
                 self._caller.shares_our_root and self._mounts.hold(folder),
             )
@@ -37,11 +36,3 @@ class Where:
     def holds(self, pid: int) -> bool:
         """At the exec stop; the root is always compared."""
         return self._folder is None or place_of(b"/proc/%d/cwd" % pid) == self._folder
-
-
-def _name_of(folder: int) -> str:
-    """Empty where it is longer than the kernel tells."""
-    try:
-        return procfs.link(f"/proc/self/fd/{folder}")
-    except OSError:
-        return ""

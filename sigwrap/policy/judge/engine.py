@@ -73,7 +73,12 @@ class Engine:
         candidates = self._candidates(name, basename, path)
         # One look at all prefixes is cheaper than trying glob by glob.
         prefixes = self._glob_prefixes
-        if path.startswith(prefixes) or name.startswith(prefixes) or basename.startswith(prefixes):
+        if (
+            path.startswith(prefixes)
+            or name.startswith(prefixes)
+            or basename.startswith(prefixes)
+            or not path.startswith("/")
+        ):
             for entry in candidates.all:
                 rule = entry.rule
                 if (entry.name_is_sure or rule.glob_matches(facts)) and rule.holds(facts):
@@ -212,7 +217,10 @@ class CompiledCommandRule:
         for glob in self._name_globs:
             if glob.matches(facts.program.name) or glob.matches(facts.basename):
                 return True
-        return any(glob.matches(facts.program.path) for glob in self._path_globs)
+        path = facts.program.path
+        if not path.startswith("/") and not self._lenient:  # not told: it may be any long one
+            return bool(self._path_globs)
+        return any(glob.matches(path) for glob in self._path_globs)
 
     def _names_what_runs(self, facts: Facts) -> bool:
         """A name that somebody gave a link allows nothing, but for the system's own links."""

@@ -81,7 +81,7 @@ Fact = bool | Callable[[], bool]
 class Program(NamedTuple):
     """One of the things an exec would run: the file, an interpreter, what a wrapper wraps."""
 
-    path: str  # absolute, symbolic links resolved
+    path: str  # absolute, symbolic links resolved; `.../NAME` where it is too long to be told
     name: str  # the last part of the path as the caller gave it, links not resolved
     argv: tuple[str, ...]  # undecodable bytes as surrogates
     sha256: Callable[[], str] | None = None  # called only where a rule names digests

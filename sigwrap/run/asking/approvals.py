@@ -390,6 +390,7 @@ class Approvals:
                 return {
                     "ok": True,
                     "granted": first.answer.granted,
+                    "always": first.always,
                     "message": first.answer.message,
                     "what": _cut(first.question.what, _LISTED_CHARACTERS),
                     "settled": [settled.id for settled in found],

@@ -24,19 +24,20 @@ _YES = frozenset({b"y", b"yes", b"a", b"always"})
 class Answers:
     """What the question that is shown now may be answered with."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, or_always: bool) -> None:
         once, always = _code(), _code()
         while always == once:
             always = _code()
-        self.shown = f"y {once} once, a {always} always in this session, n no: "
         self._verdicts = {
             f"y{once}": Verdict.ONCE,
             f"yes{once}": Verdict.ONCE,
-            f"a{always}": Verdict.ALWAYS,
-            f"always{always}": Verdict.ALWAYS,
             "n": Verdict.NO,
             "no": Verdict.NO,
         }
+        self.shown = f"y {once} once, n no: "
+        if or_always:
+            self._verdicts[f"a{always}"] = self._verdicts[f"always{always}"] = Verdict.ALWAYS
+            self.shown = f"y {once} once, a {always} always in this session, n no: "
 
     def verdict(self, line: bytes) -> Verdict | None:
         """Of a whole line, which may hold spaces and nothing else besides."""

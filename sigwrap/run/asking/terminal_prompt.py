@@ -38,6 +38,7 @@ from __future__ import annotations
 import array
 import fcntl
 import os
+import select
 import signal
 import struct
 import termios
@@ -60,6 +61,7 @@ _LOOK_AGAIN_S = 0.25
 _MADE_WAY_S = 2.0
 _UNREAD_S = 0.3  # nobody reads a question and answers it within this
 _STRAGGLERS_S = 0.2
+_TAKES_MORE_S = 0.1
 _KEYS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGHUP)
 
 
@@ -101,7 +103,7 @@ class TerminalPrompt:
         self._named: set[str] = set()
         self._shown = ""
         self._shown_at_s = 0.0
-        self._answers = Answers()
+        self._answers = Answers(or_always=False)
         self._wrong = 0  # lines since the last yes
         self._taken: _Taken | None = None
         self._not_before_s = 0.0
@@ -245,7 +247,7 @@ class TerminalPrompt:
         if self._forget_what_was_typed():
             text = f"\r\nsigwrap: what was typed before the question is forgotten\r\n{text}"
         self._shown_at_s = time.monotonic()
-        self._answers = Answers()
+        self._answers = Answers(or_always=bool(self._queue[self._shown].request.question.key))
         if not self._say(f"{as_seen_text(os.environ)}{text}  {self._answers.shown}"):
             self._make_way(self._shown_at_s)
 
@@ -321,12 +323,17 @@ class TerminalPrompt:
             self._on_stop_key()
 
     def _say(self, text: str) -> bool:
-        """Never waits, not even where output was stopped by Ctrl+S."""
+        """Whether all of it was written. A terminal takes some kilobytes at once: the rest is
+        waited for as little as nobody notices, since output may have been stopped by Ctrl+S."""
         data = text.encode("utf-8", "replace")
+        until_s = time.monotonic() + _TAKES_MORE_S
         try:
-            return held_terminals.write(self._fd, data) == len(data)
+            data = data[held_terminals.write(self._fd, data) :]
+            while data and _takes_more(self._fd, until_s):
+                data = data[os.write(self._fd, data) :]
         except OSError:
             return False
+        return not data
 
     # The terminal's foreground
 
@@ -430,6 +437,12 @@ def _somebody_waits_for_input(processes: list[Stat]) -> bool:
         found.session == session and found.pid != us and waits_for_input(found.pid)
         for found in processes
     )
+
+
+def _takes_more(fd: int, until_s: float) -> bool:
+    poll = select.poll()
+    poll.register(fd, select.POLLOUT)
+    return bool(poll.poll(max(0.0, until_s - time.monotonic()) * 1000))
 
 
 def _set_foreground(fd: int, group: int) -> None:

@@ -4,20 +4,26 @@ marked."""
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Mapping, Sequence
 
 from sigwrap.errors import StoreError
 from sigwrap.escape import printable, rows, shell_words
-from sigwrap.mediate.questions import Open
+from sigwrap.mediate.questions import Open, Question
 from sigwrap.mediate.wording import named_rule
 from sigwrap.store.location import default_store
 from sigwrap.tuples import NamedTuple
 
-_FILES_SHOWN = 8
-_LONGEST_PATH = 400
 _START_SHOWN = 1_500
 _END_SHOWN = 200
+_FILES_SHOWN = 6
+_PATH_SHOWN = 150  # either end of a longer one
+
+_RIGHT_TO_LEFT = (
+    "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\U00010800-\U00010fff\U0001e800-\U0001efff]"
+)
+_REORDERED = "letters in it run from right to left: a terminal may show words in another order"
 
 
 class Session(NamedTuple):
@@ -44,29 +50,37 @@ def store_option(store: str, env: Mapping[str, str]) -> str:
 
 def _shortened(text: str) -> str:
     if not _is_cut(text):
-        return printable(text)
-    rest = len(text) - _START_SHOWN
-    return f"{printable(text[:_START_SHOWN])} ... and {rest} more characters"
+        return text
+    return f"{text[:_START_SHOWN]} ... and {len(text) - _START_SHOWN} more characters"
 
 
 def _is_cut(text: str) -> bool:
     return len(text) - _START_SHOWN > _END_SHOWN
 
 
-def _files(files: Sequence[str]) -> str:
-    told = [_path(file) for file in files[:_FILES_SHOWN]]
-    if len(files) > _FILES_SHOWN:
-        told.append(f"{len(files) - _FILES_SHOWN} more")
-    return ", then ".join(told)
+def _file_names(files: Sequence[str]) -> str:
+    shown = [_path(file) for file in files[:_FILES_SHOWN]]
+    rest = len(files) - len(shown)
+    return ", then ".join([*shown, f"{rest} more"] if rest else shown)
 
 
 def _path(path: str) -> str:
-    if len(path) <= _LONGEST_PATH:
+    if not _is_long(path):
         return shell_words([path])
-    half = _LONGEST_PATH // 2
-    cut = len(path) - 2 * half
+    start, end = shell_words([path[:_PATH_SHOWN]]), shell_words([path[-_PATH_SHOWN:]])
+    return f"{start} ... {len(path) - 2 * _PATH_SHOWN} more characters ... {end}"
+
+
+def _is_long(path: str) -> bool:
+    return len(path) > 3 * _PATH_SHOWN
+
+
+def _is_any_cut(question: Question) -> bool:
+    texts = question.what, question.runs, question.loads, question.note
     return (
-        f"{shell_words([path[:half]])} ... {cut} more characters ... {shell_words([path[-half:]])}"
+        any(_is_cut(printable(text)) for text in texts)
+        or any(_is_long(path) for path in (*question.files, question.folder))
+        or len(question.files) > _FILES_SHOWN
     )
 
 
@@ -79,27 +93,29 @@ def lines_of(request: Open, session: Session, now_s: float, columns: int = 0) ->
     """`columns`: as the terminal says."""
     question = request.question
     action = "wants to run" if question.kind == "exec" else "wants to send"
-    what = question.what
+    what = printable(question.what)
     rest = len(what) - _START_SHOWN
     is_cut = _is_cut(what)
     lines = [
         f"sigwrap: {shell_words([question.process])} (pid {question.pid}, depth {question.depth}) "
         f"{action}",
-        f"    {printable(what[:_START_SHOWN] if is_cut else what)}",
+        f"    {what[:_START_SHOWN] if is_cut else what}",
     ]
     if is_cut:
         lines[-1] += f" ... and {rest} more characters"
-        lines.append(f"    the last of what is known: {printable(what[-_END_SHOWN:])}")
+        lines.append(f"    the last of what is known: {what[-_END_SHOWN:]}")
     if question.files:
-        lines.append(f"  file {_files(question.files)}")
+        lines.append(f"  file {_file_names(question.files)}")
     more = {"runs": question.runs, "loads": question.loads}
-    lines += [f"  {name} {_shortened(text)}" for name, text in more.items() if text]
+    lines += [f"  {name} {_shortened(printable(text))}" for name, text in more.items() if text]
     if question.folder:
         lines.append(f"  folder {_path(question.folder)}")
     if question.note:
-        lines.append(f"  note {_shortened(question.note)}")
+        lines.append(f"  note {_shortened(printable(question.note))}")
+    if any(not line.isascii() and re.search(_RIGHT_TO_LEFT, line) for line in lines):
+        lines.append(f"  note {_REORDERED}")
     lines = [row for line in lines for row in rows(line, columns)]
-    if any(_is_cut(text) for text in (what, *more.values())):
+    if _is_any_cut(question):
         lines.append(f"  all that is known: {session.command('approvals', '--full', request.id)}")
     because = f": {printable(question.message)}" if question.message else ""
     rule = printable(named_rule(question.rule, session.policy))

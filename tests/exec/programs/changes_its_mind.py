@@ -45,6 +45,8 @@ for what in sys.argv[1:]:
     elif what == "content":
         with open("ok", "ab") as file:
             file.write(b"more")
+    elif what == "unreadable":
+        os.chmod("ok", 0o111)
     elif what == "mapping":
         mapping[-1] ^= 1
         mapping.close()
