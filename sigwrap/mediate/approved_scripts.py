@@ -3,8 +3,10 @@
 `#!/usr/bin/env node` takes two execs: env's, which is asked about as the script's, and node's, by
 which env goes on. Who said yes to the first has been shown the words of the second, so it is not
 asked about again. It is that second one only as the next exec of the same process, by the same
-rule, with the words that the first had env run, in the same folder and with the same variables, of
-the very files that were approved, while the script still lies where it was called.
+rule, with the words that the first had env run, in the same root and folder and with the same
+variables, of the very files that were approved, each on the same mount, while the script still lies
+where it was called. Where env's words say more (`-S`, and a variable, an option, a quote), what it
+makes of them is nothing that anybody has seen, and asked about as any other.
 """
 
 from __future__ import annotations
@@ -56,7 +58,6 @@ class Approved(NamedTuple):
             and facts.cwd == self.ground.where.folder
             and facts.readable
             and not facts.truncated
-            and not any(program.elsewhere for program in facts.programs)
             and _shown(facts.programs[0]) == _shown(self.wraps)
         )
 
@@ -76,5 +77,5 @@ class ApprovedScripts:
         return self._running.pop(process, None) if self._running else None
 
 
-def _shown(program: Program) -> tuple[str, str, tuple[str, ...]]:
-    return program.path, program.name, program.argv
+def _shown(program: Program) -> tuple[str, str, tuple[str, ...], bool]:
+    return program.path, program.name, program.argv, program.elsewhere

@@ -25,7 +25,7 @@ class ExecFacts(NamedTuple):
     crowd: Crowd
     stub_rule: str | None  # of a stub's child at the exec that was decided for its stub
     scripts: tuple[str, ...] = ()  # the file and the interpreters that are scripts, as called
-    script_wraps: Program | None = None  # what their interpreter is to exec
+    script_wraps: Program | None = None  # what their interpreter is to exec, and no more
 
 
 class Unseen(NamedTuple):

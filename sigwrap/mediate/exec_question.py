@@ -16,7 +16,7 @@ from sigwrap.mediate.effects import (
 from sigwrap.mediate.exec_facts import ExecFacts
 from sigwrap.mediate.masking import masked
 from sigwrap.mediate.questions import Question
-from sigwrap.policy.judge.request import Decision
+from sigwrap.policy.judge.request import Decision, Program
 from sigwrap.tuples import NamedTuple
 
 _CHANGED = "it has changed since it was asked about: look at it anew"
@@ -68,7 +68,8 @@ def question_about(
     }
     notes = [_CHANGED] * asked_before + [_NO_WORDS] * (main.argv in ((), ("",)))
     notes += [note for note, holds in passing.items() if holds]
-    notes += [f"{each.path} is not there" for each in facts.programs if each.missing]
+    covered = _covered(facts)
+    notes += [f"{each.path} is not there" for each in covered if each.missing]
     runs = _runs(facts)
     key = (
         "exec",
@@ -86,22 +87,31 @@ def question_about(
         rule=decision.rule,
         message=decision.message,
         key=() if any(passing.values()) else key,
-        files=tuple(dict.fromkeys(each.path for each in facts.programs if not each.missing)),
+        files=tuple(dict.fromkeys(each.path for each in covered if not each.missing)),
         runs=shell_words(runs),
         loads=shell_words(loaded or ()),
         folder=where.folder,
         note="; ".join(notes),
         masked=shell_words(masked(main.argv)),
-        masked_runs=shell_words(masked(runs)),
+        masked_runs=shell_words(_masked(runs)),
         masked_loads=shell_words(masked(loaded or ())),
     )
 
 
+def _covered(facts: ExecFacts) -> tuple[Program, ...]:
+    """What this exec runs, and what a script's interpreter goes on with, where its words say that
+    and no more. What a wrapper makes of other words is judged when it executes that."""
+    return facts.here if facts.script_wraps is None else (*facts.here, facts.script_wraps)
+
+
 def _runs(facts: ExecFacts) -> tuple[str, ...]:
-    """The words with which a script's interpreter goes on: its first line may add any."""
-    if facts.script_wraps is not None:
-        return facts.script_wraps.argv
+    """The words that a script's interpreter gets: the script's first line may add any."""
     return facts.programs[len(facts.scripts)].argv if facts.scripts else ()
+
+
+def _masked(runs: tuple[str, ...]) -> tuple[str, ...]:
+    """The rest of a script's first line is one word, and may hold many."""
+    return tuple(" ".join(masked(word.split(" "))) for word in masked(runs))
 
 
 def asked_for(facts: ExecFacts, decision: Decision) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ class Question(NamedTuple):
     rule: str
     message: str
     key: tuple[str, ...]  # equal keys are covered by "always for this session", an empty one never
-    runs: str = ""  # the words with which a script's interpreter goes on
+    runs: str = ""  # the words that a script's interpreter gets
     loads: str = ""  # variables that make it load code, where the rule is about them
     files: tuple[str, ...] = ()  # what would run: the file, its interpreters, what it wraps
     folder: str = ""  # where

@@ -11,7 +11,7 @@ import pytest
 from tests.exec.test_approved import Run
 from tests.support.harness import UNDER_TEST, Sigwrap
 from tests.support.policies import policy
-from tests.support.programs import needs, script
+from tests.support.programs import may_unshare, needs, script
 
 ASK = """
   - {name: ask, commands: [job, ok, link], decision: approve, message: looked at first}
@@ -28,6 +28,7 @@ def folder(as_user: Sigwrap, compiled: Path) -> Path:
         shutil.copy(compiled / "first", place / "ok")
     script(found, "garbage", "no program\n")
     (found / "link").symlink_to("ok")
+    (found / "here").symlink_to(".")
     shutil.copy(compiled / "goes_astray", found / "env")
     if as_user.user is not None:
         for path in found.rglob("*"):
@@ -74,14 +75,26 @@ def test_one_yes_is_enough_for_both_execs(as_user: Sigwrap, folder: Path) -> Non
     [
         ("#!/usr/bin/env -S ok -x", 1),
         ("#!./between", 1),
+        ("#!/usr/bin/env -S ok -x --y=z a:b,c", 1),
         ("#!/usr/bin/env -S A=b ok", 2),
+        ("#!/usr/bin/env -S -u A ok", 2),
+        ("#!/usr/bin/env -S -C . ok", 2),
+        ("#!/usr/bin/env -S PATH=sub ok", 2),
+        ("#!/usr/bin/env -S ok ${A}", 2),
+        ("#!/usr/bin/env -S ok #-x", 2),
+        (r"#!/usr/bin/env -S ok\_-x", 2),
+        (r"#!/usr/bin/env -S ok -x\c y", 2),
+        ("#!/usr/bin/env -S 'ok' -x", 2),
+        ("#!/usr/bin/env -S /usr/bin/env -S ok", 2),
+        ("#!/usr/bin/env -vS ok", 2),
+        ("#!/usr/bin/env --split-string=ok -x", 2),
         ("#!/usr/bin/env -S nice ok", 2),
     ],
 )
 def test_of_other_first_lines(
     as_user: Sigwrap, folder: Path, first_line: str, questions: int
 ) -> None:
-    """A variable more, or a program between, and what follows is asked about."""
+    """Where it says more than words, or has a program between, what follows is asked about."""
     script(folder, "between", "#!/usr/bin/env ok\n")
     script(folder, "job", f"{first_line}\n")
     run = Run(as_user, "./job", "a")
@@ -144,13 +157,51 @@ def test_the_words_of_a_first_line_are_shown(as_user: Sigwrap, folder: Path) -> 
     script(folder, "job", "#!/usr/bin/env -S ok remove everything --\n")
     terminal = as_user.on_terminal("-p", str(folder / "policy.yaml"), "--", "./job", "all")
     terminal.read_question()
-    assert b"\n  runs ok remove everything -- ./job all\r" in terminal.output.seen
+    runs = "/usr/bin/env '-S ok remove everything --' ./job all"
+    assert f"\n  runs {runs}\r".encode() in terminal.output.seen
     listed = as_user.native(UNDER_TEST, "approvals")
-    assert b"\n        runs ok remove everything -- ./job all\n" in listed.stdout
+    assert f"\n        runs {runs}\n".encode() in listed.stdout
     terminal.type("n\n")
     assert terminal.await_status() == 126
     (asked,) = as_user.sealed_events("approval_requested")
-    assert asked.payload["runs"] == "ok remove everything -- ./job all"
+    assert asked.payload["runs"] == runs
+
+
+def test_what_a_first_line_sets_is_shown(as_user: Sigwrap, folder: Path) -> None:
+    """And the program that is found by it is named where it is asked about itself."""
+    script(folder, "job", f"#!/usr/bin/env -S PATH={folder}/sub ok\n")
+    run = Run(as_user, "./job")
+    assert run.answer("approve", run.question()).returncode == 0
+    assert run.answer("deny", run.question()).returncode == 0
+    assert run.end() == 126
+    first, second = (event.payload for event in as_user.sealed_events("approval_requested"))
+    assert first["runs"] == f"/usr/bin/env '-S PATH={folder}/sub ok' ./job"
+    assert [Path(file).name for file in first["files"]] == ["job", "env"]
+    assert second["files"][0] == str(folder / "sub/ok")
+
+
+def test_another_mount_of_the_script_is_asked_about_anew(as_user: Sigwrap, folder: Path) -> None:
+    """There other files can lie beside it."""
+    if not may_unshare():
+        pytest.skip("needs user namespaces")
+    script(folder, "job", f"#!{folder}/env ok\n")
+    as_user.env["STRAY"] = "mount"
+    run = Run(as_user, "./here/job")
+    assert run.answer("approve", run.question()).returncode == 0
+    assert run.answer("deny", run.question()).returncode == 0
+    assert run.end() == 9
+    assert run.out.rest() == b""
+
+
+def test_one_yes_is_enough_in_namespaces_of_ones_own(as_user: Sigwrap, folder: Path) -> None:
+    if not may_unshare():
+        pytest.skip("needs user namespaces")
+    run = Run(as_user, "unshare", "-Urm", "./job", "a")
+    assert run.answer("approve", run.question()).returncode == 0
+    run.out.until(rb"ok \./job\n")
+    assert run.end() == 0
+    (asked,) = as_user.sealed_events("approval_requested")
+    assert "in another root or mount namespace" in asked.payload["note"]
 
 
 @needs("npm")

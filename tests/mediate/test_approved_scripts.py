@@ -116,7 +116,7 @@ def test_it_is_used_up_then(mediator: ExecMediator, process: Process) -> None:
         {"programs": (NODE._replace(name="npm"), NODE_AS_NPM)},
         {"programs": (NODE._replace(argv=("node", "/bin/npm", "publish")), NODE_AS_NPM)},
         {"programs": (NODE_AS_NPM,)},
-        {"programs": (NODE, NODE_AS_NPM, NODE._replace(elsewhere=True))},
+        {"programs": (NODE._replace(elsewhere=True), NODE_AS_NPM)},
     ],
 )
 def test_another_call_is_asked_about(

@@ -683,6 +683,7 @@ def test_what_changed_meanwhile_is_asked_again_and_then_denied(
     different = {key: value for key, value in now.items() if key not in ("content", "where")}
     content, where = now.get("content", CONTENT), now.get("where", OURS)
     changed = facts(shell.process, PUSH)._replace(**different)
+    changed = changed._replace(here=changed.programs)
     again = asked(shell, YES).yields(ReadAgain(), reply=changed)
     again.reads(content, where=where)
     if changed.programs[0].name == "gitt":  # judged anew
@@ -828,11 +829,27 @@ def test_variables_that_are_not_known_are_asked_about_each_time(bash: Process) -
 
 def test_the_question_has_the_words_that_a_script_goes_on_with(shell: Shell) -> None:
     script = Program("/work/git", "git", ("./git", "all"))
-    env = Program("/usr/bin/env", "env", ("/usr/bin/env", "rm -rf --", "./git", "all"))
-    wrapped = Program("/usr/bin/rm", "rm", ("rm", "-rf", "--", "./git", "all"))
-    by_env = {"scripts": ("./git",), "script_wraps": wrapped}
+    words = ("/usr/bin/env", "-S ls -a --token abc", "./git", "all")
+    env = Program("/usr/bin/env", "env", words)
+    wrapped = Program("/usr/bin/ls", "ls", ("ls", "-a", "--token", "abc", "./git", "all"))
+    by_env = {"scripts": ("./git",), "programs": (script, env, wrapped)}
+    found = next_question(shell.asks_for(script, env, script_wraps=wrapped, **by_env), NO, CONTENT)
+    assert found.runs == "/usr/bin/env '-S ls -a --token abc' ./git all"
+    assert found.masked_runs == "/usr/bin/env '-S ls -a --token ***' ./git all"
+    assert found.files == ("/work/git", "/usr/bin/env", "/usr/bin/ls")
+
+
+def test_what_its_first_line_says_not_plainly_is_not_among_the_files(shell: Shell) -> None:
+    script = Program("/work/git", "git", ("./git", "all"))
+    env = Program("/usr/bin/env", "env", ("/usr/bin/env", "-S PATH=. ls", "./git", "all"))
+    wrapped = Program("/usr/bin/ls", "ls", ("ls", "./git", "all"), missing=True)
+    by_env = {"scripts": ("./git",), "programs": (script, env, wrapped)}
     found = next_question(shell.asks_for(script, env, **by_env), NO, CONTENT)
-    assert found.runs == "rm -rf -- ./git all"
+    assert (found.files, found.note) == (("/work/git", "/usr/bin/env"), "")
+
+
+def test_words_for_a_scripts_interpreter_are_shown(shell: Shell) -> None:
+    script = Program("/work/git", "git", ("./git", "all"))
     plain = Program("/usr/bin/perl", "perl", ("/usr/bin/perl", "-x", "./git", "all"))
     found = next_question(shell.asks_for(script, plain, scripts=("./git",)), NO, CONTENT)
     assert found.runs == "/usr/bin/perl -x ./git all"

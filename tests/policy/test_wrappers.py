@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from sigwrap.policy.judge.wrappers import MAX_WRAPPERS, unwrap
+from sigwrap.policy.judge.wrappers import MAX_WRAPPERS, plain_words, unwrap
 
 
 @pytest.mark.parametrize(
@@ -63,6 +63,45 @@ def test_what_a_wrapper_is_about_to_run(command: str, inner: list[str]) -> None:
     assert [list(each.argv) for each in unwrap(argv[0], argv)] == [
         shlex.split(each) for each in inner
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "run"),
+    [
+        (["node", "./x", "-S a"], ["node", "./x", "-S a"]),
+        (["my node", "./x"], ["my node", "./x"]),
+        (["-S node", "./x"], ["node", "./x"]),
+        (["-Snode  --a=b,c", "./x y"], ["node", "--a=b,c", "./x y"]),
+        (["-S env -S A=b node", "./x"], ["env", "-S", "A=b", "node", "./x"]),
+        ([], []),
+        ([""], [""]),
+        (["-S", "A=b node"], []),
+        (["-S ", "./x"], []),
+        (["A=b", "./x"], []),
+        (["-", "./x"], []),
+        (["-i", "./x"], []),
+        (["-vS node", "./x"], []),
+        (["-S -i node", "./x"], []),
+        (["-S - node", "./x"], []),
+        (["-S A=b node", "./x"], []),
+        (["-S node $A", "./x"], []),
+        (["-S node ${A}", "./x"], []),
+        (["-S node #", "./x"], []),
+        (["-S 'node'", "./x"], []),
+        (['-S "node"', "./x"], []),
+        ([r"-S no\_de", "./x"], []),
+        ([r"-S node\c", "./x"], []),
+        (["-S node\u00a0x", "./x"], []),
+        (["-S node\vx", "./x"], []),
+        (["-S node\tx", "./x"], []),
+        (["-S node\x1cx", "./x"], []),
+        (["-S node\nx", "./x"], []),
+    ],
+)
+def test_which_words_are_all_that_env_does(words: list[str], run: list[str]) -> None:
+    found = plain_words(["env", *words])
+    assert found == tuple(run)
+    assert not any(run) or unwrap("env", ["env", *words])[0].argv == found
 
 
 def test_a_loader_may_give_another_name() -> None:

@@ -88,8 +88,8 @@ def digest(fd: int) -> str:
 def fingerprint(fd: int, state: State, *, by_state_alone: bool) -> str:
     """So that a change shows: every write and every rename over it changes the state, and stores
     through a mapping that is dirty already change the digest. Of a large file that is left out:
-    it would hold up everybody."""
-    known = f"{state.inode} {state.size} {state.changed}"
+    it would hold up everybody. By another mount, other files lie beside the same one."""
+    known = f"{state.mount} {state.inode} {state.size} {state.changed}"
     if by_state_alone or state.size > _MOST_FINGERPRINTED_BYTES:
         return known
     return f"{known} {digest(fd)}"

@@ -29,7 +29,7 @@ from sigwrap.linux.execs.where import Where
 from sigwrap.linux.memory import Memory, Unreadable
 from sigwrap.linux.paths import AT_FDCWD, SERVED, Caller, Inode, MayWait, State, path_of
 from sigwrap.policy.judge.request import Fact, Program
-from sigwrap.policy.judge.wrappers import is_loader, unwrap
+from sigwrap.policy.judge.wrappers import is_loader, plain_words, unwrap
 
 _UNSEEN_FOLDER = "/usr/bin/"  # of a wrapped program that can't be found
 _AT_EMPTY_PATH = 0x1000
@@ -94,7 +94,8 @@ class Executable:
         self._content: tuple[str, ...] = ()
         self._besides: dict[int, State] = {}
         self.scripts: tuple[str, ...] = ()  # the file and interpreters that are some, as called
-        self.script_wraps: Program | None = None  # what their interpreter is to exec
+        # What their interpreter is to exec, where its words say that and no more.
+        self.script_wraps: Program | None = None
         self.readable = True
         self._named_loader: tuple[int, elf.Loader] | None = None
         self._loader_fd = -1  # where it isn't a usual one
@@ -252,8 +253,8 @@ class Executable:
                 own, others = self._wrapped(program, search)
                 here += own
                 later += others
-                if self.scripts and others and program is programs[-1]:
-                    self.script_wraps = others[0]
+                if self.scripts and program is programs[-1]:
+                    self.script_wraps = _plainly_wrapped(program, others)
         if header is not None and header.startswith(elf.MAGIC):
             here += self._loader(fd, state, argv)
         self.here = tuple(here)
@@ -389,6 +390,12 @@ class Executable:
             path = _UNSEEN_FOLDER + command.rpartition("/")[2]
         elsewhere = not self._caller.shares_our_root
         return [Program(path, "", (), None, elsewhere, system_file=False, missing=True)]
+
+
+def _plainly_wrapped(interpreter: Program, wrapped: Sequence[Program]) -> Program | None:
+    if wrapped and wrapped[0].argv == plain_words(interpreter.argv):
+        return wrapped[0]
+    return None
 
 
 def resolve(

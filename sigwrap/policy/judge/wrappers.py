@@ -74,6 +74,7 @@ _LOADER_VARIABLES = {
 }
 _LOADER_NAMES = ("ld-", "ld.so", "ld64.so")
 MULTICALL = frozenset({"busybox", "toybox", "coreutils"})
+_MEANT_OTHERWISE = frozenset("\\\"'$#")  # by env -S
 
 
 def unwrap(name: str, argv: Sequence[str]) -> tuple[Wrapped, ...]:
@@ -89,6 +90,19 @@ def _unwrapped(name: str, argv: tuple[str, ...]) -> Iterator[Wrapped]:
         yield wrapped
         name = _basename(wrapped.argv[0])
         argv = (wrapped.called or wrapped.argv[0], *wrapped.argv[1:])
+
+
+def plain_words(argv: Sequence[str]) -> tuple[str, ...]:
+    """What `env X` and `env '-S X words'` run where that is all they do: empty where an option, a
+    variable, a quote or an escape may change anything about it."""
+    words, rest = tuple(argv[1:2]), argv[2:]
+    if words and words[0].startswith("-S"):
+        text = words[0].removeprefix("-S")
+        is_plain = text.isascii() and text.isprintable() and _MEANT_OTHERWISE.isdisjoint(text)
+        words = tuple(text.split()) if is_plain else ()
+    if not words or words[0].startswith("-") or "=" in words[0]:
+        return ()
+    return (*words, *rest)
 
 
 def is_loader(name: str) -> bool:

@@ -6,26 +6,31 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 extern char **environ;
 
-/* Into the folder of the same path and inode in another process's mount namespace. */
-static int to_the_same_elsewhere(void) {
+/* The folder of the same path and inode in another process's mount namespace, where sub/job is this
+   job. Empty where there may be none. */
+static const char *the_same_elsewhere(void) {
+    static char path[64];
     int ends[2];
-    char path[64], done;
-    if (pipe(ends)) return 1;
+    char done;
+    if (pipe(ends)) return "";
     pid_t child = fork();
     if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (unshare(CLONE_NEWUSER | CLONE_NEWNS) || write(ends[1], "!", 1) != 1) _exit(1);
+        if (unshare(CLONE_NEWUSER | CLONE_NEWNS)) _exit(1);
+        if (mount("job", "sub/job", NULL, MS_BIND, NULL)) _exit(1);
+        if (write(ends[1], "!", 1) != 1) _exit(1);
         pause();
     }
     close(ends[1]);
     snprintf(path, sizeof path, "/proc/%d/cwd", child);
-    return read(ends[0], &done, 1) != 1 || chdir(path);
+    return read(ends[0], &done, 1) == 1 ? path : "";
 }
 
 int main(int argc, char **argv) {
@@ -51,7 +56,12 @@ int main(int argc, char **argv) {
     if (!strcmp(stray, "namespace")) {
         char folder[2048];
         snprintf(path, sizeof path, "%s/%s", getcwd(folder, sizeof folder), argv[1]);
-        if (to_the_same_elsewhere()) return 1;
+        if (chdir(the_same_elsewhere())) return 1;
+    }
+    if (!strcmp(stray, "mount")) {
+        char folder[128];
+        snprintf(folder, sizeof folder, "%s/sub", the_same_elsewhere());
+        if (unlink("here") || symlink(folder, "here")) return 1;
     }
     if (!strcmp(stray, "exec between")) execv("./garbage", (char *[]){"garbage", NULL});
     if (!strcmp(stray, "child") && fork()) return wait(NULL) < 0;
