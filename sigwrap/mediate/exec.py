@@ -352,7 +352,7 @@ class ExecMediator:
         if not facts.readable:
             yield from self._deny_because(facts, decision, _NO_YES_UNREAD)
             return
-        asked = (facts.process, asked_for(facts, decision))
+        asked = (facts.process, (facts.cwd, *asked_for(facts, decision)))
         if self._last_refusal is not None and self._last_refusal[:2] == asked:
             yield from self._deny_because(facts, decision, self._last_refusal[2])
             return
