@@ -658,6 +658,7 @@ def test_nobody_is_asked_again_while_a_shell_looks_along_its_path(
         Fail(errno.EACCES)
     ).ends()
     assert isinstance(shell.asks_for(program("git", "fetch")).next(), ReadWhereabouts)
+    assert isinstance(shell.asks_for(PUSH, cwd="/elsewhere").next(), ReadWhereabouts)
     shell.process = Process(pid=41, start_time=1, parent=bash, ppid=40, depth=2, comm="bash")
     assert isinstance(shell.asks_for(PUSH).next(), ReadWhereabouts)
 
