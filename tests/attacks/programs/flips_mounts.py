@@ -4,29 +4,31 @@ namespace has it at there/tool, and says of each run which of the two the kernel
 ROUNDS"""
 
 import os
+import signal
 import subprocess
 import sys
-import threading
+import time
 
 here, there = os.path.abspath("here/tool"), os.path.abspath("there/tool")
 script = "mount --bind here/tool there/tool && echo && exec sleep 1000"
 keeper = subprocess.Popen(["unshare", "-Urm", "sh", "-c", script], stdout=subprocess.PIPE)
 assert keeper.stdout is not None
 keeper.stdout.readline()
-places = [here, f"/proc/{keeper.pid}/root{there}"]
-running = True
+places = {here: 0.0003, f"/proc/{keeper.pid}/root{there}": 0.0001}
 
 
 def flip() -> None:
-    while running:
-        for place in places:
+    while True:
+        for place, stays_s in places.items():
             os.symlink(place, "new")
             os.rename("new", "link")
+            time.sleep(stays_s)
 
 
 os.symlink(here, "link")
-flipping = threading.Thread(target=flip)
-flipping.start()
+flipping = os.fork()  # a thread would stand still while the other one spawns
+if flipping == 0:
+    flip()
 for _ in range(int(sys.argv[1])):
     try:
         done = subprocess.run(
@@ -35,6 +37,5 @@ for _ in range(int(sys.argv[1])):
         print(done.stdout.decode().strip() or "nothing", flush=True)
     except OSError:
         print("denied", flush=True)
-running = False
-flipping.join()
+os.kill(flipping, signal.SIGKILL)
 keeper.kill()
