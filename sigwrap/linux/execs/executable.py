@@ -201,14 +201,15 @@ class Executable:
         return not self._content or self._content == self._content_now()
 
     def _content_now(self) -> tuple[str, ...]:
-        return tuple(
-            content.fingerprint(
-                fd,
-                self._caller.known_state(fd),
-                by_state_alone=fd in self._shown_differently,
-            )
-            for fd in (*self._files, *self._besides)
-        )
+        """Files that are large, alone or together, only by their state: to read them would hold
+        up everybody."""
+        found, left = list[str](), HASHED_AT_ONCE_BYTES
+        for fd in (*self._files, *self._besides):
+            state = self._caller.known_state(fd)
+            by_state_alone = fd in self._shown_differently or state.size > left
+            left -= 0 if by_state_alone else state.size
+            found.append(content.fingerprint(fd, state, by_state_alone=by_state_alone))
+        return tuple(found)
 
     def _resolve(
         self,
