@@ -124,12 +124,13 @@ def _python(argv: Sequence[str]) -> tuple[str, ...] | None:
 
 
 def _module(words: Sequence[str]) -> tuple[str, ...] | None:
-    while words and words[0] == "runpy":  # it runs the module that it is told
-        words = words[1:]
-    if not words:
+    at = 0
+    while at < len(words) and words[at] == "runpy":  # it runs the module that it is told
+        at += 1
+    if at == len(words):
         return None
-    name = words[0].removesuffix(".__main__")
-    return ("pip" if name.startswith("pip.") else name, *words[1:])
+    name = words[at].removesuffix(".__main__")
+    return ("pip" if name.startswith("pip.") else name, *words[at + 1 :])
 
 
 def _first_operand(argv: Sequence[str], with_value: frozenset[str]) -> int:
