@@ -14,6 +14,7 @@ from sigwrap.linux.paths import MayWait, State
 
 HASHED_AT_ONCE_BYTES = 4 * 1024 * 1024  # a few milliseconds
 _MAX_HASHED_BYTES = 1 << 30
+READ_TO_COMPARE_BYTES = 8 << 20  # of all files of an exec together, in about 8 ms
 _KEPT = 4096
 _CTIME_GRAIN_NS = 100_000_000  # two writes within one tick of a coarse clock look the same
 

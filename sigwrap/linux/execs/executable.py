@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from sigwrap.linux.execs import content, elf
 from sigwrap.linux.execs.asked import Asked, ExecRefused
-from sigwrap.linux.execs.content import HASHED_AT_ONCE_BYTES
+from sigwrap.linux.execs.content import HASHED_AT_ONCE_BYTES, READ_TO_COMPARE_BYTES
 from sigwrap.linux.execs.loading import Environment
 from sigwrap.linux.execs.ours import Ours
 from sigwrap.linux.execs.ownership import is_the_systems
@@ -203,7 +203,7 @@ class Executable:
     def _content_now(self) -> tuple[str, ...]:
         """Files that are large, alone or together, only by their state: to read them would hold
         up everybody."""
-        found, left = list[str](), HASHED_AT_ONCE_BYTES
+        found, left = list[str](), READ_TO_COMPARE_BYTES
         for fd in (*self._files, *self._besides):
             state = self._caller.known_state(fd)
             by_state_alone = fd in self._shown_differently or state.size > left
