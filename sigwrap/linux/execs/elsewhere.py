@@ -66,12 +66,13 @@ class Mounts:
 def mount_at(path: bytes, root: int, listed: Sequence[Told]) -> int:
     """Which mount a path without links leads to: on the way, each mount goes on in the first that
     lies on it. What is mounted on the root itself leads nobody away from it."""
-    on_the_way = list[tuple[int, int, int]]()
+    nearest: dict[int, tuple[int, int]] = {}  # on each mount: after how much of the path, and which
     for each in listed:
         point = re.sub(_ESCAPED, lambda found: bytes([int(found[1], 8)]), each.point)
         if point != b"/" and (path == point or path.startswith(point + b"/")):
-            on_the_way.append((len(point), each.parent, each.number))
+            found = len(point), each.number
+            nearest[each.parent] = min(found, nearest.get(each.parent, found))
     number = root
-    while over := [(length, mount) for length, parent, mount in on_the_way if parent == number]:
-        _, number = min(over)
+    while number in nearest:
+        number = nearest[number][1]
     return number
