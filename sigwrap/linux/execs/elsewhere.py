@@ -68,7 +68,7 @@ def mount_at(path: bytes, root: int, listed: Sequence[Told]) -> int:
     lies on it. What is mounted on the root itself leads nobody away from it."""
     nearest: dict[int, tuple[int, int]] = {}  # on each mount: after how much of the path, and which
     for each in listed:
-        point = re.sub(_ESCAPED, lambda found: bytes([int(found[1], 8)]), each.point)
+        point = re.sub(_ESCAPED, lambda escaped: bytes([int(escaped[1], 8)]), each.point)
         if point != b"/" and (path == point or path.startswith(point + b"/")):
             found = len(point), each.number
             nearest[each.parent] = min(found, nearest.get(each.parent, found))
