@@ -40,6 +40,7 @@ SENDS = (How.NUMBER, How.PIDFD, How.ITSELF)
 
 class Group(NamedTuple):
     members: tuple[SignalTarget, ...]
+    is_own_job: bool = False  # the sender's, in the foreground of its terminal, is to stop
 
 
 class Everybody(NamedTuple):
