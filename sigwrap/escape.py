@@ -2,7 +2,8 @@
 
 Names, arguments and paths may hold escape sequences, newlines that fake a line of sigwrap's, and
 bidirectional overrides. str.isprintable() is false for all of them (categories Cc, Cf, Cs, Co, Cn,
-Zl, Zp, and every space but the plain one). It is true for some that show as a blank or as nothing.
+Zl, Zp, and every space but the plain one). It is true for some that show as a blank or as nothing,
+and for some that strike out or enclose the character before, which makes another one of it.
 """
 
 from __future__ import annotations
@@ -12,9 +13,14 @@ from collections.abc import Iterable
 
 _SAFE_WORD = re.compile(r"[A-Za-z0-9_@%+=:,./~^-]+")
 _UNSEEN = (  # compiled where somebody needs it
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    "[\u0334-\u0338\u0488\u0489\u1abe\u20d0-\u20f0\ua670-\ua672"
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
     "\U00013441\U00013442\U00016fe4\U0001d159\U000e0100-\U000e01ef]"
 )
+_RIGHT_TO_LEFT = (
+    "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\U00010800-\U00010fff\U0001e800-\U0001efff]"
+)
+_REORDERED = "letters in it run from right to left: a terminal may show words in another order"
 _GOES_ON = "    | "
 _NARROWEST, _WIDEST = 20, 80  # somebody may have told the terminal that it is wider than it is
 _NAMED_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\x1b": "\\e"}
@@ -29,6 +35,14 @@ def printable(text: str) -> str:
 def shell_words(argv: Iterable[str]) -> str:
     """A command line that could be pasted into bash."""
     return " ".join(map(_shell_word, argv))
+
+
+def note_on_order(lines: Iterable[str]) -> str:
+    """What to know of them before they are read on a terminal; empty where there is nothing."""
+    for line in lines:
+        if not line.isascii() and re.search(_RIGHT_TO_LEFT, line):
+            return _REORDERED
+    return ""
 
 
 def rows(line: str, columns: int) -> list[str]:

@@ -15,11 +15,12 @@ from sigwrap.cli.group import Group
 from sigwrap.cli.options import JsonOption, StoreOption, store_folder
 from sigwrap.cli.output import note, out
 from sigwrap.errors import SessionError
-from sigwrap.escape import printable, rows, shell_words
+from sigwrap.escape import note_on_order, printable, rows, shell_words
 from sigwrap.events import number, texts
 from sigwrap.protocols.control import ControlReply, ControlRequest
 from sigwrap.protocols.control_client import Answered, ControlClient, ask_everybody
 from sigwrap.report.times import span
+from sigwrap.run.asking.wording import Session, store_option
 
 APPROVALS_SCHEMA = "sigwrap.approvals/1"
 _FAILURES_SHOWN = 5
@@ -102,7 +103,7 @@ def _show(store: str, as_json: bool) -> None:
         out("nothing waits for an answer")
     else:
         for request in requests:
-            out(_rendered(request))
+            out(_rendered(request, store))
         if more:
             out(f"and {more} more")
 
@@ -115,7 +116,7 @@ def _show_one(store: str, wanted: str, as_json: bool) -> None:
         document = {"schema": APPROVALS_SCHEMA, "requests": [request], "more": 0}
         out(json.dumps(document, indent=2))
     else:
-        out(_rendered(request))
+        out(_rendered(request, store))
 
 
 @contextmanager
@@ -143,7 +144,7 @@ def _requests(reply: ControlReply) -> list[dict[str, Any]]:
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
-def _rendered(request: dict[str, Any]) -> str:
+def _rendered(request: dict[str, Any], store: str) -> str:
     def text(name: str) -> str:
         return printable(str(request.get(name, "")))
 
@@ -157,7 +158,8 @@ def _rendered(request: dict[str, Any]) -> str:
         f"(pid {text('pid')}, depth {text('depth')}) {action} {text('what')}"
     ]
     if request.get("is_cut") is True:
-        lines.append(f"all that is known: sigwrap approvals --full {text('id')}")
+        session = Session(text("policy"), store_option(os.path.abspath(store), os.environ))
+        lines.append(f"all that is known: {session.command('approvals', '--full', text('id'))}")
     files = [shell_words([str(file)]) for file in texts(request.get("files"))]
     if files:
         lines.append(f"file {', then '.join(files)}")
@@ -166,6 +168,8 @@ def _rendered(request: dict[str, Any]) -> str:
         lines.append(f"folder {shell_words([str(request['folder'])])}")
     if request.get("note"):
         lines.append(f"note {text('note')}")
+    if order := note_on_order(lines):
+        lines.append(f"note {order}")
     lines.append(f"rule {text('rule')}{policy}{message}; session {text('session_id')}; {left} left")
     lines = [lines[0], *(f"        {line}" for line in lines[1:])]
     try:

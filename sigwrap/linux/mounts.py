@@ -70,7 +70,9 @@ class Told(NamedTuple):
     """A line of mountinfo."""
 
     number: int
+    parent: int  # the mount that it is mounted on
     device: bytes  # the file system's
+    point: bytes  # the path that it is mounted at, escaped as it stands there
     kind: bytes
 
 
@@ -172,6 +174,9 @@ def _told_by_procfs(pid: int | str) -> list[Told]:
 
 
 def read_mountinfo(text: bytes) -> list[Told]:
-    """Of the names in it the kernel escapes spaces, tabs and line ends, and nothing else."""
+    """Of the names in it the kernel escapes spaces, tabs, line ends and backslashes."""
     lines = (line.split(b" ") for line in text.split(b"\n") if line)
-    return [Told(int(words[0]), words[2], words[words.index(b"-", 6) + 1]) for words in lines]
+    return [
+        Told(int(words[0]), int(words[1]), words[2], words[4], words[words.index(b"-", 6) + 1])
+        for words in lines
+    ]

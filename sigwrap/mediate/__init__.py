@@ -11,6 +11,7 @@ exec_events     the events of an exec
 approved_scripts  what a yes to a script goes on to cover
 signal          a signal, to each of its targets
 signal_answers  how its call ends where nothing is left to be judged
+signal_question  what somebody is asked about it
 signal_facts    by what a call names its target, and whom it would reach
 fork            a process that is about to be made
 mount           a mount, which is noted

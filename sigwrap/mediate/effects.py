@@ -123,6 +123,7 @@ class Whereabouts(NamedTuple):
     folder: str  # by its path; empty where that is too long to be told
     identity: str  # of the root and the folder: neither's path says which it is
     are_ours: bool  # a path leads there where it leads whoever is asked
+    is_covered: bool = False  # but the folder's, over which something is mounted
     traced: bool = False  # the caller, by somebody else than sigwrap
 
 

@@ -26,6 +26,7 @@ _LOADS = "what its variables load may be another next time: no `always` covers i
 _UNTOLD_FOLDER = "the path of its folder is too long to be told"
 _UNTOLD_FILE = "the path of its file is too long to be told"
 _NO_WORDS = "it is given no words, not even a name"
+_COVERED = "something is mounted over its folder, or over one above: the path leads you elsewhere"
 _NOT_OURS = "in another root or mount namespace: its names may lead elsewhere than yours"
 
 
@@ -61,6 +62,7 @@ def question_about(
         _NOT_READ: facts.truncated,
         # A root and a folder that are not ours can be made anew with the numbers of those before.
         _NOT_OURS: not where.are_ours or any(each.elsewhere for each in facts.programs),
+        _COVERED: where.is_covered,
         _NO_VARIABLES: loaded is None,
         _LOADS: bool(loaded),
         _UNTOLD_FOLDER: ground.is_known and not where.folder,

@@ -35,7 +35,7 @@ from sigwrap.mediate.effects import (
     Unrecorded,
 )
 from sigwrap.mediate.facts import WouldFail
-from sigwrap.mediate.questions import Answer, Question
+from sigwrap.mediate.questions import Answer
 from sigwrap.mediate.signal_answers import (
     answer_question,
     answered_by,
@@ -47,6 +47,7 @@ from sigwrap.mediate.signal_answers import (
     succeed_by,
 )
 from sigwrap.mediate.signal_facts import (
+    SENDS,
     Everybody,
     Exists,
     Group,
@@ -60,6 +61,7 @@ from sigwrap.mediate.signal_facts import (
     Unresolved,
     WhoeverOwns,
 )
+from sigwrap.mediate.signal_question import question_about, to_one
 from sigwrap.mediate.signal_rules import Attempt
 from sigwrap.mediate.wording import refusal, waiting
 from sigwrap.policy.judge.engine import Engine
@@ -70,8 +72,6 @@ from sigwrap.tuples import NamedTuple
 _COUNTED_FOR_S = 1.0
 _REMEMBERED = 256
 
-
-_SENDS = (How.NUMBER, How.PIDFD, How.ITSELF)
 _SETS_OWNER = (How.OWNER, How.OWNER_IN_MEMORY, How.ASYNC, How.SIGNAL_OF_OWNER)
 _ALL_OR_NONE = (*_SETS_OWNER, How.CHANGE)
 _GIVE_DESCRIPTOR = ("pidfd_getfd", "perf_event_open")
@@ -184,7 +184,7 @@ class SignalMediator:
                     yield Fail(errno.EPERM)
             case Action.ALLOW | Action.AUDIT:
                 yield from self._carry_out(facts, judged)
-            case Action.REDIRECT if facts.how in _SENDS:
+            case Action.REDIRECT if facts.how in SENDS:
                 yield from self._carry_out(facts, judged)
             case Action.DENY | Action.REDIRECT:
                 yield from self._deny(facts, _denied(judged))
@@ -202,7 +202,7 @@ class SignalMediator:
         answer: Answer = yield self._asks(facts, [judged])
         if not answer.granted:
             yield from self._deny(facts, judged, refusal(answer))
-        elif facts.how in _SENDS:  # the supervisor sends it: its number may be another's by now
+        elif facts.how in SENDS:  # the supervisor sends it: its number may be another's by now
             yield from self._carry_out(facts, judged, approved=True)
         elif not (yield LookAgain(judged.target)):
             yield Fail(errno.ESRCH, Unrecorded.NOTHING_HAPPENS)
@@ -226,7 +226,7 @@ class SignalMediator:
 
     def _deny_unaimed(self, facts: SignalFacts, decision: Decision) -> Mediation:
         if (yield _unaimed_event(facts, decision)):
-            whom = isinstance(facts.aim, Everybody) and facts.how in _SENDS
+            whom = isinstance(facts.aim, Everybody) and facts.how in SENDS
             what = f"{signal_name(facts.signal)} to everybody" if whom else facts.syscall
             yield from self._tell(facts, [Denied(what, facts.syscall, decision)])
         yield Fail(errno.EPERM)
@@ -238,7 +238,7 @@ class SignalMediator:
             yield Tell(line)
 
     def _asks(self, facts: SignalFacts, asking: list[_Judged]) -> Ask:
-        question = _question(facts, asking)
+        question = question_about(facts, [(each.target, each.decision) for each in asking])
         return Ask(question, waiting(question.what, question.rule, self._engine.policy.name))
 
     def _carry_out(
@@ -426,29 +426,7 @@ def _denial(facts: SignalFacts, judged: _Judged, why: str) -> Denied:
     decision, target = judged.decision, judged.target
     if why and decision.action is Action.APPROVE:
         decision = decision._replace(message=why)
-    return Denied(_what(facts, judged.attempt), (target.pid, target.start_time), decision)
-
-
-def _what(facts: SignalFacts, attempt: Attempt) -> str:
-    target = f"{attempt.target_pid} ({attempt.target_comm})"
-    if facts.how in _SENDS:
-        return f"{signal_name(facts.signal)} to {target}"
-    return f"{facts.syscall} aimed at {target}"
-
-
-def _question(facts: SignalFacts, asking: list[_Judged]) -> Question:
-    first, more = asking[0], len(asking) - 1
-    others = f" and {more} more" if more else ""
-    return Question(
-        kind="signal",
-        pid=facts.sender.pid,
-        process=facts.sender.comm,
-        depth=facts.sender.depth,
-        what=_what(facts, first.attempt) + others,
-        rule=first.decision.rule,
-        message=first.decision.message,
-        key=("signal", signal_name(facts.signal), first.decision.rule, first.attempt.target_comm),
-    )
+    return Denied(to_one(facts, target), (target.pid, target.start_time), decision)
 
 
 def _unlogged(*judged: _Judged) -> Unrecorded | None:

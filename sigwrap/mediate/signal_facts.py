@@ -32,6 +32,9 @@ class How(Enum):
     TERMINAL = "terminal"  # taken from the session that it controls
 
 
+SENDS = (How.NUMBER, How.PIDFD, How.ITSELF)
+
+
 # Whom a call would reach
 
 

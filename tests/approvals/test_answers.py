@@ -161,7 +161,8 @@ def test_all_of_a_long_one(asking: Make) -> None:
     approval_id = subject.ask(what, files=["/usr/bin/rm"], folder="/work", note="look twice")
     listed = subject.sigwrap("approvals").stdout
     assert "a ... and 56005 more characters\n" in listed
-    assert f"all that is known: sigwrap approvals --full {approval_id}\n" in listed
+    command = f"sigwrap approvals --full {approval_id} --store {subject.store}"
+    assert f"all that is known: {command}\n" in listed
     for line in ("file /usr/bin/rm", "folder /work", "note look twice"):
         assert f"\n        {line}\n" in listed
     full = subject.sigwrap("approvals", "--full", approval_id)
@@ -173,6 +174,20 @@ def test_all_of_a_long_one(asking: Make) -> None:
     missing = subject.sigwrap("approvals", "--full", "zzzzzz")
     assert missing.returncode == 125
     assert f"there is {approval_id}" in missing.stderr
+
+
+@pytest.mark.parametrize("field", ["what", "files"])
+def test_words_from_right_to_left_are_named(asking: Make, field: str) -> None:
+    subject = asking().start()
+    hebrew = "cp \u05d0 \u05d1"
+    approval_id = subject.ask(**{field: [hebrew] if field == "files" else hebrew})
+    for words in ([], ["--full", approval_id]):
+        listed = subject.sigwrap("approvals", *words).stdout
+        assert "\n        note letters in it run from right to left: " in listed
+    subject.sigwrap("deny", approval_id)
+    assert subject.answer() == (approval_id, False, "denied")
+    subject.ask("cp é")
+    assert "right to left" not in subject.sigwrap("approvals").stdout
 
 
 def test_no_more_than_a_person_could_answer(asking: Make) -> None:

@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -25,11 +25,13 @@ Start = Callable[..., "Run"]
 class Run:
     """A session under a policy that asks, answered from outside."""
 
-    def __init__(self, subject: Sigwrap, *words: str) -> None:
+    def __init__(self, subject: Sigwrap, *words: str, before: Sequence[str] = ()) -> None:
+        """`before`: what starts sigwrap."""
         self.subject = subject
-        self.process = subject.start(
+        line = subject.line(
             "-p", str(subject.folder / "policy.yaml"), "--approvals", "control", "--", *words
         )
+        self.process = subject.start_line([*subject.as_user(), *before, *line])
         self.out = reader(self.process.stdout)
         self.err = reader(self.process.stderr)
 

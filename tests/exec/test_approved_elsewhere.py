@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.exec.test_approved import Run, Start, start
+from tests.exec.test_approved import ASK, Run, Start, start
 from tests.support.harness import PYTHON, Sigwrap
+from tests.support.policies import policy
 from tests.support.programs import may_unshare
 
 __all__ = ["start"]
@@ -56,3 +57,37 @@ def test_always_does_not_cover_another_place(moving: Start, as_user: Sigwrap, wh
     assert run.end() == 0
     asked = as_user.sealed_events("approval_requested")
     assert [NOTE.decode() in event.payload["note"] for event in asked] == [False, True]
+
+
+@pytest.fixture
+def in_mounts_of_its_own(start: Start, as_user: Sigwrap) -> Start:
+    """Sigwrap itself: what COMMAND mounts is mounted for both."""
+    del start
+    if not may_unshare():
+        pytest.skip("needs user namespaces")
+    policy(as_user.folder, ASK, "session: {mounts: true}")
+
+    def run(*words: str) -> Run:
+        return Run(as_user, *words, before=("unshare", "-Urm"))
+
+    return run
+
+
+def test_a_folder_that_something_is_mounted_over_is_noted(
+    in_mounts_of_its_own: Start, as_user: Sigwrap
+) -> None:
+    """Whoever looks by its path sees what is mounted."""
+    covers = "mkdir p && cd p && mount -t tmpfs none ../p && ../ok 1"
+    run = in_mounts_of_its_own("sh", "-c", f'{covers}; cd "$PWD"; ../ok 2; :')
+    first = run.question()
+    listed = run.answer("approvals").stdout
+    assert b"folder %b/p\n" % str(as_user.folder).encode() in listed
+    assert b"note something is mounted over its folder, or over one above: " in listed
+    assert b"only once" in run.answer("approve", first, "--always").stderr
+    second = run.question()
+    listed = run.answer("approvals").stdout
+    assert b"folder %b/p\n" % str(as_user.folder).encode() in listed
+    assert b"note" not in listed
+    assert run.answer("approve", second).returncode == 0
+    assert run.end() == 0
+    assert run.out.rest() == b"ok 1\nok 2\n"

@@ -75,6 +75,7 @@ def test_one_yes_is_enough_for_both_execs(as_user: Sigwrap, folder: Path) -> Non
     [
         ("#!/usr/bin/env -S ok -x", 1),
         ("#!./between", 1),
+        ("#!/usr/bin/env -S\tok\t-x", 1),
         ("#!/usr/bin/env -S ok -x --y=z a:b,c", 1),
         ("#!/usr/bin/env -S A=b ok", 2),
         ("#!/usr/bin/env -S -u A ok", 2),

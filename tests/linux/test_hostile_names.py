@@ -29,11 +29,19 @@ FIELDS = b"S 7 8 9 0 -1 4194304 " + b"1 " * 10 + b"3 0 55 " + b"2 " * 29 + b"0\n
 def test_mount_points(name: bytes) -> None:
     served = b"77 20 0:50 / /home/" + name + b" rw,nosuid - fuse test rw,user_id=0\n"
     shared = b"78 20 8:1 /" + name + b" / rw shared:1 master:2 - ext4 /dev/" + name + b" rw\n"
-    assert read_mountinfo(served + shared) == [(77, b"0:50", b"fuse"), (78, b"8:1", b"ext4")]
+    assert read_mountinfo(served + shared) == [
+        (77, 20, b"0:50", b"/home/" + name, b"fuse"),
+        (78, 20, b"8:1", b"/", b"ext4"),
+    ]
 
 
 def test_the_list_of_our_own_mounts() -> None:
-    assert Mounts(our_view().root).hold(0) in (True, False)
+    ours = Mounts(our_view().root)
+    assert ours.hold(0) in (True, False)
+    for path in ("/", "/proc", "/proc/self", "/dev/null", "/sys", os.getcwd(), __file__):
+        fd = os.open(path, os.O_PATH)
+        assert ours.hold(fd) and not ours.cover(fd)
+        os.close(fd)
     assert procfs.descriptor_field("self", 0, b"mnt_id") is not None
     assert procfs.descriptor_field("self", 0, b"nothing") is None
 

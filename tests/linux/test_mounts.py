@@ -7,6 +7,7 @@ import os
 import pytest
 
 from sigwrap.linux import mounts
+from sigwrap.linux.execs.elsewhere import mount_at
 from sigwrap.linux.mounts import (
     Mounts,
     is_on_local_device,
@@ -44,7 +45,7 @@ def test_a_disk_is_local_where_it_was_there_when_the_session_began(
 ) -> None:
     """Whatever lies on another file system can lie on what somebody serves."""
     ours = os.getpid()
-    disk = mounts.Told(1, b"8:1", b"ext4")
+    disk = mounts.Told(2, 1, b"8:1", b"/", b"ext4")
     for kind in (b"ext4", b"overlay"):
         monkeypatch.setattr(mounts, "_first_devices", frozenset())
         assert not mounts._is_local(disk._replace(kind=kind))
@@ -56,3 +57,37 @@ def test_a_disk_is_local_where_it_was_there_when_the_session_began(
     fd = os.open(__file__, os.O_PATH)
     assert is_on_local_device(ours, ours, fd)
     os.close(fd)
+
+
+LIST = [
+    mounts.Told(number, parent, b"0:1", point, b"tmpfs")
+    for number, parent, point in (
+        (1, 0, b"/"),
+        (9, 1, b"/"),  # the processes that were there before stay below
+        (2, 1, b"/a"),
+        (3, 2, b"/a/b"),
+        (4, 3, b"/a/b"),
+        (5, 3, b"/a/b/c"),  # nobody gets there any more
+        (6, 4, b"/a/b/d"),
+        (7, 1, rb"/x\040y\134\011"),
+    )
+]
+
+
+@pytest.mark.parametrize(
+    ("path", "mount"),
+    [
+        (b"/", 1),
+        (b"/ab", 1),
+        (b"/a", 2),
+        (b"/a/bb", 2),
+        (b"/a/b", 4),
+        (b"/a/b/c", 4),
+        (b"/a/b/d/e", 6),
+        (b"/x y\\\t/z", 7),
+        (rb"/x\040y\134\011", 1),
+    ],
+)
+def test_a_path_leads_to_what_is_mounted_last(path: bytes, mount: int) -> None:
+    for listed in (LIST, LIST[::-1]):
+        assert mount_at(path, 1, listed) == mount

@@ -892,9 +892,14 @@ def test_the_question_names_all_that_would_run(shell: Shell) -> None:
     [
         (".../git", OURS, "the path of its file is too long to be told"),
         ("/git", OURS._replace(folder=""), "the path of its folder is too long to be told"),
+        (
+            "/git",
+            OURS._replace(is_covered=True),
+            "something is mounted over its folder, or over one above: the path leads you elsewhere",
+        ),
     ],
 )
-def test_a_path_that_is_too_long_to_be_told_is_asked_about_each_time(
+def test_a_path_that_tells_too_little_is_asked_about_each_time(
     shell: Shell, path: str, where: Whereabouts, note: str
 ) -> None:
     transcript = shell.asks_for(PUSH._replace(path=path), cwd=where.folder)

@@ -63,6 +63,7 @@ signal_rules:
 defaults: {command: deny, signal: deny}
 """
 ENGINE = engine(RULES)
+ASKS_ALWAYS = engine("defaults: {command: deny, signal: approve}")
 
 
 def types(*kinds: TargetType) -> Types:
@@ -393,7 +394,7 @@ def test_a_group_owns_a_descriptor_only_if_all_may_be_reached(how: How) -> None:
 # Asking
 
 
-def question(what: str) -> Question:
+def question(what: str, *key: str) -> Question:
     return Question(
         kind="signal",
         pid=40,
@@ -402,12 +403,13 @@ def question(what: str) -> Question:
         what=what,
         rule="ask",
         message="are you sure",
-        key=("signal", "SIGUSR2", "ask", "sleep"),
+        key=("signal", "kill", "SIGUSR2", "ask", "50", "5", "sleep", *key),
     )
 
 
-def asks(what: str) -> Ask:
-    return Ask(question(what), f"sigwrap: {what}: waits for approval (rule ask of x)")
+def asks(what: str, *key: str) -> Ask:
+    """`key`: of those besides the child."""
+    return Ask(question(what, *key), f"sigwrap: {what}: waits for approval (rule ask of x)")
 
 
 def test_an_approved_signal_is_sent_by_the_supervisor() -> None:
@@ -450,7 +452,8 @@ def test_of_a_group_one_question_speaks_of_all_who_need_it(
     answer: Answer, then: list[Effect]
 ) -> None:
     transcript = group(USR2, CHILD, DESCENDANT, OUTSIDE)
-    transcript.yields(asks("SIGUSR2 to 50 (sleep) and 1 more"), reply=answer)
+    asked = asks("SIGUSR2 to 50 (sleep); 51 (node)", "ask", "51", "5", "node")
+    transcript.yields(asked, reply=answer)
     kind = "signal_approved" if answer.granted else "signal_blocked"
     transcript.records(kind).records(kind).records("signal_blocked", target_pid=70)
     if not answer.granted:
@@ -459,6 +462,47 @@ def test_of_a_group_one_question_speaks_of_all_who_need_it(
     for effect in then:
         transcript.yields(effect, reply=0)
     transcript.yields(Succeed() if then else Fail(errno.EPERM)).ends()
+
+
+def asked_about(facts: SignalFacts) -> Question:
+    asked = play(SignalMediator(ASKS_ALWAYS, domain=False).mediate(facts)).next(NO)
+    assert isinstance(asked, Ask)
+    return asked.question
+
+
+SIGNAL = SignalFacts(BASH, "kill", USR2, How.NUMBER, CHILD, 1, (), nobody_handles)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        SIGNAL._replace(signal=USR1),
+        SIGNAL._replace(aim=CHILD._replace(pid=52)),
+        SIGNAL._replace(aim=CHILD._replace(start_time=6)),
+        SIGNAL._replace(aim=CHILD._replace(comm="postgres")),
+        SIGNAL._replace(aim=Group((CHILD, DESCENDANT))),
+        SIGNAL._replace(aim=Group((CHILD, OUTSIDE))),
+        SIGNAL._replace(aim=OUTSIDE),
+        SIGNAL._replace(syscall="prlimit64", how=How.CHANGE),
+        SIGNAL._replace(syscall="ptrace", how=How.TRACE),
+    ],
+)
+def test_always_is_for_the_same_signal_to_the_same_processes_alone(other: SignalFacts) -> None:
+    assert asked_about(SIGNAL).key == asked_about(SIGNAL._replace(correlation=2)).key
+    assert asked_about(other).key != asked_about(SIGNAL).key
+
+
+def test_who_is_outside_is_said_and_said_first() -> None:
+    """What is cut of a long question is its end."""
+    assert asked_about(SIGNAL._replace(aim=OUTSIDE)).what == (
+        "SIGUSR2 to 70 (postgres), outside the session"
+    )
+    everybody = Group((CHILD, OUTSIDE, DESCENDANT._replace(comm="a); 1 (b")))
+    assert asked_about(SIGNAL._replace(aim=everybody)).what == (
+        "SIGUSR2 to 70 (postgres), outside the session; 50 (sleep); 51 ('a); 1 (b')"
+    )
+    limits = SIGNAL._replace(syscall="prlimit64", how=How.CHANGE, aim=OUTSIDE)
+    assert asked_about(limits).what == ("prlimit64 aimed at 70 (postgres), outside the session")
 
 
 @pytest.mark.parametrize("answer", [YES, NO])

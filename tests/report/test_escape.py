@@ -31,6 +31,10 @@ def test_nothing_reaches_a_terminal_that_it_would_act_on(text: str) -> None:
         ("grüße 日本", "grüße 日本"),
         ("e\u0301", "e\u0301"),
         *((f"a{char}b", f"a\\u{ord(char):04x}b") for char in "\u034f\u2800\u3164\ufe0f\uffa0"),
+        *(
+            (f"a{char}b", f"a\\u{ord(char):04x}b")
+            for char in "\u0336\u0338\u0489\u20d2\u20dd\ua670"
+        ),
         ("a\U000e0100b", "a\\U000e0100b"),
     ],
 )

@@ -20,9 +20,9 @@ ASK = (
 
 
 class Agent:
-    def __init__(self, lab: Lab, program: Path, *options: str) -> None:
+    def __init__(self, lab: Lab, program: Path, *options: str, ask: str = ASK) -> None:
         self.lab = lab
-        lab.under(OWN, ASK)
+        lab.under(OWN, ask)
         line = python(program, lab.boxes)
         self.process = lab.subject.start("--approvals", "control", *options, "--", *line)
         self._said: Reader = reader(self.process.stdout)
@@ -101,6 +101,28 @@ def test_nobody_answers_in_time(users_lab: Lab, programs: Path) -> None:
     assert agent.do("send", "sibling", 34) == ["sent", "sibling", 34, "EPERM"]
     assert agent.end() == [0, []]
     assert len(users_lab.subject.events("approval_expired")) == 1
+
+
+def test_always_is_no_yes_to_another_of_that_name(users_lab: Lab, programs: Path) -> None:
+    """A session starts what it likes, and calls it as it likes."""
+    outside = users_lab.outsider()
+    agent = Agent(
+        users_lab, programs / "obeys.py", ask="name: ask, signals: [34], decision: approve"
+    )
+    agent.order("later", "sibling", 34)
+    (first,) = agent.await_questions(1)
+    agent.sigwrap("approve", first, "--always")
+    assert agent.next() == ["later", "sibling", 34, 0]
+    assert agent.do("send", "sibling", 34) == ["sent", "sibling", 34, 0]
+    agent.order("later", outside.pid, 34)
+    *_, third = agent.await_questions(3)
+    assert f"SIGRTMIN to {outside.pid} (" in (listed := agent.sigwrap("approvals"))
+    assert "), outside the session\n" in listed
+    agent.sigwrap("deny", third)
+    assert agent.next() == ["later", outside.pid, 34, "EPERM"]
+    status, arrived = agent.end()
+    assert (status, len(arrived)) == (0, 2)
+    assert outside.arrived() == []
 
 
 def test_a_sender_that_dies_meanwhile_asks_no_longer(users_lab: Lab, programs: Path) -> None:

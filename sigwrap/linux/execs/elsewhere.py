@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import _thread
 import os
+import re
 import select
+from collections.abc import Sequence
 
 from sigwrap.linux import procfs
-from sigwrap.linux.mounts import read_mountinfo
-from sigwrap.linux.paths import Place, mount_of
+from sigwrap.linux.mounts import Told, read_mountinfo
+from sigwrap.linux.paths import Place, mount_of, path_of
 
 _CHUNK = 1 << 16
+_ESCAPED = rb"\\([0-7]{3})"  # compiled where somebody needs it
 
 
 class Mounts:
@@ -28,7 +31,7 @@ class Mounts:
         self._changes = select.poll()
         self._changes.register(self._list_fd, select.POLLPRI)
         self._lock = _thread.allocate_lock()  # a look may be taken aside from the loop
-        self._ids = self._read()
+        self._ids = self._numbers()
 
     def hold(self, fd: int) -> bool:
         """Whether the file lies on one of them. After it was opened: ids are given away again, and
@@ -38,12 +41,38 @@ class Mounts:
             return True
         with self._lock:
             if self._changes.poll(0):
-                self._ids = self._read()
+                self._ids = self._numbers()
             return mount in self._ids
 
-    def _read(self) -> frozenset[int]:
+    def cover(self, fd: int) -> bool:
+        """Whether the path of a file that they hold leads elsewhere: something is mounted over it,
+        or over a folder on the way. No file system is asked."""
+        path = os.fsencode(path_of(fd))
+        with self._lock:
+            listed = self._listed()
+        return bool(path) and mount_at(path, self._root_mount, listed) != mount_of(fd)
+
+    def _numbers(self) -> frozenset[int]:
+        return frozenset(each.number for each in self._listed())
+
+    def _listed(self) -> list[Told]:
         os.lseek(self._list_fd, 0, os.SEEK_SET)
         data = b""
         while chunk := os.read(self._list_fd, _CHUNK):
             data += chunk
-        return frozenset(each.number for each in read_mountinfo(data))
+        return read_mountinfo(data)
+
+
+def mount_at(path: bytes, root: int, listed: Sequence[Told]) -> int:
+    """Which mount a path without links leads to: on the way, each mount goes on in the first that
+    lies on it. What is mounted on the root itself leads nobody away from it."""
+    nearest: dict[int, tuple[int, int]] = {}  # on each mount: after how much of the path, and which
+    for each in listed:
+        point = re.sub(_ESCAPED, lambda escaped: bytes([int(escaped[1], 8)]), each.point)
+        if point != b"/" and (path == point or path.startswith(point + b"/")):
+            found = len(point), each.number
+            nearest[each.parent] = min(found, nearest.get(each.parent, found))
+    number = root
+    while number in nearest:
+        number = nearest[number][1]
+    return number

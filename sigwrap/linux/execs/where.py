@@ -25,10 +25,12 @@ class Where:
             return NOWHERE
         try:
             self._folder = place_of_descriptor(folder)
+            are_ours = self._caller.shares_our_root and self._mounts.hold(folder)
             return Whereabouts(
                 path_of(folder),
                 f"{self._caller.root} {self._folder}",
-                self._caller.shares_our_root and self._mounts.hold(folder),
+                are_ours,
+                is_covered=are_ours and self._mounts.cover(folder),
             )
         finally:
             os.close(folder)

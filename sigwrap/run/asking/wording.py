@@ -4,12 +4,11 @@ marked."""
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Mapping, Sequence
 
 from sigwrap.errors import StoreError
-from sigwrap.escape import printable, rows, shell_words
+from sigwrap.escape import note_on_order, printable, rows, shell_words
 from sigwrap.mediate.questions import Open, Question
 from sigwrap.mediate.wording import named_rule
 from sigwrap.store.location import default_store
@@ -19,11 +18,6 @@ _START_SHOWN = 1_500
 _END_SHOWN = 200
 _FILES_SHOWN = 6
 _PATH_SHOWN = 150  # either end of a longer one
-
-_RIGHT_TO_LEFT = (
-    "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\U00010800-\U00010fff\U0001e800-\U0001efff]"
-)
-_REORDERED = "letters in it run from right to left: a terminal may show words in another order"
 
 
 class Session(NamedTuple):
@@ -112,8 +106,8 @@ def lines_of(request: Open, session: Session, now_s: float, columns: int = 0) ->
         lines.append(f"  folder {_path(question.folder)}")
     if question.note:
         lines.append(f"  note {_shortened(printable(question.note))}")
-    if any(not line.isascii() and re.search(_RIGHT_TO_LEFT, line) for line in lines):
-        lines.append(f"  note {_REORDERED}")
+    if order := note_on_order(lines):
+        lines.append(f"  note {order}")
     lines = [row for line in lines for row in rows(line, columns)]
     if _is_any_cut(question):
         lines.append(f"  all that is known: {session.command('approvals', '--full', request.id)}")

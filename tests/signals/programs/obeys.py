@@ -35,7 +35,7 @@ def obey():
             who, number = rest
 
             def later(who=who, number=number):
-                tell(["later", who, number, named(native(62, pids[who], number))])
+                tell(["later", who, number, named(native(62, pids.get(who, who), number))])
 
             threading.Thread(target=later, daemon=True).start()
         if word == "child":
