@@ -17,6 +17,8 @@ from sigwrap.tuples import NamedTuple
 Payload = dict[str, Any]
 Upcaster = Callable[[Payload], Payload]
 
+LEFT_TO_ANOTHER = "interception: left to "  # how what is missing begins, inside another session
+
 
 class Event(NamedTuple):
     seq: int
