@@ -99,7 +99,8 @@ def _types() -> tuple[EventType, ...]:
         event(
             "session_started",
             "a run began; always the first event. `inside`: the session that it joined "
-            "(`--nested join`), and whose log has its execs and signals",
+            "(`--nested join`), and whose log has its execs and signals; that is what its caller's "
+            "`SIGWRAP_SESSION` says. That it joined one at all is what `missing` says",
             "session_id",
             "name",
             "inside",

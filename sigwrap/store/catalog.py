@@ -61,10 +61,9 @@ def open_session(store: str, selector: str) -> Session:
     if selector and len(by_prefix) == 1:
         return Session(by_prefix[0], database_path(store, by_prefix[0]))
     sessions = list_sessions(store)
-    if selector:
-        named = [file for file in sessions if file.name == selector]
-    else:
-        named = _that_joined_no_other(sessions)
+    named = _that_joined_no_other(
+        [file for file in sessions if not selector or file.name == selector]
+    )
     if named:
         return Session(named[-1].id, named[-1].path)
     if by_prefix:

@@ -48,11 +48,12 @@ def test_the_latest_is_not_one_that_joined_another(
     record: Recorder, tmp_path: Path, inside: str
 ) -> None:
     """What happened to it is in the log of that other one, whatever that is called."""
-    record("outer", start_ns=100).close()
+    record("outer", name="build", start_ns=100).close()
     missing = ("interception: left to another", "limits of our own: x")
-    record("joined", inside=inside, missing=missing, start_ns=200).close()
+    record("joined", name="build", inside=inside, missing=missing, start_ns=200).close()
     assert open_session(str(tmp_path), "").id == "outer"
     assert open_session(str(tmp_path), "joined").id == "joined"
+    assert open_session(str(tmp_path), "build").id == "outer"
     record("without", missing=("interception: not to be had",), start_ns=300).close()
     assert open_session(str(tmp_path), "").id == "without"
 
