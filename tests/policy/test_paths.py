@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from sigwrap.policy.judge.match import UNTOLD, Paths
-from sigwrap.policy.judge.paths import UNTOLD_BELOW, arguments_as_paths, resolved
+from sigwrap.policy.judge.paths import UNTOLD_BELOW, arguments_as_paths, parts_of, resolved
+
+
+def resolved_in(text: str, folder: str) -> str:
+    return resolved(text, parts_of(folder), "/home/user")
 
 
 @pytest.mark.parametrize(
@@ -36,15 +40,15 @@ from sigwrap.policy.judge.paths import UNTOLD_BELOW, arguments_as_paths, resolve
     ],
 )
 def test_one_file_has_many_spellings(text: str, path: str) -> None:
-    assert resolved(text, "/work/p", "/home/user") == path
+    assert resolved_in(text, "/work/p") == path
 
 
 def test_of_a_folder_that_is_not_known_only_its_inside_is_told() -> None:
-    assert resolved("/x", "", "/h") == "/x"
-    assert resolved("x/../y", "", "/h") == f"{UNTOLD}/y"
-    assert resolved(".", "", "/h") == f"{UNTOLD}/"
+    assert resolved_in("/x", "") == "/x"
+    assert resolved_in("x/../y", "") == f"{UNTOLD}/y"
+    assert resolved_in(".", "") == f"{UNTOLD}/"
     for leaves in ("..", "../x", "x/../../y", "/proc/self/cwd/../x"):
-        assert resolved(leaves, "", "/h") == UNTOLD
+        assert resolved_in(leaves, "") == UNTOLD
     assert arguments_as_paths("rm", ["rm", "../x", "/y"], "", "") == {UNTOLD, "/y"}
 
 
@@ -61,15 +65,15 @@ def test_of_a_folder_that_is_not_known_only_its_inside_is_told() -> None:
     ],
 )
 def test_a_folder_of_which_only_the_start_is_told(text: str, path: str) -> None:
-    assert resolved(text, "/a/b//...//...", "/h") == path
+    assert resolved_in(text, "/a/b//...//...") == path
 
 
 def test_a_folder_right_below_the_root_is_not_told() -> None:
-    assert resolved("../x", "/" + UNTOLD_BELOW * 2, "/h") == f"/{UNTOLD}/x"
+    assert resolved_in("../x", "/" + UNTOLD_BELOW * 2) == f"/{UNTOLD}/x"
 
 
 def test_a_name_is_taken_for_what_it_is() -> None:
-    assert resolved("../x", "/a/.../b", "/h") == "/a/.../x"
+    assert resolved_in("../x", "/a/.../b") == "/a/.../x"
 
 
 @pytest.mark.parametrize(

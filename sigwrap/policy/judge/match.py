@@ -69,9 +69,10 @@ class Paths:
         self._globs = tuple(Glob(each) for each in patterns if is_glob(each))
 
     def match(self, paths: Collection[str]) -> bool:
-        return not self._literals.isdisjoint(paths) or any(
-            glob.matches(path) for glob in self._globs for path in paths if UNTOLD not in path
-        )
+        if not self._literals.isdisjoint(paths):
+            return True
+        told = [path for path in paths if UNTOLD not in path]
+        return any(glob.matches(path) for glob in self._globs for path in told)
 
     def may_match(self, paths: Collection[str]) -> bool:
         """Also where one that is not wholly told may be such a one."""

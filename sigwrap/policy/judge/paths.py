@@ -29,8 +29,9 @@ def arguments_as_paths(
     if sources_only:
         arguments = _sources(arguments)
     found: set[str] = set()
+    here = parts_of(folder)
     if name in _STARTS_HERE and (not arguments or arguments[0][:1] in ("-", "(", "!")):
-        found.add(resolved(".", folder, home))
+        found.add(resolved(".", here, home))
     skipped = _READS_FROM.get(name)
     for argument in arguments:
         if not argument or len(argument) > MAX_CHARACTERS:
@@ -38,20 +39,21 @@ def arguments_as_paths(
         if skipped is not None and argument.startswith(skipped):
             continue
         for text in _paths_in(argument):
-            found.add(resolved(text, folder, home))
+            found.add(resolved(text, here, home))
     return frozenset(found)
 
 
-def resolved(text: str, folder: str, home: str) -> str:
+def resolved(text: str, here: list[str], home: str) -> str:
+    """`here`: see parts_of."""
     if text == "~" or text.startswith("~/"):
         text = home + text[1:]
-    here = _parts_of(folder)
     parts = [""] if text.startswith("/") else list(here)
     for part in text.split("/"):
         if part == "..":
-            if parts == [UNTOLD]:
+            if len(parts) > 1:
+                parts.pop()
+            elif parts == [UNTOLD]:
                 return UNTOLD
-            del parts[max(1, len(parts) - 1) :]
         elif part not in ("", "."):
             parts.append(part)
             parts = _through_proc(parts, here)
@@ -60,7 +62,7 @@ def resolved(text: str, folder: str, home: str) -> str:
     return "/".join(parts if len(parts) > 1 else [*parts, ""])
 
 
-def _parts_of(folder: str) -> list[str]:
+def parts_of(folder: str) -> list[str]:
     """The first one is empty, as in any absolute path."""
     if not folder:
         return [UNTOLD]

@@ -3,6 +3,7 @@ tells. In a command, `@/` is the root folder by relative words."""
 
 import errno
 import os
+import shutil
 import subprocess
 import sys
 
@@ -10,7 +11,8 @@ for _ in range(30):
     os.mkdir("d" * 200)
     os.chdir("d" * 200)
 os.makedirs("build/x")
-os.symlink("/bin/echo", "ls")
+shutil.copy("/bin/echo", "evil")
+os.symlink("evil", "ls")
 levels = 30 + len(os.environ["PWD"].split("/"))
 for command in sys.argv[1:]:
     words = command.replace("@/", "../" * levels).split(" ")
