@@ -19,7 +19,7 @@ from sigwrap.policy.judge.paths import UNTOLD_BELOW
 from sigwrap.tuples import NamedTuple
 
 _OUR_SHORTAGE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
-_MOST_UNTOLD = 1000
+_MOST_UNTOLD = 256
 
 
 class Seen(NamedTuple):
