@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -162,17 +163,19 @@ def verify(
     session: SessionArgument = "",
     store: StoreOption = None,
     head: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--head", metavar="HASH", help="As printed at the end of the run.", show_default=False
         ),
-    ] = "",
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check that a log is what sigwrap wrote, or name the first row that isn't."""
+    if head is not None and not re.fullmatch("[0-9a-f]{64}", head):
+        raise UsageError(f"--head {head!r}: not a head", "it has 64 digits from 0 to 9 and a to f")
     opened = open_session(store_folder(store), session)
     running = opened.running
-    verification = verify_session(opened, _key(), expected_head=head)
+    verification = verify_session(opened, _key(), expected_head=head or "")
     with _reader_may_leave():
         if as_json:
             out(verification_json(opened.id, opened.path, verification))

@@ -23,7 +23,7 @@ from sigwrap.linux.descriptors import release_inherited, reserve_standard_stream
 from sigwrap.linux.sigfd import SignalFd, SignalInfo
 from sigwrap.linux.signal_waiters import handles
 from sigwrap.linux.waits import seconds_until
-from sigwrap.mediate.interrupts import BootloaderCopies
+from sigwrap.mediate.interrupts import JOB_STOPS, BootloaderCopies
 from sigwrap.mediate.run_end import LEFTOVERS_GRACE_S
 from sigwrap.start import onefile, own_code
 from sigwrap.start.command import Inherited, exec_command, find_program
@@ -72,6 +72,7 @@ class _Forwarder(ParentOfOne):
         self._grace_s = grace_s
         self._kill_at: float | None = None
         self._leftovers_may_stay = True
+        self._has_passed_on_stop = False  # since COMMAND was continued last
 
     @property
     def _deadline(self) -> float | None:
@@ -89,15 +90,20 @@ class _Forwarder(ParentOfOne):
             return
         if still_ignores(self._child, info.number, self._inherited):
             return
-        if info.number == signal.SIGCONT and not (
-            stays_stopped(self._child) or handles(self._child, signal.SIGCONT)
-        ):
+        if info.number == signal.SIGCONT and self._child_goes_on_anyway():
             return
         went_to_group = info.is_from_terminal and not only_we_get(info.number)
         if not (went_to_group and shares_our_group(self._child)):
             linux_process.send(self._child, info.number)
+            self._has_passed_on_stop |= info.number in JOB_STOPS
         if info.number in self._ENDING and self._grace_s is not None and self._kill_at is None:
             self._kill_at = time.monotonic() + self._grace_s
+
+    def _child_goes_on_anyway(self) -> bool:
+        if self._has_passed_on_stop:  # which may take a moment yet
+            self._has_passed_on_stop = False
+            return False
+        return not (stays_stopped(self._child) or handles(self._child, signal.SIGCONT))
 
     def _on_readable(self) -> None:
         raise InternalError("the front of COMMAND alone watches no channel")
@@ -106,7 +112,7 @@ class _Forwarder(ParentOfOne):
         """The shell has to see it, which waits for the bootloader where there is one: that stops
         by itself at a key, and would again by a stop of ours that comes after the SIGCONT."""
         bootloader = self._bootloader_pid if number == signal.SIGSTOP else 0
-        if procfs.is_stopped(self._child):
+        if procfs.is_stopped(self._child) and signal.SIGCONT not in signal.sigpending():
             linux_process.send(bootloader or os.getpid(), signal.SIGSTOP)
 
     def _clear_tree(self) -> None:

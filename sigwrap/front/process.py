@@ -36,6 +36,7 @@ from sigwrap.linux.signal_waiters import handles, outlives
 from sigwrap.linux.terminal_readers import reads_a_line
 from sigwrap.mediate.heartbeat import LOOKED_AT_EVERY_S, Heartbeat
 from sigwrap.mediate.interrupts import (
+    JOB_STOPS,
     Announce,
     Arrived,
     Command,
@@ -140,6 +141,7 @@ class _FrontProcess(ParentOfOne):
         self._looks_at = time.monotonic() + LOOKED_AT_EVERY_S
         self._tell = tell
         self._terminal = terminal
+        self._has_passed_on_stop = False  # since COMMAND was continued last
 
     def ended_command_by_force(self, code: int) -> bool:
         """As far as a status can say."""
@@ -210,6 +212,9 @@ class _FrontProcess(ParentOfOne):
         that never ends. Anybody else means a COMMAND that does something at SIGCONT."""
         if info.sender_pid == self._child:
             return True
+        if self._has_passed_on_stop:  # which may take a moment yet
+            self._has_passed_on_stop = False
+            return False
         if info.sender_pid in (*self._shells, self._bootloader_pid) and self._terminal.is_there:
             return not self._command_is_stopped()
         return not (self._command_is_stopped() or self._command_handles(signal.SIGCONT))
@@ -262,6 +267,7 @@ class _FrontProcess(ParentOfOne):
                 case Withdraw():
                     self._channel.send(InterruptWithdrawn())
                 case PassOn(number=number, arrived=arrived):
+                    self._has_passed_on_stop |= number in JOB_STOPS
                     passed_on_for = NOBODY if arrived is None else sender
                     self._channel.send(SignalForCommand(number=number, sender=passed_on_for))
                 case Look(or_reads_a_line=or_reads_a_line):

@@ -1,10 +1,12 @@
 """The terminals that sigwrap speaks on, held open from before COMMAND: by TIOCEXCL or a chmod it
-could keep us from opening them later. Written to without ever waiting."""
+could keep us from opening them later. Written to without waiting for long."""
 
 from __future__ import annotations
 
 import os
+import select
 import termios
+import time
 
 from sigwrap.linux import procfs
 
@@ -42,6 +44,23 @@ def write(held: int, data: bytes) -> int:
     except BlockingIOError:
         let_output_go_on(held)
         return os.write(held, data)
+
+
+def write_all(held: int, data: bytes, *, within_s: float) -> bool:
+    """Whether it was. A terminal takes some kilobytes at once, and none while others write."""
+    until_s = time.monotonic() + within_s
+    poll = select.poll()
+    poll.register(held, select.POLLOUT)
+    while True:
+        try:
+            data = data[write(held, data) :]
+        except BlockingIOError:
+            pass
+        except OSError:
+            return False
+        left_s = until_s - time.monotonic()
+        if not data or left_s <= 0 or not poll.poll(left_s * 1000):
+            return not data
 
 
 def let_output_go_on(held: int) -> None:

@@ -121,6 +121,12 @@ class State(NamedTuple):
     changed: tuple[int, int]
     mount: int
 
+    @property
+    def place(self) -> Place:
+        """By the mount's id as it was asked for."""
+        device, number = self.inode
+        return number, device >> 32, device & 0xFFFFFFFF, self.mount
+
 
 class OurView(NamedTuple):
     """Where the supervisor sees files from."""
@@ -133,11 +139,11 @@ def our_view() -> OurView:
     return OurView(place_of(b"/"), Mounts())
 
 
-def place_of(path: bytes) -> Place:
+def place_of(path: bytes, mount_id: int = STATX_MNT_ID) -> Place:
     """Inode, device and mount: two mount namespaces never share a mount. Whoever serves the file is
-    not asked."""
+    not asked. `mount_id`: which one, where there are two."""
     folder, path = procfs.at(path)
-    return _place(_ask(folder, path, _AT_STATX_DONT_SYNC, _STATX_INO | STATX_MNT_ID))
+    return _place(_ask(folder, path, _AT_STATX_DONT_SYNC, _STATX_INO | mount_id))
 
 
 def place_of_descriptor(fd: int) -> Place:
@@ -296,6 +302,10 @@ class Caller:
 
     def _state(self, fd: int, sync: int) -> State:
         return _told(_ask(fd, b"", _AT_EMPTY_PATH | sync, _STATX_BASIC_STATS | self._mounts.id_bit))
+
+    def place_of(self, link: bytes) -> Place:
+        """By the same mount id as State has."""
+        return place_of(link, self._mounts.id_bit)
 
     def is_local(self, state: State) -> bool:
         return self._mounts.are_local(state.mount)

@@ -28,6 +28,7 @@ from enum import Enum
 
 from sigwrap.tuples import NamedTuple
 
+JOB_STOPS = frozenset({signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
 INTERRUPTS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
 
 _ECHO_WINDOW_S = 0.3

@@ -5,7 +5,7 @@ from sigwrap.policy.judge.request import TargetType, with_implied
 
 Types = frozenset[TargetType]
 Image = tuple[int, ...]  # addresses of code, stack and heap; empty where it can't be read
-File = tuple[int, int]  # its device and inode
+File = tuple[int, ...]  # its inode, device and mount
 
 _RELATIONS_KEPT = 32
 _IMAGES_KEPT = 20_000

@@ -111,6 +111,8 @@ class SignalMediator:
         match facts.aim:
             case SignalTarget():
                 return self._one(facts, self._judge(facts, facts.aim))
+            case Group(members=members, is_own_job=True):
+                return self._stop_own_job(facts, members)
             case Group(members=members):
                 return self._group(facts, [self._judge(facts, each) for each in members])
             case Everybody():
@@ -149,7 +151,6 @@ class SignalMediator:
         return judged
 
     def _judge_anew(self, facts: SignalFacts, target: SignalTarget) -> _Judged:
-        sender = facts.sender
         handled: bool | None = None
 
         def is_handled() -> bool:
@@ -158,15 +159,7 @@ class SignalMediator:
                 handled = facts.handles(target.pid, facts.signal)
             return handled
 
-        attempt = Attempt(
-            facts.syscall,
-            facts.signal,
-            sender.pid,
-            sender.comm,
-            target.pid,
-            target.comm,
-            target.types,
-        )
+        attempt = _attempt(facts, target)
         if facts.how is How.NUMBER and target.pid in facts.stub_may_signal:
             decision = signal_rules.OF_A_STUB
         else:
@@ -272,6 +265,17 @@ class SignalMediator:
             yield Succeed(_unlogged(judged))
 
     # A group
+
+    def _stop_own_job(self, facts: SignalFacts, members: tuple[SignalTarget, ...]) -> Mediation:
+        """All of it, as an editor does at its Ctrl+Z: part of a job would keep the terminal, and
+        the rest could not be continued. Sigwrap's own processes stop by themselves."""
+        decision, judged = signal_rules.OF_OWN_JOB, list[_Judged]()
+        for target in members:
+            if TargetType.PARENT not in target.types:
+                attempt = _attempt(facts, target)
+                payload = _payload(attempt, decision, None)
+                judged.append(_Judged(target, attempt, decision, payload))
+        return self._deliver(facts, judged, granted=False)
 
     def _group(self, facts: SignalFacts, judged: list[_Judged]) -> Mediation:
         asking = [each for each in judged if each.decision.action is Action.APPROVE]
@@ -397,6 +401,19 @@ def _event_of(
 def _is_refused(judged: _Judged, *, granted: bool) -> bool:
     action = judged.decision.action
     return action is Action.DENY or (action is Action.APPROVE and not granted)
+
+
+def _attempt(facts: SignalFacts, target: SignalTarget) -> Attempt:
+    sender = facts.sender
+    return Attempt(
+        facts.syscall,
+        facts.signal,
+        sender.pid,
+        sender.comm,
+        target.pid,
+        target.comm,
+        target.types,
+    )
 
 
 def _is_ours(judged: _Judged) -> bool:

@@ -37,6 +37,7 @@ class How(Enum):
 
 class Group(NamedTuple):
     members: tuple[SignalTarget, ...]
+    is_own_job: bool = False  # the sender's, in the foreground of its terminal, is to stop
 
 
 class Everybody(NamedTuple):

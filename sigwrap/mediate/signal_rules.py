@@ -51,6 +51,12 @@ NOT_OWN_TERMINAL = Decision(
     reason="a terminal is not taken from processes outside",
 )
 
+OF_OWN_JOB = Decision(
+    action=Action.ALLOW,
+    rule="builtin:job",
+    reason="a job that has the terminal stops as at a Ctrl+Z",
+)
+
 # What shells and runners end, stop and continue their children with; others mostly have a handler.
 ENDS_OR_STOPS = frozenset(
     {

@@ -20,7 +20,7 @@ import select
 from collections.abc import Callable
 
 from sigwrap.linux import procfs
-from sigwrap.linux.paths import Inode
+from sigwrap.linux.paths import Place
 from sigwrap.linux.process import exit_status_by_pidfd
 from sigwrap.mediate.lineage import Image, Images, Process
 from sigwrap.run.loop import Loop
@@ -94,7 +94,7 @@ class Processes:
     def __len__(self) -> int:
         return len(self._by_pid)
 
-    def loaded(self, process: Process, program: Inode | None) -> None:
+    def loaded(self, process: Process, program: Place | None) -> None:
         """Its exec has succeeded, and it stands before its first instruction. `program`: what was
         loaded; None where that could not be compared."""
         process.runs(program)

@@ -4,10 +4,12 @@ and what has many names of its own goes by them there too."""
 from __future__ import annotations
 
 import shutil
+from collections import Counter
+from pathlib import Path
 
 import pytest
 
-from tests.support.harness import Sigwrap
+from tests.support.harness import PYTHON, Sigwrap
 from tests.support.policies import policy
 
 RULES = "\n  - {name: no-rmdir, commands: [rmdir], decision: deny}\n"
@@ -71,3 +73,20 @@ def test_a_program_that_no_rule_denies_is_what_it_is(mounts: Sigwrap) -> None:
     done = mounts.run(*line, cwd=str(mounts.folder))
     assert done.stdout == b"0\n" or b"mount: " in done.stderr, done.stderr
     assert mounts.sealed_events("exec_denied") == []
+
+
+def test_by_another_mount_it_is_another_file(mounts: Sigwrap, programs: Path) -> None:
+    """Beside it lie other libraries. The link is flipped between the look and the load."""
+    for name in ("here", "there"):
+        (mounts.folder / name).mkdir(mode=0o777)
+        shutil.copy("/usr/bin/readlink", mounts.folder / name / "tool")
+    rules = """
+  - {name: ours, commands: [./here/tool], decision: allow}
+  - {name: others, commands: [tool, link], decision: deny}
+"""
+    path = policy(mounts.folder, rules)
+    line = [*PYTHON, str(programs / "flips_mounts.py"), "150"]
+    done = mounts.run("-p", path, "--", *line, cwd=str(mounts.folder))
+    said = Counter(done.stdout.decode().split())
+    assert set(said) <= {str(mounts.folder / "here" / "tool"), "nothing", "denied"}, said
+    assert said["denied"] and len(said) > 1, said

@@ -108,6 +108,13 @@ def test_verify_proves_the_log_or_fails_with_the_row(run: Run, store: Path, head
         0,
         "newer: intact, 402 events, checked without a key",
     )
+    other = run("verify", "--head", "0" * 64)
+    assert other.returncode == 1
+    assert "NOT INTACT" in other.stdout
+    for no_head in ("", "abc", head.upper() + "0"):
+        refused = run("verify", "--head", no_head)
+        assert refused.returncode and not refused.stdout
+        assert f"--head {no_head!r}: not a head" in refused.stderr
     database = sqlite3.connect(store / "sessions" / "newer.db")
     database.execute("DROP TRIGGER events_are_not_deleted")
     database.execute("DELETE FROM events WHERE seq = 7")

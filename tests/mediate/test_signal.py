@@ -324,6 +324,17 @@ def test_that_sigwrap_is_in_a_group_is_no_news() -> None:
     ).yields(Succeed()).ends()
 
 
+def test_all_of_a_job_that_has_the_terminal_stop_the_sender_last() -> None:
+    number = signal.SIGTSTP
+    aim = Group((ITSELF, OURSELVES, SIBLING, CHILD), is_own_job=True)
+    transcript = sends(number, aim)
+    for target in (ITSELF, SIBLING, CHILD):
+        transcript.records("signal_sent", target_pid=target.pid, rule_name="builtin:job")
+    for target in (SIBLING, CHILD, ITSELF):
+        transcript.yields(Send(target, number), reply=0)
+    transcript.yields(Succeed()).ends()
+
+
 def test_those_of_a_group_that_one_rule_denies_share_a_line() -> None:
     other = SIBLING._replace(pid=61)
     group(TERM, SIBLING, other).records("signal_blocked").records("signal_blocked").tells(

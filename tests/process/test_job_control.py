@@ -48,6 +48,21 @@ def test_a_command_that_stops_itself_is_a_stopped_job(as_user: Sigwrap, whom: st
     assert as_user.interrupts() == []
 
 
+@pytest.mark.parametrize("number", ["TSTP", "STOP"])
+def test_an_editor_that_somebody_started_stops_the_whole_job(as_user: Sigwrap, number: str) -> None:
+    """Also who waits for it, which agent-default has nobody stop."""
+    editor = f"import os, signal; os.kill(0, signal.SIG{number}); print('back')"
+    words = ("-p", "agent-default", "--", "sh", "-c", '"$@"; read x', "sh", *PYTHON, "-c", editor)
+    terminal = as_user.on_terminal(*words)
+    terminal.await_stop()
+    await_state(as_user.command_pid(), "T")
+    os.killpg(terminal.pid, signal.SIGCONT)
+    terminal.output.until(rb"back")
+    terminal.press("D")
+    assert terminal.await_status() == 1
+    assert as_user.events("signal_blocked") == []
+
+
 def test_interrupt_while_suspended(sigwrap: Sigwrap) -> None:
     terminal = sigwrap.ready_on_terminal("--grace", "1000", "--", "bash", "-c", TRAPPING)
     terminal.press("Z")

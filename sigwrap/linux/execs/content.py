@@ -14,7 +14,6 @@ from sigwrap.linux.paths import MayWait, State
 
 HASHED_AT_ONCE_BYTES = 4 * 1024 * 1024  # a few milliseconds
 _MAX_HASHED_BYTES = 1 << 30
-_MOST_FINGERPRINTED_BYTES = 16 << 20  # in about 20 ms
 _KEPT = 4096
 _CTIME_GRAIN_NS = 100_000_000  # two writes within one tick of a coarse clock look the same
 
@@ -87,9 +86,7 @@ def digest(fd: int) -> str:
 
 def fingerprint(fd: int, state: State, *, by_state_alone: bool) -> str:
     """So that a change shows: every write and every rename over it changes the state, and stores
-    through a mapping that is dirty already change the digest. Of a large file that is left out:
-    it would hold up everybody. By another mount, other files lie beside the same one."""
+    through a mapping that is dirty already change the digest. By another mount, other files lie
+    beside the same one."""
     known = f"{state.mount} {state.inode} {state.size} {state.changed}"
-    if by_state_alone or state.size > _MOST_FINGERPRINTED_BYTES:
-        return known
-    return f"{known} {digest(fd)}"
+    return known if by_state_alone else f"{known} {digest(fd)}"

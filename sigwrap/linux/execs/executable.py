@@ -27,7 +27,7 @@ from sigwrap.linux.execs.script import (
 from sigwrap.linux.execs.search import DEFAULT_PATH, Search
 from sigwrap.linux.execs.where import Where
 from sigwrap.linux.memory import Memory, Unreadable
-from sigwrap.linux.paths import AT_FDCWD, SERVED, Caller, Inode, MayWait, State, path_of
+from sigwrap.linux.paths import AT_FDCWD, SERVED, Caller, Inode, MayWait, Place, State, path_of
 from sigwrap.policy.judge.request import Fact, Program
 from sigwrap.policy.judge.wrappers import is_loader, plain_words, unwrap
 
@@ -122,9 +122,12 @@ class Executable:
         files.clear()
 
     @property
-    def verified_image(self) -> Inode | None:
+    def verified_image(self) -> Place | None:
         """Once what was loaded was compared. None of a program that may not be read."""
         return self.image if self.readable else None
+
+    def place_of_image(self, pid: int) -> Place:
+        return self._caller.place_of(b"/proc/%d/exe" % pid)
 
     def inodes(self) -> list[Inode]:
         """Of the file and its interpreters."""
@@ -198,14 +201,15 @@ class Executable:
         return not self._content or self._content == self._content_now()
 
     def _content_now(self) -> tuple[str, ...]:
-        return tuple(
-            content.fingerprint(
-                fd,
-                self._caller.known_state(fd),
-                by_state_alone=fd in self._shown_differently,
-            )
-            for fd in (*self._files, *self._besides)
-        )
+        """Files that are large, alone or together, only by their state: to read them would hold
+        up everybody."""
+        found, left = list[str](), HASHED_AT_ONCE_BYTES
+        for fd in (*self._files, *self._besides):
+            state = self._caller.known_state(fd)
+            by_state_alone = fd in self._shown_differently or state.size > left
+            left -= 0 if by_state_alone else state.size
+            found.append(content.fingerprint(fd, state, by_state_alone=by_state_alone))
+        return tuple(found)
 
     def _resolve(
         self,
@@ -243,7 +247,7 @@ class Executable:
             also += self._twins(fd, state, programs[-1])
             header = self._header(fd, state)
         self.readable = header is not None
-        self.image: Inode = state.inode
+        self.image: Place = state.place
         whole = command_line(argv)
         self.command_line = whole[:-1] if self.cut else whole
         here, later = [*programs, *also], list[Program]()

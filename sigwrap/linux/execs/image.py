@@ -7,7 +7,7 @@ import os
 
 from sigwrap.linux import procfs
 from sigwrap.linux.execs.executable import Executable
-from sigwrap.linux.paths import Inode, inode_of, place_of
+from sigwrap.linux.paths import Place, place_of
 from sigwrap.tuples import NamedTuple
 
 _SHOWN_BYTES = 64 * 1024
@@ -38,7 +38,7 @@ def difference(pid: int, judged: Executable, *, files_too: bool = True) -> str:
 class State(NamedTuple):
     """What an exec changes, seen from outside."""
 
-    file: Inode | None  # None: it can't be told
+    file: Place | None  # None: it can't be told
     layout: tuple[int, ...]
     command_line: bytes
 
@@ -52,7 +52,7 @@ def state(pid: int, judged: Executable) -> State | None:
     """`judged`: as much of the arguments is read as tells them from others. None where there is no
     image: it ends."""
     try:
-        file = inode_of(b"/proc/%d/exe" % pid)
+        file = judged.place_of_image(pid)
         line = _read(pid, len(judged.command_line) + 1)
     except (FileNotFoundError, ProcessLookupError):
         return None
@@ -61,9 +61,9 @@ def state(pid: int, judged: Executable) -> State | None:
     return State(file, procfs.image(pid) or (), line)
 
 
-def file(pid: int) -> Inode | None:
+def file(pid: int, judged: Executable) -> Place | None:
     try:
-        return inode_of(b"/proc/%d/exe" % pid)
+        return judged.place_of_image(pid)
     except OSError:
         return None
 
@@ -80,10 +80,11 @@ def shown(pid: int) -> tuple[str, tuple[str, ...]]:
 
 
 def _is_loaded(pid: int, judged: Executable) -> bool:
-    """Of a program that sigwrap may not read, only this is known: what was loaded may not be read
+    """By the same mount: by another one, other libraries may lie beside the same file. Of a
+    program that sigwrap may not read, only this is known: what was loaded may not be read
     either."""
     try:
-        loaded = inode_of(b"/proc/%d/exe" % pid)
+        loaded = judged.place_of_image(pid)
     except PermissionError:
         if judged.readable:
             raise

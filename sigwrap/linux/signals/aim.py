@@ -6,7 +6,7 @@ import errno
 import os
 
 from sigwrap.errors import KernelError
-from sigwrap.linux import pidfd
+from sigwrap.linux import pidfd, procfs
 from sigwrap.linux.seccomp import Notification
 from sigwrap.linux.signals.advice import can_reach_others
 from sigwrap.linux.signals.call import (
@@ -25,6 +25,7 @@ from sigwrap.linux.signals.targets import Targets
 from sigwrap.linux.taken import let_go
 from sigwrap.mediate.effects import SignalTarget
 from sigwrap.mediate.facts import WouldFail
+from sigwrap.mediate.interrupts import JOB_STOPS
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.signal_facts import (
     Aim,
@@ -160,8 +161,19 @@ class Aims:
             if not members and call.how in (How.OWNER, How.OWNER_IN_MEMORY):
                 # A group of this number can be made by the process that has it.
                 return _one(self._targets.of_number(sender, -call.target))
-            return _group(members)
+            is_own_job = call.signal in JOB_STOPS and self._is_own_job(sender, call)
+            return _group(members, is_own_job=is_own_job)
         return _one(self._targets.of_number(sender, call.target))
+
+    def _is_own_job(self, sender: Process, call: SignalCall) -> bool:
+        """The one that has the terminal: a Ctrl+Z would stop it."""
+        group = self._targets.groups_number(sender, -call.target)
+        is_own = group is not None and group == self._targets.groups_number(sender, 0)
+        has_terminal = procfs.terminal(sender.pid)
+        if not is_own or has_terminal is None:
+            return False
+        terminal, foreground = has_terminal
+        return call.how is How.NUMBER and terminal != 0 and foreground == group
 
     def _by_pidfd(self, notification: Notification, sender: Process, call: SignalCall) -> Aim:
         """What the descriptor stands for now gets the signal, whatever it is by then."""
@@ -222,8 +234,8 @@ def _one(target: SignalTarget | None) -> Aim:
     return WouldFail(errno.ESRCH) if target is None else target
 
 
-def _group(members: list[SignalTarget]) -> Aim:
-    return Group(tuple(members)) if members else WouldFail(errno.ESRCH)
+def _group(members: list[SignalTarget], *, is_own_job: bool = False) -> Aim:
+    return Group(tuple(members), is_own_job) if members else WouldFail(errno.ESRCH)
 
 
 def _undecoded(syscall: str) -> SignalCall:

@@ -38,7 +38,6 @@ from __future__ import annotations
 import array
 import fcntl
 import os
-import select
 import signal
 import struct
 import termios
@@ -61,7 +60,7 @@ _LOOK_AGAIN_S = 0.25
 _MADE_WAY_S = 2.0
 _UNREAD_S = 0.3  # nobody reads a question and answers it within this
 _STRAGGLERS_S = 0.2
-_TAKES_MORE_S = 0.1
+_WRITTEN_WITHIN_S = 0.1
 _KEYS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGHUP)
 
 
@@ -323,17 +322,10 @@ class TerminalPrompt:
             self._on_stop_key()
 
     def _say(self, text: str) -> bool:
-        """Whether all of it was written. A terminal takes some kilobytes at once: the rest is
-        waited for as little as nobody notices, since output may have been stopped by Ctrl+S."""
+        """Whether all of it was written. It is waited for as little as nobody notices: output may
+        have been stopped by Ctrl+S."""
         data = text.encode("utf-8", "replace")
-        until_s = time.monotonic() + _TAKES_MORE_S
-        try:
-            data = data[held_terminals.write(self._fd, data) :]
-            while data and _takes_more(self._fd, until_s):
-                data = data[os.write(self._fd, data) :]
-        except OSError:
-            return False
-        return not data
+        return held_terminals.write_all(self._fd, data, within_s=_WRITTEN_WITHIN_S)
 
     # The terminal's foreground
 
@@ -437,12 +429,6 @@ def _somebody_waits_for_input(processes: list[Stat]) -> bool:
         found.session == session and found.pid != us and waits_for_input(found.pid)
         for found in processes
     )
-
-
-def _takes_more(fd: int, until_s: float) -> bool:
-    poll = select.poll()
-    poll.register(fd, select.POLLOUT)
-    return bool(poll.poll(max(0.0, until_s - time.monotonic()) * 1000))
 
 
 def _set_foreground(fd: int, group: int) -> None:

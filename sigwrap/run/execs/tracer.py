@@ -28,7 +28,7 @@ from sigwrap.linux.execs.executable import Executable
 from sigwrap.linux.execs.restage import Redirection
 from sigwrap.linux.execs.tracing import tracer_of
 from sigwrap.linux.memory import Unreadable
-from sigwrap.linux.paths import Inode
+from sigwrap.linux.paths import Place
 from sigwrap.linux.ptrace import Gone, NotTraceable
 from sigwrap.linux.seccomp import Notification
 from sigwrap.mediate.effects import KernelRefused, LoadedOther, Ran, Restarted, Tampered
@@ -71,7 +71,7 @@ class Tracer:
     def __init__(
         self,
         performer: Performer,
-        loaded: Callable[[Process, Inode | None], None],
+        loaded: Callable[[Process, Place | None], None],
         aside: Aside,
         turns: Turns,
         restarts: Restarts,

@@ -23,7 +23,7 @@ from sigwrap.linux import procfs
 from sigwrap.linux.execs import image
 from sigwrap.linux.execs.executable import Executable
 from sigwrap.linux.execs.tracing import Where, where
-from sigwrap.linux.paths import Inode
+from sigwrap.linux.paths import Place
 from sigwrap.mediate.effects import ExecOutcome, LoadedOther, Ran
 from sigwrap.mediate.lineage import Process
 from sigwrap.run.execs.turns import Turns
@@ -68,7 +68,7 @@ class _Exec:
 
     def may_be_over(self) -> bool:
         if self.meanwhile is None:
-            return image.file(self.process.pid) != (self.before and self.before.file)
+            return image.file(self.process.pid, self.judged) != (self.before and self.before.file)
         return procfs.thread_state(self.process.pid, self.process.pid) == "t"
 
 
@@ -78,7 +78,7 @@ class Unheld:
         performer: Performer,
         loop: Loop,
         turns: Turns,
-        loaded: Callable[[Process, Inode | None], None],
+        loaded: Callable[[Process, Place | None], None],
     ) -> None:
         """`loaded` gets a process whose exec has succeeded, and what it has loaded, where that can
         be compared."""
