@@ -6,29 +6,70 @@ Rules name the tool. Another spelling is judged as the tool as well, where a rul
 from __future__ import annotations
 
 from collections.abc import Sequence
+from posixpath import normpath
 
 _DASHED = {"git-": "git", "docker-": "docker"}
 _PYTHON_WITH_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})
+# Those of node 20 to 26 after which a script may still follow.
 _NODE_WITH_VALUE = frozenset(
-    {"-r", "--require", "--import", "--loader", "--experimental-loader", "-C", "--conditions"}
+    "-r --require --import -C --conditions --loader --experimental-loader --title --env-file "
+    "--env-file-if-exists --disable-warning --disable-proto --unhandled-rejections --input-type "
+    "--dns-result-order --diagnostic-dir --redirect-warnings --inspect-port --debug-port "
+    "--inspect-publish-uid --icu-data-dir --openssl-config --tls-cipher-list --tls-keylog "
+    "--secure-heap --secure-heap-min --security-revert --security-reverts --use-largepages "
+    "--v8-pool-size --max-http-header-size --max-old-space-size-percentage "
+    "--network-family-autoselection-attempt-timeout --localstorage-file --snapshot-blob "
+    "--build-snapshot-config --build-sea --allow-fs-read --allow-fs-write --policy-integrity "
+    "--cpu-prof-dir --cpu-prof-interval --cpu-prof-name --heap-prof-dir --heap-prof-interval "
+    "--heap-prof-name --heapsnapshot-near-heap-limit --heapsnapshot-signal --report-dir "
+    "--report-directory --report-filename --report-signal --trace-event-categories "
+    "--trace-event-file-pattern --trace-require-module --watch-path --watch-kill-signal "
+    "--vfs-load --vfs-mount --experimental-config-file --experimental-default-type "
+    "--experimental-package-map --experimental-policy --experimental-sea-config "
+    "--experimental-specifier-resolution --es-module-specifier-resolution "
+    "--experimental-test-isolation --experimental-test-tag-filter --test-concurrency "
+    "--test-coverage-branches --test-coverage-exclude --test-coverage-functions "
+    "--test-coverage-include --test-coverage-lines --test-global-setup --test-isolation "
+    "--test-name-pattern --test-random-seed --test-reporter --test-reporter-destination "
+    "--test-rerun-failures --test-shard --test-skip-pattern --test-timeout".split()
 )
+_RUNNERS_WITH_VALUE = {
+    "node": _NODE_WITH_VALUE,
+    "nodejs": _NODE_WITH_VALUE,
+    "bun": _NODE_WITH_VALUE,
+    "deno": _NODE_WITH_VALUE,
+    "ruby": frozenset({"-C", "-E", "-I", "-r"}),
+    "php": frozenset({"-c", "-d", "-z"}),
+    "perl": frozenset({"-I"}),
+}
 _STARTERS = frozenset({"corepack", "lvm"})
 _GO_BY_ARGV0 = frozenset({"git", "systemctl"})  # whatever the file is called
 # Scripts that an interpreter may be given, and the tools that they are.
 _SCRIPTS = {
     "npm-cli.js": "npm",
+    "npm-cli": "npm",  # node finds the file without its ending too
     "npx-cli.js": "npx",
+    "npx-cli": "npx",
     "npm": "npm",
+    "npm/index.js": "npm",
+    "npm/index": "npm",
     "npx": "npx",
     "yarn.js": "yarn",
     "yarn": "yarn",
     "pnpm.cjs": "pnpm",
+    "pnpm.js": "pnpm",
     "pnpm": "pnpm",
     "pip": "pip",
     "pip3": "pip",
+    "pip.pyz": "pip",
+    "pip/__main__.py": "pip",
+    "pip/__pip-runner__.py": "pip",
     "pipx": "pipx",
+    "pipx/__main__.py": "pipx",
     "poetry": "poetry",
+    "poetry/__main__.py": "poetry",
     "twine": "twine",
+    "twine/__main__.py": "twine",
     "conda": "conda",
     "gem": "gem",
     "bundle": "bundle",
@@ -36,7 +77,6 @@ _SCRIPTS = {
     "composer": "composer",
     "gcloud.py": "gcloud",
 }
-_SCRIPT_RUNNERS = frozenset({"node", "nodejs", "ruby", "php", "perl", "bun", "deno"})
 
 
 def other_spelling(name: str, argv: Sequence[str]) -> tuple[str, ...] | None:
@@ -53,8 +93,8 @@ def other_spelling(name: str, argv: Sequence[str]) -> tuple[str, ...] | None:
     plain = name.rstrip("0123456789.")
     if plain in ("python", "pypy"):
         return _python(argv)
-    if plain in _SCRIPT_RUNNERS:
-        return _script(argv, _first_operand(argv, _NODE_WITH_VALUE))
+    if plain in _RUNNERS_WITH_VALUE:
+        return _script(argv, _first_operand(argv, _RUNNERS_WITH_VALUE[plain]))
     return None
 
 
@@ -73,8 +113,8 @@ def _python(argv: Sequence[str]) -> tuple[str, ...] | None:
                 if letter == "m":
                     attached = argument[at + 1 :]
                     rest = argv[position + 1 :]
-                    words = (attached, *rest) if attached else tuple(rest)
-                    return (_module(words[0]), *words[1:]) if words else None
+                    words = [attached, *rest] if attached else [*rest]
+                    return _module(words)
                 if letter == "c":
                     return None
                 if letter in "WX":
@@ -83,21 +123,37 @@ def _python(argv: Sequence[str]) -> tuple[str, ...] | None:
     return None
 
 
-def _module(name: str) -> str:
-    plain = name.removesuffix(".__main__")
-    return "pip" if plain.startswith("pip.") else plain
+def _module(words: Sequence[str]) -> tuple[str, ...] | None:
+    at = 0
+    while at < len(words) and words[at] == "runpy":  # it runs the module that it is told
+        at += 1
+    if at == len(words):
+        return None
+    name = words[at].removesuffix(".__main__")
+    return ("pip" if name.startswith("pip.") else name, *words[at + 1 :])
 
 
 def _first_operand(argv: Sequence[str], with_value: frozenset[str]) -> int:
     position = 1
     while position < len(argv) and argv[position].startswith("-"):
-        position += 2 if argv[position] in with_value else 1
+        option = argv[position]
+        position += 1
+        if option == "--":
+            break
+        # Node takes an underscore for a hyphen.
+        if option in with_value or option.replace("_", "-") in with_value:
+            position += 1
     return position
 
 
 def _script(argv: Sequence[str], position: int) -> tuple[str, ...] | None:
+    """`npm/bin/..` and `pip/` are folders: what is in them to be run, runs."""
     if position >= len(argv):
         return None
-    name = argv[position].rpartition("/")[2]
-    tool = _SCRIPTS.get(name) or _SCRIPTS.get(name.rstrip("0123456789."))
+    folders, _, name = normpath(argv[position]).rpartition("/")
+    tool = (
+        _SCRIPTS.get(name)
+        or _SCRIPTS.get(name.rstrip("0123456789."))
+        or _SCRIPTS.get(f"{folders.rpartition('/')[2]}/{name}")
+    )
     return None if tool is None else (tool, *argv[position + 1 :])

@@ -8,6 +8,7 @@ allows only holds where both are allowed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -18,6 +19,7 @@ MAX_LOOKED_AT = 4096
 
 Reading = tuple[str, ...]
 
+_CAPITAL = re.compile("[A-Z]")
 _VALUES_OF_FLAGS = frozenset({"true", "false", "null", "always"})
 
 
@@ -113,12 +115,18 @@ def _is_known_cluster(tool: Tool, argument: str) -> bool:
 
 
 def _meant(tool: Tool, word: str) -> str:
+    if tool.camel_case:
+        word = _CAPITAL.sub(lambda capital: f"-{capital[0].lower()}", word)
     if word in tool.aliases:
         return tool.aliases[word]
-    if not word or word in tool.commands:
+    if not word or not tool.commands or word in tool.commands:
         return word
-    starting = [each for each in tool.commands if each.startswith(word)]
-    return starting[0] if len(starting) == 1 else word
+    starting = {
+        tool.aliases.get(each, each)
+        for each in (*tool.commands, *tool.aliases)
+        if each.startswith(word)
+    }
+    return starting.pop() if len(starting) == 1 else word
 
 
 def _tool_of(name: str) -> Tool:

@@ -17,8 +17,9 @@ class Tool(NamedTuple):
     with_value: frozenset[str]
     flags: frozenset[str]
     aliases: Mapping[str, str]
-    commands: tuple[str, ...]  # where the start of one is enough, if only one starts so
+    commands: tuple[str, ...]  # where the start of one, or of an alias, is enough, if only one fits
     toolchain: bool  # a first argument `+nightly` is none
+    camel_case: bool  # `distTag` is `dist-tag`
 
 
 def tool_named(name: str) -> Tool | None:
@@ -38,6 +39,7 @@ class _Words(NamedTuple):
     aliases: str
     commands: str
     toolchain: bool
+    camel_case: bool
 
 
 @cache
@@ -52,6 +54,7 @@ def _made(words: _Words) -> Tool:
         aliases,
         tuple(words.commands.split()),
         words.toolchain,
+        words.camel_case,
     )
 
 
@@ -62,9 +65,10 @@ def _tool(
     commands: str = "",
     *,
     toolchain: bool = False,
+    camel_case: bool = False,
 ) -> _Words:
     """`aliases`: `install:i,in add:a`."""
-    return _Words(with_value, flags, aliases, commands, toolchain)
+    return _Words(with_value, flags, aliases, commands, toolchain, camel_case)
 
 
 _HELP = "-h --help --version -V -v -q --quiet --verbose "
@@ -94,15 +98,18 @@ _NPM = _tool(
     "--dry-run --no-color --no-progress --no-optional --no-package-lock",
     "install:i,in,ins,inst,insta,instal,isnt,isnta,isntal,isntall,add "
     "ci:ic,clean-install,install-clean,isntall-clean install-test:it "
-    "install-ci-test:cit,clean-install-test,sit update:up,upgrade,udpate exec:x "
+    "install-ci-test:cit,clean-install-test,sit update:u,up,upgrade,udpate exec:x "
     "uninstall:un,unlink,remove,rm,r link:ln init:create,innit run:run-script,rum,urn "
     "test:t,tst dedupe:ddp dist-tag:dist-tags login:adduser,add-user owner:author "
-    "view:info,show,v ls:list,la,ll config:c",
-    "access audit bugs cache completion config dedupe deprecate diff dist-tag docs doctor edit "
-    "exec explain explore find-dupes fund get help help-search hook init install install-ci-test "
-    "install-test link login logout ls org outdated owner pack ping pkg prefix profile prune "
-    "publish query rebuild repo restart root run sbom search set shrinkwrap star stars start stop "
-    "team test token undeprecate uninstall unpublish unstar update version view whoami",
+    "view:info,show,v ls:list,la,ll config:c rebuild:rb docs:home bugs:issues search:find,s,se "
+    "version:verison explain:why org:ogr help:hlep",
+    "access approve-scripts audit bugs cache ci completion config dedupe deny-scripts deprecate "
+    "diff dist-tag docs doctor edit exec explain explore find-dupes fund get help help-search hook "
+    "init install install-ci-test install-scripts install-test link login logout ls org outdated "
+    "owner pack ping pkg prefix profile prune publish query rebuild repo restart root run sbom "
+    "search set shrinkwrap stage star stars start stop team test token trust undeprecate uninstall "
+    "unpublish unstar update version view whoami",
+    camel_case=True,
 )
 _GO_STYLE = _HELP + "-D --debug "
 _DOCKER = _tool(
@@ -111,7 +118,7 @@ _DOCKER = _tool(
     _GO_STYLE + "--tls --tlsverify",
 )
 
-ANY_TOOL = Tool(frozenset(), frozenset((_HELP + "--debug --json -y --yes").split()), {}, (), False)
+ANY_TOOL = _made(_tool(flags=_HELP + "--debug --json -y --yes"))
 _TOOLS: dict[str, _Words] = {
     "git": _tool(
         "-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source "
