@@ -17,6 +17,8 @@ from sigwrap.tuples import NamedTuple
 Payload = dict[str, Any]
 Upcaster = Callable[[Payload], Payload]
 
+LEFT_TO_ANOTHER = "interception: left to "  # how what is missing begins, inside another session
+
 
 class Event(NamedTuple):
     seq: int
@@ -97,7 +99,8 @@ def _types() -> tuple[EventType, ...]:
         event(
             "session_started",
             "a run began; always the first event. `inside`: the session that it joined "
-            "(`--nested join`), and whose log has its execs and signals",
+            "(`--nested join`), and whose log has its execs and signals; that is what its caller's "
+            "`SIGWRAP_SESSION` says. That it joined one at all is what `missing` says",
             "session_id",
             "name",
             "inside",

@@ -67,11 +67,20 @@ def could_stall(pid: int, holder: int, fd: int) -> bool:
         path = b"/proc/%d/fd/%d" % (holder, fd)
         if kind_of(path)[0] != stat.S_IFREG:
             return False
-        is_nowhere = not procfs.link(os.fsdecode(path)).startswith("/")  # a pidfd is
-        return not is_nowhere and not is_on_local_device(pid, holder, fd)
+        return _lies_somewhere(path) and not is_on_local_device(pid, holder, fd)
     except FileNotFoundError:
         return False  # whoever takes it is told that it is none
     except OSError:
+        return True
+
+
+def _lies_somewhere(path: bytes) -> bool:
+    """A pidfd doesn't."""
+    try:
+        return procfs.link(path).startswith(b"/")
+    except OSError as failure:
+        if failure.errno != errno.ENAMETOOLONG:
+            raise
         return True
 
 

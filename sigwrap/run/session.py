@@ -15,7 +15,7 @@ import sigwrap
 from sigwrap import status
 from sigwrap.errors import SessionError, StoreError
 from sigwrap.escape import printable
-from sigwrap.events import Payload
+from sigwrap.events import LEFT_TO_ANOTHER, Payload
 from sigwrap.linux import libc, limits
 from sigwrap.linux.descriptors import release_inherited
 from sigwrap.linux.execs.look import cwd_of
@@ -159,18 +159,19 @@ def _missing(
         return []
     refusal = launched.missing
     outer = _outer_session(launched, inherited)
-    if refusal.errno == errno.EBUSY and settings.nested is Nested.JOIN:
-        where = f"session {outer}" if outer else "an outer supervisor"
+    is_nested = refusal.errno == errno.EBUSY
+    where = f"session {outer}" if outer else "an outer supervisor"
+    if is_nested and settings.nested is Nested.JOIN:
         tell(f"inside {where}: the command runs under its rules and in its log")
-        return [f"interception: left to {where}"]
-    if refusal.errno == errno.EBUSY and outer:
+        return [f"{LEFT_TO_ANOTHER}{where}"]
+    if is_nested and outer:
         raise SessionError(
             f"already inside session {outer}",
             "--nested join runs the command under that session's rules",
         )
     if settings.best_effort:
         tell(f"going on without interception: {refusal.message}")
-        return [f"interception: {refusal.message}"]
+        return [f"{LEFT_TO_ANOTHER}{where}" if is_nested else f"interception: {refusal.message}"]
     raise refusal
 
 

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 
 from sigwrap.errors import SessionError, StoreError
-from sigwrap.events import text, texts
+from sigwrap.events import LEFT_TO_ANOTHER, text, texts
 from sigwrap.store.location import (
     DATABASE_SUFFIX,
     JOURNAL_SUFFIX,
@@ -27,7 +27,8 @@ class SessionFile:
     path: str
     running: bool
     name: str = ""
-    inside: str = ""  # the session that it joined
+    is_joined: bool = False
+    inside: str = ""  # the session that it joined, as the caller's environment had it
     command: tuple[str, ...] = ()
     started_ns: int = 0
     last_event_ns: int = 0
@@ -60,10 +61,9 @@ def open_session(store: str, selector: str) -> Session:
     if selector and len(by_prefix) == 1:
         return Session(by_prefix[0], database_path(store, by_prefix[0]))
     sessions = list_sessions(store)
-    if selector:
-        named = [file for file in sessions if file.name == selector]
-    else:
-        named = _that_joined_no_other(sessions)
+    named = _that_joined_no_other(
+        [file for file in sessions if not selector or file.name == selector]
+    )
     if named:
         return Session(named[-1].id, named[-1].path)
     if by_prefix:
@@ -77,9 +77,9 @@ def open_session(store: str, selector: str) -> Session:
 
 
 def _that_joined_no_other(sessions: list[SessionFile]) -> list[SessionFile]:
-    """What happened to those that did is in the log of that other session."""
-    ids = {file.id for file in sessions}
-    return [file for file in sessions if file.inside not in ids] or sessions
+    """What happened to those that did is in the log of that other session. Whoever starts one can
+    call that other session what he likes."""
+    return [file for file in sessions if not file.is_joined] or sessions
 
 
 def _is_policy(file: str) -> SessionError:
@@ -132,6 +132,9 @@ def _inspect(session_id: str, store: str) -> SessionFile:
         path=session.path,
         running=running,
         name=str(first.payload.get("name") or ""),
+        is_joined=any(
+            each.startswith(LEFT_TO_ANOTHER) for each in texts(first.payload.get("missing"))
+        ),
         inside=text(first.payload.get("inside")),
         command=tuple(texts(command)),
         started_ns=first.time_ns,

@@ -78,3 +78,11 @@ def test_who_moved_to_another_such_folder_is_asked_about_again(
     assert run.answer("deny", second).returncode == 0
     assert run.out.line() == b"9"
     assert run.end() == 0
+
+
+def test_a_file_there_is_one_like_others(as_user: Sigwrap, start: Start, programs: Path) -> None:
+    del start
+    rules = "\n  - {name: no, commands: ['true'], decision: deny}\n"
+    line = ("-p", policy(as_user.folder, rules), "--", *PYTHON, str(programs / "opens_deep.py"))
+    done = as_user.run(*line)
+    assert done.stdout.startswith(b"done\n" * 4 + b"sigwrap: /bin/true: denied by rule no"), done

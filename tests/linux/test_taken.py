@@ -6,6 +6,7 @@ import errno
 import os
 import socket
 import struct
+from pathlib import Path
 
 import pytest
 
@@ -81,3 +82,17 @@ def test_of_what_nobody_waits_for(path: str) -> None:
     fd = os.open(path, os.O_RDONLY)
     taken.let_go(fd)
     assert not _is_open(fd)
+
+
+@pytest.mark.parametrize("is_local", [True, False])
+def test_of_a_file_whose_path_is_too_long_to_be_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_local: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for _ in range(24):
+        os.mkdir("d" * 200)
+        os.chdir("d" * 200)
+    monkeypatch.setattr(taken, "is_on_local_device", lambda *_: is_local)
+    us = os.getpid()
+    with Path("file").open("w") as file:
+        assert taken.could_stall(us, us, file.fileno()) is not is_local

@@ -70,22 +70,56 @@ def test_what_is_elsewhere_is_allowed_by_no_name(engine: MakeEngine) -> None:
 
 
 def test_a_path_that_is_not_told_may_be_any_that_a_rule_denies(engine: MakeEngine) -> None:
-    """And none that a rule allows."""
+    """And none that a rule allows, whatever it is called: that can be a link's name."""
     rules = """
 defaults: {command: audit}
 command_rules:
   - {name: here, commands: [/srv/**], decision: allow}
-  - {name: by-name, commands: [ls], decision: allow}
+  - {name: by-name, commands: [ls, "l?", "**/ls"], decision: allow}
+  - {name: audited, commands: [ls], decision: audit}
   - {name: named, commands: [/usr/bin/rm], decision: deny}
   - {name: no, commands: [/home/**], subcommands: [rm], decision: deny}
 """
     decide = engine(rules).decide_command
-    assert decide(called("ls", ".../ls")).rule == "by-name"
+    assert decide(called("ls", ".../ls")).rule == "builtin:default"
     assert decide(called("rm", ".../rm")).rule == "builtin:default"
     request = called("cat", ".../cat")
     words = request.programs[0]._replace(argv=("cat", "rm"))
     assert decide(request._replace(programs=(words,))).rule == "no"
     assert decide(called("cat", "/usr/bin/cat")).rule == "builtin:default"
+
+
+def test_a_rule_for_all_programs_allows_what_is_not_told(engine: MakeEngine) -> None:
+    decide = engine(
+        "defaults: {command: deny}\n"
+        "command_rules: [{name: all, commands: ['*'], decision: allow}]\n"
+    ).decide_command
+    assert decide(called("x", ".../x")).rule == "all"
+
+
+def test_from_a_folder_that_is_not_told_rules_deny_what_may_be_meant(engine: MakeEngine) -> None:
+    """And allow nothing by it."""
+    decide = engine(
+        "defaults: {command: audit}\n"
+        "command_rules:\n"
+        "  - {name: mine, commands: [rm, mv], paths: ['/**'], decision: allow}\n"
+        "  - {name: keep, commands: [rm], paths: [/etc, '/srv/**'], decision: deny}\n"
+        "  - {name: ask, commands: [mv], sources: [/etc], decision: approve}\n"
+    ).decide_command
+
+    def rule(line: str, folder: str) -> str:
+        argv = tuple(line.split(" "))
+        request = called(argv[0], f"/usr/bin/{argv[0]}")
+        programs = (request.programs[0]._replace(argv=argv),)
+        return decide(request._replace(programs=programs, cwd=folder)).rule
+
+    assert rule("rm x", "/work") == "mine"
+    assert rule("rm x", "/work//...") == "builtin:default"
+    assert rule("rm x", "/srv//...") == "keep"
+    assert rule("rm ../../etc", "/work//...") == "mine"  # it is told where that is
+    assert rule("rm ../x", "") == "keep"
+    assert rule("mv ../x y", "") == "ask"
+    assert rule("mv x ../y", "") == "builtin:default"
 
 
 def test_loaded_code_is_a_condition_and_looked_for_last(engine: MakeEngine) -> None:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from sigwrap.policy.judge.paths import arguments_as_paths, resolved
+from sigwrap.policy.judge.match import UNTOLD, Paths
+from sigwrap.policy.judge.paths import UNTOLD_BELOW, arguments_as_paths, parts_of, resolved
+
+
+def resolved_in(text: str, folder: str) -> str:
+    return resolved(text, parts_of(folder), "/home/user")
 
 
 @pytest.mark.parametrize(
@@ -35,13 +40,82 @@ from sigwrap.policy.judge.paths import arguments_as_paths, resolved
     ],
 )
 def test_one_file_has_many_spellings(text: str, path: str) -> None:
-    assert resolved(text, "/work/p", "/home/user") == path
+    assert resolved_in(text, "/work/p") == path
 
 
-def test_a_relative_path_means_nothing_where_the_folder_is_not_known() -> None:
-    assert resolved("x", "", "/home/user") == ""
-    assert resolved("/x", "", "/home/user") == "/x"
-    assert arguments_as_paths("rm", ["rm", "x", "/y"], "", "") == {"/y"}
+def test_of_a_folder_that_is_not_known_only_its_inside_is_told() -> None:
+    assert resolved_in("/x", "") == "/x"
+    assert resolved_in("x/../y", "") == f"{UNTOLD}/y"
+    assert resolved_in(".", "") == f"{UNTOLD}/"
+    for leaves in ("..", "../x", "x/../../y", "/proc/self/cwd/../x"):
+        assert resolved_in(leaves, "") == UNTOLD
+    assert arguments_as_paths("rm", ["rm", "../x", "/y"], "", "") == {UNTOLD, "/y"}
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("x", f"/a/b/{UNTOLD}/{UNTOLD}/x"),
+        (".", f"/a/b/{UNTOLD}/{UNTOLD}"),
+        ("../x", f"/a/b/{UNTOLD}/x"),
+        ("../../x", "/a/b/x"),
+        ("../../../../../../etc", "/etc"),
+        ("/proc/self/cwd/../../x", "/a/b/x"),
+        ("/x", "/x"),
+    ],
+)
+def test_a_folder_of_which_only_the_start_is_told(text: str, path: str) -> None:
+    assert resolved_in(text, "/a/b//...//...") == path
+
+
+def test_a_folder_right_below_the_root_is_not_told() -> None:
+    assert resolved_in("../x", "/" + UNTOLD_BELOW * 2) == f"/{UNTOLD}/x"
+
+
+def test_a_name_is_taken_for_what_it_is() -> None:
+    assert resolved_in("../x", "/a/.../b") == "/a/.../x"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "word", "may_match"),
+    [
+        ("/etc", "../x", True),  # anywhere
+        ("/etc", "x", False),
+        ("/home/**", "x", True),
+        ("/home/*", "x", False),
+    ],
+)
+def test_what_may_be_meant_from_a_folder_that_is_not_known(
+    pattern: str, word: str, *, may_match: bool
+) -> None:
+    found = arguments_as_paths("rm", ["rm", word], "", "/h")
+    assert Paths([pattern]).may_match(found) is may_match
+    assert not Paths([pattern]).match(found)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "word", "may_match"),
+    [
+        ("/a/b/**", "x", True),
+        ("/**/x", "x", True),
+        ("/[!x]", "x", True),
+        ("/a/b/*/*/x", "x", True),
+        ("/a/b/*/*/x", ".", False),
+        ("/a/b/*", "x", False),
+        ("/a/c/**", "x", False),
+        ("/a/b/c/d/x", "x", True),
+        ("/a/b", "x", False),
+        ("/a/b", "../..", True),
+        ("/a/*", "../../../y", True),
+        ("/dev/**", "../../x", False),
+    ],
+)
+def test_what_may_be_meant_where_the_start_of_the_folder_is_told(
+    pattern: str, word: str, *, may_match: bool
+) -> None:
+    found = arguments_as_paths("rm", ["rm", word], "/a/b//...//...", "/h")
+    assert Paths([pattern]).may_match(found) is may_match
+    assert Paths([pattern]).match(found) is (may_match and not any(UNTOLD in x for x in found))
 
 
 def _paths(line: str, *, sources_only: bool = False) -> frozenset[str]:

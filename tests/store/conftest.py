@@ -11,9 +11,14 @@ Recorder = Callable[..., SessionLog]
 
 
 def started(
-    session_id: str, name: str = "", inside: str = "", keyed: bool = False
+    session_id: str,
+    name: str = "",
+    inside: str = "",
+    missing: tuple[str, ...] = (),
+    *,
+    keyed: bool = False,
 ) -> dict[str, object]:
-    session = {"session_id": session_id, "name": name, "inside": inside}
+    session = {"session_id": session_id, "name": name, "inside": inside, "missing": list(missing)}
     return {**session, "command": ["npm", "start"], "keyed": keyed}
 
 
@@ -27,12 +32,14 @@ def record(tmp_path: Path) -> Recorder:
         *,
         name: str = "",
         inside: str = "",
+        missing: tuple[str, ...] = (),
         start_ns: int = 1,
         **options: object,
     ) -> SessionLog:
         log = SessionLog.create(str(tmp_path), session_id, **options)  # type: ignore[arg-type]
         keyed = options.get("key") is not None
-        log.append("session_started", 1, started(session_id, name, inside, keyed), start_ns)
+        first = started(session_id, name, inside, missing, keyed=keyed)
+        log.append("session_started", 1, first, start_ns)
         for number in range(exits):
             log.append("process_exited", 100 + number, {"exit_code": 0}, start_ns + number + 1)
         return log

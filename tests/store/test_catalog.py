@@ -43,19 +43,26 @@ def test_a_session_is_found_by(store: str, selector: str, session_id: str) -> No
     assert first is not None and first.payload["session_id"] == session_id
 
 
-def test_the_latest_is_not_one_that_joined_another(record: Recorder, tmp_path: Path) -> None:
-    """What happened to it is in the log of that other one."""
-    record("outer", start_ns=100).close()
-    record("joined", inside="outer", start_ns=200).close()
+@pytest.mark.parametrize("inside", ["outer", "made up", ""])
+def test_the_latest_is_not_one_that_joined_another(
+    record: Recorder, tmp_path: Path, inside: str
+) -> None:
+    """What happened to it is in the log of that other one, whatever that is called."""
+    record("outer", name="build", start_ns=100).close()
+    missing = ("interception: left to another", "limits of our own: x")
+    record("joined", name="build", inside=inside, missing=missing, start_ns=200).close()
     assert open_session(str(tmp_path), "").id == "outer"
     assert open_session(str(tmp_path), "joined").id == "joined"
-    record("elsewhere", inside="of another store", start_ns=300).close()
-    assert open_session(str(tmp_path), "").id == "elsewhere"
+    assert open_session(str(tmp_path), "build").id == "outer"
+    record("without", missing=("interception: not to be had",), start_ns=300).close()
+    assert open_session(str(tmp_path), "").id == "without"
 
 
-def test_there_is_a_latest_whatever_the_logs_say(record: Recorder, tmp_path: Path) -> None:
-    record("one", inside="one").close()
-    assert open_session(str(tmp_path), "").id == "one"
+def test_the_latest_may_have_joined_another_where_all_have(
+    record: Recorder, tmp_path: Path
+) -> None:
+    record("joined", missing=("interception: left to another",)).close()
+    assert open_session(str(tmp_path), "").id == "joined"
 
 
 def test_a_prefix_of_one_id_is_enough(record: Recorder, tmp_path: Path) -> None:

@@ -10,14 +10,16 @@ from sigwrap.linux.execs.asked import Asked, ExecRefused
 from sigwrap.linux.execs.executable import Executable, resolve
 from sigwrap.linux.execs.ours import Ours
 from sigwrap.linux.memory import Memory, Unreadable, may_be_served
-from sigwrap.linux.paths import MayWait
+from sigwrap.linux.paths import Caller, MayWait, path_of
 from sigwrap.linux.seccomp import Notification
 from sigwrap.mediate.exec_facts import Unseen, not_dumpable, pointing_nowhere
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
+from sigwrap.policy.judge.paths import UNTOLD_BELOW
 from sigwrap.tuples import NamedTuple
 
 _OUR_SHORTAGE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+_MOST_UNTOLD = 256
 
 
 class Seen(NamedTuple):
@@ -58,3 +60,27 @@ def cwd_of(tid: int) -> str:
         return procfs.link(f"/proc/{tid}/cwd")
     except OSError:
         return ""
+
+
+def folder_of(tid: int, pid: int, ours: Ours) -> str:
+    """Like cwd_of. Where the path is longer than the kernel tells, it is told of a folder above,
+    with UNTOLD_BELOW for each one below that; empty where nobody tells without being waited for."""
+    if told := cwd_of(tid):
+        return told
+    try:
+        caller = Caller(tid, pid, ours.view)
+        folder = caller.open_folder()
+    except OSError:
+        return ""
+    try:
+        for untold in range(_MOST_UNTOLD):
+            if told := path_of(folder):
+                return told + UNTOLD_BELOW * untold
+            above = caller.open_part(folder, b"..")
+            os.close(folder)
+            folder = above
+    except (OSError, MayWait):
+        pass
+    finally:
+        os.close(folder)
+    return ""

@@ -223,8 +223,11 @@ class CompiledCommandRule:
         return any(glob.matches(path) for glob in self._path_globs)
 
     def _names_what_runs(self, facts: Facts) -> bool:
-        """A name that somebody gave a link allows nothing, but for the system's own links."""
+        """A name that somebody gave a link allows nothing, but for the system's own links. Where
+        the path is not told, the name can be such a one."""
         program, basename = facts.program, facts.basename
+        if not program.path.startswith("/"):
+            return self._names_everything
         return (
             program.name == basename
             or self.surely_names((basename, program.path))
@@ -240,6 +243,10 @@ class CompiledCommandRule:
             return not readings[0].isdisjoint(self._subcommands)
         fits = [not names.isdisjoint(self._subcommands) for names in readings]
         return all(fits) if self._lenient else any(fits)
+
+    def _is_about(self, paths: Paths, facts: Facts, *, sources_only: bool) -> bool:
+        meant = facts.paths(sources_only=sources_only)
+        return paths.match(meant) if self._lenient else paths.may_match(meant)
 
     def holds(self, facts: Facts) -> bool:
         return self.failing_condition(facts) is None
@@ -267,9 +274,11 @@ class CompiledCommandRule:
             return "subcommands"
         if rule.truncated is not None and rule.truncated != facts.truncated:
             return "truncated"
-        if self._paths is not None and not self._paths.match(facts.paths(sources_only=False)):
+        if self._paths is not None and not self._is_about(self._paths, facts, sources_only=False):
             return "paths"
-        if self._sources is not None and not self._sources.match(facts.paths(sources_only=True)):
+        if self._sources is not None and not self._is_about(
+            self._sources, facts, sources_only=True
+        ):
             return "sources"
         if self._regex is not None and not facts.arguments.match(self._regex):
             return "args_patterns"

@@ -7,13 +7,14 @@ stall the supervisor. It is imported when a policy first has a pattern, for it c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
 MAX_MATCHED_BYTES = 64 * 1024
 MAX_MATCHED_ARGUMENTS = 4096  # one search each; what is beyond is searched in the joined text only
 MAX_PATTERN_CHARACTERS = 1000
+UNTOLD = "\0"  # a part of a path that is not told; alone, the path could be any
 MAX_PROGRAM_SIZE = 4000  # RE2 instructions: bounds the cost per byte where its DFA gives up
 
 
@@ -60,16 +61,41 @@ class Glob:
 class Paths:
     """Paths and globs, of which one must be among some paths."""
 
-    __slots__ = ("_globs", "_literals")
+    __slots__ = ("_globs", "_literals", "_reaches")
 
     def __init__(self, patterns: Sequence[str]) -> None:
+        self._reaches = tuple(map(_Reach, patterns))
         self._literals = frozenset(each for each in patterns if not is_glob(each))
         self._globs = tuple(Glob(each) for each in patterns if is_glob(each))
 
-    def match(self, paths: Iterable[str]) -> bool:
-        return not self._literals.isdisjoint(paths) or any(
-            glob.matches(path) for glob in self._globs for path in paths
-        )
+    def match(self, paths: Collection[str]) -> bool:
+        if not self._literals.isdisjoint(paths):
+            return True
+        told = [path for path in paths if UNTOLD not in path]
+        return any(glob.matches(path) for glob in self._globs for path in told)
+
+    def may_match(self, paths: Collection[str]) -> bool:
+        """Also where one that is not wholly told may be such a one."""
+        if self.match(paths) or UNTOLD in paths:
+            return True
+        untold = {(path.partition(UNTOLD)[0], path.count("/")) for path in paths if UNTOLD in path}
+        return any(reach.takes_in(*each) for each in untold for reach in self._reaches)
+
+
+class _Reach:
+    """What of a pattern can be held against a path of which only the start is told."""
+
+    __slots__ = ("_prefix", "_slashes")
+
+    def __init__(self, pattern: str) -> None:
+        self._prefix = _literal_prefix(pattern)
+        self._slashes = None if "**" in pattern or "[" in pattern else pattern.count("/")
+
+    def takes_in(self, told: str, slashes: int) -> bool:
+        """Where nothing is told, it is too long for a pattern that has its number of parts."""
+        if self._slashes is not None and (self._slashes != slashes or not told):
+            return False
+        return told.startswith(self._prefix) or self._prefix.startswith(told)
 
 
 class Arguments:

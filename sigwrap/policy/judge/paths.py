@@ -6,9 +6,13 @@ spellings of what a rule names. A symbolic link of the tree's own is not seen th
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator, Sequence
 
+from sigwrap.policy.judge.match import UNTOLD
+
+UNTOLD_BELOW = "//..."  # in a folder's path: one more part, and its name is not known
 MAX_ARGUMENTS = 4096
 MAX_CHARACTERS = 4096  # PATH_MAX
 
@@ -20,13 +24,14 @@ _STARTS_HERE = frozenset({"find"})  # without a path
 def arguments_as_paths(
     name: str, argv: Sequence[str], folder: str, home: str, *, sources_only: bool = False
 ) -> frozenset[str]:
-    """Absolute. `folder` is empty where it isn't known: a relative path means nothing then."""
+    """Absolute. Where `folder` isn't known, they have UNTOLD parts, or are UNTOLD."""
     arguments = list(argv[1 : MAX_ARGUMENTS + 1])
     if sources_only:
         arguments = _sources(arguments)
     found: set[str] = set()
-    if name in _STARTS_HERE and folder and (not arguments or arguments[0][:1] in ("-", "(", "!")):
-        found.add(resolved(".", folder, home))
+    here = parts_of(folder)
+    if name in _STARTS_HERE and (not arguments or arguments[0][:1] in ("-", "(", "!")):
+        found.add(resolved(".", here, home))
     skipped = _READS_FROM.get(name)
     for argument in arguments:
         if not argument or len(argument) > MAX_CHARACTERS:
@@ -34,30 +39,35 @@ def arguments_as_paths(
         if skipped is not None and argument.startswith(skipped):
             continue
         for text in _paths_in(argument):
-            path = resolved(text, folder, home)
-            if path:
-                found.add(path)
+            found.add(resolved(text, here, home))
     return frozenset(found)
 
 
-def resolved(text: str, folder: str, home: str) -> str:
-    """Empty where it can't be known."""
+def resolved(text: str, here: list[str], home: str) -> str:
+    """`here`: see parts_of."""
     if text == "~" or text.startswith("~/"):
         text = home + text[1:]
-    if not text.startswith("/"):
-        if not folder:
-            return ""
-        text = f"{folder}/{text}"
-    parts: list[str] = []
+    parts = [""] if text.startswith("/") else list(here)
     for part in text.split("/"):
         if part == "..":
-            del parts[-1:]
+            if len(parts) > 1:
+                parts.pop()
+            elif parts == [UNTOLD]:
+                return UNTOLD
         elif part not in ("", "."):
             parts.append(part)
-            parts = _through_proc(parts, folder)
-    while parts and _GLOB_TAIL.fullmatch(parts[-1]):
+            parts = _through_proc(parts, here)
+    while len(parts) > 1 and _GLOB_TAIL.fullmatch(parts[-1]):
         del parts[-1]
-    return "/" + "/".join(parts)
+    return "/".join(parts if len(parts) > 1 else [*parts, ""])
+
+
+def parts_of(folder: str) -> list[str]:
+    """The first one is empty, as in any absolute path."""
+    if not folder:
+        return [UNTOLD]
+    told = posixpath.normpath(folder.partition(UNTOLD_BELOW)[0] or "/")
+    return ["", *filter(None, told.split("/")), *[UNTOLD] * folder.count(UNTOLD_BELOW)]
 
 
 def _paths_in(argument: str) -> Iterator[str]:
@@ -84,15 +94,13 @@ def _sources(arguments: list[str]) -> list[str]:
     return arguments[:-1]
 
 
-def _through_proc(parts: list[str], folder: str) -> list[str]:
+def _through_proc(parts: list[str], here: list[str]) -> list[str]:
     """/proc/PID/root is the root folder, for nearly every PID, and /proc/self/cwd this one."""
-    if parts[0] != "proc" or len(parts) < 3 or parts[-1] not in ("root", "cwd"):
+    if len(parts) < 4 or parts[1] != "proc" or parts[-1] not in ("root", "cwd"):
         return parts
-    process = parts[1:-1]
+    process = parts[2:-1]
     if process[0] not in ("self", "thread-self") and not process[0].isdigit():
         return parts
     if len(process) not in (1, 3) or (len(process) == 3 and process[1] != "task"):
         return parts
-    if parts[-1] == "root":
-        return []
-    return [part for part in folder.split("/") if part]
+    return [""] if parts[-1] == "root" else list(here)

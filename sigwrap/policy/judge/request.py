@@ -100,7 +100,7 @@ class CommandRequest(NamedTuple):
     depth: int = 0
     truncated: bool = False  # argv was longer than what was read
     traced: bool = False  # the caller is being traced, or not all that is loaded can be compared
-    cwd: str = ""  # what relative paths start from; empty where it isn't known
+    cwd: str = ""  # what relative paths start from; see paths.py; empty where it isn't known
 
 
 class SignalRequest(NamedTuple):

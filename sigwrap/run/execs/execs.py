@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from sigwrap.linux.execs.asked import Asked, only_asks
 from sigwrap.linux.execs.executable import Executable
-from sigwrap.linux.execs.look import Seen, cwd_of, look
+from sigwrap.linux.execs.look import Seen, folder_of, look
 from sigwrap.linux.execs.ours import Ours
 from sigwrap.linux.execs.tracing import tracer_of
 from sigwrap.linux.memory import expect_served_memory
@@ -282,7 +282,7 @@ class Execs:
             process,
             held.syscall,
             os.fsdecode(asked.path),
-            cwd_of(held.notification.tid),
+            folder_of(held.notification.tid, process.pid, self._ours),
             asked.truncated,
             executable.programs,
             executable.here,

@@ -1,0 +1,62 @@
+"""Of a folder whose path is longer than the kernel tells."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sigwrap.linux.execs import look
+from sigwrap.linux.execs.ours import Ours
+from sigwrap.policy.judge.named import Named
+from sigwrap.policy.judge.paths import UNTOLD_BELOW
+
+LEVELS = 24
+NAME = "d" * 200
+
+
+@pytest.fixture
+def deep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    for _ in range(LEVELS):
+        os.mkdir(NAME)
+        os.chdir(NAME)
+    return str(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def ours() -> Ours:
+    return Ours({}, Named([]))
+
+
+def _folder(ours: Ours) -> str:
+    return look.folder_of(os.getpid(), os.getpid(), ours)
+
+
+def test_the_start_of_its_path_is_told_and_how_far_below_it_is(deep: str, ours: Ours) -> None:
+    told, untold, more = _folder(ours).partition(UNTOLD_BELOW)
+    levels = (untold + more).count(UNTOLD_BELOW)
+    assert told == deep + f"/{NAME}" * (LEVELS - levels)
+    assert len(os.fsencode(told)) < 4096 <= len(os.fsencode(told)) + len(NAME) + 1
+
+
+def test_beyond_a_number_of_levels_nothing_is_told(
+    deep: str, ours: Ours, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del deep
+    monkeypatch.setattr(look, "_MOST_UNTOLD", 2)
+    before = os.listdir("/proc/self/fd")
+    assert _folder(ours) == ""
+    assert os.listdir("/proc/self/fd") == before
+
+
+def test_one_that_is_told_is_told_as_it_is(
+    tmp_path: Path, ours: Ours, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert _folder(ours) == str(tmp_path)
+
+
+def test_of_who_is_gone_nothing_is_told(ours: Ours) -> None:
+    assert look.folder_of(2**22 + 1, 2**22 + 1, ours) == ""
