@@ -343,11 +343,6 @@ def caught_signals(pid: int) -> frozenset[int]:
     return _signal_set(pid, b"SigCgt")
 
 
-def pending_signals(pid: int) -> frozenset[int]:
-    """Of the process, not of one thread alone."""
-    return _signal_set(pid, b"ShdPnd")
-
-
 def handles(pid: int, number: int) -> bool:
     """By a handler, or by waiting for it, for which its first thread has to block it."""
     status = contents(f"/proc/{pid}/status")

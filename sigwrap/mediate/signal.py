@@ -9,6 +9,7 @@ memory) is carried out by the supervisor, on what was judged.
 from __future__ import annotations
 
 import errno
+import signal
 
 from sigwrap.events import Payload
 from sigwrap.mediate import signal_rules
@@ -268,13 +269,18 @@ class SignalMediator:
 
     def _stop_own_job(self, facts: SignalFacts, members: tuple[SignalTarget, ...]) -> Mediation:
         """All of it, as an editor does at its Ctrl+Z: part of a job would keep the terminal, and
-        the rest could not be continued. Sigwrap's own processes stop by themselves."""
+        the rest could not be continued. Sigwrap's own processes stop by themselves. Who is outside
+        gets what the key would send, and nothing else."""
         decision, judged = signal_rules.OF_OWN_JOB, list[_Judged]()
         for target in members:
-            if TargetType.PARENT not in target.types:
+            if TargetType.PARENT in target.types:
+                continue
+            if TargetType.SESSION in target.types or facts.signal == signal.SIGTSTP:
                 attempt = _attempt(facts, target)
                 payload = _payload(attempt, decision, None)
                 judged.append(_Judged(target, attempt, decision, payload))
+            else:
+                judged.append(self._judge(facts, target))
         return self._deliver(facts, judged, granted=False)
 
     def _group(self, facts: SignalFacts, judged: list[_Judged]) -> Mediation:

@@ -53,9 +53,6 @@ class JobControl:
             self._stop_front()
 
     def _stop_front(self) -> None:
-        """Not where it is to be continued already: a SIGSTOP drives that out of its queue."""
-        if signal.SIGCONT in procfs.pending_signals(self._waited_for_pid):
-            return
         if not self._is_looked_after:
             try:
                 _thread.start_new_thread(self._look_after_loop, ())

@@ -336,6 +336,18 @@ def test_all_of_a_job_that_has_the_terminal_stop_the_sender_last() -> None:
     transcript.yields(Succeed()).ends()
 
 
+def test_of_a_job_who_is_outside_gets_what_the_key_would_send() -> None:
+    aim = Group((OUTSIDE, CHILD), is_own_job=True)
+    by_key = sends(signal.SIGTSTP, aim).records("signal_sent", target_pid=OUTSIDE.pid)
+    by_key.records("signal_sent", target_pid=CHILD.pid).yields(
+        Send(OUTSIDE, signal.SIGTSTP), reply=0
+    ).yields(Send(CHILD, signal.SIGTSTP), reply=0).yields(Succeed()).ends()
+    harder = sends(signal.SIGSTOP, aim).records("signal_blocked", target_pid=OUTSIDE.pid)
+    harder.records("signal_sent", target_pid=CHILD.pid).tells("70 (postgres)").yields(
+        Send(CHILD, signal.SIGSTOP), reply=0
+    ).yields(Succeed()).ends()
+
+
 def test_those_of_a_group_that_one_rule_denies_share_a_line() -> None:
     other = SIBLING._replace(pid=61)
     group(TERM, SIBLING, other).records("signal_blocked").records("signal_blocked").tells(

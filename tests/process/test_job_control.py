@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.support.harness import EXECS, INTERRUPTED, PYTHON, Sigwrap
 from tests.support.processes import children
-from tests.support.waiting import (
-    await_state,
-    await_that,
-)
+from tests.support.waiting import PATIENCE_S, await_state, await_that, reader
 
 TRAPPING = 'trap "echo cleaned; exit 3" INT TERM; echo ready; while :; do read x; done'
 
@@ -61,6 +59,20 @@ def test_an_editor_that_somebody_started_stops_the_whole_job(as_user: Sigwrap, n
     terminal.press("D")
     assert terminal.await_status() == 1
     assert as_user.events("signal_blocked") == []
+
+
+def test_a_job_that_nobody_would_continue_is_not_stopped(as_user: Sigwrap) -> None:
+    """As under `ssh -t`: no shell is above it. Ctrl+C would do nothing any more."""
+    stopping = "import os, signal; os.kill(0, signal.SIGSTOP)"
+    words = ("--grace", "1", "--", "sh", "-c", '"$@"; echo rest', "sh", *PYTHON, "-c")
+    spawning = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
+    line = [*PYTHON, "-c", spawning, *as_user.line(*words, stopping)]
+    run = as_user.start_line(line, stdin=subprocess.PIPE)
+    reader(run.stdout).until(rb"SIGSTOP to \d+ \(sh\): denied by rule agent")
+    assert run.stdin is not None
+    run.stdin.write(b"\x03")
+    run.stdin.flush()
+    assert run.wait(PATIENCE_S) == INTERRUPTED
 
 
 def test_interrupt_while_suspended(sigwrap: Sigwrap) -> None:

@@ -161,19 +161,20 @@ class Aims:
             if not members and call.how in (How.OWNER, How.OWNER_IN_MEMORY):
                 # A group of this number can be made by the process that has it.
                 return _one(self._targets.of_number(sender, -call.target))
-            is_own_job = call.signal in JOB_STOPS and self._is_own_job(sender, call)
+            is_own_job = call.signal in JOB_STOPS and self._is_own_job(sender, call, members)
             return _group(members, is_own_job=is_own_job)
         return _one(self._targets.of_number(sender, call.target))
 
-    def _is_own_job(self, sender: Process, call: SignalCall) -> bool:
-        """The one that has the terminal: a Ctrl+Z would stop it."""
+    def _is_own_job(self, sender: Process, call: SignalCall, members: list[SignalTarget]) -> bool:
+        """The one that has the terminal, below a shell: a Ctrl+Z would stop it, and `fg` continue
+        it."""
         group = self._targets.groups_number(sender, -call.target)
-        is_own = group is not None and group == self._targets.groups_number(sender, 0)
         has_terminal = procfs.terminal(sender.pid)
-        if not is_own or has_terminal is None:
+        if not group or has_terminal is None or call.how is not How.NUMBER:
             return False
         terminal, foreground = has_terminal
-        return call.how is How.NUMBER and terminal != 0 and foreground == group
+        is_own = group == foreground and group == self._targets.groups_number(sender, 0)
+        return is_own and terminal != 0 and any(_is_below_a_shell(each.pid) for each in members)
 
     def _by_pidfd(self, notification: Notification, sender: Process, call: SignalCall) -> Aim:
         """What the descriptor stands for now gets the signal, whatever it is by then."""
@@ -228,6 +229,15 @@ def _hold(tid: int, call: SignalCall, descriptor: int, aim: Aim) -> tuple[Signal
     except (KernelError, OSError) as refusal:
         bad = refusal.errno == errno.EBADF
         return call, WouldFail(errno.EBADF) if bad else Unresolved()
+
+
+def _is_below_a_shell(pid: int) -> bool:
+    """Whether its group is none that the kernel calls orphaned, which nobody would continue."""
+    found = procfs.stat(pid)
+    parent = None if found is None else procfs.stat(found.ppid)
+    if found is None or parent is None:
+        return False
+    return parent.session == found.session and parent.pgrp != found.pgrp
 
 
 def _one(target: SignalTarget | None) -> Aim:
