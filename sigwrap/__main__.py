@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sigwrap.early import HINT  # isort: skip  (what it does, it does at once)
+from sigwrap.early import HINT, claim_supervisor_memory  # isort: skip  (what it does, it does at once)
 import gc
 import os
 import sys
@@ -68,6 +68,7 @@ def _role(program: str) -> Callable[[list[str]], int]:
         case "sigwrap-stub":
             from sigwrap.cli.stub import main as role
         case _:
+            claim_supervisor_memory()
             from sigwrap.cli.main import main as role
     return role
 

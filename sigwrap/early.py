@@ -8,14 +8,34 @@ import posix
 
 HINT = " (is the memory limited? ulimit -v 65536 and -d 20480 are enough)"
 _LEAST = 2_500_000  # none of it is touched
+_SUPERVISOR_DATA, _SUPERVISOR_ROOM = 8_000_000, 21_500_000
 
-try:
-    bytes(_LEAST)
-except MemoryError:
+
+def claim_data(size: int) -> None:
+    try:
+        bytes(size)
+    except MemoryError:
+        _end_without_memory()
+
+
+def claim_supervisor_memory() -> None:
+    claim_data(_SUPERVISOR_DATA)
+    import mmap  # there is memory for it now
+
+    try:
+        mmap.mmap(-1, _SUPERVISOR_ROOM, mmap.MAP_PRIVATE, 0).close()
+    except OSError:
+        _end_without_memory()
+
+
+def _end_without_memory() -> None:
     try:
         posix.write(2, f"sigwrap: it can't be loaded: no memory{HINT}\n".encode())
     finally:  # standard error may be closed
         posix._exit(125)
+
+
+claim_data(_LEAST)
 
 if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:  # or the caller ignores it
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)

@@ -147,7 +147,7 @@ def test_the_exec_itself_needs_no_memory(as_user: Sigwrap) -> None:
 
 
 @pytest.mark.skipif(IS_BINARY, reason="PyInstaller's own start-up fails first")
-@pytest.mark.parametrize("megabytes", [20, 24, 28])
+@pytest.mark.parametrize("megabytes", [20, 24, 28, 33])
 def test_too_little_memory_to_load_sigwrap_is_said(sigwrap: Sigwrap, megabytes: int) -> None:
     size = megabytes << 20
     done = _run(sigwrap, _with((AS, size, size)), "touch", "ran")
