@@ -72,7 +72,6 @@ class _Forwarder(ParentOfOne):
         self._grace_s = grace_s
         self._kill_at: float | None = None
         self._leftovers_may_stay = True
-        self._has_passed_on_stop = False  # since COMMAND was continued last
 
     @property
     def _deadline(self) -> float | None:
@@ -100,10 +99,11 @@ class _Forwarder(ParentOfOne):
             self._kill_at = time.monotonic() + self._grace_s
 
     def _child_goes_on_anyway(self) -> bool:
-        if self._has_passed_on_stop:  # which may take a moment yet
-            self._has_passed_on_stop = False
-            return False
-        return not (stays_stopped(self._child) or handles(self._child, signal.SIGCONT))
+        return not (
+            self._may_be_stopping_yet()
+            or stays_stopped(self._child)
+            or handles(self._child, signal.SIGCONT)
+        )
 
     def _on_readable(self) -> None:
         raise InternalError("the front of COMMAND alone watches no channel")

@@ -34,6 +34,7 @@ class ParentOfOne(ABC):
         self._child = child
         self._child_status: int | None = None
         self._child_is_left_behind = False
+        self._has_passed_on_stop = False  # since COMMAND was continued last
         self._everybody_below = linux_process.Sweep(self._reaped)
         self._poll = select.epoll()  # poll(2) refuses more descriptors than the limit, at each call
         self._poll.register(signals.fd, select.EPOLLIN)
@@ -114,6 +115,11 @@ class ParentOfOne(ABC):
     def _reaped(self, pid: int, child_status: int) -> None:
         if pid == self._child:
             self._child_status = child_status
+
+    def _may_be_stopping_yet(self) -> bool:
+        """By what was passed on to it. Asked at a SIGCONT."""
+        has_passed_on, self._has_passed_on_stop = self._has_passed_on_stop, False
+        return has_passed_on
 
     @property
     @abstractmethod

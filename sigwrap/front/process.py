@@ -141,7 +141,6 @@ class _FrontProcess(ParentOfOne):
         self._looks_at = time.monotonic() + LOOKED_AT_EVERY_S
         self._tell = tell
         self._terminal = terminal
-        self._has_passed_on_stop = False  # since COMMAND was continued last
 
     def ended_command_by_force(self, code: int) -> bool:
         """As far as a status can say."""
@@ -212,8 +211,7 @@ class _FrontProcess(ParentOfOne):
         that never ends. Anybody else means a COMMAND that does something at SIGCONT."""
         if info.sender_pid == self._child:
             return True
-        if self._has_passed_on_stop:  # which may take a moment yet
-            self._has_passed_on_stop = False
+        if self._may_be_stopping_yet():
             return False
         if info.sender_pid in (*self._shells, self._bootloader_pid) and self._terminal.is_there:
             return not self._command_is_stopped()

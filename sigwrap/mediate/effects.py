@@ -24,7 +24,7 @@ from sigwrap.events import Payload
 from sigwrap.mediate.lineage import Process, Types
 from sigwrap.mediate.questions import Question
 from sigwrap.mediate.run_end import LimitReached
-from sigwrap.policy.judge.request import CommandRedirect
+from sigwrap.policy.judge.request import CommandRedirect, TargetType
 from sigwrap.tuples import NamedTuple
 
 Mediation = Generator["Effect", Any, None]
@@ -252,6 +252,10 @@ class SignalTarget(NamedTuple):
     comm: str
     types: Types
     thread: int = 0  # which of its threads is meant, where one is
+
+    @property
+    def is_inside(self) -> bool:
+        return TargetType.SESSION in self.types
 
 
 class Send(NamedTuple):

@@ -217,8 +217,7 @@ class SignalMediator:
     def _kernel_can_have_it(self, facts: SignalFacts, judged: _Judged) -> bool:
         if facts.how not in _IN_REGISTERS:
             return False
-        is_inside = TargetType.SESSION in judged.target.types
-        return is_inside or not self._domain or facts.how not in _KEPT_INSIDE
+        return judged.target.is_inside or not self._domain or facts.how not in _KEPT_INSIDE
 
     def _deny(self, facts: SignalFacts, judged: _Judged, why: str = "") -> Mediation:
         if (yield _event(judged)):
@@ -275,7 +274,7 @@ class SignalMediator:
         for target in members:
             if TargetType.PARENT in target.types:
                 continue
-            if TargetType.SESSION in target.types or facts.signal == signal.SIGTSTP:
+            if target.is_inside or facts.signal == signal.SIGTSTP:
                 attempt = _attempt(facts, target)
                 payload = _payload(attempt, decision, None)
                 judged.append(_Judged(target, attempt, decision, payload))

@@ -9,7 +9,7 @@ from sigwrap.escape import shell_words
 from sigwrap.mediate.effects import SignalTarget
 from sigwrap.mediate.questions import Question
 from sigwrap.mediate.signal_facts import SENDS, SignalFacts
-from sigwrap.policy.judge.request import Decision, TargetType
+from sigwrap.policy.judge.request import Decision
 from sigwrap.policy.judge.signals import signal_name
 
 
@@ -19,7 +19,7 @@ def to_one(facts: SignalFacts, target: SignalTarget) -> str:
 
 def question_about(facts: SignalFacts, asked: Sequence[tuple[SignalTarget, Decision]]) -> Question:
     """Those outside come first: a long list is cut."""
-    asked = sorted(asked, key=lambda each: _is_inside(each[0]))
+    asked = sorted(asked, key=lambda each: each[0].is_inside)
     targets = "; ".join(_placed(target) for target, _ in asked)
     each_key = ((each.rule, target.pid, target.start_time, target.comm) for target, each in asked)
     decision = asked[0][1]
@@ -48,9 +48,5 @@ def _named(target: SignalTarget) -> str:
 
 
 def _placed(target: SignalTarget) -> str:
-    where = "" if _is_inside(target) else ", outside the session"
+    where = "" if target.is_inside else ", outside the session"
     return _named(target) + where
-
-
-def _is_inside(target: SignalTarget) -> bool:
-    return TargetType.SESSION in target.types

@@ -39,7 +39,6 @@ from sigwrap.mediate.signal_facts import (
     OwnInMemory,
     Unresolved,
 )
-from sigwrap.policy.judge.request import TargetType
 from sigwrap.policy.judge.signals import ALL
 
 _ON_DESCRIPTORS = ("ioctl", "fcntl", "fcntl64")
@@ -85,7 +84,7 @@ class Aims:
                 pass
             case _:
                 return Nobody()
-        if all(TargetType.SESSION in member.types for member in members):
+        if all(member.is_inside for member in members):
             return Nobody()
         thread = call.thread and self._targets.threads_number(sender, call.thread)
         error = min(would_fail(sender, call, each, thread) for each in members)

@@ -23,7 +23,6 @@ from sigwrap.mediate.effects import SignalTarget
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.signal_facts import Aim, Group, NoOwner, NotOwn, Own, OwnInMemory, WhoeverOwns
-from sigwrap.policy.judge.request import TargetType
 
 _DEV_TTY, _DEV_PTMX = (5, 0), (5, 2)
 
@@ -83,7 +82,7 @@ class Jobs:
     def traced_by_parent(self, sender: Process) -> Aim:
         found = procfs.stat(sender.pid)
         parent = None if found is None else self._targets.of_pid(sender, found.ppid)
-        return Own() if parent is not None and _is_inside(parent) else NotOwn()
+        return Own() if parent is not None and parent.is_inside else NotOwn()
 
     def signals_owner(self, sender: Process, call: SignalCall) -> tuple[SignalCall, Aim]:
         """Where it has none, the call says whom the kernel would make its owner."""
@@ -101,9 +100,9 @@ class Jobs:
         """An owner outside can be one that the descriptor had before it came here."""
         aim = self._reached(sender, *owners.owner(call.held))
         match aim:
-            case SignalTarget() if not _is_inside(aim):
+            case SignalTarget() if not aim.is_inside:
                 return aim
-            case Group(members=members) if not all(map(_is_inside, members)):
+            case Group(members=members) if not all(member.is_inside for member in members):
                 return aim
             case _:
                 return WhoeverOwns()
@@ -123,13 +122,9 @@ class Jobs:
         if group == self._group:
             return Own()
         leader = self._targets.of_pid(sender, group)
-        if leader is not None and _is_inside(leader):
+        if leader is not None and leader.is_inside:
             return Own()
         members = self._targets.of_group_led_by(sender, group)
         if not members:
             return WouldFail(errno.EPERM)
-        return Own() if all(map(_is_inside, members)) else NotOwn()
-
-
-def _is_inside(target: SignalTarget) -> bool:
-    return TargetType.SESSION in target.types
+        return Own() if all(member.is_inside for member in members) else NotOwn()
