@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sigwrap.linux import procfs
-from sigwrap.linux.terminal_readers import waits_for_input
+from sigwrap.linux.terminal_readers import reads_a_line, waits_for_input
 from tests.support.harness import PYTHON
 from tests.support.waiting import await_that
 
@@ -225,7 +225,7 @@ def test_names_can_not_paint_on_the_terminal(asking: Make) -> None:
 def test_a_command_that_waits_for_a_line_gets_it(asking: Make) -> None:
     """It reads already, so the question would lose its answer: only the command is named."""
     subject = asking().start_on_terminal("head", "-n2")
-    await_that(lambda: any(b"0 0x0 " in reading(pid) for pid in group(subject)))
+    await_that(lambda: any(reads_a_line(pid) for pid in group(subject)))
     approval_id = subject.ask()
     subject.terminal.output.until(f"to answer: sigwrap approve {approval_id}".encode())
     assert subject.ping()["holds"] is False
@@ -239,7 +239,7 @@ def test_a_command_that_waits_for_a_line_gets_it(asking: Make) -> None:
 
 def test_the_question_comes_when_the_command_has_its_line(asking: Make) -> None:
     subject = asking().start_on_terminal("sh", "-c", f"read line; exec {PYTHON[0]} -c '{WAIT}'")
-    await_that(lambda: any(b"0 0x0 " in reading(pid) for pid in group(subject)))
+    await_that(lambda: any(reads_a_line(pid) for pid in group(subject)))
     approval_id = subject.ask()
     subject.terminal.output.until(rb"to answer: ")
     subject.terminal.type("for the command\n")
@@ -391,11 +391,3 @@ def group(subject: Any) -> list[int]:
         for pid in procfs.all_pids()
         if (found := procfs.stat(pid)) is not None and found.pgrp == subject.terminal.pid
     ]
-
-
-def reading(pid: int) -> bytes:
-    try:
-        with open(f"/proc/{pid}/syscall", "rb") as file:
-            return file.read()
-    except OSError:
-        return b""
