@@ -5,6 +5,7 @@ or try for ever."""
 
 import _signal  # type: ignore[import-not-found]  # signal itself would first make its enums
 import posix
+import sys
 
 HINT = " (is the memory limited? ulimit -v 65536 and -d 20480 are enough)"
 _LEAST = 2_500_000  # none of it is touched
@@ -20,6 +21,8 @@ def claim_data(size: int) -> None:
 
 def claim_supervisor_memory() -> None:
     claim_data(_SUPERVISOR_DATA)
+    if getattr(sys, "frozen", False):
+        return  # PyInstaller's start has taken most of it already
     import mmap  # there is memory for it now
 
     try:
