@@ -7,23 +7,18 @@ them.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator
+
+from sigwrap.linux.mounts import read_mountinfo, unescaped
 
 _FILES = ("cgroup.kill", "cgroup.freeze", "cgroup.procs", "freezer.state")
 _TYPES = (b"cgroup", b"cgroup2")
-_ESCAPED = re.compile(rb"\\([0-7]{3})")  # a space in a path of mountinfo
 
 
 def mount_points() -> list[str]:
     """Of every cgroup file system in our mount namespace."""
-    found = []
-    for line in _lines("/proc/self/mountinfo"):
-        left, _, right = line.partition(b" - ")
-        if right.split(b" ", 1)[0] in _TYPES:
-            path = _ESCAPED.sub(lambda code: bytes([int(code[1], 8)]), left.split(b" ")[4])
-            found.append(os.fsdecode(path))
-    return found
+    mounts = read_mountinfo(b"\n".join(_lines("/proc/self/mountinfo")))
+    return [os.fsdecode(unescaped(each.point)) for each in mounts if each.kind in _TYPES]
 
 
 def writable(mounts: Iterable[str]) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import struct
 
 from sigwrap.linux import procfs
@@ -174,9 +175,15 @@ def _told_by_procfs(pid: int | str) -> list[Told]:
 
 
 def read_mountinfo(text: bytes) -> list[Told]:
-    """Of the names in it the kernel escapes spaces, tabs, line ends and backslashes."""
     lines = (line.split(b" ") for line in text.split(b"\n") if line)
     return [
         Told(int(words[0]), int(words[1]), words[2], words[4], words[words.index(b"-", 6) + 1])
         for words in lines
     ]
+
+
+def unescaped(point: bytes) -> bytes:
+    """Of the paths in mountinfo the kernel escapes spaces, tabs, line ends and backslashes."""
+    if b"\\" not in point:
+        return point
+    return re.sub(rb"\\([0-7]{3})", lambda escaped: bytes([int(escaped[1], 8)]), point)

@@ -157,10 +157,14 @@ def _place(found: Buffer) -> Place:
 
 
 def path_of(fd: int) -> str:
-    """Empty where it is longer than the kernel tells (PATH_MAX). A file can lie there all the same,
-    and is reached from a folder nearby."""
+    return told_link(f"/proc/self/fd/{fd}")
+
+
+def told_link(path: str) -> str:
+    """Where a link of procfs leads. Empty where that is longer than the kernel tells (PATH_MAX). A
+    file can lie there all the same, and is reached from a folder nearby."""
     try:
-        return procfs.link(f"/proc/self/fd/{fd}")
+        return procfs.link(path)
     except OSError as failure:
         if failure.errno != errno.ENAMETOOLONG:
             raise

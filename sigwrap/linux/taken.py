@@ -18,9 +18,8 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
-from sigwrap.linux import procfs
 from sigwrap.linux.mounts import is_on_local_device
-from sigwrap.linux.paths import kind_of
+from sigwrap.linux.paths import kind_of, told_link
 
 _SO_PASSRIGHTS = 83
 _MOST_CLOSERS = 16
@@ -64,23 +63,14 @@ _closers = _Closers()
 def could_stall(pid: int, holder: int, fd: int) -> bool:
     """Whether to close it could: a file that `holder` has open, on a mount that `pid` sees."""
     try:
-        path = b"/proc/%d/fd/%d" % (holder, fd)
-        if kind_of(path)[0] != stat.S_IFREG:
+        path = f"/proc/{holder}/fd/{fd}"
+        if kind_of(path.encode())[0] != stat.S_IFREG:
             return False
-        return _lies_somewhere(path) and not is_on_local_device(pid, holder, fd)
+        is_nowhere = not (told_link(path) or "/").startswith("/")  # a pidfd is
+        return not is_nowhere and not is_on_local_device(pid, holder, fd)
     except FileNotFoundError:
         return False  # whoever takes it is told that it is none
     except OSError:
-        return True
-
-
-def _lies_somewhere(path: bytes) -> bool:
-    """A pidfd doesn't."""
-    try:
-        return procfs.link(path).startswith(b"/")
-    except OSError as failure:
-        if failure.errno != errno.ENAMETOOLONG:
-            raise
         return True
 
 

@@ -66,7 +66,7 @@ def question_about(
         _NO_VARIABLES: loaded is None,
         _LOADS: bool(loaded),
         _UNTOLD_FOLDER: ground.is_known and not where.folder,
-        _UNTOLD_FILE: not all(each.path.startswith("/") for each in facts.programs),
+        _UNTOLD_FILE: not all(each.path_is_told for each in facts.programs),
     }
     notes = [_CHANGED] * asked_before + [_NO_WORDS] * (main.argv in ((), ("",)))
     notes += [note for note, holds in passing.items() if holds]

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.harness import EXECS, INTERRUPTED, PYTHON, Sigwrap
 from tests.support.processes import children
+from tests.support.terminal import Terminal
 from tests.support.waiting import PATIENCE_S, await_state, await_that, reader
 
 TRAPPING = 'trap "echo cleaned; exit 3" INT TERM; echo ready; while :; do read x; done'
@@ -32,17 +33,21 @@ def test_suspend_and_resume_as_a_job(sigwrap: Sigwrap) -> None:
     assert "received" not in sigwrap.interrupts()
 
 
+def _stops_and_comes_back(sigwrap: Sigwrap, terminal: Terminal) -> None:
+    terminal.await_stop()
+    await_state(sigwrap.command_pid(), "T")
+    os.killpg(terminal.pid, signal.SIGCONT)
+    terminal.output.until(rb"back")
+    terminal.press("D")
+    assert terminal.await_status() == 1
+
+
 @pytest.mark.parametrize("whom", ["itself", "its group"])
 def test_a_command_that_stops_itself_is_a_stopped_job(as_user: Sigwrap, whom: str) -> None:
     """Editors and menus stop their group by SIGSTOP, which nobody handles."""
     pid = "$$" if whom == "itself" else "0"
     terminal = as_user.on_terminal("--", "sh", "-c", f"kill -STOP {pid}; echo back; read x")
-    terminal.await_stop()
-    await_state(as_user.command_pid(), "T")
-    os.killpg(terminal.pid, signal.SIGCONT)
-    terminal.output.until(rb"back")
-    terminal.press("D")
-    assert terminal.await_status() == 1
+    _stops_and_comes_back(as_user, terminal)
     assert as_user.interrupts() == []
 
 
@@ -52,12 +57,7 @@ def test_an_editor_that_somebody_started_stops_the_whole_job(as_user: Sigwrap, n
     editor = f"import os, signal; os.kill(0, signal.SIG{number}); print('back')"
     words = ("-p", "agent-default", "--", "sh", "-c", '"$@"; read x', "sh", *PYTHON, "-c", editor)
     terminal = as_user.on_terminal(*words)
-    terminal.await_stop()
-    await_state(as_user.command_pid(), "T")
-    os.killpg(terminal.pid, signal.SIGCONT)
-    terminal.output.until(rb"back")
-    terminal.press("D")
-    assert terminal.await_status() == 1
+    _stops_and_comes_back(as_user, terminal)
     assert as_user.events("signal_blocked") == []
 
 

@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import _thread
 import os
-import re
 import select
 from collections.abc import Sequence
 
 from sigwrap.linux import procfs
-from sigwrap.linux.mounts import Told, read_mountinfo
+from sigwrap.linux.mounts import Told, read_mountinfo, unescaped
 from sigwrap.linux.paths import Place, mount_of, path_of
 
 _CHUNK = 1 << 16
-_ESCAPED = rb"\\([0-7]{3})"  # compiled where somebody needs it
 
 
 class Mounts:
@@ -68,7 +66,7 @@ def mount_at(path: bytes, root: int, listed: Sequence[Told]) -> int:
     lies on it. What is mounted on the root itself leads nobody away from it."""
     nearest: dict[int, tuple[int, int]] = {}  # on each mount: after how much of the path, and which
     for each in listed:
-        point = re.sub(_ESCAPED, lambda escaped: bytes([int(escaped[1], 8)]), each.point)
+        point = unescaped(each.point)
         if point != b"/" and (path == point or path.startswith(point + b"/")):
             found = len(point), each.number
             nearest[each.parent] = min(found, nearest.get(each.parent, found))

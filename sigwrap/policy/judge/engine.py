@@ -77,7 +77,7 @@ class Engine:
             path.startswith(prefixes)
             or name.startswith(prefixes)
             or basename.startswith(prefixes)
-            or not path.startswith("/")
+            or not program.path_is_told
         ):
             for entry in candidates.all:
                 rule = entry.rule
@@ -217,16 +217,16 @@ class CompiledCommandRule:
         for glob in self._name_globs:
             if glob.matches(facts.program.name) or glob.matches(facts.basename):
                 return True
-        path = facts.program.path
-        if not path.startswith("/") and not self._lenient:  # not told: it may be any long one
+        program = facts.program
+        if not (program.path_is_told or self._lenient):  # it may be any long one
             return bool(self._path_globs)
-        return any(glob.matches(path) for glob in self._path_globs)
+        return any(glob.matches(program.path) for glob in self._path_globs)
 
     def _names_what_runs(self, facts: Facts) -> bool:
         """A name that somebody gave a link allows nothing, but for the system's own links. Where
         the path is not told, the name can be such a one."""
         program, basename = facts.program, facts.basename
-        if not program.path.startswith("/"):
+        if not program.path_is_told:
             return self._names_everything
         return (
             program.name == basename

@@ -94,6 +94,10 @@ class Program(NamedTuple):
     counts_by_name: bool = False
     missing: bool = False  # it can't be found, and `path` is where it would be looked for
 
+    @property
+    def path_is_told(self) -> bool:
+        return self.path.startswith("/")
+
 
 class CommandRequest(NamedTuple):
     programs: tuple[Program, ...]  # the file itself first; never empty
