@@ -7,7 +7,7 @@ import _signal  # type: ignore[import-not-found]  # signal itself would first ma
 import posix
 import sys
 
-HINT = " (is the memory limited? ulimit -v 65536 and -d 20480 are enough)"
+HINT = " (is the memory limited? ulimit -v 65536 and -d 32768 are enough)"
 _LEAST = 2_500_000  # none of it is touched
 _SUPERVISOR_DATA, _SUPERVISOR_ROOM = 8_000_000, 21_500_000
 

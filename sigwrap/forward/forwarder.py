@@ -110,8 +110,8 @@ class _Forwarder(ParentOfOne):
 
     def _on_child_stopped(self, number: int) -> None:
         """The shell has to see it, which waits for the bootloader where there is one: that stops
-        by itself at a key, and would again by a stop of ours that comes after the SIGCONT."""
-        bootloader = self._bootloader_pid if number == signal.SIGSTOP else 0
+        by itself at a Ctrl+Z, and would again by a stop of ours that comes after the SIGCONT."""
+        bootloader = self._bootloader_pid if number != signal.SIGTSTP else 0
         if procfs.is_stopped(self._child) and signal.SIGCONT not in signal.sigpending():
             linux_process.send(bootloader or os.getpid(), signal.SIGSTOP)
 

@@ -216,6 +216,24 @@ def test_suspend_and_resume(as_user: Sigwrap, forward: str) -> None:
     assert terminal.await_status() == 0
 
 
+def test_a_background_job_that_reads_is_a_stopped_one(as_user: Sigwrap, forward: str) -> None:
+    terminal = as_user.terminal_for(
+        [*as_user.as_user(), "bash", "--norc", "-i"], env={"PS1": "PROMPT> "}
+    )
+    terminal.output.until(rb"PROMPT> ")
+    terminal.type(f"{forward} -- cat &\n")
+    terminal.output.until(rb"PROMPT> ")
+    terminal.await_stopped_job("cat")
+    terminal.type("fg\n")
+    terminal.output.until(rb"cat\r\n")
+    terminal.type("one\n")
+    terminal.output.until(rb"one\r\none\r\n")
+    terminal.press("C")
+    terminal.output.until(rb"PROMPT> ")
+    terminal.type("exit 0\n")
+    assert terminal.await_status() == 0
+
+
 @pytest.mark.parametrize("whom", ["$$", "0"])
 def test_a_command_that_stops_itself_is_a_stopped_job(
     as_user: Sigwrap, forward: str, whom: str

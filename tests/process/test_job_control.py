@@ -113,11 +113,7 @@ def test_suspend_and_fg_in_an_interactive_bash(as_user: Sigwrap) -> None:
     await_state(as_user.command_pid(), "T")
     terminal.type("bg\n")  # cat reads the terminal, so it is stopped again at once
     terminal.output.until(rb"PROMPT> ")
-    seen = b""
-    while b"Stopped" not in seen:  # bash continues what it knows to be stopped
-        terminal.type("jobs\n")
-        seen = terminal.output.until(rb"\[1\]\+  (Stopped|Running)[^\n]*cat")
-        terminal.output.until(rb"PROMPT> ")
+    terminal.await_stopped_job("cat")
     terminal.type("fg\n")
     terminal.output.until(rb"cat\r\n")
     terminal.type("four\n")

@@ -164,7 +164,7 @@ def test_too_little_data_to_load_sigwrap_is_said(sigwrap: Sigwrap, megabytes: in
     done = _run(sigwrap, _with((resource.RLIMIT_DATA, megabytes << 20, NO_LIMIT)), "touch", "ran")
     (line,) = done.stderr.decode().splitlines()
     assert line.startswith("sigwrap: it can't be loaded: ")
-    assert line.endswith("(is the memory limited? ulimit -v 65536 and -d 20480 are enough)")
+    assert line.endswith("(is the memory limited? ulimit -v 65536 and -d 32768 are enough)")
     assert done.returncode == REFUSED
     assert not (sigwrap.folder / "ran").exists()
 

@@ -69,6 +69,15 @@ class Terminal:
         """As a shell shows it."""
         return int(self._reports.until(rb"ended \d+\n", within_s).split()[1])
 
+    def await_stopped_job(self, name: str) -> None:
+        """As the bash on it says, whose prompt is there: it continues what it knows to be stopped.
+        To end at that prompt."""
+        said = b""
+        while b"Stopped" not in said:
+            self.type("jobs\n")
+            said = self.output.until(rb"\[1\]\+  (Stopped|Running)[^\n]*" + name.encode())
+            self.output.until(rb"PROMPT> ")
+
     def foreground(self) -> int:
         return os.tcgetpgrp(self.master)
 
