@@ -68,7 +68,8 @@ class _Forwarder(ParentOfOne):
     ) -> None:
         super().__init__(signals, child, bootloader_pid)
         self._inherited = inherited
-        self._copies = BootloaderCopies(bootloader_pid)
+        on_terminal = procfs.controlling_terminal(os.getpid()) is not None
+        self._copies = BootloaderCopies(bootloader_pid, on_terminal=on_terminal)
         self._grace_s = grace_s
         self._kill_at: float | None = None
         self._leftovers_may_stay = True

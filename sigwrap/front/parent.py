@@ -14,6 +14,7 @@ from sigwrap.linux import process as linux_process
 from sigwrap.linux import procfs
 from sigwrap.linux.sigfd import SignalFd, SignalInfo
 from sigwrap.linux.waits import seconds_until
+from sigwrap.mediate.interrupts import JOB_STOPS
 from sigwrap.start import onefile
 from sigwrap.start.command import Inherited
 
@@ -169,6 +170,6 @@ def shares_our_group(pid: int) -> bool:
 
 def stays_stopped(pid: int) -> bool:
     """Since before the SIGCONT that was just read. A shell continues the whole group: one more
-    SIGCONT to COMMAND, a moment late, would undo the next Ctrl+Z. That one would be pending here:
-    in a queue it and a SIGCONT drive each other out."""
-    return procfs.is_stopped(pid) and signal.SIGTSTP not in signal.sigpending()
+    SIGCONT to COMMAND, a moment late, would undo the next Ctrl+Z, or have it read in the background
+    once more. That stop would be pending here: in a queue it and a SIGCONT drive each other out."""
+    return procfs.is_stopped(pid) and not JOB_STOPS & signal.sigpending()

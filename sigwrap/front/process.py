@@ -104,7 +104,12 @@ def run_before_supervisor(
     theirs.close()
     release_inherited()
     libc.set_undumpable()
-    interrupts = Interrupts(grace_s=grace_s, bootloader_pid=bootloader_pid, ends=interrupts_end)
+    interrupts = Interrupts(
+        grace_s=grace_s,
+        bootloader_pid=bootloader_pid,
+        on_terminal=terminal.is_there,
+        ends=interrupts_end,
+    )
     front = _FrontProcess(
         signals, child, bootloader_pid, ours, interrupts, inherited, tell, terminal
     )

@@ -29,6 +29,7 @@ from enum import Enum
 from sigwrap.tuples import NamedTuple
 
 JOB_STOPS = frozenset({signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
+_STOPS_IN_BACKGROUND = frozenset({signal.SIGTTIN, signal.SIGTTOU})
 INTERRUPTS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
 
 _ECHO_WINDOW_S = 0.3
@@ -71,16 +72,20 @@ class Arrived(NamedTuple):
 
 class BootloaderCopies:
     """The bootloader was there before us, and the kernel signals a group's newest process first:
-    a copy never comes before its original."""
+    a copy never comes before its original. But it may come without: a job is stopped between the
+    two, and the SIGCONT of its fg takes the original out of the queue."""
 
-    def __init__(self, bootloader_pid: int) -> None:
+    def __init__(self, bootloader_pid: int, *, on_terminal: bool) -> None:
         self._bootloader_pid = bootloader_pid
+        self._on_terminal = on_terminal
         self._originals: dict[int, float] = {}  # number -> when
         self._keys: dict[int, float] = {}
 
     def has_copy(self, number: int, sender_pid: int, now: float) -> bool:
         """Of a signal that went to the whole group, and has arrived before."""
         if sender_pid == self._bootloader_pid != 0:
+            if self._on_terminal and number in _STOPS_IN_BACKGROUND:
+                return True
             original = self._originals.pop(number, None)
             return original is not None and now - original <= _COPY_WINDOW_S
         self._originals[number] = now
@@ -149,12 +154,13 @@ class Interrupts:
         *,
         grace_s: float,
         bootloader_pid: int = 0,
+        on_terminal: bool = False,
         ends: InterruptsEnd = InterruptsEnd.AUTO,
     ) -> None:
         self._grace_s = grace_s
         self._bootloader_pid = bootloader_pid
         self._ends = ends
-        self._copies = BootloaderCopies(bootloader_pid)
+        self._copies = BootloaderCopies(bootloader_pid, on_terminal=on_terminal)
         self._state = _State.RUNNING
         self._began_at = 0.0
         self._is_key = False

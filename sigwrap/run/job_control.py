@@ -40,9 +40,9 @@ class JobControl:
             return
         if self._prompt_holds_terminal() or self._bootloader_stops_at(os.WSTOPSIG(wait_status)):
             return
-        # Else a shell has continued it by now: a stop that comes late would look like another.
-        command, waited_for = self._command_pid, self._waited_for_pid
-        if procfs.is_stopped(command) and not procfs.is_stopped(waited_for):
+        # Else a shell has continued it by now: a stop that comes late would look like another. In
+        # this order a SIGCONT between the two can't make a running job a stopped one.
+        if not procfs.is_stopped(self._waited_for_pid) and procfs.is_stopped(self._command_pid):
             self._stop_front()
 
     def stop_front(self) -> None:

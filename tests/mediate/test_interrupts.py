@@ -407,6 +407,22 @@ def test_a_copy_that_stands_for_a_press_at_a_prompt_is_the_prompts() -> None:
     assert names(interrupts.signal(copy, 0.6)) == ["announce", "pass on SIGINT"]
 
 
+@pytest.mark.parametrize("number", [signal.SIGTTIN, signal.SIGTTOU])
+def test_a_terminals_stop_may_be_copied_without_its_original(
+    number: signal.Signals,
+) -> None:
+    interrupts = Interrupts(grace_s=GRACE_S, bootloader_pid=BOOTLOADER, on_terminal=True)
+    assert names(interrupts.signal(sent(number, BOOTLOADER), 0.0)) == []
+    assert names(interrupts.signal(sent(number), 0.1)) == [f"pass on {number.name}"]
+    assert names(interrupts.signal(sent(number, BOOTLOADER), 60.0)) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTTIN, signal.SIGTTOU])
+def test_without_a_terminal_it_is_sent_by_somebody(number: signal.Signals) -> None:
+    interrupts = machine()
+    assert names(interrupts.signal(sent(number, BOOTLOADER), 0.0)) == [f"pass on {number.name}"]
+
+
 def test_a_press_soon_after_a_kill_of_the_outer_process_is_the_second() -> None:
     interrupts = machine()
     interrupts.signal(sent(signal.SIGINT, BOOTLOADER), 0.0)
