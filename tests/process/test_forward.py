@@ -217,15 +217,11 @@ def test_suspend_and_resume(as_user: Sigwrap, forward: str) -> None:
 
 
 def test_a_background_job_that_reads_is_a_stopped_one(as_user: Sigwrap, forward: str) -> None:
-    terminal = as_user.terminal_for(
-        [*as_user.as_user(), "bash", "--norc", "-i"], env={"PS1": "PROMPT> "}
-    )
-    terminal.output.until(rb"PROMPT> ")
+    terminal = as_user.bash_on_terminal()
     terminal.type(f"{forward} -- cat &\n")
     terminal.output.until(rb"PROMPT> ")
     terminal.await_stopped_job("cat")
-    terminal.type("fg\n")
-    terminal.output.until(rb"cat\r\n")
+    terminal.bring_to_foreground("cat")
     terminal.type("one\n")
     terminal.output.until(rb"one\r\none\r\n")
     terminal.press("C")

@@ -85,10 +85,7 @@ def test_interrupt_while_suspended(sigwrap: Sigwrap) -> None:
 
 
 def test_suspend_and_fg_in_an_interactive_bash(as_user: Sigwrap) -> None:
-    terminal = as_user.terminal_for(
-        [*as_user.as_user(), "bash", "--norc", "-i"], env={"PS1": "PROMPT> "}
-    )
-    terminal.output.until(rb"PROMPT> ")
+    terminal = as_user.bash_on_terminal()
     words = " ".join(map(str, as_user.line("--", "cat")))
     terminal.type(f"{words}\n")
     terminal.output.until(rb"\n")
@@ -104,8 +101,7 @@ def test_suspend_and_fg_in_an_interactive_bash(as_user: Sigwrap) -> None:
         terminal.type("jobs\n")
         terminal.output.until(rb"\[1\]\+  Stopped[^\n]*cat")
         terminal.output.until(rb"PROMPT> ")
-        terminal.type("fg\n")
-        terminal.output.until(rb"cat\r\n")
+        terminal.bring_to_foreground("cat")
         terminal.type(f"{word}\n")
         terminal.output.until(b"%b\r\n%b\r\n" % (word.encode(), word.encode()))
     terminal.press("Z")
@@ -114,8 +110,7 @@ def test_suspend_and_fg_in_an_interactive_bash(as_user: Sigwrap) -> None:
     terminal.type("bg\n")  # cat reads the terminal, so it is stopped again at once
     terminal.output.until(rb"PROMPT> ")
     terminal.await_stopped_job("cat")
-    terminal.type("fg\n")
-    terminal.output.until(rb"cat\r\n")
+    terminal.bring_to_foreground("cat")
     terminal.type("four\n")
     terminal.output.until(rb"four\r\nfour\r\n")
     terminal.press("C")
@@ -127,8 +122,7 @@ def test_suspend_and_fg_in_an_interactive_bash(as_user: Sigwrap) -> None:
 
 
 def test_kill_of_a_stopped_job_from_bash(sigwrap: Sigwrap) -> None:
-    terminal = sigwrap.terminal_for(["bash", "--norc", "-i"], env={"PS1": "PROMPT> "})
-    terminal.output.until(rb"PROMPT> ")
+    terminal = sigwrap.bash_on_terminal()
     terminal.type(" ".join(map(str, sigwrap.line("--", "cat"))) + "\n")
     sigwrap.await_event(*EXECS)
     terminal.press("Z")
@@ -174,8 +168,7 @@ def test_an_interactive_bash_inside(sigwrap: Sigwrap) -> None:
     terminal.press("Z")
     terminal.output.until(rb"Stopped")
     terminal.output.until(rb"PROMPT> ")
-    terminal.type("fg\n")
-    terminal.output.until(rb"cat\r\n")
+    terminal.bring_to_foreground("cat")
     terminal.type("again\n")
     terminal.output.until(rb"again\r\nagain\r\n")
     terminal.press("C")

@@ -108,6 +108,13 @@ class Sigwrap:
         self.await_reading()
         return terminal
 
+    def bash_on_terminal(self) -> Terminal:
+        """An interactive one, not under sigwrap, at its first prompt."""
+        line = [*self.as_user(), "bash", "--norc", "-i"]
+        terminal = self.terminal_for(line, env={"PS1": "PROMPT> "})
+        terminal.output.until(rb"PROMPT> ")
+        return terminal
+
     def terminal_for(self, line: Sequence[str | bytes], **options: Any) -> Terminal:
         terminal = Terminal(line, {**self.env, **options.pop("env", {})}, self.folder, **options)
         self._terminals.append(terminal)

@@ -78,6 +78,11 @@ class Terminal:
             said = self.output.until(rb"\[1\]\+  (Stopped|Running)[^\n]*" + name.encode())
             self.output.until(rb"PROMPT> ")
 
+    def bring_to_foreground(self, name: str) -> None:
+        """The job that is stopped, at the prompt of the bash on it."""
+        self.type("fg\n")
+        self.output.until(name.encode() + rb"\r\n")
+
     def foreground(self) -> int:
         return os.tcgetpgrp(self.master)
 
