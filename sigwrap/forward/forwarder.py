@@ -73,6 +73,7 @@ class _Forwarder(ParentOfOne):
         self._grace_s = grace_s
         self._kill_at: float | None = None
         self._leftovers_may_stay = True
+        self._got_stop = False  # by SIGTSTP, since the last SIGCONT
 
     @property
     def _deadline(self) -> float | None:
@@ -81,6 +82,14 @@ class _Forwarder(ParentOfOne):
     def _on_deadline(self, now: float) -> None:
         self._kill_at = None
         self._kill_tree("the grace ran out")
+
+    def _read_signals(self) -> None:
+        """A SIGCHLD last: what comes with it may be what stopped COMMAND, and after our own stop
+        it would be a new one."""
+        for info in sorted(self._signals.read(), key=lambda info: info.number == signal.SIGCHLD):
+            if info.number in (signal.SIGTSTP, signal.SIGCONT):
+                self._got_stop = info.number == signal.SIGTSTP
+            self._on_signal(info)
 
     def _on_forwardable(self, info: SignalInfo) -> None:
         if self._copies.has_copy(info.number, info.sender_pid, time.monotonic()):
@@ -110,9 +119,12 @@ class _Forwarder(ParentOfOne):
         raise InternalError("the front of COMMAND alone watches no channel")
 
     def _on_child_stopped(self, number: int) -> None:
-        """The shell has to see it, which waits for the bootloader where there is one: that stops
-        by itself at a Ctrl+Z, and would again by a stop of ours that comes after the SIGCONT."""
-        bootloader = self._bootloader_pid if number != signal.SIGTSTP else 0
+        """The shell has to see it, which waits for the bootloader where there is one. That stops by
+        itself at a SIGTSTP to the whole group, which has reached us as well, and would again by a
+        stop of ours that comes after the SIGCONT."""
+        bootloader = self._bootloader_pid
+        if bootloader and number == signal.SIGTSTP and self._got_stop:
+            return
         if procfs.is_stopped(self._child) and signal.SIGCONT not in signal.sigpending():
             linux_process.send(bootloader or os.getpid(), signal.SIGSTOP)
 

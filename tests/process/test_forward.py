@@ -231,10 +231,11 @@ def test_a_background_job_that_reads_is_a_stopped_one(as_user: Sigwrap, forward:
 
 
 @pytest.mark.parametrize("whom", ["$$", "0"])
+@pytest.mark.parametrize("number", ["STOP", "TSTP", "TTIN"])
 def test_a_command_that_stops_itself_is_a_stopped_job(
-    as_user: Sigwrap, forward: str, whom: str
+    as_user: Sigwrap, forward: str, number: str, whom: str
 ) -> None:
-    text = f"kill -STOP {whom}; echo back; read x"
+    text = f"kill -{number} {whom}; echo back; read x"
     terminal = as_user.terminal_for([*as_user.as_user(), forward, "--", "sh", "-c", text])
     terminal.await_stop()
     await_state(tree(terminal.pid)[-1], "T")
