@@ -259,10 +259,11 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "limit_exceeded",
-            "a limit of the policy was passed. `effect` is `terminated` where the run was ended "
-            "(exit status 124), and `refused` where a fork failed with EAGAIN (`limits.at_fork`), "
-            "or where every exec and signal is denied from then on (`limits.at_log_size`); "
-            "further refusals within a minute are one more event, with their `count`",
+            "a limit was passed, of the policy's or `--log-size`. `effect` is `terminated` where "
+            "the run was ended (exit status 124), and `refused` where a fork failed with EAGAIN "
+            "(`limits.at_fork`), or where every exec and signal is denied from then on "
+            "(`limits.at_log_size`); further refusals within a minute are one more event, with "
+            "their `count`",
             "limit",
             "maximum",
             "effect",
@@ -274,7 +275,7 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "limit_near",
-            "half of what a limit of the policy allows is used up",
+            "half of what a limit allows is used up",
             "limit",
             "maximum",
             "used",

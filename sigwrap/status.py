@@ -17,7 +17,7 @@ TABLE: tuple[tuple[str, str], ...] = (
     ("the command's own", "it ended by itself"),
     ("128+N", "it died of signal N"),
     (str(INTERRUPTED), "interrupted: a SIGINT or SIGTERM to sigwrap ended it"),
-    (str(LIMIT_REACHED), "a limit of the policy (wall time, budget) ended it"),
+    (str(LIMIT_REACHED), "a limit ended it (wall time, programs started, size of the log, …)"),
     (
         str(REFUSED),
         "sigwrap itself failed, or refused to run (kill switch on, no interception, "

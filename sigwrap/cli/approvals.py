@@ -29,6 +29,11 @@ _approvals = typer.Typer(
     cls=Group, invoke_without_command=True, help="Show what waits for an answer."
 )
 
+
+class _Inside(SessionError):
+    """The asker is a supervised process."""
+
+
 IdArgument = Annotated[
     str, typer.Argument(metavar="ID", help="As sigwrap approvals shows it.", show_default=False)
 ]
@@ -128,14 +133,17 @@ def _listing(store: str) -> Iterator[list[Answered]]:
             try:
                 _check(each.client, each.reply)
                 good.append(each)
+            except _Inside:
+                raise  # every other session would say the same
             except SessionError as failure:
                 failures.append(failure)
-        if failures and not good and len(failures) == 1:
-            raise failures[0]
+        last = failures.pop() if failures and not good else None
         for each_failure in failures[:_FAILURES_SHOWN]:
             _leave_out(each_failure)
         if len(failures) > _FAILURES_SHOWN:
             note(f"and {len(failures) - _FAILURES_SHOWN} more are left out")
+        if last is not None:
+            raise last
         yield good
 
 
@@ -243,7 +251,7 @@ def _check(session: ControlClient, reply: ControlReply, may_fail: tuple[str, ...
         return
     message = printable(str(reply.get("message", "refused")))
     if reply.get("error") == "inside":
-        raise SessionError(
+        raise _Inside(
             message, "a supervised process approves nothing, neither of its own session nor others"
         )
     raise SessionError(f"session {session.session_id}: {message}")

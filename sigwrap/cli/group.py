@@ -60,13 +60,25 @@ class Root(Group):
 
     def _complain(self, ctx: Any, args: list[str]) -> None:
         behind = behind_options(args)
-        if behind and self.get_command(ctx, behind[0]) is not None:
-            options = shell_words([*args[: -len(behind)], *behind[1:]])
+        options = args[: len(args) - len(behind)]
+        command = self.get_command(ctx, behind[0]) if behind else None
+        if command is not None:
+            known = {name for each in command.params for name in each.opts}
+            given = options[0].partition("=")[0]
+            if is_run_option(given) and given not in known:
+                raise UsageError(
+                    f"{given} is an option of a run, and {behind[0]} has none of that name",
+                    f"see sigwrap {behind[0]} --help; "
+                    f"to run it: sigwrap {shell_words([*options, '--', *behind])}",
+                )
             raise UsageError(
-                f"options of {behind[0]} come behind it", f"sigwrap {behind[0]} {options}"
+                f"options of {behind[0]} come behind it",
+                f"sigwrap {shell_words([behind[0], *options, *behind[1:]])}",
             )
         if is_run_option(args[0]):
-            raise UsageError("-- is missing before the command", "sigwrap -p ci -- npm start")
+            meant = shell_words([*options, "--", *(behind or ["npm", "start"])])
+            missing = "-- is missing before the command" if behind else "no command given"
+            raise UsageError(missing, f"sigwrap {meant}")
 
     def other_meaning(self, args: list[str]) -> str:
         line = shell_words(args)

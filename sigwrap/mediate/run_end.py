@@ -209,7 +209,7 @@ class RunEnd:
             self._limit = reached
         return (
             RecordLimit(reached),
-            StopAsking("a limit of the policy was reached"),
+            StopAsking("a limit was reached"),
             TerminateCommand(),
             Wait(self._grace_s),
         )

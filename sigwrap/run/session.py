@@ -134,7 +134,7 @@ def run_session(
     _note_changes(recorder, tell)
     is_sealed = _seal(recorder, ended, duration_s, tell)
     if ended.reached_limit is not None:
-        tell(f"the command was ended by a limit of the policy: {ended.reason}")
+        tell(f"the command was ended by a limit: {ended.reason}")
     elif ended.not_executed is not None and not supervisor.told_of_denial:
         tell(f"{os.fsdecode(program)}: {ended.not_executed.why}")
     return Ended(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
@@ -81,6 +82,32 @@ def test_another_session_is_refused(asking: Make, sigwrap: Sigwrap) -> None:
     assert b"it is inside a supervised session" in done.stderr
     assert len(refused_inside(subject)) == 1
     assert subject.sigwrap("approve", approval_id).returncode == 0
+
+
+def test_a_refusal_that_every_session_would_give_is_said_once(
+    asking: Make, sigwrap: Sigwrap
+) -> None:
+    subjects = [asking().start(), asking().start()]
+    assert subjects[0].store == subjects[1].store
+    words = (("approve", subjects[0].ask()), ("approvals",))
+    for line in words:
+        inside = (UNDER_TEST, *line, "--store", str(subjects[0].store))
+        done = sigwrap.run("--store", str(sigwrap.folder / "other"), "--", *inside)
+        assert done.returncode == 125
+        assert done.stderr.decode().count("it is inside a supervised session") == 1
+        assert done.stdout == b""
+
+
+def test_sessions_of_which_none_answers_are_no_empty_list(asking: Make) -> None:
+    subjects = [asking().start(), asking().start()]
+    for subject in subjects:
+        os.kill(subject.pid, signal.SIGSTOP)
+    said = subjects[0].sigwrap("approvals")
+    for subject in subjects:
+        os.kill(subject.pid, signal.SIGCONT)
+    assert (said.returncode, said.stdout) == (125, "")
+    assert said.stderr.count("doesn't answer") == 2
+    assert said.stderr.count("it is left out") == 1
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root")

@@ -68,7 +68,7 @@ def test_a_log_that_is_full_before_command_runs_ends_the_run(as_user: Sigwrap) -
     assert done.returncode == LIMIT_REACHED
     assert done.stderr.decode().splitlines() == [
         f"sigwrap: {full}; the run is ended",
-        f"sigwrap: the command was ended by a limit of the policy: {full}",
+        f"sigwrap: the command was ended by a limit: {full}",
     ]
     (reached,) = as_user.sealed_events("limit_exceeded")
     assert reached.payload["reason"] == full

@@ -95,8 +95,12 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
         ("--nope -- true", "No such option: --nope"),
         ("--policy ci --", "no command given (sigwrap -- npm start)"),
         ("--log-size 0 -- true", "--log-size 0: a log needs room; left out, it has 1G"),
-        ("--policy ci npm start", "-- is missing before the command (sigwrap -p ci -- npm start)"),
-        ("-pci npm start", "-- is missing before the command (sigwrap -p ci -- npm start)"),
+        (
+            "--policy ci npm start",
+            "-- is missing before the command (sigwrap --policy ci -- npm start)",
+        ),
+        ("-pci npm start", "-- is missing before the command (sigwrap -pci -- npm start)"),
+        ("--grace 5", "no command given (sigwrap --grace 5 -- npm start)"),
         (
             "npm start",
             "npm is no command of sigwrap's "
@@ -110,7 +114,15 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
         ("export", "Missing option '--format'. Choose from: jsonl, prom (see sigwrap export"),
         ("--store logs report", "options of report come behind it (sigwrap report --store logs)"),
         ("--json report", "options of report come behind it (sigwrap report --json)"),
-        ("-p ci npm run build", "-- is missing before the command"),
+        (
+            "-p ci report",
+            "-p is an option of a run, and report has none of that name "
+            "(see sigwrap report --help; to run it: sigwrap -p ci -- report)",
+        ),
+        (
+            "-p ci npm run build",
+            "-- is missing before the command (sigwrap -p ci -- npm run build)",
+        ),
         ("--nope report", "options of report come behind it (sigwrap report --nope)"),
         ("help", "did you mean sigwrap --help? to run it: sigwrap -- help;"),
         ("version", "did you mean sigwrap --version? to run it: sigwrap -- version;"),

@@ -173,7 +173,7 @@ def test_max_execs_ends_the_run(as_user: Sigwrap) -> None:
     assert process.stdout.read() == b"so far\n"
     err = process.stderr.read()
     assert b"limits.max_execs of test: max_execs: 3 programs have been started (" in err
-    assert b"ended by a limit of the policy: max_execs" in err
+    assert b"ended by a limit: max_execs" in err
     assert len(as_user.sealed_events(*EXECS)) == 3
     denied = [event.payload["rule_name"] for event in as_user.events("exec_denied")]
     assert denied[:3] == ["no-false", "no-false", "limits.max_execs"]

@@ -36,7 +36,7 @@ SECOND = KillDemanded("second interrupt")
 
 ENDING = (
     RecordLimit(OUT_OF_TIME),
-    StopAsking("a limit of the policy was reached"),
+    StopAsking("a limit was reached"),
     TerminateCommand(),
     Wait(10.0),
 )
