@@ -29,11 +29,6 @@ _approvals = typer.Typer(
     cls=Group, invoke_without_command=True, help="Show what waits for an answer."
 )
 
-
-class _Inside(SessionError):
-    """The asker is a supervised process."""
-
-
 IdArgument = Annotated[
     str, typer.Argument(metavar="ID", help="As sigwrap approvals shows it.", show_default=False)
 ]
@@ -133,10 +128,9 @@ def _listing(store: str) -> Iterator[list[Answered]]:
             try:
                 _check(each.client, each.reply)
                 good.append(each)
-            except _Inside:
-                raise  # every other session would say the same
             except SessionError as failure:
                 failures.append(failure)
+        failures = list({str(each): each for each in failures}.values())
         last = failures.pop() if failures and not good else None
         for each_failure in failures[:_FAILURES_SHOWN]:
             _leave_out(each_failure)
@@ -251,7 +245,7 @@ def _check(session: ControlClient, reply: ControlReply, may_fail: tuple[str, ...
         return
     message = printable(str(reply.get("message", "refused")))
     if reply.get("error") == "inside":
-        raise _Inside(
+        raise SessionError(
             message, "a supervised process approves nothing, neither of its own session nor others"
         )
     raise SessionError(f"session {session.session_id}: {message}")

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from sigwrap.cli.run_options import behind_options, is_run_option
+from sigwrap.cli.run_options import leading_options
 from sigwrap.errors import UsageError
 from sigwrap.escape import shell_words
 from sigwrap.policy.problems import nearest_word
@@ -59,26 +59,42 @@ class Root(Group):
         return super().parse_args(ctx, args)
 
     def _complain(self, ctx: Any, args: list[str]) -> None:
-        behind = behind_options(args)
-        options = args[: len(args) - len(behind)]
-        command = self.get_command(ctx, behind[0]) if behind else None
+        given, behind = leading_options(args)
+        of_a_run = [word for each in given if each.name for word in each.words]
+        path, command = self._named(ctx, behind)
         if command is not None:
+            shown = shell_words(path)
             known = {name for each in command.params for name in each.opts}
-            given = options[0].partition("=")[0]
-            if is_run_option(given) and given not in known:
-                raise UsageError(
-                    f"{given} is an option of a run, and {behind[0]} has none of that name",
-                    f"see sigwrap {behind[0]} --help; "
-                    f"to run it: sigwrap {shell_words([*options, '--', *behind])}",
-                )
-            raise UsageError(
-                f"options of {behind[0]} come behind it",
-                f"sigwrap {shell_words([behind[0], *options, *behind[1:]])}",
+            foreign = next(
+                (each.name for each in given if each.name and each.name not in known), ""
             )
-        if is_run_option(args[0]):
-            meant = shell_words([*options, "--", *(behind or ["npm", "start"])])
+            if foreign:
+                raise UsageError(
+                    f"{foreign} is an option of a run, and {shown} has none of that name",
+                    f"see sigwrap {shown} --help; "
+                    f"to run it: sigwrap {shell_words([*of_a_run, '--', *behind])}",
+                )
+            options = [word for each in given for word in each.words]
+            raise UsageError(
+                f"options of {shown} come behind it",
+                f"sigwrap {shell_words([*path, *options, *behind[len(path) :]])}",
+            )
+        if given[0].name:
+            meant = shell_words([*of_a_run, "--", *(behind or ["npm", "start"])])
             missing = "-- is missing before the command" if behind else "no command given"
             raise UsageError(missing, f"sigwrap {meant}")
+
+    def _named(self, ctx: Any, words: list[str]) -> tuple[list[str], Any]:
+        """The command that the first words name, a group's own too; None where they name none."""
+        path: list[str] = []
+        command: Any = self
+        while words[len(path) :] and isinstance(command, TyperGroup):
+            inner = command.get_command(ctx, words[len(path)])
+            if inner is None:
+                break
+            path.append(words[len(path)])
+            command = inner
+        return path, command if path else None
 
     def other_meaning(self, args: list[str]) -> str:
         line = shell_words(args)

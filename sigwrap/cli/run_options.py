@@ -165,27 +165,40 @@ def read_plain_line(words: list[str]) -> RunSettings | None:
     return RunSettings(command=tuple(command), **fields) if command else None  # type: ignore[arg-type]
 
 
-def behind_options(words: list[str]) -> list[str]:
-    """Of a line without --, from the first word that is neither an option nor the value of one."""
+class Given(NamedTuple):
+    """An option as it was typed."""
+
+    words: tuple[str, ...]
+    name: str  # of an option of a run; empty where it is none
+
+
+def leading_options(words: list[str]) -> tuple[list[Given], list[str]]:
+    """Of a line without --, and what begins with the first word that is neither an option nor the
+    value of one."""
+    found = []
     rest = list(words)
     while rest and rest[0].startswith("-"):
-        option = _VALUES.get(name := rest.pop(0))
+        word = rest.pop(0)
+        option = _VALUES.get(word)
         if option is None:
-            continue
-        if not rest:
-            raise _without_value(name, option)
-        rest.pop(0)
-    return rest
+            found.append(Given((word,), _name_in(word)))
+        elif rest:
+            found.append(Given((word, rest.pop(0)), word))
+        else:
+            raise _without_value(word, option)
+    return found, rest
 
 
 def _without_value(name: str, option: ValueOption) -> UsageError:
     return UsageError(f"{name} needs a value", f"sigwrap {name} {option.wanted} -- COMMAND")
 
 
-def is_run_option(word: str) -> bool:
-    """Also with its value attached."""
-    name = word.partition("=")[0]
-    return name in _FLAGS or name in _VALUES or (name[:2] in _VALUES and name[1:2] != "-")
+def _name_in(word: str) -> str:
+    """Of a flag, or of an option with its value attached; empty where it is none of a run's."""
+    name, equals, _ = word.partition("=")
+    if name in _VALUES or (name in _FLAGS and not equals):
+        return name
+    return word[:2] if word[:2] in _VALUES else ""
 
 
 def value_of(option: ValueOption, word: Any) -> object:

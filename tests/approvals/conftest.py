@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +59,8 @@ class Asking:
         """`mode`: where the test said none."""
         return [*self._words, f"--mode={self._mode or mode}", "--"]
 
-    def start(self, *command: str) -> Asking:
-        self.subject.start_line([*self.line("control"), *command], stdin=subprocess.DEVNULL)
+    def start(self, *command: str, by: Sequence[str] = ()) -> Asking:
+        self.subject.start_line([*by, *self.line("control"), *command], stdin=subprocess.DEVNULL)
         self.pid = self.next()["ready"]
         return self
 
@@ -113,10 +113,10 @@ class Asking:
         found = open_session(str(self.store), self.session_id).events()
         return [event for event in found if not types or event.type in types]
 
-    def sigwrap(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def sigwrap(self, *words: str, by: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
         """From outside of every session."""
         return subprocess.run(
-            [UNDER_TEST, *words, "--store", str(self.store)],
+            [*by, UNDER_TEST, *words, "--store", str(self.store)],
             env=self.subject.env,
             capture_output=True,
             text=True,

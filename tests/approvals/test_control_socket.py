@@ -98,6 +98,21 @@ def test_a_refusal_that_every_session_would_give_is_said_once(
         assert done.stdout == b""
 
 
+def test_a_refusal_by_one_session_keeps_nobody_from_another(asking: Make, programs: Path) -> None:
+    """Who has a filter more than one session may have none more than the next."""
+    filtered = [*PYTHON, str(programs / "filtered.py"), "exec"]
+    plain, other = asking().start(), asking().start(by=filtered)
+    approval_id = other.ask()
+    for words in (("approvals",), ("approve", approval_id)):
+        said = plain.sigwrap(*words, by=filtered)
+        assert said.returncode == 0
+        assert approval_id in said.stdout
+        assert said.stderr.count("it is inside a supervised session") == 1
+        assert said.stderr.count("it is left out") == 1
+    assert refused_inside(plain)
+    assert not other.events("control_refused")
+
+
 def test_sessions_of_which_none_answers_are_no_empty_list(asking: Make) -> None:
     subjects = [asking().start(), asking().start()]
     for subject in subjects:

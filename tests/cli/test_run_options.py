@@ -123,6 +123,26 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
             "-p ci npm run build",
             "-- is missing before the command (sigwrap -p ci -- npm run build)",
         ),
+        ("-pci run true", "options of run come behind it (sigwrap run -pci true)"),
+        (
+            "--store logs -pci report",
+            "-p is an option of a run, and report has none of that name "
+            "(see sigwrap report --help; to run it: sigwrap --store logs -pci -- report)",
+        ),
+        (
+            "-p ci policy explain ls",
+            "options of policy explain come behind it (sigwrap policy explain -p ci ls)",
+        ),
+        (
+            "--json policy check",
+            "options of policy check come behind it (sigwrap policy check --json)",
+        ),
+        ("--json approvals", "options of approvals come behind it (sigwrap approvals --json)"),
+        ("-p ci --help", "no command given (sigwrap -p ci -- npm start)"),
+        (
+            "--grace 5 --durable=1 npm start",
+            "-- is missing before the command (sigwrap --grace 5 -- npm start)",
+        ),
         ("--nope report", "options of report come behind it (sigwrap report --nope)"),
         ("help", "did you mean sigwrap --help? to run it: sigwrap -- help;"),
         ("version", "did you mean sigwrap --version? to run it: sigwrap -- version;"),

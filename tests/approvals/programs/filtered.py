@@ -11,6 +11,8 @@ buffer = ctypes.create_string_buffer(program, 8)
 header = struct.pack("<HxxxxxxQ", 1, ctypes.addressof(buffer))
 assert libc.prctl(38, ctypes.c_ulong(1), 0, 0, 0) == 0
 assert libc.syscall(317, 1, 0, header) == 0
+if sys.argv[1] == "exec":
+    os.execvp(sys.argv[2], sys.argv[2:])
 end = socket.socket(socket.AF_UNIX)
 if sys.argv[3:]:
     os.unlink(sys.argv[1])
