@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from pathlib import Path
 
 import pytest
@@ -99,7 +97,7 @@ def test_ctrl_z_at_the_question_stops_the_job(sigwrap: Sigwrap, policy: str, com
     terminal.output.until(rb"the question comes again")
     terminal.await_stop()
     assert terminal.foreground() == terminal.pid
-    os.killpg(terminal.pid, signal.SIGCONT)
+    terminal.continue_job()
     terminal.read_question()
     terminal.approve()
     terminal.output.until(rb"Linux")

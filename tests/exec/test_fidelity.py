@@ -132,7 +132,7 @@ def test_a_pager_keeps_the_terminal(standing_in: Sigwrap) -> None:
     terminal.await_stop()
     (pager,) = (pid for pid in tree(terminal.pid) if procfs.comm(pid) == "less")
     await_state(pager, "T")  # it puts the terminal in order first
-    os.killpg(terminal.pid, signal.SIGCONT)
+    terminal.continue_job()
     output.until(rb"line-25\.")
     terminal.type(" ")
     output.until(rb"line-50\.")

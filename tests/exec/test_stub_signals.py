@@ -78,7 +78,7 @@ def test_suspend_and_resume_as_a_job(as_user: Sigwrap) -> None:
         terminal.await_stop()
         for pid in tree(stub):
             await_state(pid, "T")
-        os.killpg(terminal.pid, signal.SIGCONT)
+        terminal.continue_job()
         terminal.type(f"line {number}\n")
         terminal.output.until(b"got line %d" % number)
     terminal.press("D")

@@ -209,7 +209,7 @@ def test_suspend_and_resume(as_user: Sigwrap, forward: str) -> None:
     for _ in range(2):
         terminal.press("Z")
         terminal.await_stop()
-        os.killpg(terminal.pid, signal.SIGCONT)
+        terminal.continue_job()
         terminal.type("two\n")
         terminal.output.until(rb"two\r\ntwo\r\n")
     terminal.press("D")
@@ -239,7 +239,7 @@ def test_a_command_that_stops_itself_is_a_stopped_job(
     terminal = as_user.terminal_for([*as_user.as_user(), forward, "--", "sh", "-c", text])
     terminal.await_stop()
     await_state(tree(terminal.pid)[-1], "T")
-    os.killpg(terminal.pid, signal.SIGCONT)
+    terminal.continue_job()
     terminal.output.until(rb"back")
     terminal.press("D")
     assert terminal.await_status() == 1

@@ -25,7 +25,7 @@ def test_suspend_and_resume_as_a_job(sigwrap: Sigwrap) -> None:
         terminal.press("Z")
         terminal.await_stop()
         await_state(command, "T")
-        os.killpg(terminal.pid, signal.SIGCONT)
+        terminal.continue_job()
         terminal.type(f"line {number}\n")
         terminal.output.until(b"got line %d" % number)
     terminal.press("D")
@@ -36,7 +36,7 @@ def test_suspend_and_resume_as_a_job(sigwrap: Sigwrap) -> None:
 def _stops_and_comes_back(sigwrap: Sigwrap, terminal: Terminal) -> None:
     terminal.await_stop()
     await_state(sigwrap.command_pid(), "T")
-    os.killpg(terminal.pid, signal.SIGCONT)
+    terminal.continue_job()
     terminal.output.until(rb"back")
     terminal.press("D")
     assert terminal.await_status() == 1

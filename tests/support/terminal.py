@@ -65,6 +65,11 @@ class Terminal:
     def await_stop(self) -> None:
         self._reports.until(rb"stopped\n")
 
+    def continue_job(self) -> None:
+        """As by `fg`: a shell does it, who is the job's parent."""
+        os.kill(self.keeper, signal.SIGUSR1)
+        self._reports.until(rb"told to go on\n")
+
     def await_status(self, within_s: float = PATIENCE_S) -> int:
         """As a shell shows it."""
         return int(self._reports.until(rb"ended \d+\n", within_s).split()[1])
@@ -131,13 +136,17 @@ def _keep(
         os.chdir(cwd)
         os.execvpe(line[0], list(line), env)
     os.close(slave)  # the master reads its end when the job is gone
+
+    def continue_job(*_: object) -> None:
+        os.killpg(job, signal.SIGCONT)
+        os.write(reporter, b"told to go on\n")
+
+    signal.signal(signal.SIGUSR1, continue_job)
     os.write(reporter, b"%d\n" % job)
     while True:
-        _, status = os.waitpid(job, os.WUNTRACED | os.WCONTINUED)
+        _, status = os.waitpid(job, os.WUNTRACED)
         if os.WIFSTOPPED(status):
             os.write(reporter, b"stopped\n")
-        elif os.WIFCONTINUED(status):
-            os.write(reporter, b"continued\n")
         else:
             code = os.waitstatus_to_exitcode(status)
             os.write(reporter, b"ended %d\n" % (code if code >= 0 else 128 - code))
