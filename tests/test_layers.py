@@ -29,7 +29,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "platform": {"mediate"},
     "linux": {"errors", "tuples", "events", "calls", "policy", "mediate", "platform"},
     "store": {"errors", "tuples", "events", "linux"},
-    "protocols": {"errors", "tuples", "linux"},
+    "protocols": {"errors", "escape", "tuples", "linux"},
     "start": {"errors", "tuples", "status", "policy", "linux"},
     "run": {
         *("sigwrap", "tuples", "status", "escape", "errors", "events", "calls", "start"),

@@ -21,9 +21,11 @@ from sigwrap.protocols.control import ControlReply, ControlRequest
 from sigwrap.protocols.control_client import Answered, ControlClient, ask_everybody
 from sigwrap.report.times import span
 from sigwrap.run.asking.wording import Session, store_option
+from sigwrap.tuples import NamedTuple
 
 APPROVALS_SCHEMA = "sigwrap.approvals/1"
 _FAILURES_SHOWN = 5
+_OF_THOSE = " in the sessions that answer"
 
 _approvals = typer.Typer(
     cls=Group, invoke_without_command=True, help="Show what waits for an answer."
@@ -92,15 +94,15 @@ def deny(
 def _show(store: str, as_json: bool) -> None:
     requests: list[dict[str, Any]] = []
     more = 0
-    with _listing(store) as answered:
-        for client, reply in answered:
+    with _listing(store) as listing:
+        for client, reply in listing.answered:
             requests += [{**each, "session_id": client.session_id} for each in _requests(reply)]
             more += number(reply.get("more"))
     if as_json:
         document = {"schema": APPROVALS_SCHEMA, "requests": requests, "more": more}
         out(json.dumps(document, indent=2))
     elif not requests:
-        out("nothing waits for an answer")
+        out(f"nothing waits for an answer{'' if listing.is_whole else _OF_THOSE}")
     else:
         for request in requests:
             out(_rendered(request, store))
@@ -119,8 +121,13 @@ def _show_one(store: str, wanted: str, as_json: bool) -> None:
         out(_rendered(request, store))
 
 
+class _Listing(NamedTuple):
+    answered: list[Answered]
+    is_whole: bool  # every session did
+
+
 @contextmanager
-def _listing(store: str) -> Iterator[list[Answered]]:
+def _listing(store: str) -> Iterator[_Listing]:
     """Of every session that answers; a note says which don't."""
     with ask_everybody(store, {"do": "list"}) as (answered, failures):
         good: list[Answered] = []
@@ -138,7 +145,7 @@ def _listing(store: str) -> Iterator[list[Answered]]:
             note(f"and {len(failures) - _FAILURES_SHOWN} more are left out")
         if last is not None:
             raise last
-        yield good
+        yield _Listing(good, is_whole=not failures)
 
 
 def _requests(reply: ControlReply) -> list[dict[str, Any]]:
@@ -194,8 +201,8 @@ def _first_that_knows(store: str, request: ControlRequest) -> tuple[ControlReply
     open_ids: list[str] = []
     late = ""
     failures: list[SessionError] = []  # of sessions that may have it
-    with _listing(store) as answered:
-        for client, _ in answered:
+    with _listing(store) as listing:
+        for client, _ in listing.answered:
             try:
                 reply = client.ask(request)
                 _check(client, reply, may_fail=("unknown-id", "late"))
@@ -215,6 +222,10 @@ def _first_that_knows(store: str, request: ControlRequest) -> tuple[ControlReply
         for each in failures[:-1]:
             _leave_out(each)
         raise failures[-1]
+    if not listing.is_whole:
+        raise SessionError(
+            f"there is no request {wanted!r}{_OF_THOSE}", "it may wait in one that was left out"
+        )
     if not open_ids:
         raise SessionError(
             f"there is no request {wanted!r}, and nothing else waits in a running session of "

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from sigwrap.cli.run_options import leading_options
+from sigwrap.cli.run_options import Given, leading_options
 from sigwrap.errors import UsageError
 from sigwrap.escape import shell_words
 from sigwrap.policy.problems import nearest_word
@@ -60,29 +60,44 @@ class Root(Group):
 
     def _complain(self, ctx: Any, args: list[str]) -> None:
         given, behind = leading_options(args)
-        of_a_run = [word for each in given if each.name for word in each.words]
         path, command = self._named(ctx, behind)
         if command is not None:
-            shown = shell_words(path)
-            known = {name for each in command.params for name in each.opts}
-            foreign = next(
-                (each.name for each in given if each.name and each.name not in known), ""
-            )
-            if foreign:
-                raise UsageError(
-                    f"{foreign} is an option of a run, and {shown} has none of that name",
-                    f"see sigwrap {shown} --help; "
-                    f"to run it: sigwrap {shell_words([*of_a_run, '--', *behind])}",
-                )
-            options = [word for each in given for word in each.words]
+            self._complain_of_place(given, behind, path, command)
+        self._check_for_run(ctx, args)
+        words = [word for each in given for word in each.words]
+        meant = shell_words([*words, "--", *(behind or ["npm", "start"])])
+        missing = "-- is missing before the command" if behind else "no command given"
+        raise UsageError(missing, f"sigwrap {meant}")
+
+    def _complain_of_place(
+        self, given: list[Given], behind: list[str], path: list[str], command: Any
+    ) -> None:
+        shown = shell_words(path)
+        known = {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
+        foreign = next((each for each in given if each.name not in known), None)
+        words = [word for each in given for word in each.words]
+        if foreign is not None and not foreign.is_of_a_run:
+            raise UsageError(f"No such option: {foreign.name}", f"see sigwrap {shown} --help")
+        if foreign is not None:
+            of_a_run = [word for each in given if each.is_of_a_run for word in each.words]
             raise UsageError(
-                f"options of {shown} come behind it",
-                f"sigwrap {shell_words([*path, *options, *behind[len(path) :]])}",
+                f"{foreign.name} is an option of a run, and {shown} has none of that name",
+                f"see sigwrap {shown} --help; "
+                f"to run it: sigwrap {shell_words([*of_a_run, '--', *behind])}",
             )
-        if given[0].name:
-            meant = shell_words([*of_a_run, "--", *(behind or ["npm", "start"])])
-            missing = "-- is missing before the command" if behind else "no command given"
-            raise UsageError(missing, f"sigwrap {meant}")
+        rest = behind[len(path) :]
+        if _has_options_of_its_own(command, rest):
+            rest = ["--", *rest]
+        raise UsageError(
+            f"options of {shown} come behind it", f"sigwrap {shell_words([*path, *words, *rest])}"
+        )
+
+    def _check_for_run(self, ctx: Any, args: list[str]) -> None:
+        """Says which word is wrong, if it isn't the place alone; and what --help asks for."""
+        try:
+            self.commands["run"].make_context("run", list(args), parent=ctx)
+        except TyperException as problem:
+            raise explained(problem, f"{ctx.command_path} run") from problem
 
     def _named(self, ctx: Any, words: list[str]) -> tuple[list[str], Any]:
         """The command that the first words name, a group's own too; None where they name none."""
@@ -107,3 +122,10 @@ def explained(problem: TyperException, path: str) -> UsageError:
     context = getattr(problem, "ctx", None)
     where = path if context is None else context.command_path
     return UsageError(" ".join(problem.format_message().split()), f"see {where} --help")
+
+
+def _has_options_of_its_own(command: Any, words: list[str]) -> bool:
+    """The line that `command` takes, and that `words` begin with."""
+    takes_a_line = any(each.nargs == -1 for each in command.params)
+    begins_with_it = words != [] and not words[0].startswith("-")
+    return takes_a_line and begins_with_it and any(word.startswith("-") for word in words)

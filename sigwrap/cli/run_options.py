@@ -169,7 +169,8 @@ class Given(NamedTuple):
     """An option as it was typed."""
 
     words: tuple[str, ...]
-    name: str  # of an option of a run; empty where it is none
+    name: str
+    is_of_a_run: bool
 
 
 def leading_options(words: list[str]) -> tuple[list[Given], list[str]]:
@@ -177,13 +178,13 @@ def leading_options(words: list[str]) -> tuple[list[Given], list[str]]:
     value of one."""
     found = []
     rest = list(words)
-    while rest and rest[0].startswith("-"):
+    while rest and rest[0].startswith("-") and rest[0] != "-":
         word = rest.pop(0)
         option = _VALUES.get(word)
         if option is None:
-            found.append(Given((word,), _name_in(word)))
+            found.append(_given_in(word))
         elif rest:
-            found.append(Given((word, rest.pop(0)), word))
+            found.append(Given((word, rest.pop(0)), word, is_of_a_run=True))
         else:
             raise _without_value(word, option)
     return found, rest
@@ -193,12 +194,14 @@ def _without_value(name: str, option: ValueOption) -> UsageError:
     return UsageError(f"{name} needs a value", f"sigwrap {name} {option.wanted} -- COMMAND")
 
 
-def _name_in(word: str) -> str:
-    """Of a flag, or of an option with its value attached; empty where it is none of a run's."""
+def _given_in(word: str) -> Given:
+    """A flag, an option with its value attached, or what a run doesn't have."""
     name, equals, _ = word.partition("=")
-    if name in _VALUES or (name in _FLAGS and not equals):
-        return name
-    return word[:2] if word[:2] in _VALUES else ""
+    if name in _FLAGS and equals:
+        return Given((word,), word, is_of_a_run=False)
+    if name not in _VALUES and word[:2] in _VALUES:
+        name = word[:2]
+    return Given((word,), name, is_of_a_run=name in _VALUES or name in _FLAGS)
 
 
 def value_of(option: ValueOption, word: Any) -> object:

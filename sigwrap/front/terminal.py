@@ -13,7 +13,7 @@ import select
 import termios
 from typing import Any
 
-from sigwrap.linux import held_terminals
+from sigwrap.linux import held_terminals, procfs
 
 _CTRL_C = b"\x03"
 _TIOCGEXCL = 0x80045440
@@ -22,6 +22,7 @@ _TIOCGEXCL = 0x80045440
 class TerminalBefore:
     def __init__(self) -> None:
         self._modes: list[Any] | None = None
+        self._are_of_another = False  # the modes: another program of our job had set them by then
         self._was_exclusive = False
         self._fd = held_terminals.controlling
         if self._fd < 0:
@@ -30,6 +31,7 @@ class TerminalBefore:
             self._was_exclusive = self._is_exclusive()
             if os.tcgetpgrp(self._fd) == os.getpgrp():  # in the background they are another job's
                 self._modes = termios.tcgetattr(self._fd)
+                self._are_of_another = not _is_a_shells(self._modes) and _others_share_our_job()
         except (OSError, termios.error):
             pass  # it hung up
 
@@ -74,7 +76,8 @@ class TerminalBefore:
     def restore(self, *, by_force: bool) -> None:
         """`by_force`: COMMAND had no chance to do it. Then input that is unread may be answers of
         the terminal to what COMMAND asked it, which a shell would take for commands. After an end
-        of its own it was typed ahead, and stays. Never waits."""
+        of its own it was typed ahead, and stays. Where others of our job go on, as the pager of
+        `sigwrap -- COMMAND | less`, both are theirs. Never waits."""
         if self._fd < 0:
             return
         try:
@@ -84,13 +87,14 @@ class TerminalBefore:
             if self._modes is None:
                 return
             self.take_back()
-            if os.tcgetpgrp(self._fd) != os.getpgrp():
+            if self._are_of_another or os.tcgetpgrp(self._fd) != os.getpgrp():
                 return
-            if termios.tcgetattr(self._fd) != self._modes:
+            are_changed = termios.tcgetattr(self._fd) != self._modes
+            if not (are_changed or by_force) or _others_share_our_job():
+                return
+            if are_changed:
                 termios.tcsetattr(self._fd, termios.TCSANOW, self._modes)
-                by_force = True
-            if by_force:
-                termios.tcflush(self._fd, termios.TCIFLUSH)
+            termios.tcflush(self._fd, termios.TCIFLUSH)
         except (OSError, termios.error):
             pass  # it hung up
 
@@ -108,3 +112,23 @@ class TerminalBefore:
         found = array.array("i", [0])
         fcntl.ioctl(self._fd, _TIOCGEXCL, found, True)
         return found[0] != 0
+
+
+def _is_a_shells(modes: list[Any]) -> bool:
+    """As programs find them that a shell starts."""
+    return bool(modes[3] & termios.ICANON and modes[3] & termios.ECHO)
+
+
+def _others_share_our_job() -> bool:
+    """Beside who waits for us and who is left of our own."""
+    group, us = os.getpgrp(), os.getpid()
+    found = {each.pid: each for pid in procfs.all_pids() if (each := procfs.stat(pid)) is not None}
+    ours = set()
+    pid = us
+    while pid in found and pid not in ours:
+        ours.add(pid)
+        pid = found[pid].ppid
+    return any(
+        each.pgrp == group and not each.has_ended and each.pid not in ours and each.ppid != us
+        for each in found.values()
+    )

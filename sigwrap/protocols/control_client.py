@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from sigwrap.errors import SessionError, StoreError
+from sigwrap.escape import printable
 from sigwrap.linux.peer import peer_is_supervised
 from sigwrap.protocols.control import (
     SOCKET_SUFFIX,
@@ -77,8 +78,7 @@ def ask_everybody(
             yield answered, failures
             return
         stack.callback(os.close, folder_fd)
-        names = sorted(name for name in os.listdir(folder_fd) if name.endswith(SOCKET_SUFFIX))
-
+        names = sorted(name for name in os.listdir(folder_fd) if _is_of_a_session(name))
         if len(names) > _MOST_SOCKETS:
             failures.append(SessionError(f"{len(names) - _MOST_SOCKETS} sockets are not asked"))
 
@@ -105,6 +105,11 @@ def ask_everybody(
                 thread.join()
         answered.sort(key=lambda each: each.client.session_id)
         yield answered, failures
+
+
+def _is_of_a_session(name: str) -> bool:
+    """Anybody of this user may name a file there, to have a line of ours broken by it."""
+    return name.endswith(SOCKET_SUFFIX) and printable(name) == name
 
 
 def _open_folder(path: str) -> int | None:

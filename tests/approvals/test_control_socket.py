@@ -113,6 +113,20 @@ def test_a_refusal_by_one_session_keeps_nobody_from_another(asking: Make, progra
     assert not other.events("control_refused")
 
 
+def test_what_may_wait_in_a_session_that_is_left_out_is_not_denied(
+    asking: Make, programs: Path
+) -> None:
+    filtered = [*PYTHON, str(programs / "filtered.py"), "exec"]
+    plain, other = asking().start(), asking().start(by=filtered)
+    approval_id = plain.ask()
+    assert (
+        other.sigwrap("approvals", by=filtered).stdout
+    ) == "nothing waits for an answer in the sessions that answer\n"
+    said = other.sigwrap("approve", approval_id, by=filtered)
+    assert said.returncode == 125
+    assert f"there is no request '{approval_id}' in the sessions that answer" in said.stderr
+
+
 def test_sessions_of_which_none_answers_are_no_empty_list(asking: Make) -> None:
     subjects = [asking().start(), asking().start()]
     for subject in subjects:

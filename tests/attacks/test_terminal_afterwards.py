@@ -16,6 +16,7 @@ import pytest
 from sigwrap.linux import procfs
 from tests.support.harness import PYTHON, Sigwrap
 from tests.support.policies import policy
+from tests.support.programs import needs
 from tests.support.terminal import Terminal
 from tests.support.waiting import PATIENCE_S, await_that
 
@@ -140,6 +141,63 @@ def test_a_job_in_the_background_restores_nothing(sigwrap: Sigwrap) -> None:
     terminal = sigwrap.terminal_for(["sh", "-m", "-c", shell, "sh", *line])
     terminal.output.until(rb"status 0")
     assert not termios.tcgetattr(terminal.master)[3] & termios.ECHO
+
+
+class Pipeline:
+    """Of a session and another program, which sets the terminal for itself, as pagers do."""
+
+    def __init__(self, subject: Sigwrap, shell: str, command: str) -> None:
+        for name in ("set", "go", "ended"):
+            os.mkfifo(subject.folder / name)
+            (subject.folder / name).chmod(0o666)
+        line = subject.line("-p", "agent-observe", "--no-report", "--", "sh", "-c", command)
+        shell = f"printf before; read x; {shell}"
+        self.terminal = subject.terminal_for([*subject.as_user(), "sh", "-c", shell, "sh", *line])
+        self.terminal.output.until(rb"before")
+        self.modes = termios.tcgetattr(self.terminal.master)
+        self.terminal.type("\n")
+
+
+def test_what_a_pager_had_set_at_the_start_is_nothing_to_restore(as_user: Sigwrap) -> None:
+    pager = "stty -icanon -echo </dev/tty; echo >set; read x; stty icanon echo </dev/tty; echo >go"
+    line = Pipeline(as_user, f'{{ read x <set; "$@"; }} | {{ {pager}; }}', "echo; read x <go")
+    assert line.terminal.await_status() == 0
+    assert termios.tcgetattr(line.terminal.master) == line.modes
+
+
+@pytest.mark.parametrize("end", ["true", "kill -KILL $$"])
+def test_a_pager_that_goes_on_keeps_its_modes_and_its_keys(as_user: Sigwrap, end: str) -> None:
+    takes = "read x; stty -icanon -echo </dev/tty; printf set; read x <ended"
+    goes_on = "stty -a </dev/tty; head -c 4 </dev/tty"
+    shell = f'{{ "$@"; echo >ended; }} | {{ {takes}; {goes_on}; }}'
+    line = Pipeline(as_user, shell, f"echo; read x <go; {end}")
+    line.terminal.output.until(rb"set")
+    line.terminal.type("keys")
+    (as_user.folder / "go").write_bytes(b"\n")
+    line.terminal.output.until(rb"-icanon.* -echo ")
+    line.terminal.output.until(rb"keys")
+    assert line.terminal.await_status() == 0
+
+
+def test_who_only_wrote_to_the_session_and_is_gone_hinders_nothing(as_user: Sigwrap) -> None:
+    line = Pipeline(as_user, 'echo x | "$@"', "cat; stty raw -echo </dev/tty")
+    assert line.terminal.await_status() == 0
+    assert termios.tcgetattr(line.terminal.master) == line.modes
+
+
+@needs("less")
+def test_a_pager_that_is_left_early_leaves_the_terminal_as_it_was(sigwrap: Sigwrap) -> None:
+    terminal = sigwrap.bash_on_terminal()
+    words = " ".join(map(str, sigwrap.line("--no-report", "--", "seq", "100000")))
+    terminal.type(f"{words} | TERM=vt100 less\n")
+    terminal.output.until(rb"\n:")
+    terminal.type("q")
+    terminal.output.until(rb"PROMPT> ")
+    terminal.type("stty -a\n")
+    terminal.output.until(rb" icanon .* echo ")
+    terminal.output.until(rb"PROMPT> ")
+    terminal.type("exit 0\n")
+    assert terminal.await_status() == 0
 
 
 def test_a_terminal_whose_output_was_stopped_goes_on(as_user: Sigwrap, programs: Path) -> None:

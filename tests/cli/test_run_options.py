@@ -138,12 +138,25 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
             "options of policy check come behind it (sigwrap policy check --json)",
         ),
         ("--json approvals", "options of approvals come behind it (sigwrap approvals --json)"),
-        ("-p ci --help", "no command given (sigwrap -p ci -- npm start)"),
+        (
+            "-p ci policy explain git push --force",
+            "options of policy explain come behind it "
+            "(sigwrap policy explain -p ci -- git push --force)",
+        ),
+        ("--no-report run true", "options of run come behind it (sigwrap run --no-report true)"),
         (
             "--grace 5 --durable=1 npm start",
-            "-- is missing before the command (sigwrap --grace 5 -- npm start)",
+            "Option '--durable' does not take a value. (see sigwrap run --help)",
         ),
-        ("--nope report", "options of report come behind it (sigwrap report --nope)"),
+        ("--durable=1 report", "No such option: --durable=1 (see sigwrap report --help)"),
+        (
+            "-p ci --nam x ls",
+            "No such option: --nam (Possible options: --name) (see sigwrap run --help)",
+        ),
+        ("--polcy ci ls", "No such option: --polcy (Possible options: --policy)"),
+        ("--nested ls", "Invalid value for '--nested': 'ls' is not one of 'refuse', 'join'."),
+        ("-p ci - ls", "-- is missing before the command (sigwrap -p ci -- - ls)"),
+        ("--nope report", "No such option: --nope (see sigwrap report --help)"),
         ("help", "did you mean sigwrap --help? to run it: sigwrap -- help;"),
         ("version", "did you mean sigwrap --version? to run it: sigwrap -- version;"),
         (

@@ -100,6 +100,7 @@ def test_whoever_answers_is_heard_whatever_the_others_do(
     os.mkfifo(folder / "i-fifo.sock")
     (folder / "j-folder.sock").mkdir()
     (folder / "k-link.sock").symlink_to("/nowhere")
+    serve("l\nm", answers)
     heard, failures = asked(store)
     assert heard == ["b-answers", "g-answers"]
     assert [failure.split()[1] for failure in failures] == [
