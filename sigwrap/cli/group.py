@@ -61,6 +61,12 @@ class Root(Group):
     def _complain(self, ctx: Any, args: list[str]) -> None:
         given, behind = leading_options(args)
         path, command = self._named(ctx, behind)
+        if command is None and given and not given[-1].is_of_a_run:  # its value is behind[0], then
+            path, command = self._named(ctx, behind[1:])
+            if command is not None and given[-1].name in _options_of(command):
+                given[-1] = given[-1]._replace(words=(*given[-1].words, behind.pop(0)))
+            else:
+                command = None
         if command is not None:
             self._complain_of_place(given, behind, path, command)
         self._check_for_run(ctx, args)
@@ -73,7 +79,7 @@ class Root(Group):
         self, given: list[Given], behind: list[str], path: list[str], command: Any
     ) -> None:
         shown = shell_words(path)
-        known = {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
+        known = _options_of(command)
         foreign = next((each for each in given if each.name not in known), None)
         words = [word for each in given for word in each.words]
         if foreign is not None and not foreign.is_of_a_run:
@@ -122,6 +128,10 @@ def explained(problem: TyperException, path: str) -> UsageError:
     context = getattr(problem, "ctx", None)
     where = path if context is None else context.command_path
     return UsageError(" ".join(problem.format_message().split()), f"see {where} --help")
+
+
+def _options_of(command: Any) -> set[str]:
+    return {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
 
 
 def _has_options_of_its_own(command: Any, words: list[str]) -> bool:

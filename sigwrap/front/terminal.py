@@ -14,6 +14,7 @@ import termios
 from typing import Any
 
 from sigwrap.linux import held_terminals, procfs
+from sigwrap.linux.terminal_readers import has_terminal, waits_for_input
 
 _CTRL_C = b"\x03"
 _TIOCGEXCL = 0x80045440
@@ -31,7 +32,7 @@ class TerminalBefore:
             self._was_exclusive = self._is_exclusive()
             if os.tcgetpgrp(self._fd) == os.getpgrp():  # in the background they are another job's
                 self._modes = termios.tcgetattr(self._fd)
-                self._are_of_another = not _is_a_shells(self._modes) and _others_share_our_job()
+                self._are_of_another = not _is_a_shells(self._modes) and bool(_others_of_our_job())
         except (OSError, termios.error):
             pass  # it hung up
 
@@ -76,8 +77,8 @@ class TerminalBefore:
     def restore(self, *, by_force: bool) -> None:
         """`by_force`: COMMAND had no chance to do it. Then input that is unread may be answers of
         the terminal to what COMMAND asked it, which a shell would take for commands. After an end
-        of its own it was typed ahead, and stays. Where others of our job go on, as the pager of
-        `sigwrap -- COMMAND | less`, both are theirs. Never waits."""
+        of its own it was typed ahead, and stays. Where another program of our job uses it, as
+        the pager of `sigwrap -- COMMAND | less`, both are its own. Never waits."""
         if self._fd < 0:
             return
         try:
@@ -90,7 +91,7 @@ class TerminalBefore:
             if self._are_of_another or os.tcgetpgrp(self._fd) != os.getpgrp():
                 return
             are_changed = termios.tcgetattr(self._fd) != self._modes
-            if not (are_changed or by_force) or _others_share_our_job():
+            if not (are_changed or by_force) or any(map(_uses_it, _others_of_our_job())):
                 return
             if are_changed:
                 termios.tcsetattr(self._fd, termios.TCSANOW, self._modes)
@@ -119,7 +120,7 @@ def _is_a_shells(modes: list[Any]) -> bool:
     return bool(modes[3] & termios.ICANON and modes[3] & termios.ECHO)
 
 
-def _others_share_our_job() -> bool:
+def _others_of_our_job() -> list[int]:
     """Beside who waits for us and who is left of our own."""
     group, us = os.getpgrp(), os.getpid()
     found = {each.pid: each for pid in procfs.all_pids() if (each := procfs.stat(pid)) is not None}
@@ -128,7 +129,15 @@ def _others_share_our_job() -> bool:
     while pid in found and pid not in ours:
         ours.add(pid)
         pid = found[pid].ppid
-    return any(
-        each.pgrp == group and not each.has_ended and each.pid not in ours and each.ppid != us
+    return [
+        each.pid
         for each in found.values()
-    )
+        if each.pgrp == group and not each.has_ended and each.pid not in ours and each.ppid != us
+    ]
+
+
+def _uses_it(pid: int) -> bool:
+    """Who writes to a pipe or reads one has inherited it all the same. A pager opens it, for its
+    keys; shells, and sigwrap, hold theirs out of the way."""
+    opened = range(3, held_terminals.LOWEST_HELD)
+    return waits_for_input(pid) or any(has_terminal(pid, fd) for fd in opened)

@@ -3,6 +3,7 @@ could keep us from opening them later. Written to without waiting for long."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import termios
@@ -10,6 +11,7 @@ import time
 
 from sigwrap.linux import procfs
 
+LOWEST_HELD = 10
 _FLAGS = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 controlling = -1  # to read from as well; -1 where there is none
@@ -20,13 +22,14 @@ def hold() -> None:
     """Once, before COMMAND runs: the controlling terminal, and the one on standard error."""
     global controlling
     try:
-        controlling = os.open("/dev/tty", os.O_RDWR | _FLAGS)
+        controlling = _out_of_the_way(os.open("/dev/tty", os.O_RDWR | _FLAGS))
         _held[_file(controlling)] = controlling
     except OSError:
         pass  # there is none
     if os.isatty(2):
         try:
-            _held[_file(2)] = procfs.open_file("/proc/self/fd/2", os.O_WRONLY | _FLAGS)
+            held = procfs.open_file("/proc/self/fd/2", os.O_WRONLY | _FLAGS)
+            _held[_file(2)] = _out_of_the_way(held)
         except OSError:  # somebody else's, as under sudo, but ours to use
             if os.fstat(2).st_rdev == procfs.controlling_terminal(os.getpid()):
                 _held[_file(2)] = controlling
@@ -69,6 +72,16 @@ def let_output_go_on(held: int) -> None:
         termios.tcflow(held, termios.TCOON)
     except termios.error as refusal:
         raise OSError(*refusal.args) from None
+
+
+def _out_of_the_way(fd: int) -> int:
+    """To where shells hold theirs: by a lower number, a program uses the terminal for itself."""
+    try:
+        moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, LOWEST_HELD)
+    except OSError:  # so many may not be open here
+        return fd
+    os.close(fd)
+    return moved
 
 
 def _file(fd: int) -> tuple[int, int]:

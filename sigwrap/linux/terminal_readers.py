@@ -28,16 +28,16 @@ def waits_for_input(pid: int) -> bool:
         threads = procfs.names(f"/proc/{pid}/task")
     except OSError:
         return False
-    return any(_is_terminal(thread, fd) for thread in threads for fd in _awaited_by(thread))
+    return any(has_terminal(thread, fd) for thread in threads for fd in _awaited_by(thread))
 
 
 def reads_a_line(pid: int) -> bool:
     """Its first thread waits for nothing else: a server that ends may poll its input meanwhile."""
     known = procfs.call_and_arguments(pid, pid)
-    return known is not None and known[0] in _READ and _is_terminal(str(pid), known[1][0])
+    return known is not None and known[0] in _READ and has_terminal(pid, known[1][0])
 
 
-def _is_terminal(thread: str, fd: int) -> bool:
+def has_terminal(thread: int | str, fd: int) -> bool:
     try:
         found = procfs.file_status(f"/proc/{thread}/fd/{fd}")
     except OSError:

@@ -24,7 +24,7 @@ from sigwrap.protocols.control import (
 )
 from sigwrap.tuples import NamedTuple
 
-PATIENCE_S = 5.0
+PATIENCE_S = 3.0  # of a session that answered, the connection has to outlive those that don't
 _AT_ONCE = 64
 _MOST_SOCKETS = 512
 _MAX_REPLY_BYTES = 16 << 20
@@ -55,7 +55,7 @@ class ControlClient(NamedTuple):
         except TimeoutError as silence:
             raise SessionError(f"session {self.session_id} doesn't answer") from silence
         except (OSError, ValueError) as failure:
-            raise SessionError(f"session {self.session_id} hung up: {failure}") from failure
+            raise SessionError(f"session {self.session_id} hung up") from failure
 
 
 class Answered(NamedTuple):
@@ -109,7 +109,7 @@ def ask_everybody(
 
 def _is_of_a_session(name: str) -> bool:
     """Anybody of this user may name a file there, to have a line of ours broken by it."""
-    return name.endswith(SOCKET_SUFFIX) and printable(name) == name
+    return name.endswith(SOCKET_SUFFIX) and name != SOCKET_SUFFIX and printable(name) == name
 
 
 def _open_folder(path: str) -> int | None:

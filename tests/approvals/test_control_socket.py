@@ -139,6 +139,19 @@ def test_sessions_of_which_none_answers_are_no_empty_list(asking: Make) -> None:
     assert said.stderr.count("it is left out") == 1
 
 
+def test_a_session_that_never_answers_keeps_nobody_from_another(asking: Make) -> None:
+    subject = asking().start()
+    approval_id = subject.ask()
+    with socket.socket(socket.AF_UNIX) as mute:
+        mute.bind(str(subject.store / "control" / "mute.sock"))
+        mute.listen()
+        said = subject.sigwrap("approve", approval_id)
+        unknown = subject.sigwrap("approve", "never")
+    assert said.returncode == 0
+    assert "session mute doesn't answer; it is left out" in said.stderr
+    assert "there is no request 'never' in the sessions that answer" in unknown.stderr
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root")
 def test_another_user_is_refused(asking: Make, programs: Path) -> None:
     subject = asking().start()

@@ -156,6 +156,14 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
         ("--polcy ci ls", "No such option: --polcy (Possible options: --policy)"),
         ("--nested ls", "Invalid value for '--nested': 'ls' is not one of 'refuse', 'join'."),
         ("-p ci - ls", "-- is missing before the command (sigwrap -p ci -- - ls)"),
+        (
+            "--speed 3 replay last",
+            "options of replay come behind it (sigwrap replay --speed 3 last)",
+        ),
+        (
+            "--full x approvals",
+            "options of approvals come behind it (sigwrap approvals --full x)",
+        ),
         ("--nope report", "No such option: --nope (see sigwrap report --help)"),
         ("help", "did you mean sigwrap --help? to run it: sigwrap -- help;"),
         ("version", "did you mean sigwrap --version? to run it: sigwrap -- version;"),
