@@ -52,7 +52,8 @@ class Root(Group):
     options_meant: ClassVar[dict[str, str]] = {"help": "--help", "version": "--version"}
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args[:1] and args[0].startswith("-") and args[0] not in ("-h", "--help", "--version"):
+        own = {name for each in self.get_params(ctx) for name in each.opts}
+        if args[:1] and args[0].startswith("-") and args[0] not in own:
             if "--" in args:
                 return super().parse_args(ctx, ["run", *args])
             self._complain(ctx, args)

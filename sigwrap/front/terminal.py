@@ -14,7 +14,7 @@ import termios
 from typing import Any
 
 from sigwrap.linux import held_terminals, procfs
-from sigwrap.linux.terminal_readers import has_terminal, waits_for_input
+from sigwrap.linux.terminal_readers import opened_terminals, waits_for_input
 
 _CTRL_C = b"\x03"
 _TIOCGEXCL = 0x80045440
@@ -28,6 +28,7 @@ class TerminalBefore:
         self._fd = held_terminals.controlling
         if self._fd < 0:
             return  # there is no terminal, and nothing to restore
+        self._inherited = opened_terminals(os.getpid())
         try:
             self._was_exclusive = self._is_exclusive()
             if os.tcgetpgrp(self._fd) == os.getpgrp():  # in the background they are another job's
@@ -91,7 +92,7 @@ class TerminalBefore:
             if self._are_of_another or os.tcgetpgrp(self._fd) != os.getpgrp():
                 return
             are_changed = termios.tcgetattr(self._fd) != self._modes
-            if not (are_changed or by_force) or any(map(_uses_it, _others_of_our_job())):
+            if not (are_changed or by_force) or any(map(self._is_used_by, _others_of_our_job())):
                 return
             if are_changed:
                 termios.tcsetattr(self._fd, termios.TCSANOW, self._modes)
@@ -107,6 +108,11 @@ class TerminalBefore:
             os.tcsetpgrp(self._fd, os.getpgrp())  # SIGTTOU is blocked here
         except OSError:
             pass
+
+    def _is_used_by(self, pid: int) -> bool:
+        """Who writes to a pipe or reads one has inherited the terminal all the same. A pager opens
+        it, for its keys."""
+        return waits_for_input(pid) or not opened_terminals(pid) <= self._inherited
 
     def _is_exclusive(self) -> bool:
         """To all but root."""
@@ -134,10 +140,3 @@ def _others_of_our_job() -> list[int]:
         for each in found.values()
         if each.pgrp == group and not each.has_ended and each.pid not in ours and each.ppid != us
     ]
-
-
-def _uses_it(pid: int) -> bool:
-    """Who writes to a pipe or reads one has inherited it all the same. A pager opens it, for its
-    keys; shells, and sigwrap, hold theirs out of the way."""
-    opened = range(3, held_terminals.LOWEST_HELD)
-    return waits_for_input(pid) or any(has_terminal(pid, fd) for fd in opened)

@@ -9,10 +9,11 @@ import stat
 import struct
 from collections.abc import Iterator
 
-from sigwrap.linux import procfs
+from sigwrap.linux import held_terminals, procfs
 from sigwrap.linux.memory import Memory, Unreadable
 
 _NULL_DEVICE = os.makedev(1, 3)
+_CONTROLLING = os.makedev(5, 0)
 _POLLIN = 0x001
 _POLLED = struct.Struct("=ihh")
 _MOST_DESCRIPTORS = 4_096
@@ -28,21 +29,34 @@ def waits_for_input(pid: int) -> bool:
         threads = procfs.names(f"/proc/{pid}/task")
     except OSError:
         return False
-    return any(has_terminal(thread, fd) for thread in threads for fd in _awaited_by(thread))
+    return any(_has_terminal(thread, fd) for thread in threads for fd in _awaited_by(thread))
 
 
 def reads_a_line(pid: int) -> bool:
     """Its first thread waits for nothing else: a server that ends may poll its input meanwhile."""
     known = procfs.call_and_arguments(pid, pid)
-    return known is not None and known[0] in _READ and has_terminal(pid, known[1][0])
+    return known is not None and known[0] in _READ and _has_terminal(pid, known[1][0])
 
 
-def has_terminal(thread: int | str, fd: int) -> bool:
+def opened_terminals(pid: int) -> frozenset[int]:
+    """Its descriptors of our controlling terminal that no program finds open at its start, and that
+    aren't out of the way, where shells and sigwrap hold theirs."""
+    ours = (_CONTROLLING, procfs.controlling_terminal(os.getpid()))
+    found = range(3, held_terminals.LOWEST_HELD)
+    return frozenset(fd for fd in found if _character_device(pid, fd) in ours)
+
+
+def _has_terminal(thread: int | str, fd: int) -> bool:
+    return _character_device(thread, fd) not in (0, _NULL_DEVICE)
+
+
+def _character_device(thread: int | str, fd: int) -> int:
+    """Its number; 0 where it is none."""
     try:
         found = procfs.file_status(f"/proc/{thread}/fd/{fd}")
     except OSError:
-        return False
-    return stat.S_ISCHR(found.st_mode) and found.st_rdev != _NULL_DEVICE
+        return 0
+    return found.st_rdev if stat.S_ISCHR(found.st_mode) else 0
 
 
 def _awaited_by(thread: str) -> Iterator[int]:

@@ -186,6 +186,8 @@ def test_a_pager_that_goes_on_keeps_its_modes_and_its_keys(as_user: Sigwrap, end
         'echo x | "$@"',
         '{ read x <go; } | { "$@"; echo >go; }',
         '{ "$@"; echo >ended; } | { read x; read x <ended; }',
+        '{ "$@"; echo >ended; } | { exec 3</dev/zero; read x; read x <ended; }',
+        '{ { "$@"; echo >ended; } | { read x; read x <ended; }; } 3>&1',
         '{ read x <go; } & "$@"; echo >go; wait',
         '"$1" --no-report -- sh -c "echo; read x <go" | { read x; "$@"; echo >go; }',
     ],
