@@ -11,6 +11,8 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 3
 STAMP := $(VENV)/.set-up
 BINARY_STAMP := $(VENV)/.set-up-binary
+# Bytecode without the columns that a traceback would underline: a quarter less to read at each start.
+COMPACT := -X no_debug_ranges
 SOURCES := $(shell find sigwrap policies -name '*.py' -o -name '*.yaml')
 
 .PHONY: help setup demo test test-programs lint mutants binary zipapp bench clean
@@ -63,7 +65,7 @@ mutants: $(STAMP)
 binary: dist/sigwrap
 
 dist/sigwrap: $(BINARY_STAMP) build/sigwrap.spec $(SOURCES)
-	$(BIN)/pyinstaller --noconfirm --log-level WARN \
+	$(BIN)/python $(COMPACT) -m PyInstaller --noconfirm --log-level WARN \
 		--workpath .work/pyinstaller --distpath dist build/sigwrap.spec
 	ln -sf sigwrap dist/sigwrap-forward
 	ln -sf sigwrap dist/sigwrap-stub
@@ -71,7 +73,7 @@ dist/sigwrap: $(BINARY_STAMP) build/sigwrap.spec $(SOURCES)
 zipapp: dist/sigwrap.pyz
 
 dist/sigwrap.pyz: $(STAMP) build/zipapp.py $(SOURCES)
-	$(BIN)/python build/zipapp.py $@
+	$(BIN)/python $(COMPACT) build/zipapp.py $@
 
 bench: $(STAMP)
 	$(BIN)/python -m tests.bench.bench $(ARGS)

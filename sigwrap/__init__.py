@@ -2,6 +2,7 @@
 
 The map, from the bottom up; imports go downward only (tests/test_layers.py holds that):
 
+hints       typing's names, without typing: a run looks at no type
 early       an interrupt before there is anything to end but sigwrap itself
 isolation   what Python imports is chosen by nobody else
 status      the exit statuses
@@ -12,6 +13,7 @@ tuples      named tuples that are cheap to define: a start defines a hundred
 calls       the mediated system calls
 store       the event log: hash chain, journal, SQLite
 policy      pure: a policy and a described request in, a decision out
+agent       pure: signals to a session as a whole
 mediate     pure: what is to happen with a request, and at the end of a run
 platform    what a backend has to offer, and what a run is without
 linux       what the kernel offers: seccomp, ptrace, memory, processes, signals

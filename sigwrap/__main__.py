@@ -7,32 +7,34 @@ import gc
 import os
 import sys
 from collections.abc import Callable
-from typing import NoReturn
 
 from sigwrap.errors import SigwrapError
+from sigwrap.hints import NoReturn
 from sigwrap.isolation import isolate
 from sigwrap.status import REFUSED
 
 _START_MAKES_NO_GARBAGE = 50_000
+_OTHERS = ("sigwrap-forward", "sigwrap-stub")  # a file may be named anyhow
 
 
 def main() -> NoReturn:
     gc.set_threshold(_START_MAKES_NO_GARBAGE)
-    program, words = os.path.basename(sys.argv[0]), sys.argv[1:]
+    name, words = os.path.basename(sys.argv[0]), sys.argv[1:]
     if words[:1] == ["--as"] and len(words) > 1:
-        program, words = f"sigwrap-{words[1]}", words[2:]
+        name, words = f"sigwrap-{words[1]}", words[2:]
+    program = name if name in _OTHERS else "sigwrap"
     try:
         isolate()
         status = _role(program)(words)
     except SigwrapError as failure:
-        _note(str(failure), program)
+        _note(program, *failure.lines)
         status = failure.status
     except OSError as failure:  # a limit of the machine: processes, descriptors, memory
-        _note(f"the system refused: {failure}", program)
+        _note(program, f"the system refused: {failure}")
         status = REFUSED
     except (ImportError, MemoryError, SystemError) as failure:
         hint = "" if isinstance(failure, ModuleNotFoundError) else HINT
-        _write(f"{program}: it can't be loaded: {str(failure) or 'no memory'}{hint}\n")
+        _write(f"{program}: it can't be loaded: {str(failure) or 'no memory'}{hint}")
         status = REFUSED
     _leave(status)
 
@@ -49,16 +51,17 @@ def _leave(status: int) -> NoReturn:
 
 def _write(line: str) -> None:
     """Without an import, since one has just failed."""
+    shown = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
     try:
-        os.write(2, line.encode("utf-8", "backslashreplace"))
+        os.write(2, f"{shown}\n".encode())
     except OSError:
         pass
 
 
-def _note(text: str, program: str) -> None:
+def _note(program: str, *lines: str) -> None:
     from sigwrap.cli.output import note
 
-    note(text, program)
+    note(*lines, program=program)
 
 
 def _role(program: str) -> Callable[[list[str]], int]:

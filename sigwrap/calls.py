@@ -10,8 +10,8 @@ from __future__ import annotations
 import errno
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any
 
+from sigwrap.hints import Any
 from sigwrap.tuples import NamedTuple
 
 X86_64 = 0xC000003E  # AUDIT_ARCH_X86_64

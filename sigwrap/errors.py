@@ -8,6 +8,7 @@ SigwrapError            one line for the user: what, where, what to do next
 ├── KernelError         the kernel refused something (carries errno)
 │   └── NoInterception  the seccomp listener can't be had
 ├── SessionError        a session can't be found, reached or started
+│   └── Unreachable     one of those that were asked (protocols/control_client.py)
 ├── CommandError        COMMAND can't be run (start/command.py)
 ├── NotSupervised       a stub without a supervisor (cli/stub.py)
 └── InternalError       a bug of sigwrap
@@ -19,7 +20,7 @@ from sigwrap.status import REFUSED
 
 
 class SigwrapError(Exception):
-    """Show `message` (and `hint`, where there is one) and exit with `status`."""
+    """Show `lines` and exit with `status`. What is in them may come from anybody."""
 
     status = REFUSED
 
@@ -30,6 +31,11 @@ class SigwrapError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message} ({self.hint})" if self.hint else self.message
+
+    @property
+    def lines(self) -> list[str]:
+        """One, where a subclass doesn't say more."""
+        return [str(self)]
 
 
 class UsageError(SigwrapError):

@@ -23,6 +23,7 @@ _RIGHT_TO_LEFT = (
 _REORDERED = "letters in it run from right to left: a terminal may show words in another order"
 _GOES_ON = "    | "
 _NARROWEST, _WIDEST = 20, 80  # somebody may have told the terminal that it is wider than it is
+_LONG_LINE, _LONGEST_WORD, _LONGEST_LINE = 1000, 200, 4000
 _NAMED_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\x1b": "\\e"}
 
 
@@ -30,6 +31,14 @@ def printable(text: str) -> str:
     if _is_seen(text):
         return text
     return "".join(char if _is_seen(char) else _escape(char) for char in text)
+
+
+def bounded(line: str) -> str:
+    """A line that nobody would read to its end, with its long words cut, and then itself: of each
+    the end stays, where a path tells most, and a message what to do."""
+    if len(line) > _LONG_LINE:
+        line = " ".join(_cut(word, _LONGEST_WORD) for word in line.split(" "))
+    return _cut(line, _LONGEST_LINE)
 
 
 def shell_words(argv: Iterable[str]) -> str:
@@ -59,6 +68,11 @@ def rows(line: str, columns: int) -> list[str]:
         row += char
         room -= width
     return [*found, row]
+
+
+def _cut(text: str, longest: int) -> str:
+    half = longest // 2
+    return text if len(text) <= longest else f"{text[: half - 1]}…{text[-half:]}"
 
 
 def _shell_word(word: str) -> str:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable
-from typing import Any
 
+from sigwrap.hints import Any
 from sigwrap.tuples import NamedTuple
 
 Payload = dict[str, Any]
@@ -78,6 +78,7 @@ _EXEC_FIELDS = (
     "evaluation_us",
     "programs",  # all that would run, links resolved; absent where `path` says it all
     "elsewhere",  # true where a file of it isn't one that sigwrap itself has under this name
+    "shadows",  # the system's command whose name it has; absent where it was not found along PATH
     "approval_id",  # of the request that was said yes to; absent where nobody was asked
 )
 _APPROVAL_FIELDS = ("approval_id", "kind", "what", "rule_name", "message")
@@ -100,7 +101,8 @@ def _types() -> tuple[EventType, ...]:
             "session_started",
             "a run began; always the first event. `inside`: the session that it joined "
             "(`--nested join`), and whose log has its execs and signals; that is what its caller's "
-            "`SIGWRAP_SESSION` says. That it joined one at all is what `missing` says",
+            "`SIGWRAP_SESSION` says. That it joined one at all is what `missing` says. "
+            "`environment_removed`: names of the variables that COMMAND was not given",
             "session_id",
             "name",
             "inside",
@@ -114,6 +116,7 @@ def _types() -> tuple[EventType, ...]:
             "kernel",
             "machine",
             "policy",
+            "profile",
             "policy_sources",
             "policy_variables",
             "policy_digest",
@@ -121,6 +124,7 @@ def _types() -> tuple[EventType, ...]:
             "capabilities",
             "missing",
             "keyed",
+            "environment_removed",
             version=2,
         ),
         event("exec_allowed", "an exec was let through", *_EXEC_FIELDS),
@@ -228,7 +232,8 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "call_refused",
-            "a call that sigwrap doesn't know, or a caller outside the session's tree, got EPERM",
+            "a call that sigwrap doesn't know, or a caller outside the session's tree, got EPERM; "
+            "or any call, once the kill switch was on (`builtin:killswitch`)",
             "syscall_number",
             "arch",
             "arguments",
@@ -268,6 +273,7 @@ def _types() -> tuple[EventType, ...]:
             "maximum",
             "effect",
             "reason",
+            "used",  # in the unit of `maximum`; absent where it isn't known
             "comm",
             "depth",
             "syscall",
@@ -282,10 +288,25 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "store_tampered",
-            "somebody removed, moved, replaced or changed the session's files while it ran; they "
-            "were written anew from what the supervisor holds",
+            "somebody removed, moved, replaced or changed the session's files while it ran, or the "
+            "socket that takes answers; they were written anew from what the supervisor holds",
             "what",
             "path",
+        ),
+        event(
+            "killswitch_missed",
+            "the remote kill switch (`url`, without what may be a secret in it) gave no answer "
+            "that counts; the run goes on, unless `--killswitch-fail-closed` ends it at the third "
+            "in a row. The first of a row, and every 30th; `count`: how many in a row so far",
+            "url",
+            "reason",
+            "count",
+        ),
+        event(
+            "killswitch_reached",
+            "the remote kill switch answers again, after so many polls that were missed",
+            "url",
+            "missed",
         ),
         event(
             "interrupt_received",
@@ -294,7 +315,8 @@ def _types() -> tuple[EventType, ...]:
             "or `outside` of the session; `outer-process`: the one-file binary's, which passes on "
             "what it gets, and the sender isn't known; `elsewhere`: in another pid namespace; "
             "`ended`: gone before it could be looked at; `timer`: one that sigwrap's caller set "
-            "(`alarm`); `nobody`: the terminal",
+            "(`alarm`); `agent-signal`: SIGINT as one, from whom `sender_cmd` says; `nobody`: the "
+            "terminal",
             "signal",
             "signal_name",
             "origin",
@@ -321,9 +343,87 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "interrupt_escalated",
-            "the whole process tree was killed: second interrupt, or end of the grace period",
+            "the whole process tree was killed: second interrupt, end of the grace period, or "
+            "SIGKILL, the agent signal",
             "reason",
             "processes",
+        ),
+        event(
+            "agent_signal",
+            "a signal to the session as a whole (agent-signals.md), and what has become of it by "
+            "then: one that waits has another event when it takes effect. `cause`: the `sequence` "
+            "of the signal that it follows",
+            "signal",
+            "number",
+            "source",
+            "reason",
+            "cause",
+            "outcome",
+            "state_before",
+            "state_after",
+            "sequence",
+            "error",
+        ),
+        event(
+            "tree_frozen",
+            "by SIGSTOP, an agent signal: no new exec starts, and every process of the tree stands "
+            "still. How many processes, and how many execs wait. `again` where somebody from "
+            "outside had continued them",
+            "processes",
+            "held",
+            "again",
+        ),
+        event(
+            "tree_thawed",
+            "what SIGSTOP, the agent signal, had stopped goes on: how many processes, and how many "
+            "execs waited. After SIGCONT, or since the run ends",
+            "processes",
+            "released",
+        ),
+        event(
+            "killswitch_activated",
+            "the kill switch was turned on, by whom and when: nothing more was granted, and the "
+            "whole process tree was killed at once",
+            "reason",
+            "by",
+            "since_ns",
+            "processes",
+        ),
+        event(
+            "killswitch_invented",
+            "the kill switch's file came into a store, but nobody outside of all sessions told "
+            "this one to end, as `sigwrap killswitch on` does: the file was taken away. `count`: "
+            "how many so far",
+            "path",
+            "reason",
+            "count",
+        ),
+        event(
+            "diagnostic",
+            "SIGUSR1: how the session stood. Each process with the words of its last exec, where "
+            "that is known, and each limit with what was used of it. `stopped`: since SIGSTOP, by "
+            "whom and for how long, and how many execs wait",
+            "stopped",
+            "processes",
+            "processes_left_out",
+            "approvals",
+            "approvals_left_out",
+            "limits",
+            "counts",
+            "unrecorded",
+            "log_bytes",
+            "head",
+        ),
+        event(
+            "checkpoint",
+            "SIGUSR2: a copy of the log as it was, at `path`; or, where there could be none, "
+            "`error` says why. `seq` and `head` are of the last event in it",
+            "path",
+            "error",
+            "head",
+            "seq",
+            "processes",
+            "processes_left_out",
         ),
         event(
             "process_exited",

@@ -10,8 +10,8 @@ Unpreparable, an errno), and never by letting the call go on.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Protocol
 
+from sigwrap.hints import Protocol
 from sigwrap.mediate import effects
 from sigwrap.mediate.effects import Effect
 

@@ -16,7 +16,11 @@ def from_signal(signal_number: int) -> int:
 TABLE: tuple[tuple[str, str], ...] = (
     ("the command's own", "it ended by itself"),
     ("128+N", "it died of signal N"),
-    (str(INTERRUPTED), "interrupted: a SIGINT, SIGTERM, SIGHUP or SIGQUIT to sigwrap ended it"),
+    (
+        str(INTERRUPTED),
+        "interrupted: a SIGINT, SIGTERM, SIGHUP or SIGQUIT to sigwrap, or by sigwrap signal, "
+        "ended it",
+    ),
     (str(LIMIT_REACHED), "a limit ended it (wall time, programs started, size of the log, …)"),
     (
         str(REFUSED),

@@ -8,7 +8,7 @@ same.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from sigwrap.hints import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from typing import NamedTuple as NamedTuple

@@ -15,11 +15,13 @@ import pytest
 pytest.register_assert_rewrite("tests.support")
 
 from tests.support.backstop import Backstop, NoBackstop  # noqa: E402 (rewritten first)
-from tests.support.harness import NOBODY, Sigwrap  # noqa: E402
+from tests.support.harness import NOBODY, UNDER_TEST, Sigwrap  # noqa: E402
 from tests.support.programs import COMPILER, Library  # noqa: E402
 from tests.support.signal_lab import Lab  # noqa: E402
 
 pytest_plugins = ["tests.support.skips"]
+
+_FIRST_UID = 61_000
 
 # Whoever runs the tests may ignore signals (nohup, a CI runner): the children started here must
 # not, or half of them would be testing that.
@@ -52,6 +54,31 @@ def as_user(request: pytest.FixtureRequest) -> Iterator[Sigwrap]:
     yield subject
     subject.clean_up()
     shutil.rmtree(folder)
+
+
+@pytest.fixture
+def alone() -> Iterator[Sigwrap]:
+    """As a user with no session but the test's."""
+    if os.getuid() != 0:
+        pytest.skip("needs root")
+    uid = _FIRST_UID + os.getpid() % 4000
+    folder = Path(tempfile.mkdtemp(prefix="sigwrap-test-"))
+    os.chown(folder, uid, uid)
+    subject = Sigwrap(folder, folder / "store", uid)
+    yield subject
+    subject.clean_up()
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def forward(as_user: Sigwrap) -> str:
+    """Beside sigwrap; the binary is the same file under another name."""
+    beside = Path(UNDER_TEST).with_name("sigwrap-forward")
+    if beside.exists():
+        return str(beside)
+    link = as_user.folder / "sigwrap-forward"
+    link.symlink_to(UNDER_TEST)
+    return str(link)
 
 
 @pytest.fixture

@@ -15,36 +15,41 @@ ROOT = Path(__file__).parents[1]
 # From the bottom up; a part may import those that its line names, and none below that line.
 MAY_IMPORT: dict[str, set[str]] = {
     "sigwrap": set(),  # the version
+    "hints": set(),
     "early": set(),
     "isolation": set(),
     "status": set(),
     "escape": set(),
     "errors": {"status"},
-    "tuples": set(),
-    "events": {"errors", "tuples"},
-    "calls": {"tuples"},
-    "policy": {"errors", "tuples", "events"},
+    "tuples": {"hints"},
+    "events": {"hints", "errors", "tuples"},
+    "calls": {"hints", "tuples"},
+    "policy": {"hints", "errors", "escape", "tuples", "events"},
+    "agent": {"hints", "errors", "escape", "tuples", "policy"},
     # Pure: it knows no kernel, no file and no clock.
-    "mediate": {"errors", "escape", "status", "tuples", "events", "calls", "policy"},
-    "platform": {"mediate"},
-    "linux": {"errors", "tuples", "events", "calls", "policy", "mediate", "platform"},
-    "store": {"errors", "tuples", "events", "linux"},
-    "protocols": {"errors", "escape", "tuples", "linux"},
-    "start": {"errors", "tuples", "status", "policy", "linux"},
+    "mediate": {"hints", "errors", "escape", "status", "tuples", "events", "calls", "policy"},
+    "platform": {"hints", "mediate"},
+    "linux": {"hints", "errors", "tuples", "events", "calls", "policy", "mediate", "platform"},
+    "store": {"hints", "errors", "escape", "tuples", "events", "linux"},
+    "protocols": {"hints", "errors", "escape", "tuples", "linux"},
+    "start": {"sigwrap", "hints", "errors", "tuples", "status", "policy", "linux"},
     "run": {
-        *("sigwrap", "tuples", "status", "escape", "errors", "events", "calls", "start"),
-        *("linux", "policy", "store", "mediate", "protocols", "platform"),
+        *("sigwrap", "hints", "tuples", "status", "escape", "errors", "events", "calls", "start"),
+        *("linux", "policy", "agent", "store", "mediate", "protocols", "platform"),
     },
-    "stub": {"status", "tuples", "errors", "events", "start", "linux", "protocols"},
-    "front": {"status", "escape", "tuples", "errors", "start", "linux", "mediate", "protocols"},
-    "forward": {"status", "tuples", "errors", "start", "linux", "mediate", "front"},
+    "stub": {"status", "escape", "tuples", "errors", "events", "start", "linux", "protocols"},
+    "front": {
+        *("hints", "status", "escape", "tuples", "errors"),
+        *("start", "linux", "mediate", "protocols"),
+    },
+    "forward": {"status", "escape", "tuples", "errors", "start", "linux", "mediate", "front"},
     "report": {"status", "tuples", "errors", "escape", "events", "policy", "store"},
     "cli": {
-        *("sigwrap", "status", "escape", "errors", "events", "tuples", "calls", "start"),
-        *("linux", "policy", "store", "mediate", "protocols", "platform"),
+        *("sigwrap", "hints", "status", "escape", "errors", "events", "tuples", "calls"),
+        *("start", "linux", "policy", "agent", "store", "mediate", "protocols", "platform"),
         *("run", "stub", "front", "forward", "report"),
     },
-    "__main__": {"early", "isolation", "status", "errors", "cli"},
+    "__main__": {"hints", "early", "isolation", "status", "errors", "cli"},
 }
 
 SLOW_TO_IMPORT = {"typer", "yaml", "re2", "sqlite_utils", "rich", "asyncio"}
@@ -92,7 +97,7 @@ def test_only_linux_uses_ctypes() -> None:
                 assert imported != "ctypes", f"{module.relative_to(ROOT)}:{line}"
 
 
-PURE = ("calls", "tuples", "events", "policy", "mediate", "platform")
+PURE = ("calls", "tuples", "events", "policy", "agent", "mediate", "platform")
 THE_WORLD = {
     *("os", "io", "time", "datetime", "random", "secrets", "socket", "select", "selectors"),
     *("fcntl", "ctypes", "pathlib", "shutil", "tempfile", "subprocess", "threading", "resource"),
@@ -125,7 +130,8 @@ def test_only_the_performer_answers_a_notification() -> None:
 def test_a_run_does_not_import_what_reads_the_command_line() -> None:
     look = (
         "import sys; import sigwrap.cli.main, sigwrap.cli.run, sigwrap.run.session;"
-        "print([each for each in ('typer', 'rich', 'sqlite_utils', 'sigwrap.report')"
+        "print([each for each in ('typer', 'rich', 'sqlite_utils', 'sigwrap.report', 'ssl',"
+        " 'sigwrap.run.remote_switch', 'typing', 'yaml', 'difflib', 'pkgutil')"
         " if each in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)

@@ -9,9 +9,13 @@ run_command   typer's `run`, made from the table of run options
 options       options that several commands share: --store, --json, SESSION
 reading       sessions, report, replay, verify
 approvals     approvals, approve, deny
+control       which running session is meant, and what its refusal says
+signal        signal
+killswitch    killswitch on, off, status
 why           why
 export        export
-policy        policy check, show, explain, test, generate
+policy        policy check, show, explain, test, pin, generate
+tool_files    the files that policy pin and explain look at
 forward       `sigwrap-forward`
 stub          `sigwrap-stub`
 output        the one place that prints

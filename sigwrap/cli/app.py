@@ -12,12 +12,14 @@ import sigwrap
 from sigwrap import status
 from sigwrap.cli import approvals as approval_commands
 from sigwrap.cli import export as export_command
+from sigwrap.cli import killswitch as killswitch_commands
 from sigwrap.cli import policy as policy_commands
 from sigwrap.cli import reading
+from sigwrap.cli import signal as signal_command
 from sigwrap.cli import why as why_command
 from sigwrap.cli.group import Root, explained
 from sigwrap.cli.output import note, out
-from sigwrap.cli.run_command import run
+from sigwrap.cli.run_command import Run, run
 from sigwrap.errors import InternalError, SigwrapError
 from sigwrap.linux.descriptors import reserve_standard_streams
 
@@ -45,12 +47,12 @@ def run_app(words: list[str]) -> int:
     try:
         result = app(words, standalone_mode=False, prog_name="sigwrap")
     except TyperException as problem:
-        note(str(explained(problem, "sigwrap")))
+        note(*explained(problem, "sigwrap").lines)
         return status.REFUSED
     except typer.Abort:
         return status.INTERRUPTED
     except SigwrapError as failure:
-        note(str(failure))
+        note(*failure.lines)
         return failure.status
     except BrokenPipeError:
         return status.from_signal(13)
@@ -62,7 +64,7 @@ def run_app(words: list[str]) -> int:
     except Exception as bug:
         if os.environ.get("SIGWRAP_DEBUG"):
             raise
-        note(str(InternalError.of(bug)))
+        note(*InternalError.of(bug).lines)
         return status.REFUSED
     return result if isinstance(result, int) else 0
 
@@ -81,9 +83,11 @@ def _root(
 ) -> None: ...
 
 
-app.command(context_settings={"allow_interspersed_args": False}, epilog=_STATUS_HELP)(run)
+app.command(context_settings={"allow_interspersed_args": False}, epilog=_STATUS_HELP, cls=Run)(run)
 reading.register(app)
 approval_commands.register(app)
+signal_command.register(app)
 why_command.register(app)
 export_command.register(app)
 app.add_typer(policy_commands.app, name="policy")
+app.add_typer(killswitch_commands.app, name="killswitch")

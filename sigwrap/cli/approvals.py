@@ -11,14 +11,16 @@ from typing import Annotated, Any
 
 import typer
 
+from sigwrap.cli.control import check
 from sigwrap.cli.group import Group
 from sigwrap.cli.options import JsonOption, StoreOption, store_folder
 from sigwrap.cli.output import note, out
 from sigwrap.errors import SessionError
 from sigwrap.escape import note_on_order, printable, rows, shell_words
 from sigwrap.events import number, texts
+from sigwrap.linux.peer import is_inside_a_session
 from sigwrap.protocols.control import ControlReply, ControlRequest
-from sigwrap.protocols.control_client import Answered, ControlClient, ask_everybody
+from sigwrap.protocols.control_client import Answered, Unreachable, ask_everybody
 from sigwrap.report.times import span
 from sigwrap.run.asking.wording import Session, store_option
 from sigwrap.tuples import NamedTuple
@@ -92,6 +94,7 @@ def deny(
 
 
 def _show(store: str, as_json: bool) -> None:
+    _refuse_inside()
     requests: list[dict[str, Any]] = []
     more = 0
     with _listing(store) as listing:
@@ -99,10 +102,9 @@ def _show(store: str, as_json: bool) -> None:
             requests += [{**each, "session_id": client.session_id} for each in _requests(reply)]
             more += number(reply.get("more"))
     if as_json:
-        document = {"schema": APPROVALS_SCHEMA, "requests": requests, "more": more}
-        out(json.dumps(document, indent=2))
+        out(_document(requests, more, listing.left_out))
     elif not requests:
-        out(f"nothing waits for an answer{'' if listing.is_whole else _OF_THOSE}")
+        out(f"nothing waits for an answer{_OF_THOSE if listing.left_out else ''}")
     else:
         for request in requests:
             out(_rendered(request, store))
@@ -111,19 +113,35 @@ def _show(store: str, as_json: bool) -> None:
 
 
 def _show_one(store: str, wanted: str, as_json: bool) -> None:
+    _refuse_inside()
     reply, session_id = _first_that_knows(store, {"do": "show", "id": wanted})
     shown = reply.get("request")
     request = {**(shown if isinstance(shown, dict) else {}), "session_id": session_id}
-    if as_json:
-        document = {"schema": APPROVALS_SCHEMA, "requests": [request], "more": 0}
-        out(json.dumps(document, indent=2))
-    else:
-        out(_rendered(request, store))
+    out(_document([request], 0, []) if as_json else _rendered(request, store))
+
+
+def _refuse_inside() -> None:
+    """Each session would refuse it, and take it for an attempt on sigwrap: who only asks what waits
+    attempts nothing."""
+    if is_inside_a_session():
+        raise SessionError(
+            "refused: it is inside a supervised session", "use a shell that isn't under sigwrap"
+        )
+
+
+def _document(requests: list[dict[str, Any]], more: int, left_out: list[Unreachable]) -> str:
+    """`more`: requests that the sessions didn't list; `unreachable`: what waits in those isn't
+    known, and `session_id` is null where that is not about one session."""
+    unreachable = [
+        {"session_id": each.session_id or None, "why": each.message} for each in left_out
+    ]
+    document = {"schema": APPROVALS_SCHEMA, "requests": requests, "more": more}
+    return json.dumps({**document, "unreachable": unreachable}, indent=2)
 
 
 class _Listing(NamedTuple):
     answered: list[Answered]
-    is_whole: bool  # every session did
+    left_out: list[Unreachable]
 
 
 @contextmanager
@@ -133,19 +151,19 @@ def _listing(store: str) -> Iterator[_Listing]:
         good: list[Answered] = []
         for each in answered:
             try:
-                _check(each.client, each.reply)
+                check(each.client, each.reply)
                 good.append(each)
-            except SessionError as failure:
+            except Unreachable as failure:
                 failures.append(failure)
-        failures = list({str(each): each for each in failures}.values())
-        last = failures.pop() if failures and not good else None
-        for each_failure in failures[:_FAILURES_SHOWN]:
+        said = list({str(each): each for each in failures}.values())
+        last = said.pop() if said and not good else None
+        for each_failure in said[:_FAILURES_SHOWN]:
             _leave_out(each_failure)
-        if len(failures) > _FAILURES_SHOWN:
-            note(f"and {len(failures) - _FAILURES_SHOWN} more are left out")
+        if len(said) > _FAILURES_SHOWN:
+            note(f"and {len(said) - _FAILURES_SHOWN} more are left out")
         if last is not None:
             raise last
-        yield _Listing(good, is_whole=not failures)
+        yield _Listing(good, failures)
 
 
 def _requests(reply: ControlReply) -> list[dict[str, Any]]:
@@ -200,13 +218,18 @@ def _first_that_knows(store: str, request: ControlRequest) -> tuple[ControlReply
     wanted = request["id"]
     open_ids: list[str] = []
     late = ""
-    failures: list[SessionError] = []  # of sessions that may have it
+    failures: list[Unreachable] = []  # of sessions that may have it
     with _listing(store) as listing:
-        for client, _ in listing.answered:
+
+        def lists_it(each: Answered) -> bool:
+            return any(listed.get("id") == wanted for listed in _requests(each.reply))
+
+        # First where it is listed: another that is silent from now on takes the time that is left.
+        for client, _ in sorted(listing.answered, key=lists_it, reverse=True):
             try:
                 reply = client.ask(request)
-                _check(client, reply, may_fail=("unknown-id", "late"))
-            except SessionError as failure:
+                check(client, reply, may_fail=("unknown-id", "late"))
+            except Unreachable as failure:
                 failures.append(failure)
                 continue
             match reply.get("error"):
@@ -222,7 +245,7 @@ def _first_that_knows(store: str, request: ControlRequest) -> tuple[ControlReply
         for each in failures[:-1]:
             _leave_out(each)
         raise failures[-1]
-    if not listing.is_whole:
+    if listing.left_out:
         raise SessionError(
             f"there is no request {wanted!r}{_OF_THOSE}", "it may wait in one that was left out"
         )
@@ -246,17 +269,5 @@ def _tell(reply: ControlReply, session_id: str) -> None:
     out(f"  {printable(str(reply.get('what', '')))}")
 
 
-def _leave_out(failure: SessionError) -> None:
+def _leave_out(failure: Unreachable) -> None:
     note(f"{printable(str(failure))}; it is left out")
-
-
-def _check(session: ControlClient, reply: ControlReply, may_fail: tuple[str, ...] = ()) -> None:
-    """SessionError where the session refuses."""
-    if reply.get("ok") is True or reply.get("error") in may_fail:
-        return
-    message = printable(str(reply.get("message", "refused")))
-    if reply.get("error") == "inside":
-        raise SessionError(
-            message, "a supervised process approves nothing, neither of its own session nor others"
-        )
-    raise SessionError(f"session {session.session_id}: {message}")

@@ -13,6 +13,7 @@ from sigwrap.escape import shell_words
 from sigwrap.policy.problems import nearest_word
 
 _LINE_SHOWN = 60
+_HELP = frozenset({"-h", "--help"})
 
 
 class Group(TyperGroup):
@@ -27,13 +28,23 @@ class Group(TyperGroup):
         word = args[0]
         if self.get_command(ctx, word) is None:
             path = ctx.command_path
-            near = self.options_meant.get(word) or nearest_word(word, self.list_commands(ctx))
-            meant = f"did you mean {path} {near}? " if near else ""
             raise UsageError(
                 f"{shell_words([word])} is no command of {path}'s",
-                f"{meant}{self.other_meaning(args)}all commands: {path} --help",
+                f"{self._meant(ctx, args)}{self.other_meaning(args)}all commands: {path} --help",
             )
         return super().resolve_command(ctx, args)
+
+    def _meant(self, ctx: Any, args: list[str]) -> str:
+        word, *rest = args
+        near = self.options_meant.get(word)
+        if near is None:
+            near = nearest_word(word, self.list_commands(ctx))
+            command = self.get_command(ctx, near) if near else None
+            if command is None:
+                return ""
+            if _accepts(command, near, rest, ctx):
+                near = shell_words([near, *rest])
+        return f"did you mean {ctx.command_path} {near}? "
 
     def other_meaning(self, args: list[str]) -> str:
         return ""
@@ -69,15 +80,26 @@ class Root(Group):
             else:
                 command = None
         if command is not None:
-            self._complain_of_place(given, behind, path, command)
-        self._check_for_run(ctx, args)
+            self._complain_of_place(ctx, given, behind, path, command)
         words = [word for each in given for word in each.words]
-        meant = shell_words([*words, "--", *(behind or ["npm", "start"])])
+        near = self._near(ctx, behind, words)
+        if near and not all(each.is_of_a_run for each in given):
+            raise UsageError(f"{shell_words(behind[:1])} is no command of sigwrap's", near.rstrip())
+        self._check_for_run(ctx, args)
+        meant = f"sigwrap {shell_words([*words, '--', *(behind or ['npm', 'start'])])}"
         missing = "-- is missing before the command" if behind else "no command given"
-        raise UsageError(missing, f"sigwrap {meant}")
+        raise UsageError(missing, f"{near}to run it: {meant}" if near else meant)
+
+    def _near(self, ctx: Any, behind: list[str], options: list[str]) -> str:
+        """A command whose name is nearly the first word, and which takes this line."""
+        near = nearest_word(behind[0], self.list_commands(ctx)) if behind else ""
+        words = [*options, *behind[1:]]
+        if not near or not _accepts(self.get_command(ctx, near), near, words, ctx):
+            return ""
+        return f"did you mean sigwrap {shell_words([near, *words])}? "
 
     def _complain_of_place(
-        self, given: list[Given], behind: list[str], path: list[str], command: Any
+        self, ctx: Any, given: list[Given], behind: list[str], path: list[str], command: Any
     ) -> None:
         shown = shell_words(path)
         known = _options_of(command)
@@ -87,24 +109,22 @@ class Root(Group):
             raise UsageError(f"No such option: {foreign.name}", f"see sigwrap {shown} --help")
         if foreign is not None:
             of_a_run = [word for each in given if each.is_of_a_run for word in each.words]
+            line = [*of_a_run, "--", *behind]
+            self._check_for_run(ctx, line)
             raise UsageError(
                 f"{foreign.name} is an option of a run, and {shown} has none of that name",
-                f"see sigwrap {shown} --help; "
-                f"to run it: sigwrap {shell_words([*of_a_run, '--', *behind])}",
+                f"see sigwrap {shown} --help; to run it: sigwrap {shell_words(line)}",
             )
         rest = behind[len(path) :]
         if _has_options_of_its_own(command, rest):
             rest = ["--", *rest]
+        _check(command, shown, [*words, *rest], ctx)
         raise UsageError(
             f"options of {shown} come behind it", f"sigwrap {shell_words([*path, *words, *rest])}"
         )
 
     def _check_for_run(self, ctx: Any, args: list[str]) -> None:
-        """Says which word is wrong, if it isn't the place alone; and what --help asks for."""
-        try:
-            self.commands["run"].make_context("run", list(args), parent=ctx)
-        except TyperException as problem:
-            raise explained(problem, f"{ctx.command_path} run") from problem
+        _check(self.commands["run"], "run", args, ctx)
 
     def _named(self, ctx: Any, words: list[str]) -> tuple[list[str], Any]:
         """The command that the first words name, a group's own too; None where they name none."""
@@ -129,6 +149,24 @@ def explained(problem: TyperException, path: str) -> UsageError:
     context = getattr(problem, "ctx", None)
     where = path if context is None else context.command_path
     return UsageError(" ".join(problem.format_message().split()), f"see {where} --help")
+
+
+def _check(command: Any, path: str, words: list[str], parent: Any) -> None:
+    """Says which word is wrong, if it isn't the place alone; and what --help asks for."""
+    try:
+        command.make_context(path, list(words), parent=parent)
+    except TyperException as problem:
+        raise explained(problem, f"{parent.command_path} {path}") from problem
+
+
+def _accepts(command: Any, path: str, words: list[str], parent: Any) -> bool:
+    if _HELP & set(words):
+        return False
+    try:
+        _check(command, path, words, parent)
+    except UsageError:
+        return False
+    return True
 
 
 def _options_of(command: Any) -> set[str]:

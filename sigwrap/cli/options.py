@@ -10,6 +10,13 @@ import typer
 from sigwrap.errors import UsageError
 from sigwrap.store.location import DEFAULT_STORE, default_store
 
+
+def _named(option: str | None) -> str | None:
+    if option == "":
+        raise UsageError("--store '': an empty word names no folder")
+    return option
+
+
 StoreOption = Annotated[
     str | None,
     typer.Option(
@@ -17,6 +24,7 @@ StoreOption = Annotated[
         metavar="DIR",
         help=f"Where the logs lie: {DEFAULT_STORE}.",
         show_default=False,
+        callback=_named,
     ),
 ]
 SessionArgument = Annotated[
@@ -32,6 +40,4 @@ JsonOption = Annotated[bool, typer.Option("--json", help="For programs.")]
 
 
 def store_folder(option: str | None) -> str:
-    if option == "":
-        raise UsageError("--store '': an empty word names no folder")
     return default_store(os.environ) if option is None else option

@@ -1,33 +1,41 @@
-"""The one place that prints."""
+"""The one place that prints.
+
+What is said about a word or a file may hold anything, line ends too, so each line of sigwrap's own
+is given as one, and escaped as a whole.
+"""
 
 from __future__ import annotations
 
 import os
 
-from sigwrap.escape import printable
+from sigwrap.escape import bounded, printable
 
 _ROOM_WITHIN_S = 0.25
 
 
 def out(text: str) -> None:
+    """A text that was made for a terminal, line by line: what is hostile in it is escaped."""
     _write(1, text + "\n")
 
 
-def note(text: str, program: str = "sigwrap") -> None:
-    for line in text.splitlines():
+def note(*lines: str, program: str = "sigwrap") -> None:
+    for line in lines:
         try:
-            _write(2, f"{program}: {printable(line.expandtabs(4))}\n")
+            out_bytes(_noted(line, program), 2)
         except OSError:
             return  # stderr is closed, or its reader is
 
 
-def note_in_time(text: str) -> None:
+def note_in_time(*lines: str) -> None:
     """In a run, which has to go on whoever reads its standard error, or doesn't."""
     from sigwrap.linux import caller_stderr  # a run has it, other commands do without
 
-    for line in text.splitlines():
-        data = f"sigwrap: {line}\n".encode("utf-8", "backslashreplace")
-        caller_stderr.write_in_time(2, data, _ROOM_WITHIN_S)
+    for line in lines:
+        caller_stderr.write_in_time(2, _noted(line, "sigwrap"), _ROOM_WITHIN_S)
+
+
+def _noted(line: str, program: str) -> bytes:
+    return f"{program}: {bounded(printable(line))}\n".encode()
 
 
 def _write(fd: int, text: str) -> None:

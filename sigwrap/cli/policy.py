@@ -1,4 +1,4 @@
-"""sigwrap policy check, show, explain, test, generate. Parse, call, print."""
+"""sigwrap policy check, show, explain, test, pin, generate. Parse, call, print."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from typer.exceptions import TyperException
 from sigwrap.cli.group import Group
 from sigwrap.cli.options import JsonOption, StoreOption, store_folder
 from sigwrap.cli.output import note, out
+from sigwrap.cli.tool_files import pinned, with_shadows
 from sigwrap.errors import PolicyError, UsageError
-from sigwrap.escape import shell_words
+from sigwrap.escape import printable, shell_words
+from sigwrap.linux import procfs
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import SignalRequest, TargetType, with_implied
 from sigwrap.policy.judge.rules import Policy
@@ -27,17 +29,25 @@ from sigwrap.policy.judge.signals import signal_number
 from sigwrap.policy.language.lint import lint
 from sigwrap.policy.problems import InvalidPolicy, Place, Problem
 from sigwrap.policy.tools.cases import command_request, run_cases
-from sigwrap.policy.tools.explain import explain_command, explain_signal, explanation_text
+from sigwrap.policy.tools.explain import (
+    environment_text,
+    explain_command,
+    explain_environment,
+    explain_signal,
+    explanation_text,
+)
 from sigwrap.policy.tools.generate import generate_policy
+from sigwrap.policy.tools.pin import pin_rules
 from sigwrap.policy.tools.show import policy_text
 from sigwrap.run.settings import DEFAULT_POLICY
+from sigwrap.start import onefile
 from sigwrap.start.policy_files import SHIPPED, host_variables, load_policy
 from sigwrap.status import REFUSED
 from sigwrap.store.catalog import open_session
 
 app = typer.Typer(
     cls=Group,
-    help="Policies: check, show, explain, test, generate.",
+    help="Policies: check, show, explain, test, pin, generate.",
     rich_markup_mode=None,
 )
 
@@ -77,17 +87,24 @@ def check(
         except PolicyError as error:
             failures.append(file)
             found = []
-            note(str(error))
+            note(*error.lines)
         findings += found
         if not as_json:
             for problem in found:
-                out(str(problem))
+                out(printable(str(problem)))
             if file not in failures:
-                out(f"{file}: {'loads, with warnings' if found else 'fine'}")
+                out(printable(f"{file}: {'loads, with warnings' if found else 'fine'}"))
+                _note_what_is_shipped(policy)
     if as_json:
         out(json.dumps([_plain(each) for each in findings], indent=2))
     if failures:
         raise typer.Exit(REFUSED)
+
+
+def _note_what_is_shipped(policy: Policy) -> None:
+    keys = [each for each in policy.unenforced if each not in policy.unenforced_here]
+    if keys:
+        note(f"not enforced yet of what is shipped: {', '.join(keys)}")
 
 
 @app.command()
@@ -163,16 +180,24 @@ def explain(
         bool, typer.Option("--handled", help="The target catches or ignores the signal.")
     ] = False,
     depth: Annotated[int, typer.Option("--depth", help="How far below COMMAND it runs.")] = 1,
+    environment: Annotated[
+        bool,
+        typer.Option("--env", help="Which variables of this environment COMMAND would not get."),
+    ] = False,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say which rule decides, why, and which ones were passed."""
-    engine = Engine(_load(policy, root))
-    if bool(command) == (signal is not None):
-        raise UsageError("explain what? give either -- COMMAND... or --signal SIGNAL")
+    """Say which rule decides, why, and which ones were passed; or what the environment loses."""
+    loaded = _load(policy, root)
+    if bool(command) + (signal is not None) + environment != 1:
+        raise UsageError("explain what? give one of -- COMMAND..., --signal SIGNAL and --env")
+    if environment:
+        _explain_environment(loaded, as_json=as_json)
+        return
+    engine = Engine(loaded)
     if command:
         words = _command_words(command)
-        request = command_request(words, folder=os.getcwd(), depth=depth)
+        request = with_shadows(command_request(words, folder=os.getcwd(), depth=depth))
         explanation = explain_command(engine, request)
     else:
         number = signal_number(signal or "")
@@ -189,6 +214,16 @@ def explain(
     out(json.dumps(_plain(explanation), indent=2) if as_json else explanation_text(explanation))
 
 
+def _explain_environment(policy: Policy, *, as_json: bool) -> None:
+    own = onefile.original_environment(procfs.environment())
+    explained = explain_environment(policy, [os.fsdecode(name) for name in own])
+    out(
+        json.dumps(_plain(explained), indent=2)
+        if as_json
+        else environment_text(explained, printable)
+    )
+
+
 @app.command()
 def test(policy: PolicyArgument, root: RootOption = None, as_json: JsonOption = False) -> None:
     """Run the cases that a policy keeps under `tests:`."""
@@ -200,10 +235,24 @@ def test(policy: PolicyArgument, root: RootOption = None, as_json: JsonOption = 
         out(json.dumps([{**_plain(each), "passed": each.passed} for each in results], indent=2))
     else:
         for each in failed:
-            out(str(each))
-        out(f"{policy}: {len(results) - len(failed)} of {len(results)} cases pass")
+            out(printable(str(each)))
+        passed = f"{len(results) - len(failed)} of {len(results)} cases pass"
+        out(printable(f"{policy}: {passed}"))
     if failed:
         raise typer.Exit(1)
+
+
+@app.command()
+def pin(
+    tools: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TOOL...", help="A name, found along PATH as a run would, or a path."
+        ),
+    ],
+) -> None:
+    """Print rules that deny these tools once their files are others than now."""
+    out(pin_rules(list(map(pinned, tools))))
 
 
 @app.command()
@@ -215,6 +264,8 @@ def generate(
     store: StoreOption = None,
 ) -> None:
     """Print a policy that allows what these sessions did, and nothing else."""
+    if not name or not name.isprintable():
+        raise UsageError(f"--name {shell_words([name])}: a policy can't be called that")
     folder = store_folder(store)
     events = chain.from_iterable(open_session(folder, each).events() for each in sessions)
     out(generate_policy(events, name=name).rstrip())

@@ -37,7 +37,7 @@ def start(settings: RunSettings) -> int:
         try:
             return _supervise(settings, inherited, front, front_pid, waited_for_pid)
         except SigwrapError as failure:
-            note_in_time(str(failure))
+            note_in_time(*failure.lines)
             return failure.status
         except Exception as bug:
             if isinstance(bug, OSError) and bug.errno in (errno.EMFILE, errno.ENFILE):
@@ -48,9 +48,9 @@ def start(settings: RunSettings) -> int:
             if isinstance(bug, ImportError | MemoryError | SystemError):
                 note_in_time(f"it can't be loaded: {str(bug) or 'no memory'} (see ulimit -v, -d)")
                 return REFUSED
-            note_in_time(str(InternalError.of(bug)))
+            note_in_time(*InternalError.of(bug).lines)
             if wants_traceback:
-                note_in_time(traceback.format_exc())
+                note_in_time(*map(str.rstrip, traceback.format_exception(bug)))
             return REFUSED
 
     return run_before_supervisor(

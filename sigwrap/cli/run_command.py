@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from enum import Enum
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from sigwrap.cli.run import start
 from sigwrap.cli.run_options import RUN_OPTIONS, FlagOption, ValueOption, value_of
 from sigwrap.errors import UsageError
+from sigwrap.escape import shell_words
 from sigwrap.run.settings import RunSettings
 
 _CommandArgument = Annotated[
@@ -18,10 +22,18 @@ _CommandArgument = Annotated[
 ]
 
 
-def run(command: list[str] | None = None, **given: Any) -> int:
+class Run(TyperCommand):
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        words = args[:-1] if args[-1:] == ["--"] else list(args)
+        rest = super().parse_args(ctx, args)
+        if not ctx.params["command"]:
+            line = shell_words([*words, "--", "npm", "start"])
+            raise UsageError("no command given", f"sigwrap {line}")
+        return rest
+
+
+def run(command: list[str], **given: Any) -> int:
     """Run COMMAND under supervision (the same as: sigwrap [OPTIONS] -- COMMAND)."""
-    if not command:
-        raise UsageError("no command given", "sigwrap -- npm start")
     fields: dict[str, Any] = {}
     for option in RUN_OPTIONS:
         match option:
@@ -35,10 +47,20 @@ def run(command: list[str] | None = None, **given: Any) -> int:
 def _value(option: ValueOption, given: Any) -> object:
     if given is None:
         return RunSettings._field_defaults[option.field]
-    try:
-        return value_of(option, given)
-    except ValueError as error:
-        raise UsageError(f"{option.names[0]} {error}") from error
+    return value_of(option, given)
+
+
+def _checked(option: ValueOption) -> Callable[[Any], Any]:
+    """With the line itself, so that one that is no more than suggested is checked too."""
+
+    def check(given: Any) -> Any:
+        try:
+            _value(option, given)
+        except ValueError as error:
+            raise UsageError(f"{option.names[0]} {error}") from error
+        return given
+
+    return check
 
 
 def _choice(option: FlagOption, given: bool | None) -> dict[str, object]:
@@ -60,7 +82,11 @@ def _annotation(option: ValueOption | FlagOption) -> tuple[Any, Any]:
     match option:
         case ValueOption(names, field, help_text, kind, metavar, shows_default):
             shown = typer.Option(
-                *names, metavar=metavar, help=help_text, show_default=shows_default
+                *names,
+                metavar=metavar,
+                help=help_text,
+                show_default=shows_default,
+                callback=None if issubclass(kind, Enum) else _checked(option),
             )
             default = RunSettings._field_defaults[field]
             if not shows_default:  # so that who gives the default itself is seen to

@@ -8,9 +8,9 @@ run_command.py makes typer's command from the same table.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any
 
 from sigwrap.errors import UsageError
+from sigwrap.hints import Any
 from sigwrap.mediate.interrupts import InterruptsEnd
 from sigwrap.run.settings import ApprovalMode, Nested, Report, RunSettings
 from sigwrap.store.location import DEFAULT_STORE
@@ -121,6 +121,27 @@ RUN_OPTIONS: tuple[ValueOption | FlagOption, ...] = (
         "How large the event log may get, before the policy's limits.log_size; 1G by default.",
         ByteSize,
         metavar="SIZE",
+        shows_default=False,
+    ),
+    ValueOption(
+        ("--killswitch-url",),
+        "killswitch_url",
+        'Asked every 10 s; the run is killed where it answers {"killed": true}. https, file, or '
+        "http to this machine; by default $SIGWRAP_KILLSWITCH_URL. A token belongs in that "
+        "variable: others can read this line.",
+        metavar="URL",
+        shows_default=False,
+    ),
+    FlagOption(
+        {"--killswitch-fail-closed": True},
+        "killswitch_fail_closed",
+        "Kill the run also where that URL gives no answer three times in a row.",
+    ),
+    ValueOption(
+        ("--profile",),
+        "profile",
+        "What sigwrap policy generate has made: a program that isn't in it raises SIGDRIFT.",
+        metavar="FILE",
         shows_default=False,
     ),
     FlagOption({"--durable": True}, "durable", "Sync the log to disk before each effect; slow."),

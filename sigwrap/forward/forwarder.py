@@ -9,6 +9,7 @@ import time
 
 from sigwrap import status
 from sigwrap.errors import InternalError
+from sigwrap.escape import bounded, printable
 from sigwrap.front.parent import (
     ParentOfOne,
     only_we_get,
@@ -155,6 +156,6 @@ class _Forwarder(ParentOfOne):
 
 def _say(text: str) -> None:
     try:
-        os.write(2, f"sigwrap-forward: {text}\n".encode("utf-8", "backslashreplace"))
+        os.write(2, f"sigwrap-forward: {bounded(printable(text))}\n".encode())
     except OSError:
         pass

@@ -27,7 +27,7 @@ from sigwrap.front.parent import (
 )
 from sigwrap.front.sender import sender_of
 from sigwrap.front.terminal import TerminalBefore
-from sigwrap.linux import held_terminals, libc, limits, procfs
+from sigwrap.linux import held_terminals, libc, limits, own_environment, procfs
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.death import die_of
 from sigwrap.linux.descriptors import release_inherited
@@ -36,6 +36,7 @@ from sigwrap.linux.signal_waiters import handles, outlives
 from sigwrap.linux.terminal_readers import reads_a_line
 from sigwrap.mediate.heartbeat import LOOKED_AT_EVERY_S, Heartbeat
 from sigwrap.mediate.interrupts import (
+    COPY_WINDOW_S,
     JOB_STOPS,
     Announce,
     Arrived,
@@ -54,11 +55,15 @@ from sigwrap.protocols.front import (
     CommandEnded,
     CommandStarted,
     DiedOf,
+    Forget,
+    Forgotten,
     HeldUp,
     InterruptArrived,
+    InterruptDemanded,
     InterruptWithdrawn,
     KillTree,
     NothingMore,
+    Place,
     Sender,
     SignalForCommand,
 )
@@ -141,6 +146,7 @@ class _FrontProcess(ParentOfOne):
         self.died_of = 0  # the signal by which we are to end as well
         self._command_pid = 0
         self._shells = (os.getsid(0), _callers_pid(bootloader_pid))  # whose job we may be
+        self._copy_comes_until = 0.0  # of a SIGCONT
         self._last_defence_at: float | None = None
         self._heartbeat = Heartbeat()
         self._looks_at = time.monotonic() + LOOKED_AT_EVERY_S
@@ -201,6 +207,17 @@ class _FrontProcess(ParentOfOne):
         )
         self._carry_out(self._interrupts.signal(arrived, time.monotonic()), sender)
 
+    def _on_demand(self, source: str) -> None:
+        arrived = Arrived(
+            number=signal.SIGINT,
+            from_terminal=False,
+            sender_pid=0,
+            command_handles_it=self._command_handles(signal.SIGINT),
+            command_ignores_it=signal.SIGINT in procfs.ignored_signals(self._command_pid),
+        )
+        sender = Sender(0, 0, Place.AGENT_SIGNAL, source)
+        self._carry_out(self._interrupts.demanded(arrived, time.monotonic()), sender)
+
     def _is_told_of_hangup(self, info: SignalInfo) -> bool:
         """By the kernel, or by the shell that it told first: which of these two is read, where both
         tell us, is chance. A caller that ignores SIGHUP (nohup) wants the run to go on."""
@@ -214,13 +231,23 @@ class _FrontProcess(ParentOfOne):
         """The supervisor continues us because COMMAND goes on, and a shell continues the whole
         group: to tell COMMAND again would undo its next stop, and, in the background, begin a round
         that never ends. Anybody else means a COMMAND that does something at SIGCONT."""
-        if info.sender_pid == self._child:
+        if info.sender_pid == self._child or self._is_bootloaders_copy(info):
             return True
         if self._may_be_stopping_yet():
             return False
         if info.sender_pid in (*self._shells, self._bootloader_pid) and self._terminal.is_there:
             return not self._command_is_stopped()
         return not (self._command_is_stopped() or self._command_handles(signal.SIGCONT))
+
+    def _is_bootloaders_copy(self, info: SignalInfo) -> bool:
+        """It passes on what the whole group got, and may be late: a key may have stopped COMMAND
+        since, of which nothing is pending here any more."""
+        now = time.monotonic()
+        if not self._bootloader_pid or info.sender_pid != self._bootloader_pid:
+            self._copy_comes_until = now + COPY_WINDOW_S
+            return False
+        is_copy, self._copy_comes_until = now < self._copy_comes_until, 0.0
+        return is_copy
 
     def _command_is_stopped(self) -> bool:
         return self._command_pid != 0 and stays_stopped(self._command_pid)
@@ -303,10 +330,15 @@ class _FrontProcess(ParentOfOne):
         for message in messages:
             if isinstance(message, CommandStarted):
                 self._command_pid = message.pid
+            elif isinstance(message, Forget):
+                own_environment.forget(message.names or procfs.environment())
+                self._channel.send(Forgotten())
             elif isinstance(message, CommandEnded):
                 # A key reaches COMMAND and us at once, and COMMAND's end may be seen first.
                 self._read_signals()
                 self._channel.send(NothingMore())
+            elif isinstance(message, InterruptDemanded):
+                self._on_demand(message.source)
             elif isinstance(message, DiedOf):
                 self.died_of = message.number
             elif isinstance(message, HeldUp):

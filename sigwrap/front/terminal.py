@@ -11,8 +11,8 @@ import fcntl
 import os
 import select
 import termios
-from typing import Any
 
+from sigwrap.hints import Any
 from sigwrap.linux import held_terminals, procfs
 from sigwrap.linux.terminal_readers import opened_terminals, waits_for_input
 

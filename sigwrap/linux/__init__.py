@@ -4,7 +4,9 @@ translated once, here.
 libc               the calls Python lacks
 bpf                the seccomp filter as a program, from the table of calls
 seccomp            installing the filter, and the listener's ioctls
-cgroups            those by which somebody inside could stop or kill others
+cgroups            those we are in, and by which somebody inside could stop or kill others
+session_cgroup     those of a session's own, which count what it uses
+usage              what a tree uses, as /proc shows it
 landlock           the wall between the session and whoever is outside
 ptrace             stopping another thread, looking at it and sending it on
 broken_off         what comes of a system call that a signal or a stop has broken off
@@ -17,14 +19,19 @@ fuse               who serves a file system
 taken              descriptors of other processes, taken as our own
 procfs             what /proc says of a process
 process            children, descendants, the end of a whole tree
+frozen             a whole tree stands still, and goes on
+supervisors        those of all sessions of a user
+session_line       an address that each supervisor listens on, for those outside of all sessions
 death              an end by a signal, without a core
-pidfd              signals to a process that is held
+pidfd              signals to a process that is held, and its end
 pidns              numbers that a process in another pid namespace uses
 sigfd              signals as readable events, with their sender
 signal_waiters     whether a process that blocks a signal waits for it
 waits              how long a poll may wait
 peer               which process is at the other end of a unix socket
+listeners          which process answers at a port of this machine
 own_pages          code of our own that no change of its file changes
+own_environment    variables that /proc no longer shows of our own processes
 unfiled            memory of no file in the place of a file's mapping
 removal            the end of a folder in which anybody may have put anything
 descriptors        descriptors that sigwrap inherited

@@ -1,4 +1,5 @@
-"""Cgroups by which somebody inside could stop or kill whoever is outside.
+"""The cgroups that sigwrap is in, and those by which somebody inside could stop or kill whoever is
+outside.
 
 One write to a file is enough (cgroup.kill, cgroup.freeze), and systemd gives every user a tree of
 them.
@@ -19,6 +20,28 @@ def mount_points() -> list[str]:
     """Of every cgroup file system in our mount namespace."""
     mounts = read_mountinfo(b"\n".join(_lines("/proc/self/mountinfo")))
     return [os.fsdecode(unescaped(each.point)) for each in mounts if each.kind in _TYPES]
+
+
+def own_folders() -> dict[str, str]:
+    """Where the groups are that sigwrap is in, by controller; "" is version 2. Only those in which
+    it is to be found: a mount may show but a part of the tree, or another namespace's."""
+    paths: dict[str, str] = {}
+    for line in _lines("/proc/self/cgroup"):
+        _, controllers, path = os.fsdecode(line).split(":", 2)
+        paths.update(dict.fromkeys(controllers.split(","), path))
+    found: dict[str, str] = {}
+    for line in _lines("/proc/self/mountinfo"):
+        words = line.split(b" ")
+        kind, options = words[words.index(b"-", 6) + 1], words[-1]
+        if kind not in _TYPES:
+            continue
+        root, mount = (os.fsdecode(unescaped(word)).rstrip("/") for word in words[3:5])
+        of_mount = {""} if kind == b"cgroup2" else set(os.fsdecode(options).split(","))
+        for controller in (of_mount & paths.keys()) - found.keys():
+            folder = mount + paths[controller].removeprefix(root).rstrip("/")
+            if b"%d" % os.getpid() in _lines(f"{folder}/cgroup.procs"):
+                found[controller] = folder
+    return found
 
 
 def writable(mounts: Iterable[str]) -> str:

@@ -2,10 +2,15 @@ from __future__ import annotations
 
 import os
 import resource
+from collections.abc import Iterable
 
-from sigwrap.errors import SessionError
+from sigwrap.errors import KernelError, SessionError
+from sigwrap.linux.libc import syscall
 
 _FEWEST = 48
+_SYS_CLOSE_RANGE = 436
+_LAST = 0xFFFFFFFF
+_UNSHARE = 2  # CLOSE_RANGE_UNSHARE: copied first, so that nobody else's are closed
 
 
 def reserve_standard_streams() -> None:
@@ -39,6 +44,22 @@ def release_inherited() -> None:
                 os.close(fd)
         except OSError:
             continue  # the listing's own
+
+
+def have_own_table(kept: Iterable[int]) -> None:
+    """Of the calling thread alone, with these descriptors under the same numbers: however many the
+    others have open, the limit is not reached here, and nothing that they close stays open. Where
+    the kernel refuses, all is as before."""
+    first, flags = 0, _UNSHARE
+    for fd in (*sorted(kept), _LAST):
+        last = fd if fd == _LAST else fd - 1
+        if first <= last:
+            try:
+                syscall("close_range", _SYS_CLOSE_RANGE, first, last, flags)
+            except KernelError:
+                return  # only the first one can fail, by which nothing was closed
+            flags = 0
+        first = fd + 1
 
 
 def release_all() -> None:

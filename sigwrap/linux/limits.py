@@ -3,6 +3,7 @@ as far as the kernel lets it, and COMMAND gets them back as they were."""
 
 from __future__ import annotations
 
+import contextlib
 import resource
 from collections.abc import Iterable
 
@@ -47,6 +48,13 @@ def lift(limits: Iterable[Limit]) -> None:
         if hard != _NO_LIMIT and number in _KINDS and _is_set(number, _NO_LIMIT, _NO_LIMIT):
             continue  # who has CAP_SYS_RESOURCE may raise the hard one too
         _is_set(number, hard, hard)
+
+
+def lift_open_files() -> None:
+    """Of this process, which starts no other."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def give_back(limits: Iterable[Limit]) -> None:

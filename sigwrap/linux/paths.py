@@ -171,6 +171,17 @@ def told_link(path: str) -> str:
         return ""
 
 
+def refuse_magic_links(path: str) -> None:
+    """OSError where a link of /proc, which leads each process elsewhere, is on the way to what is
+    there."""
+    how = _how(os.O_PATH | os.O_CLOEXEC, 0)
+    found = _openat2(_SYS_OPENAT2, AT_FDCWD, os.fsencode(path), how, len(how))
+    if found >= 0:
+        os.close(found)
+    elif ctypes.get_errno() == errno.ELOOP:
+        raise OSError(errno.ELOOP, "a link on the way leads each process elsewhere, or in a circle")
+
+
 def mount_of(fd: int) -> int:
     """By the number that /proc/PID/mountinfo has."""
     found = _ask(fd, b"", _AT_EMPTY_PATH | _AT_STATX_DONT_SYNC, STATX_MNT_ID)

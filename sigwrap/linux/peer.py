@@ -13,16 +13,16 @@ from __future__ import annotations
 
 import errno
 import os
-import select
 import socket
 import struct
 
 from sigwrap.linux import procfs
+from sigwrap.linux.pidfd import has_ended
 from sigwrap.tuples import NamedTuple
 
-_SO_PEERPIDFD = 77  # Linux 6.5: holds the very process that connected, whatever its pid is now
+_SO_PEERPIDFD = 77
 _UCRED = struct.Struct("=iII")
-_SUPERVISOR_NAME = "sigwrap-super"
+SUPERVISOR_NAME = "sigwrap-super"
 _FILTER_MODE = 2
 _DEEPEST = 10_000
 
@@ -37,44 +37,93 @@ class Peer(NamedTuple):
     inside_session: bool
 
 
+class _Pinned(NamedTuple):
+    """A pidfd; `by_number`: of whoever has the peer's number now."""
+
+    fd: int
+    by_number: bool
+
+
 class Filters(NamedTuple):
     mode: int
     installed: int | None  # None before Linux 5.9
     no_new_privileges: bool
 
 
-def examine(connection: socket.socket) -> Peer:
+def pid_and_uid(connection: socket.socket) -> tuple[int, int]:
+    """Of who called connect(2), or, for who did, listen(2); 0 for a pid in a namespace that isn't
+    below ours."""
     pid, uid, _gid = _UCRED.unpack(
         connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
     )
+    return pid, uid
+
+
+def pidfd_of(connection: socket.socket) -> int:
+    """Of that very process, whatever has its pid by now. OSError before Linux 6.5."""
+    pidfd: int = connection.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD)
+    return pidfd
+
+
+def examine(connection: socket.socket) -> Peer:
+    pid, uid = pid_and_uid(connection)
     if uid not in (os.geteuid(), 0):
         return Peer(pid, uid, "", "it belongs to another user", False)
-    pidfd = _pin(connection, pid)
-    if pidfd is None:
+    pinned = _pin(connection, pid)
+    if pinned is None:
         return Peer(pid, uid, "", "it can't be identified", False)
     try:
         command = procfs.command_line(pid)
-        inside = carries_more_filters_than_us(pid) or _has_supervisor_above(pid)
-        if _has_ended(pidfd):  # then what we read may be of another process
+        inside = is_supervised(pid)
+        if has_ended(pinned.fd):  # then what we read may be of another process
             return Peer(pid, uid, "", "it ended before it was identified", False)
     finally:
-        os.close(pidfd)
+        os.close(pinned.fd)
     objection = "it is inside a supervised session" if inside else ""
     return Peer(pid, uid, command, objection, inside)
 
 
-def peer_is_supervised(connection: socket.socket) -> bool:
-    """For the client: a supervised process can put a socket of its own in a session's place."""
-    pid, _uid, _gid = _UCRED.unpack(
-        connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
-    )
-    return pid <= 0 or carries_more_filters_than_us(pid)
+def objection_to_listener(connection: socket.socket) -> str:
+    """For the client: a supervised process can put a socket of its own in a session's place. What
+    speaks is the one that called listen(2), which has to be there still: whoever has the number of
+    one that has ended never listened. Before Linux 6.5 there is the number alone: then it has to be
+    that of a supervisor, by its name."""
+    pid, _uid = pid_and_uid(connection)
+    pinned = _pin(connection, pid)
+    if pinned is None:
+        return "it can't be identified"
+    try:
+        found = procfs.stat(pid)
+        is_supervised = carries_more_filters_than_us(pid)
+        if has_ended(pinned.fd):  # then what we read may be of another process
+            return "it has ended"
+    finally:
+        os.close(pinned.fd)
+    if pinned.by_number and (found is None or found.comm != SUPERVISOR_NAME):
+        return "it can't be identified"
+    return "it may be a supervised process itself" if is_supervised else ""
+
+
+def is_supervised(pid: int) -> bool:
+    """By anybody; True where it can't be known."""
+    return carries_more_filters_than_us(pid) or has_supervisor_above(pid)
 
 
 def carries_more_filters_than_us(pid: int) -> bool:
     """True where it can't be known. One thread speaks for all: each inherits its maker's."""
     ours, theirs = _filters("self"), _filters(pid)
     return ours is None or theirs is None or _more(theirs, ours)
+
+
+def is_inside_a_session() -> bool:
+    """Of this process, as far as it can see. For a clear word: the kernel, and those who would have
+    to believe it, see to the rest."""
+    found = procfs.stat(os.getpid())
+    while found is not None and found.ppid > 0:
+        if found.comm == SUPERVISOR_NAME:
+            return True
+        found = procfs.stat(found.ppid)
+    return False
 
 
 def _more(theirs: Filters, ours: Filters) -> bool:
@@ -107,14 +156,14 @@ def read_status(text: bytes) -> Filters | None:
     )
 
 
-def _has_supervisor_above(pid: int) -> bool:
+def has_supervisor_above(pid: int) -> bool:
     """Ours or any other. True where the way up was lost: processes end and reparent meanwhile."""
     us = os.getpid()
     for _ in range(_DEEPEST):
         found = procfs.stat(pid)
         if found is None or pid == us:
             return True
-        if found.comm == _SUPERVISOR_NAME:
+        if found.comm == SUPERVISOR_NAME:
             return True
         if found.ppid <= 1:
             return False
@@ -122,21 +171,15 @@ def _has_supervisor_above(pid: int) -> bool:
     return True
 
 
-def _pin(connection: socket.socket, pid: int) -> int | None:
+def _pin(connection: socket.socket, pid: int) -> _Pinned | None:
     if pid <= 0:  # of a pid namespace that isn't below ours
         return None
     try:
-        return connection.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD)
+        return _Pinned(pidfd_of(connection), by_number=False)
     except OSError as refusal:
         if refusal.errno != errno.ENOPROTOOPT:
             return None
     try:
-        return os.pidfd_open(pid)
+        return _Pinned(os.pidfd_open(pid), by_number=True)
     except OSError:
         return None
-
-
-def _has_ended(pidfd: int) -> bool:
-    poll = select.poll()
-    poll.register(pidfd, select.POLLIN)
-    return bool(poll.poll(0))

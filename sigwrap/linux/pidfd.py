@@ -1,4 +1,4 @@
-"""Signals to a process that is held, so that its number can't be another's by then."""
+"""Signals to a process that is held, so that its number can't be another's by then; and its end."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ctypes
 import errno
 import fcntl
 import os
+import select
 import struct
 
 from sigwrap.errors import KernelError
@@ -71,3 +72,9 @@ def target(pidfd: int) -> int | None:
     """The process or thread that one of our own pidfds stands for; -1 once it is gone, None where
     it is no pidfd."""
     return procfs.pidfd_target(pidfd)
+
+
+def has_ended(pidfd: int) -> bool:
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    return bool(poll.poll(0))

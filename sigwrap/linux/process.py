@@ -5,7 +5,7 @@ import os
 import signal
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fcntl import ioctl
 
 from sigwrap.errors import KernelError
@@ -50,12 +50,12 @@ def fork() -> int:
 
 def descendants(ancestor: int) -> list[int]:
     """Zombies left out: they need reaping, not killing."""
-    return [found.pid for found in _below(ancestor) if not found.has_ended]
+    return [found.pid for found in below(ancestor) if not found.has_ended]
 
 
 def children(pid: int) -> list[int]:
     """Of all its threads; those that have ended and wait to be reaped as well."""
-    if not _has_children_files():
+    if not has_children_files():
         return [found.pid for found in _by_parent().get(pid, ())]
     return [
         child
@@ -66,8 +66,8 @@ def children(pid: int) -> list[int]:
 
 def count_descendants(ancestor: int) -> int:
     """With zombies, which take up room just the same."""
-    if not _has_children_files():
-        return len(_below(ancestor))
+    if not has_children_files():
+        return len(below(ancestor))
     seen: set[int] = set()
     # An orphan comes to the subreaper, maybe behind the reader's back: hence its children again.
     while level := [pid for pid in children(ancestor) if pid not in seen]:
@@ -77,19 +77,23 @@ def count_descendants(ancestor: int) -> int:
     return len(seen)
 
 
-def _has_children_files() -> bool:
+def has_children_files() -> bool:
     """A kernel can be built without them; they spare reading all of /proc."""
     return procfs.exists("/proc/thread-self/children")
 
 
-def _below(ancestor: int) -> list[procfs.Stat]:
+def below(ancestor: int) -> list[procfs.Stat]:
+    """With zombies; each after its parent."""
+    return [found for level in levels_below(ancestor) for found in level]
+
+
+def levels_below(ancestor: int) -> Iterator[list[procfs.Stat]]:
+    """Children, then their children, and so on; zombies as well."""
     by_parent = _by_parent()
-    below = []
     level = by_parent.get(ancestor, [])
     while level:
-        below += level
+        yield level
         level = [child for found in level for child in by_parent.get(found.pid, ())]
-    return below
 
 
 def _by_parent() -> dict[int, list[procfs.Stat]]:

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import os
 import struct
-from typing import AnyStr
 
 from sigwrap.errors import KernelError, SessionError
+from sigwrap.hints import AnyStr
 from sigwrap.linux.libc import syscall
 from sigwrap.tuples import NamedTuple
 
@@ -108,6 +108,11 @@ def _folder_of(mounted: int) -> int:
         os.close(mounted)
 
 
+def held() -> tuple[int, ...]:
+    """Its descriptor, for a thread that has a table of its own."""
+    return () if _held is None else (_held,)
+
+
 def at(path: bytes) -> tuple[int, bytes]:
     """A folder's descriptor and a path from there, for calls of the kernel's own; also for a path
     that leads elsewhere."""
@@ -149,6 +154,14 @@ def all_contents(path: str) -> bytes:
 
 def link(path: AnyStr) -> AnyStr:
     return os.readlink(path[_skipped:], dir_fd=_held)
+
+
+def linked(path: str) -> str:
+    """Empty where it may not be read, or there is no such link."""
+    try:
+        return link(path)
+    except OSError:
+        return ""
 
 
 def file_status(path: str) -> os.stat_result:
@@ -229,6 +242,21 @@ def image(pid: int) -> tuple[int, ...] | None:
     """What stat() has of it, in a third of the time. None where there is no such process."""
     data = contents(f"/proc/{pid}/stat")
     return None if data is None else _image(_after_name(data))
+
+
+def figures(pid: int) -> list[bytes] | None:
+    """The fields of its stat file from the state on. None where there is no such process."""
+    data = contents(f"/proc/{pid}/stat")
+    return None if data is None else _after_name(data)
+
+
+def kilobytes(path: str, *names: bytes) -> int | None:
+    """The sum of these lines of such a file; None where it can't be read."""
+    data = contents(path)
+    if not data:
+        return None
+    found = (_status_field(data, name) for name in names if b"\n" + name + b":" in data)
+    return sum(int(field.split()[0]) for field in found)
 
 
 def terminal(pid: int) -> tuple[int, int] | None:
@@ -335,12 +363,31 @@ def environment(pid: int | str = "self") -> dict[bytes, bytes]:
     return {name: value for name, equals, value in pairs if name and equals}
 
 
+def environment_area(pid: int | str) -> tuple[int, int]:
+    """Where in its memory the environment is that exec handed over, and its size; 0, 0 where that
+    may not be known."""
+    data = contents(f"/proc/{pid}/stat")
+    if data is None:
+        return 0, 0
+    fields = _after_name(data)
+    start, end = int(fields[47]), int(fields[48])
+    return start, end - start
+
+
 def ignored_signals(pid: int) -> frozenset[int]:
     return _signal_set(pid, b"SigIgn")
 
 
 def caught_signals(pid: int) -> frozenset[int]:
     return _signal_set(pid, b"SigCgt")
+
+
+def has_pending(tid: int, number: int) -> bool:
+    """The thread or its process."""
+    status = contents(f"/proc/{tid}/status")
+    return status is not None and (
+        _has(status, b"SigPnd", number) or _has(status, b"ShdPnd", number)
+    )
 
 
 def handles(pid: int, number: int) -> bool:

@@ -17,10 +17,14 @@ fork            a process that is about to be made
 mount           a mount, which is noted
 refusal         requests that no mediator decides
 limits          the policy's limits on the tree, where they meet an exec
+usage_limits    processor time and memory of the tree, and when to look again
 log_budget      how much a session's log may take
 run_end         every reason to end, and what happens then
+remote_switch   what an answer of the remote kill switch says, and what comes of missed polls
 heartbeat       whether the supervisor still goes on
 interrupts      what Ctrl+C means: the front process's state machine
+diagnosis       how a session stands, as an event and as lines
+watch           which events are attempts on sigwrap, and how often the same is told
 lineage         which process is whose child, how deep, and what a target is to its sender
 headcount       an upper bound on how many processes there are
 signal_rules    what is decided about a signal before and beneath a policy's rules

@@ -18,9 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from enum import Enum, IntEnum
-from typing import Any
 
 from sigwrap.events import Payload
+from sigwrap.hints import Any
+from sigwrap.mediate.exec_facts import ExecFacts
 from sigwrap.mediate.lineage import Process, Types
 from sigwrap.mediate.questions import Question
 from sigwrap.mediate.run_end import LimitReached
@@ -39,11 +40,19 @@ class Logged(IntEnum):
     COUNTED = 2  # it repeats one that is in the log, and a later event has the count
 
 
+class Escalation(NamedTuple):
+    """A rule with `escalate` has decided: SIGPOLICY is sent, once the event is recorded."""
+
+    rule: str
+    what: str  # was asked
+
+
 class Record(NamedTuple):
     """Reply: Logged."""
 
     event: str
     payload: Payload
+    escalation: Escalation | None = None
 
 
 class RecordRepeated(NamedTuple):
@@ -54,6 +63,7 @@ class RecordRepeated(NamedTuple):
     payload: Payload
     key: tuple[object, ...]
     within_s: float
+    escalation: Escalation | None = None
 
 
 class Unrecorded(Enum):
@@ -146,6 +156,14 @@ class EndRun(NamedTuple):
 
 
 # Execs
+
+
+class TellWatchers(NamedTuple):
+    """This exec goes on, or its replacement does."""
+
+    facts: ExecFacts
+    traced: bool
+    is_replaced: bool = False
 
 
 class Hold(NamedTuple):
@@ -356,6 +374,7 @@ Effect = (
     | ReadAgain
     | Tell
     | EndRun
+    | TellWatchers
     | Hold
     | VerifyThenContinue
     | ContinueWatched

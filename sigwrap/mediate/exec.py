@@ -17,6 +17,7 @@ from sigwrap.mediate.effects import (
     Continue,
     ContinueWatched,
     EndRun,
+    Escalation,
     ExecOutcome,
     Fail,
     Held,
@@ -37,6 +38,7 @@ from sigwrap.mediate.effects import (
     Restarted,
     Tampered,
     Tell,
+    TellWatchers,
     Unpreparable,
     Unrecorded,
     VerifyThenContinue,
@@ -81,8 +83,10 @@ _NO_YES_UNREAD = (
 
 
 class ExecMediator:
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, *, is_watched: bool = False) -> None:
+        """`is_watched`: somebody wants to know of each exec that goes on."""
         self._engine = engine
+        self._is_watched = is_watched
         self._limits = engine.policy.limits
         rules = engine.policy.command_rules
         self._rules_about_loading = frozenset(rule.name for rule in rules if rule.loads_code)
@@ -140,14 +144,14 @@ class ExecMediator:
         limit = exceeded(self._limits, facts.process.depth, facts.crowd)
         if limit is not None:
             return limit
-        subject = _subject(facts, traced=not facts.readable)
+        subject = subject_of(facts, traced=not facts.readable)
         decision = self._engine.decide_command(subject)
         if decision.action in _LEFT_TO_THE_WRAPPED and len(facts.here) < len(facts.programs):
             decision = self._engine.decide_command(subject._replace(programs=facts.here))
         return decision
 
     def _judge_as_traced(self, facts: ExecFacts) -> Decision:
-        return self._engine.decide_command(_subject(facts, traced=True))
+        return self._engine.decide_command(subject_of(facts, traced=True))
 
     # Going on
 
@@ -170,9 +174,10 @@ class ExecMediator:
                 payload = exec_payload(facts, decision, verified=facts.readable)
                 if approval_id:
                     payload["approval_id"] = approval_id
-                if not (yield Record(event, payload)):
+                if not (yield Record(event, payload, _escalation(facts, decision))):
                     yield Fail(errno.EACCES)
                     return
+                yield from self._tell_watchers(facts, traced=not facts.readable)
                 path = facts.programs[0].path
                 runs = yield from self._go_on(facts, path, decision.rule, Image.ASKED)
                 if runs and script is not None:
@@ -189,13 +194,19 @@ class ExecMediator:
             case Held.NOT_DUMPABLE:  # another thread of the caller turned that on meanwhile
                 yield from self._deny_unseen(not_dumpable(facts.process, facts.syscall))
 
+    def _tell_watchers(
+        self, facts: ExecFacts, *, traced: bool, is_replaced: bool = False
+    ) -> Mediation:
+        if self._is_watched:
+            yield TellWatchers(facts, traced, is_replaced)
+
     def _go_on(self, facts: ExecFacts, path: str, rule: str, image: Image) -> Judgement:
         """Whether it runs."""
         self._gone_on += 1
         outcome: ExecOutcome = yield VerifyThenContinue(image)
         yield from self._came_of_it(path, rule, outcome)
         if isinstance(outcome, LoadedOther):  # it stands at its exec, and is killed now
-            yield from self._tell(facts.process, killed(_line(facts), outcome.problem))
+            yield from self._tell(facts.process, killed(line_of(facts), outcome.problem))
         return isinstance(outcome, Ran)
 
     def _came_of_it(self, path: str, rule: str, outcome: ExecOutcome) -> Mediation:
@@ -224,7 +235,9 @@ class ExecMediator:
             case _:
                 yield from self._deny_as_traced(facts, decision)
                 return
-        if (yield Record(event, exec_payload(facts, decision, verified=verified, traced=True))):
+        payload = exec_payload(facts, decision, verified=verified, traced=True)
+        if (yield Record(event, payload, _escalation(facts, decision))):
+            yield from self._tell_watchers(facts, traced=True)
             self._gone_on += 1
             outcome: ExecOutcome = yield ContinueWatched()
             yield from self._came_of_it(facts.programs[0].path, decision.rule, outcome)
@@ -250,8 +263,8 @@ class ExecMediator:
 
     def _deny(self, facts: ExecFacts, decision: Decision, *, traced: bool = False) -> Mediation:
         payload = exec_payload(facts, decision, verified=False, traced=traced)
-        yield Record("exec_denied", payload)
-        yield from self._tell_denial(facts.process, _line(facts), decision)
+        yield Record("exec_denied", payload, _escalation(facts, decision))
+        yield from self._tell_denial(facts.process, line_of(facts), decision)
         yield Fail(errno.EACCES)
 
     def _deny_because(self, facts: ExecFacts, decision: Decision, reason: str) -> Mediation:
@@ -267,7 +280,8 @@ class ExecMediator:
 
     def _deny_as_used_up(self, facts: ExecFacts, used: Decision) -> Mediation:
         yield from self._deny(facts, used)
-        yield EndRun(LimitReached("max_execs", self._limits.max_execs, used.reason))
+        maximum = self._limits.max_execs
+        yield EndRun(LimitReached("max_execs", maximum, used.reason, self._gone_on))
 
     def _deny_unseen(self, unseen: Unseen) -> Mediation:
         process, syscall = unseen.process, unseen.syscall
@@ -321,9 +335,10 @@ class ExecMediator:
             "via": redirect.via.value,
             "record": redirect.record,
         }
-        if not (yield Record("exec_redirected", payload)):
+        if not (yield Record("exec_redirected", payload, _escalation(facts, decision))):
             yield Fail(errno.EACCES)
             return
+        yield from self._tell_watchers(facts, traced=False, is_replaced=True)
         if decision.message:
             line = printable(f"sigwrap: {facts.programs[0].name}: {decision.message}")
             yield from self._tell(facts.process, line)
@@ -339,11 +354,11 @@ class ExecMediator:
 
     def _matched(self, facts: ExecFacts, decision: Decision) -> Program:
         """The program that the decision is about: the file, its interpreter, an applet."""
-        subject = _subject(facts, traced=not facts.readable)
+        subject = subject_of(facts, traced=not facts.readable)
         return next(
             program
             for program in facts.here
-            if self._engine.decide_program(program, subject) == decision
+            if self._engine.decide_program(program, subject).rule == decision.rule
         )
 
     # Asking
@@ -364,7 +379,7 @@ class ExecMediator:
                 yield from self._deny_as_traced(facts, as_traced)
                 return
         question = question_about(facts, ground, decision, asked_before=asked_before)
-        notice = waiting(_line(facts), decision.rule, self._engine.policy.name)
+        notice = waiting(line_of(facts), decision.rule, self._engine.policy.name)
         answer: Answer = yield Ask(question, notice)
         if answer.granted:
             yield from self._run_if_unchanged(facts, ground, decision, answer, asked_before)
@@ -428,12 +443,16 @@ def _leave_to_the_kernel() -> Mediation:
     yield Continue(Unrecorded.ONLY_ASKS)  # its flags are in a register
 
 
-def _subject(facts: ExecFacts, *, traced: bool) -> CommandRequest:
+def subject_of(facts: ExecFacts, *, traced: bool) -> CommandRequest:
     depth = facts.process.depth
     return CommandRequest(facts.programs, depth, facts.truncated, traced, facts.cwd)
 
 
-def _line(facts: ExecFacts) -> str:
+def _escalation(facts: ExecFacts, decision: Decision) -> Escalation | None:
+    return Escalation(decision.rule, line_of(facts)) if decision.escalate else None
+
+
+def line_of(facts: ExecFacts) -> str:
     """By the path that was typed, or else under the name that counts: the caller may write anything
     into argv[0]. A typed path may be a link, or start in another folder."""
     main = facts.programs[0]

@@ -45,6 +45,8 @@ def exec_payload(
         ]
     if any(each.elsewhere for each in facts.programs):
         payload["elsewhere"] = True
+    if decision.shadows:
+        payload["shadows"] = decision.shadows
     return payload
 
 

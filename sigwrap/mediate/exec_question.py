@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any
 
 from sigwrap.escape import shell_words
+from sigwrap.hints import Any
 from sigwrap.mediate.effects import (
     Effect,
     ReadContent,
@@ -71,6 +71,7 @@ def question_about(
     notes = [_CHANGED] * asked_before + [_NO_WORDS] * (main.argv in ((), ("",)))
     notes += [note for note, holds in passing.items() if holds]
     covered = _covered(facts)
+    notes += [f"it shadows {decision.shadows}"] if decision.shadows else []
     notes += [f"{each.path} is not there" for each in covered if each.missing]
     runs = _runs(facts)
     key = (

@@ -33,7 +33,7 @@ _STOPS_IN_BACKGROUND = frozenset({signal.SIGTTIN, signal.SIGTTOU})
 INTERRUPTS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
 
 _ECHO_WINDOW_S = 0.3
-_COPY_WINDOW_S = 2.0  # a loaded machine may run the bootloader late
+COPY_WINDOW_S = 2.0  # a loaded machine may run the bootloader late
 _SAME_KEYS_S = 0.5
 _FIRST_LOOK_S = 0.005  # a script may go on as soon as it sees the prompt
 _LOOKS_EVERY_S = 0.02
@@ -87,7 +87,7 @@ class BootloaderCopies:
             if self._on_terminal and number in _STOPS_IN_BACKGROUND:
                 return True
             original = self._originals.pop(number, None)
-            return original is not None and now - original <= _COPY_WINDOW_S
+            return original is not None and now - original <= COPY_WINDOW_S
         self._originals[number] = now
         return False
 
@@ -201,6 +201,13 @@ class Interrupts:
         if self._is_commands(arrived):
             withdrawn = () if self._look_at is None else self._withdraw()
             return (*withdrawn, Announce(arrived, ends_run=False), *_as_itself(arrived))
+        return self._interrupt(arrived, now)
+
+    def demanded(self, arrived: Arrived, now: float) -> Iterable[Command]:
+        """By whoever has a right to: it is nobody's own affair, and no copy of another."""
+        return self._interrupt(arrived, now)
+
+    def _interrupt(self, arrived: Arrived, now: float) -> Iterable[Command]:
         match self._state:
             case _State.RUNNING:
                 return self._begin(arrived, now)

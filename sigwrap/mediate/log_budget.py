@@ -10,7 +10,7 @@ import sys
 from enum import Enum
 
 # How the tree ends, and what becomes of the log: recorded beyond the limit too, for a while.
-_ALWAYS = frozenset({"session_ended", "limit_exceeded"})
+_ALWAYS = frozenset({"session_ended", "limit_exceeded", "killswitch_activated"})
 _BEYOND = frozenset(
     {
         "process_exited",
@@ -20,6 +20,9 @@ _BEYOND = frozenset(
         "interrupt_received",
         "interrupt_forwarded",
         "interrupt_escalated",
+        "agent_signal",
+        "tree_frozen",
+        "tree_thawed",
     }
 )
 _LEAST_BEYOND_BYTES = 1 << 20

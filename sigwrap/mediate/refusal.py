@@ -39,3 +39,9 @@ def refuse_failed(error: str, comm: str) -> Mediation:
     """Its facts could not be gathered, for an error of sigwrap's own."""
     yield Record("mediation_failed", {"error": error, "comm": comm, "answered": False})
     yield Fail(errno.EPERM)
+
+
+def refuse_switched_off(comm: str) -> Mediation:
+    payload = {"comm": comm, "reason": "builtin:killswitch: the kill switch is on"}
+    yield Record("call_refused", payload)
+    yield Fail(errno.EPERM)

@@ -3,11 +3,13 @@
                  COMMAND ended                     its grace is over
     RUNNING ────────────────────► CLEARING ────────────────────────┐
        │                              ▲                            ▼
-       │ a limit                      │ COMMAND ended           KILLING ──► OVER
+       │ a limit, a SIGTERM           │ COMMAND ended           KILLING ──► OVER
        ├─────────► ENDING ────────────┘                            ▲   no process is left
        │              │ the grace is over, or a second reason      │
        └──────────────┴────────────────────────────────────────────┘
-         what kills at once: a second interrupt, the front process died
+         what kills at once: a second interrupt, the front process died, the kill switch, a SIGKILL
+
+The two signals are agent signals, to the session as a whole.
 
 The first interrupt is not a state here: the front process decides what COMMAND gets of it, and says
 so. It decides the exit status, and that nobody is asked any more.
@@ -19,6 +21,7 @@ from __future__ import annotations
 
 import errno
 from enum import Enum
+from signal import SIGKILL, SIGTERM
 
 from sigwrap import status
 from sigwrap.policy.judge.signals import signal_name
@@ -62,12 +65,28 @@ class LimitReached(NamedTuple):
     limit: str
     maximum: int | float
     why: str
+    used: int | float | None = None  # None where it isn't known
+
+
+class TerminationDemanded(NamedTuple):
+    """By an agent signal."""
+
+    why: str
+    is_for_budget: bool = False  # it follows SIGBUDGET
 
 
 class KillDemanded(NamedTuple):
     """At once: a second interrupt, the end of the grace, the death of the front process."""
 
     why: str
+
+
+class SwitchedOff(NamedTuple):
+    """By the kill switch: at once, and nothing is granted any more."""
+
+    reason: str
+    by: str
+    since_ns: int
 
 
 class GraceOver(NamedTuple):
@@ -84,7 +103,9 @@ Happening = (
     | Interrupted
     | Withdrawn
     | LimitReached
+    | TerminationDemanded
     | KillDemanded
+    | SwitchedOff
     | GraceOver
     | NoProcessLeft
 )
@@ -97,8 +118,23 @@ class RecordLimit(NamedTuple):
     reached: LimitReached
 
 
+class SignalBudget(NamedTuple):
+    """SIGBUDGET, for a limit: SIGTERM follows it, and that is the end of the run as it begins
+    here."""
+
+    reached: LimitReached
+
+
 class RecordEscalation(NamedTuple):
     why: str
+
+
+class RecordKillSwitch(NamedTuple):
+    switched: SwitchedOff
+
+
+class GrantNothing(NamedTuple):
+    """No request of anybody, from now on."""
 
 
 class StopAsking(NamedTuple):
@@ -110,6 +146,14 @@ class StopAsking(NamedTuple):
 
 class AskAgain(NamedTuple):
     """Whoever wants to know from now on."""
+
+
+class LetRun(NamedTuple):
+    """A tree that is frozen, and what is held: they can't end otherwise."""
+
+
+class FreezeAgain(NamedTuple):
+    """What was let run so that it ends, and goes on after all."""
 
 
 class TerminateCommand(NamedTuple):
@@ -132,9 +176,14 @@ class KillTree(NamedTuple):
 
 Step = (
     RecordLimit
+    | SignalBudget
     | RecordEscalation
+    | RecordKillSwitch
+    | GrantNothing
     | StopAsking
     | AskAgain
+    | LetRun
+    | FreezeAgain
     | TerminateCommand
     | TerminateDescendants
     | Wait
@@ -148,7 +197,10 @@ class RunEnd:
         self._state = _State.RUNNING
         self._interrupted_by = 0
         self._limit: LimitReached | None = None
+        self._terminated: TerminationDemanded | None = None
         self._killed_because = ""
+        self._is_killed = False  # before COMMAND had ended
+        self._switched: SwitchedOff | None = None
         self._not_executed: CommandNotExecuted | None = None
         self._ended: CommandEnded | None = None
 
@@ -179,15 +231,20 @@ class RunEnd:
             case CommandEnded():
                 return self._command_ended(happening)
             case Interrupted():
-                return (StopAsking("sigwrap was interrupted"),)
+                return (StopAsking("sigwrap was interrupted"), LetRun())
             case Withdrawn():
                 self._interrupted_by = 0
-                return (AskAgain(),) if self._state is _State.RUNNING else ()
+                return (AskAgain(), FreezeAgain()) if self._state is _State.RUNNING else ()
             case LimitReached():
                 return self._limit_reached(happening)
+            case TerminationDemanded():
+                return self._termination_demanded(happening)
             case KillDemanded():
                 self._killed_because = happening.why
+                self._is_killed = self._ended is None
                 return (RecordEscalation(happening.why), *self._kill())
+            case SwitchedOff():
+                return self._switched_off(happening)
             case GraceOver():
                 return self._kill() if self._state is not _State.KILLING else ()
             case NoProcessLeft():
@@ -199,7 +256,7 @@ class RunEnd:
         if self._state is _State.KILLING:
             return ()
         self._state = _State.CLEARING
-        return (TerminateDescendants(), Wait(LEFTOVERS_GRACE_S))
+        return (TerminateDescendants(), LetRun(), Wait(LEFTOVERS_GRACE_S))
 
     def _limit_reached(self, reached: LimitReached) -> tuple[Step, ...]:
         if self._state is not _State.RUNNING:
@@ -209,9 +266,30 @@ class RunEnd:
             self._limit = reached
         return (
             RecordLimit(reached),
-            StopAsking("a limit was reached"),
-            TerminateCommand(),
-            Wait(self._grace_s),
+            SignalBudget(reached),
+            *self._terminate("a limit was reached"),
+        )
+
+    def _termination_demanded(self, demanded: TerminationDemanded) -> tuple[Step, ...]:
+        if self._state is not _State.RUNNING:
+            return ()
+        self._state = _State.ENDING
+        if not self._interrupted_by:
+            self._terminated = demanded
+        return self._terminate("the session is being ended")
+
+    def _terminate(self, why: str) -> tuple[Step, ...]:
+        return (StopAsking(why), TerminateCommand(), LetRun(), Wait(self._grace_s))
+
+    def _switched_off(self, switched: SwitchedOff) -> tuple[Step, ...]:
+        if self._switched is not None:
+            return ()
+        self._switched = switched
+        return (
+            RecordKillSwitch(switched),
+            StopAsking("the kill switch is on"),
+            GrantNothing(),
+            *self._kill(),
         )
 
     def _kill(self) -> tuple[Step, ...]:
@@ -229,9 +307,18 @@ class RunEnd:
         return self._limit
 
     @property
+    def switched_off(self) -> SwitchedOff | None:
+        return self._switched
+
+    @property
     def exit_status(self) -> int:
+        if self._switched is not None:
+            return status.REFUSED
         if self._limit is not None:
             return status.LIMIT_REACHED
+        if self._terminated is not None:
+            for_budget = self._terminated.is_for_budget
+            return status.LIMIT_REACHED if for_budget else status.INTERRUPTED
         if self._interrupted_by:
             return status.INTERRUPTED
         if self._not_executed is not None:
@@ -239,6 +326,8 @@ class RunEnd:
             return status.NOT_FOUND if is_missing else status.NOT_EXECUTABLE
         if self._ended is None:
             return status.REFUSED
+        if self._is_killed and self._ended.signal is None:  # it was just a little quicker
+            return status.from_signal(SIGKILL)
         if self._ended.signal is not None:
             return status.from_signal(self._ended.signal)
         return self._ended.exit_code or 0
@@ -246,18 +335,25 @@ class RunEnd:
     @property
     def signal(self) -> int:
         """By which the run ended; 0 where its status says something else."""
-        if self._limit is not None:
+        if self._limit is not None or self._switched is not None:
             return 0
+        if self._terminated is not None:
+            return 0 if self._terminated.is_for_budget else SIGTERM
         if self._interrupted_by:
             return self._interrupted_by
         return 0 if self._ended is None else self._ended.signal or 0
 
     @property
     def reason(self) -> str:
+        if self._switched is not None:
+            why = f": {self._switched.reason}" if self._switched.reason else ""
+            return f"killed: the kill switch{why}"
         if self._killed_because:
             return f"killed: {self._killed_because}"
         if self._limit is not None:
             return self._limit.why
+        if self._terminated is not None:
+            return self._terminated.why
         if self._interrupted_by:
             return "interrupted"
         if self._not_executed is not None:

@@ -19,6 +19,7 @@ from sigwrap.mediate.effects import (
     Ask,
     Continue,
     ContinueToChildren,
+    Escalation,
     Fail,
     Judgement,
     LookAgain,
@@ -380,8 +381,12 @@ def _unaimed(facts: SignalFacts) -> Attempt:
 
 
 def _event(judged: _Judged, *, approved: bool = False) -> Record:
-    kind = signal_rules.event_type(judged.decision, approved=approved)
-    return Record(kind, judged.payload.copy())
+    decision = judged.decision
+    kind = signal_rules.event_type(decision, approved=approved)
+    escalation = None
+    if decision.escalate:
+        escalation = Escalation(decision.rule, signal_rules.described(judged.attempt))
+    return Record(kind, judged.payload.copy(), escalation)
 
 
 def _unaimed_event(facts: SignalFacts, decision: Decision) -> Record:
@@ -400,7 +405,7 @@ def _event_of(
     if not signal_rules.is_coalesced(judged.attempt, decision):
         return event
     key = (facts.sender, facts.signal, decision.rule, facts.syscall, judged.target)
-    return RecordRepeated(event.event, event.payload, key, _COUNTED_FOR_S)
+    return RecordRepeated(event.event, event.payload, key, _COUNTED_FOR_S, event.escalation)
 
 
 def _is_refused(judged: _Judged, *, granted: bool) -> bool:

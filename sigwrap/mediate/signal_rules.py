@@ -141,6 +141,14 @@ def event_payload(attempt: Attempt, decision: Decision) -> Payload:
     }
 
 
+def described(attempt: Attempt) -> str:
+    """For somebody who wants to know what was tried; nothing in it is escaped."""
+    known = attempt.signal in ALL
+    name = signal_name(attempt.signal) if known else f"signal {attempt.signal}"
+    target = f"{attempt.target_comm} ({attempt.target_pid})"
+    return f"{name} to {target} by {attempt.sender_comm} ({attempt.sender_pid}), {attempt.syscall}"
+
+
 _known_words: dict[Types, list[str]] = {}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from enum import Enum
 
@@ -38,16 +37,25 @@ class Problem(NamedTuple):
 
 
 class InvalidPolicy(PolicyError):
-    """Nothing may run under this policy; show the message, which lists all of `problems`."""
+    """Nothing may run under this policy; show the headline and all of `problems`."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(sorted(problems, key=_position))
         count = len(self.problems)
         headline = f"{'a problem' if count == 1 else f'{count} problems'} in the policy"
-        super().__init__("\n  ".join([f"{headline}:", *map(str, self.problems)]))
+        super().__init__(f"{headline}:")
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+    @property
+    def lines(self) -> list[str]:
+        return [self.message, *(f"  {problem}" for problem in self.problems)]
 
 
 def nearest_word(word: str, words: Iterable[str]) -> str:
+    import difflib  # for a mistake only, so not once COMMAND runs: nothing is imported then
+
     by_lowercase = {each.lower(): each for each in words}
     # difflib is quadratic in the word: nothing that long is a typing error.
     close = difflib.get_close_matches(word[:64].lower(), by_lowercase, n=1, cutoff=0.6)

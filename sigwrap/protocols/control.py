@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
+
+from sigwrap.hints import Any
 
 PROTOCOL_VERSION = 1
 SOCKET_SUFFIX = ".sock"
@@ -33,9 +34,9 @@ def control_folder(store: str) -> str:
     return os.path.join(store, "control")
 
 
-def socket_address(folder_fd: int, session_id: str) -> str:
+def socket_path(folder_fd: int, name: str) -> str:
     """A socket's address has room for 108 bytes, and a store may lie deeper."""
-    return f"/proc/self/fd/{folder_fd}/{session_id}{SOCKET_SUFFIX}"
+    return f"/proc/self/fd/{folder_fd}/{name}"
 
 
 def refusal(error: str, message: str, **more: Any) -> ControlReply:

@@ -1,18 +1,26 @@
-"""The client of the control protocol: it asks all running sessions of a store at once."""
+"""The client of the control protocol: it asks all running sessions of a store at once.
+
+Whoever runs as this user can put sockets into the store: any number, silent ones, and full ones. So
+one loop asks them all, within a time that doesn't depend on how many there are, and who can be
+reached at once is asked first. Where a socket is full, a thread waits in connect(2): the kernel
+lets in who waits there, in order, and an attempt now and then would always come too late.
+"""
 
 from __future__ import annotations
 
 import os
+import select
 import socket
 import struct
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 from sigwrap.errors import SessionError, StoreError
 from sigwrap.escape import printable
-from sigwrap.linux.peer import peer_is_supervised
+from sigwrap.linux.peer import objection_to_listener
 from sigwrap.protocols.control import (
     SOCKET_SUFFIX,
     ControlReply,
@@ -20,14 +28,23 @@ from sigwrap.protocols.control import (
     control_folder,
     decode_reply,
     encode,
-    socket_address,
+    socket_path,
 )
 from sigwrap.tuples import NamedTuple
 
-PATIENCE_S = 3.0  # of a session that answered, the connection has to outlive those that don't
-_AT_ONCE = 64
-_MOST_SOCKETS = 512
+WITHIN_S = 4.0  # everything; a session keeps a silent connection for a second longer
+PATIENCE_S = 2.5  # of it, until everybody has answered the first request
+_MOST_WAITING = 64
 _MAX_REPLY_BYTES = 16 << 20
+_DOES_NOT_WAIT = socket.SOCK_STREAM | socket.SOCK_NONBLOCK
+
+
+class Unreachable(SessionError):
+    """Show it, or leave the session out; `session_id` is empty where it isn't about one."""
+
+    def __init__(self, message: str, session_id: str = "", hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.session_id = session_id
 
 
 class ControlClient(NamedTuple):
@@ -35,27 +52,20 @@ class ControlClient(NamedTuple):
 
     session_id: str
     connection: socket.socket
+    ends_at_s: float
 
     def ask(self, request: ControlRequest) -> ControlReply:
-        received = bytearray()
-        try:
-            try:
-                self.connection.sendall(encode(request))
-            except BrokenPipeError:
-                pass  # a session that refuses a peer replies and closes before it reads
-            ends_at_s = time.monotonic() + PATIENCE_S
-            while not received.endswith(b"\n") and len(received) < _MAX_REPLY_BYTES:
-                if time.monotonic() > ends_at_s:  # a byte now and then is no answer either
-                    raise TimeoutError
-                data = self.connection.recv(1 << 16)
-                if not data:
-                    break
-                received += data
-            return decode_reply(received)
-        except TimeoutError as silence:
-            raise SessionError(f"session {self.session_id} doesn't answer") from silence
-        except (OSError, ValueError) as failure:
-            raise SessionError(f"session {self.session_id} hung up") from failure
+        exchange = _Exchange(self.session_id, self.connection, encode(request))
+        poll = select.poll()
+        poll.register(self.connection, exchange.waits_for)
+        while not exchange.is_over:
+            left_s = self.ends_at_s - time.monotonic()
+            if left_s <= 0:  # a byte now and then is no answer either
+                raise exchange.silence()
+            for _ in poll.poll(left_s * 1000):
+                exchange.go_on()
+            poll.modify(self.connection, exchange.waits_for)
+        return exchange.reply()
 
 
 class Answered(NamedTuple):
@@ -66,45 +76,265 @@ class Answered(NamedTuple):
 @contextmanager
 def ask_everybody(
     store: str, request: ControlRequest
-) -> Iterator[tuple[list[Answered], list[SessionError]]]:
+) -> Iterator[tuple[list[Answered], list[Unreachable]]]:
     """What the running sessions reply, and what is wrong with those that don't. A socket that
-    nobody listens on any more is left out. All at once: one that is stalled, or isn't what its name
-    says, holds up no other."""
-    answered: list[Answered] = []
-    failures: list[SessionError] = []
+    nobody listens on any more is left out."""
     with ExitStack() as stack:
         folder_fd = _open_folder(control_folder(store))
         if folder_fd is None:
-            yield answered, failures
+            yield [], []
             return
         stack.callback(os.close, folder_fd)
-        names = sorted(name for name in os.listdir(folder_fd) if _is_of_a_session(name))
-        if len(names) > _MOST_SOCKETS:
-            failures.append(SessionError(f"{len(names) - _MOST_SOCKETS} sockets are not asked"))
+        everybody = _Everybody(folder_fd, request, stack)
+        everybody.ask(sorted(name for name in os.listdir(folder_fd) if _is_of_a_session(name)))
+        everybody.answered.sort(key=lambda each: each.client.session_id)
+        yield everybody.answered, everybody.failures
 
-        def ask(session_id: str) -> None:
+
+@contextmanager
+def ask_one(store: str, session_id: str, request: ControlRequest) -> Iterator[Answered]:
+    """SessionError where it can't be asked."""
+    with ExitStack() as stack:
+        folder_fd = _open_folder(control_folder(store))
+        if folder_fd is None:
+            raise _takes_none(session_id)
+        stack.callback(os.close, folder_fd)
+        everybody = _Everybody(folder_fd, request, stack)
+        everybody.ask([session_id + SOCKET_SUFFIX])
+        if everybody.failures:
+            raise everybody.failures[0]
+        if not everybody.answered:
+            raise _takes_none(session_id)
+        yield everybody.answered[0]
+
+
+def _takes_none(session_id: str) -> Unreachable:
+    return Unreachable(
+        f"session {session_id} takes no requests", session_id, "it may just have ended"
+    )
+
+
+class _Everybody:
+    def __init__(self, folder_fd: int, request: ControlRequest, stack: ExitStack) -> None:
+        self.answered: list[Answered] = []
+        self.failures: list[Unreachable] = []
+        self._folder_fd = folder_fd
+        self._request = encode(request)
+        self._stack = stack
+        now_s = time.monotonic()
+        self._until_s, self._ends_at_s = now_s + PATIENCE_S, now_s + WITHIN_S
+        self._poll = select.poll()
+        self._exchanges: dict[int, _Exchange] = {}
+
+    def ask(self, names: list[str]) -> None:
+        full = self._connect_at_once(names)
+        waiting = _Waiting(self._folder_fd, full, self._until_s) if full else None
+        if waiting is not None:
+            self._stack.callback(waiting.close)
+            self._poll.register(waiting.wakes, select.POLLIN)
+        while self._exchanges or (waiting is not None and not waiting.is_over):
+            left_s = self._until_s - time.monotonic()
+            if left_s <= 0:
+                break
+            for fd, _ in self._poll.poll(left_s * 1000):
+                if fd in self._exchanges:
+                    self._go_on(self._exchanges[fd])
+            for session_id, connection in [] if waiting is None else waiting.connected():
+                self._begin(session_id, connection)
+        self.failures += [each.silence() for each in self._exchanges.values()]
+        if waiting is not None:
+            self.failures += [_silent(session_id) for session_id in waiting.not_connected()]
+
+    def _connect_at_once(self, names: list[str]) -> list[str]:
+        """Whose sockets are full."""
+        full = []
+        for number, name in enumerate(names):
+            if time.monotonic() > self._until_s:
+                self.failures.append(Unreachable(f"{len(names) - number} sockets are not asked"))
+                break
+            session_id = name.removesuffix(SOCKET_SUFFIX)
             try:
-                connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                connection = socket.socket(socket.AF_UNIX, _DOES_NOT_WAIT)
             except OSError as error:
-                failures.append(SessionError(f"can't reach {session_id}: {error.strerror}"))
-                return
-            stack.callback(connection.close)
+                self.failures.append(_unreachable(session_id, error))
+                continue
             try:
-                client = _connected(connection, folder_fd, session_id)
-                if client is not None:
-                    answered.append(Answered(client, client.ask(request)))
-            except SessionError as failure:
-                failures.append(failure)
+                connection.connect(socket_path(self._folder_fd, name))
+            except OSError as error:
+                connection.close()
+                match error:
+                    case BlockingIOError():
+                        full.append(session_id)
+                    case ConnectionRefusedError() | FileNotFoundError():
+                        pass
+                    case _:
+                        self.failures.append(_unreachable(session_id, error))
+            else:
+                self._begin(session_id, connection)
+        return full
 
-        for start in range(0, min(len(names), _MOST_SOCKETS), _AT_ONCE):
-            some = [name.removesuffix(SOCKET_SUFFIX) for name in names[start : start + _AT_ONCE]]
-            threads = [threading.Thread(target=ask, args=(each,)) for each in some]
-            for thread in threads:
+    def _begin(self, session_id: str, connection: socket.socket) -> None:
+        objection = objection_to_listener(connection)
+        if objection:
+            connection.close()
+            self.failures.append(
+                Unreachable(
+                    f"what answers for session {session_id} is not believed: {objection}",
+                    session_id,
+                    "only a process outside of all sessions is believed",
+                )
+            )
+            return
+        self._stack.callback(connection.close)
+        exchange = _Exchange(session_id, connection, self._request)
+        self._exchanges[connection.fileno()] = exchange
+        self._poll.register(connection, exchange.waits_for)
+
+    def _go_on(self, exchange: _Exchange) -> None:
+        exchange.go_on()
+        if not exchange.is_over:
+            self._poll.modify(exchange.connection, exchange.waits_for)
+            return
+        self._poll.unregister(exchange.connection)
+        del self._exchanges[exchange.connection.fileno()]
+        client = ControlClient(exchange.session_id, exchange.connection, self._ends_at_s)
+        try:
+            self.answered.append(Answered(client, exchange.reply()))
+        except Unreachable as failure:
+            self.failures.append(failure)
+
+
+class _Exchange:
+    """One request and its reply, on a connection that doesn't wait."""
+
+    def __init__(self, session_id: str, connection: socket.socket, request: bytes) -> None:
+        self.session_id = session_id
+        self.connection = connection
+        self.is_over = False
+        self._to_send = request
+        self._received = bytearray()
+
+    @property
+    def waits_for(self) -> int:
+        return select.POLLIN | (select.POLLOUT if self._to_send else 0)
+
+    def go_on(self) -> None:
+        try:
+            if self._to_send:
+                self._send()
+            data = self.connection.recv(1 << 16)
+        except BlockingIOError:
+            return
+        except OSError:
+            self._received.clear()
+            self.is_over = True
+            return
+        self._received += data
+        whole = self._received.endswith(b"\n") or len(self._received) >= _MAX_REPLY_BYTES
+        self.is_over = whole or not data
+
+    def _send(self) -> None:
+        try:
+            self._to_send = self._to_send[self.connection.send(self._to_send) :]
+        except BlockingIOError:
+            pass
+        except ConnectionError:
+            self._to_send = b""  # a session that refuses a peer replies and closes before it reads
+
+    def reply(self) -> ControlReply:
+        try:
+            return decode_reply(self._received)
+        except ValueError as failure:
+            raise Unreachable(f"session {self.session_id} hung up", self.session_id) from failure
+
+    def silence(self) -> Unreachable:
+        return _silent(self.session_id)
+
+
+class _Waiting:
+    """Threads that wait for room in full sockets, each for one after the other, so that each socket
+    has its part of the time."""
+
+    def __init__(self, folder_fd: int, session_ids: list[str], until_s: float) -> None:
+        rounds = -(-len(session_ids) // _MOST_WAITING)
+        self._each_s = max(0.0, until_s - time.monotonic()) / rounds
+        self._until_s = until_s
+        self._folder_fd = folder_fd
+        self._next = deque(session_ids)
+        self._without = set(session_ids)
+        self._connected: deque[tuple[str, socket.socket]] = deque()
+        self._ended, self._lock = 0, threading.Lock()
+        self.wakes, self._wake = socket.socketpair()
+        self.wakes.setblocking(False)
+        self._threads: list[threading.Thread] = []
+        for _ in range(min(len(session_ids), _MOST_WAITING)):
+            thread = threading.Thread(target=self._wait, daemon=True)
+            try:
                 thread.start()
-            for thread in threads:
-                thread.join()
-        answered.sort(key=lambda each: each.client.session_id)
-        yield answered, failures
+            except RuntimeError:  # the system has no room for more
+                break
+            self._threads.append(thread)
+
+    @property
+    def is_over(self) -> bool:
+        return self._ended == len(self._threads) and not self._connected
+
+    def connected(self) -> Iterator[tuple[str, socket.socket]]:
+        """By now."""
+        with suppress(BlockingIOError):
+            self.wakes.recv(1 << 12)
+        while self._connected:
+            session_id, connection = self._connected.popleft()
+            self._without.discard(session_id)
+            yield session_id, connection
+
+    def not_connected(self) -> list[str]:
+        return sorted(self._without)
+
+    def close(self) -> None:
+        for thread in self._threads:
+            thread.join()
+        for _, connection in self.connected():
+            connection.close()
+        self.wakes.close()
+        self._wake.close()
+
+    def _wait(self) -> None:
+        while self._next and time.monotonic() < self._until_s:
+            with suppress(IndexError, OSError):  # another took it; or it stays without
+                self._wait_for(self._next.popleft())
+        with self._lock:
+            self._ended += 1
+        self._wake.send(b".")
+
+    def _wait_for(self, session_id: str) -> None:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self._connect(connection, session_id)
+        except (ConnectionRefusedError, FileNotFoundError):
+            self._without.discard(session_id)
+            connection.close()
+        except BaseException:
+            connection.close()
+            raise
+        else:
+            self._connected.append((session_id, connection))
+            self._wake.send(b".")
+
+    def _connect(self, connection: socket.socket, session_id: str) -> None:
+        wait_s = min(self._each_s, max(0.001, self._until_s - time.monotonic()))
+        timeout = struct.pack("@ll", int(wait_s), int(wait_s % 1 * 1_000_000) or 1)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeout)
+        connection.connect(socket_path(self._folder_fd, session_id + SOCKET_SUFFIX))
+        connection.setblocking(False)
+
+
+def _silent(session_id: str) -> Unreachable:
+    return Unreachable(f"session {session_id} doesn't answer", session_id)
+
+
+def _unreachable(session_id: str, error: OSError) -> Unreachable:
+    return Unreachable(f"can't reach session {session_id}: {error.strerror}", session_id)
 
 
 def _is_of_a_session(name: str) -> bool:
@@ -119,23 +349,3 @@ def _open_folder(path: str) -> int | None:
         return None
     except OSError as error:
         raise StoreError(f"can't look into {path}: {error.strerror}") from error
-
-
-def _connected(connection: socket.socket, folder_fd: int, session_id: str) -> ControlClient | None:
-    # Not settimeout: a non-blocking connect fails with EAGAIN while the server's backlog is full, a
-    # blocking one waits, for as long as SO_SNDTIMEO says.
-    timeout = struct.pack("@ll", int(PATIENCE_S), 0)
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeout)
-    try:
-        connection.connect(socket_address(folder_fd, session_id))
-    except (ConnectionRefusedError, FileNotFoundError):
-        return None
-    except OSError as error:
-        raise SessionError(f"can't reach session {session_id}: {error.strerror}") from error
-    connection.settimeout(PATIENCE_S)
-    if peer_is_supervised(connection):
-        raise SessionError(
-            f"what answers for session {session_id} may be a supervised process itself",
-            "only a process outside of all sessions is believed",
-        )
-    return ControlClient(session_id, connection)

@@ -19,6 +19,7 @@ class Place(Enum):
     ELSEWHERE = "elsewhere"  # in another pid namespace, where it can't be looked at
     ENDED = "ended"  # before it could be looked at
     TIMER = "timer"  # that sigwrap's caller set
+    AGENT_SIGNAL = "agent-signal"  # no process: `command` says who sent it
     NOBODY = "nobody"  # the terminal, or sigwrap's own idea
 
 
@@ -56,6 +57,17 @@ class CommandStarted(NamedTuple):
     pid: int
 
 
+class Forget(NamedTuple):
+    """These variables are not for COMMAND, which waits until they are gone from where it could read
+    them (none: all are). Answered by Forgotten."""
+
+    names: tuple[bytes, ...]
+
+
+class Forgotten(NamedTuple):
+    pass
+
+
 class CommandEnded(NamedTuple):
     """Is there a signal that the supervisor has not heard of? Answered by NothingMore."""
 
@@ -68,6 +80,12 @@ class DiedOf(NamedTuple):
     """The front process is to end by this signal, once the supervisor has ended."""
 
     number: int
+
+
+class InterruptDemanded(NamedTuple):
+    """By an agent signal: it ends the run, as one from outside does."""
+
+    source: str
 
 
 class HeldUp(NamedTuple):
@@ -83,9 +101,12 @@ Message = (
     | SignalForCommand
     | KillTree
     | CommandStarted
+    | Forget
+    | Forgotten
     | CommandEnded
     | NothingMore
     | DiedOf
+    | InterruptDemanded
     | HeldUp
 )
 
@@ -153,12 +174,19 @@ def _encode(message: Message) -> bytes:
             return f"kill {message.reason}".encode()
         case CommandStarted():
             return f"started {message.pid}".encode()
+        case Forget(names):
+            joined = b"\0".join(names)
+            return b"forget " + (joined if len(joined) <= _MAX_TEXT else b"")
+        case Forgotten():
+            return b"forgotten"
         case CommandEnded():
             return b"ended"
         case NothingMore():
             return b"nothing"
         case DiedOf():
             return f"died {message.number}".encode()
+        case InterruptDemanded(source=source):
+            return b"demand " + os.fsencode(source[:_MAX_TEXT])
         case HeldUp():
             return f"held {message.status}".encode()
 
@@ -183,12 +211,18 @@ def _decode(data: bytes) -> Message:
             return KillTree(reason=rest.decode())
         case b"started":
             return CommandStarted(pid=int(rest))
+        case b"forget":
+            return Forget(names=tuple(rest.split(b"\0")) if rest else ())
+        case b"forgotten":
+            return Forgotten()
         case b"ended":
             return CommandEnded()
         case b"nothing":
             return NothingMore()
         case b"died":
             return DiedOf(number=int(rest))
+        case b"demand":
+            return InterruptDemanded(source=os.fsdecode(rest))
         case b"held":
             return HeldUp(status=int(rest))
         case _:

@@ -115,6 +115,8 @@ def sent_to_sigwrap(signal: Payload) -> str:
             return f"{name} by way of sigwrap's outer process, which doesn't tell who sent it"
         case "timer":
             return f"{name} from a timer that sigwrap's caller had set"
+        case "agent-signal":
+            return f"agent signal {name} from {shortened(signal.get('sender_cmd'))}"
         case "elsewhere":
             return f"{name} from a process of another pid namespace"
         case "ended":

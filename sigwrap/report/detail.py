@@ -17,6 +17,8 @@ def detail(event: Event) -> str:
         detail = f"{_text(payload, 'decision')}  {shell_words(argv)}"
         if "approval_id" in payload:
             detail += f"  approval_id={_text(payload, 'approval_id')}"
+        if "shadows" in payload:
+            detail += f"  shadows {_text(payload, 'shadows')}"
     elif event.type in SIGNAL_TYPES:
         detail = (
             f"{_text(payload, 'decision')}  {_text(payload, 'signal_name')}  "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sigwrap.events import Event
+from sigwrap.events import Event, Payload
 from sigwrap.report.summary import Listed, Summary
 from sigwrap.report.times import iso_time
 from sigwrap.report.tree import words
@@ -57,6 +57,7 @@ def report_json(summary: Summary, verification: Verification | None = None) -> s
             "interrupts": _listed(summary.interrupts),
             "died_of_signal": _listed(summary.deaths),
             "why": summary.why,
+            "stopped": _stopped(summary),
             "why_killed": {str(seq): why for seq, why in summary.why_killed.items()},
             "recordings": _listed(summary.recordings),
             "not_plainly_let_through": _listed(summary.not_plainly_let_through),
@@ -82,6 +83,11 @@ def report_json(summary: Summary, verification: Verification | None = None) -> s
     )
 
 
+def _stopped(summary: Summary) -> Payload | None:
+    stopped = summary.stopped
+    return stopped and {"since": iso_time(stopped.since_ns), "by": stopped.by}
+
+
 def verification_json(session_id: str, path: str, verification: Verification) -> str:
     return _document(
         {
@@ -105,6 +111,7 @@ def sessions_json(sessions: list[SessionFile]) -> str:
                     "inside": file.inside,
                     "command": list(file.command),
                     "running": file.running,
+                    "stopped": file.is_stopped,
                     "ended_cleanly": file.ended_cleanly,
                     "exit_status": file.exit_status,
                     "reason": file.reason,

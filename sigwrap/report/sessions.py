@@ -34,4 +34,6 @@ def _line(file: SessionFile) -> str:
 def _ending(file: SessionFile) -> str:
     if file.ended_cleanly:
         return f"exit status {file.exit_status}"
-    return "running" if file.running else "did not end cleanly"
+    if not file.running:
+        return "did not end cleanly"
+    return "running, stopped" if file.is_stopped else "running"

@@ -8,7 +8,7 @@ from enum import Enum
 from sigwrap.events import EVENT_TYPES, EXEC_TYPES, SIGNAL_TYPES, Event, Payload, number
 from sigwrap.report.tally import Tally, Top
 from sigwrap.report.tree import ProcessTree, TreeLine
-from sigwrap.report.why import WhyFold
+from sigwrap.report.why import Stopped, WhyFold
 from sigwrap.tuples import NamedTuple
 
 PROGRAMS_SHOWN = 20
@@ -19,8 +19,13 @@ _LONGEST_NS = 1 << 63
 
 NOT_PLAIN_TYPES = frozenset(
     {
+        "agent_signal",
+        "tree_frozen",
+        "tree_thawed",
         "exec_denied",
         "exec_redirected",
+        "killswitch_activated",
+        "killswitch_invented",
         "exec_verification_failed",
         "signal_blocked",
         "signal_redirected",
@@ -76,12 +81,14 @@ class Summary:
     by_type: dict[str, int]
     by_decision: dict[str, int]
     programs: Top[str]
+    shadowing: Top[tuple[str, str]]  # by path, and the system's command of that name
     signals: Top[SignalEdge]
     interrupts: Listed
     deaths: Listed
     not_plainly_let_through: Listed  # denied, redirected, absorbed, approved: with their rules
     recordings: Listed
     why: str  # COMMAND ended, in one sentence
+    stopped: Stopped | None  # None where it is not, or is over
     why_killed: dict[int, str]  # by the seq of the exit
     processes: int
     running_processes: int
@@ -104,6 +111,7 @@ class SummaryFold:
         self._by_type: dict[str, int] = {}
         self._by_decision: dict[str, int] = {}
         self._programs: Tally[str] = Tally()
+        self._shadowing: Tally[tuple[str, str]] = Tally()
         self._signals: Tally[SignalEdge] = Tally()
         self._interrupts = _Lister()
         self._deaths = _Lister()
@@ -154,12 +162,14 @@ class SummaryFold:
             by_type=dict(self._by_type),
             by_decision=dict(self._by_decision),
             programs=self._programs.top(PROGRAMS_SHOWN),
+            shadowing=self._shadowing.top(PROGRAMS_SHOWN),
             signals=self._signals.top(SIGNALS_SHOWN),
             interrupts=self._interrupts.result(),
             deaths=self._deaths.result(),
             not_plainly_let_through=self._not_plain.result(),
             recordings=self._recordings.result(),
             why=why.sentence if why is not None else "",
+            stopped=None if ended else self._why.stopped,
             why_killed={each.seq: each.sentence for each in self._why.deaths},
             processes=self._tree.processes,
             running_processes=self._tree.running,
@@ -173,6 +183,9 @@ class SummaryFold:
         argv = payload.get("argv")
         if event.type != "exec_denied":
             self._programs.add(path[:_NAME_CHARACTERS_KEPT])
+        if shadows := payload.get("shadows"):
+            kept = path[:_NAME_CHARACTERS_KEPT], str(shadows)[:_NAME_CHARACTERS_KEPT]
+            self._shadowing.add(kept)
         self._tree.executed(
             event.pid,
             number(payload.get("ppid")),

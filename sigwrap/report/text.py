@@ -64,6 +64,9 @@ def _lines(summary: Summary, verification: Verification | None, style: Style) ->
     deaths = _listed(summary.deaths, lambda event: _death(event, summary), summary)
     yield from _section("Died of a signal", deaths, style)
     yield from _section("Who signalled whom", _signals(summary.signals), style)
+    yield from _section(
+        "Found along PATH before the system's", _shadowing(summary.shadowing), style
+    )
     yield from _section("Programs run most", _programs(summary.programs), style)
     yield from _section(_tree_title(summary), _tree(summary), style)
 
@@ -78,14 +81,20 @@ def _verdict(summary: Summary, style: Style) -> str:
             text = f"{reason}: exit status {shown_status} after {duration}"
             return style.good(text) if status == 0 else style.bad(text)
         case Ending.RUNNING:
-            return style.heading(f"running for {duration} so far")
+            return style.heading(f"running for {duration} so far{_stopped(summary)}")
         case Ending.MOMENT:
-            return style.heading(f"state after event {summary.events}, {duration} into the run")
+            moment = f"state after event {summary.events}, {duration} into the run"
+            return style.heading(f"{moment}{_stopped(summary)}")
         case Ending.NOT_CLEAN:
             return style.bad(
                 f"did not end cleanly: sigwrap was gone after the last event, "
                 f"{duration} into the run"
             )
+
+
+def _stopped(summary: Summary) -> str:
+    stopped = summary.stopped
+    return f", stopped since {local_time(stopped.since_ns)} by {stopped.by}" if stopped else ""
 
 
 def _trust(summary: Summary, verification: Verification, style: Style) -> str:
@@ -123,6 +132,8 @@ def _frame(summary: Summary) -> Iterator[str]:
     yield f"started  {local_time(summary.started_ns)}"
     if started.get("policy"):
         yield f"policy   {_policy(summary)}"
+    if removed := texts(started.get("environment_removed")):
+        yield f"unset    {printable(', '.join(removed))}"
     if missing := texts(started.get("missing")):
         yield f"without  {printable(', '.join(missing))}"
     if unrecorded := summary.ended.get("unrecorded"):
@@ -159,6 +170,15 @@ def _programs(programs: Top[str]) -> Iterator[str]:
     yield from _rest(programs, _PROGRAMS_SHOWN)
 
 
+def _shadowing(programs: Top[tuple[str, str]]) -> Iterator[str]:
+    for (path, shadows), count in programs.counts[:_PROGRAMS_SHOWN]:
+        # A wrapper such as env has another name than what it finds along PATH.
+        is_itself = path.rpartition("/")[2] == shadows.rpartition("/")[2]
+        what = printable(path) if is_itself else f"what {printable(path)} runs"
+        yield f"{count:>7}  {what}  shadows {printable(shadows)}"
+    yield from _rest(programs, _PROGRAMS_SHOWN)
+
+
 def _signals(signals: Top[SignalEdge]) -> Iterator[str]:
     for edge, count in signals.counts[:_SIGNALS_SHOWN]:
         target = printable(edge.target or "?")
@@ -168,7 +188,7 @@ def _signals(signals: Top[SignalEdge]) -> Iterator[str]:
     yield from _rest(signals, _SIGNALS_SHOWN)
 
 
-def _rest(top: Top[str] | Top[SignalEdge], shown: int) -> Iterator[str]:
+def _rest(top: Top[str] | Top[tuple[str, str]] | Top[SignalEdge], shown: int) -> Iterator[str]:
     rest = top.rest + sum(count for _, count in top.counts[shown:])
     if rest:
         yield f"{rest:>7}  others" + ("" if top.exact else " (counts above are lower bounds)")
@@ -197,7 +217,8 @@ def _interrupt(event: Event) -> str:
             left = ", left to COMMAND" if payload.get("taken_by") == "command" else ""
             text = f"received {sent_to_sigwrap(payload)}{left}"
         case "escalated":
-            text = f"killed the tree ({payload.get('processes')} processes): "
+            count = payload.get("processes")
+            text = f"killed the tree ({count} process{'es' * (count != 1)}): "
             text += str(payload.get("reason"))
         case "withdrawn":
             text = "taken back: COMMAND came to a prompt"

@@ -26,6 +26,8 @@ from sigwrap.report.cause import (
     terminal_key,
     unended,
 )
+from sigwrap.report.times import local_time
+from sigwrap.tuples import NamedTuple
 
 DEATHS_LISTED = 50
 
@@ -44,6 +46,13 @@ class _Living:
     child_death: Why | None = None
 
 
+class Stopped(NamedTuple):
+    """The session stands still, as a whole."""
+
+    since_ns: int
+    by: str  # printable
+
+
 _NOT_SEEN = (Cause.OUTSIDE, Cause.UNKNOWN)
 
 
@@ -60,6 +69,8 @@ class WhyFold:
         self._sigwrap_kills = ""
         self._sigwrap_ends_by: tuple[str, ...] = ()
         self._mismatched: set[int] = set()
+        self._stop: Event | None = None  # the SIGSTOP that was carried out last
+        self.stopped: Stopped | None = None
         self._session_end: Payload | None = None
 
     def add(self, event: Event) -> None:
@@ -82,6 +93,16 @@ class WhyFold:
                 self._interrupt = self._interrupted_by = {}
             case "limit_exceeded" if payload.get("effect") == "refused":
                 pass  # a new process, no more
+            case "killswitch_activated":
+                reason = f": {payload['reason']}" if payload.get("reason") else ""
+                self._sigwrap_kills = printable(f"the kill switch{reason}")
+                self._sigwrap_ends_by = ("SIGKILL",)
+            case "agent_signal" if _is_carried_out(payload):
+                self._agent_signal(event)
+            case "tree_frozen" if self._stop is not None:
+                self.stopped = Stopped(self._stop.time_ns, _agent_signal(self._stop.payload))
+            case "tree_thawed":
+                self.stopped = None
             case "interrupt_escalated" | "limit_exceeded":
                 what = str(payload.get("reason") or payload.get("limit") or event.type)
                 self._sigwrap_kills = printable(what)
@@ -115,6 +136,15 @@ class WhyFold:
         return self._of_process(pid)
 
     # What happens
+
+    def _agent_signal(self, event: Event) -> None:
+        payload = event.payload
+        match payload.get("signal"):
+            case "SIGSTOP":
+                self._stop = event
+            case "SIGTERM" | "SIGBUDGET" if not _follows_a_limit(payload):
+                self._sigwrap_kills = _agent_signal(payload)
+                self._sigwrap_ends_by = ("SIGTERM", "SIGKILL")
 
     def _exec(self, event: Event) -> None:
         payload = event.payload
@@ -229,7 +259,10 @@ class WhyFold:
             return self._ended.get(pid)
         if self._session_end is not None:
             return unended(pid, living.command, Cause.UNKNOWN, "its end was not seen")
-        return unended(pid, living.command, Cause.RUNNING, "no end of it is recorded yet")
+        said = "no end of it is recorded yet"
+        if self.stopped is not None:
+            said = f"stopped since {local_time(self.stopped.since_ns)} by {self.stopped.by}"
+        return unended(pid, living.command, Cause.RUNNING, said)
 
     def _of_command(self) -> Why | None:
         """The status is what sigwrap exited with, which may say more than the process's own."""
@@ -250,8 +283,14 @@ class WhyFold:
                 "signal_name"
             ):
                 text = reason  # it went to the whole group
+            elif why.cause in _NOT_SEEN and reason.startswith("killed: "):
+                # The kernel sends SIGHUP to a stopped group that nobody is left to continue.
+                text = f"{reason}; COMMAND died of {why.signal_name}"
             elif said_already or reason == "COMMAND ended" or why.text.startswith(f"{reason}; "):
                 text = why.text
+            elif reason == f"ended by {self._sigwrap_kills}" and why.cause is Cause.SIGWRAP:
+                how = " after the grace" if why.signal_name == "SIGKILL" else ""
+                text = f"{reason}; COMMAND died of {why.signal_name}{how}"
             elif not reason.endswith(f"killed: {by_sigwrap}"):
                 text = f"{reason}; {why.text}"
         return Why(
@@ -285,6 +324,23 @@ class WhyFold:
 
 def _is_key(interrupt: Payload, name: str) -> bool:
     return interrupt.get("origin") == "terminal" and interrupt.get("signal_name") == name
+
+
+def _is_carried_out(agent_signal: Payload) -> bool:
+    """Of itself; what follows another one is that one's doing."""
+    is_stop = agent_signal.get("signal") == "SIGSTOP"
+    return agent_signal.get("outcome") == "delivered" and (is_stop or not agent_signal.get("cause"))
+
+
+def _follows_a_limit(agent_signal: Payload) -> bool:
+    """Whose own event has said it."""
+    return str(agent_signal.get("source")).startswith("limit ")
+
+
+def _agent_signal(payload: Payload) -> str:
+    reason = f": {payload['reason']}" if payload.get("reason") else ""
+    source = payload.get("source") or "nobody"
+    return printable(f"agent signal {payload.get('signal')} from {source}{reason}")
 
 
 def _which_got(signal: Payload) -> str:

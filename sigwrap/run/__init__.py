@@ -20,7 +20,14 @@ processes     the processes of the tree, held by pidfds
 children      what wait(2) reports: stops of tracing, stops of job control, ends
 job_control   Ctrl+Z and fg
 front_link    the supervisor's end of the channel to the front process
+agent_signals  signals to the session as a whole, carried out
+killswitch    a session's look at the kill switch
+activation    turning the kill switch on: the end of every session
+usage         looks at processor time and memory, where the policy limits them
 ending        does what mediate/run_end.py says
+remote_switch  a URL that is asked whether the run is to be killed
 recorder      the log, as the rest of the run sees it
+diagnostic    how the session stands, and a copy of its log
+watchers      rules that escalate, loops, drift, attempts on sigwrap: told by agent signals
 repeats       the first of many equal events, and a count of the others
 """

@@ -14,8 +14,8 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
+from sigwrap.hints import Any
 from sigwrap.run.loop import Loop
 from sigwrap.tuples import NamedTuple
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable
 
 from sigwrap.linux import ptrace
 from sigwrap.linux.ptrace import WALL
@@ -29,12 +30,15 @@ class Children:
         job_control: JobControl,
         ending: Ending,
         loop: Loop,
+        on_continued: Callable[[], None],
     ) -> None:
+        """`on_continued`: COMMAND was stopped, and goes on."""
         self._command_pid = command_pid
         self._mediation = mediation
         self._job_control = job_control
         self._ending = ending
         self._loop = loop
+        self._on_continued = on_continued
         self._signals = SignalFd({signal.SIGCHLD})
         loop.watch(self._signals.fd, self._on_signal)
 
@@ -75,6 +79,8 @@ class Children:
             return
         if pid == self._command_pid:
             self._job_control.mirror(wait_status)
+            if os.WIFCONTINUED(wait_status):
+                self._on_continued()
 
     def _on_end(self, pid: int, wait_status: int) -> None:
         if self._mediation is not None:

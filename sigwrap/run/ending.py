@@ -10,13 +10,19 @@ from sigwrap.linux import process as linux_process
 from sigwrap.mediate.run_end import (
     AskAgain,
     CommandEnded,
+    FreezeAgain,
     GraceOver,
+    GrantNothing,
     Happening,
     KillTree,
+    LetRun,
+    LimitReached,
     NoProcessLeft,
     RecordEscalation,
+    RecordKillSwitch,
     RecordLimit,
     RunEnd,
+    SignalBudget,
     Step,
     StopAsking,
     TerminateCommand,
@@ -44,6 +50,10 @@ class Ending:
         loop: Loop,
         job_control: JobControl,
         stop_forks: Callable[[], None],
+        grant_nothing: Callable[[], None],
+        let_run: Callable[[], None],
+        freeze_again: Callable[[], None],
+        signal_budget: Callable[[LimitReached], None],
     ) -> None:
         self._command_pid = command_pid
         self._recorder = recorder
@@ -52,8 +62,14 @@ class Ending:
         self._loop = loop
         self._job_control = job_control
         self._stop_forks = stop_forks
+        self._grant_nothing = grant_nothing
+        self._let_run = let_run
+        self._freeze_again = freeze_again
+        self._signal_budget = signal_budget
         self._waits = 0
         self._everybody_below = linux_process.Sweep(self.reaped)
+        # A limit that was found to be reached only as COMMAND has ended.
+        self.limit_at_end: Callable[[], LimitReached | None] = lambda: None
         self.run = RunEnd(grace_s=grace_s)
 
     def on(self, happening: Happening) -> None:
@@ -65,10 +81,15 @@ class Ending:
         if pid != self._command_pid:
             return
         self._job_control.continue_front()
+        reached = self.limit_at_end()
+        if reached is not None:
+            self.run.will_end(reached)
         if os.WIFSIGNALED(wait_status):
             self.on(CommandEnded(None, os.WTERMSIG(wait_status)))
         else:
             self.on(CommandEnded(os.WEXITSTATUS(wait_status), None))
+        if reached is not None:
+            self.on(reached)
 
     def no_child_is_left(self) -> None:
         """Orphans come to the supervisor, so no process of the tree is left either."""
@@ -84,15 +105,33 @@ class Ending:
                     "effect": "terminated",
                     "reason": reached.why,
                 }
+                if reached.used is not None:
+                    payload["used"] = reached.used
                 self._recorder.record("limit_exceeded", self._command_pid, payload)
+            case SignalBudget(reached=reached):
+                self._signal_budget(reached)
             case RecordEscalation(why=why):
                 alive = len(self._everybody_below.alive())
                 payload = {"reason": why, "processes": alive}
                 self._recorder.record("interrupt_escalated", self._command_pid, payload)
+            case RecordKillSwitch(switched=switched):
+                payload = {
+                    "reason": switched.reason,
+                    "by": switched.by,
+                    "since_ns": switched.since_ns,
+                    "processes": len(self._everybody_below.alive()),
+                }
+                self._recorder.record("killswitch_activated", self._command_pid, payload)
+            case GrantNothing():
+                self._grant_nothing()
             case StopAsking(why=why):
                 self._approvals.stop_asking(why)
             case AskAgain():
                 self._approvals.ask_again()
+            case LetRun():
+                self._let_run()
+            case FreezeAgain():
+                self._freeze_again()
             case TerminateCommand():
                 linux_process.terminate(self._command_pid)
             case TerminateDescendants():

@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import time
+from collections.abc import Callable
 
 from sigwrap.events import Payload
 from sigwrap.linux import process as linux_process
@@ -15,7 +16,10 @@ from sigwrap.policy.judge.signals import signal_name
 from sigwrap.protocols.front import (
     Channel,
     CommandEnded,
+    Forget,
+    Forgotten,
     InterruptArrived,
+    InterruptDemanded,
     InterruptWithdrawn,
     KillTree,
     Message,
@@ -40,17 +44,28 @@ class FrontLink:
         recorder: Recorder,
         ending: Ending,
         loop: Loop,
+        is_frozen: Callable[[], bool],
     ) -> None:
+        self._is_frozen = is_frozen
         self._channel = channel
         self._command_pid = command_pid
         self._recorder = recorder
         self._ending = ending
         self._loop = loop
         self._is_heard_out = False
+        self._go: Callable[[], None] | None = None
         self._is_watched = True
         self._pidfd = os.pidfd_open(front_pid)
         loop.watch(channel.fd, self._on_message)
         loop.watch(self._pidfd, self._on_end)
+
+    def go_without(self, names: tuple[bytes, ...], go: Callable[[], None]) -> None:
+        """COMMAND runs once nobody can read these variables in the front process."""
+        if not names:
+            go()
+            return
+        self._go = go
+        self._channel.send(Forget(names))
 
     def hear_out(self) -> None:
         """An interrupt that reached the front process before COMMAND ended is why COMMAND ended."""
@@ -66,6 +81,10 @@ class FrontLink:
             if not ready or not ready[0][1] & select.POLLIN:
                 return
             self._on_message(ready[0][1])
+
+    def interrupt(self, source: str) -> None:
+        """It decides what COMMAND gets, as for any interrupt."""
+        self._channel.send(InterruptDemanded(source))
 
     def _on_message(self, _happened: int) -> None:
         for message in self._channel.receive():
@@ -88,6 +107,10 @@ class FrontLink:
                 self._pass_on(message)
             case KillTree(reason=reason):
                 self._ending.on(KillDemanded(reason))
+            case Forgotten():
+                if self._go is not None:
+                    self._go()
+                    self._go = None
             case NothingMore():
                 self._is_heard_out = True
             case _:
@@ -114,6 +137,8 @@ class FrontLink:
         found = procfs.stat(command)
         if self._ending.run.command_has_ended or found is None or found.has_ended:
             return
+        if number == signal.SIGCONT and self._is_frozen():
+            return  # that is for the agent signal of this name
         payload = {
             "signal": number,
             "signal_name": signal_name(number),

@@ -13,6 +13,8 @@ from sigwrap.linux import process as linux_process
 from sigwrap.linux import procfs
 from sigwrap.mediate.heartbeat import LOOKED_AT_EVERY_S, Heartbeat
 
+_STOP_KEY = (signal.SIGTSTP,)
+
 
 class JobControl:
     def __init__(
@@ -23,12 +25,14 @@ class JobControl:
         bootloader_pid: int,
         prompt_holds_terminal: Callable[[], bool],
         beats: Callable[[], int],
+        is_frozen: Callable[[], bool],
     ) -> None:
         self._command_pid = command_pid
         self._waited_for_pid = waited_for_pid
         self._bootloader_pid = bootloader_pid
         self._prompt_holds_terminal = prompt_holds_terminal
         self._beats = beats
+        self._is_frozen = is_frozen
         self._is_looked_after = False
         self._front_is_stopped = False
 
@@ -37,6 +41,8 @@ class JobControl:
         SIGCONT, and would last."""
         if os.WIFCONTINUED(wait_status):
             self.continue_front()
+            return
+        if self._is_frozen():  # nobody's job was stopped
             return
         if self._prompt_holds_terminal() or self._bootloader_stops_at(os.WSTOPSIG(wait_status)):
             return
@@ -51,6 +57,18 @@ class JobControl:
         number = signal.SIGTSTP
         if number not in _heeded_by(self._command_pid) and not self._bootloader_stops_at(number):
             self._stop_front()
+
+    def forget_stop_key(self) -> None:
+        """One that came before a stop of the whole session was COMMAND's."""
+        signal.sigtimedwait(_STOP_KEY, 0)
+
+    def stop_front_at_key(self) -> None:
+        """COMMAND stands still and can't: so that whoever pressed it has the shell back."""
+        if signal.SIGTSTP not in signal.sigpending() or self._prompt_holds_terminal():
+            return
+        if not self._bootloader_stops_at(signal.SIGTSTP):
+            self._stop_front()
+        self.forget_stop_key()
 
     def _stop_front(self) -> None:
         if not self._is_looked_after:
@@ -71,8 +89,12 @@ class JobControl:
 
     def continue_front(self) -> None:
         if self._front_is_stopped:
-            self._front_is_stopped = False
-            linux_process.send(self._waited_for_pid, signal.SIGCONT)
+            self.wake_front()
+
+    def wake_front(self) -> None:
+        """Whoever has stopped it."""
+        self._front_is_stopped = False
+        linux_process.send(self._waited_for_pid, signal.SIGCONT)
 
     def _bootloader_stops_at(self, number: int) -> bool:
         """Where the whole group got the signal, which is blocked here, the bootloader stops by

@@ -44,7 +44,10 @@ class Launch(NamedTuple):
     missing: KernelError | None
 
     def go(self) -> None:
-        self.channel.send(_GO)
+        try:
+            self.channel.send(_GO)
+        except OSError:
+            pass  # it was killed: its end is seen elsewhere
 
     def exec_failure(self) -> int | None:
         """To call when the channel is readable: the errno, or None where the exec succeeded."""

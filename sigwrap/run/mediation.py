@@ -17,6 +17,7 @@ from sigwrap.policy.judge.engine import Engine
 from sigwrap.run.aside import Aside
 from sigwrap.run.asking.approvals import Approvals
 from sigwrap.run.execs.execs import Execs
+from sigwrap.run.execs.gate import Gate
 from sigwrap.run.forks import Forks
 from sigwrap.run.loop import Loop
 from sigwrap.run.perform import NO_HOLDINGS, Performer, Scope
@@ -25,6 +26,8 @@ from sigwrap.run.recorder import Recorder
 from sigwrap.run.recording.recordings import Recordings
 from sigwrap.run.restarts import Restarts
 from sigwrap.run.signals import Signals
+from sigwrap.run.watchers import Watchers
+from sigwrap.start.command import HostEnvironment
 
 
 class Mediation:
@@ -39,9 +42,12 @@ class Mediation:
         approvals: Approvals,
         loop: Loop,
         aside: Aside,
+        watchers: Watchers,
         sigwrap_pids: frozenset[int],
         end_run: Callable[[LimitReached], None],
         domain: bool,
+        environment: HostEnvironment,
+        gate: Gate,
     ) -> None:
         self._listener = listener
         self._processes = processes
@@ -52,6 +58,7 @@ class Mediation:
             approvals=approvals,
             loop=loop,
             end_run=end_run,
+            escalate=watchers.on_escalation,
         )
         self._restarts = restarts = Restarts(loop)
         self._execs = Execs(
@@ -64,6 +71,9 @@ class Mediation:
             loop=loop,
             waits_through_signals=waits_through_signals,
             answer_now=self._answer_what_was_put_off,
+            environment=environment,
+            watchers=watchers,
+            gate=gate,
         )
         self._signals = Signals(
             performer=performer,
@@ -96,6 +106,7 @@ class Mediation:
         self.holds = self._execs.holds
         self.last_denial = self._execs.last_denial
         self.stop_forks = self._forks.stop
+        self.grant_nothing = performer.grant_nothing
 
     def answer(self, notification: Notification) -> None:
         caller = None

@@ -11,10 +11,11 @@ from __future__ import annotations
 import errno
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
 
 from sigwrap.errors import InternalError
+from sigwrap.escape import printable
 from sigwrap.events import EVENT_TYPES
+from sigwrap.hints import Any, Protocol
 from sigwrap.linux import caller_stderr
 from sigwrap.linux.seccomp import ListenerBroken
 from sigwrap.mediate.effects import (
@@ -26,6 +27,7 @@ from sigwrap.mediate.effects import (
     ContinueWatched,
     Effect,
     EndRun,
+    Escalation,
     Fail,
     Logged,
     Mediation,
@@ -44,6 +46,7 @@ from sigwrap.mediate.effects import (
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.questions import Answer
+from sigwrap.mediate.refusal import refuse_switched_off
 from sigwrap.mediate.run_end import LimitReached
 from sigwrap.platform import Interception
 from sigwrap.run.asking.approvals import Approvals
@@ -167,6 +170,7 @@ class Performer:
         approvals: Approvals,
         loop: Loop,
         end_run: Callable[[LimitReached], None],
+        escalate: Callable[[Escalation], None],
     ) -> None:
         self._listener = listener
         self._recorder = recorder
@@ -174,6 +178,8 @@ class Performer:
         self._approvals = approvals
         self._loop = loop
         self._end_run = end_run
+        self._escalate = escalate
+        self._grants_nothing = False
         self._asking: dict[Scope, str] = {}  # -> the id of the approval that it waits for
         self._handlers: dict[type, Handler] = {
             Record: self._record,
@@ -191,7 +197,14 @@ class Performer:
         """How a family carries out the effects that only it has."""
         self._handlers |= handlers
 
+    def grant_nothing(self) -> None:
+        """From now on, and not to those either who wait already: the kill switch is on."""
+        self._grants_nothing = True
+
     def begin(self, scope: Scope) -> None:
+        if self._grants_nothing:
+            scope.steps.close()
+            scope.steps = refuse_switched_off(scope.process.comm)
         self._perform(scope, None)
 
     def fail_as_the_kernel(self, notification_id: int, refusal: WouldFail) -> None:
@@ -200,13 +213,20 @@ class Performer:
 
     def resume(self, scope: Scope, reply: object) -> None:
         """With what a paused mediator waits for."""
-        if not scope.is_over:
-            self._perform(scope, reply)
+        self._go_on(scope, reply)
 
     def redo(self, scope: Scope, effect: Effect) -> None:
         """What an effect had to wait for has happened."""
-        if not scope.is_over:
-            self._perform(scope, None, effect)
+        self._go_on(scope, None, effect)
+
+    def _go_on(self, scope: Scope, reply: object, first: Effect | None = None) -> None:
+        if self._is_refused(scope):
+            self._finish(scope)
+        elif not scope.is_over:
+            self._perform(scope, reply, first)
+
+    def _is_refused(self, scope: Scope) -> bool:
+        return self._grants_nothing and not scope.is_answered
 
     def drop(self, scope: Scope) -> None:
         """Its caller is gone, or its call will come again as a new request."""
@@ -294,18 +314,22 @@ class Performer:
 
     def _record(self, scope: Scope, effect: Record) -> Logged:
         self.check(scope)
-        event, payload = effect
+        event, payload, escalation = effect
         if event in _TIMED:
             payload["evaluation_us"] = scope.evaluation_us
         is_written = self._recorder.record(event, scope.process.pid, payload)
+        if escalation is not None:  # also where the log is full: that must not be a way out
+            self._escalate(escalation)
         return _noted(scope, Logged.WRITTEN if is_written else Logged.FAILED)
 
     def _record_repeated(self, scope: Scope, effect: RecordRepeated) -> Logged:
         self.check(scope)
-        event, payload, key, within_s = effect
+        event, payload, key, within_s, escalation = effect
         if event in _TIMED:
             payload["evaluation_us"] = scope.evaluation_us
         logged = self._repeats.record(event, scope.process.pid, payload, key, within_s)
+        if escalation is not None:
+            self._escalate(escalation)
         return _noted(scope, logged)
 
     def demand_event(self, scope: Scope, effect: Effect, unrecorded: Unrecorded | None) -> None:
@@ -377,7 +401,7 @@ class Performer:
 
     def _tell(self, scope: Scope, effect: Tell) -> None:
         self.check(scope)
-        caller_stderr.tell(scope.process.pid, effect.text)
+        caller_stderr.tell(scope.process.pid, printable(effect.text))
 
     def _ask(self, scope: Scope, effect: Ask) -> object:
         self.check(scope)
@@ -399,7 +423,7 @@ class Performer:
         self._asking[scope] = approval_id
         if effect.notice:
             text = f"{effect.notice} {self._approvals.how_to_answer(approval_id)}"
-            caller_stderr.tell(scope.process.pid, text)
+            caller_stderr.tell(scope.process.pid, printable(text))
         return PAUSED
 
     def _answered(self, scope: Scope, answer: Answer) -> None:

@@ -75,6 +75,11 @@ class Processes:
                 return self._adopt(pid, image)
         return process
 
+    def known(self, pid: int, start_time: int) -> Process | None:
+        """Only if it has made itself known."""
+        process = self._by_pid.get(pid)
+        return process if process is not None and process.start_time == start_time else None
+
     def target(self, number: int) -> Process | None:
         """Like of_thread, but what has ended and waits to be reaped is still whose child it was."""
         process = self.of_thread(number)

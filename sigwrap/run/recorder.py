@@ -26,13 +26,15 @@ class Recorder:
         self.budget = budget or LogBudget(0, ends_run=True)
         # Once, where a full log ends the run; the second says whether an event was refused for it.
         self.on_full: Callable[[LimitReached, bool], None] = lambda reached, refuses: None
+        self.on_event: Callable[[str, Payload], None] = lambda type_name, payload: None
         self.tell = tell
         self._is_known_until_s = 0.0
-        self._told_of_tampering = False
+        self._told_of_tampering: set[str] = set()
         self.counts: Counter[str] = Counter()
         self.unrecorded = 0
 
     def record(self, type_name: str, pid: int, payload: Payload) -> bool:
+        self.on_event(type_name, payload)
         if self.log.size >= self.budget.next_mark and not self._has_room(type_name):
             self.unrecorded += 1
             return False
@@ -53,16 +55,19 @@ class Recorder:
             return LOOK_S
         started_s = time.monotonic()
         try:
-            self.log.restore()
+            if not self.log.was_only_touched():
+                self.log.restore()
+                self.tampered("event log", self.log.path, what, "written anew")
         except StoreError as failure:
             self._fails(failure)
-        else:
-            path = self.log.path
-            self.record("store_tampered", os.getpid(), {"what": what, "path": path})
-            if not self._told_of_tampering:
-                self._told_of_tampering = True
-                self.tell(f"somebody tampered with the event log {path}: {what}; written anew")
         return LOOK_S + _REST_AFTER_RESTORING * (time.monotonic() - started_s)
+
+    def tampered(self, name: str, path: str, what: str, mended: str) -> None:
+        """In the log each time, and once on standard error."""
+        self.record("store_tampered", os.getpid(), {"what": what, "path": path})
+        if name not in self._told_of_tampering:
+            self._told_of_tampering.add(name)
+            self.tell(f"somebody tampered with the {name} {path}: {what}; {mended}")
 
     def _has_room(self, type_name: str) -> bool:
         budget = self.budget
@@ -91,10 +96,16 @@ class Recorder:
         maximum, why = self.budget.maximum, self._full()
         if self.budget.ends_run:
             self.tell(f"{why}; the run is ended")
-            self.on_full(LimitReached("log_size", maximum, why), refuses)
+            self.on_full(LimitReached("log_size", maximum, why, self.log.size), refuses)
             return
         self._tell_of_denials(f"{why}; from now on, every exec and signal is denied")
-        payload = {"limit": "log_size", "maximum": maximum, "effect": "refused", "reason": why}
+        payload: Payload = {
+            "limit": "log_size",
+            "maximum": maximum,
+            "effect": "refused",
+            "reason": why,
+            "used": self.log.size,
+        }
         self.record("limit_exceeded", os.getpid(), payload)
 
     def _fails(self, failure: StoreError) -> None:

@@ -13,19 +13,23 @@ from hashlib import blake2b
 
 import sigwrap
 from sigwrap import status
-from sigwrap.errors import SessionError, StoreError
+from sigwrap.agent.watches import DriftWatch
+from sigwrap.errors import SessionError, StoreError, UsageError
 from sigwrap.escape import printable
 from sigwrap.events import LEFT_TO_ANOTHER, Payload
-from sigwrap.linux import libc, limits
+from sigwrap.hints import TYPE_CHECKING
+from sigwrap.linux import libc, limits, own_environment, session_line
 from sigwrap.linux.descriptors import release_inherited
 from sigwrap.linux.execs.look import cwd_of
 from sigwrap.linux.limits import way_to_room
 from sigwrap.linux.mounts import note_first_devices
+from sigwrap.linux.peer import SUPERVISOR_NAME
 from sigwrap.mediate.log_budget import LogBudget
-from sigwrap.mediate.masking import masked
+from sigwrap.mediate.masking import masked, masked_text
 from sigwrap.mediate.run_end import RunEnd
 from sigwrap.platform import Capability
 from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.environment import KILLSWITCH_URL
 from sigwrap.policy.judge.rules import DEFAULT_LOG_SIZE_BYTES, Limits
 from sigwrap.policy.language.document import Source
 from sigwrap.protocols.front import Channel, CommandStarted
@@ -35,13 +39,17 @@ from sigwrap.run.settings import Nested, RunSettings
 from sigwrap.run.supervisor import Supervisor
 from sigwrap.run.walls import Walls, walls_of
 from sigwrap.start import own_code, own_files
-from sigwrap.start.command import Inherited, find_program
-from sigwrap.start.policy_files import host_variables, load_with_sources
+from sigwrap.start.command import HostEnvironment, Inherited, find_program
+from sigwrap.start.policy_files import host_variables, load_profile, load_with_sources
+from sigwrap.store import killswitch
+from sigwrap.store.chain import key_from_environment
 from sigwrap.store.location import default_store
 from sigwrap.store.writer import SessionLog
 from sigwrap.tuples import NamedTuple
 
-_KEY_NAME = b"SIGWRAP_KEY"
+if TYPE_CHECKING:
+    from sigwrap.run.remote_switch.switch import RemoteSwitch
+
 _CHANGES_SHOWN = 20
 
 Tell = Callable[[str], None]
@@ -72,37 +80,68 @@ def run_session(
     tell: Tell,
 ) -> Ended:
     libc.set_child_subreaper()
-    libc.set_process_name(b"sigwrap-super")
+    libc.set_process_name(SUPERVISOR_NAME.encode())
     gc.freeze()  # what start-up made stays; the loop itself makes no cycles worth frequent looks
     gc.set_threshold(50_000)
     program = find_program(settings.command[0], inherited.environment)
     session_id = _new_session_id()
-    environment = inherited.environment
-    key = environment.pop(_KEY_NAME, b"") or None  # whoever has it can write the log anew
-    store = settings.store or default_store(_as_text(environment))
+    key = key_from_environment(inherited.environment)
+    remote_switch = _remote_switch(settings, inherited.environment)
+    as_text = _as_text(inherited.environment)
+    store = settings.store or default_store(as_text)
+    # Before the look: who puts a file there from now on finds us.
+    line = session_line.listen(front_pid)
+    stores = killswitch.stores(store, as_text)
+    switches_not_seen = killswitch.refuse_if_on(stores, settings.store)
     variables = host_variables(settings.root)
     policy, sources = load_with_sources(settings.policy, variables=variables)
     engine = Engine(policy)
+    profile = _profile(settings.profile, variables) if settings.profile else None
+    limits_usage = bool(policy.limits.cpu_time_s or policy.limits.memory_bytes)
+    if limits_usage:  # now or not at all, and no other run has to wait for it
+        from sigwrap.run.usage import Usage
     not_kept = own_code.keep_what_is_loaded()
     walls = walls_of(engine)
-    launched = launch(program, settings.command, session_id, inherited, walls)
+    environment = HostEnvironment.under(policy.env_policy, inherited.environment)
+    outer_pid = 0 if waited_for_pid == front_pid else waited_for_pid
+    still_shows = _forget(environment, outer_pid)
+    handed_on = inherited._replace(environment=environment.given)
+    launched = launch(program, settings.command, session_id, handed_on, walls)
+    usage = None
     try:
-        missing = _missing(launched, settings, inherited, tell)
+        missing = _missing(launched, settings, inherited, tell) + switches_not_seen
+        for each in switches_not_seen:
+            tell(each)
         log = SessionLog.create(store, session_id, key=key, durable=settings.durable)
         recorder = Recorder(log, tell, _log_budget(settings, policy.limits))
         if launched.listener is not None:
             missing += walls.without
+        if still_shows and not _nobody_reads(launched, walls):
+            missing.append(
+                f"environment: what was removed can be read in /proc/{still_shows}/environ"
+            )
         if not_kept:
             missing.append(f"code of our own: {_first_of(not_kept)} can be changed meanwhile")
         if limited := ", ".join(limits.not_lifted()):
             missing.append(f"limits of our own: {limited}")
             tell(f"{limited} limits sigwrap as well (a soft one, ulimit -S, only the command)")
+        if limits_usage:
+            usage = Usage(policy.limits, launched.pid, session_id)
+            missing += usage.without
+        if remote_switch is not None:
+            missing += remote_switch.gaps
+            remote_switch.start_thread()
         if policy.unenforced:
             missing.append(f"not enforced yet: {', '.join(policy.unenforced)}")
+        if policy.unenforced_here:
+            keys = ", ".join(policy.unenforced_here)
+            tell(f"{settings.policy}: this version doesn't enforce {keys} (unenforced: warn)")
         start = {
             **_session_started(session_id, settings, inherited, launched, walls, missing),
             "keyed": key is not None,
+            "environment_removed": [masked_text(os.fsdecode(n)) for n in environment.removed],
             "policy": policy.name,
+            "profile": settings.profile,
             **_policy_texts(sources, variables),
         }
         if not recorder.record("session_started", os.getpid(), start):
@@ -111,6 +150,8 @@ def run_session(
     except BaseException:
         os.kill(launched.pid, signal.SIGKILL)
         os.waitpid(launched.pid, 0)
+        if usage is not None:
+            usage.close()
         raise
     own_code.import_nothing_more()
     own_files.note_own_files()
@@ -128,12 +169,27 @@ def run_session(
         front_pid=front_pid,
         waited_for_pid=waited_for_pid,
         domain=walls.domain,
+        session_line=line,
+        stores=stores,
+        environment=environment,
+        usage=usage,
+        remote_switch=remote_switch,
+        profile=profile,
     )
     ended = supervisor.run()
+    if usage is not None:
+        usage.close()
     duration_s = time.monotonic() - clock_started_s
     _note_changes(recorder, tell)
+    supervisor.watchers.send_what_is_due()
     is_sealed = _seal(recorder, ended, duration_s, tell)
-    if ended.reached_limit is not None:
+    if ended.switched_off is not None:
+        why = f": {ended.switched_off.reason}" if ended.switched_off.reason else ""
+        if remote_switch is not None and remote_switch.has_killed:
+            tell(f"killed by the remote kill switch {ended.switched_off.by}{why}")
+        else:
+            tell(f"killed by the kill switch{why} (sigwrap killswitch status)")
+    elif ended.reached_limit is not None:
         tell(f"the command was ended by a limit: {ended.reason}")
     elif ended.not_executed is not None and not supervisor.told_of_denial:
         tell(f"{os.fsdecode(program)}: {ended.not_executed.why}")
@@ -149,6 +205,45 @@ def run_session(
         unrecorded=recorder.unrecorded,
         is_held_up=supervisor.is_held_up,
     )
+
+
+def _forget(environment: HostEnvironment, outer_pid: int) -> int:
+    """What COMMAND is not given, it shall not read in our own processes either; the front process
+    does its part before COMMAND runs. Returns who shows it all the same, or 0."""
+    removed = environment.removed
+    if removed and not own_environment.forget(removed):
+        return os.getpid()
+    if removed and outer_pid and not own_environment.forget_in(outer_pid, removed):
+        return outer_pid
+    return 0
+
+
+def _nobody_reads(launched: Launch, walls: Walls) -> bool:
+    """Root reads an environment past a Landlock domain too."""
+    return walls.domain and launched.listener is not None and os.geteuid() != 0
+
+
+def _remote_switch(settings: RunSettings, environment: dict[bytes, bytes]) -> RemoteSwitch | None:
+    by_variable = os.fsdecode(environment.get(KILLSWITCH_URL.encode(), b""))
+    url = settings.killswitch_url or by_variable
+    if not url:
+        if settings.killswitch_fail_closed:
+            raise UsageError(
+                "--killswitch-fail-closed, but there is no kill switch to ask",
+                "name it: --killswitch-url URL, or $SIGWRAP_KILLSWITCH_URL",
+            )
+        return None
+    # Now, or not at all: nobody else is to pay for it.
+    from sigwrap.run.remote_switch.switch import RemoteSwitch
+
+    where = "--killswitch-url" if settings.killswitch_url else f"${KILLSWITCH_URL}"
+    return RemoteSwitch(
+        url, where, environment=environment, fail_closed=settings.killswitch_fail_closed
+    )
+
+
+def _profile(file: str, variables: dict[str, str]) -> DriftWatch:
+    return DriftWatch(load_profile(file, variables=variables))
 
 
 def _missing(

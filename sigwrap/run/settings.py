@@ -52,3 +52,6 @@ class RunSettings(NamedTuple):
     interrupt: InterruptsEnd = InterruptsEnd.AUTO
     die_by_signal: bool = False
     log_size_bytes: int = 0  # as the policy says
+    killswitch_url: str = ""  # as $SIGWRAP_KILLSWITCH_URL says
+    killswitch_fail_closed: bool = False
+    profile: str = ""

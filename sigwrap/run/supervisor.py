@@ -6,22 +6,34 @@ from __future__ import annotations
 import errno
 import os
 import select
+import socket
 import time
 
+from sigwrap.agent.watches import DriftWatch
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux.memory import may_be_served
 from sigwrap.linux.seccomp import Listener
 from sigwrap.mediate.heartbeat import BEATS_EVERY_S
 from sigwrap.mediate.lineage import Process
-from sigwrap.mediate.run_end import CommandNotExecuted, LimitReached, RunEnd
+from sigwrap.mediate.run_end import (
+    CommandNotExecuted,
+    LimitReached,
+    RunEnd,
+    SwitchedOff,
+)
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.signals import signal_name
 from sigwrap.protocols.front import Channel
+from sigwrap.run.agent_signals import AgentSignals
 from sigwrap.run.aside import Aside
 from sigwrap.run.asking.approvals import Approvals
 from sigwrap.run.children import Children
+from sigwrap.run.diagnostic import Diagnostic
 from sigwrap.run.ending import Ending
+from sigwrap.run.execs.gate import Gate
 from sigwrap.run.front_link import FrontLink
 from sigwrap.run.job_control import JobControl
+from sigwrap.run.killswitch import KillSwitch
 from sigwrap.run.launch import Launch
 from sigwrap.run.loop import Loop
 from sigwrap.run.mediation import Mediation
@@ -29,6 +41,13 @@ from sigwrap.run.processes import Processes
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.relief import Relief
 from sigwrap.run.settings import RunSettings, is_unattended
+from sigwrap.run.watchers import Watchers
+from sigwrap.start.command import HostEnvironment
+from sigwrap.store.killswitch import State
+
+if TYPE_CHECKING:  # imported at the start, where a run has one
+    from sigwrap.run.remote_switch.switch import RemoteSwitch
+    from sigwrap.run.usage import Usage
 
 _IDLE_S = 0.05
 
@@ -45,9 +64,17 @@ class Supervisor:
         front_pid: int,
         waited_for_pid: int,
         domain: bool,
+        session_line: socket.socket | None,
+        stores: tuple[str, ...],
+        environment: HostEnvironment,
+        usage: Usage | None,
+        profile: DriftWatch | None,
+        remote_switch: RemoteSwitch | None = None,
     ) -> None:
         self._recorder = recorder
+        self._usage = usage
         self._launched = launched
+        self._removed = environment.removed
         self._channel = front
         self.told_of_denial = False  # where COMMAND itself was denied
         self._limits = engine.policy.limits
@@ -62,7 +89,18 @@ class Supervisor:
             unattended=is_unattended(os.environb),
             on_stop_key=lambda: self._job_control.stop_front(),
             walled=domain,
+            on_signal=lambda *words: self._agent_signals.on_request(*words),
         )
+        self.watchers = Watchers(
+            policy=engine.policy,
+            profile=profile,
+            send=lambda *words: self._agent_signals.send(*words),
+            note=lambda *words: self._agent_signals.note(*words),
+            loop=self._loop,
+            is_inside=lambda pid: self._processes.of_thread(pid) is not None,
+        )
+        recorder.on_event = self.watchers.on_event
+        gate = Gate()
         self._aside = Aside(self._loop)
         Relief(self._aside, recorder)
         self._mediation: Mediation | None = None
@@ -76,16 +114,29 @@ class Supervisor:
                 approvals=self._approvals,
                 loop=self._loop,
                 aside=self._aside,
+                watchers=self.watchers,
                 sigwrap_pids=frozenset({os.getpid(), front_pid, waited_for_pid}),
                 end_run=self._on_limit,
                 domain=domain,
+                environment=environment,
+                gate=gate,
             )
+        self._diagnostic = Diagnostic(
+            recorder=recorder,
+            processes=self._processes,
+            approvals=self._approvals,
+            limits=self._limits,
+            used={} if usage is None else usage.used,
+            stopped=lambda: self._agent_signals.stopped,
+            meanwhile=front.beat,
+        )
         self._job_control = JobControl(
             command_pid=launched.pid,
             waited_for_pid=waited_for_pid,
             bootloader_pid=0 if waited_for_pid == front_pid else waited_for_pid,
             prompt_holds_terminal=lambda: self._approvals.holds_terminal,
             beats=lambda: front.beats,
+            is_frozen=lambda: self._agent_signals.is_frozen,
         )
         self._ending = Ending(
             command_pid=launched.pid,
@@ -96,6 +147,10 @@ class Supervisor:
             loop=self._loop,
             job_control=self._job_control,
             stop_forks=self._stop_forks,
+            grant_nothing=self._grant_nothing,
+            let_run=lambda: self._agent_signals.let_run(),
+            freeze_again=lambda: self._agent_signals.freeze_again(),
+            signal_budget=lambda reached: self._agent_signals.limit_reached(reached),
         )
         self._children = Children(
             command_pid=launched.pid,
@@ -103,6 +158,15 @@ class Supervisor:
             job_control=self._job_control,
             ending=self._ending,
             loop=self._loop,
+            on_continued=lambda: self._agent_signals.freeze_who_goes_on(),
+        )
+        self._kill_switch = KillSwitch(
+            session_line,
+            stores,
+            self._loop,
+            recorder,
+            self._on_kill_switch,
+            self._approvals.refused,
         )
         self._front = FrontLink(
             channel=front,
@@ -111,6 +175,21 @@ class Supervisor:
             recorder=recorder,
             ending=self._ending,
             loop=self._loop,
+            is_frozen=lambda: self._agent_signals.is_frozen,
+        )
+        self._remote_switch = remote_switch
+        self._agent_signals = AgentSignals(
+            policy=engine.policy,
+            gate=gate,
+            recorder=recorder,
+            ending=self._ending,
+            loop=self._loop,
+            command_pid=launched.pid,
+            grace_s=settings.grace_s,
+            interrupt=self._on_demanded_interrupt,
+            diagnose=self._diagnostic.tell,
+            checkpoint=self._diagnostic.save,
+            job_control=self._job_control,
         )
 
     def run(self) -> RunEnd:
@@ -121,10 +200,16 @@ class Supervisor:
             loop.watch(self._launched.listener.fd, self._on_listener, last=True)
         if self._limits.wall_time_s:
             loop.call_at(time.monotonic() + self._limits.wall_time_s, self._on_wall_time)
+        if self._usage is not None:
+            self._usage.watch(
+                loop=loop, aside=self._aside, recorder=self._recorder, ending=self._ending
+            )
+        if self._remote_switch is not None:
+            self._remote_switch.start(loop, self._recorder, self._on_remote_switch)
         self._recorder.on_full = self._on_log_full
-        self._look_after_log()
+        self._look_after_store()
         self._beat()
-        self._launched.go()
+        self._front.go_without(self._removed, self._launched.go)
         try:
             while not run.is_over:
                 busy = loop.turn(_IDLE_S if log.pending else None)
@@ -136,6 +221,7 @@ class Supervisor:
                     log.checkpoint()
         finally:
             self._channel.beat_no_more()
+            self._kill_switch.close()
             self._approvals.close()
             if self._mediation is not None:
                 self._mediation.close()
@@ -145,7 +231,8 @@ class Supervisor:
     @property
     def is_held_up(self) -> bool:
         """A thread of this process doesn't end, whatever is done."""
-        return self._aside.is_held_up
+        switch = self._remote_switch
+        return self._aside.is_held_up or (switch is not None and switch.is_held_up)
 
     def _on_listener(self, happened: int) -> None:
         listener, mediation = self._launched.listener, self._mediation
@@ -168,6 +255,17 @@ class Supervisor:
         if self._mediation is not None:
             self._mediation.stop_forks()
 
+    def _grant_nothing(self) -> None:
+        if self._mediation is not None:
+            self._mediation.grant_nothing()
+
+    def _on_kill_switch(self, state: State) -> None:
+        self._ending.on(SwitchedOff(state.reason, state.by, state.since_ns))
+
+    def _on_demanded_interrupt(self, source: str) -> None:
+        self._job_control.wake_front()  # it decides, and a stopped one can't
+        self._front.interrupt(source)
+
     def _on_launch_result(self, _happened: int) -> None:
         channel = self._launched.channel
         error = self._launched.exec_failure()
@@ -184,7 +282,8 @@ class Supervisor:
 
     def _on_wall_time(self) -> None:
         maximum = self._limits.wall_time_s
-        self._on_limit(LimitReached("wall_time", maximum, f"wall_time: {maximum} s are over"))
+        why = f"wall_time: {maximum} s are over"
+        self._on_limit(LimitReached("wall_time", maximum, why, used=maximum))
 
     def _on_log_full(self, reached: LimitReached, refuses: bool) -> None:
         """Not at once: this is in the middle of a request."""
@@ -192,14 +291,19 @@ class Supervisor:
             self._ending.run.will_end(reached)
         self._loop.call_at(time.monotonic(), lambda: self._on_limit(reached))
 
+    def _on_remote_switch(self, reason: str, by: str) -> None:
+        self._ending.on(SwitchedOff(reason, by, time.time_ns()))
+
     def _beat(self) -> None:
         # Who is looked at aside, and finds no helper time after time, waits as for the loop itself.
         if not (self._aside.somebody_found_none() and may_be_served()):
             self._channel.beat()
         self._loop.call_at(time.monotonic() + BEATS_EVERY_S, self._beat)
 
-    def _look_after_log(self) -> None:
-        self._loop.call_at(time.monotonic() + self._recorder.look(), self._look_after_log)
+    def _look_after_store(self) -> None:
+        again_in_s = self._recorder.look()
+        self._approvals.look()
+        self._loop.call_at(time.monotonic() + again_in_s, self._look_after_store)
 
     def _on_limit(self, reached: LimitReached) -> None:
         self._ending.on(reached)

@@ -9,10 +9,13 @@ import stat
 
 from sigwrap.errors import SigwrapError
 from sigwrap.linux import libc, limits, procfs
+from sigwrap.policy.judge.environment import ALWAYS_REMOVED, judge_names
+from sigwrap.policy.judge.rules import EnvPolicy
 from sigwrap.start import onefile
 from sigwrap.status import NOT_EXECUTABLE, NOT_FOUND
 from sigwrap.tuples import NamedTuple
 
+_NOBODYS = frozenset(map(str.encode, ALWAYS_REMOVED))
 _DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
 # Python ignores these two from its start; what they were before can't be found out any more.
 _IGNORED_BY_PYTHON = frozenset({signal.SIGPIPE, signal.SIGXFSZ})
@@ -44,6 +47,22 @@ class Inherited(NamedTuple):
             ignored_signals=ignored,
             limits=limits.of_the_caller(),
         )
+
+
+class HostEnvironment(NamedTuple):
+    """sigwrap's own, as its caller gave it, and what COMMAND is given of it."""
+
+    own: dict[bytes, bytes]
+    given: dict[bytes, bytes]
+    removed: tuple[bytes, ...]
+
+    @classmethod
+    def under(cls, policy: EnvPolicy, environment: dict[bytes, bytes]) -> HostEnvironment:
+        judged = judge_names(policy, map(os.fsdecode, environment))
+        removed = dict.fromkeys(os.fsencode(each.name) for each in judged.removed)
+        own = {name: value for name, value in environment.items() if name not in _NOBODYS}
+        given = {name: value for name, value in own.items() if name not in removed}
+        return cls(own, given, tuple(removed))
 
 
 def find_program(command: str, environment: dict[bytes, bytes]) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import codecs
 import sys
-from importlib.machinery import BuiltinImporter, FrozenImporter
+from _frozen_importlib import BuiltinImporter, FrozenImporter  # importlib would import warnings
 
 from sigwrap.linux.own_pages import own_file_pages
 

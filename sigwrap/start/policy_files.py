@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-import pkgutil
 import stat
 from collections.abc import Mapping
 
-from sigwrap.errors import InternalError, PolicyError, UsageError
+import sigwrap
+from sigwrap.errors import PolicyError, UsageError
+from sigwrap.hints import Any
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.language.document import MAX_TEXT_CHARACTERS, Source
 from sigwrap.policy.language.parse import parse_policy
@@ -20,23 +21,36 @@ SHIPPED = ("agent-default", "agent-strict", "agent-observe", "ci")
 
 def load_policy(selector: str, *, variables: Mapping[str, str]) -> Policy:
     """`selector`: the name of a shipped policy, or a file."""
-    return load_with_sources(selector, variables=variables)[0]
+    return parse_policy(read_source(selector), variables=variables, find_base=find_base)
 
 
 def load_with_sources(
     selector: str, *, variables: Mapping[str, str]
 ) -> tuple[Policy, tuple[Source, ...]]:
-    """And the texts that the policy is made of: the file first, then what it extends."""
-    sources = [read_source(selector)]
+    """For a run: the policy, without the tests of a shipped one, and the texts that it is made of,
+    the file first, then what it extends."""
+    sources = [read_source(selector)._replace(for_a_run=True)]
 
     def find(base: str, source: Source) -> Source | None:
         found = find_base(base, source)
-        if found is not None:
-            sources.append(found)
-        return found
+        if found is None:
+            return None
+        sources.append(found._replace(for_a_run=True))
+        return sources[-1]
 
     policy = parse_policy(sources[0], variables=variables, find_base=find)
     return policy, tuple(sources)
+
+
+def load_profile(file: str, *, variables: Mapping[str, str]) -> Policy:
+    """What `sigwrap policy generate` has made; a shipped policy is none."""
+    source = _file(file)
+    if source is None:
+        raise PolicyError(
+            f"--profile {file}: there is no such file",
+            "sigwrap policy generate SESSION... makes one of sessions",
+        )
+    return parse_policy(source, variables=variables, find_base=find_base)
 
 
 def read_source(selector: str) -> Source:
@@ -95,12 +109,12 @@ def _is_undecodable(character: str) -> bool:
 def _shipped(name: str) -> Source:
     """Inside the package, through its loader (a zipapp has one), or beside it in a checkout."""
     file = f"{name}.yaml"
+    loader: Any = sigwrap.__loader__
+    package = os.path.dirname(sigwrap.__file__)
     try:
-        data = pkgutil.get_data("sigwrap", f"policies/{file}")
+        data = loader.get_data(os.path.join(package, "policies", file))
     except OSError:
-        data = pkgutil.get_data("sigwrap", f"../policies/{file}")
-    if data is None:
-        raise InternalError(f"the shipped policy {name} can't be read")
+        data = loader.get_data(os.path.join(os.path.dirname(package), "policies", file))
     return Source(name=file, text=data.decode(), shipped=True)
 
 

@@ -12,9 +12,9 @@ import json
 from collections.abc import Callable
 from hashlib import blake2b
 from itertools import islice
-from typing import Any
 
 from sigwrap.events import Payload
+from sigwrap.hints import Any
 
 EVENT_LIMIT = 8 * 1024
 CUT = "cut"

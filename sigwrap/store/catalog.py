@@ -27,6 +27,7 @@ class SessionFile:
     path: str
     running: bool
     name: str = ""
+    is_stopped: bool = False  # as a whole, while it is running
     is_joined: bool = False
     inside: str = ""  # the session that it joined, as the caller's environment had it
     command: tuple[str, ...] = ()
@@ -61,7 +62,7 @@ def open_session(store: str, selector: str) -> Session:
     if selector and len(by_prefix) == 1:
         return Session(by_prefix[0], database_path(store, by_prefix[0]))
     sessions = list_sessions(store)
-    named = _that_joined_no_other(
+    named = that_joined_no_other(
         [file for file in sessions if not selector or file.name == selector]
     )
     if named:
@@ -76,7 +77,7 @@ def open_session(store: str, selector: str) -> Session:
     )
 
 
-def _that_joined_no_other(sessions: list[SessionFile]) -> list[SessionFile]:
+def that_joined_no_other(sessions: list[SessionFile]) -> list[SessionFile]:
     """What happened to those that did is in the log of that other session. Whoever starts one can
     call that other session what he likes."""
     return [file for file in sessions if not file.is_joined] or sessions
@@ -131,6 +132,7 @@ def _inspect(session_id: str, store: str) -> SessionFile:
         id=session_id,
         path=session.path,
         running=running,
+        is_stopped=running and session.is_stopped,
         name=str(first.payload.get("name") or ""),
         is_joined=any(
             each.startswith(LEFT_TO_ANOTHER) for each in texts(first.payload.get("missing"))

@@ -19,6 +19,7 @@ from sigwrap.linux.paths import mount_of
 from sigwrap.linux.ways import Ways
 
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_PART_FLAGS = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE_FLAGS = os.O_RDWR | os.O_CLOEXEC
 _NEW_FILE_FLAGS = _FILE_FLAGS | os.O_CREAT | os.O_EXCL
 _OURS = stat.S_IRWXU
@@ -42,10 +43,98 @@ class Interfered(OSError):
         super().__init__(errno.EBUSY, what)
 
 
-class Folder:
+class HeldFolder:
     def __init__(self, path: str, fd: int) -> None:
         self.path = path
         self.fd = fd
+
+    def close(self) -> None:
+        os.close(self.fd)
+
+    def status(self, name: str) -> os.stat_result | None:
+        """Of what has this name; None where nothing has, or another file system is mounted there,
+        which is not asked."""
+        try:
+            fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.fd)
+        except OSError:
+            return None
+        try:
+            return os.fstat(fd) if mount_of(fd) == mount_of(self.fd) else None
+        except OSError:
+            return None
+        finally:
+            os.close(fd)
+
+    def has(self, name: str, fd: int) -> bool:
+        """Whether that is the name of the file that is held."""
+        found = self.status(name)
+        return found is not None and os.path.samestat(found, os.fstat(fd))
+
+    def create(self, name: str, flags: int = 0) -> int:
+        fd = os.open(name, _NEW_FILE_FLAGS | flags, 0o600, dir_fd=self.fd)
+        os.fchmod(fd, 0o600)  # whatever the umask
+        return fd
+
+    def put_new(self, final_name: str, write: Callable[[int], None], flags: int = 0) -> int:
+        """A file that `write` writes, in the place of whatever has that name; its descriptor. While
+        it has a name of its own, somebody else can give that to another file: where he was quicker
+        each time, that is Interfered."""
+        for _ in range(ATTEMPTS):
+            unfinished = new_name(final_name)
+            fd, is_named = self._create_unseen(unfinished, flags)
+            try:
+                write(fd)
+                if not is_named:
+                    self._give_name(fd, unfinished)
+                self.put(unfinished, final_name)
+                if self.has(final_name, fd):
+                    return fd
+            except _SOMEBODY_ELSES:
+                pass
+            except BaseException:
+                self.remove(unfinished)
+                os.close(fd)
+                raise
+            self.remove(unfinished)
+            os.close(fd)
+        raise Interfered(f"somebody puts other files in the place of {final_name}")
+
+    def _create_unseen(self, name: str, flags: int) -> tuple[int, bool]:
+        """And whether it has its name already: not every file system has files without one."""
+        try:
+            fd = os.open(".", os.O_TMPFILE | _FILE_FLAGS | flags, 0o600, dir_fd=self.fd)
+        except OSError:
+            return self.create(name, flags), True
+        os.fchmod(fd, 0o600)  # whatever the umask
+        return fd, False
+
+    def _give_name(self, fd: int, name: str) -> None:
+        proc, path = _path_of(fd)
+        os.link(path, name, src_dir_fd=proc, dst_dir_fd=self.fd, follow_symlinks=True)
+
+    def put(self, name: str, final_name: str) -> None:
+        """In the place of whatever has the final name."""
+        try:
+            self._rename(name, final_name)
+        except IsADirectoryError:
+            self._rename(final_name, aside(final_name))
+            self._rename(name, final_name)
+
+    def remove(self, name: str) -> None:
+        try:
+            os.unlink(name, dir_fd=self.fd)
+        except OSError:
+            pass
+
+    def _rename(self, name: str, final_name: str) -> None:
+        os.rename(name, final_name, src_dir_fd=self.fd, dst_dir_fd=self.fd)
+
+
+class Folder(HeldFolder):
+    """Whose path is to lead to it for as long as the session runs."""
+
+    def __init__(self, path: str, fd: int) -> None:
+        super().__init__(path, fd)
         self._absolute = os.path.join("/" if os.path.isabs(path) else os.getcwd(), path)
         self._ways = Ways()
         self._real = self._ways.note(self._absolute)
@@ -59,8 +148,30 @@ class Folder:
                 os.chmod(folder, 0o700)
         return cls(path, os.open(path, _FOLDER_FLAGS))
 
-    def close(self) -> None:
-        os.close(self.fd)
+    @property
+    def is_ours(self) -> bool:
+        """Or root's, who can do everything anyway."""
+        return os.fstat(self.fd).st_uid in (os.geteuid(), 0)
+
+    def beside(self, name: str) -> HeldFolder:
+        """One next to this one, made where it is missing; OSError where it can't, or where that
+        name is a link, or another file system is mounted there."""
+        above = os.open("..", _PART_FLAGS, dir_fd=self.fd)
+        try:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(name, 0o700, dir_fd=above)
+            found = os.open(name, _PART_FLAGS, dir_fd=above)
+        finally:
+            os.close(above)
+        try:
+            if mount_of(found) != mount_of(self.fd):
+                raise OSError(errno.EXDEV, "another file system is mounted on it")
+            proc, path_of_it = _path_of(found)
+            os.chmod(path_of_it, 0o700, dir_fd=proc)  # whatever the umask says
+            fd = os.open(".", _FOLDER_FLAGS, dir_fd=found)
+        finally:
+            os.close(found)
+        return HeldFolder(os.path.join(os.path.dirname(self.path), name), fd)
 
     @property
     def is_reached(self) -> bool:
@@ -109,7 +220,7 @@ class Folder:
             if _link_at(folder, name) == text:
                 return
             with contextlib.suppress(FileNotFoundError):
-                os.rename(name, _aside(name), src_dir_fd=folder, dst_dir_fd=folder)
+                os.rename(name, aside(name), src_dir_fd=folder, dst_dir_fd=folder)
             os.symlink(text, name, dir_fd=folder)
         finally:
             os.close(folder)
@@ -141,7 +252,7 @@ class Folder:
                 raise
             name = os.path.basename(path)
             with contextlib.suppress(FileNotFoundError):
-                os.rename(name, _aside(name), src_dir_fd=folder, dst_dir_fd=folder)
+                os.rename(name, aside(name), src_dir_fd=folder, dst_dir_fd=folder)
             os.mkdir(name, 0o700, dir_fd=folder)
             found = self._ways.step(folder, path)
         if is_ours:
@@ -155,83 +266,6 @@ class Folder:
             return procfs.link(f"/proc/self/fd/{self.fd}")
         except OSError:  # root can put another /proc over it
             return "a folder that nobody knows the path of"
-
-    def status(self, name: str) -> os.stat_result | None:
-        """Of what has this name; None where nothing has, or another file system is mounted there,
-        which is not asked."""
-        try:
-            fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.fd)
-        except OSError:
-            return None
-        try:
-            return os.fstat(fd) if mount_of(fd) == mount_of(self.fd) else None
-        except OSError:
-            return None
-        finally:
-            os.close(fd)
-
-    def has(self, name: str, fd: int) -> bool:
-        """Whether that is the name of the file that is held."""
-        found = self.status(name)
-        return found is not None and os.path.samestat(found, os.fstat(fd))
-
-    def create(self, name: str, flags: int = 0) -> int:
-        fd = os.open(name, _NEW_FILE_FLAGS | flags, 0o600, dir_fd=self.fd)
-        os.fchmod(fd, 0o600)  # whatever the umask
-        return fd
-
-    def put_new(self, final_name: str, write: Callable[[int], None], flags: int = 0) -> int:
-        """A file that `write` writes, in the place of whatever has that name; its descriptor. While
-        it has a name of its own, somebody else can give that to another file: where he was quicker
-        each time, that is Interfered."""
-        for _ in range(ATTEMPTS):
-            unfinished = new_name(final_name)
-            fd, is_named = self._create_unseen(unfinished, flags)
-            try:
-                write(fd)
-                if not is_named:
-                    self._give_name(fd, unfinished)
-                self._put(unfinished, final_name)
-                if self.has(final_name, fd):
-                    return fd
-            except _SOMEBODY_ELSES:
-                pass
-            except BaseException:
-                self.remove(unfinished)
-                os.close(fd)
-                raise
-            self.remove(unfinished)
-            os.close(fd)
-        raise Interfered(f"somebody puts other files in the place of {final_name}")
-
-    def _create_unseen(self, name: str, flags: int) -> tuple[int, bool]:
-        """And whether it has its name already: not every file system has files without one."""
-        try:
-            fd = os.open(".", os.O_TMPFILE | _FILE_FLAGS | flags, 0o600, dir_fd=self.fd)
-        except OSError:
-            return self.create(name, flags), True
-        os.fchmod(fd, 0o600)  # whatever the umask
-        return fd, False
-
-    def _give_name(self, fd: int, name: str) -> None:
-        proc, path = _path_of(fd)
-        os.link(path, name, src_dir_fd=proc, dst_dir_fd=self.fd, follow_symlinks=True)
-
-    def _put(self, name: str, final_name: str) -> None:
-        try:
-            self._rename(name, final_name)
-        except IsADirectoryError:
-            self._rename(final_name, _aside(final_name))
-            self._rename(name, final_name)
-
-    def remove(self, name: str) -> None:
-        try:
-            os.unlink(name, dir_fd=self.fd)
-        except OSError:
-            pass
-
-    def _rename(self, name: str, final_name: str) -> None:
-        os.rename(name, final_name, src_dir_fd=self.fd, dst_dir_fd=self.fd)
 
 
 def _path_of(fd: int) -> tuple[int, bytes]:
@@ -251,5 +285,5 @@ def new_name(final_name: str) -> str:
     return f"{final_name}.new-{os.urandom(6).hex()}"
 
 
-def _aside(path: str) -> str:
+def aside(path: str) -> str:
     return f"{path}.aside-{os.urandom(6).hex()}"

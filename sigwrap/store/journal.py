@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import stat
 import time
 from collections.abc import Callable, Iterable
 
@@ -22,6 +23,7 @@ _NO_ROOM = "make room, or choose another folder with --store"
 _LOCK_ATTEMPTS = 20
 _LOCK_PAUSE_S = 0.005
 _ABOUT_THE_SAME_TIME_NS = 20_000_000
+CHANGED = "the journal was changed"
 
 
 class Journal:
@@ -99,8 +101,24 @@ class Journal:
         if held.st_size != self.size and not self._torn:
             return "the journal was written to"
         if held.st_ctime_ns > self._written_ns + _ABOUT_THE_SAME_TIME_NS:  # nobody can set that
-            return "the journal was changed"
+            return CHANGED
         return ""
+
+    def was_only_touched(self, pieces: Iterable[bytes]) -> bool:
+        """Whether it is what was written, and whoever changed it has changed its times alone. Then
+        it counts as it is."""
+        before = os.fstat(self._fd)
+        if self._torn or before.st_size != self.size or not is_as_made(before):
+            return False
+        offset = 0
+        for piece in pieces:
+            if os.pread(self._fd, len(piece), offset) != piece:
+                return False
+            offset += len(piece)
+        if offset != self.size or os.fstat(self._fd).st_ctime_ns != before.st_ctime_ns:
+            return False
+        self._written_ns = max(self._written_ns, before.st_ctime_ns)
+        return True
 
     def close(self) -> None:
         os.close(self._fd)
@@ -122,6 +140,12 @@ class Journal:
                 "choose another folder with --store",
             ) from error
         self._torn = False
+
+
+def is_as_made(status: os.stat_result) -> bool:
+    """Of a file of the log: nobody has changed whose it is, or given it another name besides."""
+    is_ours = status.st_uid == os.geteuid() and stat.S_IMODE(status.st_mode) == 0o600
+    return is_ours and status.st_nlink == 1
 
 
 def _lock(fd: int) -> None:

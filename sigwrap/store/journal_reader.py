@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import IO
 
 from sigwrap.errors import StoreError
+from sigwrap.hints import IO
 from sigwrap.store.codec import MAX_PAYLOAD_CHARACTERS, Row, parse_journal_line
 from sigwrap.store.plain_file import open_plain_file
 
@@ -71,6 +71,18 @@ class JournalFile:
             if wanted >= 2 * _LONGEST_LINE:
                 raise StoreError(f"the last line of {self._path} can't be read")
             wanted = min(4 * wanted, 2 * _LONGEST_LINE)
+
+    def latest(self) -> list[Row]:
+        """Of its last bytes, however many rows these hold; none where one can't be read."""
+        size = os.fstat(self._file.fileno()).st_size
+        start = max(size - _TAIL_BYTES, 0)
+        self._file.seek(start)
+        tail = self._file.read(_TAIL_BYTES)
+        lines = tail[: tail.rfind(b"\n") + 1].splitlines(keepends=True)
+        try:
+            return [parse_journal_line(line) for line in lines[start > 0 :]]
+        except ValueError:
+            return []
 
     def _unreadable(self, line_number: int) -> StoreError:
         return StoreError(f"line {line_number} of the journal {self._path} can't be read")

@@ -9,6 +9,7 @@ from sigwrap.errors import StoreError
 from sigwrap.tuples import NamedTuple
 
 SESSIONS_FOLDER = "sessions"
+CHECKPOINTS_FOLDER = "checkpoints"
 DATABASE_SUFFIX = ".db"
 JOURNAL_SUFFIX = ".journal"
 
@@ -55,3 +56,7 @@ class Names(NamedTuple):
     @property
     def journal(self) -> str:
         return self.session_id + JOURNAL_SUFFIX
+
+    def checkpoint(self, number: int) -> str:
+        """In a folder of its own: it is no session."""
+        return f"{self.session_id}-{number}{DATABASE_SUFFIX}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import IO
+
+from sigwrap.hints import IO
 
 
 def open_plain_file(path: str) -> IO[bytes]:

@@ -17,6 +17,8 @@ from sigwrap.store.journal import writer_lives
 from sigwrap.store.journal_reader import JournalFile
 from sigwrap.store.location import journal_path
 
+_STANDSTILL = ("tree_frozen", "tree_thawed")
+
 
 class Session:
     def __init__(self, session_id: str, path: str) -> None:
@@ -55,6 +57,14 @@ class Session:
             return None if row is None else decode_row(row)
         except StoreError as error:
             raise self._named(error) from error
+
+    @property
+    def is_stopped(self) -> bool:
+        """As a whole; as far as the latest events tell. A stopped session has few."""
+        with self._journal() as journal:
+            latest = [] if journal is None else journal.latest()
+        types = (row.type for row in reversed(latest) if row.type in _STANDSTILL)
+        return next(types, "") == "tree_frozen"
 
     def _named(self, error: StoreError) -> StoreError:
         if self.path in error.message or journal_path(self.path) in error.message:

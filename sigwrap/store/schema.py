@@ -5,8 +5,9 @@ No index but the primary key: appending costs the same for the millionth event a
 
 from __future__ import annotations
 
+import _sqlite3 as sqlite3  # sqlite3 itself would first import datetime
 import os
-import sqlite3
+from collections.abc import Callable
 
 APPLICATION_ID = 0x53675772  # "SgWr"; `file` and other tools can tell the format by it
 SCHEMA_VERSION = 1
@@ -74,7 +75,8 @@ def _has_taken(fd: int, lowest: int) -> bool:
     return False
 
 
-def copy_file(source_fd: int, target_fd: int) -> None:
+def copy_file(source_fd: int, target_fd: int, meanwhile: Callable[[], None] = lambda: None) -> None:
     offset = 0
     while copied := os.sendfile(target_fd, source_fd, offset, 1 << 24):
         offset += copied
+        meanwhile()

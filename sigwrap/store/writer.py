@@ -13,10 +13,11 @@ done to the session's files is mended from what only this process holds.
 
 from __future__ import annotations
 
+import _sqlite3 as sqlite3  # sqlite3 itself would first import datetime
 import os
-import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from hashlib import blake2b
 
 from sigwrap.errors import StoreError
 from sigwrap.events import Payload
@@ -25,7 +26,7 @@ from sigwrap.store import location
 from sigwrap.store.chain import chain_key, genesis, next_hash
 from sigwrap.store.codec import canonical_row, encode_payload, journal_line
 from sigwrap.store.folder import ATTEMPTS, Folder, Interfered, new_name
-from sigwrap.store.journal import Journal
+from sigwrap.store.journal import CHANGED, Journal, is_as_made
 from sigwrap.store.schema import copy_file, open_new_database
 
 FOLD_BATCH = 256
@@ -62,7 +63,9 @@ class SessionLog:
         self._pending_bytes = 0
         self._retry_fold_at_ns = 0
         self._rows_in_place = 0
+        self._copies = 0
         self._in_place: tuple[int, ...] = ()
+        self._digest_in_place = b""  # empty of one that is too large
         self._lost = ""
         self._fd, self._database = _make_private_database(folder, self._names.database)
         self._private = _state(self._fd)
@@ -184,6 +187,44 @@ class SessionLog:
             return "the database was replaced or changed"
         return "for a while it could not be written" if self._lost else ""
 
+    def was_only_touched(self) -> bool:
+        """Whether what `objection` says comes from the files' times alone, as of `touch`, or of who
+        moved one away and back: they hold what they held. Then they count as they are."""
+        if self._lost or not self._folder.is_reached:
+            return False
+        try:
+            return self._journal_was_only_touched() and self._database_was_only_touched()
+        except (OSError, sqlite3.Error):
+            return False
+
+    def _journal_was_only_touched(self) -> bool:
+        objection = self._journal.objection(self._folder, self._names.journal)
+        if objection != CHANGED:
+            return not objection
+        while self._pending:
+            self._insert(FOLD_BATCH)
+        self._check_private_database()
+        return self._journal.was_only_touched(self._lines())
+
+    def _database_was_only_touched(self) -> bool:
+        found = self._folder.status(self._names.database)
+        if found is None or self._is_in_place:
+            return found is not None
+        *same_file, _changed_ns = _identity(found)
+        if tuple(same_file) != self._in_place[:-1] or not is_as_made(found):
+            return False
+        # A lease of somebody's would keep who opens it waiting.
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        fd = os.open(self._names.database, flags, dir_fd=self._folder.fd)
+        try:
+            is_same = bool(self._digest_in_place) and _digest(fd) == self._digest_in_place
+            if not is_same or _identity(os.fstat(fd)) != _identity(found):
+                return False
+        finally:
+            os.close(fd)
+        self._in_place = _identity(found)
+        return True
+
     def restore(self) -> None:
         """Writes anew, in their place, what somebody has done something to. StoreError where that
         can't be, and then every append fails until it can."""
@@ -198,6 +239,37 @@ class SessionLog:
             self._lost = f"the event log {self.path} can't be written anew: {reason}"
             raise StoreError(self._lost) from error
         self._lost = ""
+
+    def copy(self, meanwhile: Callable[[], None] = lambda: None) -> str:
+        """Of the log as it is now: the path of a file that readers take for a log of its own.
+        `meanwhile` is called again and again; a large log takes a while. StoreError where there
+        can't be one: the log itself goes on."""
+        self._copies += 1
+        name = self._names.checkpoint(self._copies)
+
+        def write(fd: int) -> None:
+            copy_file(self._fd, fd, meanwhile)
+
+        try:
+            if not self._folder.is_reached:
+                raise Interfered("the folder of its session was removed, moved or replaced")
+            while self._pending:
+                self._insert(FOLD_BATCH)
+                meanwhile()
+            self._check_private_database()
+            folder = self._folder.beside(location.CHECKPOINTS_FOLDER)
+            try:
+                os.close(folder.put_new(name, write))
+                return os.path.join(folder.path, name)
+            finally:
+                folder.close()
+        except (OSError, sqlite3.Error) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            place = os.path.join(os.path.dirname(self._folder.path), location.CHECKPOINTS_FOLDER)
+            raise StoreError(
+                f"can't write the checkpoint {name}: {reason}",
+                way_to_room(f"{place} needs to be a folder of yours, with room"),
+            ) from error
 
     def close(self) -> None:
         """Leaves one file behind, or, when that can't be written, the journal; StoreError where
@@ -281,7 +353,11 @@ class SessionLog:
                 os.fsync(fd)
 
         fd = self._folder.put_new(self._names.database, write)
-        self._in_place = _identity(os.fstat(fd))
+        status = os.fstat(fd)
+        self._in_place = _identity(status)
+        # At the end nobody asks any more.
+        is_asked = status.st_size <= COPIED_MEANWHILE_BYTES and not sync
+        self._digest_in_place = _digest(fd) if is_asked else b""
         self._rows_in_place = self.seq
         os.close(fd)
 
@@ -315,6 +391,14 @@ def _make_private_database(folder: Folder, name: str) -> tuple[int, sqlite3.Conn
             os.close(fd)
             if not attempts or not isinstance(failure, OSError | sqlite3.Error):
                 raise
+
+
+def _digest(fd: int) -> bytes:
+    digest, offset = blake2b(), 0
+    while piece := os.pread(fd, 1 << 20, offset):
+        digest.update(piece)
+        offset += len(piece)
+    return digest.digest()
 
 
 def _state(fd: int) -> tuple[int, ...]:

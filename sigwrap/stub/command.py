@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 
+from sigwrap.escape import bounded, printable
 from sigwrap.linux.descriptors import reserve_standard_streams
 from sigwrap.linux.sigfd import SignalFd
 from sigwrap.status import NOT_EXECUTABLE, NOT_FOUND
@@ -80,8 +81,8 @@ def _close_others(keep: set[int]) -> None:
 
 
 def _say(path: str, text: str) -> None:
-    line = f"sigwrap-stub: {os.path.basename(path)}: {text}\n"
+    line = bounded(printable(f"{os.path.basename(path)}: {text}"))
     try:
-        os.write(2, line.encode("utf-8", "surrogateescape"))
+        os.write(2, f"sigwrap-stub: {line}\n".encode())
     except OSError:
         pass

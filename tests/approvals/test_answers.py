@@ -74,8 +74,8 @@ def test_timeout_then_a_late_answer_is_told_so(asking: Make) -> None:
     ("mode", "why"),
     [
         ("deny", "--approvals deny"),
-        ("tty", "there is no terminal; --approvals control waits for sigwrap approve, and -p ci"),
-        ("auto", "there is no terminal; --approvals control waits for sigwrap approve, and -p ci"),
+        ("tty", "there is no terminal; --approvals control waits for sigwrap approve, and a rule"),
+        ("auto", "there is no terminal; --approvals control waits for sigwrap approve, and a rule"),
     ],
 )
 def test_where_nobody_can_answer_it_is_no_at_once(asking: Make, mode: str, why: str) -> None:

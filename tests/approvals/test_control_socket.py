@@ -191,11 +191,20 @@ def test_a_socket_that_a_supervised_process_put_there_is_not_believed(
     with subprocess.Popen(line, stdout=subprocess.PIPE) as fake:
         reader(fake.stdout).until(rb"ready\n")
         said = subject.sigwrap("approvals")
+        as_json = subject.sigwrap("approvals", "--json")
         fake.kill()
     assert said.returncode == 0
     assert other_id in said.stdout and approval_id not in said.stdout
     assert "may be a supervised process itself" in said.stderr
     assert "it is left out" in said.stderr
+    document = json.loads(as_json.stdout)
+    assert document["schema"] == "sigwrap.approvals/1"
+    assert [each["id"] for each in document["requests"]] == [other_id]
+    (unreachable,) = document["unreachable"]
+    assert unreachable["session_id"] == subject.session_id
+    assert "may be a supervised process itself" in unreachable["why"]
+    shown = json.loads(subject.sigwrap("approvals", "--full", other_id, "--json").stdout)
+    assert shown["unreachable"] == []
 
 
 # Who talks nonsense

@@ -17,6 +17,7 @@ from tests.support.policies import policy
 from tests.support.processes import Roles
 from tests.support.recording import prepared
 from tests.support.waiting import PATIENCE_S, reader
+from tests.support.web import CERTIFICATE, WebServer, page
 
 NOTES = Path(__file__).parent / "programs" / "notes_late_imports.py"
 MANY = """
@@ -64,6 +65,38 @@ def test_of_a_recorded_command(sigwrap: Sigwrap, noted: Path, line: Line) -> Non
     process = sigwrap.start_line(line(*words, "./tool"))
     out, _ = process.communicate(b"in\n", PATIENCE_S)
     assert out == b"in\n\xff"
+    _nothing_late(noted)
+
+
+@pytest.mark.parametrize(
+    ("secure", "url"),
+    [
+        (False, "http://localhost:{port}/"),
+        (True, "https://localhost:{port}/"),
+        (False, "http://localhost:1/"),
+        (False, "https://localhost:{port}/"),
+        (False, "https://no-such-host.invalid/"),
+        (False, "file:///dev/null"),
+    ],
+)
+def test_of_a_run_with_a_remote_kill_switch(
+    sigwrap: Sigwrap, noted: Path, line: Line, secure: bool, url: str
+) -> None:
+    """A first poll and a second one, whatever comes of them."""
+    server = WebServer(page(b'{"killed": false, "reason": "\xc3\xbc"}'), secure=secure)
+    url = url.format(port=server.port)
+    process = sigwrap.start_line(
+        line("--killswitch-url", url, "--", "sh", "-c", "echo ready; read x; exit 3"),
+        env={"SSL_CERT_FILE": str(CERTIFICATE)},
+    )
+    reader(process.stdout).until(rb"ready")
+    if f":{server.port}/" in url and url.startswith("https" if secure else "http:"):
+        server.await_requests(2)
+    else:
+        sigwrap.await_event("killswitch_missed")
+    process.say(b"\n")
+    assert process.wait(PATIENCE_S) == 3
+    server.close()
     _nothing_late(noted)
 
 

@@ -56,6 +56,7 @@ def test_a_full_log_ends_the_run_and_says_so_at_half(as_user: Sigwrap) -> None:
     assert near.payload["limit"] == "log_size" and near.payload["used"] >= 65536
     (reached,) = as_user.events("limit_exceeded")
     assert (reached.payload["limit"], reached.payload["effect"]) == ("log_size", "terminated")
+    assert reached.payload["used"] > reached.payload["maximum"] * 0.9
     (ended,) = as_user.events("session_ended")
     assert ended.payload["exit_status"] == LIMIT_REACHED
     assert _log_size(as_user) < 131072 * 1.5
@@ -85,6 +86,7 @@ def test_a_policy_may_deny_instead(as_user: Sigwrap) -> None:
     assert "from now on, every exec and signal is denied" in done.stderr.decode()
     (reached,) = as_user.sealed_events("limit_exceeded")
     assert reached.payload["effect"] == "refused"
+    assert reached.payload["used"] > reached.payload["maximum"] * 0.9
     (ended,) = as_user.events("session_ended")
     assert ended.payload["unrecorded"] > 0
 

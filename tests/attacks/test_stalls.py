@@ -248,7 +248,7 @@ def test_a_way_to_the_log_that_leads_into_what_is_served(
     said = reader(process.stderr)
     with _led_astray(way, served, by):
         assert b"can't be written anew" in said.line()
-    assert said.line().endswith(b"written anew")
+    said.until(rb"written anew\n")
     process.say(b"\n")
     assert process.wait(PATIENCE_S) == 0
     assert as_user.sealed_events("store_tampered")

@@ -16,7 +16,8 @@ pytestmark = pytest.mark.binary
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 NOBODY = 65534
-MAX_SIZE = 12_000_000
+NOT_YET = "sigwrap: not enforced yet of what is shipped: file_rules, network_rules\n"
+MAX_SIZE = 12_500_000
 MAX_START = 4.0
 MODULES = "asyncio, ctypes, json, re, socket, sqlite3, typing"
 
@@ -126,7 +127,7 @@ def test_the_links_beside_it_are_the_roles(binary: Path) -> None:
 def test_everything_that_a_command_imports_is_inside(binary: Path, run: Run, words: str) -> None:
     assert run(binary, "--", "true").returncode == 0
     done = run(binary, *words.split())
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr.replace(NOT_YET, "")) == (0, "")
     assert done.stdout
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+from pathlib import Path
+
 import pytest
 
 from sigwrap.cli import run_command
@@ -19,6 +23,7 @@ LINES = [
     "--approvals deny --nested join -- true",
     "--report -- true",
     "--no-report --best-effort --durable -- sh -c true -- --grace 3",
+    "--killswitch-url https://example.com/x --killswitch-fail-closed -- true",
 ]
 NOT_PLAIN = ["", "true", "--grace", "report --json", "--grace x -- true", "--grace -1 -- true"]
 NOT_PLAIN += ["--grace inf -- true", "--nope -- true", "--approvals maybe -- true", "-pci -- true"]
@@ -93,7 +98,11 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
         ("--approval-timeout nan -- true", "--approval-timeout nan: not a number of seconds"),
         ("--approvals maybe -- true", "'maybe' is not one of 'auto', 'tty', 'control', 'deny'"),
         ("--nope -- true", "No such option: --nope"),
-        ("--policy ci --", "no command given (sigwrap -- npm start)"),
+        ("--policy ci --", "no command given (sigwrap --policy ci -- npm start)"),
+        ("run --policy ci", "no command given (sigwrap --policy ci -- npm start)"),
+        ("run", "no command given (sigwrap -- npm start)"),
+        ("run --grace x", "--grace x: not a number of seconds"),
+        ("--grace x npm", "--grace x: not a number of seconds"),
         ("--log-size 0 -- true", "--log-size 0: a log needs room; left out, it has 1G"),
         (
             "--policy ci npm start",
@@ -134,9 +143,23 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
             "options of policy explain come behind it (sigwrap policy explain -p ci ls)",
         ),
         (
-            "--json policy check",
-            "options of policy check come behind it (sigwrap policy check --json)",
+            "--json policy check ci",
+            "options of policy check come behind it (sigwrap policy check --json ci)",
         ),
+        ("--json policy check", "Missing argument 'NAME|FILE...'. (see sigwrap policy check"),
+        ("--json approve x", "No such option: --json (see sigwrap approve --help)"),
+        (
+            "--json=1 sessions",
+            "Option '--json' does not take a value. (see sigwrap sessions --help)",
+        ),
+        (
+            "--nested bad sessions",
+            "Invalid value for '--nested': 'bad' is not one of 'refuse', 'join'. (see sigwrap run",
+        ),
+        ("--log-size bad sessions", "--log-size bad: not a size, like 512M or 2G"),
+        ("--speed replay", "Option '--speed' requires an argument. (see sigwrap replay --help)"),
+        ("--speed x replay", "Invalid value for '--speed': 'x' is not a valid float."),
+        ("--store= sessions", "--store '': an empty word names no folder"),
         ("--json approvals", "options of approvals come behind it (sigwrap approvals --json)"),
         (
             "-p ci policy explain git push --force",
@@ -153,7 +176,7 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
             "-p ci --nam x ls",
             "No such option: --nam (Possible options: --name) (see sigwrap run --help)",
         ),
-        ("--polcy ci ls", "No such option: --polcy (Possible options: --policy)"),
+        ("--polcy ci ls", "No such option: --polcy (Possible options: --policy, --profile)"),
         ("--nested ls", "Invalid value for '--nested': 'ls' is not one of 'refuse', 'join'."),
         ("-p ci - ls", "-- is missing before the command (sigwrap -p ci -- - ls)"),
         (
@@ -172,6 +195,19 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
             "chekc is no command of sigwrap policy's "
             "(did you mean sigwrap policy check? all commands: sigwrap policy --help)",
         ),
+        ("policy chekc --json ci", "(did you mean sigwrap policy check --json ci? all"),
+        ("approv x", "did you mean sigwrap approve x? to run it: sigwrap -- approv x;"),
+        ("reprot --help", "did you mean sigwrap report? to run it: sigwrap -- reprot --help;"),
+        (
+            "--store x reprot",
+            "-- is missing before the command "
+            "(did you mean sigwrap report --store x? to run it: sigwrap --store x -- reprot)",
+        ),
+        (
+            "--json reprot last",
+            "reprot is no command of sigwrap's (did you mean sigwrap report --json last?)",
+        ),
+        ("-p ci reprot", "-- is missing before the command (sigwrap -p ci -- reprot)"),
         ("policy help", "(did you mean sigwrap policy --help?"),
         ("approvals lst", "(did you mean sigwrap approvals list?"),
         ("reprot", "did you mean sigwrap report? to run it: sigwrap -- reprot;"),
@@ -183,6 +219,41 @@ def test_typer_says_what_is_wrong(
     assert run_app(line.split()) == 125
     assert complaint in capfd.readouterr().err
     assert started == []
+
+
+ABOUT_A_SESSION = (
+    "there are no sessions|no session is called|there is no request|is broken|not a head"
+)
+HINTED = re.compile(r"sigwrap (?!.*--help)[^;?)]+")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("run --policy ci", "--json=1 sessions", "--nested bad sessions", "--speed replay"),
+        *("--speed 3 replay", "--store x reprot", "--json reprot", "approv x", "-p ci report"),
+        *("-p ci npm", "-pci run true", "--json policy check ci", "--store x report", "--grace 3"),
+        *("--instant replay", "--json approvals", "-p ci policy explain ls", "reprot x y"),
+    ],
+)
+def test_a_line_that_is_suggested_is_accepted(
+    line: str,
+    started: list[RunSettings],
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """As far as the words go: what it is about may not be there."""
+    monkeypatch.setenv("SIGWRAP_STORE", str(tmp_path))
+    assert run_app(line.split()) == 125
+    said = capfd.readouterr().err
+    for suggested in HINTED.findall(said.removeprefix("sigwrap: ")):
+        before = len(started)
+        status = run_app(shlex.split(suggested)[1:])
+        complaint = capfd.readouterr().err
+        assert status == 0 or len(started) > before or re.search(ABOUT_A_SESSION, complaint), (
+            f"{suggested}: {complaint}"
+        )
 
 
 @pytest.mark.parametrize("option", ["--policy", "--root", "--name", "--store"])

@@ -27,6 +27,7 @@ STAND_INS = {
     "FILE…": "my-policy.yaml",
     "FILE": "my-policy.yaml",
     "SESSION…": "shown",
+    "SESSION": "running",
     "NAME": "my-policy.yaml",
     "…": "--version",
 }
@@ -94,8 +95,8 @@ def reader_of_documents() -> Iterator[Sigwrap]:
 def waiting(reader_of_documents: Sigwrap) -> Iterator[str]:
     """The id of a request that waits for an answer."""
     subject = reader_of_documents
-    line = ("-p", policy(subject.folder, ASK), "--approvals", "control", "--", "waits")
-    process: Running = subject.start(*line)
+    line = ("-p", policy(subject.folder, ASK), "--name", "running", "--approvals", "control")
+    process: Running = subject.start(*line, "--", "waits")
     yield reader(process.stderr).until(rb"sigwrap approve \w+").split()[-1].decode()
     process.kill()
 
@@ -105,6 +106,10 @@ def test_a_line_of_the_documents(
     reader_of_documents: Sigwrap, line: str, request: pytest.FixtureRequest
 ) -> None:
     subject = reader_of_documents
+    if line.startswith("sigwrap killswitch"):  # it ends all that this user has
+        subject = request.getfixturevalue("alone")
+    if line.startswith("sigwrap signal"):  # one that runs
+        request.getfixturevalue("waiting")
     words = [STAND_INS.get(word, word) for word in shlex.split(WHOLE.get(line, line))]
     if "{id}" in words:
         words[words.index("{id}")] = request.getfixturevalue("waiting")

@@ -105,3 +105,25 @@ def test_a_file_that_is_swapped_for_another(
     assert said == []
     assert counts["denied"] > 0
     assert len(as_user.sealed_events("exec_verification_failed")) == counts["killed"]
+
+
+@pytest.mark.parametrize("swap", ["rename", "symlink", "overwrite"])
+def test_a_pinned_file_that_is_swapped_for_another(
+    as_user: Sigwrap, compiled: Path, swap: str, programs: Path
+) -> None:
+    """Whatever lies under the pinned name when it is loaded: only the pinned content runs."""
+    folder = as_user.folder
+    _place(Path("/bin/true"), folder, "good")
+    _place(compiled / "first", folder, "bad")
+    digest = hashlib.sha256((folder / "good").read_bytes()).hexdigest()
+    rules = f"""
+  - {{name: pin, commands: [program, bad], not_sha256: ["{digest}"], decision: deny}}
+"""
+    if as_user.user is not None:
+        for name in ("good", "bad"):
+            os.chown(folder / name, as_user.user, as_user.user)
+    line = [*PYTHON, str(programs / "swap.py"), swap, str(folder), ATTACK_S]
+    said, counts = _attack(f"pinned {swap}", as_user, rules, line)
+    assert said == []
+    assert counts["ran"] > 0 and counts["denied"] > 0
+    assert len(as_user.sealed_events("exec_verification_failed")) == counts["killed"]

@@ -156,7 +156,8 @@ def test_a_caller_that_may_not_be_looked_into(as_user: Sigwrap) -> None:
 # Where nobody is there
 
 
-WAYS_OUT = b"--approvals control waits for sigwrap approve, and -p ci allows package installs"
+WAY_OUT = b"--approvals control waits for sigwrap approve"
+WAYS_OUT = WAY_OUT + b", and a rule of your own can allow it"
 
 
 def test_without_a_terminal_it_is_no_at_once(as_user: Sigwrap) -> None:
@@ -171,6 +172,37 @@ def test_without_a_terminal_it_is_no_at_once(as_user: Sigwrap) -> None:
     (ended,) = as_user.events("session_ended")
     why = "COMMAND could not be executed: denied by rule ask of test"
     assert ended.payload["reason"] == why  # the line above has said the rest
+
+
+@pytest.mark.parametrize(
+    ("words", "way"),
+    [
+        (("npm", "install", "x"), b", and -p ci allows package installs"),
+        (("env", "pip", "install", "x"), b", and -p ci allows package installs"),
+        (("gh", "api", "-X", "POST", "x"), b", and a rule of your own can allow it"),
+        (("brew", "bundle"), b", and a rule of your own can allow it"),
+    ],
+)
+def test_the_policy_for_jobs_is_named_where_it_allows_what_was_asked(
+    as_user: Sigwrap, words: tuple[str, ...], way: bytes
+) -> None:
+    for name in ("npm", "pip", "gh", "brew"):
+        path = as_user.folder / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("#!/bin/sh\n")
+        path.chmod(0o755)
+    as_user.env["PATH"] = f"{as_user.folder}/bin:/usr/bin:/bin"
+    done = as_user.run("--no-report", "--", *words, stdin=subprocess.DEVNULL)
+    assert done.returncode == 126
+    assert b"there is no terminal; " + WAY_OUT + way + TELLS in done.stderr
+
+
+def test_it_is_not_named_under_another_policy_that_asks_by_a_rule_of_that_name(
+    as_user: Sigwrap,
+) -> None:
+    rules = '\n  - {name: pkg-install, commands: ["true"], decision: approve}\n'
+    line = ("-p", policy(as_user.folder, rules), "--no-report", "--", "true")
+    assert WAYS_OUT + TELLS in as_user.run(*line, stdin=subprocess.DEVNULL).stderr
 
 
 def test_a_signal_is_not_helped_by_what_helps_package_installs(as_user: Sigwrap) -> None:

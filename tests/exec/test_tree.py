@@ -143,6 +143,7 @@ def test_wall_time_ends_the_run(as_user: Sigwrap) -> None:
     assert b"wall_time: 2 s are over" in process.stderr.read()
     (event,) = as_user.sealed_events("limit_exceeded")
     assert (event.payload["limit"], event.payload["effect"]) == ("wall_time", "terminated")
+    assert event.payload["used"] == event.payload["maximum"] == 2
 
 
 def test_who_stays_beyond_its_time_is_killed(as_user: Sigwrap) -> None:
@@ -180,6 +181,7 @@ def test_max_execs_ends_the_run(as_user: Sigwrap) -> None:
     (event,) = as_user.events("limit_exceeded")
     facts = (event.payload["limit"], event.payload["maximum"], event.payload["effect"])
     assert facts == ("max_execs", 3, "terminated")
+    assert event.payload["used"] == 3
 
 
 STAYS = """

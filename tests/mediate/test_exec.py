@@ -980,7 +980,7 @@ def test_one_exec_too_many_is_denied_and_ends_the_run(bash: Process) -> None:
     shell.asks_for("ls").records("exec_denied", rule_name="limits.max_execs").yields(
         told("ls", "limits.max_execs", why),
         Fail(errno.EACCES),
-        EndRun(LimitReached("max_execs", 2, why)),
+        EndRun(LimitReached("max_execs", 2, why, 2)),
     ).ends()
 
 
@@ -1004,7 +1004,7 @@ def test_what_an_answer_waited_for_may_be_one_too_many_by_then(bash: Process) ->
     waiting.records("exec_denied", rule_name="limits.max_execs").yields(
         told("git push '--token=***'", "limits.max_execs", why),
         Fail(errno.EACCES),
-        EndRun(LimitReached("max_execs", 1, why)),
+        EndRun(LimitReached("max_execs", 1, why, 1)),
     ).ends()
 
 

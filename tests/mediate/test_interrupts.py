@@ -553,3 +553,19 @@ def test_a_key_that_is_left_to_a_prompt_needs_no_words() -> None:
     interrupts = machine()
     interrupts.signal(key(prompt=True), 0.0)
     assert interrupts.next_deadline is None
+
+
+@pytest.mark.parametrize("ends", list(InterruptsEnd))
+def test_what_is_demanded_ends_the_run_whatever_it_is_for(ends: InterruptsEnd) -> None:
+    interrupts = Interrupts(grace_s=GRACE_S, ends=ends)
+    demanded = Arrived(
+        number=signal.SIGINT, from_terminal=False, sender_pid=0, command_handles_it=True
+    )
+    assert interrupts.demanded(demanded, 1.0) == (
+        Announce(demanded),
+        PassOn(signal.SIGINT, demanded),
+    )
+    assert interrupts.next_deadline is not None
+    (kills,) = interrupts.demanded(demanded, 1.1)
+    assert kills == Escalate(reason="second interrupt")
+    assert interrupts.demanded(demanded, 1.2) == ()

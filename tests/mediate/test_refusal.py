@@ -4,7 +4,13 @@ import errno
 
 from sigwrap.calls import X32_BIT, X86_64
 from sigwrap.mediate.effects import Fail, Logged
-from sigwrap.mediate.refusal import UnknownCall, refuse_failed, refuse_unknown, refuse_x32
+from sigwrap.mediate.refusal import (
+    UnknownCall,
+    refuse_failed,
+    refuse_switched_off,
+    refuse_unknown,
+    refuse_x32,
+)
 from tests.mediate.transcript import play
 
 UNKNOWN = UnknownCall(
@@ -40,3 +46,10 @@ def test_a_request_whose_facts_are_an_error_is_refused() -> None:
     play(refuse_failed("RecursionError: deep", "evil")).records(
         "mediation_failed", error="RecursionError: deep", comm="evil", answered=False
     ).yields(Fail(errno.EPERM)).ends()
+
+
+def test_any_request_is_refused_once_the_kill_switch_is_on() -> None:
+    reason = "builtin:killswitch: the kill switch is on"
+    play(refuse_switched_off("evil")).records("call_refused", comm="evil", reason=reason).yields(
+        Fail(errno.EPERM)
+    ).ends()

@@ -10,20 +10,27 @@ from sigwrap.mediate.run_end import (
     AskAgain,
     CommandEnded,
     CommandNotExecuted,
+    FreezeAgain,
     GraceOver,
+    GrantNothing,
     Happening,
     Interrupted,
     KillDemanded,
     KillTree,
+    LetRun,
     LimitReached,
     NoProcessLeft,
     RecordEscalation,
+    RecordKillSwitch,
     RecordLimit,
     RunEnd,
+    SignalBudget,
     Step,
     StopAsking,
+    SwitchedOff,
     TerminateCommand,
     TerminateDescendants,
+    TerminationDemanded,
     Wait,
     Withdrawn,
 )
@@ -36,13 +43,23 @@ SECOND = KillDemanded("second interrupt")
 
 ENDING = (
     RecordLimit(OUT_OF_TIME),
+    SignalBudget(OUT_OF_TIME),
     StopAsking("a limit was reached"),
     TerminateCommand(),
+    LetRun(),
     Wait(10.0),
 )
-CLEARING = (TerminateDescendants(), Wait(2.0))
-ASKS_NO_MORE = (StopAsking("sigwrap was interrupted"),)
+CLEARING = (TerminateDescendants(), LetRun(), Wait(2.0))
+ASKS_NO_MORE = (StopAsking("sigwrap was interrupted"), LetRun())
 KILLING = (RecordEscalation("second interrupt"), KillTree())
+
+SWITCHED = SwitchedOff("a drill", "somebody", 7)
+SWITCHING = (
+    RecordKillSwitch(SWITCHED),
+    StopAsking("the kill switch is on"),
+    GrantNothing(),
+    KillTree(),
+)
 
 
 class Run:
@@ -108,7 +125,7 @@ def test_an_interrupt_that_is_heard_of_after_the_end_sets_the_status_too(run: Ru
 
 
 def test_an_interrupt_that_was_commands_own_leaves_no_trace(run: Run) -> None:
-    run.on(Interrupted(2), *ASKS_NO_MORE).on(Withdrawn(), AskAgain())
+    run.on(Interrupted(2), *ASKS_NO_MORE).on(Withdrawn(), AskAgain(), FreezeAgain())
     run.on(ENDED, *CLEARING).is_over(3, "COMMAND ended")
     assert run.end.signal == 0
 
@@ -209,3 +226,63 @@ def test_a_tree_that_is_being_killed_is_killed_again_on_demand(run: Run) -> None
 def test_nothing_is_done_after_the_end(run: Run, happening: Happening) -> None:
     run.on(ENDED, *CLEARING).on(NoProcessLeft()).on(happening)
     assert run.end.exit_status == 3
+
+
+def test_the_kill_switch_kills_at_once_and_refuses(run: Run) -> None:
+    run.on(SWITCHED, *SWITCHING).on(KILLED)
+    assert run.end.signal == 0
+    run.is_over(125, "killed: the kill switch: a drill")
+
+
+@pytest.mark.parametrize("before", [OUT_OF_TIME, SECOND, ENDED, Interrupted(2)])
+def test_also_a_run_that_ends_already(run: Run, before: Happening) -> None:
+    run.end.on(before)
+    run.on(SWITCHED, *SWITCHING).on(KILLED)
+    run.is_over(125, "killed: the kill switch: a drill")
+
+
+def test_it_is_switched_off_once(run: Run) -> None:
+    again = SwitchedOff("another", "somebody else", 8)
+    run.on(SWITCHED, *SWITCHING).on(again).on(GraceOver()).on(OUT_OF_TIME)
+    run.is_over(125, "killed: the kill switch: a drill")
+
+
+TERMINATION = TerminationDemanded("ended by agent signal SIGTERM from somebody")
+FOR_BUDGET = TerminationDemanded("ended by agent signal SIGBUDGET", is_for_budget=True)
+TERMINATING = (
+    StopAsking("the session is being ended"),
+    TerminateCommand(),
+    LetRun(),
+    Wait(10.0),
+)
+
+
+@pytest.mark.parametrize(("demanded", "status"), [(TERMINATION, 130), (FOR_BUDGET, 124)])
+def test_an_agent_signal_ends_command_with_its_grace(
+    run: Run, demanded: TerminationDemanded, status: int
+) -> None:
+    run.on(demanded, *TERMINATING).on(demanded).on(ENDED, *CLEARING)
+    run.is_over(status, demanded.why)
+    assert run.end.signal == (15 if status == 130 else 0)
+
+
+def test_an_interrupt_before_it_is_why_the_run_ends(run: Run) -> None:
+    run.on(Interrupted(2), *ASKS_NO_MORE).on(TERMINATION, *TERMINATING).on(ENDED, *CLEARING)
+    run.is_over(130, "interrupted")
+
+
+def test_a_limit_after_it_is_not_why_the_run_ends(run: Run) -> None:
+    run.on(TERMINATION, *TERMINATING).on(OUT_OF_TIME).on(GraceOver(), KillTree())
+    run.on(KILLED)
+    run.is_over(130, TERMINATION.why)
+
+
+def test_who_is_killed_and_ends_by_itself_first_was_killed_all_the_same() -> None:
+    run = RunEnd(grace_s=10.0)
+    tuple(run.on(KillDemanded("agent signal SIGPOLICY from rule never of p")))
+    tuple(run.on(CommandEnded(0, None)))
+    assert run.exit_status == 137
+    over = RunEnd(grace_s=10.0)
+    tuple(over.on(CommandEnded(0, None)))
+    tuple(over.on(KillDemanded("the front process died")))
+    assert over.exit_status == 0

@@ -173,6 +173,7 @@ def test_rules_that_nobody_carries_out_yet_are_kept(parse: Parse) -> None:
         """
 version: 1
 name: x
+unenforced: warn
 file_rules: [{name: f, paths: ["/x/**"], operations: [read, write], decision: deny}]
 network_rules: [{name: n, destinations: ["*.org"], decision: approve, message: ask}]
 """

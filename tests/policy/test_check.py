@@ -113,7 +113,7 @@ GLOB = "command_rules:\n  - {name: r, commands: ['%s'], decision: deny}\n"
         ),
         (
             "limits: {wall_time: 5d}\n",
-            '3:21: error: wall_time is a time, like 90s or 10m: "5d"',
+            '3:21: error: wall_time is a time: a whole number and s, m or h, like 90s: "5d"',
         ),
         (
             "limits: {memory: [5]}\n",
@@ -185,7 +185,8 @@ def test_all_that_is_wrong_is_said(problems: Problems, sections: str) -> None:
 
 def test_what_is_just_within_bounds_is_fine(parse: Parse) -> None:
     policy = parse(
-        "version: 1\nname: x\nlimits: {wall_time: 87600h, max_depth: 2147483647, max_execs: 0}\n"
+        "version: 1\nname: x\nunenforced: warn\n"
+        "limits: {wall_time: 87600h, max_depth: 2147483647, max_execs: 0}\n"
         + PORTS % "[1, 65535]"
         + GLOB % ("x" * (MAX_PATTERN_CHARACTERS - 1) + "*")
     )
@@ -206,7 +207,7 @@ def test_a_time_has_a_unit_or_is_in_seconds(parse: Parse, written: str, seconds:
     ("written", "size"), [("5", 5), ("64K", 2**16), ("512M", 2**29), ("2G", 2**31)]
 )
 def test_a_size_has_a_unit_or_is_in_bytes(parse: Parse, written: str, size: int) -> None:
-    policy = parse(f"version: 1\nname: x\nlimits: {{memory: {written}}}\n")
+    policy = parse(f"version: 1\nname: x\nunenforced: warn\nlimits: {{memory: {written}}}\n")
     assert policy.limits.memory_bytes == size
 
 
@@ -277,3 +278,87 @@ def test_a_projects_folder_is_matched_literally() -> None:
 def test_what_could_never_match_is_an_error(problems: Problems, sections: str, said: str) -> None:
     (problem,) = problems(sections)
     assert str(problem) == f"policy.yaml:{said}"
+
+
+NO_MERGE_KEYS = (
+    "merge keys of YAML are not supported: write the keys out here, or put them into a policy that "
+    'this one extends; an alias (*name) stands for a whole value: "<<"'
+)
+
+
+@pytest.mark.parametrize(
+    ("sections", "place"),
+    [
+        ("defaults: &d {command: deny}\ncommand_rules:\n  - {<<: *d, name: r}\n", "5:6"),
+        ("defaults: &d {command: deny}\n<<: *d\n", "4:1"),
+        ("limits: {'<<': {max_depth: 1}}\n", "3:10"),
+        ("vars: {<<: {A: b}}\n", "3:8"),
+    ],
+)
+def test_a_merge_key_is_said_to_be_one_and_nothing_is_missed_for_it(
+    problems: Problems, sections: str, place: str
+) -> None:
+    (problem,) = problems(sections)
+    assert str(problem).endswith(f":{place}: error: {NO_MERGE_KEYS}")
+
+
+ENV = "env_policy: {remove: ['%s']}\n"
+PATTERN = "signal_rules:\n  - {name: r, signals: [9], decision: deny, target: %s}\n"
+
+
+@pytest.mark.parametrize(
+    ("sections", "said"),
+    [
+        (
+            "limits: {memory: 512}\n",
+            "3:18: warning: memory of 512 bytes, which is hardly meant: a size has a unit: "
+            '"512" (did you mean "512M"?)',
+        ),
+        ("limits: {log_size: 64}\n", "3:20: warning: log_size of 64 bytes, which is hardly"),
+        (GLOB % "[A-", "this [ has no ], so it is a character like others: "),
+        (GLOB % "[A-*", "4:26: warning: this [ has no ], so it is a character like others: "),
+        (GLOB % "/opt/[a-z/*", '"/opt/[a-z/*"'),
+        (GLOB % "[!X", "this [ has no ]"),
+        (GLOB % "!git", "a ! at the start negates nothing: it is a character like others"),
+        (GLOB % "!bin/git", 'negates nothing: it is a character like others: "!bin/git"'),
+        (GLOB % "[^a-z]*", "a set with ^ among its characters: what none of a set matches is [!.."),
+        (GLOB % "{npm,yarn}", "braces stand for themselves: write each word out"),
+        (RULE % ", paths: ['!/etc']", "a ! at the start"),
+        (RULE % ", sources: ['/x[']", "this [ has no ]"),
+        (PATTERN % "{type: process, pattern: 'a[b'}", "this [ has no ]"),
+        (ENV % "FOO_[A-", "3:23: warning: this [ has no ], so it is a character like others: "),
+        (ENV % "!PATH", "a ! at the start"),
+        (ENV % "[^A-Z]", "a set with ^"),
+        ("env_policy: {remove: ['*'], keep: ['![A]']}\n", "a ! at the start"),
+    ],
+)
+def test_what_is_hardly_meant_is_doubted(parse: Parse, sections: str, said: str) -> None:
+    (warning,) = parse(f"version: 1\nname: x\n{sections}").warnings
+    assert said in str(warning)
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        "limits: {memory: 0, log_size: 1048576}\n",
+        "limits: {memory: 512K, log_size: 1K}\n",
+        GLOB % "[",
+        GLOB % "/usr/bin/[",
+        GLOB % "x[[]y",
+        GLOB % "[!a]*",
+        GLOB % "[]a]",
+        GLOB % "[^]",
+        GLOB % "a!b",
+        GLOB % "{a}",
+        GLOB % "${X:-a,b}/bin",
+        "vars: {V: '[x!'}\n" + GLOB % "${V}/bin/*",
+        ENV % "[A-F]*",
+    ],
+)
+def test_what_may_well_be_meant_is_not_doubted(parse: Parse, sections: str) -> None:
+    assert parse(f"version: 1\nname: x\n{sections}").warnings == ()
+
+
+def test_a_base_is_doubted_by_a_check_of_its_own(parse: Parse) -> None:
+    base = "version: 1\nname: b\nlimits: {memory: 512}\n"
+    assert parse("version: 1\nname: x\nextends: base\n", {"base": base}).warnings == ()

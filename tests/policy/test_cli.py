@@ -44,11 +44,25 @@ def test_check_names_every_problem_and_exits_125(run: Run, tmp_path: Path) -> No
     assert "agent-strict: fine" in out
 
 
-def test_check_is_content_with_warnings(run: Run) -> None:
-    status, out, _ = run("check", "agent-default")
+def test_check_is_content_with_warnings(run: Run, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(f"{GOOD}unenforced: warn\nfile_rules: []\n")
+    status, out, _ = run("check", str(mine))
     assert status == 0
-    assert "warning: file_rules is not enforced yet" in out
-    assert "agent-default: loads, with warnings" in out
+    assert f"{mine}:5:13: warning: file_rules is not enforced yet by this version" in out
+    assert f"{mine}: loads, with warnings" in out
+
+
+@pytest.mark.parametrize("name", ["agent-default", "agent-strict", "agent-observe", "ci"])
+def test_check_has_nothing_to_warn_of_in_what_is_shipped_and_says_what_that_goes_without(
+    run: Run, tmp_path: Path, name: str
+) -> None:
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(f"version: 1\nname: mine\nextends: {name}\n")
+    for each in (name, str(mine)):
+        status, out, err = run("check", each)
+        assert status == 0 and out == f"{each}: fine\n"
+        assert ("not enforced yet of what is shipped: " in err) is (name != "agent-strict")
 
 
 def test_check_as_json(run: Run, tmp_path: Path) -> None:
@@ -94,6 +108,8 @@ def test_explain_a_signal_as_json(run: Run) -> None:
         ["explain"],
         ["explain", "--signal", "KILL", "--", "ls"],
         ["explain", "--signal", "SIGX"],
+        ["explain", "--env", "--", "ls"],
+        ["explain", "--env", "--signal", "KILL"],
         ["explain", "--", "ls 'x"],
         ["explain", "--policy", "agent-defualt", "--", "ls"],
     ],

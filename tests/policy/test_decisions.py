@@ -11,7 +11,9 @@ import pytest
 
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.match import check_glob, check_regex, check_regexes
+from sigwrap.policy.judge.request import Action
 from sigwrap.policy.tools.cases import command_request
+from sigwrap.run.asking.approvals import ALLOWED_BY_CI
 from sigwrap.start.policy_files import SHIPPED, load_policy
 
 VARIABLES = {"PROJECT_ROOT": "/work/p", "HOME": "/home/user", "USER": "user", "TMPDIR": "/tmp"}
@@ -49,6 +51,28 @@ def test_each_command_is_decided_as_the_list_says() -> None:
 def test_nothing_is_listed_twice() -> None:
     seen = [line[1:4] for line in _lines()]
     assert len(seen) == len(set(seen)) > 1000
+
+
+# Where an option isn't known, the word behind it may be its value, or the subcommand.
+READ_IN_TWO_WAYS = {
+    "npm --fund x install y",
+    "npm --save-dev true install left-pad",
+    "pip --unheard-of p install x",
+}
+
+
+def test_what_a_denial_says_that_ci_allows_ci_allows() -> None:
+    wrong, found = [], set()
+    for _, policy, folder, command, _ in _lines():
+        request = command_request(shlex.split(command), folder=folder)
+        asked = _engine("agent-default").decide_command(request)
+        if policy == "agent-default" and asked.action is Action.APPROVE:
+            by_ci = _engine("ci").decide_command(request).action
+            if asked.rule in ALLOWED_BY_CI and by_ci not in (Action.ALLOW, Action.AUDIT):
+                wrong.append(command)
+            found.add(asked.rule)
+    assert sorted(wrong) == sorted(READ_IN_TWO_WAYS)
+    assert found >= ALLOWED_BY_CI
 
 
 @pytest.mark.parametrize("name", SHIPPED)

@@ -207,6 +207,7 @@ def test_strictness_is_one_documented_order() -> None:
 
 def test_what_the_supervisor_needs_comes_with_the_decision(engine: MakeEngine) -> None:
     compiled = engine(
+        "unenforced: warn\n"
         "command_rules:\n"
         "  - {name: c, commands: [x], decision: redirect, escalate: SIGPOLICY, "
         "redirect_to: {command: echo, args: [no], append_args: true}}\n"

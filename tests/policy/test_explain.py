@@ -109,3 +109,9 @@ def test_a_signal_that_a_rule_passes_on_since_the_target_handles_it(engine: Make
 
     assert "deaf  is for targets that don't handle the signal" in text(handled=True)
     assert text(handled=False).startswith("SIGUSR1 to agent: deny\n  Why: rule deaf matches")
+
+
+def test_a_rule_that_escalates_says_what_follows(engine: MakeEngine) -> None:
+    rules = "command_rules:\n  - {name: r, commands: [ls], decision: deny, escalate: SIGPOLICY}\n"
+    text = explanation_text(explain_command(engine(rules), command_request(["ls"])))
+    assert text.endswith("Then SIGPOLICY is sent: the whole tree is killed.")

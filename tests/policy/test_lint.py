@@ -231,3 +231,39 @@ def test_what_has_too_much_to_compare_is_not_compared_for_ever(
     monkeypatch.setattr(lint_module, "_MOST_COMPARISONS", 4)
     (warning,) = warnings(rules)
     assert warning == "rule b can't match for ax: rule a (line 4) decides first"
+
+
+PATH_IS_NEEDED = "remove takes PATH, which programs need"
+HOME_IS_NEEDED = "remove takes HOME, which programs need"
+ALL_IS_TAKEN = "remove takes every variable, and keep gives none back: programs need PATH and HOME"
+KEEPS_NOTHING = "this keep keeps nothing: no pattern of remove has such a name"
+
+
+@pytest.mark.parametrize(
+    ("env_policy", "expected"),
+    [
+        ("{remove: [API_KEY, 'AWS_*']}", []),
+        ("{remove: [PATH]}", [PATH_IS_NEEDED]),
+        ("{remove: ['*H*']}", [PATH_IS_NEEDED, HOME_IS_NEEDED]),
+        ("{remove: ['*H*'], keep: [PATH, HOME]}", []),
+        ("{remove: ['*']}", [ALL_IS_TAKEN]),
+        ("{remove: ['?*']}", [ALL_IS_TAKEN]),
+        ("{remove: ['*'], keep: [PATH]}", [HOME_IS_NEEDED]),
+        ("{remove: ['*'], keep: [PATH, HOME, 'LC_*']}", []),
+        ("{remove: ['*_KEY'], keep: [A_KEY, 'B_*', B_KEYS]}", [KEEPS_NOTHING]),
+        ("{remove: [A_KEY], keep: ['A_*', 'B_*']}", [KEEPS_NOTHING]),
+        ("{remove: ['A_*'], keep: ['A_B*', 'B_*']}", [KEEPS_NOTHING]),
+        ("{keep: [A]}", [KEEPS_NOTHING]),
+        ("{remove: ['*_KEY'], keep: [SIGWRAP_KEY]}", ["SIGWRAP_KEY is removed whatever keep says"]),
+    ],
+)
+def test_an_environment_that_lacks_too_much_or_keeps_nothing(
+    warnings: Warnings, env_policy: str, expected: list[str]
+) -> None:
+    assert warnings(f"env_policy: {env_policy}\n") == expected
+
+
+def test_the_environment_of_a_base_is_its_own_affair(parse: Parse) -> None:
+    base = {"base": "version: 1\nname: base\nenv_policy: {remove: ['*']}\n"}
+    policy = parse("version: 1\nname: x\nextends: base\n", base)
+    assert [each.message for each in lint(policy)] == []

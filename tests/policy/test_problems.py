@@ -20,7 +20,7 @@ def test_problems_are_listed_in_the_order_of_the_files() -> None:
             problem("second", line=2),
         ]
     )
-    assert error.message.splitlines() == [
+    assert error.lines == [
         "4 problems in the policy:",
         "  a.yaml:1:1: error: first",
         "  a.yaml:2:1: error: second",
@@ -30,7 +30,7 @@ def test_problems_are_listed_in_the_order_of_the_files() -> None:
 
 
 def test_one_problem_is_not_counted() -> None:
-    assert InvalidPolicy([problem("x")]).message.startswith("a problem in the policy:\n")
+    assert InvalidPolicy([problem("x")]).lines[0] == "a problem in the policy:"
 
 
 def test_a_warning_says_that_it_is_one() -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from sigwrap.errors import PolicyError
+from sigwrap.policy import shipped
 from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.environment import judge_names
 from sigwrap.policy.judge.request import (
     Action,
     CommandRequest,
@@ -18,10 +22,19 @@ from sigwrap.policy.judge.request import (
 )
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.judge.signals import ALL, signal_name
+from sigwrap.policy.language.document import module_of
 from sigwrap.policy.language.lint import lint
-from sigwrap.policy.language.schema import ENFORCED
+from sigwrap.policy.language.parse import parse_policy
 from sigwrap.policy.tools.cases import command_request, run_cases
-from sigwrap.start.policy_files import SHIPPED, find_base, load_policy, read_source
+from sigwrap.policy.tools.shipped import module_text
+from sigwrap.policy.tools.show import policy_text
+from sigwrap.start.policy_files import (
+    SHIPPED,
+    find_base,
+    load_policy,
+    load_with_sources,
+    read_source,
+)
 
 VARIABLES = {"PROJECT_ROOT": "/work/p", "HOME": "/home/user", "USER": "user", "TMPDIR": "/tmp"}
 
@@ -55,13 +68,70 @@ def test_it_loads_whatever_the_environment(name: str, missing: dict[str, str]) -
     load_policy(name, variables={"PROJECT_ROOT": "/p", "TMPDIR": "/tmp", **missing})
 
 
+@pytest.mark.parametrize("name", SHIPPED)
+def test_what_was_read_beforehand_is_its_text(name: str) -> None:
+    """python -m sigwrap.policy.tools.shipped policies/*.yaml"""
+    source = read_source(name)
+    written = Path(shipped.__file__).parent / f"{module_of(source.name)}.py"
+    assert written.read_text() == module_text(source)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("missing", [VARIABLES, {"HOME": "/"}, {"HOME": "/home/a+b (c)[d]"}])
+def test_a_run_has_the_policy_that_the_text_says(name: str, missing: dict[str, str]) -> None:
+    variables = {"PROJECT_ROOT": "/p", "TMPDIR": "/tmp", **missing}
+    policy, sources = load_with_sources(name, variables=variables)
+    said = load_policy(name, variables=variables)
+    assert policy.cases == ()
+    assert policy_text(policy) == policy_text(said._replace(cases=()))
+    assert [rule.place for rule in policy.command_rules] == [
+        rule.place for rule in said.command_rules
+    ]
+    assert sources[0].text == read_source(name).text
+
+
+def test_a_text_that_was_changed_since_is_read() -> None:
+    source = read_source("ci")
+    changed = source._replace(text=source.text.replace("name: ci", "name: mine"), for_a_run=True)
+    policy = parse_policy(changed, variables=VARIABLES, find_base=find_base)
+    assert policy.name == "mine" and policy.cases
+
+
+def test_no_run_reads_the_text_of_a_shipped_policy() -> None:
+    look = (
+        "import sys; from sigwrap.start.policy_files import load_with_sources;"
+        "load_with_sources('ci', variables={'PROJECT_ROOT': '/p', 'TMPDIR': '/tmp'});"
+        "print('yaml' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
 def test_strict_has_nothing_that_is_not_enforced() -> None:
     policy = load("agent-strict")
     assert policy.refuses_unenforced and policy.warnings == () == policy.unenforced
 
 
-def test_strict_takes_up_path_shadowing_once_that_is_enforced() -> None:
-    assert "trust" not in ENFORCED or load("agent-strict").trust.path_shadow is Action.DENY
+def test_strict_denies_what_shadows_the_systems_commands() -> None:
+    assert load("agent-strict").trust.path_shadow is Action.DENY
+
+
+OF_AN_AGENT = """
+    ANTHROPIC_API_KEY AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY DATABASE_URL GH_TOKEN GITHUB_TOKEN
+    GOOGLE_API_KEY HOME NPM_TOKEN OPENAI_API_KEY PATH SSH_AUTH_SOCK TERM
+""".split()
+OF_A_SERVER = """
+    API_KEY AUTH_SECRET COOKIE_SECRET DJANGO_SECRET_KEY ENCRYPTION_KEY JWT_SECRET NEXTAUTH_SECRET
+    SECRET_KEY SECRET_KEY_BASE SESSION_SECRET SIGNING_KEY SIGWRAP_KEY STRIPE_SECRET_KEY
+""".split()
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_an_agent_keeps_what_it_works_with_and_a_job_keeps_all(name: str) -> None:
+    judged = judge_names(load(name).env_policy, [*OF_AN_AGENT, *OF_A_SERVER])
+    removed = [each.name for each in judged.removed]
+    is_an_agents = name in ("agent-default", "agent-strict")
+    assert removed == (OF_A_SERVER if is_an_agents else ["SIGWRAP_KEY"])
 
 
 def test_ci_never_asks() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from sigwrap.escape import printable
 from sigwrap.policy.tools.show import policy_text
 from tests.policy.conftest import Parse
 
@@ -13,7 +16,7 @@ name: whole
 description: |-
   everything,
   on two lines
-unenforced: error
+unenforced: warn
 defaults:
   command: audit
   signal: absorb
@@ -27,6 +30,7 @@ command_rules:
     min: 0
     max: 3
   sha256: [%s]
+  not_sha256: [cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd]
   truncated: false
   traced: true
   decision: redirect
@@ -80,6 +84,7 @@ def test_what_is_not_carried_out_yet_is_shown_all_the_same(parse: Parse) -> None
     shown = """\
 version: 1
 name: later
+unenforced: warn
 defaults:
   command: deny
   signal: deny
@@ -118,7 +123,9 @@ trust:
     assert policy_text(parse(shown)) + "\n" == shown
 
 
-@pytest.mark.parametrize("sections", ["", "watch: {drift: log}\n", "limits: {max_depth: 0}\n"])
+@pytest.mark.parametrize(
+    "sections", ["", "trust: {path_shadow: audit}\n", "limits: {max_depth: 0}\n"]
+)
 def test_what_changes_nothing_stays_out(parse: Parse, sections: str) -> None:
     text = policy_text(parse(f"version: 1\nname: x\n{sections}"))
     assert text == "version: 1\nname: x\ndefaults:\n  command: deny\n  signal: deny"
@@ -132,3 +139,34 @@ def test_what_it_extends_is_said_in_a_comment(parse: Parse) -> None:
     text = policy_text(parse("version: 1\nname: a\nextends: b\n", bases))
     assert text.startswith("# a extends b extends c\nversion: 1\nname: a\n")
     assert text.endswith("limits:\n  max_depth: 3")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\u202erm\u2066",
+        "a\tb",
+        "bell \x07 \x1b[2J",
+        "\u200b",
+        "one\ntwo\u202e\nthree",
+        "\x85\u2028",
+        "x\u0336",
+        "\ufeff",
+        "'\"\\\u202e",
+        "long " * 40 + "\u202e",
+        "\u2800",
+        "a: b\u202e #",
+    ],
+)
+def test_what_a_terminal_would_obey_is_escaped_and_loads_as_it_was(parse: Parse, text: str) -> None:
+    quoted = json.dumps(text)
+    rule = f"{{name: r, description: {quoted}, commands: [{quoted}], decision: deny}}"
+    policy = parse(f"version: 1\nname: x\ncommand_rules:\n- {rule}\n")
+    shown = policy_text(policy)
+    assert all(line == printable(line) for line in shown.split("\n"))
+    (again,) = parse(shown).command_rules
+    assert (again.description, again.commands) == (
+        policy.command_rules[0].description,
+        policy.command_rules[0].commands,
+    )
+    assert again.commands == (text,)

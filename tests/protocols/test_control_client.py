@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from sigwrap.errors import SessionError
 from sigwrap.protocols import control_client
 from sigwrap.protocols.control_client import ask_everybody
 
@@ -116,10 +118,74 @@ def test_a_store_without_sessions_has_nobody_to_ask(tmp_path: Path) -> None:
     assert asked(tmp_path) == ([], [])
 
 
-def test_so_many_sockets_are_asked_and_no_more(
-    store: Path, monkeypatch: pytest.MonkeyPatch
+def fill(store: Path, name: str, held: list[socket.socket]) -> None:
+    """A socket with no room for another who connects."""
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(str(store / "control" / f"{name}.sock"))
+    listening.listen(0)
+    end = socket.socket(socket.AF_UNIX)
+    end.connect(str(store / "control" / f"{name}.sock"))
+    held += [listening, end]
+
+
+@pytest.fixture
+def held() -> Iterator[list[socket.socket]]:
+    made: list[socket.socket] = []
+    yield made
+    for each in made:
+        each.close()
+
+
+def test_however_many_sockets_are_full_or_silent_it_takes_no_longer(
+    store: Path,
+    serve: Callable[[str, Server], None],
+    held: list[socket.socket],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(control_client, "_MOST_SOCKETS", 3)
-    for number in range(5):
-        (store / "control" / f"{number}.sock").write_text("")
-    assert asked(store) == ([], ["2 sockets are not asked"])
+    monkeypatch.setattr(control_client, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(control_client, "WITHIN_S", 1.0)
+    for number in range(100):
+        fill(store, f"a{number:03}", held)
+        listening = socket.socket(socket.AF_UNIX)
+        held.append(listening)
+        listening.bind(str(store / "control" / f"b{number:03}.sock"))
+        listening.listen()
+    for number in range(2000):
+        (store / "control" / f"c{number:04}.sock").write_text("")
+    serve("z-answers", answers)
+    started_s = time.monotonic()
+    heard, failures = asked(store)
+    assert time.monotonic() - started_s < 5.0
+    assert heard == ["z-answers"]
+    assert len(failures) == 200
+    assert {failure.split(" ", 2)[2] for failure in failures} == {"doesn't answer"}
+
+
+def test_one_that_has_room_after_a_while_is_heard(
+    store: Path, held: list[socket.socket], serve: Callable[[str, Server], None]
+) -> None:
+    fill(store, "full", held)
+    listening = held[0]
+
+    def serves() -> None:
+        listening.accept()[0].close()
+        end = listening.accept()[0]
+        answers(end)
+        held.append(end)
+
+    asks = threading.Timer(0.2, serves)
+    asks.start()
+    assert asked(store) == (["full"], [])
+    asks.join()
+
+
+def test_an_answer_that_does_not_come_ends_with_all_the_time(
+    store: Path, serve: Callable[[str, Server], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control_client, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(control_client, "WITHIN_S", 1.0)
+    serve("a", answers)
+    with ask_everybody(str(store), {"do": "list"}) as (answered, failures):
+        assert failures == []
+        with pytest.raises(SessionError, match="session a doesn't answer"):
+            answered[0].client.ask({"do": "approve", "id": "x"})

@@ -573,3 +573,61 @@ def test_export_by_the_command(
     ) in metrics
     assert run_app(["export", *store]) == 125
     assert "--format" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(("dies_of", "number"), [("SIGTERM", 15), ("SIGKILL", 9)])
+def test_an_agent_signal_that_ended_the_run_is_named_once(dies_of: str, number: int) -> None:
+    log = Log()
+    sent = {"signal": "SIGTERM", "source": "uid 0, pid 7", "reason": "lunch", "cause": None}
+    log.add("agent_signal", COMMAND, **{**sent, "outcome": "pending"})
+    log.add("agent_signal", COMMAND, **{**sent, "outcome": "delivered"})
+    log.add("process_exited", COMMAND, comm="npm", signal=number, signal_name=dies_of)
+    log.add(
+        "session_ended",
+        1,
+        exit_status=130,
+        reason="ended by agent signal SIGTERM from uid 0, pid 7: lunch",
+    )
+    why = log.fold.of()
+    assert why is not None
+    assert why.sentence == (
+        "exit 130: ended by agent signal SIGTERM from uid 0, pid 7: lunch; COMMAND died of "
+        + dies_of
+        + " after the grace" * (dies_of == "SIGKILL")
+    )
+
+
+def test_what_follows_a_limit_is_the_limits() -> None:
+    log = Log()
+    why = "wall_time: 5 s are over"
+    log.add("limit_exceeded", COMMAND, limit="wall_time", reason=why, effect="terminated")
+    sent = {"outcome": "delivered", "source": "limit wall_time"}
+    log.add("agent_signal", COMMAND, signal="SIGBUDGET", cause=None, **sent)
+    log.add("agent_signal", COMMAND, signal="SIGTERM", cause=1, **sent)
+    log.add("process_exited", COMMAND, comm="npm", signal=15, signal_name="SIGTERM")
+    log.add("session_ended", 1, exit_status=124, reason=why)
+    found = log.fold.of()
+    assert found is not None
+    assert f"SIGTERM from sigwrap: {why}" in found.text
+
+
+def test_whoever_sent_a_sigbudget_is_named() -> None:
+    log = Log()
+    sent = {"outcome": "delivered", "source": "uid 0, pid 7", "reason": "too dear"}
+    log.add("agent_signal", COMMAND, signal="SIGBUDGET", cause=None, **sent)
+    log.add("agent_signal", COMMAND, signal="SIGTERM", cause=1, **sent)
+    log.add("process_exited", COMMAND, comm="npm", signal=15, signal_name="SIGTERM")
+    why = "ended by agent signal SIGBUDGET from uid 0, pid 7: too dear"
+    log.add("session_ended", 1, exit_status=124, reason=why)
+    found = log.fold.of()
+    assert found is not None
+    assert found.text == f"{why}; COMMAND died of SIGTERM"
+
+
+def test_a_stopped_command_whose_front_process_died() -> None:
+    log = Log()
+    log.add("process_exited", COMMAND, comm="sh", signal=1, signal_name="SIGHUP")
+    log.add("session_ended", 1, exit_status=129, reason="killed: the front process died")
+    found = log.fold.of()
+    assert found is not None
+    assert found.text == "killed: the front process died; COMMAND died of SIGHUP"

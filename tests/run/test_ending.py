@@ -53,6 +53,10 @@ def ending_on(loop: Calls) -> Ending:
         loop=on,
         job_control=anything,
         stop_forks=lambda: None,
+        grant_nothing=lambda: None,
+        let_run=lambda: None,
+        freeze_again=lambda: None,
+        signal_budget=lambda _reached: None,
     )
 
 
@@ -74,6 +78,16 @@ def test_a_command_that_stays_is_killed_after_its_grace(killed: list[str]) -> No
     ending_on(loop).on(LimitReached("wall_time", 1, "wall_time: 1 s are over"))
     loop.later.pop()()
     assert killed == ["killed"]
+
+
+def test_a_limit_that_ended_command_is_why_the_run_ended(killed: list[str]) -> None:
+    """As where the kernel killed it for want of memory."""
+    ending = ending_on(Calls())
+    reached = LimitReached("memory", 1, "memory: the kernel killed a process")
+    ending.limit_at_end = lambda: reached
+    ending.reaped(COMMAND, 9)
+    ending.on(NoProcessLeft())
+    assert (ending.run.exit_status, ending.run.reason) == (124, reached.why)
 
 
 def test_the_status_of_command_reaches_the_end_of_the_run(killed: list[str]) -> None:

@@ -29,6 +29,7 @@ def _stopped(child: int, beats: Iterator[int]) -> None:
         bootloader_pid=0,
         prompt_holds_terminal=lambda: False,
         beats=lambda: next(beats),
+        is_frozen=lambda: False,
     ).stop_front()
     _, status = os.waitpid(child, os.WUNTRACED)
     assert os.WSTOPSIG(status) == signal.SIGSTOP

@@ -9,7 +9,9 @@ from sigwrap.calls import TABLE, X86_64, Family
 from sigwrap.linux.seccomp import Notification
 from sigwrap.mediate.effects import Effect
 from sigwrap.platform import NEEDED_BY, WITHOUT, Capability
+from sigwrap.run.execs.gate import Gate
 from sigwrap.run.mediation import Mediation
+from sigwrap.start.command import HostEnvironment
 from tests.mediate.transcript import engine
 
 
@@ -23,13 +25,15 @@ class Anything:
 
 def _mediation(**given: Any) -> Mediation:
     anything: Any = Anything()
-    parts = ("listener", "recorder", "processes", "approvals", "loop", "aside", "end_run")
+    parts = ("listener", "recorder", "processes", "approvals", "loop", "aside", "watchers")
     return Mediation(
-        **{name: given.get(name, anything) for name in parts},
+        **{name: given.get(name, anything) for name in (*parts, "end_run")},
         waits_through_signals=True,
         engine=engine("defaults: {command: deny, signal: deny}\n"),
         sigwrap_pids=frozenset(),
         domain=True,
+        environment=HostEnvironment({}, {}, ()),
+        gate=Gate(),
     )
 
 

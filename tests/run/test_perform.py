@@ -18,6 +18,7 @@ from sigwrap.mediate.effects import (
     ContinueFork,
     Effect,
     EndRun,
+    Escalation,
     Fail,
     Logged,
     Record,
@@ -62,6 +63,7 @@ class Stage:
             approvals=self,  # type: ignore[arg-type]
             loop=self,  # type: ignore[arg-type]
             end_run=lambda reason: self.happened.append(f"end {reason.limit}"),
+            escalate=lambda escalation: self.happened.append(f"escalate {escalation.what}"),
         )
         monkeypatch.setattr(
             caller_stderr, "tell", lambda pid, text: self.happened.append(f"tell {pid} {text}")
@@ -176,6 +178,16 @@ def test_nothing_goes_on_after_an_event_that_could_not_be_written(
         "failed",
         "let go",
     ]
+
+
+@pytest.mark.parametrize("can_write", [True, False])
+def test_a_rule_escalates_after_its_event_also_where_that_could_not_be_written(
+    stage: Stage, can_write: bool
+) -> None:
+    stage.can_write = can_write
+    escalates = record()._replace(escalation=Escalation("never", "mkfs"))
+    happened = stage.of(escalates, Fail(3))
+    assert happened[:3] == ["record signal_sent 40", "escalate mkfs", "fail 7 3"]
 
 
 def test_a_call_fails_also_where_its_event_could_not_be_written(stage: Stage) -> None:
@@ -464,3 +476,17 @@ def test_a_reason_to_end_reaches_the_run(stage: Stage) -> None:
 
 def test_a_line_goes_to_the_caller(stage: Stage) -> None:
     assert stage.of(record(), Tell("no"), Fail(1))[1] == "tell 40 no"
+
+
+def test_nothing_is_granted_once_the_kill_switch_is_on(stage: Stage) -> None:
+    stage.performer.grant_nothing()
+    refused = ["record call_refused 40", REFUSED, "failed", "let go"]
+    assert stage.of(record(), Continue()) == refused
+
+
+def test_nor_to_whom_waits_already(stage: Stage) -> None:
+    stage.run(asks())
+    stage.performer.grant_nothing()
+    stage.happened.clear()
+    stage.on_answer(YES)
+    assert stage.happened == [REFUSED, "failed", "let go"]

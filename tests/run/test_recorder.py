@@ -62,7 +62,7 @@ def test_half_is_said_before_full_also_where_one_event_after_it_fills_the_log(
         "the event log has half of the 300 bytes that it may have",
         f"{FULL}; the run is ended",
     ]
-    assert reached == [(LimitReached("log_size", 300, FULL), True)]
+    assert reached == [(LimitReached("log_size", 300, FULL, full.log.size), True)]
     full.log.close()
 
 
@@ -72,7 +72,10 @@ def test_the_end_of_a_process_is_recorded_in_a_full_log_and_nothing_is_refused_f
     reached: list[tuple[LimitReached, bool]] = []
     full = recorder(tmp_path, [], ends_run=True)
     full.on_full = lambda *call: reached.append(call)
+    so_far = full.log.size
     assert full.record("process_exited", 1, {})
     assert not full.record("exec_allowed", 1, {})
-    assert reached == [(LimitReached("log_size", 300, FULL), False)]
+    ((limit, is_refused),) = reached
+    assert limit.used is not None and so_far <= limit.used < full.log.size
+    assert (limit, is_refused) == (LimitReached("log_size", 300, FULL, limit.used), False)
     full.log.close()

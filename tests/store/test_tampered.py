@@ -161,6 +161,72 @@ def test_as_many_bytes_in_the_place_of_others_are_noticed(record: Recorder) -> N
     assert log.objection() == ""
 
 
+@pytest.mark.parametrize("deed", ["touched", "moved away and back", "linked and unlinked", "mode"])
+@pytest.mark.parametrize("which", ["journal", "database"])
+def test_who_only_touches_a_file_has_changed_nothing(
+    record: Recorder, deed: str, which: str
+) -> None:
+    log = record(exits=5)
+    file = journal(log) if which == "journal" else Path(log.path)
+    away = file.with_name("away")
+    while not log.objection():
+        match deed:
+            case "touched":
+                os.utime(file, (1, 1))
+            case "moved away and back":
+                file.rename(away)
+                away.rename(file)
+            case "linked and unlinked":
+                away.hardlink_to(file)
+                away.unlink()
+            case "mode":
+                file.chmod(0)
+                file.chmod(0o600)
+    assert log.was_only_touched()
+    assert log.objection() == ""
+    last = log.append("process_exited", 1, {}, 1)
+    assert log.objection() == ""
+    log.close()
+    assert [row.seq for row in Session("s1", log.path).rows()] == list(range(1, last + 1))
+
+
+@pytest.mark.parametrize("deed", ["other bytes", "mode", "another name", "replaced"])
+@pytest.mark.parametrize("which", ["journal", "database"])
+def test_who_did_more_than_touch_it_is_not_believed(
+    record: Recorder, deed: str, which: str
+) -> None:
+    log = record(exits=5)
+    file = journal(log) if which == "journal" else Path(log.path)
+    others = file.read_bytes().swapcase()
+    while not (objection := log.objection()):
+        match deed:
+            case "other bytes":
+                with file.open("r+b") as opened:
+                    opened.write(others)
+            case "mode":
+                file.chmod(0o644)
+            case "another name":
+                file.with_name("besides").unlink(missing_ok=True)
+                file.with_name("besides").hardlink_to(file)
+            case "replaced":
+                file.with_name("copy").write_bytes(file.read_bytes())
+                file.with_name("copy").rename(file)
+    assert not log.was_only_touched()
+    assert log.objection() == objection
+    log.restore()
+    assert log.objection() == ""
+
+
+def test_a_database_too_large_to_be_compared_counts_as_changed(
+    record: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "COPIED_MEANWHILE_BYTES", 1)
+    log = record(exits=5)
+    while not log.objection():
+        os.utime(log.path)
+    assert not log.was_only_touched()
+
+
 def test_what_cant_be_written_anew_takes_no_event_until_it_can(
     record: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

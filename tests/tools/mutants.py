@@ -45,7 +45,7 @@ import typer  # noqa: F401
 import yaml  # noqa: F401
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("sigwrap/mediate", "sigwrap/policy", "sigwrap/report", "sigwrap/store")
+ROOMS = ("sigwrap/agent", "sigwrap/mediate", "sigwrap/policy", "sigwrap/report", "sigwrap/store")
 NOT_COPIED = (".*", "__pycache__", "dist")
 WAITED_FOR = 10  # times as long as a run may use the processor
 MEMORY_BYTES = 4 << 30  # a loop that no longer ends may fill a list meanwhile

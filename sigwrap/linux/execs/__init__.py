@@ -9,6 +9,7 @@ search        where the command is that a wrapper wraps
 content       how a file begins, and its digest
 script        a script's first line, and its interpreter's arguments
 ownership     whether a program is the system's own
+shadows       which of the system's commands a program found along PATH has the name of
 loading       what an exec's environment makes a program load
 tracing       who traces a caller, and whether that one stops it after an exec
 image         what the kernel loaded, held against what was judged

@@ -6,14 +6,14 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from typing import Generic, TypeVar
 
+from sigwrap.hints import Generic, TypeVar
 from sigwrap.linux import procfs
 from sigwrap.linux.execs.script import HEADER_BYTES
 from sigwrap.linux.paths import MayWait, State
 
 HASHED_AT_ONCE_BYTES = 4 * 1024 * 1024  # a few milliseconds
-_MAX_HASHED_BYTES = 1 << 30
+MAX_HASHED_BYTES = 1 << 30
 READ_TO_COMPARE_BYTES = 8 << 20  # of all files of an exec together, in about 8 ms
 _KEPT = 4096
 _CTIME_GRAIN_NS = 100_000_000  # two writes within one tick of a coarse clock look the same
@@ -78,7 +78,7 @@ def digest(fd: int) -> str:
     try:
         readable = reopen(fd)
         with open(readable, "rb", buffering=0) as file:
-            if os.fstat(readable).st_size > _MAX_HASHED_BYTES:
+            if os.fstat(readable).st_size > MAX_HASHED_BYTES:
                 return ""
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:

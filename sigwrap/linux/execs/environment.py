@@ -19,7 +19,6 @@ from sigwrap.linux.memory import Memory
 from sigwrap.policy.judge.request import CommandRedirect, Via
 
 _HOST_VALUE = re.compile(r"\$\{SIGWRAP_HOST:(\w+)\}")
-_KEY_NAME = b"SIGWRAP_KEY"  # whoever has it can write the log anew
 _CODE_SEGMENT_32 = 0x23
 _STACK_BYTES = 4 * 1024 * 1024  # the most that is looked at: Linux caps arguments at 6 MiB in all
 _CHUNK = 4096
@@ -37,14 +36,18 @@ class NoHostValue(Exception):
 
 
 def variables_for(
-    redirect: CommandRedirect, host: Mapping[bytes, bytes], session: bytes
+    redirect: CommandRedirect,
+    host: Mapping[bytes, bytes],
+    given: Mapping[bytes, bytes],
+    session: bytes,
 ) -> Variables:
-    """`via: stub` takes nothing from the caller, whose LD_PRELOAD would read along: it gets
-    sigwrap's own environment, which is `host`. Raises NoHostValue."""
-    host = {name: value for name, value in host.items() if name != _KEY_NAME}
-    base = host if redirect.via is Via.STUB else {}
-    if base and session:
-        base = {**base, b"SIGWRAP_SESSION": session}
+    """`via: stub` takes nothing from the caller, whose LD_PRELOAD would read along: it gets what
+    COMMAND was given of sigwrap's own environment, which is `host`. Raises NoHostValue."""
+    base: dict[bytes, bytes] = {}
+    if redirect.via is Via.STUB:
+        base = dict(given)
+        if session:
+            base[b"SIGWRAP_SESSION"] = session
     added = {os.fsencode(name): _with_host_values(value, host) for name, value in redirect.env}
     return tuple({**base, **added}.items())
 

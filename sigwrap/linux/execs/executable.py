@@ -29,7 +29,7 @@ from sigwrap.linux.execs.where import Where
 from sigwrap.linux.memory import Memory, Unreadable
 from sigwrap.linux.paths import AT_FDCWD, SERVED, Caller, Inode, MayWait, Place, State, path_of
 from sigwrap.policy.judge.request import Fact, Program
-from sigwrap.policy.judge.wrappers import is_loader, plain_words, unwrap
+from sigwrap.policy.judge.wrappers import is_loader, keeps_search_path, plain_words, unwrap
 
 _UNSEEN_FOLDER = "/usr/bin/"  # of a wrapped program that can't be found
 _AT_EMPTY_PATH = 0x1000
@@ -229,7 +229,9 @@ class Executable:
                 called = b"/dev/fd/%d/%b" % (folder_fd, path)
         state = self._pin(fd)
         argv, self.cut = read_argv()
-        programs = [self._program(fd, path, argv)]
+        # Nobody who searches PATH has a descriptor of the folder.
+        searched = called if called is not path else _word(argv)
+        programs = [self._program(fd, path, argv, searched)]
         also = self._twins(fd, state, programs[0])
         header = self._header(fd, state)
         for depth in range(MAX_INTERPRETERS + 1):
@@ -243,7 +245,7 @@ class Executable:
             called = script.interpreter
             fd = self._caller.open(called)
             state = self._pin(fd)
-            programs.append(self._program(fd, called, argv))
+            programs.append(self._program(fd, called, argv, called))
             also += self._twins(fd, state, programs[-1])
             header = self._header(fd, state)
         self.readable = header is not None
@@ -283,7 +285,7 @@ class Executable:
             return []
         self._loader_fd = self._caller.open(path)
         loader_state = self._pin(self._loader_fd)
-        program = self._program(self._loader_fd, path, argv)._replace(counts_by_name=True)
+        program = self._program(self._loader_fd, path, argv, path)._replace(counts_by_name=True)
         return [program, *self._twins(self._loader_fd, loader_state, program)]
 
     def loader_holds(self, pid: int) -> bool:
@@ -310,11 +312,13 @@ class Executable:
         if not self._caller.is_plain(fd, state):
             self._shown_differently.add(fd)
 
-    def _program(self, fd: int, called: bytes, argv: list[bytes]) -> Program:
+    def _program(self, fd: int, called: bytes, argv: list[bytes], searched: bytes) -> Program:
+        """`searched`: the word by which it may have been found along PATH."""
         path = path_of(fd)
         name = os.fsdecode(called.rpartition(b"/")[2]) or path.rpartition("/")[2]
         path = path or f".../{name}"
         elsewhere = self._is_elsewhere(fd)
+        shadows = "" if b"/" in searched else self._shadows(fd, called, elsewhere=elsewhere)
         return Program(
             path,
             name,
@@ -323,6 +327,13 @@ class Executable:
             elsewhere,
             self._system_file(fd, called, path, elsewhere=elsewhere),
             self._loads_code((name, path.rpartition("/")[2])),
+            shadows=shadows,
+            found=os.fsdecode(called) if shadows else "",
+        )
+
+    def _shadows(self, fd: int, called: bytes, *, elsewhere: bool) -> str:
+        return self._ours.commands.shadowed(
+            self._caller, fd, self._files[fd], called, elsewhere=elsewhere
         )
 
     def _system_file(self, fd: int, called: bytes, path: str, *, elsewhere: bool) -> Fact:
@@ -355,10 +366,13 @@ class Executable:
             wrapped = unwrap(program.name, program.argv)
         here: list[Program] = []
         later: list[Program] = []
-        outer = program
+        outer, same_path = program, True
         for inner in wrapped:
             name = inner.argv[0].rpartition("/")[2]
-            is_mapped = is_loader(outer.path.rpartition("/")[2])
+            outer_name = outer.path.rpartition("/")[2]
+            is_mapped = is_loader(outer_name)
+            if not inner.same_file:
+                same_path &= keeps_search_path(outer_name, outer.argv)
             also: list[Program] = []
             file = outer
             if not inner.same_file:
@@ -369,6 +383,9 @@ class Executable:
                 argv=inner.argv,
                 loads_code=loads_code,
                 counts_by_name=inner.spelling,
+                # Where it searches another PATH, the exec that follows tells.
+                shadows=file.shadows if same_path and not inner.same_file else "",
+                sha256=None if inner.spelling else file.sha256,
             )
             if later or not (inner.same_file or is_mapped):
                 later.append(outer)
@@ -387,13 +404,17 @@ class Executable:
         if found is not None:
             fd, state, called = found
             self._hold(fd, state)
-            program = self._program(fd, called, [])
+            program = self._program(fd, called, [], os.fsencode(command))
             return [program, *self._twins(fd, state, program)]
         path = command
         if not command.startswith("/"):
             path = _UNSEEN_FOLDER + command.rpartition("/")[2]
         elsewhere = not self._caller.shares_our_root
         return [Program(path, "", (), None, elsewhere, system_file=False, missing=True)]
+
+
+def _word(argv: Sequence[bytes]) -> bytes:
+    return argv[0] if argv else b""
 
 
 def _plainly_wrapped(interpreter: Program, wrapped: Sequence[Program]) -> Program | None:

@@ -6,16 +6,19 @@ import os
 from collections.abc import Mapping
 
 from sigwrap.linux.execs.elsewhere import Mounts
+from sigwrap.linux.execs.shadows import SystemCommands
 from sigwrap.linux.execs.twins import Twins
 from sigwrap.linux.paths import our_view
 from sigwrap.policy.judge.named import Named
 
 
 class Ours:
-    __slots__ = ("mounts", "twins", "variables", "view")
+    __slots__ = ("commands", "mounts", "twins", "variables", "view")
 
-    def __init__(self, variables: Mapping[str, bytes], named: Named) -> None:
+    def __init__(self, variables: Mapping[str, bytes], named: Named, path: bytes = b"") -> None:
+        """`variables`: the user's own, of which the session was given all."""
         self.variables = variables
         self.view = our_view()
         self.mounts = Mounts(self.view.root)
-        self.twins = Twins(named, os.fsdecode(variables.get("PATH", b"")), self.view)
+        self.commands = SystemCommands(self.view)
+        self.twins = Twins(named, os.fsdecode(path), self.view)

@@ -23,12 +23,10 @@ from sigwrap.linux.execs.content import KnownByState, reopen
 from sigwrap.linux.paths import Caller, Inode, OurView, State
 from sigwrap.policy.judge.named import Named
 from sigwrap.policy.judge.request import Program
+from sigwrap.policy.judge.system_folders import COMMAND_FOLDERS
 from sigwrap.policy.judge.wrappers import MULTICALL
 from sigwrap.tuples import NamedTuple
 
-_SYSTEM_FOLDERS = (
-    *("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"),
-)
 _LOADERS = sorted(map(os.fsdecode, elf.USUAL))  # these run another program without an exec
 _SAMPLE_BYTES = 64 * 1024
 _SAMPLES = 4
@@ -58,7 +56,7 @@ class Twins:
         self._compared = KnownByState[tuple[_Original, ...]]()
         self._folders: dict[str, _Place | None] = {}
         us = self._us(may_wait=True)
-        for folder in (*search_path.split(":"), *_SYSTEM_FOLDERS):
+        for folder in (*search_path.split(":"), *COMMAND_FOLDERS):
             if folder.startswith("/"):
                 self._look_through(folder, named, us)
         for path in (*named.paths, *_LOADERS):
@@ -132,9 +130,12 @@ class Twins:
             self._add(f"{real}/{name}", name)
 
     def _add(self, called: str, name: str) -> None:
+        path = called
         try:
-            state = os.stat(called)
-            path = os.path.realpath(called) if os.path.islink(called) else called
+            state = os.lstat(called)
+            if stat.S_ISLNK(state.st_mode):
+                state = os.stat(called)
+                path = os.path.realpath(called)
         except OSError:
             return
         if not stat.S_ISREG(state.st_mode):

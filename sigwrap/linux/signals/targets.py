@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Protocol
 
+from sigwrap.hints import Protocol
 from sigwrap.linux import pidns, procfs
 from sigwrap.mediate.effects import SignalTarget
 from sigwrap.mediate.lineage import (

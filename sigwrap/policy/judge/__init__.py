@@ -8,8 +8,10 @@ match        regular expressions and globs, linear in time
 subcommand   the first arguments that are no options
 tools        which options of a tool take a value
 paths        which files the arguments mean
+environment  which variables COMMAND is not given
 loading      variables that make a program load code
 system_folders  where the system's own programs are
+path_shadow  a program that is found along PATH before the system's
 spellings    the same command by another spelling: `git-push`, `python3 -m pip`
 wrappers     what `env`, `nice`, `busybox`… are about to run
 signals      names, numbers, groups

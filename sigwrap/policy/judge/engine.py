@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sigwrap.policy.judge.match import Arguments, Glob, Paths, Regex, is_glob
+from sigwrap.policy.judge.path_shadow import found_at, goes_by_its_own_name, held_against
 from sigwrap.policy.judge.paths import arguments_as_paths
 from sigwrap.policy.judge.request import (
     DEFAULT_RULE,
@@ -44,7 +45,10 @@ class Engine:
             self._default_command.action,
             *(rule.decision for rule in policy.command_rules),
         }
-        self.lets_everything_run = decisions <= {Action.ALLOW, Action.AUDIT}
+        self.lets_everything_run = (
+            decisions <= {Action.ALLOW, Action.AUDIT}
+            and policy.trust.path_shadow is not Action.DENY
+        )
         self._literals = frozenset(word for rule in self.command_rules for word in rule.literals)
         self._candidates_by_words: dict[frozenset[str], _Candidates] = {}
         globs = [glob for rule in self.command_rules for glob in rule.globs]
@@ -65,7 +69,19 @@ class Engine:
                 continue
             if STRICTNESS[decision.action] > STRICTNESS[strictest.action]:
                 strictest = decision
+        for program in programs:
+            if program.shadows and not self._is_chosen(program, request):
+                reaction = self.policy.trust.path_shadow
+                return held_against(strictest, program, reaction, request.cwd)
         return strictest
+
+    def _is_chosen(self, program: Program, request: CommandRequest) -> bool:
+        """Whether the rule that decides it is about this very file, as that command."""
+        decision = self.decide_program(program, request)
+        return any(
+            rule.decision is decision and rule.chooses(program, request.cwd)
+            for rule in self.command_rules
+        )
 
     def decide_program(self, program: Program, request: CommandRequest) -> Decision:
         facts = Facts(program, request, self.home)
@@ -236,6 +252,17 @@ class CompiledCommandRule:
             or facts.system_file
         )
 
+    def chooses(self, program: Program, folder: str) -> bool:
+        """By its content, or by its very path: what a glob names, somebody may have put there. A
+        link's own name or path has to be among the words too: its file may be an interpreter, which
+        is meant to be `python3` and not `git`."""
+        is_named = bool(self.rule.sha256) or program.path in self.literals
+        return is_named and (
+            goes_by_its_own_name(program)
+            or program.name in self.literals
+            or found_at(program, folder) in self.literals
+        )
+
     def _is_subcommand(self, facts: Facts) -> bool:
         """Where a tool could read its arguments in two ways, an allowance needs both."""
         readings = facts.subcommands
@@ -288,7 +315,17 @@ class CompiledCommandRule:
             digest = facts.program.sha256
             if digest is None or digest() not in rule.sha256:
                 return "sha256"
+        if rule.not_sha256 and not self._is_none_of(rule.not_sha256, facts.program):
+            return "not_sha256"
         return None
+
+    def _is_none_of(self, pinned: frozenset[str], program: Program) -> bool:
+        """A digest that can't be had is empty, and no allowance. Without a way to it nobody has
+        looked for a file, or the file is not the tool's own: `python3 -m pip` is python3's."""
+        if program.sha256 is None:
+            return program.missing and not self._lenient
+        digest = program.sha256()
+        return digest not in pinned and not (self._lenient and not digest)
 
 
 class CompiledSignalRule:

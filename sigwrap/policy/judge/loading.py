@@ -94,7 +94,7 @@ def loading_variables(
     own: Mapping[str, bytes],
 ) -> tuple[str, ...]:
     """Those in `environment` that make a program called one of `names` load code. One that is empty
-    loads nothing, and one that sigwrap's own environment has with the same value is the user's."""
+    loads nothing, and one that COMMAND was given with the same value is the user's."""
     wanted, prefixes = _of_programs(names)
     return tuple(
         name

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from functools import cache, lru_cache
-from typing import Any
+
+from sigwrap.hints import Any
 
 MAX_MATCHED_BYTES = 64 * 1024
 MAX_MATCHED_ARGUMENTS = 4096  # one search each; what is beyond is searched in the joined text only
@@ -55,6 +56,23 @@ class Glob:
             return False
         if self._search is None:
             self._search = _compiled(_translated(self._pattern)).search
+        return self._search(to_bytes(text)) is not None
+
+
+class NameGlob:
+    """On a whole name that is no path: nothing stops `*` and `?`."""
+
+    __slots__ = ("_search", "pattern")
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        self._search: Any = None
+
+    def matches(self, text: str) -> bool:
+        if not is_glob(self.pattern):
+            return text == self.pattern
+        if self._search is None:
+            self._search = _compiled(_translated_name(self.pattern)).search
         return self._search(to_bytes(text)) is not None
 
 
@@ -140,6 +158,26 @@ def check_glob(pattern: str) -> None:
         _compiled(_translated(pattern))
 
 
+def check_name_glob(pattern: str) -> None:
+    _check_length(pattern)
+    if is_glob(pattern):
+        _compiled(_translated_name(pattern))
+
+
+def doubt_about_glob(pattern: str) -> str:
+    """What in it is not what it looks like; empty where nothing is."""
+    if pattern.startswith("!"):
+        return "a ! at the start negates nothing: it is a character like others"
+    for part in re.findall(r"\[!?\]?[^]]*\]|.", pattern, re.DOTALL):
+        if part == "[" and pattern.rpartition("/")[2] != "[":  # test(1) has that name
+            return "this [ has no ], so it is a character like others"
+        if part.startswith("[^") and part != "[^]":
+            return "a set with ^ among its characters: what none of a set matches is [!...]"
+    if re.search(r"(?<!\$)\{[^{}]*,[^{}]*\}", pattern):
+        return "braces stand for themselves: write each word out"
+    return ""
+
+
 def escape_regex(text: str) -> str:
     return re.escape(text)
 
@@ -202,6 +240,14 @@ def _translated(pattern: str) -> str:
     parts = [
         _translated_part(part)
         for part in re.findall(r"\*\*/|\*\*|\*|\?|\[!?\]?[^]]*\]|.", pattern, re.DOTALL)
+    ]
+    return "^" + "".join(parts) + "$"
+
+
+def _translated_name(pattern: str) -> str:
+    parts = [
+        {"*": ".*", "?": "."}.get(part) or _translated_part(part)
+        for part in re.findall(r"\*|\?|\[!?\]?[^]]*\]|.", pattern, re.DOTALL)
     ]
     return "^" + "".join(parts) + "$"
 

@@ -22,9 +22,11 @@ class Named:
         self.names = frozenset(word for word in words if "/" not in word and not is_glob(word))
         self.paths = frozenset(word for word in words if "/" in word and not is_glob(word))
         self._globs = tuple(Glob(word) for word in words if "/" not in word and is_glob(word))
+        self._prefixes = tuple(glob.prefix for glob in self._globs)
 
     def among(self, names: Iterable[str]) -> list[str]:
         return [name for name in names if name in self.names or self._matches(name)]
 
     def _matches(self, name: str) -> bool:
-        return any(glob.matches(name) for glob in self._globs)
+        # Nearly no name of a folder begins as any of them does.
+        return name.startswith(self._prefixes) and any(glob.matches(name) for glob in self._globs)

@@ -92,6 +92,10 @@ class Program(NamedTuple):
     loads_code: Fact = False  # variables set in the session load code into it
     # What the file is as well, or another spelling of its words: only a rule that names it counts.
     counts_by_name: bool = False
+    # The system's command of that name, where a search along PATH found this one before it.
+    shadows: str = ""
+    # The path by which that search found it, as the caller gave it: `path` has links resolved.
+    found: str = ""
     missing: bool = False  # it can't be found, and `path` is where it would be looked for
 
     @property
@@ -140,6 +144,7 @@ class Decision(NamedTuple):
     message: str = ""
     escalate: str = ""  # the agent signal to raise, or nothing
     redirect_to: CommandRedirect | None = None  # commands, with Action.REDIRECT
+    shadows: str = ""  # commands: which of the system's it runs instead of
     redirect_signal: int = 0  # signals, with Action.REDIRECT
     fallback: Action | None = None  # signals: what to do where this can't be enforced
     log: bool = True  # False: no event; signals only

@@ -22,6 +22,7 @@ class CommandRule(NamedTuple):
     min_depth: int | None
     max_depth: int | None
     sha256: frozenset[str]
+    not_sha256: frozenset[str]
     truncated: bool | None
     traced: bool | None
     system_file: bool | None
@@ -82,6 +83,7 @@ class NetworkRule(NamedTuple):
 class EnvPolicy(NamedTuple):
     remove: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
+    place: Place | None = None  # of the section that was read last, where there is one
 
 
 DEFAULT_LOG_SIZE_BYTES = 1 << 30
@@ -181,6 +183,7 @@ class Policy(NamedTuple):
     trust: Trust
     cases: tuple[Case, ...]
     unenforced: tuple[str, ...]  # keys it has that this version doesn't enforce
+    unenforced_here: tuple[str, ...]  # those of them that are not a shipped policy's
     warnings: tuple[Problem, ...]
     asks: bool  # False: what needs approval is denied
     home: str  # what `~` means; empty where it isn't known

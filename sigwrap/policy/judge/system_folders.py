@@ -21,6 +21,17 @@ SYSTEM_FOLDERS = (
     "/gnu/store/",
 )
 
+# Where a search along PATH finds the system's own commands, in the usual order.
+COMMAND_FOLDERS = (
+    "/usr/local/sbin",
+    "/usr/local/bin",
+    "/usr/sbin",
+    "/usr/bin",
+    "/sbin",
+    "/bin",
+    "/run/current-system/sw/bin",
+)
+
 
 def may_be_the_systems(path: str) -> bool:
     """`path`: absolute, as it was called. Whose the folder is has still to be looked up."""

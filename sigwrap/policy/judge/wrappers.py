@@ -74,6 +74,7 @@ _LOADER_VARIABLES = {
 }
 _LOADER_NAMES = ("ld-", "ld.so", "ld64.so")
 MULTICALL = frozenset({"busybox", "toybox", "coreutils"})
+_OWN_SEARCH_PATH = frozenset({"sudo", "doas", "chroot"})
 _MEANT_OTHERWISE = frozenset("\\\"'$#")  # by env -S
 
 
@@ -104,6 +105,13 @@ def plain_words(argv: Sequence[str]) -> tuple[str, ...]:
     if not words or words[0].startswith("-") or "=" in words[0]:
         return ()
     return (*words, *rest)
+
+
+def keeps_search_path(name: str, argv: Sequence[str]) -> bool:
+    """Whether the wrapper looks for its command along the PATH that it was itself started with."""
+    if name == "env":
+        return bool(plain_words(argv))
+    return name not in _OWN_SEARCH_PATH and not is_loader(name)
 
 
 def is_loader(name: str) -> bool:

@@ -1,6 +1,7 @@
 """A policy's text, to rules: in this order.
 
-document    YAML text to nodes with their places, bounded
+document    a text to nodes with their places; those of shipped policies are read beforehand
+yaml_text   YAML text to nodes, bounded
 schema      every key of the language, once: checks, docs and JSON Schema come from it
 variables   ${PROJECT_ROOT} and its like
 check       nodes against the schema, to plain values

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from typing import Any
 
+from sigwrap.hints import Any
 from sigwrap.policy.judge.match import BadPattern, check_regexes
 from sigwrap.policy.judge.request import (
     Action,
@@ -64,6 +64,8 @@ def inconsistencies(
         yield from _redirect_problems(rule)
         if rule.get("log") is False and rule.get("decision") != Action.ALLOW.value:
             yield _problem(rule, "log", "only what a rule allows can stay out of the log")
+        if rule.get("log") is False and rule.get("escalate"):
+            yield _problem(rule, "log", "what a rule escalates can't stay out of the log")
         for target in _listed(rule.get("target")):
             if isinstance(target, Checked):
                 yield from _target_problems(target)
@@ -84,6 +86,7 @@ def command_rule(rule: Checked) -> CommandRule:
         min_depth=depth.get("min"),
         max_depth=depth.get("max"),
         sha256=frozenset(rule.get("sha256", ())),
+        not_sha256=frozenset(rule.get("not_sha256", ())),
         truncated=rule.get("truncated"),
         traced=rule.get("traced"),
         system_file=rule.get("system_file"),

@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from posixpath import normpath
-from typing import Any
 
+from sigwrap.hints import Any
 from sigwrap.policy.judge.match import (
     BadPattern,
     check_glob,
+    check_name_glob,
     check_regex,
+    doubt_about_glob,
     escape_glob,
     escape_regex,
 )
@@ -39,11 +41,17 @@ from sigwrap.policy.language.schema import (
     Word,
 )
 from sigwrap.policy.language.variables import BUILT_IN, UnknownVariable, substitute
-from sigwrap.policy.problems import Place, Problem, nearest_word
+from sigwrap.policy.problems import Place, Problem, Severity, nearest_word
 
 MAX_TOTAL_SECONDS = 10 * 365 * 24 * 3600
 
 
+_LIKELY_BYTES = 1 << 20
+_MERGE_KEY = "<<"
+_NO_MERGE_KEYS = (
+    "merge keys of YAML are not supported: write the keys out here, or put them into a policy that "
+    "this one extends; an alias (*name) stands for a whole value"
+)
 _SAYS_WHERE = ("/", "**")
 
 
@@ -81,6 +89,7 @@ class Checker:
         self._variables = variables
         self._shipped = shipped
         self.problems: list[Problem] = []
+        self.warnings: list[Problem] = []
 
     def group(self, node: Node, group: Group) -> Checked:
         checked = Checked(place=node.place)
@@ -94,6 +103,8 @@ class Checker:
             key = keys.get(name)
             if name in seen:
                 self._note(key_node, "the same key twice", name)
+            elif name == _MERGE_KEY:
+                self._note(key_node, _NO_MERGE_KEYS, name)
             elif key is None:
                 self._note(
                     key_node, f"unknown key in {group.title}", name, nearest_word(name, keys)
@@ -102,7 +113,7 @@ class Checker:
                 self._value(checked, key, value_node)
             seen.add(name)
         for key in group.keys:
-            if key.required and key.name not in seen:
+            if key.required and key.name not in seen and _MERGE_KEY not in seen:
                 self._note(node, f"{group.title} needs the key {key.name}")
         return checked
 
@@ -126,12 +137,14 @@ class Checker:
                     return node.value
                 raise self._note(node, f"{name} is true or false", _shown(node))
             case Duration():
-                seconds = self._quantity(node, UNIT_SECONDS, f"{name} is a time, like 90s or 10m")
+                seconds = self._quantity(
+                    node, UNIT_SECONDS, f"{name} is a time: a whole number and s, m or h, like 90s"
+                )
                 if seconds > MAX_TOTAL_SECONDS:
                     raise self._note(node, f"{name} is longer than ten years", _shown(node))
                 return seconds
             case Size():
-                return self._quantity(node, UNIT_BYTES, f"{name} is a size, like 512M or 2G")
+                return self._size(node, name)
             case ListOf():
                 return self._list(node, shape, name)
             case MapOf():
@@ -151,7 +164,14 @@ class Checker:
         return self._formed(node, node.value, form, name)
 
     def _formed(self, node: ScalarNode, text: str, form: Form, name: str) -> str:
-        match form:
+        match form:  # the most frequent first
+            case Form.PROGRAM | Form.PATH:
+                glob = self._substituted(node, text, form=Form.GLOB)
+                if not glob.startswith(_SAYS_WHERE) and (form is Form.PATH or "/" in glob):
+                    glob = self._rooted(node, glob)
+                return self._glob(node, glob, name)
+            case Form.SUBCOMMAND:
+                return self._subcommand(node, text)
             case Form.PLAIN | Form.BASE:
                 return text
             case Form.TEMPLATE:
@@ -165,15 +185,10 @@ class Checker:
             case Form.DIGEST:
                 lowered = text.lower()
                 return self._expected(node, lowered, form, "a SHA-256 is 64 hexadecimal digits")
-            case Form.SUBCOMMAND:
-                return self._subcommand(node, text)
+            case Form.NAME_GLOB:
+                return self._name_glob(node, text, name)
             case Form.GLOB:
                 return self._glob(node, self._substituted(node, text, form=form), name)
-            case Form.PROGRAM | Form.PATH:
-                glob = self._substituted(node, text, form=Form.GLOB)
-                if not glob.startswith(_SAYS_WHERE) and (form is Form.PATH or "/" in glob):
-                    glob = self._rooted(node, glob)
-                return self._glob(node, glob, name)
             case Form.REGEX:
                 return self._regex(node, self._substituted(node, text, form=form))
             case Form.SIGNAL:
@@ -226,6 +241,17 @@ class Checker:
             check_glob(glob)
         except BadPattern as error:
             raise self._note(node, f"a bad glob, {error}", node.text) from error
+        self._doubt(node, doubt_about_glob(node.text), node.text)
+        return glob
+
+    def _name_glob(self, node: ScalarNode, glob: str, name: str) -> str:
+        expected = f"{name} has names of variables, without = and $"
+        self._expected(node, glob, Form.NAME_GLOB, expected)
+        try:
+            check_name_glob(glob)
+        except BadPattern as error:
+            raise self._note(node, f"a bad glob, {error}", node.text) from error
+        self._doubt(node, doubt_about_glob(glob), glob)
         return glob
 
     def _regex(self, node: ScalarNode, pattern: str) -> str:
@@ -268,6 +294,13 @@ class Checker:
             raise self._note(node, message, _shown(node))
         return int(found[1]) * units[found[2]]
 
+    def _size(self, node: Node, name: str) -> int:
+        size = self._quantity(node, UNIT_BYTES, f"{name} is a size, like 512M or 2G")
+        if 0 < size < _LIKELY_BYTES and isinstance(node, ScalarNode) and node.text.isdecimal():
+            message = f"{name} of {size} bytes, which is hardly meant: a size has a unit"
+            self._doubt(node, message, node.text, f"{node.text}M")
+        return size
+
     def _list(self, node: Node, shape: ListOf, name: str) -> tuple[Any, ...]:
         if not isinstance(node, SequenceNode):
             raise self._note(node, f"{name} is a list", _shown(node))
@@ -290,6 +323,8 @@ class Checker:
         seen: set[str] = set()
         for key_node, value_node in node.entries:
             try:
+                if key_node.text == _MERGE_KEY:
+                    raise self._note(key_node, _NO_MERGE_KEYS, _MERGE_KEY)
                 key = self._formed(key_node, key_node.text, shape.key.form, name)
                 if key in seen:
                     raise self._note(key_node, "the same key twice", key)
@@ -311,6 +346,12 @@ class Checker:
             Problem(place=node.place, message=message, offending=offending, nearest=nearest)
         )
         return _Wrong(message)
+
+    def _doubt(self, node: Node, message: str, offending: str, nearest: str = "") -> None:
+        """Where there is a message."""
+        if message and not self._shipped:
+            warning = Problem(node.place, message, offending, nearest, Severity.WARNING)
+            self.warnings.append(warning)
 
 
 def unknown_variable(place: Place, error: UnknownVariable, variables: Mapping[str, str]) -> Problem:

@@ -1,4 +1,5 @@
-"""Rules that can never match, and rules that allow more than they seem to.
+"""Rules that can never match, and rules that allow more than they seem to; an environment without
+what programs need.
 
 Only rules of the policy's own file are reported: that they stand before a base's rules is what
 `extends` is for.
@@ -8,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sigwrap.policy.judge.match import Glob, Regex, is_glob
+from sigwrap.policy.judge.environment import ALWAYS_REMOVED, judge_names
+from sigwrap.policy.judge.match import Glob, NameGlob, Regex, is_glob
 from sigwrap.policy.judge.request import Action, TargetType, with_implied
 from sigwrap.policy.judge.rules import (
     CommandRule,
@@ -18,10 +20,12 @@ from sigwrap.policy.judge.rules import (
     SignalRule,
     Target,
 )
-from sigwrap.policy.problems import Problem, Severity
+from sigwrap.policy.problems import Place, Problem, Severity
 
 _MOST_COMPARISONS = 1_000_000
 _UNLIKELY_TEXT = b"\x01 sigwrap \x02"
+_UNLIKELY_NAME = _UNLIKELY_TEXT.decode()
+_NEEDED = ("PATH", "HOME", _UNLIKELY_NAME)
 
 
 def lint(policy: Policy) -> tuple[Problem, ...]:
@@ -33,6 +37,7 @@ def lint(policy: Policy) -> tuple[Problem, ...]:
         *_shadowed_signal_rules(signal_rules),
         *_rules_on_sigwrap(signal_rules),
         *_rules_on_oneself(signal_rules),
+        *_doubtful_env_policy(policy),
     )
 
 
@@ -107,6 +112,7 @@ def _conditions_cover(above: CommandRule, rule: CommandRule) -> bool:
         and _at_least_as_wide(above.paths, rule.paths)
         and _at_least_as_wide(above.sources, rule.sources)
         and _at_least_as_wide(tuple(above.sha256), tuple(rule.sha256))
+        and (above.not_sha256 <= rule.not_sha256)
         and above.truncated in (None, rule.truncated)
         and above.traced in (None, rule.traced)
         and above.system_file in (None, rule.system_file)
@@ -223,6 +229,38 @@ def _may_be_oneself(rule: SignalRule) -> bool:
     )
 
 
+def _doubtful_env_policy(policy: Policy) -> Iterator[Problem]:
+    remove, keep, place = policy.env_policy
+    if place is None or place.file != policy.file:
+        return
+    needed = {each.name: each.pattern for each in judge_names(policy.env_policy, _NEEDED).removed}
+    if _UNLIKELY_NAME in needed and not keep:
+        message = (
+            "remove takes every variable, and keep gives none back: programs need PATH and HOME"
+        )
+        yield _warning_at(place, message, needed[_UNLIKELY_NAME])
+    else:
+        for name in ("PATH", "HOME"):
+            if name in needed:
+                yield _warning_at(place, f"remove takes {name}, which programs need", needed[name])
+    for pattern in keep:
+        if not is_glob(pattern) and pattern in ALWAYS_REMOVED:
+            yield _warning_at(place, f"{pattern} is removed whatever keep says")
+        elif not any(_may_share_a_name(pattern, each) for each in remove):
+            message = "this keep keeps nothing: no pattern of remove has such a name"
+            yield _warning_at(place, message, pattern)
+
+
+def _may_share_a_name(first: str, second: str) -> bool:
+    """Of two globs only the beginnings are compared."""
+    if not is_glob(first):
+        return NameGlob(second).matches(first)
+    if not is_glob(second):
+        return NameGlob(first).matches(second)
+    one, other = Glob(first).prefix, Glob(second).prefix
+    return one.startswith(other) or other.startswith(one)
+
+
 def _shadow_problems(
     rule: CommandRule | SignalRule, shadowing: dict[str, list[str]], total: int
 ) -> Iterator[Problem]:
@@ -237,6 +275,8 @@ def _named(rule: CommandRule | SignalRule) -> str:
 
 
 def _warning(rule: CommandRule | SignalRule, message: str, offending: str = "") -> Problem:
-    return Problem(
-        place=rule.place, message=message, offending=offending, severity=Severity.WARNING
-    )
+    return _warning_at(rule.place, message, offending)
+
+
+def _warning_at(place: Place, message: str, offending: str = "") -> Problem:
+    return Problem(place=place, message=message, offending=offending, severity=Severity.WARNING)

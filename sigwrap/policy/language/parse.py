@@ -30,10 +30,21 @@ def parse_policy(source: Source, *, variables: Mapping[str, str], find_base: Fin
     policy = loader.load(source, {}, ())
     if policy is None:
         raise InvalidPolicy(loader.problems)
-    if loader.unenforced and policy.refuses_unenforced:
-        raise InvalidPolicy(loader.unenforced.values())
-    warnings = (each._replace(severity=Severity.WARNING) for each in loader.unenforced.values())
-    return policy._replace(unenforced=tuple(loader.unenforced), warnings=tuple(warnings))
+    here = loader.unenforced
+    if here and policy.refuses_unenforced:
+        raise InvalidPolicy(_with_way_out(each) for each in here.values())
+    return policy._replace(
+        unenforced=tuple(dict.fromkeys([*here, *loader.unenforced_of_shipped])),
+        unenforced_here=tuple(here),
+        warnings=(
+            *(each._replace(severity=Severity.WARNING) for each in here.values()),
+            *loader.warnings,
+        ),
+    )
+
+
+def _with_way_out(problem: Problem) -> Problem:
+    return problem._replace(message=f"{problem.message}; unenforced: warn goes on without it")
 
 
 class _Loader:
@@ -41,7 +52,9 @@ class _Loader:
         self._built_in = {name: variables[name] for name in BUILT_IN if variables.get(name)}
         self._find_base = find_base
         self.unenforced: dict[str, Problem] = {}
+        self.unenforced_of_shipped: list[str] = []
         self.problems: list[Problem] = []
+        self.warnings: list[Problem] = []  # of the file itself: each base has its own check
 
     def load(
         self, source: Source, overrides: Mapping[str, str], above: tuple[str, ...]
@@ -61,7 +74,12 @@ class _Loader:
         checked = checker.group(document, POLICY)
         found = build.inconsistencies(checked, base, shipped=source.shipped)
         self.problems += [*checker.problems, *found]
-        self._note_unenforced(checked)
+        if not above:
+            self.warnings += checker.warnings
+        if source.shipped and checked.get("unenforced") == "warn":
+            self.unenforced_of_shipped += self._unenforced(checked)
+        else:
+            self.unenforced |= self._unenforced(checked)
         if self.problems:
             return None
         policy = _policy(source, checked, {**inherited, **variables}, base or _NOTHING)
@@ -111,22 +129,18 @@ class _Loader:
         self.problems.append(Problem(place=node.place, message=message, offending=node.value))
         return None
 
-    def _note_unenforced(self, checked: Checked) -> None:
+    def _unenforced(self, checked: Checked) -> dict[str, Problem]:
+        found: dict[str, Place] = {}
         for name in sorted(NOT_ENFORCED_YET):
             section, _, key = name.partition(".")
             if not key and section in checked.places:
-                self._add_unenforced(name, checked.place_of(section))
+                found[name] = checked.place_of(section)
             elif key and (group := checked.get(section)) is not None and key in group.places:
-                self._add_unenforced(name, group.place_of(key))
-        if "escalate" in NOT_ENFORCED_YET:
-            for section in ("command_rules", "signal_rules"):
-                for rule in checked.get(section, ()):
-                    if "escalate" in rule.places:
-                        self._add_unenforced("escalate", rule.place_of("escalate"))
-
-    def _add_unenforced(self, name: str, place: Place) -> None:
-        message = f"{name} is not enforced yet by this version"
-        self.unenforced[name] = Problem(place=place, message=message)
+                found[name] = group.place_of(key)
+        return {
+            name: Problem(place=place, message=f"{name} is not enforced yet by this version")
+            for name, place in found.items()
+        }
 
 
 # The base of a policy that extends none.
@@ -135,7 +149,7 @@ _NOTHING = Policy(
     file="",
     description="",
     bases=(),
-    refuses_unenforced=False,
+    refuses_unenforced=True,
     default_command=Action.DENY,
     default_signal=Action.DENY,
     variables=(),
@@ -150,6 +164,7 @@ _NOTHING = Policy(
     trust=Trust(),
     cases=(),
     unenforced=(),
+    unenforced_here=(),
     warnings=(),
     asks=True,
     home="",
@@ -164,7 +179,8 @@ def _policy(source: Source, checked: Checked, variables: Mapping[str, str], base
     trust = checked.get("trust", absent)
     session = checked.get("session", absent)
     loop = watch.get("loop")
-    unenforced = checked.get("unenforced")
+    # What a shipped policy goes without, it knows; who extends it has said nothing of his own keys.
+    unenforced = "error" if source.shipped else checked.get("unenforced")
     command_rules = map(build.command_rule, checked.get("command_rules", ()))
     signal_rules = map(build.signal_rule, checked.get("signal_rules", ()))
     file_rules = map(build.file_rule, checked.get("file_rules", ()))
@@ -186,6 +202,7 @@ def _policy(source: Source, checked: Checked, variables: Mapping[str, str], base
         env_policy=EnvPolicy(
             remove=env_policy.get("remove", base.env_policy.remove),
             keep=env_policy.get("keep", base.env_policy.keep),
+            place=checked.places.get("env_policy", base.env_policy.place),
         ),
         limits=_limits(base.limits, checked.get("limits", absent)),
         session=Session(mounts=session.get("mounts", base.session.mounts)),

@@ -14,8 +14,8 @@ from sigwrap.policy.judge.request import TargetType
 from sigwrap.policy.judge.rules import LOG_REACTIONS
 from sigwrap.tuples import NamedTuple
 
-# What this version enforces. A policy that uses another key loads with a warning, or, under
-# `unenforced: error`, not at all.
+# What this version enforces. A policy file that uses another key does not load, or, under
+# `unenforced: warn`, with a warning.
 ENFORCED: frozenset[str] = frozenset(
     {
         "command_rules",
@@ -25,22 +25,23 @@ ENFORCED: frozenset[str] = frozenset(
         "limits.max_processes",
         "limits.max_execs",
         "limits.wall_time",
+        "limits.cpu_time",
+        "limits.memory",
         "limits.at_fork",
         "limits.log_size",
         "limits.at_log_size",
         "session",
+        "env_policy",
+        "trust.path_shadow",
+        "watch",
+        "trust.boundary",
+        "escalate",
     }
 )
 NOT_ENFORCED_YET: frozenset[str] = frozenset(
     {
         "file_rules",
         "network_rules",
-        "env_policy",
-        "limits.cpu_time",
-        "limits.memory",
-        "watch",
-        "trust",
-        "escalate",
     }
 )
 
@@ -61,6 +62,7 @@ class Form(Enum):
     HOST_TEMPLATE = "text, with variables and ${SIGWRAP_HOST:NAME}"
     NAME = "letters, digits, `.`, `_` and `-`"
     VARIABLE = "letters, digits and `_`"
+    NAME_GLOB = "a glob on a variable's whole name"
     GLOB = "a glob, with variables"
     PROGRAM = "a name or a path, each a glob, with variables"
     PATH = "a path, which is a glob, with variables"
@@ -76,6 +78,7 @@ class Form(Enum):
 PATTERNS: dict[Form, str] = {
     Form.NAME: "[A-Za-z0-9][A-Za-z0-9._-]*",
     Form.VARIABLE: "[A-Za-z_][A-Za-z0-9_]*",
+    Form.NAME_GLOB: "[^=$\\x00]+",
     Form.DIGEST: "[0-9a-fA-F]{64}",
     Form.SUBCOMMAND: "(?:-|(?!-)[\\s\\S]*)",
 }
@@ -149,7 +152,10 @@ _MESSAGE = _key(
     "written on the caller's stderr with a denial or a question",
 )
 _ESCALATE = _key(
-    "escalate", Word(words=("SIGPOLICY",)), "the agent signal to raise when the rule matches"
+    "escalate",
+    Word(words=("SIGPOLICY",)),
+    "when the rule has decided something, whatever it was, and its event is recorded, SIGPOLICY is "
+    "sent: the whole tree is killed",
 )
 
 _REDIRECT = Group(
@@ -166,14 +172,15 @@ _REDIRECT = Group(
         _key(
             "env",
             MapOf(key=Text(form=Form.VARIABLE), value=Text(form=Form.HOST_TEMPLATE)),
-            "variables added for it; `${SIGWRAP_HOST:NAME}` is sigwrap's own value of NAME",
+            "variables added for it; `${SIGWRAP_HOST:NAME}` is sigwrap's own value of NAME, "
+            "whatever `env_policy` removes",
         ),
         _key(
             "via",
             Word(words=("exec", "stub")),
             "whose environment the replacement gets, besides `env`. `exec` (default): the "
-            "caller's. `stub`: sigwrap's own and nothing of the caller's, who isn't given it. "
-            "Either way it runs in the caller's process, but for `record`",
+            "caller's. `stub`: that of COMMAND's start and nothing of the caller's, who isn't "
+            "given it. Either way it runs in the caller's process, but for `record`",
         ),
         _key(
             "record",
@@ -239,6 +246,12 @@ _COMMAND_RULE = Group(
             ListOf(item=Text(form=Form.DIGEST), minimum=1),
             "the file's digest is one of these",
         ),
+        _key(
+            "not_sha256",
+            ListOf(item=Text(form=Form.DIGEST), minimum=1),
+            "the file's digest is none of these; one that can't be had is none of them to a rule "
+            "that denies, asks or redirects, and keeps one that allows or audits from matching",
+        ),
         _key("truncated", Flag(), "the arguments were (not) too long to be judged whole"),
         _key(
             "traced",
@@ -256,7 +269,7 @@ _COMMAND_RULE = Group(
             "loads_code",
             Flag(),
             "a variable that makes this program load code, or run another program, is (not) set "
-            "in the exec's environment, other than sigwrap's own has it: `LD_PRELOAD`, "
+            "in the exec's environment, other than COMMAND was given it: `LD_PRELOAD`, "
             "`NODE_OPTIONS`, `GIT_SSH_COMMAND`…",
         ),
         _key("decision", Word(words=COMMAND_DECISIONS), "what happens", required=True),
@@ -409,8 +422,8 @@ POLICY = Group(
         _key(
             "unenforced",
             Word(words=("warn", "error")),
-            "what follows from a key that this version doesn't enforce: a warning (default) or an "
-            "error",
+            "what follows from a key of this file that this version doesn't enforce: an error "
+            "(default) or a warning, and then a line at the start of each run",
         ),
         _key(
             "approvals",
@@ -453,10 +466,16 @@ POLICY = Group(
                 keys=(
                     _key(
                         "remove",
-                        ListOf(item=Text()),
-                        "globs: variables taken out of COMMAND's environment",
+                        ListOf(item=Text(form=Form.NAME_GLOB)),
+                        "names of variables that are taken out of COMMAND's environment, and of "
+                        "that of a `via: stub` replacement. In globs, `*`, `?` and `[a-z]`; "
+                        "case matters. `SIGWRAP_KEY` is always taken out",
                     ),
-                    _key("keep", ListOf(item=Text()), "globs: variables that stay all the same"),
+                    _key(
+                        "keep",
+                        ListOf(item=Text(form=Form.NAME_GLOB)),
+                        "names of variables that stay although `remove` has them",
+                    ),
                 ),
             ),
             "which environment variables COMMAND gets",
@@ -502,8 +521,20 @@ POLICY = Group(
                         Duration(),
                         "how long the run may take, until it is ended: exit status 124",
                     ),
-                    _key("cpu_time", Duration(), "processor time of the whole tree"),
-                    _key("memory", Size(), "memory of the whole tree"),
+                    _key(
+                        "cpu_time",
+                        Duration(),
+                        "processor time of the whole tree, of all its processes and threads, until "
+                        "the run is ended: exit status 124. Looked at when it may be used up, at "
+                        "least every 5 s and at most every 0.1 s",
+                    ),
+                    _key(
+                        "memory",
+                        Size(),
+                        "memory of the whole tree, resident and swapped, with its page tables, "
+                        "until the run is ended: exit status 124. What processes share counts "
+                        "once. Looked at every 0.05 to 1 s, the more often the less is left",
+                    ),
                     _key(
                         "log_size",
                         Size(),
@@ -560,12 +591,14 @@ POLICY = Group(
                                 _key("action", Word(words=REACTIONS), "what follows; default log"),
                             ),
                         ),
-                        "raises SIGLOOP",
+                        "the same exec over and over sends SIGLOOP: once, until that exec has not "
+                        "come for longer than `within`",
                     ),
                     _key(
                         "drift",
                         Word(words=REACTIONS),
-                        "what SIGDRIFT does: an exec outside the learned profile; default log",
+                        "what follows from SIGDRIFT, which an exec outside of the profile sends "
+                        "(`--profile FILE`); default log",
                     ),
                 ),
             ),
@@ -579,13 +612,15 @@ POLICY = Group(
                     _key(
                         "path_shadow",
                         Word(words=("audit", "deny")),
-                        "a program found in a folder that the tree can write, named like one of "
-                        "the system's; default audit",
+                        "what follows where a program is found along PATH outside of the system's "
+                        "folders, and one of the system's has its name: it is marked (default), or "
+                        "denied",
                     ),
                     _key(
                         "boundary",
                         Word(words=REACTIONS),
-                        "what SIGTRUST does: an attempt on sigwrap itself; default log",
+                        "what follows from the SIGTRUST that an attempt on sigwrap itself sends; "
+                        "default log. Nothing follows from that of a shadow",
                     ),
                 ),
             ),

@@ -4,5 +4,7 @@ show        a policy as it takes effect, as text that loads again
 explain     why a request is decided as it is
 cases       the `tests:` of a policy
 generate    recorded events to a policy that allows just them
+pin         rules that deny a tool whose file is another than now
+shipped     the nodes of the shipped policies, so that no run has to read their texts
 reference   the reference in docs/policy.md, and docs/policy.schema.json
 """

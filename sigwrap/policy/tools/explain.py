@@ -1,12 +1,16 @@
-"""Why a request is decided as it is: the rule that decides, and the rules before it."""
+"""Why a request is decided as it is: the rule that decides, and the rules before it; and why a
+variable is removed."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 
+from sigwrap.escape import printable
 from sigwrap.policy.judge.engine import CompiledCommandRule, CompiledSignalRule, Engine, Facts
+from sigwrap.policy.judge.environment import Kept, Removed, judge_names
+from sigwrap.policy.judge.path_shadow import PATH_SHADOW_RULE, what_was_found
 from sigwrap.policy.judge.request import (
     CommandRequest,
     Decision,
@@ -15,7 +19,7 @@ from sigwrap.policy.judge.request import (
     TargetType,
     most_specific,
 )
-from sigwrap.policy.judge.rules import CommandRule
+from sigwrap.policy.judge.rules import CommandRule, Policy
 from sigwrap.policy.judge.signals import signal_name
 from sigwrap.policy.judge.subcommand import name_for_subcommands, subcommand
 from sigwrap.policy.language.lint import target_name
@@ -36,12 +40,14 @@ class Judgement:
     """How the rules decide one program, or one signal."""
 
     what: str
-    decision: Decision
+    answer: Decision  # what becomes of it
+    decision: Decision  # of the rules: the answer, but for what follows from a shadow
     decided_at: Place | None  # None: no rule matched
     description: str
     passed: tuple[Passed, ...]
     nobody_asked: bool  # the rule asks, and the policy denies instead
     runs_instead: tuple[str, ...]
+    shadows: str  # the system's command that it is found before, along PATH
     unrelated: int  # rules before the one that decides, about other programs or signals
 
 
@@ -85,21 +91,69 @@ def explain_signal(engine: Engine, request: SignalRequest) -> Explanation:
     return Explanation(decision=decision, judgements=(judgement,))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentExplanation:
+    policy: str
+    removed: tuple[Removed, ...]
+    kept: tuple[Kept, ...]
+    others: int  # that stay
+
+
+def explain_environment(policy: Policy, names: Collection[str]) -> EnvironmentExplanation:
+    judged = judge_names(policy.env_policy, names)
+    others = len(names) - len(judged.removed) - len(judged.kept)
+    return EnvironmentExplanation(
+        policy=policy.name, removed=judged.removed, kept=judged.kept, others=others
+    )
+
+
+def environment_text(explained: EnvironmentExplanation, shown: Callable[[str], str]) -> str:
+    """`shown` makes a name fit for a terminal: it may be anything."""
+    removed, kept, others = explained.removed, explained.kept, explained.others
+    if not (removed or kept):
+        return f"{explained.policy} removes nothing from this environment: all of it stays."
+    lines: list[str] = []
+    if removed:
+        lines.append(f"{explained.policy} removes from COMMAND's environment:")
+        for each in removed:
+            by = f"by {each.pattern}" if each.pattern else "always, under every policy"
+            lines.append(f"  {shown(each.name)}  {by}")
+    if kept:
+        lines.append(f"{explained.policy} keeps what it would remove otherwise:")
+        lines += [
+            f"  {shown(each.name)}  by {each.keep}, in spite of {each.pattern}" for each in kept
+        ]
+    if others:
+        lines.append("The other variable stays." if others == 1 else f"The other {others} stay.")
+    return "\n".join(lines)
+
+
 def explanation_text(explanation: Explanation) -> str:
     lines: list[str] = []
     several = len(explanation.judgements) > 1
+    shadows = any(each.shadows for each in explanation.judgements)
     for judgement in explanation.judgements:
         lines += _judgement_lines(judgement)
         lines.append("")
-    if several:
-        final = explanation.decision
+    final = explanation.decision
+    if shadows and final.shadows:
+        answer = f"{final.action.value}, by {final.rule}"
+        lines.append(f"It shadows {final.shadows} ({PATH_SHADOW_RULE}): {answer}.")
+    elif several:
         lines.append(f"The strictest answer holds: {final.action.value}, by {final.rule}.")
-    return "\n".join(lines).rstrip()
+    if final.escalate:
+        lines.append(f"Then {final.escalate} is sent: the whole tree is killed.")
+    return "\n".join(map(printable, lines)).rstrip()
 
 
 def _judgement_lines(judgement: Judgement) -> list[str]:
-    decision = judgement.decision
-    lines = [f"{judgement.what}: {decision.action.value}"]
+    answer, decision = judgement.answer, judgement.decision
+    lines = [f"{judgement.what}: {answer.action.value}"]
+    if judgement.shadows:
+        lines.append(f"  Found along PATH before {judgement.shadows}.")
+    if answer.action is not decision.action:
+        alone = decision.action.value
+        lines.append(f"  Why: {PATH_SHADOW_RULE}; without it, the rules say {alone}.")
     if judgement.decided_at is None:
         lines.append(f"  Why: {decision.reason}.")
     else:
@@ -108,8 +162,8 @@ def _judgement_lines(judgement: Judgement) -> list[str]:
             lines.append("       It asks, and under this policy nobody is asked.")
     if judgement.description:
         lines.append(f"       {' '.join(judgement.description.split())}")
-    if decision.message:
-        lines.append(f"  The caller is told: {decision.message}")
+    if answer.message:
+        lines.append(f"  The caller is told: {answer.message}")
     if judgement.runs_instead:
         lines.append(f"  Runs instead: {shlex.join(judgement.runs_instead)}")
     if decision.redirect_signal:
@@ -142,10 +196,19 @@ def _program(engine: Engine, program: Program, request: CommandRequest) -> Judge
         elif (condition := rule.failing_condition(facts)) is not None:
             passed.append(_passed(rule, _why(rule.rule, condition, facts)))
     called = program.name if program.counts_by_name else program.path
+    if program.found:
+        called = what_was_found(program, request.cwd)
     what = " ".join([called, *program.argv[1:]])
     redirect = decision.redirect_to
     instead = () if redirect is None else (redirect.command, *redirect.arguments(program.argv))
-    return _judgement(what, decision, decided_by, passed, unrelated, instead)
+    judgement = _judgement(what, decision, decided_by, passed, unrelated)
+    alone = request._replace(programs=(program,))
+    return replace(
+        judgement,
+        answer=engine.decide_command(alone),
+        runs_instead=instead,
+        shadows=program.shadows,
+    )
 
 
 def _judgement(
@@ -154,16 +217,17 @@ def _judgement(
     decided_by: CompiledCommandRule | CompiledSignalRule | None,
     passed: list[Passed],
     unrelated: int,
-    runs_instead: tuple[str, ...] = (),
 ) -> Judgement:
     return Judgement(
         what=what,
+        answer=decision,
         decision=decision,
         decided_at=decided_by.rule.place if decided_by else None,
         description=decided_by.rule.description if decided_by else "",
         passed=tuple(passed),
         nobody_asked=decided_by is not None and decided_by.rule.decision is not decision.action,
-        runs_instead=runs_instead,
+        runs_instead=(),
+        shadows="",
         unrelated=unrelated,
     )
 
@@ -200,6 +264,8 @@ def _why(rule: CommandRule, condition: str, facts: Facts) -> str:
         case "loads_code":
             needs = "a variable" if rule.loads_code else "no variable"
             return f"is for {needs} that loads code into the program"
+        case "not_sha256":
+            return "is for files whose digest is none of those that it names"
         case _:
             return "is for files with another digest"
 

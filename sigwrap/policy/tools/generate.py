@@ -65,7 +65,7 @@ class _Profile:
                 self._signals.setdefault(target, set()).add(request.signal)
 
     def policy_text(self, name: str) -> str:
-        lines = ["version: 1", f"name: {name}"]
+        lines = ["version: 1", f"name: {quoted(name)}"]
         lines += ["description: What was observed, and nothing else."]
         lines += ["defaults: {command: deny, signal: deny}"]
         if self._names or self._subcommands:
@@ -102,8 +102,8 @@ class _Profile:
         if self._names:
             yield "  - name: other-commands"
             yield "    commands:"
-            for word in sorted({_glob(name) for name in self._names}):
-                yield f"      - {_quoted(word)}"
+            for word in sorted({literal_glob(name) for name in self._names}):
+                yield f"      - {quoted(word)}"
             yield "    decision: allow"
 
     def _signal_lines(self) -> Iterator[str]:
@@ -168,7 +168,7 @@ def _signal_words(numbers: set[int]) -> list[str]:
     return words + [signal_name(number) for number in sorted(numbers)]
 
 
-def _glob(name: str) -> str:
+def literal_glob(name: str) -> str:
     """A glob for just this name, or nearly: what YAML can't hold becomes `?`."""
     if is_glob(name) or "${" in name:
         name = escape_glob(name).replace("${", "[$]{")
@@ -180,10 +180,10 @@ def _printable(text: str) -> bool:
 
 
 def _listed(words: Iterable[str]) -> str:
-    return f"[{', '.join(map(_quoted, words))}]"
+    return f"[{', '.join(map(quoted, words))}]"
 
 
-def _quoted(word: str) -> str:
+def quoted(word: str) -> str:
     plain = word.isascii() and word.replace("-", "").replace("_", "").replace(".", "").isalnum()
     if plain and word[0].isalpha() and word.lower() not in _YAML_WORDS:
         return word

@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+from sigwrap.escape import printable
 from sigwrap.policy.judge.request import Action, CommandRedirect, TargetType
 from sigwrap.policy.judge.rules import (
     CommandRule,
@@ -30,7 +31,8 @@ def policy_text(policy: Policy) -> str:
         "version": 1,
         "name": policy.name,
         "description": policy.description,
-        "unenforced": "error" if policy.refuses_unenforced else "",
+        # A base's keys are all in one file then, and that has to load.
+        "unenforced": "warn" if policy.unenforced or not policy.refuses_unenforced else "",
         "approvals": "" if policy.asks else "deny",
         "defaults": {
             "command": policy.default_command.value,
@@ -51,19 +53,22 @@ def policy_text(policy: Policy) -> str:
             else None,
             drift=watch.drift if watch.drift != Watch().drift else "",
         ),
-        "trust": {
-            "path_shadow": policy.trust.path_shadow.value,
-            "boundary": policy.trust.boundary,
-        }
-        if policy.trust != Trust()
-        else {},
+        "trust": _trust(policy.trust),
     }
     header = f"# {' extends '.join([policy.name, *policy.bases])}\n" if policy.bases else ""
-    return (
-        header
-        + yaml.dump(
-            _filled(**sections), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100
-        ).rstrip()
+    text = yaml.dump(
+        _filled(**sections), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100
+    )
+    # What isn't printable stands between double quotes (_Dumper), where YAML has these escapes too.
+    return "\n".join(map(printable, (header + text.rstrip()).split("\n")))
+
+
+def _trust(trust: Trust) -> dict[str, Any]:
+    usual = Trust()
+    shadow, boundary = trust.path_shadow, trust.boundary
+    return _filled(
+        path_shadow=shadow.value if shadow is not usual.path_shadow else "",
+        boundary=boundary if boundary != usual.boundary else "",
     )
 
 
@@ -89,6 +94,7 @@ def _command_rule(rule: CommandRule) -> dict[str, Any]:
             sources=list(rule.sources),
             depth=_given(min=rule.min_depth, max=rule.max_depth),
             sha256=sorted(rule.sha256),
+            not_sha256=sorted(rule.not_sha256),
         ),
         **_given(
             truncated=rule.truncated,
@@ -163,11 +169,17 @@ def _given(**entries: Any) -> dict[str, Any]:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Lists of words on one line, texts of several lines as blocks."""
+    """Lists of words on one line, texts of several lines as blocks, and what can't be printed
+    between double quotes."""
 
     def represent_scalar(self, tag: str, value: Any, style: str | None = None) -> Any:
-        block = isinstance(value, str) and "\n" in value
-        return super().represent_scalar(tag, value, style="|" if block else style)
+        if isinstance(value, str):
+            lines = value.split("\n")
+            if list(map(printable, lines)) != lines:
+                style = '"'
+            elif len(lines) > 1:
+                style = "|"
+        return super().represent_scalar(tag, value, style=style)
 
     def represent_sequence(self, tag: str, sequence: Any, flow_style: bool | None = None) -> Any:
         words = not any(isinstance(item, dict | list) for item in sequence)

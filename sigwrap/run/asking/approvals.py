@@ -37,11 +37,27 @@ from sigwrap.run.settings import ApprovalMode as Mode
 __all__ = ["Answer", "Approvals", "OnAnswer", "Question"]
 
 OnAnswer = Callable[[Answer], None]
+# Gets the request, who sent it, and a look whether the session may have typed it itself.
+OnSignal = Callable[[ControlRequest, Peer, Callable[[], bool]], ControlReply]
 
 _AT_THE_TERMINAL = frozenset({Mode.AUTO, Mode.TTY})
 _BY_CONTROL = frozenset({Mode.AUTO, Mode.CONTROL})
 _WAY_OUT = "--approvals control waits for sigwrap approve"
 _WAY_OUT_OF_INSTALLS = ", and -p ci allows package installs"
+_WAY_OUT_BY_RULE = ", and a rule of your own can allow it"
+# What agent-default asks about by these, ci allows (tests/policy/test_decisions.py).
+ALLOWED_BY_CI = frozenset(
+    {
+        "pkg-install",
+        "pkg-install-npx",
+        "pkg-install-python-m",
+        "pkg-install-yarn",
+        "pkg-run",
+        "pkg-run-by-pipx",
+        "pkg-run-by-uv",
+        "pkg-run-with",
+    }
+)
 _LISTED = 200
 _LISTED_CHARACTERS = 4_000
 _RECORDED_CHARACTERS = 1_000  # the event of the exec itself has its arguments
@@ -61,6 +77,7 @@ class Approvals:
         unattended: bool = False,
         walled: bool = True,
         on_stop_key: Callable[[], None] = lambda: None,
+        on_signal: OnSignal = lambda *_words: refusal("bad-request", "no signal is taken here"),
     ) -> None:
         """Answers come from within `loop`'s turns. `unattended`: nobody looks at a terminal.
         `walled`: a Landlock domain is around COMMAND. `on_stop_key`: somebody pressed Ctrl+Z at a
@@ -79,8 +96,10 @@ class Approvals:
         self._prompt: TerminalPrompt | None = None
         self._walled = walled
         self._on_stop_key = on_stop_key
+        self._on_signal = on_signal
         self._typist_found: tuple[Typist | None] | None = None  # None before somebody has looked
         self._control = self._open_control()
+        self._told_of_no_socket = False
 
     def ask(self, question: Question, on_answer: OnAnswer) -> str:
         """The request's id. `on_answer` is called exactly once, maybe before this returns."""
@@ -126,6 +145,21 @@ class Approvals:
 
     def ask_again(self) -> None:
         self._stopped = ""
+
+    def look(self) -> None:
+        """Whether the control socket is still there; if not, there is another one."""
+        control = self._control
+        what = "" if control is None else control.objection()
+        if control is None or not what:
+            return
+        try:
+            control.restore()
+        except StoreError as failure:
+            if not self._told_of_no_socket:
+                self._told_of_no_socket = True
+                self._recorder.tell(f"{failure}; until it can, sigwrap approve reaches nobody here")
+        else:
+            self._recorder.tampered("control socket", control.path, what, "there is another one")
 
     def close(self) -> None:
         """Whatever is still open is withdrawn; the terminal and the socket are let go."""
@@ -182,10 +216,17 @@ class Approvals:
             self._typist_found = (find_typist(walled=self._walled),)
         return self._typist_found[0]
 
+    def _way_out(self, question: Question) -> str:
+        if question.kind != "exec":
+            return _WAY_OUT
+        # Of another policy, ci would take all the rules away, and the rule may be its own.
+        is_for_ci = self._session.policy == "agent-default" and question.rule in ALLOWED_BY_CI
+        return _WAY_OUT + (_WAY_OUT_OF_INSTALLS if is_for_ci else _WAY_OUT_BY_RULE)
+
     def _why_nobody(self, question: Question) -> str:
         if self._stopped:
             return self._stopped
-        way_out = _WAY_OUT + (_WAY_OUT_OF_INSTALLS if question.kind == "exec" else "")
+        way_out = self._way_out(question)
         match self._mode:
             case Mode.DENY:
                 return "this session runs with --approvals deny"
@@ -289,12 +330,12 @@ class Approvals:
                 self._recorder.log.session_id,
                 self._loop,
                 on_request=self._on_request,
-                on_refused=self._on_refused,
+                on_refused=self.refused,
             )
         except StoreError:
             return None  # each request says who can be asked
 
-    def _on_refused(self, peer: Peer) -> None:
+    def refused(self, peer: Peer) -> None:
         payload: Payload = {
             "reason": peer.objection,
             "peer_pid": peer.pid,
@@ -316,8 +357,12 @@ class Approvals:
             case {"do": "deny", "id": str(approval_id)}:
                 message = text(request.get("message"))
                 return self._answer_by_control(approval_id, Verdict.NO, peer, message)
+            case {"do": "signal" | "signal-outcome"}:
+                return self._on_signal(request, peer, lambda: self._is_typed(peer))
             case _:
-                return refusal("bad-request", "a request is a list, a show, an approve or a deny")
+                return refusal(
+                    "bad-request", "a request is a list, a show, an approve, a deny or a signal"
+                )
 
     def _list(self) -> ControlReply:
         now_s = time.monotonic()
@@ -365,6 +410,14 @@ class Approvals:
         ids = [request.id for request in self._queue.open[:_LISTED]]
         return refusal("unknown-id", f"there is no request {approval_id}", open=ids)
 
+    def _is_typed(self, peer: Peer) -> bool:
+        """Whether the session may have; then that is an attempt, and recorded."""
+        is_typed = _is_on_a_terminal_of(self._typist, peer)
+        if is_typed:
+            why = "the session may have typed this itself"
+            self.refused(peer._replace(objection=why))
+        return is_typed
+
     def _answer_by_control(
         self, approval_id: str, verdict: Verdict, peer: Peer, message: str
     ) -> ControlReply:
@@ -374,9 +427,8 @@ class Approvals:
                 f"this session runs with --approvals {self._mode.value}: "
                 "it takes no answer from here",
             )
-        if verdict is not Verdict.NO and _is_on_a_terminal_of(self._typist, peer):
+        if verdict is not Verdict.NO and self._is_typed(peer):
             why = "the session may have typed this itself: approve it on another terminal"
-            self._on_refused(peer._replace(objection=why))
             return refusal("typed", why)
         by = f"uid {peer.uid}, pid {peer.pid}"
         found = self._answer(approval_id, verdict, by=by, message=message)

@@ -5,11 +5,13 @@ connection may be silent are bounded, and a peer that floods the socket is made 
 are too many, the one that has been silent for longest is closed: idle peers keep nobody out.
 
 Who may speak is decided by the process that connected (linux/peer.py); that the folder has mode
-0700 and the socket 0600 comes on top.
+0700 and the socket 0600 comes on top. Whoever runs as this user can take the socket's name away: it
+gets another socket then, so that who asks what waits for an answer doesn't hear of nothing.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import socket
@@ -30,15 +32,16 @@ from sigwrap.protocols.control import (
     decode_request,
     encode,
     refusal,
-    socket_address,
+    socket_path,
 )
 from sigwrap.run.loop import Loop
-from sigwrap.store.folder import make_private
+from sigwrap.store.folder import Folder, Interfered, new_name
 
 MAX_CONNECTIONS = 32
 PATIENCE_S = 5.0
 
 _BACKLOG = 64
+_MODE = 0o600
 _REFUSALS_AT_ONCE = 10
 _REFUSALS_PAUSE_S = 0.2
 
@@ -62,22 +65,69 @@ class ControlSocket:
         self._refusals = 0
         self._listening = False
         self._closed = False
+        self.path = os.path.join(control_folder(store), self._name)
         try:
-            self._folder_fd = _open_private_folder(control_folder(store))
-            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-            umask = os.umask(0o177)
+            self._folder = _private_folder(control_folder(store))
             try:
-                self._socket.bind(socket_address(self._folder_fd, session_id))
+                if self._folder.status(self._name) is not None:
+                    raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+                self._socket, self._found = self._named_socket()
+            except OSError:
+                self._folder.close()
+                raise
+        except OSError as error:
+            raise self._failure("opened", error) from error
+        self._listen()
+
+    def objection(self) -> str:
+        """What somebody has done to it; empty where nobody has."""
+        if self._closed:
+            return ""
+        if not self._folder.is_reached:
+            return "its folder was removed, moved, replaced or closed"
+        found = self._folder.status(self._name)
+        if found is None:
+            return "it was removed"
+        if not os.path.samestat(found, self._found):
+            return "another file was put in its place"
+        return "" if stat.S_IMODE(found.st_mode) == _MODE else "its mode was changed"
+
+    def restore(self) -> None:
+        """Another socket in its place; StoreError where there can't be one."""
+        try:
+            self._folder.reach()
+            end, self._found = self._named_socket()
+        except OSError as error:
+            raise self._failure("opened anew", error) from error
+        self._pause()
+        let_go(self._socket.detach())
+        self._socket = end
+        self._listen()
+
+    def _failure(self, what: str, error: OSError) -> StoreError:
+        return StoreError(f"the control socket {self.path} can't be {what}: {error.strerror}")
+
+    def _named_socket(self) -> tuple[socket.socket, os.stat_result]:
+        """One that listens, under its name, whatever has that; and the file that it is there."""
+        unfinished = new_name(self._name)
+        end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        try:
+            umask = os.umask(0o777 & ~_MODE)
+            try:
+                end.bind(socket_path(self._folder.fd, unfinished))
             finally:
                 os.umask(umask)
-            self._inode = os.lstat(self._name, dir_fd=self._folder_fd).st_ino
-            refuse_descriptors(self._socket)
-            self._socket.listen(_BACKLOG)
-        except OSError as error:
-            raise StoreError(
-                f"can't open the control socket in {control_folder(store)}: {error.strerror}"
-            ) from error
-        self._listen()
+            found = self._folder.status(unfinished)
+            if found is None:
+                raise Interfered("somebody removes it")
+            refuse_descriptors(end)
+            end.listen(_BACKLOG)
+            self._folder.put(unfinished, self._name)
+        except BaseException:
+            self._folder.remove(unfinished)
+            end.close()
+            raise
+        return end, found
 
     def close(self) -> None:
         if self._closed:
@@ -87,12 +137,10 @@ class ControlSocket:
         for connection in tuple(self._connections):
             connection.close()
         let_go(self._socket.detach())
-        try:
-            if os.lstat(self._name, dir_fd=self._folder_fd).st_ino == self._inode:
-                os.unlink(self._name, dir_fd=self._folder_fd)
-        except OSError:
-            pass  # somebody was faster, and a socket without us answers nobody
-        os.close(self._folder_fd)
+        found = self._folder.status(self._name)
+        if found is not None and os.path.samestat(found, self._found):
+            self._folder.remove(self._name)
+        self._folder.close()
 
     def _listen(self) -> None:
         if self._listening or self._closed:
@@ -273,14 +321,13 @@ class _Connection:
             self._control.loop.call_at(self.patience_ends_s, self._check_patience)
 
 
-def _open_private_folder(path: str) -> int:
-    make_private(path)
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    found = os.fstat(fd)
+def _private_folder(path: str) -> Folder:
+    folder = Folder.make(path)
+    found = os.fstat(folder.fd)
     if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:
         try:
-            os.fchmod(fd, 0o700)
+            os.fchmod(folder.fd, 0o700)
         except OSError:
-            os.close(fd)
+            folder.close()
             raise
-    return fd
+    return folder

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import termios
 from collections.abc import Mapping
-from typing import Any
+
+from sigwrap.hints import Any
 
 _IUTF8 = 0o40000
 _KEYS = {

@@ -17,12 +17,14 @@ from sigwrap.linux.paths import MayWait
 from sigwrap.linux.ptrace import Gone, NotTraceable
 from sigwrap.linux.seccomp import Notification
 from sigwrap.linux.signals.targets import refresh_comm
+from sigwrap.mediate.diagnosis import cut_words
 from sigwrap.mediate.effects import (
     ContinueWatched,
     Held,
     Hold,
     Image,
     ReadAgain,
+    TellWatchers,
     VerifyThenContinue,
 )
 from sigwrap.mediate.exec import ExecMediator
@@ -34,6 +36,7 @@ from sigwrap.mediate.mount import let_mount
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.named import Named
 from sigwrap.run.aside import Aside, Done, Outcome, Raised
+from sigwrap.run.execs.gate import Gate
 from sigwrap.run.execs.held_tracers import HeldTracers
 from sigwrap.run.execs.holdings import ExecHoldings, Looked
 from sigwrap.run.execs.readings import readings
@@ -46,7 +49,8 @@ from sigwrap.run.perform import NO_HOLDINGS, PAUSED, CallerGone, Performer, Scop
 from sigwrap.run.processes import Processes
 from sigwrap.run.recording.recordings import Recordings
 from sigwrap.run.restarts import Restarts
-from sigwrap.start import onefile
+from sigwrap.run.watchers import Watchers
+from sigwrap.start.command import HostEnvironment
 from sigwrap.tuples import NamedTuple
 
 _NO_CROWD = Crowd(0, 0)
@@ -97,14 +101,20 @@ class Execs:
         loop: Loop,
         waits_through_signals: bool,
         answer_now: Callable[[Notification], None],
+        environment: HostEnvironment,
+        watchers: Watchers,
+        gate: Gate,
     ) -> None:
         """`answer_now` gets a request that was put off, when its turn has come."""
+        self._gate = gate
         self._performer = performer
         self._aside = aside
         self._looked: dict[int, _PutOff] = {}  # by the id of a request whose facts were put off
         self._answer_now = answer_now
-        self._mediator = ExecMediator(engine)
-        self._names_digests = any(rule.sha256 for rule in engine.policy.command_rules)
+        self._mediator = ExecMediator(engine, is_watched=watchers.watch_execs)
+        self._names_digests = any(
+            rule.sha256 or rule.not_sha256 for rule in engine.policy.command_rules
+        )
         self._counts_crowd = engine.policy.limits.count_at_execs
         self._processes = processes
         self._recordings = recordings
@@ -120,21 +130,24 @@ class Execs:
         self._unheld = Unheld(performer, loop, turns, processes.loaded)
         self._loop = loop
         self._held_tracers = HeldTracers(turns, loop, self._unheld, restarts)
-        own = onefile.original_environment(dict(os.environb))
-        variables = {os.fsdecode(name): value for name, value in own.items()}
-        self._ours = Ours(variables, Named(engine.policy.command_rules))
+        # What was taken away and is there again, the session has put there.
+        variables = {os.fsdecode(name): value for name, value in environment.given.items()}
+        path = environment.own.get(b"PATH", b"")
+        self._ours = Ours(variables, Named(engine.policy.command_rules), path)
         Replacements(
             performer=performer,
             recordings=recordings,
             aside=aside,
             tracer=self._tracer,
             ours=self._ours,
+            environment=environment,
         )
         self.holds = self._tracer.holds
         performer.offer(
             {
                 **readings(),
                 ReadAgain: self._read_again,
+                TellWatchers: watchers.on_exec,
                 Hold: self._hold,
                 VerifyThenContinue: self._verify_then_continue,
                 ContinueWatched: self._continue_watched,
@@ -161,8 +174,10 @@ class Execs:
         if self._unheld.is_other(process, notification.tid):
             self._performer.fail_as_the_kernel(notification.id, WouldFail(errno.EACCES))
         elif only_asks(notification, syscall):
-            held = ExecHoldings(notification, syscall, self._tracer)
+            held = ExecHoldings(notification, syscall, self._tracer, self._gate)
             self._start(notification, process, OnlyAsks(), held)
+        elif self._gate.is_closed:
+            self._gate.hold(lambda: self._answer_now(notification))
         elif self._turns.is_taken(process):
             self._turns.put_off(process, lambda: self._answer_now(notification))
         else:
@@ -191,7 +206,7 @@ class Execs:
         if isinstance(seen, WouldFail):  # mostly a search along PATH
             self._performer.fail_as_the_kernel(notification.id, seen)
             return
-        held = ExecHoldings(notification, syscall, self._tracer)
+        held = ExecHoldings(notification, syscall, self._tracer, self._gate)
         facts: ExecFacts | Unseen
         if isinstance(seen, Seen):
             held.asked, held.executable = seen
@@ -302,6 +317,9 @@ class Execs:
     # Effects
 
     def _read_again(self, scope: Scope, effect: ReadAgain) -> object:
+        if self._gate.is_closed:  # somebody may have said yes meanwhile
+            self._gate.hold(lambda: self._performer.redo(scope, effect))
+            return PAUSED
         held: ExecHoldings = scope.holdings
         if held.executable is not None:
             held.executable.close()
@@ -360,7 +378,12 @@ class Execs:
         def redo() -> None:
             self._performer.redo(scope, effect)
 
+        if self._gate.is_closed:
+            scope.is_checked = False  # the caller may end while it waits
+            self._gate.hold(redo)
+            return PAUSED
         self._performer.check(scope)
+        self._gate.passed(scope.holdings)
         if self._turns.is_taken(scope.process):  # since it was asked for
             self._turns.put_off(scope.process, redo)
             return PAUSED
@@ -438,4 +461,4 @@ class Execs:
 
     def _is_becoming_another(self, scope: Scope, argv: tuple[str, ...]) -> None:
         scope.process.comm_is_current = False
-        scope.process.argv = argv[:1]
+        scope.process.argv = cut_words(argv)

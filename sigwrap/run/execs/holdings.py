@@ -11,6 +11,7 @@ from sigwrap.linux.execs.look import Seen
 from sigwrap.linux.seccomp import Notification
 from sigwrap.mediate.exec_facts import Unseen
 from sigwrap.mediate.facts import WouldFail
+from sigwrap.run.execs.gate import Gate
 from sigwrap.run.execs.tracer import Tracee, Tracer
 from sigwrap.run.recording.recording import Recording
 from sigwrap.run.recording.recordings import Expected
@@ -28,6 +29,7 @@ class ExecHoldings:
         "executable",
         "expected",
         "found_aside",
+        "gate",
         "goes_on",
         "holds_secret",
         "name",
@@ -45,10 +47,13 @@ class ExecHoldings:
         "variables",
     )
 
-    def __init__(self, notification: Notification, syscall: str, tracer: Tracer) -> None:
+    def __init__(
+        self, notification: Notification, syscall: str, tracer: Tracer, gate: Gate
+    ) -> None:
         self.notification = notification
         self.syscall = syscall
         self.tracer = tracer
+        self.gate = gate
         self.asked: Asked | None = None
         self.executable: Executable | None = None
         self.seen_again: Looked | None = None
@@ -86,3 +91,4 @@ class ExecHoldings:
         self.tracer_held = None
         if self.recording is not None and not self.goes_on:
             self.recording.drop("the command was refused")
+        self.gate.is_over(self)

@@ -32,7 +32,7 @@ from sigwrap.run.execs.tracer import Tracer
 from sigwrap.run.perform import PAUSED, Performer, Scope
 from sigwrap.run.recording.recordings import Expected, Recordings
 from sigwrap.run.recording.stub_program import stub_line, stub_variables
-from sigwrap.start import onefile
+from sigwrap.start.command import HostEnvironment
 from sigwrap.start.own_files import changed_stub_file
 
 _A_STUB_OPENS = 24  # descriptors: what an interpreter reads at its start, and its own few
@@ -61,12 +61,14 @@ class Replacements:
         aside: Aside,
         tracer: Tracer,
         ours: Ours,
+        environment: HostEnvironment,
     ) -> None:
         self._performer = performer
         self._recordings = recordings
         self._aside = aside
         self._tracer = tracer
         self._ours = ours
+        self._environment = environment
         performer.offer(
             {
                 Prepare: self._prepare,
@@ -107,9 +109,9 @@ class Replacements:
         held: ExecHoldings = scope.holdings
         redirect, pid = effect.redirect, scope.process.pid
         held.sets_environment = redirect.via is Via.STUB
-        host = onefile.original_environment(dict(os.environb))
+        host, given = self._environment.own, self._environment.given
         try:
-            held.variables = variables_for(redirect, host, self._session_of(scope))
+            held.variables = variables_for(redirect, host, given, self._session_of(scope))
         except NoHostValue as missing:
             return Unpreparable(f"sigwrap has no {missing.name} in its environment")
         held.holds_secret = takes_from_the_host(redirect)

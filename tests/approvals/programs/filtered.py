@@ -19,7 +19,8 @@ if sys.argv[3:]:
     end.bind(sys.argv[1])
     end.listen()
     print("ready", flush=True)
-    end.accept()[0].recv(1)
+    while True:
+        end.accept()[0].recv(1)
 end.connect(sys.argv[1])
 try:
     end.send(json.dumps({"v": 1, "do": "approve", "id": sys.argv[2]}).encode() + b"\n")

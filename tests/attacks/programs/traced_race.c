@@ -93,12 +93,21 @@ static int trace(void) {
         if (ptrace(PTRACE_SEIZE, pid, NULL, options)) return 3;
         shared->may_go = 1;
     }
-    int status;
-    for (pid_t found; (found = waitpid(-1, &status, __WALL)) != pid || WIFSTOPPED(status);)
-        if (found > 0 && WIFSTOPPED(status))
-            ptrace(PTRACE_CONT, found, NULL, WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status));
-    count(status);
-    return 0;
+    for (;;) { /* counted before it is reaped: the thread that ends us may come between */
+        siginfo_t seen;
+        int status;
+        if (waitid(P_ALL, 0, &seen, WEXITED | WSTOPPED | WNOWAIT | __WALL)) return 3;
+        int is_over = seen.si_pid == pid && seen.si_code != CLD_TRAPPED &&
+                      seen.si_code != CLD_STOPPED;
+        if (is_over) count(seen.si_code == CLD_EXITED ? seen.si_status << 8 : seen.si_status);
+        if (waitpid(seen.si_pid, &status, __WALL) != seen.si_pid) return 3;
+        if (is_over) return 0;
+        if (WIFSTOPPED(status))
+            ptrace(PTRACE_CONT, seen.si_pid, NULL,
+                   WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status));
+        else if (seen.si_pid == pid) /* since then */
+            return count(status), 0;
+    }
 }
 
 static int trace_and_end(void) {

@@ -1,0 +1,410 @@
+"""Signals to a session as a whole: one after the other, in the order in which they were sent.
+
+               SIGSTOP
+    RUNNING ────────────► STOPPED
+       │    ◄────────────    │
+       │       SIGCONT       │
+       └──────────┬──────────┘
+                  │ SIGINT, SIGTERM, SIGKILL
+                  ▼
+              TERMINATED
+
+Nothing here acts by itself: `perform` carries each signal out, and an action in flight is what its
+owner has marked as one. All of it is called from one thread; what a handler or `perform` sends
+waits until the signal before is done with.
+
+For a signal its handlers are called first, then it is performed, then the state changes. SIGKILL,
+and what comes to it, is the other way round: a handler that never returns must not put it off. A
+handler's Exception is noted in the history, and changes nothing else. What passes through (a
+KeyboardInterrupt, an error of `perform`) leaves the state as it was performed, and the signals
+behind it in their places: the next call delivers them.
+
+Masks hold back what was sent, not what it comes to: a mask on SIGTERM doesn't keep SIGBUDGET from
+terminating.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from itertools import count
+
+from sigwrap.agent.signals import UNMASKABLE, AgentSignal, SignalInfo, checked
+
+MAX_HISTORY = 1000
+MAX_QUEUED = 256
+MAX_TEXT = 500  # of a source, a reason, an error: characters
+
+# What these come to, whatever a policy says.
+ALWAYS_ESCALATE = {
+    AgentSignal.SIGPOLICY: AgentSignal.SIGKILL,
+    AgentSignal.SIGBUDGET: AgentSignal.SIGTERM,
+}
+
+_CO_COROUTINE = 0x80  # inspect's; importing that costs more than this module does
+
+
+class State(Enum):
+    RUNNING = "RUNNING"
+    STOPPED = "STOPPED"
+    TERMINATED = "TERMINATED"
+
+
+class Outcome(Enum):
+    """What has become of a signal so far."""
+
+    QUEUED = "queued"  # it is masked, or another one is being delivered
+    PENDING = "pending"  # its handlers were called; it waits for the actions in flight
+    DELIVERED = "delivered"
+    NO_OP = "no-op"
+    CANCELLED = "cancelled"  # a pending SIGSTOP, by SIGCONT
+    MERGED = "merged"  # with another of its kind, since too many were queued
+    FAILED = "failed"  # `perform` raised; the state is as before, and it can be sent again
+
+
+class NotRunning(RuntimeError):
+    """Don't begin the action; ask `may_act` before, and wait for SIGCONT."""
+
+
+Handler = Callable[[SignalInfo], object]
+
+STATE_AFTER = {
+    AgentSignal.SIGSTOP: State.STOPPED,
+    AgentSignal.SIGCONT: State.RUNNING,
+    AgentSignal.SIGINT: State.TERMINATED,
+    AgentSignal.SIGTERM: State.TERMINATED,
+    AgentSignal.SIGKILL: State.TERMINATED,
+}
+_WAITS_FOR_ACTIONS = (AgentSignal.SIGSTOP, AgentSignal.SIGINT)
+_LAST_ONE_COUNTS = (AgentSignal.SIGSTOP, AgentSignal.SIGCONT)
+
+
+class Dispatcher:
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], int],
+        perform: Callable[[SignalInfo], object] | None = None,
+        escalations: Mapping[AgentSignal, AgentSignal] | None = None,
+    ) -> None:
+        """`clock`: nanoseconds, as time.time_ns. `perform` gets each signal that is delivered, but
+        for the time that SIGSTOP and SIGINT wait for actions. `escalations`: what a signal comes to
+        besides, at once (reactions.py makes them of a policy)."""
+        self._clock = clock
+        self._perform = perform
+        given = (escalations or {}).items()
+        self._escalations = {checked(each): checked(other) for each, other in given}
+        self._escalations |= ALWAYS_ESCALATE
+        self._state = State.RUNNING
+        self._numbers = count(1)
+        self._queue: deque[_Sent] = deque()
+        self._pending: deque[_Sent] = deque()
+        self._history: deque[_Sent] = deque(maxlen=MAX_HISTORY)
+        self._dropped = 0
+        self._masks = dict.fromkeys(AgentSignal, 0)
+        self._handlers: dict[AgentSignal, tuple[Handler, ...]] = dict.fromkeys(AgentSignal, ())
+        self._in_flight = 0
+        self._is_delivering = False
+
+    # What is known
+
+    @property
+    def state(self) -> State:
+        return self._state
+
+    @property
+    def may_act(self) -> bool:
+        """Whether an action may begin: neither is it stopped, nor will it be when those in flight
+        have ended."""
+        return self._state is State.RUNNING and not self._pending
+
+    def is_masked(self, signal: AgentSignal) -> bool:
+        return self._masks[checked(signal)] > 0
+
+    def get_signal_history(self) -> list[dict[str, object]]:
+        """The newest MAX_HISTORY signals, in the order of sending."""
+        return [each.as_dict() for each in self._history]
+
+    @property
+    def dropped_from_history(self) -> int:
+        return self._dropped
+
+    # What happens
+
+    def send_signal(
+        self, signal: AgentSignal, *, source: str = "", reason: str = "", escalates: bool = True
+    ) -> Outcome:
+        """Where it doesn't escalate, what `escalations` has for it doesn't follow this time; what
+        follows whatever a policy says (ALWAYS_ESCALATE) does."""
+        sent = self._sent(checked(signal), source, reason)
+        sent.escalates = escalates or signal in ALWAYS_ESCALATE
+        self._enqueue(sent)
+        self._deliver_what_is_free()
+        return sent.outcome
+
+    def mask_signals(self, signals: Iterable[AgentSignal]) -> _Scope:
+        """`with`: these wait until the last mask that covers them has ended."""
+        masked = frozenset(map(checked, signals))
+        refused = [each.name for each in UNMASKABLE if each in masked]
+        if refused:
+            all_names = ", ".join(each.name for each in UNMASKABLE)
+            raise ValueError(f"{' and '.join(refused)} can't be masked; none of {all_names} can")
+        return _Scope(lambda: self._mask(masked, 1), lambda: self._mask(masked, -1))
+
+    def action(self) -> _Scope:
+        """`with`: an action is in flight. SIGSTOP and SIGINT wait for the last one's end. Entering
+        raises NotRunning where none may begin."""
+        return _Scope(self._begin_action, self._end_action)
+
+    def register_handler(self, signal: AgentSignal, handler: Handler) -> None:
+        """Several are called in the order in which they were registered; one that was registered
+        twice is called twice."""
+        if not callable(handler):
+            raise TypeError(f"a handler is called with a SignalInfo: {handler!r} can't be")
+        if _is_coroutine_function(handler):
+            raise TypeError("a handler is called, and not awaited: let it start a task")
+        self._handlers[checked(signal)] += (handler,)
+
+    def unregister_handler(self, signal: AgentSignal, handler: Handler) -> None:
+        handlers = list(self._handlers[checked(signal)])
+        if handler not in handlers:
+            raise ValueError(f"{handler!r} is no handler of {signal.name}")
+        handlers.remove(handler)
+        self._handlers[signal] = tuple(handlers)
+
+    # Masks and actions
+
+    def _mask(self, signals: frozenset[AgentSignal], change: int) -> None:
+        for each in signals:
+            self._masks[each] += change
+        self._deliver_what_is_free()
+
+    def _begin_action(self) -> None:
+        if not self.may_act:
+            why = (
+                f"{self._pending[0].info.signal.name} waits for those in flight"
+                if self._pending
+                else f"it is {self._state.value}"
+            )
+            raise NotRunning(f"no action may begin: {why}")
+        self._in_flight += 1
+
+    def _end_action(self) -> None:
+        self._in_flight -= 1
+        self._deliver_what_is_free()
+
+    # The queue
+
+    def _sent(
+        self, signal: AgentSignal, source: str, reason: str, cause: SignalInfo | None = None
+    ) -> _Sent:
+        number = next(self._numbers)
+        info = SignalInfo(signal, _cut(source), _cut(reason), self._clock(), number, cause)
+        if len(self._history) == MAX_HISTORY:
+            self._dropped += 1
+        sent = _Sent(info)
+        self._history.append(sent)
+        return sent
+
+    def _enqueue(self, sent: _Sent) -> None:
+        """Beyond MAX_QUEUED there is one of each kind at the most, and the last of SIGSTOP and
+        SIGCONT stays the last."""
+        signal = sent.info.signal
+        if len(self._queue) >= MAX_QUEUED:
+            alike = [
+                each
+                for each in self._queue
+                if each.info.signal is signal and each.escalates >= sent.escalates
+            ]
+            if alike and signal in _LAST_ONE_COUNTS:
+                self._queue.remove(alike[0])
+                alike[0].outcome = Outcome.MERGED
+            elif alike:
+                sent.outcome = Outcome.MERGED
+                return
+        self._queue.append(sent)
+
+    def _deliver_what_is_free(self) -> None:
+        while not self._is_delivering:
+            deliver, sent = self._next_free()
+            if sent is None:
+                return
+            self._is_delivering = True
+            try:
+                deliver(sent)
+            finally:
+                self._is_delivering = False
+
+    def _next_free(self) -> tuple[Callable[[_Sent], None], _Sent | None]:
+        is_over = self._state is State.TERMINATED
+        if self._pending and (is_over or not self._in_flight):
+            return self._act_after_actions, self._pending.popleft()
+        for position, sent in enumerate(self._queue):
+            if is_over or not self._masks[sent.info.signal]:
+                del self._queue[position]
+                return self._deliver, sent
+        return self._deliver, None
+
+    # One signal
+
+    def _deliver(self, sent: _Sent) -> None:
+        sent.state_before = sent.state_after = self._state
+        if self._changes_nothing(sent.info.signal):
+            sent.outcome = Outcome.NO_OP
+            return
+        if AgentSignal.SIGKILL in (sent.info.signal, self._comes_to(sent)):
+            _each_whatever_raises((self._act, self._escalate, self._call_handlers), sent)
+        else:
+            _each_whatever_raises((self._call_handlers, self._act, self._escalate), sent)
+
+    def _changes_nothing(self, signal: AgentSignal) -> bool:
+        if self._state is State.TERMINATED:
+            return True
+        will_stop = self._is_pending(AgentSignal.SIGSTOP)
+        match signal:
+            case AgentSignal.SIGSTOP:
+                return self._state is State.STOPPED or will_stop
+            case AgentSignal.SIGCONT:
+                return self._state is State.RUNNING and not will_stop
+            case _:
+                return self._is_pending(signal)
+
+    def _is_pending(self, signal: AgentSignal) -> bool:
+        return any(each.info.signal is signal for each in self._pending)
+
+    def _comes_to(self, sent: _Sent) -> AgentSignal | None:
+        if not sent.escalates or sent.info.cause is not None:
+            return None
+        return self._escalations.get(sent.info.signal)
+
+    def _call_handlers(self, sent: _Sent) -> None:
+        for handler in self._handlers[sent.info.signal]:
+            try:
+                _refuse_coroutine(handler(sent.info), "a handler")
+            except BaseException as error:
+                sent.errors.append(_described(error))
+                if not isinstance(error, Exception):
+                    raise
+
+    def _act(self, sent: _Sent) -> None:
+        waits = sent.info.signal in _WAITS_FOR_ACTIONS and (self._in_flight or self._pending)
+        if waits:
+            sent.outcome = Outcome.PENDING
+            self._pending.append(sent)
+        else:
+            self._act_now(sent)
+
+    def _act_after_actions(self, sent: _Sent) -> None:
+        sent.state_before = sent.state_after = self._state
+        if self._state is State.TERMINATED:
+            sent.outcome = Outcome.NO_OP
+        else:
+            self._act_now(sent)
+
+    def _act_now(self, sent: _Sent) -> None:
+        signal = sent.info.signal
+        try:
+            if self._perform is not None:
+                _refuse_coroutine(self._perform(sent.info), "`perform`")
+        except BaseException as error:
+            sent.outcome = Outcome.FAILED
+            sent.errors.append(_described(error))
+            raise
+        if signal is AgentSignal.SIGCONT:
+            self._cancel_stop()
+        self._state = sent.state_after = STATE_AFTER.get(signal, self._state)
+        sent.outcome = Outcome.DELIVERED
+
+    def _cancel_stop(self) -> None:
+        for sent in tuple(self._pending):
+            if sent.info.signal is AgentSignal.SIGSTOP:
+                self._pending.remove(sent)
+                sent.outcome = Outcome.CANCELLED
+
+    def _escalate(self, sent: _Sent) -> None:
+        signal = self._comes_to(sent)
+        if signal is not None:
+            self._deliver(self._sent(signal, sent.info.source, sent.info.reason, sent.info))
+
+
+class _Sent:
+    """A signal, and what has become of it."""
+
+    __slots__ = ("errors", "escalates", "info", "outcome", "state_after", "state_before")
+
+    def __init__(self, info: SignalInfo) -> None:
+        self.info = info
+        self.escalates = True
+        self.outcome = Outcome.QUEUED
+        self.state_before: State | None = None  # where it has not been delivered
+        self.state_after: State | None = None
+        self.errors: list[str] = []
+
+    def as_dict(self) -> dict[str, object]:
+        info, before, after = self.info, self.state_before, self.state_after
+        return {
+            "sequence": info.sequence,
+            "signal": info.signal.name,
+            "timestamp": info.time_ns,
+            "source": info.source,
+            "reason": info.reason,
+            "cause": None if info.cause is None else info.cause.sequence,
+            "state_before": None if before is None else before.value,
+            "state_after": None if after is None else after.value,
+            "outcome": self.outcome.value,
+            "errors": list(self.errors),
+        }
+
+
+class _Scope:
+    __slots__ = ("_begin", "_end", "_entered")
+
+    def __init__(self, begin: Callable[[], None], end: Callable[[], None]) -> None:
+        self._begin = begin
+        self._end = end
+        self._entered = 0
+
+    def __enter__(self) -> None:
+        self._begin()
+        self._entered += 1
+
+    def __exit__(self, *_: object) -> None:
+        if not self._entered:
+            raise RuntimeError("it was left as often as it was entered")
+        self._entered -= 1
+        self._end()
+
+
+def _each_whatever_raises(steps: Iterable[Callable[[_Sent], None]], sent: _Sent) -> None:
+    step, *rest = steps
+    try:
+        step(sent)
+    finally:
+        if rest:
+            _each_whatever_raises(rest, sent)
+
+
+def _is_coroutine_function(handler: object) -> bool:
+    called = getattr(handler, "func", handler)  # of a functools.partial
+    codes = (getattr(each, "__code__", None) for each in (called, type(called).__call__))
+    return any(getattr(code, "co_flags", 0) & _CO_COROUTINE for code in codes)
+
+
+def _refuse_coroutine(done: object, called: str) -> None:
+    """Nobody awaits it, so nothing would happen. A task that it has started is another matter."""
+    if hasattr(done, "cr_await"):
+        done.close()  # type: ignore[attr-defined]
+        raise TypeError(f"{called} is called, and not awaited: let it start a task")
+
+
+def _described(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception:
+        text = "its text can't be had"
+    return _cut(f"{type(error).__name__}: {text}")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"

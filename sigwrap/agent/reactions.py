@@ -1,0 +1,66 @@
+"""What each agent signal comes to, by itself and under a policy's words for it."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from sigwrap.agent.dispatcher import ALWAYS_ESCALATE
+from sigwrap.agent.signals import AgentSignal
+from sigwrap.policy.judge.rules import Trust, Watch
+
+# A policy's word (its schema has REACTIONS) -> the signal that follows.
+FOLLOWS: dict[str, AgentSignal | None] = {
+    "log": None,
+    "stop": AgentSignal.SIGSTOP,
+    "kill": AgentSignal.SIGKILL,
+}
+
+
+class Effect(Enum):
+    """On the session; docs/agent-signals.md quotes the values."""
+
+    RECORD = "nothing but its event"
+    STOP = "no new exec starts, then the tree is frozen"
+    CONTINUE = "the tree is thawed, and what was held is released, in order"
+    INTERRUPT = "as Ctrl+C"
+    TERMINATE = "SIGTERM to the tree, SIGKILL after the grace"
+    KILL = "SIGKILL to the whole tree"
+    DIAGNOSE = "the tree, counters and open questions as an event, and on standard error"
+    CHECKPOINT = "the log's head, the tree and a copy of the log"
+
+
+# Of the signal itself. What another one follows for has only its event: that one has the effect.
+EFFECTS: dict[AgentSignal, Effect] = {
+    AgentSignal.SIGSTOP: Effect.STOP,
+    AgentSignal.SIGCONT: Effect.CONTINUE,
+    AgentSignal.SIGINT: Effect.INTERRUPT,
+    AgentSignal.SIGKILL: Effect.KILL,
+    AgentSignal.SIGTERM: Effect.TERMINATE,
+    AgentSignal.SIGUSR1: Effect.DIAGNOSE,
+    AgentSignal.SIGUSR2: Effect.CHECKPOINT,
+    AgentSignal.SIGPOLICY: Effect.RECORD,
+    AgentSignal.SIGTRUST: Effect.RECORD,
+    AgentSignal.SIGBUDGET: Effect.RECORD,
+    AgentSignal.SIGLOOP: Effect.RECORD,
+    AgentSignal.SIGDRIFT: Effect.RECORD,
+}
+
+
+def escalations(watch: Watch, trust: Trust) -> dict[AgentSignal, AgentSignal]:
+    """For a Dispatcher: which signal follows for which."""
+    reactions = {
+        AgentSignal.SIGTRUST: trust.boundary,
+        AgentSignal.SIGDRIFT: watch.drift,
+        AgentSignal.SIGLOOP: watch.loop.action if watch.loop is not None else "log",
+    }
+    followed = {signal: FOLLOWS[word] for signal, word in reactions.items()}
+    return {
+        **{signal: other for signal, other in followed.items() if other is not None},
+        **ALWAYS_ESCALATE,
+    }
+
+
+def effects(watch: Watch, trust: Trust) -> dict[AgentSignal, Effect]:
+    """Of every signal, with what follows for it."""
+    escalated = escalations(watch, trust)
+    return {signal: EFFECTS[escalated.get(signal, signal)] for signal in AgentSignal}

@@ -1,0 +1,87 @@
+"""The agent signals. Most are named like POSIX signals, and none has that one's number."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from sigwrap.escape import printable
+from sigwrap.policy.problems import nearest_word
+from sigwrap.tuples import NamedTuple
+
+_LONGEST_SHOWN = 40
+
+
+class AgentSignal(IntEnum):
+    SIGSTOP = 1
+    SIGCONT = 2
+    SIGINT = 3
+    SIGKILL = 4
+    SIGTERM = 5
+    SIGUSR1 = 6
+    SIGUSR2 = 7
+    SIGPOLICY = 8
+    SIGTRUST = 9
+    SIGBUDGET = 10
+    SIGLOOP = 11
+    SIGDRIFT = 12
+
+
+UNMASKABLE = (AgentSignal.SIGKILL, AgentSignal.SIGPOLICY, AgentSignal.SIGTRUST)
+
+
+class SignalInfo(NamedTuple):
+    signal: AgentSignal
+    source: str  # who sent it; texts are as they were given, nothing in them is escaped
+    reason: str
+    time_ns: int  # when it was sent
+    sequence: int  # from 1, in the order of sending
+    cause: SignalInfo | None = None  # the signal that came to this one
+
+
+def agent_signal(word: str) -> AgentSignal:
+    """Of `SIGTERM`, `term` or `5`."""
+    known = known_signal(word)
+    if known is None:
+        raise ValueError(unknown(word, "" if _is_number(word) else _nearest(_name(word))))
+    return known
+
+
+def known_signal(word: str) -> AgentSignal | None:
+    name = _name(word)
+    if name in AgentSignal.__members__:
+        return AgentSignal[name]
+    if _is_number(word) and 1 <= int(word) <= len(AgentSignal):
+        return AgentSignal(int(word))
+    return None
+
+
+def unknown(word: str, nearest: str = "") -> str:
+    shown = word if len(word) <= _LONGEST_SHOWN else f"{word[: _LONGEST_SHOWN - 1]}…"
+    meant = f"did you mean {nearest}? " if nearest else ""
+    known = ", ".join(f"{each.name} {each.value}" for each in AgentSignal)
+    return f'"{printable(shown)}" is no agent signal; {meant}these are all: {known}'
+
+
+def checked(signal: AgentSignal) -> AgentSignal:
+    """A number may be meant as a POSIX one: 9 would be SIGTRUST and signal.SIGKILL as well."""
+    if not isinstance(signal, AgentSignal):
+        raise TypeError(f"{signal!r} is no AgentSignal; agent_signal() makes one of a name")
+    return signal
+
+
+_NAMES = tuple(AgentSignal.__members__)
+
+
+def _nearest(name: str) -> str:
+    """All begin alike; that says nothing."""
+    found = nearest_word(name[3:], [each[3:] for each in _NAMES])
+    return f"SIG{found}" if found else ""
+
+
+def _name(word: str) -> str:
+    name = word.upper()
+    return name if name.startswith("SIG") else f"SIG{name}"
+
+
+def _is_number(word: str) -> bool:
+    return word.isascii() and word.isdigit() and len(word) < 10

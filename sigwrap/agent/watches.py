@@ -1,0 +1,118 @@
+"""Who notices SIGLOOP and SIGDRIFT: fed with each exec, they say whether it is time for the signal.
+
+Neither is a wall. Whoever means to loop unseen puts enough other execs in between, or changes an
+argument each time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from hashlib import blake2b
+
+from sigwrap.errors import PolicyError
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.request import Action, CommandRequest, Program
+from sigwrap.policy.judge.rules import Policy
+from sigwrap.policy.judge.subcommand import has_subcommands, name_for_subcommands, readings
+
+MAX_EXECS_WATCHED = 1024
+
+_DIGEST_SIZE = 16
+_LETS_RUN = (Action.ALLOW, Action.AUDIT)
+
+
+class LoopWatch:
+    """The same exec `same_exec` times within `within_s`. That is one episode, however long it goes
+    on: the next one begins after the exec has not come for longer than `within_s`."""
+
+    def __init__(self, same_exec: int, within_s: float) -> None:
+        self._same_exec = same_exec
+        self._within_s = within_s
+        self._seen: dict[bytes, _Seen] = {}  # the one that came last is the last
+
+    def noted(self, file: str, argv: Sequence[str], cwd: str, now_s: float) -> bool:
+        """Whether this is the one that makes it a loop. Of more than MAX_EXECS_WATCHED different
+        execs, the one that has not come for the longest time is forgotten."""
+        key = _digest(file, cwd, *argv)
+        seen = self._seen.pop(key, None)
+        if seen is None or now_s - seen.last_s > self._within_s:
+            seen = _Seen(self._same_exec)
+        self._seen[key] = seen
+        if len(self._seen) > MAX_EXECS_WATCHED:
+            del self._seen[next(iter(self._seen))]
+        return seen.makes_loop(now_s, self._within_s)
+
+
+class _Seen:
+    __slots__ = ("_is_loop", "_times_s", "last_s")
+
+    def __init__(self, same_exec: int) -> None:
+        self._times_s: deque[float] = deque(maxlen=same_exec)
+        self._is_loop = False
+        self.last_s = 0.0
+
+    def makes_loop(self, now_s: float, within_s: float) -> bool:
+        self.last_s = now_s
+        if self._is_loop:
+            return False
+        times_s = self._times_s
+        times_s.append(now_s)
+        self._is_loop = len(times_s) == times_s.maxlen and now_s - times_s[0] <= within_s
+        if self._is_loop:
+            times_s.clear()
+        return self._is_loop
+
+
+class DriftWatch:
+    """Held against a policy that `sigwrap policy generate` has made: it allows what was observed,
+    and nothing else."""
+
+    def __init__(self, profile: Policy) -> None:
+        why = _why_it_is_none(profile)
+        if why:
+            raise PolicyError(
+                f"{profile.file} is no profile: {why}",
+                "sigwrap policy generate makes one of sessions",
+            )
+        self.name = profile.name
+        self._engine = Engine(profile)
+
+    def is_outside(self, request: CommandRequest) -> bool:
+        return self.outside(request) is not None
+
+    def outside(self, request: CommandRequest) -> Program | None:
+        """What of it lies outside."""
+        if self._engine.decide_command(request).action in _LETS_RUN:
+            return None
+        for program in request.programs:
+            if program.counts_by_name:  # other spellings, which no profile has
+                continue
+            if self._engine.decide_program(program, request).action not in _LETS_RUN:
+                return program
+        return request.programs[0]
+
+
+def _why_it_is_none(policy: Policy) -> str:
+    if policy.default_command in _LETS_RUN:
+        return "it lets run what none of its rules names"
+    for rule in policy.command_rules:
+        if rule.sha256 or rule.not_sha256:  # who waits for the exec would wait for the digest
+            return f"its rule {rule.name} has digests (line {rule.place.line})"
+    return ""
+
+
+def program_and_subcommand(program: Program) -> tuple[str, ...]:
+    """As a profile tells them apart."""
+    basename = program.path.rpartition("/")[2]
+    called = name_for_subcommands(basename, program.name)
+    if not has_subcommands(called):
+        return (program.path,)
+    words = {next(iter(each), "") for each in readings(called, program.argv)}
+    return (program.path, *sorted(words))
+
+
+def _digest(*words: str) -> bytes:
+    """A word that came from a process has no NUL in it."""
+    text = "\0".join(words).encode("utf-8", "surrogatepass")
+    return blake2b(text, digest_size=_DIGEST_SIZE).digest()

@@ -1,0 +1,62 @@
+"""What the commands that speak to running sessions share: which one is meant, and what its reply
+says where it refuses."""
+
+from __future__ import annotations
+
+from sigwrap.errors import SessionError
+from sigwrap.escape import printable
+from sigwrap.policy.problems import nearest_word
+from sigwrap.protocols.control import ControlReply
+from sigwrap.protocols.control_client import ControlClient, Unreachable
+from sigwrap.store.catalog import SessionFile, list_sessions, open_session, that_joined_no_other
+
+_SHOWN = 5
+
+
+def check(session: ControlClient, reply: ControlReply, may_fail: tuple[str, ...] = ()) -> None:
+    """Unreachable where the session refuses."""
+    if reply.get("ok") is True or reply.get("error") in may_fail:
+        return
+    message = printable(str(reply.get("message", "refused")))
+    if reply.get("error") == "inside":
+        raise Unreachable(
+            message,
+            session.session_id,
+            "a supervised process answers and signals nothing, neither its own session nor others",
+        )
+    raise Unreachable(f"session {session.session_id}: {message}", session.session_id)
+
+
+def running_session(store: str, selector: str) -> str:
+    """The id of the running session that is meant: by its id, a unique prefix of one, or its
+    --name; "" is the latest."""
+    running = [each for each in list_sessions(store) if each.running]
+    if selector in (each.id for each in running):
+        return selector
+    by_prefix = [each.id for each in running if selector and each.id.startswith(selector)]
+    if len(by_prefix) == 1:
+        return by_prefix[0]
+    named = that_joined_no_other(
+        [each for each in running if not selector or each.name == selector]
+    )
+    if named:
+        return named[-1].id
+    if by_prefix:
+        raise SessionError(
+            f"{selector!r} could be {', '.join(by_prefix[:_SHOWN])}", "use more of the id"
+        )
+    if not selector:
+        raise SessionError(f"no session is running in {store}", "choose another with --store")
+    raise _no_such(store, selector, running)
+
+
+def _no_such(store: str, selector: str, running: list[SessionFile]) -> SessionError:
+    shown = printable(selector)
+    known = [name for each in running for name in (each.id, each.name) if name]
+    near = nearest_word(selector, known)
+    hint = f"did you mean {near}?" if near else f"running: {', '.join(known[:_SHOWN]) or 'none'}"
+    try:
+        found = open_session(store, selector)
+    except SessionError:
+        return SessionError(f"no running session is called '{shown}' in {store}", printable(hint))
+    return SessionError(f"session {printable(found.id)} is over", printable(hint))

@@ -1,0 +1,146 @@
+"""killswitch on, off, status: the end of every session of this user, and none until it is off."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from typing import Annotated
+
+import typer
+
+from sigwrap import status as statuses
+from sigwrap.cli.group import Group
+from sigwrap.cli.options import JsonOption, StoreOption, store_folder
+from sigwrap.cli.output import note, out
+from sigwrap.errors import SessionError, StoreError, UsageError
+from sigwrap.escape import printable
+from sigwrap.linux import procfs
+from sigwrap.linux.limits import lift_open_files
+from sigwrap.linux.peer import is_inside_a_session
+from sigwrap.linux.supervisors import hides_processes
+from sigwrap.report.times import iso_time
+from sigwrap.run.activation import Activated, activate
+from sigwrap.store import killswitch
+from sigwrap.store.killswitch import State
+
+STATUS_SCHEMA = "sigwrap.killswitch-status/1"  # the file's own has another form
+_HELD_BACK = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP)
+
+app = typer.Typer(
+    cls=Group, no_args_is_help=True, help="End every session now, and let none start until off."
+)
+
+
+@app.command()
+def on(
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="R", help="Shown to whoever it concerns.")
+    ] = "",
+    store: StoreOption = None,
+) -> int:
+    """End every session of this user on this machine, now, and let none start until off."""
+    procfs.hold()
+    procfs.require()
+    _refuse_inside("turns it on")
+    signal.pthread_sigmask(signal.SIG_BLOCK, _HELD_BACK)  # half of it would be worse than late
+    lift_open_files()
+    by = f"{os.environ.get('USER') or os.geteuid()} on {socket.gethostname()}"
+    activated = activate(lambda: _stores(store), State(time.time_ns(), reason, by))
+    note(*activated.without)
+    if activated.left:
+        left = ", ".join(str(pid) if pid else "one that isn't seen here" for pid in activated.left)
+        note(f"these supervisors were told, or killed, and have not ended: {left}")
+    if hides_processes():
+        note("/proc shows no processes of others (hidepid): a session may be left that hides there")
+    if activated.may_be_more:
+        note("not all that looks like a session could be looked at: one may be left")
+    if activated.without:
+        raise StoreError(
+            f"{_ended(activated)}; but others can start, for nothing keeps them from it",
+            "see to it that the file can be written, and turn it on again",
+        )
+    out(f"{activated.state}\n{_ended(activated)}; none starts until sigwrap killswitch off")
+    return statuses.REFUSED if activated.left or activated.may_be_more else 0
+
+
+@app.command()
+def off(
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
+    store: StoreOption = None,
+) -> None:
+    """Let sessions start again."""
+    _refuse_inside("turns it off")
+    stores = _stores(store)
+    state = killswitch.known(stores)
+    if state is None:
+        out("the kill switch is off")
+        return
+    if not yes:
+        _confirm(state)
+    failures = [failure for each in stores if (failure := _remove(each))]
+    if failures:
+        note(*failures[:-1])
+        raise StoreError(failures[-1], "the kill switch is still on")
+    out("the kill switch is off: sessions can start again")
+
+
+@app.command()
+def status(store: StoreOption = None, as_json: JsonOption = False) -> None:
+    """Say whether it is on, since when, by whom and why."""
+    state = killswitch.known(_stores(store))
+    if not as_json:
+        out("the kill switch is off" if state is None else str(state))
+        return
+    known = State() if state is None else state
+    document = {
+        "schema": STATUS_SCHEMA,
+        "on": state is not None,
+        "since": iso_time(known.since_ns) if known.since_ns else None,
+        "by": known.by or None,
+        "reason": known.reason or None,
+    }
+    out(json.dumps(document, indent=2))
+
+
+def _remove(store: str) -> str:
+    """Why it could not be; empty where it is gone."""
+    try:
+        killswitch.remove(store)
+    except OSError as error:
+        return f"can't remove {printable(killswitch.path_in(store))}: {error.strerror}"
+    return ""
+
+
+def _stores(option: str | None) -> tuple[str, ...]:
+    """StoreError where there is none."""
+    return killswitch.stores(store_folder(option), os.environ)
+
+
+def _refuse_inside(what: str) -> None:
+    if is_inside_a_session():
+        raise SessionError(
+            f"nobody inside a session {what}", "use a shell that isn't under sigwrap"
+        )
+
+
+def _confirm(state: State) -> None:
+    if not sys.stdin.isatty():
+        raise UsageError(f"{state}; there is no terminal to ask on", "sigwrap killswitch off --yes")
+    note(str(state))
+    if not typer.confirm("sigwrap: turn it off?", err=True):
+        raise typer.Abort
+
+
+def _ended(activated: Activated) -> str:
+    count = activated.ended + activated.forced
+    if not count:
+        return "no session was running"
+    ended = "1 session ended" if count == 1 else f"{count} sessions ended"
+    if not activated.forced:
+        return ended
+    was = "was" if activated.forced == 1 else "were"
+    return f"{ended} ({activated.forced} {was} held up, and killed from here)"

@@ -1,0 +1,81 @@
+"""The files that `sigwrap policy pin` and `explain` look at: what a name leads to along PATH."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+
+from sigwrap.errors import SigwrapError, UsageError
+from sigwrap.escape import printable
+from sigwrap.linux.execs.content import MAX_HASHED_BYTES
+from sigwrap.linux.execs.shadows import SystemCommands
+from sigwrap.linux.paths import Caller, our_view
+from sigwrap.policy.judge.request import CommandRequest, Program
+from sigwrap.policy.judge.wrappers import keeps_search_path
+from sigwrap.policy.tools.pin import Pin
+from sigwrap.start.command import find_program
+
+
+def pinned(tool: str) -> Pin:
+    """What would be loaded, links resolved. UsageError says what can't be pinned."""
+    path = os.path.realpath(_found(tool))
+    name = tool.rstrip("/").rpartition("/")[2]
+    if not (name.isprintable() and path.isprintable()):
+        raise _refused(tool, "its path has characters that can't be printed", "rename it")
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError as failure:
+        why = f"{path} can't be read: {failure.strerror}"
+        raise _refused(tool, why, "a run couldn't compare it either") from failure
+    with open(fd, "rb", buffering=0) as file:
+        state = os.fstat(fd)
+        if not stat.S_ISREG(state.st_mode):
+            raise _refused(tool, "not a plain file")
+        if state.st_size > MAX_HASHED_BYTES:
+            raise _refused(tool, "too large: a run takes no digest of more than 1 GiB")
+        try:
+            return Pin(name, path, hashlib.file_digest(file, "sha256").hexdigest())
+        except OSError as failure:
+            raise _refused(tool, f"{path} can't be read: {failure.strerror}") from failure
+
+
+def with_shadows(request: CommandRequest) -> CommandRequest:
+    """Names without a slash, where the PATH of now leads to something that shadows the system's."""
+    commands, programs = SystemCommands(our_view()), list(request.programs)
+    for position, program in enumerate(programs):
+        programs[position] = _looked_up(program, commands)
+        if not keeps_search_path(program.name, program.argv):
+            break
+    return request._replace(programs=tuple(programs))
+
+
+def _looked_up(program: Program, commands: SystemCommands) -> Program:
+    if program.counts_by_name or "/" in program.argv[0]:
+        return program
+    try:
+        called = find_program(program.argv[0], dict(os.environb))
+        caller = Caller(os.getpid(), os.getpid(), our_view(), may_wait=True)
+        fd = caller.open(called)
+    except (SigwrapError, OSError):
+        return program  # explained as one that is there
+    try:
+        state = caller.state_of(fd)
+        shadows = commands.shadowed(caller, fd, state, called, elsewhere=False)
+    finally:
+        os.close(fd)
+    if not shadows:
+        return program
+    found = os.fsdecode(called)
+    return program._replace(path=os.path.realpath(found), shadows=shadows, found=found)
+
+
+def _found(tool: str) -> str:
+    try:
+        return os.fsdecode(find_program(tool, dict(os.environb)))
+    except SigwrapError as missing:  # its status is COMMAND's, which this isn't
+        raise UsageError(printable(missing.message)) from missing
+
+
+def _refused(tool: str, why: str, hint: str = "") -> UsageError:
+    return UsageError(f"{printable(tool)} can't be pinned: {printable(why)}", hint)

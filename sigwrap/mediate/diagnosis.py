@@ -1,0 +1,165 @@
+"""How a session stands, as an event and as lines for a person: as much of it as fits."""
+
+from __future__ import annotations
+
+import json
+
+from sigwrap.escape import printable, shell_words
+from sigwrap.events import Payload
+from sigwrap.mediate.masking import masked, masked_text
+from sigwrap.tuples import NamedTuple
+
+_WORDS_KEPT, _WORD_CHARACTERS = 16, 200
+_LONGEST_COMMAND, _LONGEST_QUESTION = 100, 100
+_PROCESSES_CHARACTERS, _QUESTIONS_CHARACTERS = 4_000, 800  # of JSON: an event has 8 KiB
+_LINES_OF_PROCESSES, _LINES_OF_QUESTIONS = 24, 6
+_DEEPEST_INDENT = 12
+
+
+class Seen(NamedTuple):
+    """A process of the tree."""
+
+    pid: int
+    ppid: int
+    depth: int
+    comm: str
+    argv: tuple[str, ...]  # of its last exec, where that is known: cut_words
+    state: str  # as /proc has it
+    age_s: float
+
+
+class Waiting(NamedTuple):
+    """A request for approval."""
+
+    id: str
+    what: str
+
+
+class Limit(NamedTuple):
+    name: str
+    used: float
+    maximum: float
+
+
+class Stopped(NamedTuple):
+    """The session is, as a whole."""
+
+    by: str
+    for_s: float
+    held: int  # execs that wait
+
+
+class Diagnosis(NamedTuple):
+    stopped: Stopped | None
+    processes: list[Seen]  # parents before their children
+    questions: list[Waiting]
+    limits: list[Limit]
+    counts: dict[str, int]  # of the events so far
+    unrecorded: int
+    log_bytes: int
+    head: str
+
+
+def cut_words(argv: tuple[str, ...]) -> tuple[str, ...]:
+    """What is kept of a process for as long as it lives. A secret in a long word is masked before
+    that is cut: half of one isn't known as one any more."""
+    return tuple(
+        word if len(word) <= _WORD_CHARACTERS else f"{masked_text(word)[:_WORD_CHARACTERS]}…"
+        for word in argv[:_WORDS_KEPT]
+    )
+
+
+def payload_of(found: Diagnosis) -> Payload:
+    processes = _fitting([_process(each) for each in found.processes], _PROCESSES_CHARACTERS)
+    questions = _fitting(
+        [{"id": each.id, "what": _what(each)} for each in found.questions], _QUESTIONS_CHARACTERS
+    )
+    return {
+        "stopped": None if found.stopped is None else _stopped(found.stopped),
+        "processes": processes,
+        "processes_left_out": len(found.processes) - len(processes),
+        "approvals": questions,
+        "approvals_left_out": len(found.questions) - len(questions),
+        "limits": {each.name: [each.used, each.maximum] for each in found.limits},
+        "counts": found.counts,
+        "unrecorded": found.unrecorded,
+        "log_bytes": found.log_bytes,
+        "head": found.head,
+    }
+
+
+def lines_of(found: Diagnosis) -> list[str]:
+    number = len(found.processes)
+    lines = [f"diagnostic: {number} process{'es' * (number != 1)}, head {found.head}"]
+    if found.stopped is not None:
+        by, for_s, held = found.stopped
+        waits = f"{held} exec{'s' * (held != 1)} wait{'s' * (held == 1)}"
+        lines.append(f"stopped for {_age(for_s)} by {by}; {waits}")
+    shown = found.processes[:_LINES_OF_PROCESSES]
+    if shown:
+        lines.append(f"{'pid':>9} {'ppid':>9} {'depth':>5} {'state':5} {'age':>8}  command")
+    for each in shown:
+        indent = "  " * min(each.depth, _DEEPEST_INDENT)
+        age, pids = _age(each.age_s), f"{each.pid:>9} {each.ppid:>9}"
+        lines.append(f"{pids} {each.depth:>5} {each.state:5} {age:>8}  {indent}{_command(each)}")
+    lines += _more(number - len(shown), "processes")
+    waiting = found.questions[:_LINES_OF_QUESTIONS]
+    lines += [f"waits for approval: {each.id}  {_what(each)}" for each in waiting]
+    lines += _more(len(found.questions) - len(waiting), "requests wait for approval")
+    for limit in found.limits:
+        lines.append(f"limit {limit.name}: {limit.used} of {limit.maximum}")
+    counted = ", ".join(f"{name} {count}" for name, count in sorted(found.counts.items()))
+    lines.append(f"events: {counted}")
+    lost = f", {found.unrecorded} events could not be recorded" if found.unrecorded else ""
+    lines.append(f"log: {found.log_bytes} bytes{lost}")
+    return lines
+
+
+def _fitting(items: list[Payload], characters: int) -> list[Payload]:
+    for position, item in enumerate(items):
+        characters -= len(json.dumps(item)) + 1
+        if characters < 0:
+            return items[:position]
+    return items
+
+
+def _stopped(stopped: Stopped) -> Payload:
+    return {"by": stopped.by, "for_s": round(stopped.for_s, 1), "held": stopped.held}
+
+
+def _process(seen: Seen) -> Payload:
+    return {
+        "pid": seen.pid,
+        "ppid": seen.ppid,
+        "depth": seen.depth,
+        "command": _command(seen),
+        "state": seen.state,
+        "age_s": round(seen.age_s, 1),
+    }
+
+
+def _command(seen: Seen) -> str:
+    """One whose exec isn't known is shown as ps does it."""
+    text = shell_words(masked(seen.argv)) if seen.argv else f"[{printable(seen.comm)}]"
+    return _short(text, _LONGEST_COMMAND)
+
+
+def _what(waiting: Waiting) -> str:
+    return _short(printable(waiting.what), _LONGEST_QUESTION)
+
+
+def _more(left: int, what: str) -> list[str]:
+    return [f"… and {left} more {what}"] if left > 0 else []
+
+
+def _age(seconds: float) -> str:
+    whole = int(seconds)
+    if whole < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} m" if hours else f"{minutes} m {rest:02} s"
+
+
+def _short(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"

@@ -1,0 +1,71 @@
+"""A program that a search along PATH finds before the system's of that name: `trust.path_shadow`.
+
+Whoever can write to a folder of PATH can leave a `git` there, which everything that is started
+later takes for the system's.
+"""
+
+from __future__ import annotations
+
+from sigwrap.policy.judge.request import Action, Decision, Program
+
+PATH_SHADOW_RULE = "trust.path_shadow"
+_LONGEST_PATH = 200
+
+
+def found_at(program: Program, folder: str) -> str:
+    """The path by which it was found; empty where that isn't known. `folder` is the caller's."""
+    found = program.found
+    if found.startswith("/") or not (found and folder):
+        return found if found.startswith("/") else ""
+    return f"{folder.rstrip('/')}/{found.removeprefix('./')}"
+
+
+def held_against(
+    decision: Decision, program: Program, reaction: Action, folder: str = ""
+) -> Decision:
+    """What is decided of an exec that runs `program`, which shadows one of the system's. A
+    replacement runs instead of it all the same, and a denial stays what it was."""
+    marked = decision._replace(shadows=program.shadows)
+    if decision.action in (Action.DENY, Action.REDIRECT):
+        return marked
+    if reaction is Action.DENY:
+        return Decision(
+            action=Action.DENY,
+            rule=PATH_SHADOW_RULE,
+            reason=f"path_shadow: {what_was_found(program, folder)} shadows {program.shadows}",
+            message=_message(program, folder),
+            shadows=program.shadows,
+        )
+    if decision.action is Action.ALLOW:
+        reason = f"{decision.reason}; it shadows {program.shadows}"
+        return marked._replace(action=Action.AUDIT, reason=reason)
+    return marked
+
+
+def what_was_found(program: Program, folder: str) -> str:
+    """And the file that it leads to, where that is another."""
+    found = found_at(program, folder) or program.found
+    target = _shown(program.path)
+    return target if found in ("", program.path) else f"{_shown(found)} -> {target}"
+
+
+def goes_by_its_own_name(program: Program) -> bool:
+    return program.path.endswith(f"/{program.name}")
+
+
+def _message(program: Program, folder: str) -> str:
+    path, link = _shown(program.path), _shown(found_at(program, folder) or program.name)
+    # Of an interpreter, its path alone would choose it under the name of any command.
+    rule = (
+        f"names this one by its path (commands: [{path}]) or sha256"
+        if goes_by_its_own_name(program)
+        else f"names both the link and its file (commands: [{link}, {path}])"
+    )
+    return (
+        f"{what_was_found(program, folder)} was found along PATH and shadows {program.shadows}: "
+        f"call the one that you mean by its path, or write a rule that {rule}"
+    )
+
+
+def _shown(path: str) -> str:
+    return path if len(path) <= _LONGEST_PATH else f"…{path[1 - _LONGEST_PATH :]}"

@@ -1,0 +1,7 @@
+"""The nodes of the shipped policies, as `python -m sigwrap.policy.tools.shipped` has read them.
+
+agent_default   of policies/agent-default.yaml
+agent_strict    of policies/agent-strict.yaml
+agent_observe   of policies/agent-observe.yaml
+ci              of policies/ci.yaml
+"""

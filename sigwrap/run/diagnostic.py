@@ -1,0 +1,151 @@
+"""What SIGUSR1 and SIGUSR2 ask for: how the session stands, and a copy of its log.
+
+Of a process only what the kernel knows of itself is read, and the words of the exec that was judged
+are shown: /proc/PID/cmdline is the process's own memory, which says what it likes, and can keep a
+reader waiting.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+
+from sigwrap.errors import StoreError
+from sigwrap.escape import printable
+from sigwrap.linux import procfs
+from sigwrap.linux.process import below
+from sigwrap.mediate.diagnosis import (
+    Diagnosis,
+    Limit,
+    Seen,
+    Stopped,
+    Waiting,
+    lines_of,
+    payload_of,
+)
+from sigwrap.policy.judge.rules import Limits
+from sigwrap.run.asking.approvals import Approvals
+from sigwrap.run.processes import Processes
+from sigwrap.run.recorder import Recorder
+
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_PIDS_RECORDED = 500  # an event has 8 KiB
+_GONE_ON = ("exec_allowed", "exec_audited", "exec_redirected")
+
+
+class Diagnostic:
+    def __init__(
+        self,
+        *,
+        recorder: Recorder,
+        processes: Processes,
+        approvals: Approvals,
+        limits: Limits,
+        used: Mapping[str, float],
+        stopped: Callable[[], Stopped | None],
+        meanwhile: Callable[[], None],
+    ) -> None:
+        """`used`: of processor time and memory, where these are limited. `meanwhile`: called while
+        something takes long."""
+        self._recorder = recorder
+        self._processes = processes
+        self._approvals = approvals
+        self._limits = limits
+        self._used_of = used
+        self._stopped = stopped
+        self._meanwhile = meanwhile
+        self._started_s = time.monotonic()
+
+    def tell(self) -> bool:
+        """As an event, and on standard error. False where there could be no event."""
+        found = self._look()
+        is_recorded = self._recorder.record("diagnostic", os.getpid(), payload_of(found))
+        for line in lines_of(found):
+            self._recorder.tell(line)
+        return is_recorded
+
+    def save(self) -> str:
+        """The path of a copy of the log as it is, beside the store's sessions. StoreError where
+        there can't be one."""
+        recorder = self._recorder
+        pids = [found.pid for found in below(os.getpid()) if not found.has_ended]
+        log = recorder.log
+        head, seq = log.head, log.seq
+        payload = {
+            "head": head,
+            "seq": seq,
+            "processes": pids[:_PIDS_RECORDED],
+            "processes_left_out": max(0, len(pids) - _PIDS_RECORDED),
+        }
+        try:
+            path = log.copy(self._meanwhile)
+        except StoreError as failure:
+            error = str(failure)
+            recorder.record("checkpoint", os.getpid(), {"path": "", "error": error, **payload})
+            recorder.tell(error)
+            raise
+        recorder.record("checkpoint", os.getpid(), {"path": path, "error": "", **payload})
+        recorder.tell(f"checkpoint: {printable(path)}, {seq} events, head {head}")
+        return path
+
+    def _look(self) -> Diagnosis:
+        recorder, queue = self._recorder, self._approvals.open
+        seen = self._tree()
+        return Diagnosis(
+            stopped=self._stopped(),
+            processes=seen,
+            questions=[
+                Waiting(each.id, each.question.masked or each.question.what) for each in queue
+            ],
+            limits=self._used(seen),
+            counts=dict(recorder.counts),
+            unrecorded=recorder.unrecorded,
+            log_bytes=recorder.log.size,
+            head=recorder.log.head,
+        )
+
+    def _tree(self) -> list[Seen]:
+        """Parents before their children, those of one parent in the order in which they began."""
+        now_s = time.clock_gettime(time.CLOCK_BOOTTIME)
+        by_parent: dict[int, list[procfs.Stat]] = {}
+        for found in below(os.getpid()):
+            by_parent.setdefault(found.ppid, []).append(found)
+        seen: list[Seen] = []
+        waiting = [(each, 0) for each in _last_first(by_parent.get(os.getpid(), []))]
+        while waiting:
+            found, above = waiting.pop()
+            known = self._processes.known(found.pid, found.start_time)
+            is_command = known is not None and known is self._processes.command
+            depth = known.depth if known is not None else above + (not is_command)
+            seen.append(
+                Seen(
+                    found.pid,
+                    found.ppid,
+                    depth,
+                    found.comm,
+                    () if known is None else known.argv,
+                    found.state,
+                    max(0.0, now_s - found.start_time / _TICKS_PER_S),
+                )
+            )
+            waiting += [(each, depth) for each in _last_first(by_parent.get(found.pid, []))]
+        return seen
+
+    def _used(self, seen: list[Seen]) -> list[Limit]:
+        limits, counts = self._limits, self._recorder.counts
+        gone_on = sum(counts[name] for name in _GONE_ON)
+        used = [
+            Limit("max_depth", max((each.depth for each in seen), default=0), limits.max_depth),
+            Limit("max_processes", len(seen), limits.max_processes),
+            Limit("max_execs", gone_on, limits.max_execs),
+            Limit("wall_time", round(time.monotonic() - self._started_s), limits.wall_time_s),
+            Limit("cpu_time", self._used_of.get("cpu_time", 0), limits.cpu_time_s),
+            Limit("memory", self._used_of.get("memory", 0), limits.memory_bytes),
+            Limit("log_size", self._recorder.log.size, self._recorder.budget.maximum),
+        ]
+        return [each for each in used if each.maximum]
+
+
+def _last_first(found: list[procfs.Stat]) -> list[procfs.Stat]:
+    return sorted(found, key=lambda each: (each.start_time, each.pid), reverse=True)

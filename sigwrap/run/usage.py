@@ -1,0 +1,165 @@
+"""Looks at what the tree uses, as often as mediate/usage_limits.py says. Imported only for a policy
+that limits it."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from sigwrap.linux import usage
+from sigwrap.linux.session_cgroup import SessionCgroup
+from sigwrap.mediate.run_end import KillDemanded, LimitReached
+from sigwrap.mediate.usage_limits import (
+    REST_AFTER_LOOK,
+    GrowsOn,
+    LimitNear,
+    Passed,
+    ProcessorTime,
+    ProcessUse,
+    UsageLimits,
+)
+from sigwrap.policy.judge.rules import Limits
+from sigwrap.run.aside import Aside, Done, Outcome
+from sigwrap.run.ending import Ending
+from sigwrap.run.loop import Loop
+from sigwrap.run.recorder import Recorder
+
+_PATIENCE_S = 3.0  # with one process
+_PATIENCE_WITH_ALL_S = 10.0
+
+
+class Usage:
+    def __init__(self, limits: Limits, command_pid: int, session_id: str) -> None:
+        """Before COMMAND's exec."""
+        self._limits = UsageLimits(
+            cpu_time_s=limits.cpu_time_s,
+            memory_bytes=limits.memory_bytes,
+            processors=os.cpu_count() or 1,
+        )
+        self._command_pid = command_pid
+        self._time = ProcessorTime()
+        self.used: dict[str, float] = {}  # by limit, as of the last look
+        self._closer = _CloserLook()
+        self._cgroup = SessionCgroup(session_id)
+        counts_time = bool(limits.cpu_time_s)
+        self._cgroup.take(command_pid, counts_time=counts_time, memory_bytes=limits.memory_bytes)
+        self.without: list[str] = []
+        if counts_time and not self._cgroup.counts_time:
+            self.without.append(
+                "cgroup for cpu_time: what a child that nobody waits for used after the last look "
+                "at it is not counted"
+            )
+        if limits.memory_bytes and not self._cgroup.counts_memory:
+            self.without.append(
+                "cgroup for memory: files in memory (tmpfs) are not counted, and what grows fast "
+                "gets beyond the limit until the next look"
+            )
+
+    def watch(self, *, loop: Loop, aside: Aside, recorder: Recorder, ending: Ending) -> None:
+        self._loop = loop
+        self._aside = aside
+        self._recorder = recorder
+        self._ending = ending
+        ending.limit_at_end = self._limit_at_end
+        self._look()
+
+    def close(self) -> None:
+        self._cgroup.remove()
+
+    def _look(self) -> None:
+        started_s = time.thread_time()
+        found = usage.look(self._time.known)
+        time_ms = max(self._time.add(found), self._cgroup.time_ms())
+        self.used["cpu_time"] = round(time_ms / 1000, 1)
+        self._take(self._limits.cpu_used(time_ms))
+        if self._limits.memory_bytes:
+            self._look_at_memory(found.processes)
+        wait_s = self._limits.next_look_s(time.thread_time() - started_s)
+        self._loop.call_at(time.monotonic() + wait_s, self._look)
+
+    def _look_at_memory(self, processes: tuple[ProcessUse, ...]) -> None:
+        if self._cgroup.ran_out_of_memory() and (reached := self._limits.memory_ran_out()):
+            self._take([reached])
+        in_cgroup = self._cgroup.memory_bytes()
+        at_most = max(in_cgroup, _in_full(processes) + usage.beyond_resident(processes))
+        if in_cgroup > self._limits.memory_bytes:
+            self._memory_used(in_cgroup, is_certain=True)
+        elif not self._limits.is_worth_a_closer_look(at_most) or self._closer.is_stuck():
+            self._memory_used(at_most)
+        elif self._closer.may_begin():
+            self._look_closer(processes, at_most, in_cgroup)
+
+    def _look_closer(self, processes: tuple[ProcessUse, ...], at_most: int, in_cgroup: int) -> None:
+        def seen(outcome: Outcome) -> None:
+            self._closer.is_over()
+            used = outcome.value if isinstance(outcome, Done) else at_most
+            self._memory_used(max(used, in_cgroup))
+
+        try:
+            self._aside.do_anyway(lambda: self._closer.look(processes), seen)
+        except (OSError, RuntimeError):  # no thread can be had
+            self._closer.is_over()
+            self._memory_used(at_most)
+
+    def _memory_used(self, used: int, *, is_certain: bool = False) -> None:
+        self.used["memory"] = used
+        self._take(self._limits.memory_used(used, time.monotonic(), is_certain=is_certain))
+
+    def _take(self, passed: list[Passed]) -> None:
+        for each in passed:
+            match each:
+                case LimitNear(limit, maximum, used):
+                    payload = {"limit": limit, "maximum": maximum, "used": used}
+                    self._recorder.record("limit_near", self._command_pid, payload)
+                case LimitReached():
+                    self._ending.on(each)
+                case GrowsOn(why=why):
+                    self._ending.on(KillDemanded(why))
+
+    def _limit_at_end(self) -> LimitReached | None:
+        """Why COMMAND has ended, where the kernel has killed for want of memory."""
+        return self._limits.memory_ran_out() if self._cgroup.ran_out_of_memory() else None
+
+
+class _CloserLook:
+    """Aside, one at a time: whoever changes his mappings may have it wait. Where it comes no
+    further for some time, all count in full. It may take its time otherwise: on a machine that is
+    busy, or of a tree that has much."""
+
+    def __init__(self) -> None:
+        self._began_s = 0.0  # 0: none is under way
+        self._last_s = 0.0  # when it came to the process that it is at
+        self._not_before_s = 0.0
+        self._took_s = 0.0
+
+    def look(self, processes: tuple[ProcessUse, ...]) -> int:
+        """In a thread of its own."""
+        started_s = time.thread_time()
+        tree = frozenset(each.pid for each in processes)
+        used = 0
+        for each in processes:
+            self._last_s = time.monotonic()
+            used += usage.shared_out_memory(each, tree)
+        self._took_s = time.thread_time() - started_s
+        return used
+
+    def may_begin(self) -> bool:
+        now_s = time.monotonic()
+        if self._began_s or now_s < self._not_before_s:
+            return False
+        self._began_s = self._last_s = now_s
+        return True
+
+    def is_stuck(self) -> bool:
+        now_s = time.monotonic()
+        return self._began_s > 0 and (
+            now_s > self._last_s + _PATIENCE_S or now_s > self._began_s + _PATIENCE_WITH_ALL_S
+        )
+
+    def is_over(self) -> None:
+        self._began_s = 0.0
+        self._not_before_s = time.monotonic() + REST_AFTER_LOOK * self._took_s
+
+
+def _in_full(processes: tuple[ProcessUse, ...]) -> int:
+    return sum(each.memory_bytes for each in processes)

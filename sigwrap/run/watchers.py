@@ -1,0 +1,140 @@
+"""Who notices what: rules that escalate, loops, drift, attempts on sigwrap, shadows. Each is told
+by an agent signal, and what follows for that is not decided here.
+
+They are noticed in the middle of a request, and a signal may end the run. So it is sent at the end
+of the loop's turn, when the request has its answer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+
+from sigwrap.agent.signals import AgentSignal
+from sigwrap.agent.watches import DriftWatch, LoopWatch, program_and_subcommand
+from sigwrap.escape import printable
+from sigwrap.events import Payload
+from sigwrap.mediate.effects import Escalation, TellWatchers
+from sigwrap.mediate.exec import line_of, subject_of
+from sigwrap.mediate.watch import (
+    MOST_TOLD,
+    Once,
+    Seldom,
+    Telling,
+    attempt_on_boundary,
+    shadow_of,
+)
+from sigwrap.policy.judge.rules import Policy
+from sigwrap.run.loop import Loop
+from sigwrap.tuples import NamedTuple
+
+_LONGEST = 300
+
+Send = Callable[[AgentSignal, str, str], object]  # the signal, its source and its reason
+
+
+class _Kind(NamedTuple):
+    signal: AgentSignal
+    source: str
+    may_be_followed: bool = True  # by what the policy says of the signal
+
+
+_LOOP = _Kind(AgentSignal.SIGLOOP, "watch.loop")
+_DRIFT = _Kind(AgentSignal.SIGDRIFT, "watch.drift")
+_ATTEMPT = _Kind(AgentSignal.SIGTRUST, "trust.boundary")
+_SHADOW = _Kind(AgentSignal.SIGTRUST, "trust.path_shadow", may_be_followed=False)
+
+
+class Watchers:
+    def __init__(
+        self,
+        *,
+        policy: Policy,
+        profile: DriftWatch | None,
+        send: Send,
+        note: Send,
+        loop: Loop,
+        is_inside: Callable[[int], bool],
+    ) -> None:
+        """`note` sends what nothing follows from; `is_inside`: whether a pid is of this session's
+        tree."""
+        self._policy = policy.name
+        self._rule = policy.watch.loop
+        self._same_execs = None
+        if self._rule is not None:
+            self._same_execs = LoopWatch(self._rule.same_exec, self._rule.within_s)
+        self._profile = profile
+        self._send = send
+        self._note = note
+        self._loop = loop
+        self._is_inside = is_inside
+        self._drifts = Once()
+        self._shadows = Once()
+        self._attempts = Seldom()
+        self._due: deque[tuple[_Kind, str]] = deque()
+
+    @property
+    def watch_execs(self) -> bool:
+        return self._same_execs is not None or self._profile is not None
+
+    def on_escalation(self, escalation: Escalation) -> None:
+        source = f"rule {escalation.rule} of {self._policy}"
+        self._raise(_Kind(AgentSignal.SIGPOLICY, source), escalation.what)
+
+    def on_exec(self, _scope: object, effect: TellWatchers) -> None:
+        if self._same_execs is not None:
+            self._look_for_loop(self._same_execs, effect)
+        # A replacement is the policy's own doing, and no profile has it.
+        if self._profile is not None and not effect.is_replaced:
+            self._look_for_drift(self._profile, effect)
+
+    def on_event(self, event: str, payload: Payload) -> None:
+        """Before it is written: that the log is full must not be a way out."""
+        shadow = shadow_of(event, payload)
+        if shadow is not None:
+            self._tell_once(self._shadows, shadow.file, _SHADOW, shadow.what)
+            return
+        attempt = attempt_on_boundary(event, payload)
+        if attempt is None or (attempt.peer_pid and not self._is_inside(attempt.peer_pid)):
+            return
+        if self._attempts.may_tell(event, time.monotonic()):
+            self._raise(_ATTEMPT, attempt.what)
+
+    def send_what_is_due(self) -> None:
+        while self._due:
+            kind, reason = self._due.popleft()
+            send = self._send if kind.may_be_followed else self._note
+            send(kind.signal, kind.source, reason)
+
+    def _look_for_loop(self, watch: LoopWatch, effect: TellWatchers) -> None:
+        facts, rule = effect.facts, self._rule
+        main = facts.programs[0]
+        if rule is not None and watch.noted(main.path, main.argv, facts.cwd, time.monotonic()):
+            what = f"{line_of(facts)}: {rule.same_exec} times within {rule.within_s} s"
+            self._raise(_LOOP, what)
+
+    def _look_for_drift(self, profile: DriftWatch, effect: TellWatchers) -> None:
+        program = profile.outside(subject_of(effect.facts, traced=effect.traced))
+        if program is not None:
+            what = f"{line_of(effect.facts)}: {profile.name} doesn't have {program.path}"
+            key = program_and_subcommand(program)
+            self._tell_once(self._drifts, key, _DRIFT, what)
+
+    def _tell_once(self, told: Once, key: object, kind: _Kind, what: str) -> None:
+        match told.about(key):
+            case Telling.TELL:
+                self._raise(kind, what)
+            case Telling.TELL_AS_LAST:
+                more = f" (no more of these are told: there were {MOST_TOLD})"
+                self._raise(kind, what, more)
+            case Telling.LEAVE:
+                pass
+
+    def _raise(self, kind: _Kind, what: str, more: str = "") -> None:
+        reason = printable(what)
+        if len(reason) > _LONGEST:
+            reason = f"{reason[: _LONGEST - 1]}…"
+        if not self._due:
+            self._loop.call_at(time.monotonic(), self.send_what_is_due)
+        self._due.append((kind, reason + more))

@@ -1,0 +1,223 @@
+"""The kill switch as a file: while it is in the root of a store, no session starts.
+
+Whoever runs as the user can put it there, a supervised process too. So it ends no session: `sigwrap
+killswitch on` tells each of them (run/killswitch.py). A session that is to start believes any.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+import time
+from collections.abc import Mapping
+
+from sigwrap.errors import SessionError, StoreError
+from sigwrap.escape import printable
+from sigwrap.linux import procfs
+from sigwrap.linux.paths import mount_of, refuse_magic_links
+from sigwrap.store.folder import Folder, aside
+from sigwrap.store.location import default_store
+from sigwrap.store.plain_file import open_plain_file
+from sigwrap.tuples import NamedTuple
+
+NAME = "killswitch"
+SCHEMA = "sigwrap.killswitch/1"
+_START = b'{"schema": "sigwrap.killswitch/1"'
+_MAX_BYTES = 1 << 16
+_LONGEST_TEXT = 500
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+class State(NamedTuple):
+    since_ns: int = 0
+    reason: str = ""
+    by: str = ""
+
+    def __str__(self) -> str:
+        """A line for people; of a file that says nothing, the little that is known."""
+        since = ""
+        if self.since_ns:
+            moment = time.localtime(self.since_ns // 1_000_000_000)
+            since = time.strftime(" since %Y-%m-%d %H:%M:%S %Z", moment)
+        by = f", by {printable(self.by)}" if self.by else ""
+        reason = f": {printable(self.reason)}" if self.reason else ""
+        return f"the kill switch is on{since}{by}{reason}"
+
+
+def path_in(store: str) -> str:
+    return os.path.join(store, NAME)
+
+
+def stores(store: str | None, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Those whose file counts for a session: its own, and those that the user's sessions have where
+    nobody names another."""
+    found = [] if store is None else [store]
+    for left_out in (("SIGWRAP_STORE",), ("SIGWRAP_STORE", "XDG_STATE_HOME")):
+        rest = {name: value for name, value in environment.items() if name not in left_out}
+        try:
+            found.append(default_store(rest))
+        except StoreError:
+            pass  # there is no home folder
+    return tuple({_real(each): _absolute(each) for each in found}.values())
+
+
+def _real(path: str) -> str:
+    try:
+        return os.path.realpath(path)
+    except OSError:  # the current folder is gone
+        return path
+
+
+def _absolute(path: str) -> str:
+    try:
+        return os.path.abspath(path)
+    except OSError:
+        return path
+
+
+def read(store: str) -> State | None:
+    """None where it is off. What is there but can't be read says only that it is on. StoreError
+    where it can't be known whether it is there."""
+    path = path_in(store)
+    try:
+        refuse_magic_links(store)
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+    except OSError as error:
+        why = f"whether {printable(path)} is there can't be seen: {error.strerror}"
+        raise StoreError(why, "see who may open its folders") from error
+    try:
+        with open_plain_file(path) as file:
+            return _decoded(file.read(_MAX_BYTES))
+    except OSError:
+        return State()
+
+
+def known(each_store: tuple[str, ...]) -> State | None:
+    """Of several files, the first that says something; None where it is off. StoreError where that
+    can't be known."""
+    found: list[State] = []
+    unknown: StoreError | None = None
+    for store in each_store:
+        try:
+            state = read(store)
+        except StoreError as error:
+            unknown = error
+        else:
+            found += [] if state is None else [state]
+    if unknown is not None and not found:
+        raise unknown
+    return max(found, key=lambda each: bool(each.since_ns), default=None)
+
+
+def refuse_if_on(each_store: tuple[str, ...], named: str | None) -> list[str]:
+    """`named`: the store where it isn't the one that everybody has, for the way out. Of whom can't
+    be known, why: that may be somebody else's home folder, or what its owner has locked."""
+    unknown = []
+    for store in each_store:
+        try:
+            state = read(store)
+        except StoreError as error:
+            unknown.append(f"the kill switch: {error.message}")
+            continue
+        if state is not None:
+            option = f" --store {printable(store)}" if store == named else ""
+            raise SessionError(f"{state}; nothing is run", f"sigwrap killswitch off{option}")
+    return unknown
+
+
+def put(store: str, state: State) -> tuple[Folder, int]:
+    """Its folder, and the file. OSError where there can't be one. Where the disk is full, it is
+    empty, and on all the same."""
+    refuse_magic_links(store)
+    folder = Folder.make(store)
+    try:
+        return folder, folder.put_new(NAME, lambda fd: _fill(fd, state))
+    except BaseException:
+        folder.close()
+        raise
+
+
+def remove(store: str) -> None:
+    """If it is there."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        folder = os.open(store, _FOLDER_FLAGS)
+        try:
+            remove_from(folder)
+        finally:
+            os.close(folder)
+
+
+def remove_from(folder: int) -> None:
+    try:
+        os.unlink(NAME, dir_fd=folder)
+    except IsADirectoryError:  # nobody of ours has put it there
+        os.rename(NAME, aside(NAME), src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def look_in(folder: int) -> State | None:
+    """For whom nobody must keep waiting."""
+    try:
+        found = os.open(NAME, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    except OSError:
+        return None
+    try:
+        if not stat.S_ISREG(os.fstat(found).st_mode) or mount_of(found) != mount_of(folder):
+            return State()
+        proc, path = procfs.at(b"/proc/self/fd/%d" % found)
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=proc)
+    except OSError:
+        return State()
+    finally:
+        os.close(found)
+    try:
+        return _decoded(os.read(file, _MAX_BYTES))
+    except OSError:
+        return State()
+    finally:
+        os.close(file)
+
+
+def as_message(state: State) -> bytes:
+    """For a session: its address is there for nothing else."""
+    return _encoded(state)
+
+
+def of_message(data: bytes) -> State | None:
+    """None where it is no such message."""
+    return _decoded(data) if data.startswith(_START) else None
+
+
+def _fill(fd: int, state: State) -> None:
+    try:
+        os.write(fd, _encoded(state))
+    except OSError:
+        os.ftruncate(fd, 0)
+
+
+def _encoded(state: State) -> bytes:
+    content = {
+        "schema": SCHEMA,
+        "since_ns": state.since_ns,
+        "reason": state.reason[:_LONGEST_TEXT],
+        "by": state.by[:_LONGEST_TEXT],
+    }
+    return json.dumps(content).encode() + b"\n"
+
+
+def _decoded(data: bytes) -> State:
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError):
+        return State()
+    if not isinstance(content, dict):
+        return State()
+    since_ns, reason, by = (content.get(name) for name in State._fields)
+    return State(
+        since_ns if isinstance(since_ns, int) and 0 < since_ns < 1 << 62 else 0,
+        reason[:_LONGEST_TEXT] if isinstance(reason, str) else "",
+        by[:_LONGEST_TEXT] if isinstance(by, str) else "",
+    )

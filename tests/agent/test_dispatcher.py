@@ -1,0 +1,743 @@
+"""Signals go in; what is carried out, and in which order, comes out."""
+
+from __future__ import annotations
+
+import asyncio
+import signal as posix
+from functools import partial
+
+import pytest
+
+from sigwrap.agent import AgentSignal, Dispatcher, NotRunning, Outcome, SignalInfo, State
+from sigwrap.agent.dispatcher import MAX_HISTORY, MAX_QUEUED, MAX_TEXT
+from tests.agent.session import Session
+
+SIGSTOP, SIGCONT, SIGINT, SIGKILL = list(AgentSignal)[:4]
+SIGTERM, SIGUSR1, SIGUSR2, SIGPOLICY = list(AgentSignal)[4:8]
+SIGTRUST, SIGBUDGET, SIGLOOP, SIGDRIFT = list(AgentSignal)[8:]
+
+
+@pytest.fixture
+def session() -> Session:
+    return Session()
+
+
+# States
+
+
+def test_a_stop_and_a_continue(session: Session) -> None:
+    assert session.state == "RUNNING" and session.may_act()
+    assert session.send(SIGSTOP) == ["delivered"]
+    assert session.state == "STOPPED" and not session.may_act()
+    assert session.send(SIGCONT) == ["delivered"]
+    assert session.state == "RUNNING" and session.may_act()
+    assert session.said() == ["SIGSTOP", "SIGCONT"]
+
+
+@pytest.mark.parametrize("ends", [SIGINT, SIGTERM, SIGKILL])
+@pytest.mark.parametrize("before", [[], [SIGSTOP]])
+def test_three_signals_terminate_it_running_or_stopped(
+    session: Session, ends: AgentSignal, before: list[AgentSignal]
+) -> None:
+    session.send(*before, ends)
+    assert session.dispatcher.state is State.TERMINATED
+    assert session.said()[-1] == ends.name
+    assert not session.may_act()
+
+
+@pytest.mark.parametrize("signal", [SIGUSR1, SIGUSR2, SIGTRUST, SIGLOOP, SIGDRIFT])
+def test_the_others_change_no_state(session: Session, signal: AgentSignal) -> None:
+    assert session.send(signal, SIGSTOP, signal) == ["delivered"] * 3
+    assert session.state == "STOPPED"
+
+
+def test_a_stop_when_stopped_and_a_continue_when_running_do_nothing(session: Session) -> None:
+    session.says(SIGSTOP, "stops")
+    session.says(SIGCONT, "goes on")
+    session.send(SIGCONT, SIGSTOP, SIGSTOP)
+    assert session.said() == ["stops", "SIGSTOP"]
+    assert session.history() == [
+        ("SIGCONT", "RUNNING", "RUNNING", "no-op"),
+        ("SIGSTOP", "RUNNING", "STOPPED", "delivered"),
+        ("SIGSTOP", "STOPPED", "STOPPED", "no-op"),
+    ]
+
+
+@pytest.mark.parametrize("signal", AgentSignal)
+def test_nothing_reaches_one_that_has_ended(session: Session, signal: AgentSignal) -> None:
+    session.send(SIGKILL)
+    session.said()
+    session.says(signal, "handled")
+    assert session.send(signal) == ["no-op"]
+    assert session.said() == []
+    assert session.history()[1:] == [(signal.name, "TERMINATED", "TERMINATED", "no-op")]
+
+
+# What a signal comes to
+
+
+def test_a_policy_violation_escalates_to_a_kill(session: Session) -> None:
+    session.dispatcher.send_signal(SIGPOLICY, source="rule 3", reason="rm -rf /")
+    assert session.said() == ["SIGPOLICY", "SIGKILL"]
+    keys = ("sequence", "signal", "cause", "source", "reason", "state_after", "outcome")
+    assert session.history(*keys) == [
+        (1, "SIGPOLICY", None, "rule 3", "rm -rf /", "RUNNING", "delivered"),
+        (2, "SIGKILL", 1, "rule 3", "rm -rf /", "TERMINATED", "delivered"),
+    ]
+    violation, kill = session.performed
+    assert kill.cause == violation and violation.cause is None
+    assert session.send(SIGPOLICY) == ["no-op"]
+    assert len(session.history()) == 3
+
+
+def test_a_budget_that_is_used_up_escalates_to_termination(session: Session) -> None:
+    session.send(SIGBUDGET)
+    assert session.said() == ["SIGBUDGET", "SIGTERM"]
+    assert session.state == "TERMINATED"
+
+
+def test_no_policy_takes_these_two_back() -> None:
+    session = Session({SIGPOLICY: SIGSTOP, SIGBUDGET: SIGCONT})
+    session.send(SIGBUDGET)
+    assert session.said() == ["SIGBUDGET", "SIGTERM"]
+
+
+def test_a_reaction_that_stops_can_be_continued() -> None:
+    session = Session({SIGLOOP: SIGSTOP})
+    session.send(SIGLOOP, SIGLOOP)
+    assert session.state == "STOPPED"
+    assert session.history("signal", "cause", "outcome") == [
+        ("SIGLOOP", None, "delivered"),
+        ("SIGSTOP", 1, "delivered"),
+        ("SIGLOOP", None, "delivered"),
+        ("SIGSTOP", 3, "no-op"),
+    ]
+    assert session.send(SIGCONT) == ["delivered"]
+
+
+def test_who_sends_it_can_say_that_nothing_follows() -> None:
+    session = Session({SIGTRUST: SIGKILL})
+    session.dispatcher.send_signal(SIGTRUST, escalates=False)
+    assert session.said() == ["SIGTRUST"]
+    session.send(SIGTRUST)
+    assert session.said() == ["SIGTRUST", "SIGKILL"]
+
+
+@pytest.mark.parametrize("signal", [SIGPOLICY, SIGBUDGET])
+def test_what_always_follows_nobody_takes_back(session: Session, signal: AgentSignal) -> None:
+    session.dispatcher.send_signal(signal, escalates=False)
+    assert session.state == "TERMINATED"
+
+
+def test_what_follows_has_nothing_follow_it() -> None:
+    session = Session({SIGLOOP: SIGDRIFT, SIGDRIFT: SIGLOOP})
+    session.send(SIGLOOP)
+    assert session.said() == ["SIGLOOP", "SIGDRIFT"]
+
+
+def test_an_escalation_comes_before_what_was_sent_meanwhile(session: Session) -> None:
+    session.dispatcher.register_handler(SIGBUDGET, lambda info: bool(session.send(SIGUSR1)))
+    session.send(SIGBUDGET)
+    assert session.said() == ["SIGBUDGET", "SIGTERM"]
+    assert session.history("signal", "outcome")[1:] == [
+        ("SIGUSR1", "no-op"),
+        ("SIGTERM", "delivered"),
+    ]
+
+
+# Order
+
+
+def test_what_a_handler_sends_waits_its_turn(session: Session) -> None:
+    def handler(info: SignalInfo) -> None:
+        assert session.send(SIGUSR2, SIGSTOP, SIGCONT) == ["queued"] * 3
+        session.log.append("handler ends")
+
+    session.dispatcher.register_handler(SIGUSR1, handler)
+    session.says(SIGUSR2, "handles SIGUSR2")
+    session.send(SIGUSR1)
+    assert session.said() == [
+        *("handler ends", "SIGUSR1", "handles SIGUSR2", "SIGUSR2"),
+        *("SIGSTOP", "SIGCONT"),
+    ]
+
+
+def test_a_signal_to_itself_does_not_recurse(session: Session) -> None:
+    """Far more often than Python could recurse."""
+    left = iter(range(5000))
+
+    def handler(info: SignalInfo) -> None:
+        if next(left, None) is not None:
+            session.send(SIGUSR1)
+
+    session.dispatcher.register_handler(SIGUSR1, handler)
+    session.send(SIGUSR1)
+    assert session.said() == ["SIGUSR1"] * 5001
+
+
+def test_what_carrying_out_sends_waits_its_turn() -> None:
+    sent: list[str] = []
+
+    def perform(info: SignalInfo) -> None:
+        if info.signal is SIGUSR1:
+            assert dispatcher.send_signal(SIGUSR2) is Outcome.QUEUED
+        sent.append(info.signal.name)
+
+    dispatcher = Dispatcher(clock=lambda: 0, perform=perform)
+    dispatcher.send_signal(SIGUSR1)
+    assert sent == ["SIGUSR1", "SIGUSR2"]
+
+
+def test_a_kill_that_a_handler_sends_comes_after_what_was_sent_before(session: Session) -> None:
+    session.dispatcher.register_handler(
+        SIGUSR1, lambda info: session.send(SIGUSR2, SIGKILL, SIGTERM)
+    )
+    session.send(SIGUSR1)
+    assert session.said() == ["SIGUSR1", "SIGUSR2", "SIGKILL"]
+    assert session.history("signal", "outcome")[-1] == ("SIGTERM", "no-op")
+
+
+def test_it_works_without_anybody_who_carries_signals_out() -> None:
+    dispatcher = Dispatcher(clock=lambda: 7)
+    dispatcher.send_signal(SIGPOLICY)
+    assert dispatcher.state is State.TERMINATED
+
+
+# Handlers
+
+
+def test_handlers_are_called_in_the_order_of_registration(session: Session) -> None:
+    for text in ("first", "second"):
+        session.says(SIGUSR1, text)
+    session.says(SIGUSR2, "another's")
+    session.send(SIGUSR1)
+    assert session.said() == ["first", "second", "SIGUSR1"]
+
+
+def test_a_handler_gets_all_that_is_known_of_the_signal(session: Session) -> None:
+    got: list[SignalInfo] = []
+    session.dispatcher.register_handler(SIGTRUST, got.append)
+    session.dispatcher.send_signal(SIGTRUST, source="operator", reason="tried")
+    assert got == [SignalInfo(SIGTRUST, "operator", "tried", time_ns=1000, sequence=1, cause=None)]
+
+
+def test_a_handler_sees_the_state_before(session: Session) -> None:
+    seen = []
+    session.dispatcher.register_handler(SIGSTOP, lambda info: seen.append(session.state))
+    session.send(SIGSTOP)
+    assert seen == ["RUNNING"]
+
+
+def test_a_handler_that_raises_is_noted_and_changes_nothing(session: Session) -> None:
+    def handler(info: SignalInfo) -> None:
+        raise LookupError("no such thing")
+
+    session.dispatcher.register_handler(SIGSTOP, handler)
+    session.says(SIGSTOP, "the next one")
+    assert session.send(SIGSTOP) == ["delivered"]
+    assert session.said() == ["the next one", "SIGSTOP"]
+    assert session.history("outcome", "state_after", "errors") == [
+        ("delivered", "STOPPED", ["LookupError: no such thing"])
+    ]
+
+
+def test_an_error_without_a_text_or_with_an_endless_one_is_noted(session: Session) -> None:
+    class Unspeakable(Exception):
+        def __str__(self) -> str:
+            raise ValueError
+
+    def silent(info: SignalInfo) -> None:
+        raise Unspeakable
+
+    def long(info: SignalInfo) -> None:
+        raise ValueError("x" * 10**6)
+
+    session.dispatcher.register_handler(SIGUSR1, silent)
+    session.dispatcher.register_handler(SIGUSR1, long)
+    session.send(SIGUSR1)
+    ((errors,),) = session.history("errors")
+    assert isinstance(errors, list)
+    assert errors[0] == "Unspeakable: its text can't be had"
+    assert len(errors[1]) == MAX_TEXT and errors[1].endswith("x…")
+
+
+@pytest.mark.parametrize("signal", [SIGKILL, SIGPOLICY])
+def test_a_kill_waits_for_no_handler(session: Session, signal: AgentSignal) -> None:
+    """One that never returned would be as good as a mask."""
+    seen = []
+
+    def handler(info: SignalInfo) -> None:
+        seen.append((session.said(), session.state))
+        raise OSError("no, don't")
+
+    session.dispatcher.register_handler(signal, handler)
+    session.send(signal)
+    done = ["SIGKILL"] if signal is SIGKILL else ["SIGPOLICY", "SIGKILL"]
+    assert seen == [(done, "TERMINATED")]
+    assert session.history("errors")[0] == (["OSError: no, don't"],)
+
+
+def test_so_does_what_a_policy_reacts_to_with_a_kill() -> None:
+    session = Session({SIGDRIFT: SIGKILL})
+    session.says(SIGDRIFT, "handled")
+    session.send(SIGDRIFT)
+    assert session.said() == ["SIGDRIFT", "SIGKILL", "handled"]
+
+
+def test_what_is_no_exception_passes_through_and_the_rest_keeps_its_place(session: Session) -> None:
+    def handler(info: SignalInfo) -> None:
+        session.send(SIGUSR1, SIGUSR2)
+        raise KeyboardInterrupt
+
+    session.dispatcher.register_handler(SIGSTOP, handler)
+    session.says(SIGSTOP, "is not called")
+    with pytest.raises(KeyboardInterrupt):
+        session.send(SIGSTOP)
+    assert session.said() == ["SIGSTOP"] and session.state == "STOPPED"
+    assert session.history("signal", "outcome", "errors") == [
+        ("SIGSTOP", "delivered", ["KeyboardInterrupt: "]),
+        ("SIGUSR1", "queued", []),
+        ("SIGUSR2", "queued", []),
+    ]
+    session.send(SIGCONT)
+    assert session.said() == ["SIGUSR1", "SIGUSR2", "SIGCONT"]
+
+
+def test_what_follows_a_signal_follows_whatever_its_handlers_raise(session: Session) -> None:
+    def handler(info: SignalInfo) -> None:
+        raise SystemExit(1)
+
+    session.dispatcher.register_handler(SIGBUDGET, handler)
+    with pytest.raises(SystemExit):
+        session.send(SIGBUDGET)
+    assert session.said() == ["SIGBUDGET", "SIGTERM"]
+
+
+def test_a_handler_can_be_taken_back(session: Session) -> None:
+    calls: list[SignalInfo] = []
+    for _ in range(2):
+        session.dispatcher.register_handler(SIGUSR1, calls.append)
+    session.dispatcher.unregister_handler(SIGUSR1, calls.append)
+    session.send(SIGUSR1)
+    assert len(calls) == 1
+    session.dispatcher.unregister_handler(SIGUSR1, calls.append)
+    with pytest.raises(ValueError, match="is no handler of SIGUSR1"):
+        session.dispatcher.unregister_handler(SIGUSR1, calls.append)
+
+
+def test_a_handler_that_comes_or_goes_meanwhile_counts_from_the_next_signal_on(
+    session: Session,
+) -> None:
+    def handler(info: SignalInfo) -> None:
+        session.says(SIGUSR1, "new")
+        session.dispatcher.unregister_handler(SIGUSR1, handler)
+
+    session.dispatcher.register_handler(SIGUSR1, handler)
+    session.send(SIGUSR1, SIGUSR1)
+    assert session.said() == ["SIGUSR1", "new", "SIGUSR1"]
+
+
+def test_what_would_never_run_is_no_handler(session: Session) -> None:
+    async def handler(info: SignalInfo) -> None: ...
+
+    class Handler:
+        async def __call__(self, info: SignalInfo) -> None: ...
+
+        async def method(self, info: SignalInfo) -> None: ...
+
+    for each in (handler, partial(handler), Handler(), Handler().method):
+        with pytest.raises(TypeError, match="and not awaited"):
+            session.dispatcher.register_handler(SIGUSR1, each)
+    session.dispatcher.register_handler(SIGUSR1, lambda info: handler(info))
+    session.send(SIGUSR1)
+    (entry,) = session.dispatcher.get_signal_history()
+    assert "a handler is called, and not awaited" in str(entry["errors"])
+    with pytest.raises(TypeError, match="'x' can't be"):
+        session.dispatcher.register_handler(SIGUSR1, "x")  # type: ignore[arg-type]
+
+
+def test_nothing_is_left_more_often_than_it_was_entered(session: Session) -> None:
+    mask, action = session.dispatcher.mask_signals({SIGUSR1}), session.dispatcher.action()
+    for scope in (mask, action):
+        with scope:
+            pass
+        with pytest.raises(RuntimeError, match="as often as it was entered"):
+            scope.__exit__()
+    with mask:
+        assert session.dispatcher.is_masked(SIGUSR1)
+    with action:
+        assert session.dispatcher.send_signal(SIGSTOP) is Outcome.PENDING
+
+
+# Carrying out fails
+
+
+def failing(error: BaseException) -> tuple[Dispatcher, list[str]]:
+    """Each signal fails once."""
+    log: list[str] = []
+
+    def perform(info: SignalInfo) -> None:
+        log.append(info.signal.name)
+        if log.count(info.signal.name) == 1:
+            raise error
+
+    return Dispatcher(clock=lambda: 0, perform=perform), log
+
+
+@pytest.mark.parametrize("signal", [SIGSTOP, SIGTERM, SIGKILL])
+def test_what_could_not_be_carried_out_is_the_senders_to_know_and_can_be_sent_again(
+    signal: AgentSignal,
+) -> None:
+    dispatcher, _ = failing(OSError("no tree"))
+    with pytest.raises(OSError, match="no tree"):
+        dispatcher.send_signal(signal)
+    assert dispatcher.state is State.RUNNING
+    (entry,) = dispatcher.get_signal_history()
+    assert (entry["outcome"], entry["errors"]) == ("failed", ["OSError: no tree"])
+    assert dispatcher.send_signal(signal) is Outcome.DELIVERED
+    assert dispatcher.state is not State.RUNNING
+
+
+def test_a_coroutine_carries_nothing_out() -> None:
+    async def kill(info: SignalInfo) -> None: ...
+
+    dispatcher = Dispatcher(clock=lambda: 0, perform=lambda info: kill(info))
+    with pytest.raises(TypeError, match="and not awaited"):
+        dispatcher.send_signal(SIGKILL)
+    assert dispatcher.state is State.RUNNING
+
+
+def test_a_violation_kills_though_it_could_not_be_carried_out_itself() -> None:
+    dispatcher, log = failing(OSError())
+    with pytest.raises(OSError):
+        dispatcher.send_signal(SIGPOLICY)
+    assert log == ["SIGPOLICY", "SIGKILL"]
+
+
+# Masks
+
+
+def test_what_is_masked_waits_and_comes_in_order(session: Session) -> None:
+    with session.dispatcher.mask_signals({SIGINT, SIGUSR1}):
+        assert session.dispatcher.is_masked(SIGINT) and not session.dispatcher.is_masked(SIGUSR2)
+        assert session.send(SIGUSR1, SIGUSR2, SIGINT, SIGUSR1) == [
+            *("queued", "delivered", "queued", "queued"),
+        ]
+        assert session.said() == ["SIGUSR2"]
+    assert session.said() == ["SIGUSR1", "SIGINT"]
+    assert session.history("signal", "state_before", "outcome") == [
+        ("SIGUSR1", "RUNNING", "delivered"),
+        ("SIGUSR2", "RUNNING", "delivered"),
+        ("SIGINT", "RUNNING", "delivered"),
+        ("SIGUSR1", "TERMINATED", "no-op"),
+    ]
+    assert not session.dispatcher.is_masked(SIGINT)
+
+
+def test_a_masked_signal_is_in_no_state_yet(session: Session) -> None:
+    with session.dispatcher.mask_signals({SIGSTOP}):
+        session.send(SIGSTOP)
+        assert session.history() == [("SIGSTOP", None, None, "queued")]
+        assert session.state == "RUNNING" and session.may_act()
+
+
+def test_the_last_mask_that_covers_a_signal_lets_it_go(session: Session) -> None:
+    with session.dispatcher.mask_signals({SIGUSR1, SIGUSR2}):
+        with session.dispatcher.mask_signals([SIGUSR1, SIGTERM]):
+            session.send(SIGTERM, SIGUSR1, SIGUSR2)
+        assert session.said() == ["SIGTERM"]
+    assert session.said() == []
+
+
+def test_masks_need_not_end_in_the_order_in_which_they_began(session: Session) -> None:
+    first = session.dispatcher.mask_signals({SIGUSR1})
+    second = session.dispatcher.mask_signals({SIGUSR1, SIGUSR2})
+    first.__enter__()
+    second.__enter__()
+    session.send(SIGUSR1, SIGUSR2)
+    first.__exit__()
+    assert session.said() == []
+    second.__exit__()
+    assert session.said() == ["SIGUSR1", "SIGUSR2"]
+
+
+def test_a_mask_that_has_not_begun_masks_nothing(session: Session) -> None:
+    mask = session.dispatcher.mask_signals({SIGUSR1})
+    assert session.send(SIGUSR1) == ["delivered"]
+    for _ in range(2):
+        with mask:
+            assert session.send(SIGUSR1) == ["queued"]
+    assert session.said() == ["SIGUSR1"] * 3
+
+
+def test_a_mask_ends_with_an_error_too(session: Session) -> None:
+    with pytest.raises(RuntimeError, match="critical"), session.dispatcher.mask_signals({SIGSTOP}):
+        session.send(SIGSTOP)
+        raise RuntimeError("critical")
+    assert session.state == "STOPPED"
+
+
+@pytest.mark.parametrize("signal", [SIGKILL, SIGPOLICY, SIGTRUST])
+def test_three_signals_can_not_be_masked(session: Session, signal: AgentSignal) -> None:
+    with pytest.raises(ValueError) as refused:
+        session.dispatcher.mask_signals({SIGINT, signal})
+    assert str(refused.value) == (
+        f"{signal.name} can't be masked; none of SIGKILL, SIGPOLICY, SIGTRUST can"
+    )
+    assert session.send(SIGINT) == ["delivered"]
+
+
+def test_a_kill_acts_under_a_mask_and_what_waits_never_comes(session: Session) -> None:
+    with session.dispatcher.mask_signals(set(AgentSignal) - {SIGKILL, SIGPOLICY, SIGTRUST}):
+        session.send(SIGTERM, SIGUSR1, SIGSTOP, SIGKILL)
+        assert session.said() == ["SIGKILL"]
+        assert session.history("outcome") == [("no-op",)] * 3 + [("delivered",)]
+    assert session.said() == []
+
+
+def test_a_mask_does_not_hold_back_what_a_signal_comes_to() -> None:
+    session = Session({SIGTRUST: SIGSTOP})
+    with session.dispatcher.mask_signals({SIGSTOP, SIGTERM}):
+        session.send(SIGTRUST, SIGBUDGET)
+        assert session.said() == ["SIGTRUST", "SIGSTOP", "SIGBUDGET", "SIGTERM"]
+
+
+def test_a_mask_of_a_handlers_ends_before_the_next_signal(session: Session) -> None:
+    def handler(info: SignalInfo) -> None:
+        with session.dispatcher.mask_signals({SIGUSR2}):
+            session.send(SIGUSR2)
+        session.log.append("handled")
+
+    session.dispatcher.register_handler(SIGUSR1, handler)
+    session.send(SIGUSR1)
+    assert session.said() == ["handled", "SIGUSR1", "SIGUSR2"]
+
+
+def test_a_mask_around_what_is_awaited(session: Session) -> None:
+    async def critical(begun: asyncio.Event, go_on: asyncio.Event) -> None:
+        with session.dispatcher.mask_signals({SIGINT}):
+            begun.set()
+            await go_on.wait()
+            session.log.append("done")
+
+    async def main() -> None:
+        begun, go_on = asyncio.Event(), asyncio.Event()
+        task = asyncio.create_task(critical(begun, go_on))
+        await begun.wait()
+        assert session.send(SIGINT) == ["queued"]
+        go_on.set()
+        await task
+
+    asyncio.run(main())
+    assert session.said() == ["done", "SIGINT"]
+
+
+# Actions in flight
+
+
+@pytest.mark.parametrize("signal", [SIGSTOP, SIGINT])
+def test_stop_and_interrupt_wait_for_the_last_action(session: Session, signal: AgentSignal) -> None:
+    session.says(signal, "handled")
+    first, second = session.dispatcher.action(), session.dispatcher.action()
+    first.__enter__()
+    second.__enter__()
+    assert session.send(signal) == ["pending"]
+    assert session.said() == ["handled"] and session.state == "RUNNING"
+    first.__exit__()
+    assert session.said() == []
+    second.__exit__()
+    assert session.said() == [signal.name] and session.state != "RUNNING"
+
+
+def test_while_one_waits_no_action_begins(session: Session) -> None:
+    with session.dispatcher.action():
+        session.send(SIGSTOP, SIGINT)
+        assert not session.may_act()
+        with (
+            pytest.raises(NotRunning, match="SIGSTOP waits for those in flight"),
+            session.dispatcher.action(),
+        ):
+            pass
+    assert session.said() == ["SIGSTOP", "SIGINT"]
+
+
+@pytest.mark.parametrize("signal", [SIGSTOP, SIGKILL])
+def test_no_action_begins_unless_it_runs(session: Session, signal: AgentSignal) -> None:
+    session.send(signal)
+    with pytest.raises(NotRunning, match=f"it is {session.state}"):
+        session.dispatcher.action().__enter__()
+
+
+@pytest.mark.parametrize("signal", [SIGTERM, SIGKILL, SIGPOLICY, SIGUSR1])
+def test_the_others_wait_for_no_action(session: Session, signal: AgentSignal) -> None:
+    with session.dispatcher.action():
+        session.send(signal)
+        assert session.said()[0] == signal.name
+
+
+def test_a_continue_takes_back_a_stop_that_has_not_happened(session: Session) -> None:
+    """It is delivered all the same: what was held since the stop is to be released."""
+    with session.dispatcher.action():
+        session.send(SIGSTOP, SIGCONT)
+        assert session.said() == ["SIGCONT"]
+        assert session.may_act()
+    assert session.said() == []
+    assert session.history() == [
+        ("SIGSTOP", "RUNNING", "RUNNING", "cancelled"),
+        ("SIGCONT", "RUNNING", "RUNNING", "delivered"),
+    ]
+
+
+def test_a_continue_takes_back_no_interrupt(session: Session) -> None:
+    with session.dispatcher.action():
+        assert session.send(SIGINT, SIGCONT) == ["pending", "no-op"]
+    assert session.said() == ["SIGINT"]
+
+
+def test_the_same_twice_while_it_waits_is_once(session: Session) -> None:
+    with session.dispatcher.action():
+        assert session.send(SIGSTOP, SIGSTOP, SIGINT, SIGINT) == ["pending", "no-op"] * 2
+    assert session.said() == ["SIGSTOP", "SIGINT"]
+
+
+def test_the_end_of_it_all_leaves_nothing_waiting(session: Session) -> None:
+    with session.dispatcher.action():
+        session.send(SIGSTOP, SIGINT, SIGTERM)
+        assert session.history("signal", "state_before", "outcome") == [
+            ("SIGSTOP", "TERMINATED", "no-op"),
+            ("SIGINT", "TERMINATED", "no-op"),
+            ("SIGTERM", "RUNNING", "delivered"),
+        ]
+    assert session.said() == ["SIGTERM"]
+
+
+def test_what_waited_for_an_action_comes_before_what_was_sent_later(session: Session) -> None:
+    """The action ends within a handler, which has sent something before."""
+    action = session.dispatcher.action()
+    action.__enter__()
+    session.send(SIGSTOP)
+
+    def handler(info: SignalInfo) -> None:
+        session.send(SIGUSR2)
+        action.__exit__()
+
+    session.dispatcher.register_handler(SIGUSR1, handler)
+    session.send(SIGUSR1)
+    assert session.said() == ["SIGUSR1", "SIGSTOP", "SIGUSR2"]
+
+
+def test_an_interrupt_does_not_overtake_a_stop_whose_actions_have_just_ended(
+    session: Session,
+) -> None:
+    action = session.dispatcher.action()
+    action.__enter__()
+    session.send(SIGSTOP)
+    session.dispatcher.register_handler(SIGINT, lambda info: action.__exit__())
+    session.send(SIGINT)
+    assert session.said() == ["SIGSTOP", "SIGINT"]
+
+
+def test_an_action_that_raises_has_ended(session: Session) -> None:
+    with pytest.raises(ZeroDivisionError), session.dispatcher.action():
+        session.send(SIGSTOP)
+        raise ZeroDivisionError
+    assert session.state == "STOPPED"
+
+
+# The history, and what is bounded
+
+
+def test_the_history_says_all_of_a_signal(session: Session) -> None:
+    session.dispatcher.send_signal(SIGSTOP, source="user", reason="lunch")
+    assert session.dispatcher.get_signal_history() == [
+        {
+            "sequence": 1,
+            "signal": "SIGSTOP",
+            "timestamp": 1000,
+            "source": "user",
+            "reason": "lunch",
+            "cause": None,
+            "state_before": "RUNNING",
+            "state_after": "STOPPED",
+            "outcome": "delivered",
+            "errors": [],
+        }
+    ]
+
+
+def test_the_history_is_the_askers_own(session: Session) -> None:
+    session.send(SIGUSR1)
+    entry = session.dispatcher.get_signal_history()[0]
+    entry["errors"] = entry.pop("signal")
+    assert session.history("signal", "errors") == [("SIGUSR1", [])]
+
+
+def test_the_history_keeps_the_newest_and_counts_the_others(session: Session) -> None:
+    session.send(*[SIGUSR1] * MAX_HISTORY)
+    assert session.dispatcher.dropped_from_history == 0
+    session.send(SIGUSR2, SIGUSR2)
+    history = session.history("sequence")
+    assert (len(history), history[0], history[-1]) == (MAX_HISTORY, (3,), (MAX_HISTORY + 2,))
+    assert session.dispatcher.dropped_from_history == 2
+
+
+def test_texts_are_cut(session: Session) -> None:
+    session.dispatcher.send_signal(SIGUSR1, source="s" * 10**6, reason="r" * MAX_TEXT)
+    assert session.performed[0].source == "s" * (MAX_TEXT - 1) + "…"
+    assert session.performed[0].reason == "r" * MAX_TEXT
+
+
+def test_too_many_of_a_kind_are_merged_with_the_one_that_waits(session: Session) -> None:
+    with session.dispatcher.mask_signals({SIGUSR1, SIGUSR2}):
+        session.send(*[SIGUSR1] * MAX_QUEUED)
+        assert session.send(SIGUSR1, SIGUSR2, SIGUSR2) == ["merged", "queued", "merged"]
+    assert session.said() == ["SIGUSR1"] * MAX_QUEUED + ["SIGUSR2"]
+
+
+def test_one_that_escalates_is_not_merged_with_one_that_does_not() -> None:
+    session = Session({SIGDRIFT: SIGSTOP})
+    with session.dispatcher.mask_signals({SIGUSR1, SIGDRIFT}):
+        session.send(*[SIGUSR1] * MAX_QUEUED)
+        session.dispatcher.send_signal(SIGDRIFT, escalates=False)
+        assert session.send(SIGDRIFT, SIGDRIFT) == ["queued", "merged"]
+        late = session.dispatcher.send_signal(SIGDRIFT, escalates=False)
+        assert late is Outcome.MERGED
+    assert session.said()[MAX_QUEUED:] == ["SIGDRIFT", "SIGDRIFT", "SIGSTOP"]
+
+
+def test_of_stops_and_continues_the_last_one_counts_however_many_there_are(
+    session: Session,
+) -> None:
+    pairs = MAX_QUEUED // 2
+    with session.dispatcher.mask_signals({SIGSTOP, SIGCONT}):
+        session.send(*[SIGSTOP, SIGCONT] * pairs, SIGSTOP)
+        assert session.history("signal", "outcome")[0] == ("SIGSTOP", "merged")
+    assert session.state == "STOPPED"
+    assert len(session.said()) == MAX_QUEUED - 1  # a continue came first, where it ran
+
+
+def test_a_kill_finds_room_in_any_queue(session: Session) -> None:
+    with session.dispatcher.mask_signals({SIGUSR1}):
+        session.send(*[SIGUSR1] * MAX_QUEUED)
+        assert session.send(SIGKILL) == ["delivered"]
+    assert session.said() == ["SIGKILL"]
+
+
+# What is no agent signal
+
+
+def test_a_posix_signal_is_refused_wherever_one_is_given(session: Session) -> None:
+    """signal.SIGKILL has SIGTRUST's number: that would be logged, where a kill was meant."""
+    wrong: AgentSignal = posix.SIGKILL  # type: ignore[assignment]
+    for call in (
+        lambda: session.dispatcher.send_signal(wrong),
+        lambda: session.dispatcher.mask_signals({wrong}),
+        lambda: session.dispatcher.is_masked(wrong),
+        lambda: session.dispatcher.register_handler(wrong, print),
+        lambda: session.dispatcher.unregister_handler(wrong, print),
+        lambda: Dispatcher(clock=lambda: 0, escalations={wrong: SIGKILL}),
+        lambda: Dispatcher(clock=lambda: 0, escalations={SIGDRIFT: wrong}),
+    ):
+        with pytest.raises(TypeError, match="is no AgentSignal"):
+            call()
+    assert session.history() == []

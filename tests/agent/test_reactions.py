@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import pytest
+
+from sigwrap.agent import AgentSignal
+from sigwrap.agent.reactions import EFFECTS, FOLLOWS, Effect, effects, escalations
+from sigwrap.policy.judge.rules import LoopWatch, Trust, Watch
+from sigwrap.policy.language.schema import REACTIONS
+
+LOOP = LoopWatch(same_exec=25, within_s=60, action="log")
+
+
+def test_every_word_of_a_policy_has_what_follows() -> None:
+    assert tuple(FOLLOWS) == REACTIONS
+
+
+def test_every_signal_has_an_effect() -> None:
+    assert list(EFFECTS) == list(AgentSignal)
+    assert list(effects(Watch(), Trust())) == list(AgentSignal)
+
+
+def test_without_a_word_of_the_policy_a_watcher_only_records() -> None:
+    for watch in (Watch(), Watch(loop=LOOP)):
+        assert escalations(watch, Trust()) == {
+            AgentSignal.SIGPOLICY: AgentSignal.SIGKILL,
+            AgentSignal.SIGBUDGET: AgentSignal.SIGTERM,
+        }
+        came = effects(watch, Trust())
+        assert {each.name for each in came if came[each] is Effect.RECORD} == {
+            *("SIGTRUST", "SIGLOOP", "SIGDRIFT"),
+        }
+        assert came[AgentSignal.SIGPOLICY] is Effect.KILL
+        assert came[AgentSignal.SIGBUDGET] is Effect.TERMINATE
+
+
+@pytest.mark.parametrize(
+    ("watch", "trust", "signal"),
+    [
+        (Watch(loop=LOOP._replace(action="stop")), Trust(), AgentSignal.SIGLOOP),
+        (Watch(drift="stop"), Trust(), AgentSignal.SIGDRIFT),
+        (Watch(), Trust(boundary="stop"), AgentSignal.SIGTRUST),
+    ],
+)
+def test_each_has_a_word_of_its_own(watch: Watch, trust: Trust, signal: AgentSignal) -> None:
+    before = effects(Watch(), Trust())
+    assert effects(watch, trust) == {**before, signal: Effect.STOP}
+    assert escalations(watch, trust)[signal] is AgentSignal.SIGSTOP
+
+
+def test_a_kill_is_a_kill() -> None:
+    came = effects(Watch(drift="kill"), Trust(boundary="kill"))
+    assert came[AgentSignal.SIGDRIFT] is came[AgentSignal.SIGTRUST] is Effect.KILL
+
+
+def test_what_another_signal_follows_for_has_no_effect_of_its_own() -> None:
+    """It would come twice."""
+    everything = Watch(loop=LOOP._replace(action="kill"), drift="kill")
+    for signal in escalations(everything, Trust(boundary="kill")):
+        assert EFFECTS[signal] is Effect.RECORD

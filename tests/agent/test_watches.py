@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import pytest
+
+from sigwrap.agent.watches import (
+    MAX_EXECS_WATCHED,
+    DriftWatch,
+    LoopWatch,
+    program_and_subcommand,
+)
+from sigwrap.errors import PolicyError
+from sigwrap.events import Event
+from sigwrap.policy.judge.request import CommandRequest
+from sigwrap.policy.judge.rules import Policy
+from sigwrap.policy.language.document import Source
+from sigwrap.policy.language.parse import parse_policy
+from sigwrap.policy.tools.cases import program_named
+from sigwrap.policy.tools.generate import generate_policy
+
+# Loops
+
+
+def noted(watch: LoopWatch, *times_s: float, argv: tuple[str, ...] = ("ls", "-l")) -> list[float]:
+    """At which of these times it says that this is a loop."""
+    return [now_s for now_s in times_s if watch.noted("/bin/ls", argv, "/work", now_s)]
+
+
+def test_the_nth_within_the_time_makes_it_a_loop() -> None:
+    assert noted(LoopWatch(3, 10), 0, 5, 10) == [10]
+    assert noted(LoopWatch(2, 10), 0, 10) == [10]
+    assert noted(LoopWatch(3, 10), 0, 5, 10.1, 15) == [15]
+    assert noted(LoopWatch(3, 10), 0, 9, 18, 27, 36) == []
+
+
+def test_a_loop_is_told_once_until_it_has_been_quiet_for_the_time() -> None:
+    watch = LoopWatch(3, 10)
+    assert noted(watch, 0, 1, 2, 3, 4, 5, 13, 23, 33) == [2]
+    assert noted(watch, 43.1, 44, 45, 46) == [45]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ("/bin/l", ("ls", "-l"), "/work"),
+        ("/bin/ls", ("ls", "-l", ""), "/work"),
+        ("/bin/ls", ("ls-l",), "/work"),
+        ("/bin/ls", ("ls", "-\udcff"), "/work"),
+        ("/bin/ls", ("ls", "-l"), "/"),
+        ("/work", ("ls", "-l"), "/bin/ls"),
+    ],
+)
+def test_another_file_other_arguments_or_another_folder_are_another_exec(
+    other: tuple[str, tuple[str, ...], str],
+) -> None:
+    watch = LoopWatch(2, 10)
+    file, argv, cwd = other
+    assert noted(watch, 0) == []
+    assert not watch.noted(file, argv, cwd, 1)
+    assert noted(watch, 2) == [2]
+
+
+def test_a_list_of_arguments_is_as_good_as_a_tuple() -> None:
+    watch = LoopWatch(2, 10)
+    assert not watch.noted("/bin/ls", ["ls", "-l"], "/work", 0)
+    assert noted(watch, 1) == [1]
+
+
+def test_of_too_many_different_execs_the_oldest_is_forgotten() -> None:
+    def others(count: int) -> None:
+        for number in range(count):
+            assert not watch.noted("/bin/true", ("true", str(number)), "/work", 1)
+
+    watch = LoopWatch(3, 10)
+    assert noted(watch, 0, 0) == []
+    others(MAX_EXECS_WATCHED - 1)
+    assert noted(watch, 1) == [1]  # still known, and now the newest
+    watch = LoopWatch(3, 10)
+    assert noted(watch, 0, 0) == []
+    others(MAX_EXECS_WATCHED)
+    assert noted(watch, 1) == []
+
+
+def test_a_clock_that_goes_back_raises_nothing() -> None:
+    assert noted(LoopWatch(2, 10), 100, 1, 2) == [1]
+
+
+# Drift
+
+
+def request(*argv: str, path: str = "") -> CommandRequest:
+    program = program_named(path or f"/usr/bin/{argv[0]}", argv, "/work")
+    return CommandRequest(programs=(program,))
+
+
+def parsed(text: str) -> Policy:
+    source = Source(name="profile.yaml", text=text)
+    return parse_policy(source, variables={}, find_base=lambda name, source: None)
+
+
+def profile(*observed: CommandRequest) -> Policy:
+    events = []
+    for each in observed:
+        program = each.programs[0]
+        payload = {"path": program.path, "argv": list(program.argv), "cwd": "/work"}
+        events.append(Event(seq=1, time_ns=0, type="exec_allowed", pid=1, payload=payload, hash=""))
+    return parsed(generate_policy(events, name="profile"))
+
+
+def test_what_was_observed_is_inside_and_all_else_outside() -> None:
+    watch = DriftWatch(profile(request("git", "status"), request("ls", "-l")))
+    for inside in (("git", "status", "-s"), ("git", "-C", "/x", "status"), ("ls",)):
+        assert not watch.is_outside(request(*inside)), inside
+    for outside in (("git", "push"), ("git",), ("curl", "-O", "x")):
+        assert watch.is_outside(request(*outside)), outside
+
+
+def test_a_program_that_only_bears_the_name_is_outside() -> None:
+    """The link is called ls; what would run is another file."""
+    watch = DriftWatch(profile(request("ls")))
+    program = program_named("/work/evil", ("ls",), "/work")._replace(name="ls")
+    assert watch.is_outside(CommandRequest(programs=(program,)))
+
+
+def test_every_program_of_an_exec_counts() -> None:
+    watch = DriftWatch(profile(request("env"), request("ls")))
+    inside, outside = request("ls").programs, request("nc").programs
+    assert not watch.is_outside(CommandRequest(programs=request("env").programs + inside))
+    assert watch.is_outside(CommandRequest(programs=request("env").programs + outside))
+
+
+def test_what_a_profile_only_audits_is_inside_and_what_it_would_ask_about_is_not() -> None:
+    watch = DriftWatch(
+        parsed(
+            "version: 1\nname: p\ndefaults: {command: deny, signal: deny}\ncommand_rules:\n"
+            "  - {name: a, commands: [ls], decision: audit}\n"
+            "  - {name: b, commands: [git], decision: approve}\n"
+        )
+    )
+    assert not watch.is_outside(request("ls"))
+    assert watch.is_outside(request("git"))
+
+
+@pytest.mark.parametrize("default", ["allow", "audit"])
+def test_a_policy_that_lets_run_what_it_does_not_name_is_no_profile(default: str) -> None:
+    text = f"version: 1\nname: p\ndefaults: {{command: {default}, signal: deny}}\n"
+    rule = "command_rules:\n  - {name: a, commands: [dd], decision: deny}\n"
+    with pytest.raises(PolicyError) as refused:
+        DriftWatch(parsed(text + rule))
+    assert str(refused.value) == (
+        "profile.yaml is no profile: it lets run what none of its rules names "
+        "(sigwrap policy generate makes one of sessions)"
+    )
+
+
+def test_what_lies_outside_is_named_and_told_apart_as_a_profile_does() -> None:
+    text = "version: 1\nname: p\ncommand_rules:\n  - {name: a, commands: [env], decision: allow}\n"
+    watch = DriftWatch(parsed(text))
+    env = program_named("env", ("env", "git", "status", "-s"), "/work")
+    git = program_named("git", ("git", "status", "-s"), "/work")
+    spelling = git._replace(name="git-status", counts_by_name=True)
+    assert watch.outside(CommandRequest(programs=(env, spelling, git))) == git
+    assert watch.outside(CommandRequest(programs=(env, spelling))) is None
+    assert program_and_subcommand(git) == (git.path, "status")
+    assert program_and_subcommand(env) == (env.path,)
+
+
+def test_a_profile_has_no_digests() -> None:
+    rule = f"{{name: a, commands: [ls], decision: allow, sha256: [{'0' * 64}]}}"
+    with pytest.raises(PolicyError, match=r"is no profile: its rule a has digests \(line 4\)"):
+        DriftWatch(parsed(f"version: 1\nname: p\ncommand_rules:\n  - {rule}\n"))

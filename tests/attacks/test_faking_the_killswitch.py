@@ -1,0 +1,160 @@
+"""A supervised process turns the kill switch on for others, or off: neither is believed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from sigwrap.linux import procfs
+from tests.support.harness import IS_BINARY, PYTHON, REFUSED, UNDER_TEST, Sigwrap
+from tests.support.killswitch import started, switch
+from tests.support.waiting import PATIENCE_S, await_that, reader
+
+OBSERVE = ("-p", "agent-observe", "--")
+STAYS = (*OBSERVE, "sh", "-c", "echo ready; read line; echo $line")
+
+DEEDS = {
+    "written": "echo x > $STORE/killswitch",
+    "linked": "ln -s /etc/passwd $STORE/killswitch",
+    "a FIFO": "mkfifo $STORE/killswitch",
+    "a folder": "mkdir -p $STORE/killswitch/x/y",
+    "of an earlier one": """cp $STORE/earlier $STORE/new; mv $STORE/new $STORE/killswitch""",
+}
+
+
+def goes_on(subject: Sigwrap) -> bool:
+    """What others start is not refused."""
+    return subject.run(*OBSERVE, "true").returncode == 0
+
+
+@pytest.mark.parametrize("deed", DEEDS)
+def test_a_file_that_it_makes_is_taken_away(alone: Sigwrap, deed: str) -> None:
+    alone.store.mkdir()
+    os.chown(alone.store, alone.user or 0, alone.user or 0)
+    switch(alone, "on", "--reason", "an earlier one")
+    (alone.store / "killswitch").rename(alone.store / "earlier")
+    switch(alone, "off", "--yes")
+    words = f"STORE={alone.store}; {DEEDS[deed]}; while [ -e $STORE/killswitch ]; do :; done"
+    session = alone.run(*OBSERVE, "sh", "-c", words)
+    assert session.returncode == 0
+    assert b"it wasn't sigwrap killswitch on" in session.stderr
+    (event,) = alone.sealed_events("killswitch_invented")
+    assert event.payload["path"] == str(alone.store / "killswitch")
+    assert goes_on(alone)
+
+
+@pytest.mark.parametrize("deed", DEEDS)
+def test_it_ends_no_other_session(alone: Sigwrap, deed: str) -> None:
+    other = started(alone, *STAYS)
+    (alone.store / "earlier").touch()
+    words = f"STORE={alone.store}; {DEEDS[deed]}; while [ -e $STORE/killswitch ]; do :; done"
+    assert alone.run(*OBSERVE, "sh", "-c", words).returncode == 0
+    other.say(b"done\n")
+    assert other.wait(PATIENCE_S) == 0
+
+
+def test_nor_is_it_believed_when_it_says_so_itself(alone: Sigwrap, programs: Path) -> None:
+    """Also by a daemon of its, whose parents have ended."""
+    other = started(alone, *STAYS)
+    program = str(programs / "tells_sessions_to_end.py")
+    for hide in ("exec", "setsid -f", "env -i setsid"):
+        words = " ".join((hide, *PYTHON, program))
+        session = alone.run(*OBSERVE, "sh", "-c", f"{words} | cat; sleep 0.1")
+        assert session.returncode == 0
+        assert session.stdout.endswith(b"ready\n")
+    assert alone.sealed_events("control_refused")
+    other.say(b"done\n")
+    assert other.wait(PATIENCE_S) == 0
+
+
+def test_a_name_makes_nobody_a_session(alone: Sigwrap) -> None:
+    """Somebody outside of all sessions who is called as a supervisor is."""
+    called = alone.folder / "sigwrap-super"
+    shutil.copy("/bin/sleep", called)
+    called.chmod(0o755)
+    outside = alone.start_line([*alone.as_user(), str(called), "1000"])
+    await_that(lambda: procfs.comm(outside.pid) == "sigwrap-super")
+    inside = started(alone, *OBSERVE, "sh", "-c", f"echo ready; {called} 1000")
+    status, said = switch(alone, "on")
+    assert (status, "1 session ended;" in said) == (0, True), said
+    assert inside.wait(PATIENCE_S) == REFUSED
+    assert outside.poll() is None
+
+
+def test_who_makes_it_again_and_again_ends_nobody(alone: Sigwrap) -> None:
+    """And is met by the real one all the same."""
+    other = started(alone, *STAYS)
+    words = f"echo ready; while :; do echo x > {alone.store}/killswitch; done"
+    session = started(alone, *OBSERVE, "sh", "-c", words)
+    alone.await_event("killswitch_invented")
+    other.say(b"done\n")
+    assert other.wait(PATIENCE_S) == 0
+    assert session.poll() is None
+    status, said = switch(alone, "on")
+    assert (status, "1 session ended" in said) == (0, True)
+    assert session.wait(PATIENCE_S) == REFUSED
+    assert not goes_on(alone)
+
+
+@pytest.mark.parametrize("files", [64, 4096])
+def test_addresses_of_nobody_keep_no_session_from_its_end(
+    alone: Sigwrap, programs: Path, files: int
+) -> None:
+    """More than there may be open files, and in the names of sessions that are started later."""
+    program = str(programs / "crowds_the_line.py")
+    hostile = started(alone, *OBSERVE, *PYTHON, program, "300")
+    other = started(alone, *STAYS)
+    line = ["prlimit", f"--nofile={files}:4096", UNDER_TEST, "killswitch", "on"]
+    done = alone.native(*line)
+    assert (done.returncode, b"2 sessions ended;" in done.stdout) == (0, True), done
+    assert [hostile.wait(PATIENCE_S), other.wait(PATIENCE_S)] == [REFUSED] * 2
+    assert not goes_on(alone)
+
+
+def test_who_crowds_the_line_takes_nobody_his_sealed_log(alone: Sigwrap, programs: Path) -> None:
+    program = str(programs / "crowds_the_line.py")
+    other = started(alone, *STAYS)
+    hostile = started(alone, *OBSERVE, *PYTHON, program, "0", "crowd")
+    status, said = switch(alone, "on")
+    assert (status, "2 sessions ended;" in said) == (0, True), said
+    assert [hostile.wait(PATIENCE_S), other.wait(PATIENCE_S)] == [REFUSED] * 2
+    assert alone.sealed_events("killswitch_activated")
+
+
+@pytest.mark.skipif(IS_BINARY, reason="the bootloader forks, and there is no process more")
+def test_a_session_that_has_used_up_the_users_processes_ends(alone: Sigwrap) -> None:
+    fills = "echo ready; while :; do sleep 1000 & done 2>/dev/null"
+    few = ["prlimit", "--nproc=40"]
+    line = [*alone.as_user(), *few, *map(str, alone.line(*OBSERVE, "bash", "-c", fills))]
+    session = alone.start_line(line)
+    reader(session.stdout).until(rb"ready")
+    await_that(lambda: len(alone.alive()) >= 39)
+    done = alone.native(*few, UNDER_TEST, "killswitch", "on")
+    assert (done.returncode, b"1 session ended" in done.stdout) == (0, True), done
+    assert session.wait(PATIENCE_S) == REFUSED
+    assert not goes_on(alone)
+
+
+@pytest.mark.parametrize("word", ["on", "off --yes"])
+@pytest.mark.parametrize("hide", ["", "env -i HOME=$HOME SIGWRAP_STORE=$SIGWRAP_STORE", "setsid"])
+def test_nobody_inside_turns_it(alone: Sigwrap, word: str, hide: str) -> None:
+    other = started(alone, *STAYS)
+    words = f"{hide} {UNDER_TEST} killswitch {word}"
+    session = alone.run(*OBSERVE, "sh", "-c", words)
+    assert session.returncode == REFUSED
+    assert b"nobody inside a session turns it" in session.stderr
+    assert goes_on(alone)
+    other.say(b"done\n")
+    assert other.wait(PATIENCE_S) == 0
+
+
+def test_what_it_would_lift_stays(alone: Sigwrap) -> None:
+    """Until the very end it takes the file away; none of the two is left."""
+    words = "while :; do rm -f $HOME/.local/state/sigwrap/* $SIGWRAP_STORE/killswitch; done"
+    session = started(alone, *OBSERVE, "bash", "-c", f"echo ready; ({words}) & {words}")
+    assert switch(alone, "on")[0] == 0
+    assert session.wait(PATIENCE_S) == REFUSED
+    assert not goes_on(alone)

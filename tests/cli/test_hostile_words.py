@@ -1,0 +1,165 @@
+"""Whatever is typed or read, what sigwrap says of it is lines of its own, that a terminal shows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.core import TyperGroup
+
+from sigwrap.cli.app import app
+from sigwrap.cli.output import note
+from sigwrap.cli.run_options import RUN_OPTIONS, FlagOption, ValueOption
+from tests.support.harness import UNDER_TEST, Sigwrap
+
+HOSTILE = b"x\x1b[31m\r\nsigwrap: forged\xe2\x80\xae\xff\xc2\x9b\xe2\x80\xa8sigwrap: y\t\x7fz"
+ENDLESS = b"long" * 25_000
+MOST_SHOWN = 10_000
+Line = tuple[str, ...]
+HERE = "WORD"  # stands for the word in a line
+
+
+def _commands(group: TyperGroup, path: Line) -> Iterator[tuple[Line, Any]]:
+    for name, command in group.commands.items():
+        if isinstance(command, TyperGroup):
+            yield from _commands(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+def _lines() -> Iterator[Line]:
+    """Every command, with the word as each of its options' value, and as its argument."""
+    for path, command in _commands(typer.main.get_command(app), ()):  # type: ignore[arg-type]
+        for each in command.params:
+            match each.param_type_name:
+                case "argument":
+                    yield (*path, HERE)
+                case _ if getattr(each, "is_flag", False):
+                    yield (*path, f"{each.opts[0]}={HERE}")
+                case _:
+                    yield (*path, each.opts[0], HERE)
+        yield (*path, f"--{HERE}")
+        yield (*path, f"-{HERE}")
+        yield (f"--{HERE}", *path)
+    for option in RUN_OPTIONS:
+        match option:
+            case ValueOption(names):
+                yield (names[0], HERE, "--report", "--", "true")
+                yield (f"{names[0]}={HERE}", "ls")
+            case FlagOption(choices):
+                yield (f"{next(iter(choices))}={HERE}", "--", "true")
+
+
+LINES: list[Line] = [
+    *dict.fromkeys(_lines()),
+    (HERE,),
+    ("policy", HERE),
+    ("approvals", HERE),
+    ("approvals", "--full", HERE),
+    ("--", HERE),
+    ("--", f"./{HERE}"),
+    ("--", f"--{HERE}"),
+    ("--report", "--", "sh", "-c", "exit 3", HERE),
+    ("-p", "ci", HERE),
+    ("--store", HERE, "reprot"),
+]
+
+
+def assert_harmless(said: bytes, program: str = "sigwrap") -> None:
+    assert said.endswith(b"\n") or not said
+    assert len(said) <= MOST_SHOWN
+    for line in said.decode().split("\n")[:-1]:
+        assert line.startswith(f"{program}: "), line
+        assert not line.startswith("sigwrap: forged"), line
+        assert line.isprintable(), line
+
+
+@pytest.mark.parametrize("line", LINES, ids=" ".join)
+def test_a_typed_word_forges_nothing(request: pytest.FixtureRequest, line: Line) -> None:
+    # The kill switch ends all that its user has.
+    subject = request.getfixturevalue("alone" if "killswitch" in line else "sigwrap")
+    for hostile in (HOSTILE, ENDLESS):
+        words = [word.encode().replace(HERE.encode(), hostile) for word in line]
+        assert_harmless(subject.run(*words).stderr)
+
+
+@pytest.mark.parametrize("line", [("--", HERE), ("--", f"./{HERE}"), ("--grace", HERE), (HERE,)])
+def test_nor_does_one_that_the_init_for_containers_is_given(
+    as_user: Sigwrap, forward: str, line: Line
+) -> None:
+    for hostile in (HOSTILE, ENDLESS):
+        words = [word.encode().replace(HERE.encode(), hostile) for word in line]
+        done = as_user.native(forward, *words)
+        assert done.returncode in (125, 127)
+        assert_harmless(done.stderr, "sigwrap-forward")
+
+
+def test_a_file_is_named_and_forges_nothing(as_user: Sigwrap) -> None:
+    folder = os.fsencode(as_user.folder)
+    name = HOSTILE.replace(b"/", b"")
+    policy = os.path.join(folder, name + b".yaml")
+    Path(os.fsdecode(policy)).write_text("version: 1\nname: x\ndefalts: {}\nvars: 5\n")
+    done = as_user.run("-p", policy, "--", "true")
+    assert done.returncode == 125
+    headline, first, second = done.stderr.splitlines()
+    assert headline == b"sigwrap: 2 problems in the policy:"
+    assert first.startswith(b"sigwrap:   ")
+    assert b'.yaml:3:1: error: unknown key in policy: "defalts"' in first
+    assert b".yaml:4:7: error" in second
+    assert_harmless(done.stderr)
+    checked = as_user.run("policy", "check", policy)
+    assert checked.returncode == 125
+    assert all(line.isprintable() for line in checked.stdout.decode().split("\n"))
+    program = os.path.join(folder, name)
+    Path(os.fsdecode(program)).write_text("#!/nowhere\n")
+    for mode, status in ((0o644, 126), (0o755, 127)):
+        os.chmod(program, mode)
+        done = as_user.run("--", program)
+        assert done.returncode == status
+        assert_harmless(done.stderr)
+
+
+def test_its_own_name_is_no_exception(sigwrap: Sigwrap) -> None:
+    link = os.path.join(os.fsencode(sigwrap.folder), b"a\x1b[31m\nsigwrap: forged")
+    os.symlink(UNDER_TEST, link)
+    done = sigwrap.native(link, "--", "nowhere")
+    assert done.returncode == 127
+    assert done.stderr == b"sigwrap: nowhere: command not found on PATH\n"
+
+
+def test_a_stub_that_is_typed_says_one_line(sigwrap: Sigwrap) -> None:
+    done = sigwrap.native(UNDER_TEST, "--as", "stub", HOSTILE)
+    assert done.returncode == 126
+    assert_harmless(done.stderr, "sigwrap-stub")
+
+
+def test_a_denied_caller_is_told_in_one_line_whatever_it_asks_for_and_is_told(
+    as_user: Sigwrap,
+) -> None:
+    policy = as_user.folder / "policy.yaml"
+    policy.write_text(
+        "version: 1\nname: a\ndefaults: {command: audit}\ncommand_rules:\n"
+        "  - {name: no-id, commands: [id], decision: deny, message: x‮y}\n"
+    )
+    script = b'id "$1"; exit 0'
+    done = as_user.run("-p", str(policy), "--", "sh", "-c", script, "sh", HOSTILE)
+    told = [line for line in done.stderr.split(b"\n") if b"denied by" in line]
+    assert len(told) == 1
+    assert told[0].startswith(b"sigwrap: id ")
+    assert b"\x1b" not in done.stderr
+    assert b"\nsigwrap: forged" not in done.stderr
+
+
+def test_a_word_is_cut_and_what_is_said_of_it_stays(capfd: pytest.CaptureFixture[str]) -> None:
+    note("y" * 100_000 + ": not found (see sigwrap --help)")
+    said = capfd.readouterr().err
+    assert len(said) < 400
+    assert said.startswith("sigwrap: yyy")
+    assert said.endswith("yyy: not found (see sigwrap --help)\n")
+    path = "/" + "/".join(["folder"] * 100)
+    note(f"{path}: not found")
+    assert capfd.readouterr().err == f"sigwrap: {path}: not found\n"

@@ -1,0 +1,84 @@
+"""How a session stands: bounded, aligned, no secret, nothing that a terminal would take amiss."""
+
+from __future__ import annotations
+
+from sigwrap.mediate.diagnosis import (
+    Diagnosis,
+    Limit,
+    Seen,
+    Stopped,
+    Waiting,
+    cut_words,
+    lines_of,
+    payload_of,
+)
+from sigwrap.store.bounds import CUT, bounded
+
+SHELL = Seen(10, 9, 0, "sh", ("sh", "-c", "sleep 9"), "S", 75.0)
+TOKEN = "ghp_" + "a1" * 18
+
+
+def _of(*processes: Seen, questions: tuple[Waiting, ...] = ()) -> Diagnosis:
+    limits = [Limit("max_execs", 3, 100)]
+    counts = {"exec_allowed": 3}
+    return Diagnosis(None, list(processes), list(questions), limits, counts, 0, 4096, "ab12")
+
+
+def test_a_person_reads_the_tree_the_limits_and_the_counts() -> None:
+    child = Seen(11, 10, 1, "sleep", ("sleep", "9"), "S", 4000.0)
+    found = _of(SHELL, child, questions=(Waiting("a1b2c3", "git push"),))
+    assert lines_of(found) == [
+        "diagnostic: 2 processes, head ab12",
+        "      pid      ppid depth state      age  command",
+        "       10         9     0 S     1 m 15 s  sh -c 'sleep 9'",
+        "       11        10     1 S     1 h 06 m    sleep 9",
+        "waits for approval: a1b2c3  git push",
+        "limit max_execs: 3 of 100",
+        "events: exec_allowed 3",
+        "log: 4096 bytes",
+    ]
+
+
+def test_a_stopped_session_is_said_to_be_one() -> None:
+    found = _of()._replace(stopped=Stopped("agent signal SIGSTOP from uid 1", 75.0, 1))
+    assert lines_of(found)[1] == (
+        "stopped for 1 m 15 s by agent signal SIGSTOP from uid 1; 1 exec waits"
+    )
+    assert payload_of(found)["stopped"] == {
+        "by": "agent signal SIGSTOP from uid 1",
+        "for_s": 75.0,
+        "held": 1,
+    }
+
+
+def test_any_number_of_processes_fits_and_how_many_do_not_is_said() -> None:
+    words = ("x" * 300, "\udcff" * 300, "\x1b[2J")
+    many = [Seen(100 + n, 99 + n, n, "sh", words, "S", 1.0) for n in range(3000)]
+    asked = tuple(Waiting(f"{n:06}", "\udcff" * 500) for n in range(64))
+    found = _of(*many, questions=asked)
+    payload = payload_of(found)
+    assert CUT not in bounded(payload)
+    assert len(payload["processes"]) + payload["processes_left_out"] == 3000
+    assert len(payload["approvals"]) + payload["approvals_left_out"] == 64
+    lines = lines_of(found)
+    assert len(lines) <= 40
+    assert all(line.isprintable() for line in lines)
+    assert "… and 2976 more processes" in lines
+
+
+def test_secrets_are_masked_also_where_a_long_word_is_cut() -> None:
+    argv = cut_words(("curl", "--token", TOKEN, f"{'x' * 180}://user:{'secret' * 9}@host"))
+    text = " ".join(lines_of(_of(SHELL._replace(argv=argv)))) + str(payload_of(_of(SHELL)))
+    assert TOKEN not in text
+    assert not any("secret" in word for word in argv)
+
+
+def test_what_is_kept_of_a_process_is_bounded() -> None:
+    kept = cut_words(("x" * 70_000,) * 1000)
+    assert sum(map(len, kept)) < 4000
+    assert cut_words(("ls", "-l")) == ("ls", "-l")
+
+
+def test_who_has_not_made_itself_known_has_its_name_only() -> None:
+    line = lines_of(_of(Seen(10, 9, 0, "a\nb", (), "S", 0.0)))[2]
+    assert line.endswith(r"[a\nb]")

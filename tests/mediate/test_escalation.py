@@ -1,0 +1,165 @@
+"""A rule with `escalate` says so with the event of its decision, whatever that is; and those who
+watch are told of each exec that goes on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sigwrap.mediate.effects import (
+    Ask,
+    ContinueWatched,
+    Effect,
+    Escalation,
+    Held,
+    Hold,
+    Prepare,
+    Prepared,
+    PrepareStubCommand,
+    ReadContent,
+    ReadWhereabouts,
+    Record,
+    RecordRepeated,
+    Replace,
+    Restarted,
+    SignalTarget,
+    TellWatchers,
+    VerifyThenContinue,
+)
+from sigwrap.mediate.exec import ExecMediator
+from sigwrap.mediate.exec_facts import ExecFacts
+from sigwrap.mediate.limits import Crowd
+from sigwrap.mediate.lineage import Process
+from sigwrap.mediate.questions import Answer
+from sigwrap.mediate.signal import SignalMediator
+from sigwrap.mediate.signal_facts import Group, How, SignalFacts
+from sigwrap.policy.judge.request import Program, TargetType, with_implied
+from tests.mediate.transcript import OURS, engine, nobody_handles
+
+RULES = """
+command_rules:
+  - {name: no, commands: [no], decision: deny, escalate: SIGPOLICY}
+  - {name: yes, commands: ["yes"], decision: allow, escalate: SIGPOLICY}
+  - {name: look, commands: [look], decision: audit, escalate: SIGPOLICY}
+  - {name: ask, commands: [ask], decision: approve, escalate: SIGPOLICY}
+  - {name: instead, commands: [was], decision: redirect, escalate: SIGPOLICY,
+     redirect_to: {command: /opt/good}}
+  - {name: calm, commands: ["*"], decision: allow}
+signal_rules:
+  - {name: no, signals: [TERM], decision: deny, escalate: SIGPOLICY}
+  - {name: own, signals: [URG], target: self, decision: allow, escalate: SIGPOLICY}
+  - {name: swallow, signals: [HUP], decision: absorb, escalate: SIGPOLICY}
+  - {name: calm, signals: ["@all"], decision: allow}
+defaults: {command: deny, signal: deny}
+"""
+BASH = Process(pid=40, start_time=1, parent=None, ppid=30, depth=1, comm="bash")
+CHILD = SignalTarget(50, 5, "sleep", with_implied({TargetType.CHILDREN}))
+ITSELF = SignalTarget(40, 1, "bash", with_implied({TargetType.SELF}))
+NO = Answer(granted=False, by="the terminal", message="", reason="denied")
+REPLIES: dict[type, Any] = {
+    Record: True,
+    RecordRepeated: True,
+    Hold: Held.YES,
+    ReadContent: ("",),
+    ReadWhereabouts: OURS,
+    Ask: NO,
+    Prepare: Prepared("/opt/good", ("good",), readable=True),
+    PrepareStubCommand: Prepared("/opt/good", ("good",), readable=True),
+    Replace: Restarted(),
+}
+
+
+def _effects(steps: Any, **replies: Any) -> list[Effect]:
+    found, reply = list[Effect](), None
+    try:
+        while True:
+            effect = steps.send(reply)
+            found.append(effect)
+            reply = replies.get(type(effect).__name__, REPLIES.get(type(effect)))
+    except StopIteration:
+        return found
+
+
+def _exec(name: str, *, is_watched: bool = False, stub: str | None = None, **replies: Any) -> Any:
+    program = Program(f"/usr/bin/{name}", name, (name, "--token=abcdefgh"))
+    facts = ExecFacts(
+        *(BASH, "execve", program.path, "/work", False, (program,), (program,), True),
+        *(Crowd(0, 0), stub),
+    )
+    mediator = ExecMediator(engine(RULES), is_watched=is_watched)
+    return _effects(mediator.mediate(facts), **replies)
+
+
+def _escalations(effects: list[Effect]) -> list[Escalation]:
+    recorded = (each for each in effects if isinstance(each, Record | RecordRepeated))
+    return [each.escalation for each in recorded if each.escalation is not None]
+
+
+@pytest.mark.parametrize(
+    "name, rule",
+    [("no", "no"), ("yes", "yes"), ("look", "look"), ("ask", "ask"), ("was", "instead")],
+)
+def test_whatever_the_rule_decides_it_escalates_once(name: str, rule: str) -> None:
+    what = f"{name} '--token=***'"
+    assert _escalations(_exec(name)) == [Escalation(rule, what)]
+
+
+def test_so_it_does_where_the_caller_is_traced() -> None:
+    assert [each.rule for each in _escalations(_exec("yes", Hold=Held.NO))] == ["yes"]
+
+
+def test_other_rules_dont() -> None:
+    assert _escalations(_exec("other")) == []
+
+
+def _signal(number: int, aim: Any) -> list[Escalation]:
+    facts = SignalFacts(BASH, "kill", number, How.NUMBER, aim, 4711, (), nobody_handles)
+    return _escalations(_effects(SignalMediator(engine(RULES), domain=False).mediate(facts)))
+
+
+@pytest.mark.parametrize("number, rule", [(15, "no"), (1, "swallow")])
+def test_a_signal_rule_escalates_too(number: int, rule: str) -> None:
+    what = "to sleep (50) by bash (40), kill"
+    [found] = _signal(number, CHILD)
+    assert found.rule == rule
+    assert found.what.endswith(what)
+
+
+def test_so_does_one_about_what_is_counted() -> None:
+    assert [each.rule for each in _signal(23, ITSELF)] == ["own"]
+
+
+def test_for_each_member_of_a_group() -> None:
+    other = CHILD._replace(pid=51)
+    assert [each.rule for each in _signal(15, Group((CHILD, other)))] == ["no", "no"]
+    assert _signal(10, Group((CHILD, other))) == []
+
+
+# Who watches
+
+
+def _told(effects: list[Effect]) -> list[tuple[bool, bool]]:
+    return [(each.traced, each.is_replaced) for each in effects if isinstance(each, TellWatchers)]
+
+
+def test_watchers_are_told_of_what_goes_on_before_it_does() -> None:
+    effects = _exec("other", is_watched=True)
+    kinds = [type(each) for each in effects]
+    assert kinds == [Hold, Record, TellWatchers, VerifyThenContinue]
+    assert _told(effects) == [(False, False)]
+    watched = _exec("other", is_watched=True, Hold=Held.NO)
+    assert [type(each) for each in watched][-2:] == [TellWatchers, ContinueWatched]
+    assert _told(watched) == [(True, False)]
+    assert _told(_exec("was", is_watched=True)) == [(False, True)]
+    assert _told(_exec("good", is_watched=True, stub="instead")) == []  # its stub was told of
+
+
+def test_of_what_does_not_go_on_nobody_is_told() -> None:
+    assert _told(_exec("no", is_watched=True)) == []
+    assert _told(_exec("ask", is_watched=True)) == []
+    assert _told(_exec("other", is_watched=True, Record=False)) == []
+
+
+def test_where_nobody_watches_nobody_is_told() -> None:
+    assert _told(_exec("other")) == []

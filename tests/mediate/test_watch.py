@@ -1,0 +1,87 @@
+"""Which events are attempts on sigwrap, and how often one is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from sigwrap.events import EVENT_TYPES, Payload
+from sigwrap.mediate.watch import Once, Seldom, Telling, attempt_on_boundary, shadow_of
+
+ON_SIGWRAP: Payload = {
+    "rule_name": "builtin:sigwrap",
+    "source_pid": 7,
+    "source_cmd": "sh",
+    "target_pid": 5,
+    "signal_name": "SIGKILL",
+    "syscall": "kill",
+}
+
+
+def _what(event: str, payload: Payload) -> str:
+    attempt = attempt_on_boundary(event, payload)
+    return "" if attempt is None else attempt.what
+
+
+@pytest.mark.parametrize(
+    "event, payload, what",
+    [
+        ("signal_blocked", ON_SIGWRAP, "sh (7) tried SIGKILL by kill on sigwrap's own process 5"),
+        ("store_tampered", {"what": "the journal was removed", "path": "/s"}, "the journal was"),
+        (
+            "own_files_changed",
+            {"files": ["/a"], "count": 3},
+            "sigwrap's own /a was changed and 2 more",
+        ),
+        ("killswitch_invented", {"path": "/s/killswitch"}, "/s/killswitch was put there"),
+        (
+            "control_refused",
+            {"inside_session": True, "peer_pid": 9, "peer_cmd": "curl --token abc"},
+            "process 9 connected to the control socket: curl --token abc",
+        ),
+    ],
+)
+def test_an_attempt_on_sigwrap(event: str, payload: Payload, what: str) -> None:
+    assert _what(event, payload).startswith(what)
+
+
+@pytest.mark.parametrize(
+    "event, payload",
+    [
+        ("exec_allowed", {"path": "/bin/ls"}),
+        ("exec_allowed", {"path": "./ls", "shadows": "/bin/ls"}),
+        ("exec_denied", {"path": "./ls", "shadows": "/bin/ls"}),
+        ("signal_blocked", ON_SIGWRAP | {"rule_name": "no-kill"}),
+        ("signal_blocked", ON_SIGWRAP | {"target_pid": None}),  # PTRACE_TRACEME
+        ("signal_blocked", ON_SIGWRAP | {"correlation": "3"}),  # kill 0, where sigwrap is as well
+        ("control_refused", {"inside_session": False, "peer_pid": 9}),
+        *((name, {}) for name in ("process_exited", "agent_signal", "limit_near", "session_ended")),
+    ],
+)
+def test_what_is_none(event: str, payload: Payload) -> None:
+    assert event in EVENT_TYPES
+    assert attempt_on_boundary(event, payload) is None
+
+
+@pytest.mark.parametrize("event", ["exec_allowed", "exec_denied"])
+def test_a_shadow_is_told_whatever_was_decided(event: str) -> None:
+    shadow = shadow_of(event, {"path": "./ls", "shadows": "/bin/ls"})
+    assert shadow is not None
+    assert shadow.what == "./ls was called, which shadows /bin/ls"
+
+
+def test_what_shadows_nothing_is_no_shadow() -> None:
+    assert shadow_of("exec_allowed", {"path": "/bin/ls"}) is None
+    assert shadow_of("process_exited", {"shadows": "/bin/ls"}) is None
+
+
+def test_each_is_told_once_and_the_last_says_that_no_more_are() -> None:
+    once = Once(2)
+    told = [once.about(key) for key in "aababcbd"]
+    assert told[:3] == [Telling.TELL, Telling.LEAVE, Telling.TELL_AS_LAST]
+    assert set(told[3:]) == {Telling.LEAVE}
+
+
+def test_a_kind_is_told_again_after_a_while() -> None:
+    seldom = Seldom()
+    told = [seldom.may_tell(kind, now_s) for now_s, kind in enumerate("aab" + "a" * 9)]
+    assert told == [True, False, True, *[False] * 7, True, False]

@@ -1,0 +1,168 @@
+"""Rules by which a tool is the file that it was, or denied."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sigwrap.cli.policy import app
+from sigwrap.errors import SigwrapError
+from sigwrap.policy.judge.request import Action, CommandRequest, Program
+from sigwrap.policy.language.lint import lint
+from sigwrap.policy.tools.cases import command_request
+from sigwrap.policy.tools.explain import explain_command, explanation_text
+from sigwrap.policy.tools.pin import Pin, pin_rules
+from sigwrap.status import REFUSED
+from tests.policy.conftest import MakeEngine, Parse
+
+A, B = "a1" * 32, "b2" * 32
+DENIES = f"""\
+defaults: {{command: allow}}
+command_rules:
+  - {{name: pin, commands: [git, pip, "["], not_sha256: ["{A}", "{B}"], decision: deny}}
+"""
+ALLOWS = f"""\
+command_rules:
+  - {{name: newer, commands: [git], not_sha256: ["{A}"], decision: allow}}
+"""
+
+
+def of_digest(name: str, digest: str) -> CommandRequest:
+    return CommandRequest((Program(f"/usr/bin/{name}", name, (name,), lambda: digest),))
+
+
+def test_any_other_digest_is_denied_and_one_that_cannot_be_had(engine: MakeEngine) -> None:
+    decide = engine(DENIES).decide_command
+    for digest, rule in ((A, "builtin:default"), (B, "builtin:default"), ("c3" * 32, "pin")):
+        assert decide(of_digest("git", digest)).rule == rule
+    assert decide(of_digest("git", "")).rule == "pin"
+    gone = Program("/usr/bin/git", "git", ("git",), missing=True)
+    assert decide(CommandRequest((gone,))).rule == "pin"
+
+
+def test_an_allowance_needs_a_digest(engine: MakeEngine) -> None:
+    decide = engine(ALLOWS).decide_command
+    assert decide(of_digest("git", B)).action is Action.ALLOW
+    for digest in (A, ""):
+        assert decide(of_digest("git", digest)).action is Action.DENY
+
+
+def test_another_spelling_is_not_the_tools_own_file(engine: MakeEngine) -> None:
+    """`python3 -m pip` is python3's file, `git-lfs` one of its own: neither is held against git's
+    or pip's digest."""
+    decide = engine(DENIES).decide_command
+    spelled = Program("/usr/bin/python3", "pip", ("pip", "list"), counts_by_name=True)
+    python = Program("/usr/bin/python3", "python3", ("python3", "-m", "pip"), lambda: B)
+    assert decide(CommandRequest((python, spelled))).action is Action.ALLOW
+
+
+def test_who_looks_at_no_file_takes_it_for_the_pinned_one(engine: MakeEngine) -> None:
+    compiled = engine(DENIES)
+    request = command_request(["git", "push"])
+    assert compiled.decide_command(request).action is Action.ALLOW
+    text = explanation_text(explain_command(compiled, request))
+    assert "pin  is for files whose digest is none of those that it names" in text
+
+
+def test_a_wider_pin_below_another_is_not_said_to_be_in_vain(parse: Parse) -> None:
+    head = "version: 1\nname: x\ncommand_rules:\n"
+    rule = "  - {name: %s, commands: [git], not_sha256: [%s], decision: deny}\n"
+    one, two = f'"{A}"', f'"{A}", "{B}"'
+    assert lint(parse(head + rule % ("a", two) + rule % ("b", one))) == ()
+    (found,) = lint(parse(head + rule % ("a", one) + rule % ("b", two)))
+    assert "a" in found.message
+
+
+def test_one_rule_for_each_name(parse: Parse) -> None:
+    pins = [
+        Pin("git", "/usr/bin/git", A),
+        Pin("git", "/opt/git", B),
+        Pin("git", "/usr/bin/git", A),
+        Pin("g++", "/usr/bin/g++-12", A),
+        Pin("g--", "/usr/bin/g--", B),
+        Pin("[", "/usr/bin/[", A),
+        Pin("${HOME}", "/x/${HOME}", A),
+        Pin("on", "/usr/bin/on", "1" * 64),
+    ]
+    policy = parse(f"version: 1\nname: x\n{pin_rules(pins)}\n")
+    rules = {rule.name: rule for rule in policy.command_rules}
+    assert list(rules) == ["pin-git", "pin-g--", "pin-g---2", "pin--", "pin---HOME-", "pin-on"]
+    assert rules["pin-git"].not_sha256 == {A, B}
+    assert rules["pin-git"].decision is Action.DENY
+    assert "sigwrap policy pin git" in rules["pin-git"].message
+    assert lint(policy) == ()
+
+
+def test_a_name_of_any_characters_is_meant_as_it_stands(engine: MakeEngine) -> None:
+    for name in ("[", "a*b", "g++", "${HOME}", "on", "é", 'a"b', "a\\b"):
+        compiled = engine("defaults: {command: allow}\n" + pin_rules([Pin(name, "/x", A)]) + "\n")
+        assert compiled.decide_command(of_digest(name, A)).action is Action.ALLOW, name
+        assert compiled.decide_command(of_digest(name, B)).action is Action.DENY, name
+
+
+# The command
+
+
+Run = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def pin(capfd: pytest.CaptureFixture[str]) -> Run:
+    def run(*words: str) -> tuple[int, str]:
+        try:
+            app(["pin", *words], standalone_mode=False)
+        except SigwrapError as error:
+            return error.status, str(error)
+        return 0, capfd.readouterr().out
+
+    return run
+
+
+def test_what_a_name_leads_to_along_path_is_pinned(
+    pin: Run, parse: Parse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "real").write_text("#!/bin/sh\n")
+    (tmp_path / "real").chmod(0o755)
+    (tmp_path / "tool").symlink_to("real")
+    monkeypatch.setenv("PATH", f"/nowhere:{tmp_path}:/usr/bin")
+    status, out = pin("tool", str(tmp_path / "real"), "env")
+    assert status == 0
+    tool, real, _env = parse(f"version: 1\nname: x\n{out}").command_rules
+    assert (tool.commands, real.commands) == (("tool",), ("real",))
+    assert tool.not_sha256 == real.not_sha256
+    assert f"# {tmp_path}/real\n" in out
+
+
+def test_what_cannot_be_pinned_is_said_in_one_line(
+    pin: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("fifo", 0o777)
+    Path("dangling").symlink_to("nothing")
+    Path("plain").touch(0o644)
+    Path("a\nb").touch(0o755)
+    for tool, why in (
+        ("none-such", "none-such: command not found on PATH"),
+        ("./none", "./none: command not found"),
+        ("./dangling", "./dangling: command not found"),
+        ("/tmp", "/tmp: is a folder, not a program"),
+        ("./fifo", "./fifo: not executable"),
+        ("./plain", "./plain: not executable"),
+        ("", "the command is an empty word"),
+        ("./a\nb", r"./a\nb can't be pinned: its path has characters that can't be printed"),
+    ):
+        status, line = pin(tool)
+        assert status == REFUSED, tool
+        assert line.startswith(why) and "\n" not in line, line
+
+
+def test_json_of_a_policy_has_the_pins(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "p.yaml"
+    file.write_text(f"version: 1\nname: x\n{pin_rules([Pin('sh', sys.executable, A)])}\n")
+    app(["show", "--json", str(file)], standalone_mode=False)
+    assert json.loads(capfd.readouterr().out)["command_rules"][0]["not_sha256"] == [A]

@@ -1,0 +1,606 @@
+"""`sigwrap signal`: a session as a whole is stopped, goes on, and ends; the log says by whom."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from sigwrap.linux import procfs
+from sigwrap.protocols.control_client import ask_one
+from tests.support.harness import EXECS, INTERRUPTED, PYTHON, UNDER_TEST, Running, Sigwrap
+from tests.support.processes import Roles, children
+from tests.support.waiting import await_state, await_that, reader
+
+LIMIT_REACHED = 124
+REFUSED = 125
+OBSERVE = ("-p", "agent-observe", "--no-report")
+LOOP = 'echo ready; i=0; while :; do i=$((i+1)); "$1" "$i"; done'
+
+
+def tell(subject: Sigwrap, *words: str) -> tuple[int, str]:
+    """The status of `sigwrap signal`, and all that it says."""
+    done = subject.native(UNDER_TEST, "signal", *words)
+    return done.returncode, (done.stdout + done.stderr).decode()
+
+
+def sent(subject: Sigwrap, *words: str) -> str:
+    status, said = tell(subject, *words)
+    assert status == 0, said
+    return said
+
+
+def started(subject: Sigwrap, *words: str, policy: tuple[str, ...] = OBSERVE) -> Running:
+    """Once COMMAND has said that it is ready."""
+    process = subject.start(*policy, *words)
+    reader(process.stdout).until(rb"ready")
+    return process
+
+
+def ended(subject: Sigwrap, process: Running) -> int:
+    process.communicate()
+    assert subject.alive() == []
+    return process.returncode
+
+
+def outcomes(subject: Sigwrap) -> list[tuple[str, str]]:
+    events = subject.events("agent_signal")
+    return [(each.payload["signal"], each.payload["outcome"]) for each in events]
+
+
+def limited(subject: Sigwrap, wall_time: str) -> str:
+    policy = subject.folder / "policy.yaml"
+    policy.write_text(
+        "version: 1\nname: limited\ndefaults: {command: allow, signal: allow}\n"
+        f"limits: {{wall_time: {wall_time}}}\n"
+    )
+    return str(policy)
+
+
+def execs(subject: Sigwrap) -> int:
+    return len(subject.events(*EXECS))
+
+
+def below(pid: int) -> list[int]:
+    found = children(pid)
+    return [*found, *(other for each in found for other in below(each))]
+
+
+def test_a_loop_of_execs_stands_still_and_goes_on_in_order(as_user: Sigwrap) -> None:
+    run = started(as_user, "--", "sh", "-c", LOOP, "sh", "/bin/true")
+    command = as_user.command_pid()
+    assert "stopped: " in sent(as_user, "SIGSTOP", "--reason", "a look")
+    await_state(command, "TD")  # D: its child, made by vfork, waits at an exec
+    count = execs(as_user)
+    assert as_user.events("tree_frozen")[0].payload["processes"] >= 1
+    time.sleep(1.2)  # nothing happens: that has no event
+    assert execs(as_user) == count
+    assert all(procfs.stat(each).state in "TDZ" for each in [command, *below(command)])  # type: ignore[union-attr]
+    assert "no-op: it is stopped already" in sent(as_user, "stop")
+    assert "goes on: " in sent(as_user, "SIGCONT")
+    await_that(lambda: execs(as_user) > count + 3)
+    assert "no-op: it is not stopped" in sent(as_user, "SIGCONT")
+    assert "terminating" in sent(as_user, "SIGTERM")
+    assert ended(as_user, run) == INTERRUPTED
+    numbers = [
+        int(event.payload["argv"][1])
+        for event in as_user.sealed_events(*EXECS)
+        if event.payload["argv"][0] == "/bin/true"
+    ]
+    assert numbers == list(range(1, len(numbers) + 1))
+    told = outcomes(as_user)
+    assert [each for each in told if each[1] != "pending"] == [
+        ("SIGSTOP", "delivered"),
+        ("SIGSTOP", "no-op"),
+        ("SIGCONT", "delivered"),
+        ("SIGCONT", "no-op"),
+        ("SIGTERM", "delivered"),
+    ]
+    first = as_user.events("agent_signal")[0].payload
+    assert first["reason"] == "a look"
+    assert first["source"].startswith(f"uid {as_user.user or os.getuid()}, pid ")
+    kinds = [
+        event.type
+        for event in as_user.events("agent_signal", "tree_frozen", "tree_thawed")
+        if event.payload.get("outcome", "delivered") == "delivered"
+    ]
+    assert kinds[:2] == ["agent_signal", "tree_frozen"]
+    assert kinds[2:4] == ["agent_signal", "tree_thawed"]
+
+
+MANY = """
+import os, signal, subprocess, sys, threading, time
+def begin(*words):
+    return subprocess.Popen(words, close_fds=False)  # by vfork
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+begin("sleep", "1000")
+begin("sh", "-c", "trap '' TERM INT; while :; do sleep 0.01; done")
+begin("setsid", "sh", "-c", "while :; do :; done")
+stopped = begin("sleep", "2000")
+os.kill(stopped.pid, signal.SIGSTOP)
+os.waitpid(stopped.pid, os.WUNTRACED)
+def count():
+    while True:
+        subprocess.run(["true"], close_fds=False)
+for _ in range(3):
+    threading.Thread(target=count, daemon=True).start()
+print("ready", stopped.pid, flush=True)
+time.sleep(1000)
+"""
+
+
+def test_whatever_the_tree_is_made_of_it_stands_still(as_user: Sigwrap) -> None:
+    run = as_user.start(*OBSERVE, "--grace", "1", "--", *PYTHON, "-c", MANY)
+    stopped = int(reader(run.stdout).until(rb"ready \d+").split()[1])
+    command = as_user.command_pid()
+    everybody = [command, *below(command)]
+    assert "stopped: " in sent(as_user, "SIGSTOP")
+    everybody = [command, *below(command)]
+    await_that(lambda: all(_stands(each) for each in everybody))
+    times = [_processor_time(each) for each in everybody]
+    count = execs(as_user)
+    time.sleep(0.7)
+    assert [_processor_time(each) for each in everybody] == times
+    assert (execs(as_user), [command, *below(command)]) == (count, everybody)
+    sent(as_user, "SIGCONT")
+    await_that(lambda: execs(as_user) > count + 3)
+    assert procfs.is_stopped(stopped), "somebody else had stopped it"
+    assert not procfs.is_stopped(command)
+    assert "killed: the whole tree" in sent(as_user, "SIGKILL", "--reason", "enough")
+    assert ended(as_user, run) == 128 + signal.SIGKILL
+    why = as_user.native(UNDER_TEST, "why").stdout.decode()
+    assert "agent signal SIGKILL from uid" in why and "enough" in why
+
+
+def _stands(pid: int) -> bool:
+    """Also who waits for an answer of sigwrap's; its threads are looked at."""
+    try:
+        states = [procfs.thread_state(pid, tid) for tid in procfs.threads(pid)]
+    except OSError:
+        return True
+    return all(each in "TtDZX" for each in states)
+
+
+def _processor_time(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    except OSError:
+        return []
+
+
+RELAYS = """
+import os, time
+until_s = time.monotonic() + 20
+for _ in range(4):
+    if os.fork() == 0:
+        while time.monotonic() < until_s:
+            if os.fork():
+                os._exit(0)
+        os._exit(0)
+print("ready", flush=True)
+time.sleep(20)
+"""
+
+
+def test_those_who_make_another_one_and_end_stand_still(as_user: Sigwrap) -> None:
+    """Whoever looks for them sees nobody that is still there."""
+    run = started(as_user, "--", *PYTHON, "-c", RELAYS)
+    supervisor = Roles.of(run.pid).supervisor
+
+    def living() -> set[int]:
+        found = map(procfs.stat, children(supervisor))
+        return {each.pid for each in found if each is not None and not each.has_ended}
+
+    sent(as_user, "SIGSTOP")
+    as_user.await_event("tree_frozen")
+    before = living()
+    time.sleep(0.7)
+    assert living() == before
+    assert len(before) >= 5
+    sent(as_user, "SIGKILL")
+    ended(as_user, run)
+
+
+@pytest.mark.parametrize("ends", ["SIGTERM", "SIGINT", "TERM to sigwrap"])
+def test_a_frozen_tree_ends_gracefully(as_user: Sigwrap, ends: str) -> None:
+    text = "trap 'echo cleaned; exit 3' INT TERM; echo ready; while :; do sleep 0.05; done"
+    run = as_user.start(*OBSERVE, "--", "sh", "-c", text)
+    said = reader(run.stdout)
+    said.until(rb"ready")
+    sent(as_user, "SIGSTOP")
+    as_user.await_event("tree_frozen")
+    if ends.startswith("SIG"):
+        sent(as_user, ends, "--reason", "over")
+    else:
+        os.kill(Roles.of(run.pid).front, signal.SIGTERM)
+    said.until(rb"cleaned")
+    assert ended(as_user, run) == INTERRUPTED
+    events = as_user.sealed_events("tree_thawed", "session_ended")
+    assert [each.type for each in events] == ["tree_thawed", "session_ended"]
+    why = as_user.native(UNDER_TEST, "why").stdout.decode()
+    if ends.startswith("SIG"):
+        assert f"agent signal {ends} from uid" in why
+        assert ": over" in why
+
+
+def test_sigint_is_commands_to_handle_as_ctrl_c(as_user: Sigwrap) -> None:
+    """Whatever --interrupt says of other interrupts."""
+    text = "trap 'echo interrupted; exit 7' INT; echo ready; while :; do sleep 0.05; done"
+    words = (*OBSERVE, "--interrupt", "command", "--", "sh", "-c", text)
+    run = as_user.start(*words)
+    said = reader(run.stdout)
+    said.until(rb"ready")
+    assert "interrupted, as by Ctrl+C" in sent(as_user, "int", "--reason", "lunch")
+    said.until(rb"interrupted")
+    assert ended(as_user, run) == INTERRUPTED
+    (event,) = as_user.sealed_events("interrupt_received")
+    assert event.payload["sender_place"] == "agent-signal"
+    assert event.payload["sender_cmd"].endswith(": lunch")
+    assert (
+        "interrupted by agent signal SIGINT from uid"
+        in as_user.native(UNDER_TEST, "why").stdout.decode()
+    )
+
+
+def test_a_stop_and_its_end_at_once(as_user: Sigwrap) -> None:
+    run = started(as_user, "--", "sh", "-c", LOOP, "sh", "/bin/true")
+    for _ in range(5):
+        sent(as_user, "SIGSTOP")
+        sent(as_user, "SIGCONT")
+    count = execs(as_user)
+    await_that(lambda: execs(as_user) > count)
+    sent(as_user, "SIGKILL")
+    ended(as_user, run)
+    as_user.verify(ended=True)
+
+
+def test_a_kill_comes_through_when_it_is_ending_already(as_user: Sigwrap) -> None:
+    text = "trap '' INT TERM; echo ready; while :; do sleep 0.05; done"
+    run = started(as_user, "--grace", "1000", "--", "sh", "-c", text)
+    sent(as_user, "SIGTERM")
+    assert "no-op: it is ending already" in sent(as_user, "SIGTERM")
+    assert "killed" in sent(as_user, "SIGKILL")
+    assert ended(as_user, run) == INTERRUPTED
+    assert outcomes(as_user) == [
+        ("SIGTERM", "delivered"),
+        ("SIGTERM", "no-op"),
+        ("SIGKILL", "delivered"),
+    ]
+
+
+def test_a_limit_is_a_sigbudget_and_sigterm_follows(as_user: Sigwrap) -> None:
+    policy = limited(as_user, "1s")
+    text = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
+    done = as_user.run("-p", policy, "--", "sh", "-c", text)
+    assert done.returncode == LIMIT_REACHED
+    events = as_user.sealed_events("limit_exceeded", "agent_signal", "session_ended")
+    assert [(each.type, each.payload.get("signal")) for each in events] == [
+        ("limit_exceeded", None),
+        ("agent_signal", "SIGBUDGET"),
+        ("agent_signal", "SIGTERM"),
+        ("session_ended", None),
+    ]
+    exceeded, budget, term, end = (each.payload for each in events)
+    assert exceeded["maximum"] == 1
+    assert (budget["source"], budget["number"]) == ("limit wall_time", 10)
+    assert term["cause"] == budget["sequence"]
+    assert exceeded["reason"] == budget["reason"] == end["reason"]
+
+
+def test_a_limit_ends_a_frozen_tree(as_user: Sigwrap) -> None:
+    policy = limited(as_user, "3s")
+    text = "trap 'echo cleaned; exit 0' TERM; echo ready; while :; do sleep 0.05; done"
+    run = as_user.start("-p", policy, "--no-report", "--", "sh", "-c", text)
+    said = reader(run.stdout)
+    said.until(rb"ready")
+    sent(as_user, "SIGSTOP")
+    said.until(rb"cleaned")
+    assert ended(as_user, run) == LIMIT_REACHED
+
+
+def test_whoever_continues_a_process_from_outside_sees_it_stopped_again(as_user: Sigwrap) -> None:
+    text = "echo ready; while :; do :; done"
+    run = started(as_user, "--", "sh", "-c", f"sh -c '{text}' & wait")
+    command = as_user.command_pid()
+    everybody = [command, *below(command)]
+    sent(as_user, "SIGSTOP")
+    for each in everybody:
+        await_state(each, "T")
+        os.kill(each, signal.SIGCONT)
+        await_state(each, "T")
+    await_that(lambda: any("again" in e.payload for e in as_user.events("tree_frozen")))
+    sent(as_user, "SIGKILL")
+    ended(as_user, run)
+
+
+HEADLESS = """
+import ctypes, os, sys, threading, time
+def spin():
+    while True: pass
+threading.Thread(target=spin, daemon=True).start()
+print("ready", flush=True)
+if sys.argv[1] == "ended":
+    ctypes.CDLL(None).pthread_exit(None)
+if os.fork() == 0:
+    libc = ctypes.CDLL(None)
+    assert libc.ptrace(0x4206, os.getppid(), 0, 0) == 0
+    libc.ptrace(0x4207, os.getppid(), 0, 0)
+    time.sleep(1000)
+time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize("first_thread", ["ended", "traced"])
+def test_a_process_whose_first_thread_does_not_run_is_stopped_again(
+    as_user: Sigwrap, first_thread: str
+) -> None:
+    run = started(as_user, "--", *PYTHON, "-c", HEADLESS, first_thread)
+    command = as_user.command_pid()
+    await_state(command, "Z" if first_thread == "ended" else "t")
+    (spinner,) = (tid for tid in procfs.threads(command) if tid != command)
+    sent(as_user, "SIGSTOP")
+    await_state(spinner, "T")
+    os.kill(command, signal.SIGCONT)
+    await_that(lambda: any("again" in e.payload for e in as_user.events("tree_frozen")))
+    await_state(spinner, "T")
+    sent(as_user, "SIGCONT")
+    await_state(spinner, "R")
+    sent(as_user, "SIGKILL")
+    ended(as_user, run)
+
+
+def test_whoever_has_no_terminal_is_told_of_a_stop_too(as_user: Sigwrap) -> None:
+    run = started(as_user, "--", "sh", "-c", "echo ready; sleep 1000")
+    for each in ("SIGSTOP", "SIGCONT", "SIGKILL"):
+        sent(as_user, each, "--reason", "so")
+    said = run.communicate()[1].decode()
+    assert "sigwrap: stopped by agent signal SIGSTOP from uid" in said
+    assert "sigwrap: goes on after agent signal SIGCONT from uid" in said
+    assert "sigwrap: killed by agent signal SIGKILL from uid" in said
+
+
+def test_ctrl_z_at_a_stopped_session_gives_the_shell_back(as_user: Sigwrap) -> None:
+    terminal = as_user.bash_on_terminal()
+    line = " ".join(map(str, as_user.line(*OBSERVE, "--", "bash", "-c")))
+    terminal.type(f"{line} 'echo rea''dy; while read x; do echo got $x; done'\n")
+    terminal.output.until(rb"ready")
+    as_user.await_reading()
+    command = as_user.command_pid()
+    for _ in range(2):
+        sent(as_user, "SIGSTOP")
+        await_state(command, "T")
+        terminal.press("Z")
+        terminal.output.until(rb"Stopped")
+        terminal.output.until(rb"PROMPT> ")
+        terminal.type("fg\n")
+        await_that(lambda: procfs.is_stopped(command))
+        sent(as_user, "SIGCONT")
+        terminal.type("a line\n")
+        terminal.output.until(rb"got a line")
+    terminal.press("D")
+    terminal.output.until(rb"PROMPT> ")
+
+
+INNER_REAPER = """
+import ctypes, mmap, os, signal, sys, time
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+steps = mmap.mmap(os.open(sys.argv[1], os.O_RDWR), 8)
+if os.fork() == 0:
+    for number in range(1, 1 << 30):
+        steps[:] = number.to_bytes(8, "little")
+        if os.fork():
+            os._exit(0)
+print("ready", flush=True)
+time.sleep(1000)
+"""
+
+
+def test_a_relay_that_is_reaped_inside_stands_still(as_user: Sigwrap) -> None:
+    """None of them leaves a trace behind."""
+    steps = as_user.folder / "steps"
+    steps.write_bytes(bytes(8))
+    steps.chmod(0o666)
+    run = started(as_user, "--", *PYTHON, "-c", INNER_REAPER, str(steps))
+    before = bytes(8)
+
+    def goes_on() -> None:
+        await_that(lambda: steps.read_bytes() != before)
+
+    for _ in range(3):
+        goes_on()
+        sent(as_user, "SIGSTOP")
+        before = steps.read_bytes()
+        time.sleep(0.7)
+        assert steps.read_bytes() == before
+        sent(as_user, "SIGCONT")
+    sent(as_user, "SIGKILL")
+    ended(as_user, run)
+
+
+TIMERS = """
+import signal
+signal.signal(signal.SIGCONT, lambda *_: None)
+signal.signal(signal.SIGALRM, lambda *_: None)
+import ctypes
+libc = ctypes.CDLL(None)
+event = (ctypes.c_int * 16)(0, 0, signal.SIGCONT, 0)  # SIGEV_SIGNAL
+timers = [ctypes.c_void_p() for _ in range(20)]
+for timer in timers:
+    assert libc.timer_create(1, event, ctypes.byref(timer)) == 0
+print("ready", flush=True)
+while True:
+    for number, timer in enumerate(timers, 1):
+        libc.timer_settime(timer, 0, (ctypes.c_long * 4)(0, 0, 0, number * 2000000), None)
+"""
+
+
+def test_who_continues_itself_all_the_time_is_named(as_user: Sigwrap) -> None:
+    run = started(as_user, "--", *PYTHON, "-c", TIMERS)
+    sent(as_user, "SIGSTOP")
+    said = reader(run.stderr)
+    said.until(rb"process \d+ \(python[0-9.]*\) doesn't stay stopped")
+    sent(as_user, "SIGKILL")
+    ended(as_user, run)
+
+
+def test_a_stopped_session_is_not_continued_by_sigwrap_itself(as_user: Sigwrap) -> None:
+    run = started(as_user, "--", "sh", "-c", "echo ready; read line")
+    sent(as_user, "SIGSTOP")
+    as_user.await_event("tree_frozen")
+    roles = Roles.of(run.pid)
+    os.kill(roles.front, signal.SIGCONT)
+    os.kill(roles.front, signal.SIGUSR1)  # is passed on, after the other one
+    as_user.await_event("interrupt_forwarded")
+    names = [each.payload["signal_name"] for each in as_user.events("interrupt_forwarded")]
+    assert names == ["SIGUSR1"]
+    sent(as_user, "SIGKILL")
+    ended(as_user, run)
+
+
+def test_a_sigint_reaches_a_front_process_that_somebody_stopped(as_user: Sigwrap) -> None:
+    run = started(as_user, "--grace", "1", "--", "sh", "-c", "echo ready; sleep 1000")
+    front = Roles.of(run.pid).front
+    os.kill(front, signal.SIGSTOP)
+    await_state(front, "T")
+    sent(as_user, "SIGINT")
+    assert ended(as_user, run) == INTERRUPTED
+
+
+def test_a_secret_in_a_reason_is_not_told(as_user: Sigwrap) -> None:
+    run = started(as_user, "--", "sh", "-c", "echo ready; sleep 1000")
+    sent(as_user, "SIGSTOP", "--reason", "TOKEN=ghp_0123456789abcdefghij0123456789abcdef")
+    assert "ghp_" not in str(as_user.events("agent_signal"))
+    status, said = tell(as_user, "", "SIGKILL")
+    assert (status, "an empty word is no session" in said) == (REFUSED, True)
+    sent(as_user, "SIGKILL")
+    assert b"ghp_" not in run.communicate()[1]
+
+
+def test_nobody_inside_signals_a_session(as_user: Sigwrap) -> None:
+    line = f"{UNDER_TEST} signal SIGKILL; echo status $?"
+    done = as_user.run(*OBSERVE, "--", "sh", "-c", line)
+    assert done.returncode == 0
+    assert f"status {REFUSED}" in done.stdout.decode()
+    assert "a supervised process answers and signals nothing" in done.stderr.decode()
+    assert as_user.sealed_events("control_refused")[0].payload["inside_session"] is True
+    assert outcomes(as_user) == [("SIGTRUST", "delivered")]
+
+
+@pytest.mark.parametrize("ends", [b"\x03", b"\x1c"])
+def test_keys_end_a_frozen_job_that_its_shell_never_saw_stopped(
+    as_user: Sigwrap, ends: bytes
+) -> None:
+    text = "trap 'echo cleaned; exit 3' INT; echo ready; while read x; do echo got $x; done"
+    terminal = as_user.on_terminal(*OBSERVE, "--", "bash", "-c", text)
+    terminal.output.until(rb"ready")
+    as_user.await_reading()
+    sent(as_user, "SIGSTOP")
+    terminal.output.until(rb"stopped by agent signal SIGSTOP from uid")
+    await_state(as_user.command_pid(), "T")
+    sent(as_user, "SIGCONT")
+    terminal.type("a line\n")
+    terminal.output.until(rb"got a line")
+    sent(as_user, "SIGSTOP")
+    terminal.type(ends.decode())
+    assert terminal.await_status() in (INTERRUPTED, 128 + signal.SIGQUIT)
+    assert as_user.alive() == []
+
+
+def test_a_shell_does_not_take_a_frozen_session_for_a_stopped_job(as_user: Sigwrap) -> None:
+    terminal = as_user.bash_on_terminal()
+    line = " ".join(map(str, as_user.line(*OBSERVE, "--", "sh", "-c")))
+    terminal.type(f"{line} 'echo rea''dy; read x; echo got $x'\n")
+    terminal.output.until(rb"ready")
+    as_user.await_reading()
+    sent(as_user, "SIGSTOP")
+    await_state(as_user.command_pid(), "T")
+    sent(as_user, "SIGCONT")
+    terminal.type("a line\n")
+    terminal.output.until(rb"got a line")
+    terminal.output.until(rb"PROMPT> ")
+    assert b"Stopped" not in terminal.output.seen
+
+
+def test_a_job_that_its_user_stopped_stays_stopped_afterwards(as_user: Sigwrap) -> None:
+    text = "echo ready; while read x; do echo got $x; done"
+    terminal = as_user.on_terminal(*OBSERVE, "--", "bash", "-c", text)
+    terminal.output.until(rb"ready")
+    as_user.await_reading()
+    terminal.press("Z")
+    terminal.await_stop()
+    command = as_user.command_pid()
+    await_state(command, "T")
+    sent(as_user, "SIGSTOP")
+    sent(as_user, "SIGCONT")
+    assert procfs.is_stopped(command)
+    sent(as_user, "SIGSTOP")
+    terminal.continue_job()
+    await_that(lambda: any("again" in e.payload for e in as_user.events("tree_frozen")))
+    await_state(command, "T")
+    sent(as_user, "SIGCONT")
+    terminal.type("a line\n")
+    terminal.output.until(rb"got a line")
+    terminal.press("D")
+    assert terminal.await_status() == 0
+
+
+def test_which_session_is_meant(as_user: Sigwrap) -> None:
+    assert "no session is running in" in tell(as_user, "SIGSTOP")[1]
+    started(as_user, "--name", "other", "--", "sh", "-c", "echo ready; sleep 1000")
+    first = as_user.events()[0].payload["session_id"]
+    started(as_user, "--name", "mine", "--", "sh", "-c", "echo ready; sleep 1000")
+    assert f"(session {first})" in sent(as_user, "other", "SIGSTOP")
+    assert f"(session {first})" not in sent(as_user, "SIGSTOP")
+    document = json.loads(sent(as_user, first, "SIGKILL", "--json"))
+    assert (document["session_id"], document["outcome"]) == (first, "delivered")
+    await_that(lambda: "is over" in tell(as_user, first, "SIGKILL")[1])
+    for words, says in {
+        ("mie", "SIGSTOP"): "did you mean mine?",
+        ("SIGSTOP", "mine"): "the session comes before the signal",
+        ("mine", "SIGSTOPP"): "did you mean SIGSTOP?",
+        ("9",): "is another signal here than for kill(1)",
+        ("mine", "a", "SIGSTOP"): "3 words are too many",
+    }.items():
+        status, said = tell(as_user, *words)
+        assert (status, says in said, said.count("\n")) == (REFUSED, True, 1), said
+    sent(as_user, "mine", "SIGKILL")
+
+
+def test_a_run_goes_on_after_a_word_that_is_no_signal(as_user: Sigwrap) -> None:
+    """`sigwrap signal` would not send it. The supervisor imports nothing any more."""
+    run = started(as_user, "--", "sh", "-c", "echo ready; read line")
+    session_id = as_user.events()[0].payload["session_id"]
+    with ask_one(str(as_user.store), session_id, {"do": "signal", "signal": "SIGSTOPP"}) as (_, no):
+        assert no["error"] == "unknown-signal"
+    assert ended(as_user, run) == 1
+    assert as_user.events()[-1].type == "session_ended"
+
+
+def test_an_exec_that_never_ends_does_not_put_a_stop_off(as_user: Sigwrap) -> None:
+    """One that waits for somebody's answer is none that goes on; and a yes to it waits as well."""
+    policy = as_user.folder / "policy.yaml"
+    policy.write_text(
+        "version: 1\nname: asks\ndefaults: {command: allow, signal: allow}\n"
+        'command_rules: [{name: ask, commands: ["true"], decision: approve}]\n'
+    )
+    words = ("-p", str(policy), "--no-report", "--approvals", "control")
+    run = as_user.start(*words, "--", "sh", "-c", "echo ready; /bin/true && echo went on; read x")
+    said = reader(run.stdout)
+    said.until(rb"ready")
+    as_user.await_event("approval_requested")
+    sent(as_user, "SIGSTOP")
+    approval = as_user.events("approval_requested")[0].payload["approval_id"]
+    done = as_user.native(UNDER_TEST, "approve", approval)
+    assert done.returncode == 0, done.stderr
+    as_user.await_event("approval_granted")
+    time.sleep(0.3)
+    assert as_user.events("exec_approved") == []
+    sent(as_user, "SIGCONT")
+    said.until(rb"went on")
+    run.stdin.close()
+    run.wait()

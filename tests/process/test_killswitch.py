@@ -1,0 +1,347 @@
+"""The kill switch, as a user of its own: it ends every session that the user has."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sigwrap.linux import procfs
+from tests.support.harness import REFUSED, UNDER_TEST, Sigwrap
+from tests.support.killswitch import started, switch
+from tests.support.processes import Roles
+from tests.support.waiting import PATIENCE_S, Watch, await_state, await_that, reader
+
+# Daemons, stopped ones, ones that ignore signals, and those that fork all the time.
+MANY = """
+trap '' TERM INT HUP
+for each in $(seq {count}); do
+    setsid sleep 1000 &
+    sh -c 'kill -STOP $$' &
+    sh -c 'trap "" TERM INT HUP QUIT; sleep 1000; sleep 1000' &
+done
+sh -c 'while :; do sleep 0.05 & wait; done' &
+echo ready
+sleep 1000
+"""
+STAYS = ("-p", "agent-observe", "--", "sh", "-c", "echo ready; sleep 1000")
+
+
+def in_store(subject: Sigwrap, name: str) -> dict[str, object]:
+    return {"env": {"SIGWRAP_STORE": str(subject.folder / name)}}
+
+
+def test_it_ends_every_session_whatever_its_processes_do(alone: Sigwrap) -> None:
+    sessions = []
+    for name, count in (("one", 20), ("two", 20), ("three", 20)):
+        words = ("-p", "agent-observe", "--", "sh", "-c", MANY.format(count=count))
+        sessions.append(started(alone, *words, **in_store(alone, name)))
+    held_up = Roles.of(sessions[2].pid)
+    os.kill(held_up.front, signal.SIGSTOP)
+    os.kill(held_up.supervisor, signal.SIGSTOP)
+    await_state(held_up.supervisor, "T")
+    everybody = alone.alive()
+    assert len(everybody) > 200
+    with Watch(everybody) as watch:
+        began_s = time.monotonic()
+        status, said = switch(alone, "on", "--reason", "a drill", store=alone.folder / "one")
+        took_s = time.monotonic() - began_s
+        watch.await_ends()
+    assert status == 0, said
+    assert "3 sessions ended (1 was held up, and killed from here)" in said
+    assert took_s < 5  # 0.8 s, on a machine that does nothing else
+    assert [process.wait(PATIENCE_S) for process in sessions] == [REFUSED] * 3
+    assert alone.alive() == []
+
+
+def test_the_log_says_who_and_why_and_is_sealed(alone: Sigwrap) -> None:
+    session = started(alone, *STAYS)
+    assert switch(alone, "on", "--reason", "it deploys\nto prod \x1b[31m")[0] == 0
+    assert session.wait(PATIENCE_S) == REFUSED
+    said = session.stderr.read().decode()
+    assert "killed by the kill switch: it deploys\\nto prod \\e[31m" in said
+    (event,) = alone.sealed_events("killswitch_activated")
+    assert event.payload["reason"] == "it deploys\nto prod \x1b[31m"
+    assert event.payload["processes"] == 2
+    assert " on " in event.payload["by"]
+    end = alone.sealed_events("session_ended")[0].payload
+    assert end["exit_status"] == REFUSED
+    why = alone.native(UNDER_TEST, "why").stdout.decode()
+    assert "killed: the kill switch: it deploys" in why
+
+
+def test_nothing_starts_until_it_is_off(alone: Sigwrap) -> None:
+    assert switch(alone, "on", "--reason", "a drill") == (
+        0,
+        switch(alone, "status")[1] + "no session was running; none starts until sigwrap "
+        "killswitch off\n",
+    )
+    for words in (["--", "true"], ["--best-effort", "--", "true"], ["run", "true"]):
+        refused = alone.run(*words)
+        assert refused.returncode == REFUSED
+        line = refused.stderr.decode()
+        assert "the kill switch is on since 20" in line
+        assert "a drill; nothing is run (sigwrap killswitch off)" in line
+        assert len(line.splitlines()) == 1
+    assert not alone.has_sessions()
+    elsewhere = alone.run("--store", str(alone.folder / "other"), "--", "true")
+    assert elsewhere.returncode == REFUSED
+    document = json.loads(switch(alone, "status", "--json")[1])
+    assert (document["on"], document["reason"]) == (True, "a drill")
+    of_file = json.loads((alone.store / "killswitch").read_text())
+    schemas = document["schema"], of_file["schema"]
+    assert schemas == ("sigwrap.killswitch-status/1", "sigwrap.killswitch/1")
+    status, said = switch(alone, "off")
+    assert (status, "--yes" in said) == (REFUSED, True)
+    assert switch(alone, "off", "--yes") == (
+        0,
+        "the kill switch is off: sessions can start again\n",
+    )
+    assert alone.run("--", "true").returncode == 0
+    assert json.loads(switch(alone, "status", "--json")[1])["on"] is False
+
+
+@pytest.mark.parametrize(("answer", "status"), [("y\r", 0), ("n\r", 130), ("\r", 130)])
+def test_off_asks_on_a_terminal(alone: Sigwrap, answer: str, status: int) -> None:
+    switch(alone, "on")
+    terminal = alone.terminal_for([*alone.as_user(), UNDER_TEST, "killswitch", "off"])
+    terminal.output.until(rb"turn it off\? \[y/N\]:")
+    terminal.type(answer)
+    assert terminal.await_status() == status
+    assert json.loads(switch(alone, "status", "--json")[1])["on"] is (status != 0)
+
+
+def test_a_store_of_another_name_is_named(alone: Sigwrap) -> None:
+    """Its file is left where only the default store's was taken away."""
+    other = alone.folder / "other"
+    switch(alone, "on", store=other)
+    assert alone.run("--", "true").returncode == REFUSED
+    switch(alone, "off", "--yes")
+    assert alone.run("--", "true").returncode == 0
+    refused = alone.run("--store", str(other), "--", "true")
+    assert f"(sigwrap killswitch off --store {other})" in refused.stderr.decode()
+    assert switch(alone, "off", "--yes", "--store", str(other))[0] == 0
+    assert alone.run("--store", str(other), "--", "true").returncode == 0
+
+
+def test_on_again_keeps_since_when(alone: Sigwrap) -> None:
+    switch(alone, "on", "--reason", "first")
+    before = json.loads(switch(alone, "status", "--json")[1])
+    switch(alone, "on")
+    assert json.loads(switch(alone, "status", "--json")[1]) == before
+    switch(alone, "on", "--reason", "second")
+    assert json.loads(switch(alone, "status", "--json")[1]) == {**before, "reason": "second"}
+
+
+def test_another_users_sessions_go_on(alone: Sigwrap) -> None:
+    other = Sigwrap(alone.folder, alone.folder / "others", (alone.user or 0) + 5000)
+    assert other.user is not None
+    (alone.folder / "others").mkdir(mode=0o700)
+    os.chown(alone.folder / "others", other.user, other.user)
+    alone.folder.chmod(0o755)
+    try:
+        theirs = started(other, *STAYS)
+        started(alone, *STAYS)
+        said = switch(alone, "on")[1]
+        assert "1 session ended" in said
+        assert theirs.poll() is None
+        assert other.run("--", "true").returncode == 0
+    finally:
+        other.clean_up()
+
+
+def test_it_is_latched(alone: Sigwrap) -> None:
+    """The file is gone as soon as it is there; the session ends, and the file is there at last."""
+    removes = f"echo ready; while :; do rm -rf {alone.store}/killswitch; done"
+    session = started(alone, "-p", "agent-observe", "--", "bash", "-c", removes)
+    status, said = switch(alone, "on")
+    assert (status, "1 session" in said) == (0, True)
+    assert session.wait(PATIENCE_S) == REFUSED
+    assert alone.run("--", "true").returncode == REFUSED
+
+
+@pytest.mark.parametrize(
+    "deed", ["rm -rf $STORE", "mv $STORE $STORE.away", "chmod 0 $STORE", "touch $STORE/killswitch"]
+)
+def test_nothing_that_is_done_to_the_store_hides_a_session(alone: Sigwrap, deed: str) -> None:
+    words = f"STORE={alone.store}; {deed}; echo ready; sleep 1000"
+    session = started(alone, "-p", "agent-observe", "--", "sh", "-c", words)
+    status, said = switch(alone, "on")
+    assert (status, "1 session ended" in said) == (0, True), said
+    assert session.wait(PATIENCE_S) == REFUSED
+    assert alone.run("--", "true").returncode == REFUSED
+
+
+def test_requests_that_wait_are_answered_no_more(alone: Sigwrap) -> None:
+    asks = alone.folder / "asks.yaml"
+    asks.write_text(
+        "version: 1\nname: asks\ndefaults: {command: allow}\n"
+        "command_rules: [{name: ask, commands: [id], decision: approve}]\n"
+    )
+    asks.chmod(0o644)
+    session = alone.start("-p", str(asks), "--approvals", "control", "--", "sh", "-c", "id")
+    alone.await_event("approval_requested")
+    (request,) = alone.events("approval_requested")
+    assert switch(alone, "on")[0] == 0
+    assert session.wait(PATIENCE_S) == REFUSED
+    (answer,) = alone.sealed_events("approval_denied")
+    assert answer.payload["answer"] == "the kill switch is on"
+    approval_id = request.payload["approval_id"]
+    late = alone.native(UNDER_TEST, "approve", approval_id)
+    assert late.returncode == REFUSED
+    assert alone.sealed_events("exec_allowed")[-1].payload["argv"] == ["sh", "-c", "id"]
+    assert list((alone.store / "control").iterdir()) == []
+    switch(alone, "off", "--yes")
+    again = alone.start("-p", str(asks), "--approvals", "control", "--", "sh", "-c", "id")
+    alone.await_event("approval_requested")
+    assert alone.native(UNDER_TEST, "approve", approval_id).returncode == REFUSED
+    assert again.poll() is None
+
+
+@pytest.fixture
+def disk(alone: Sigwrap) -> Iterator[Path]:
+    folder = alone.folder / "disk"
+    folder.mkdir()
+    line = ["mount", "-t", "tmpfs", "-o", "size=512k,mode=777", "tmpfs", str(folder)]
+    if subprocess.run(line, capture_output=True, check=False).returncode != 0:
+        pytest.skip("can't mount a tmpfs")
+    yield folder
+    alone.clean_up()
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def test_a_full_disk_is_no_way_out(alone: Sigwrap, disk: Path) -> None:
+    env = {"SIGWRAP_STORE": str(disk / "store"), "HOME": str(disk)}
+    session = started(alone, *STAYS, env=env)
+    filler = disk / "filler"
+    fd = os.open(filler, os.O_WRONLY | os.O_CREAT)
+    with contextlib.suppress(OSError):
+        while os.write(fd, b"x" * 4096):
+            pass
+    os.close(fd)
+    done = alone.native(UNDER_TEST, "killswitch", "on", env=env)
+    assert (done.returncode, b"1 session ended" in done.stdout) == (0, True), done
+    assert session.wait(PATIENCE_S) == REFUSED
+    filler.unlink()
+    refused = alone.run("--", "true", env=env)
+    assert refused.returncode == REFUSED
+    assert b"the kill switch is on" in refused.stderr
+
+
+def test_where_no_file_can_be_put_the_sessions_end_all_the_same(alone: Sigwrap) -> None:
+    """And it is said that others can start."""
+    assert alone.user is not None
+    home = alone.folder / "home"
+    home.mkdir()
+    session = started(alone, *STAYS, env={"HOME": str(home)})
+    for folder in (alone.store / "killswitch", home / ".local"):
+        folder.mkdir()
+    # Root's, and not empty: nothing of another name can be put in its place.
+    (alone.store / "killswitch" / "x").mkdir()
+    alone.store.chmod(0o1777)
+    os.chown(alone.store, 0, 0)
+    try:
+        done = alone.native(UNDER_TEST, "killswitch", "on", env={"HOME": str(home)})
+        assert done.returncode == REFUSED
+        assert b"others can start" in done.stderr
+        assert session.wait(PATIENCE_S) == REFUSED, session.stderr.read()
+    finally:
+        os.chown(alone.store, alone.user, alone.user)
+
+
+NAMESPACES = {"a user": "-Ur", "a user and a network": "-Urn", "all": "-Urpfm --mount-proc"}
+
+
+@pytest.mark.parametrize("which", NAMESPACES)
+def test_a_session_in_namespaces_ends(alone: Sigwrap, which: str) -> None:
+    unshare = ["unshare", *NAMESPACES[which].split()]
+    session = alone.start_line([*alone.as_user(), *unshare, *alone.line(*STAYS)])
+    assert reader(session.stdout).line() == b"ready"
+    status, said = switch(alone, "on")
+    assert (status, "1 session ended" in said) == (0, True), said
+    assert session.wait(PATIENCE_S) != 0
+
+
+def test_what_cannot_be_seen_is_not_off(alone: Sigwrap) -> None:
+    switch(alone, "on")
+    home = alone.folder / "home"
+    (home / ".local").mkdir(parents=True)
+    (home / ".local").chmod(0)
+    os.chown(home / ".local", 0, 0)
+    env = {"HOME": str(home)}
+    for word in ("status", "off"):
+        done = alone.native(UNDER_TEST, "killswitch", word, env={**env, "SIGWRAP_STORE": ""})
+        assert done.returncode == REFUSED
+        assert b"is there can't be seen: Permission denied" in done.stderr
+    done = alone.native(UNDER_TEST, "killswitch", "status", env=env)
+    assert (done.returncode, b"the kill switch is on" in done.stdout) == (0, True)
+    alone.native(UNDER_TEST, "killswitch", "off", "--yes")
+    done = alone.run("--", "true", env=env)
+    assert done.returncode == 0
+    assert b"the kill switch: whether" in done.stderr
+    assert "the kill switch: whether" in str(alone.events("session_started")[0].payload["missing"])
+    done = alone.native(UNDER_TEST, "killswitch", "on", env=env)
+    assert done.returncode == REFUSED
+    assert b"others can start" in done.stderr
+
+
+def test_signals_dont_stop_it_halfway(alone: Sigwrap) -> None:
+    session = started(alone, *STAYS)
+    roles = Roles.of(session.pid)
+    os.kill(roles.front, signal.SIGSTOP)
+    os.kill(roles.supervisor, signal.SIGSTOP)
+    turning_on = alone.start_line([*alone.as_user(), UNDER_TEST, "killswitch", "on"])
+    await_that((alone.store / "killswitch").exists)
+    turning_on.send_signal(signal.SIGINT)
+    turning_on.send_signal(signal.SIGTERM)
+    session.wait(PATIENCE_S)
+    turning_on.wait(PATIENCE_S)
+    assert alone.run("--", "true").returncode == REFUSED
+    assert procfs.stat(roles.supervisor) is None
+
+
+def test_a_session_that_seals_a_large_log_is_let_finish(alone: Sigwrap) -> None:
+    """Its tree has ended; what it does then takes its time, here since it is stopped meanwhile."""
+    session = started(alone, "-p", "agent-observe", "--", "sh", "-c", "echo ready; read line")
+    roles = Roles.of(session.pid)
+    os.kill(roles.front, signal.SIGSTOP)
+    os.kill(roles.supervisor, signal.SIGSTOP)
+    await_state(roles.supervisor, "T")
+    os.kill(alone.command_pid(), signal.SIGKILL)
+    turning_on = alone.start_line([*alone.as_user(), UNDER_TEST, "killswitch", "on"])
+    await_that((alone.store / "killswitch").exists)
+    for pid in (roles.supervisor, roles.front):
+        os.kill(pid, signal.SIGCONT)
+    assert turning_on.wait(PATIENCE_S) == 0
+    session.wait(PATIENCE_S)
+    assert alone.sealed_events("session_ended")
+
+
+def test_a_link_that_leads_each_process_elsewhere_is_no_place_for_it(alone: Sigwrap) -> None:
+    home = alone.folder / "home"
+    (home / ".local").mkdir(parents=True)
+    (home / ".local" / "state").symlink_to("/proc/self/cwd")
+    for each in (home, home / ".local"):
+        os.chown(each, alone.user or 0, alone.user or 0)
+    env = {"HOME": str(home)}
+    done = alone.native(UNDER_TEST, "killswitch", "on", env=env)
+    assert done.returncode == REFUSED
+    assert b"a link on the way leads each process elsewhere" in done.stderr
+    assert b"others can start" in done.stderr
+    alone.native(UNDER_TEST, "killswitch", "off", "--yes", env=env)
+
+
+def test_a_folder_of_another_user_is_no_place_that_it_stays_in(alone: Sigwrap) -> None:
+    alone.store.mkdir()
+    os.chown(alone.store, 1, 1)
+    alone.store.chmod(0o777)
+    status, said = switch(alone, "on")
+    assert (status, "is another user's, who can take it away again" in said) == (REFUSED, True)
+    assert (alone.store / "killswitch").exists()

@@ -1,0 +1,486 @@
+"""A URL that can end a run: only where it says so, and whatever else it says."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from sigwrap.events import Event
+from tests.support.harness import REFUSED, Running, Sigwrap
+from tests.support.processes import Roles
+from tests.support.waiting import PATIENCE_S, reader
+from tests.support.web import CERTIFICATE, Answer, WebServer, page
+
+URL = "--killswitch-url"
+KILLED = page(b'{"killed": true, "reason": "all stop"}')
+ALIVE = page(b'{"killed": false}')
+WAITS = ("--", "sh", "-c", "echo ready; read x; exit 3")
+
+Serve = Callable[..., WebServer]
+Impatient = Callable[..., Running]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    made: list[WebServer] = []
+
+    def serve(answer: Answer, *, secure: bool = False, port: int = 0) -> WebServer:
+        made.append(WebServer(answer, secure=secure, port=port))
+        return made[-1]
+
+    yield serve
+    for each in made:
+        each.close()
+
+
+@pytest.fixture
+def impatient(sigwrap: Sigwrap, programs: Path) -> Impatient:
+    def start(*words: str) -> Running:
+        return sigwrap.start_line([sys.executable, str(programs / "impatient.py"), *words])
+
+    return start
+
+
+def end_of(sigwrap: Sigwrap) -> str:
+    reason: str = sigwrap.sealed_events("session_ended")[0].payload["reason"]
+    return reason
+
+
+def missed(sigwrap: Sigwrap) -> list[str]:
+    return [event.payload["reason"] for event in sigwrap.events("killswitch_missed")]
+
+
+def goes_on(sigwrap: Sigwrap, process: Running) -> None:
+    """Until its line comes; and its status is its own."""
+    process.say(b"\n")
+    assert process.wait(PATIENCE_S) == 3
+    assert end_of(sigwrap) == "COMMAND ended"
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port: int = taken.getsockname()[1]
+    return port
+
+
+# What it says
+
+
+def test_killed_at_the_start(as_user: Sigwrap, serve: Serve) -> None:
+    server = serve(KILLED)
+    done = as_user.run(URL, server.url, "--", "sleep", "1000")
+    assert done.returncode == REFUSED
+    assert "all stop" in end_of(as_user)
+    assert as_user.alive() == []
+    assert server.requests[0].startswith(b"GET /switch HTTP/1.1\r\nHost: localhost:")
+
+
+def test_killed_later(sigwrap: Sigwrap, serve: Serve, impatient: Impatient) -> None:
+    server = serve(ALIVE)
+    process = impatient(URL, server.url, *WAITS)
+    reader(process.stdout).until(rb"ready")
+    server.await_requests(3)
+    server.answer = KILLED
+    assert process.wait(PATIENCE_S) == REFUSED
+    assert "all stop" in end_of(sigwrap)
+    assert missed(sigwrap) == []
+
+
+def test_alive_changes_nothing(as_user: Sigwrap, serve: Serve) -> None:
+    server = serve(ALIVE)
+    process, _ = as_user.start_ready(URL, server.url, *WAITS)
+    server.await_requests(1)
+    goes_on(as_user, process)
+    assert process.stderr.read() == b""
+    assert missed(as_user) == []
+
+
+def test_down_and_back(sigwrap: Sigwrap, serve: Serve, impatient: Impatient) -> None:
+    port = free_port()
+    process = impatient(URL, f"http://127.0.0.1:{port}/", *WAITS)
+    reader(process.stdout).until(rb"ready")
+    sigwrap.await_event("killswitch_missed")
+    serve(ALIVE, port=port)
+    sigwrap.await_event("killswitch_reached")
+    goes_on(sigwrap, process)
+    assert missed(sigwrap)[0] == "Connection refused"
+    assert sigwrap.events("killswitch_reached")[0].payload["missed"] >= 1
+    said = process.stderr.read().decode()
+    assert said.count("was not reached: Connection refused") == 1
+
+
+def _garbage(connection: socket.socket) -> None:
+    connection.sendall(os.urandom(100_000) + b"\n")
+
+
+def _gigabyte(connection: socket.socket) -> None:
+    connection.sendall(b'HTTP/1.1 200 OK\r\n\r\n{"killed": true, "reason": "')
+    for _ in range(1024):
+        connection.sendall(b"x" * (1 << 20))
+
+
+def _drip(connection: socket.socket) -> None:
+    connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+    for byte in b'{"killed": true, "reason": "slow"}':
+        connection.sendall(bytes([byte]))
+        time.sleep(1)  # it is what this server is about
+
+
+def _hangs_up(connection: socket.socket) -> None:
+    connection.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"killed": true}')
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (page(b"<html>{}</html>", "200 OK", "Content-Type: text/html"), "not JSON"),
+        (page(b'{"killed": true}', "500 Internal Server Error"), "status 500"),
+        (page(b'{"killed": true}', "302 Found", "Location: /x"), "a redirect is not followed"),
+        (page(b'{"killed": "true"}'), "neither true nor false"),
+        (page(b'{"killed": true, "reason": "\xff"}'), "not UTF-8"),
+        (page(b'{"killed": true, "a": ' + b"[" * 60_000), "nested too deep"),
+        (page(b"[true]"), "not a JSON object"),
+        (_garbage, "HTTP|too long|breaks off|reset"),
+        (_gigabyte, "longer than 64 KiB"),
+        (_hangs_up, "breaks off"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None) or value,
+)
+def test_what_is_no_answer_is_missed(
+    sigwrap: Sigwrap, serve: Serve, answer: Answer, why: str
+) -> None:
+    server = serve(answer)
+    process, _ = sigwrap.start_ready(URL, server.url, *WAITS)
+    sigwrap.await_event("killswitch_missed")
+    goes_on(sigwrap, process)
+    assert any(word in missed(sigwrap)[0] for word in why.split("|"))
+
+
+def test_an_answer_that_drips_takes_five_seconds(sigwrap: Sigwrap, serve: Serve) -> None:
+    """And nobody waits meanwhile."""
+    server = serve(_drip)
+    process, _ = sigwrap.start_ready(URL, server.url, *WAITS)
+    sigwrap.await_event("killswitch_missed")
+    goes_on(sigwrap, process)
+    started, missed_it = sigwrap.events("session_started", "killswitch_missed")
+    assert missed_it.payload["reason"] == "no answer within 5 s"
+    assert 4 < (missed_it.time_ns - started.time_ns) / 1e9 < 8
+
+
+def test_a_reason_is_cut_to_a_line_that_a_terminal_can_show(sigwrap: Sigwrap, serve: Serve) -> None:
+    reason = b"first\\nsecond \\u001b[2J" + b"x" * 30_000
+    server = serve(page(b'{"killed": true, "reason": "' + reason + b'"}'))
+    sigwrap.run(URL, server.url, "--", "sleep", "1000")
+    found = end_of(sigwrap)
+    assert "first second \\e[2Jxxx" in found
+    assert len(found) < 400
+
+
+# Fail closed
+
+
+def test_three_misses_in_a_row_end_the_run_where_it_is_asked_for(
+    sigwrap: Sigwrap, serve: Serve, impatient: Impatient
+) -> None:
+    server = serve(ALIVE)
+    process = impatient("--killswitch-fail-closed", URL, server.url, *WAITS)
+    reader(process.stdout).until(rb"ready")
+    server.await_requests(2)
+    server.answer = page(b"", "503 Service Unavailable")
+    assert process.wait(PATIENCE_S) == REFUSED
+    assert f"no answer from {server.url} for 3 polls (fail closed)" in end_of(sigwrap)
+    counts = [event.payload["count"] for event in sigwrap.events("killswitch_missed")]
+    assert counts == [1, 3]
+
+
+def test_without_it_misses_go_on(sigwrap: Sigwrap, serve: Serve, impatient: Impatient) -> None:
+    server = serve(page(b"", "503 Service Unavailable"))
+    process = impatient(URL, server.url, *WAITS)
+    reader(process.stdout).until(rb"ready")
+    server.await_requests(5)
+    goes_on(sigwrap, process)
+
+
+def test_fail_closed_at_its_own_pace(as_user: Sigwrap) -> None:
+    """Nobody listens there from the start: 20 s, and as an ordinary user too."""
+    url = f"http://127.0.0.1:{free_port()}/"
+    words = ("--killswitch-fail-closed", URL, url, "--", "sleep", "1000")
+    done = as_user.run(*words, within_s=20 + PATIENCE_S)
+    assert done.returncode == REFUSED
+    started, ended = as_user.sealed_events("session_started", "session_ended")
+    assert "for 3 polls (fail closed)" in ended.payload["reason"]
+    assert 19 < (ended.time_ns - started.time_ns) / 1e9 < 25
+
+
+# A file
+
+
+def test_a_file(sigwrap: Sigwrap, impatient: Impatient) -> None:
+    file = sigwrap.folder / "a switch"
+    process = impatient(URL, f"file://{sigwrap.folder}/a%20switch", *WAITS)
+    reader(process.stdout).until(rb"ready")
+    sigwrap.await_event("killswitch_missed")
+    file.write_text("{}")
+    sigwrap.await_event("killswitch_reached")
+    file.write_text('{"killed": true, "reason": "by file"}')
+    assert process.wait(PATIENCE_S) == REFUSED
+    assert "by file" in end_of(sigwrap)
+    assert missed(sigwrap)[0] == "No such file or directory"
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (os.mkfifo, "not a regular file"),
+        (os.mkdir, "not a regular file"),
+        (lambda path: os.symlink("/dev/zero", path), "not a regular file"),
+        (lambda path: os.truncate(os.open(path, os.O_CREAT | os.O_RDWR), 1 << 40), "larger than"),
+    ],
+    ids=["fifo", "folder", "device", "terabyte"],
+)
+def test_what_is_no_such_file(sigwrap: Sigwrap, make: Callable[[Path], None], why: str) -> None:
+    file = sigwrap.folder / "switch"
+    make(file)
+    process, _ = sigwrap.start_ready(URL, f"file://{file}", *WAITS)
+    sigwrap.await_event("killswitch_missed")
+    goes_on(sigwrap, process)
+    assert why in missed(sigwrap)[0]
+
+
+def test_that_command_could_write_the_file_is_in_the_log(as_user: Sigwrap) -> None:
+    file = as_user.folder / "switch"
+    file.write_text("{}")
+    assert as_user.run(URL, f"file://{file}", "--", "true").returncode == 0
+    found = as_user.events("session_started")[0].payload["missing"]
+    said = [each for each in found if "COMMAND can write it too" in each]
+    assert bool(said) == (as_user.user is not None)  # root can write everything
+
+
+def test_a_file_that_command_can_make_its_own_is_said_to_be_one(as_user: Sigwrap) -> None:
+    folder = as_user.folder / "locked"
+    file = folder / "switch"
+    folder.mkdir()
+    file.write_text("{}")
+    file.chmod(0o400)
+    folder.chmod(0o500)
+    for each in (file, folder):
+        os.chown(each, as_user.user or 0, as_user.user or 0)
+    assert as_user.run(URL, f"file://{file}", "--", "true").returncode == 0
+    found = as_user.events("session_started")[0].payload["missing"]
+    said = [each for each in found if "COMMAND can write it too" in each]
+    assert bool(said) == (as_user.user is not None)
+
+
+# https
+
+
+def test_a_certificate_that_nobody_vouches_for_is_not_believed(
+    sigwrap: Sigwrap, serve: Serve
+) -> None:
+    server = serve(KILLED, secure=True)
+    process, _ = sigwrap.start_ready(URL, server.url, *WAITS)
+    sigwrap.await_event("killswitch_missed")
+    goes_on(sigwrap, process)
+    assert missed(sigwrap)[0].startswith("its certificate is not believed: self")
+    assert server.requests == []
+
+
+def test_a_certificate_is_believed_by_the_file_of_the_variable(
+    as_user: Sigwrap, serve: Serve
+) -> None:
+    server = serve(KILLED, secure=True)
+    file = as_user.folder / "ca.pem"
+    file.write_bytes(CERTIFICATE.read_bytes())
+    done = as_user.run(URL, server.url, "--", "sleep", "9", env={"SSL_CERT_FILE": str(file)})
+    assert done.returncode == REFUSED
+    assert "all stop" in end_of(as_user)
+
+
+def test_a_certificate_is_good_for_its_name_only(sigwrap: Sigwrap, serve: Serve) -> None:
+    server = serve(KILLED, secure=True)
+    process, _ = sigwrap.start_ready(
+        URL, f"https://127.0.0.2:{server.port}/", *WAITS, env={"SSL_CERT_FILE": str(CERTIFICATE)}
+    )
+    sigwrap.await_event("killswitch_missed")
+    goes_on(sigwrap, process)
+
+
+def test_through_a_proxy(sigwrap: Sigwrap, serve: Serve) -> None:
+    """Who is asked by name, which only the proxy knows, and gets the proxy's words first."""
+    server = serve(page(b"", "407 Proxy Authentication Required"))
+    process, _ = sigwrap.start_ready(
+        URL,
+        "https://no-such-host.invalid/switch",
+        *WAITS,
+        env={"HTTPS_PROXY": f"http://me:secret@127.0.0.1:{server.port}"},
+    )
+    sigwrap.await_event("killswitch_missed")
+    goes_on(sigwrap, process)
+    assert missed(sigwrap) == ["the proxy refuses: status 407"]
+    request = server.requests[0].decode().split("\r\n")
+    assert request[0] == "CONNECT no-such-host.invalid:443 HTTP/1.1"
+    assert "Proxy-Authorization: Basic bWU6c2VjcmV0" in request
+
+
+def test_an_answer_through_a_proxy(sigwrap: Sigwrap, serve: Serve) -> None:
+    server = serve(KILLED, secure=True)
+
+    def proxy(connection: socket.socket) -> None:
+        connection.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        with socket.create_connection(("127.0.0.1", server.port)) as other:
+            _pass_on(connection, other)
+
+    through = serve(proxy)
+    variables = {
+        "https_proxy": f"127.0.0.1:{through.port}",
+        "SSL_CERT_FILE": str(CERTIFICATE),
+    }
+    process, _ = sigwrap.start_ready(URL, "https://example.invalid/", *WAITS, env=variables)
+    sigwrap.await_event("killswitch_missed")
+    goes_on(sigwrap, process)
+    assert "certificate is not believed" in missed(sigwrap)[0]  # it is of another name
+    assert through.requests[0].startswith(b"CONNECT example.invalid:443 ")
+
+
+def _pass_on(one: socket.socket, other: socket.socket) -> None:
+    with selectors.DefaultSelector() as waiting:
+        waiting.register(one, selectors.EVENT_READ, other)
+        waiting.register(other, selectors.EVENT_READ, one)
+        while True:
+            for key, _ in waiting.select():
+                data = key.fileobj.recv(1 << 16)  # type: ignore[union-attr]
+                if not data:
+                    return
+                key.data.sendall(data)
+
+
+# Whoever is inside
+
+
+@pytest.mark.parametrize("how", ["", "undumpable", "leaves"])
+def test_a_supervised_process_is_not_believed(as_user: Sigwrap, programs: Path, how: str) -> None:
+    """Whether it lets itself be looked into, or has stopped listening by then."""
+    port = free_port()
+    fake, said = as_user.start_ready(
+        "--", sys.executable, str(programs / "fakes_killswitch.py"), str(port), *how.split()
+    )
+    process = as_user.start(URL, f"http://localhost:{port}/", *WAITS)
+    heard = reader(process.stdout)
+    heard.until(rb"ready")
+    as_user.await_event("killswitch_missed")
+    process.say(b"\n")
+    assert process.wait(PATIENCE_S) == 3
+    possible = {"not believed: a supervised process listens there"}
+    if how == "leaves":
+        possible.add("not believed: who listens there is gone")
+    if how:
+        possible.add("not believed: who listens there can't be found")
+    assert set(missed(as_user)) <= possible
+    fake.kill()
+    assert b"asked" not in said.rest()
+
+
+def test_nor_does_it_keep_the_true_one_from_being_heard(
+    sigwrap: Sigwrap, programs: Path, serve: Serve
+) -> None:
+    """By listening at the other address that localhost has."""
+    server = serve(KILLED)
+    fake, _ = sigwrap.start_ready(
+        *("--", sys.executable, str(programs / "fakes_killswitch.py")),
+        *(str(server.port), "other address"),
+    )
+    done = sigwrap.run(URL, server.url, "--", "sleep", "1000")
+    assert done.returncode == REFUSED
+    assert "all stop" in end_of(sigwrap)
+    fake.kill()
+
+
+def test_descriptors_that_command_makes_us_hold_do_not_starve_it(
+    sigwrap: Sigwrap, serve: Serve
+) -> None:
+    """The thread that asks has a table of its own, and nothing in it but what it needs."""
+    server = serve(ALIVE)
+    process, _ = sigwrap.start_ready(URL, server.url, *WAITS)
+    server.await_requests(1)
+    supervisor = Roles.of(process.pid).supervisor
+    tables = {
+        tid: len(os.listdir(f"/proc/{supervisor}/task/{tid}/fd"))
+        for tid in map(int, os.listdir(f"/proc/{supervisor}/task"))
+    }
+    assert tables.pop(supervisor) > 6
+    assert all(count <= 4 for count in tables.values())
+    goes_on(sigwrap, process)
+
+
+# The URL
+
+
+def test_a_token_is_neither_shown_nor_handed_on(as_user: Sigwrap) -> None:
+    url = f"http://me:sesame@127.0.0.1:{free_port()}/path?token=sesame#sesame"
+    look = 'for p in /proc/[0-9]*; do tr "\\0" "\\n" <$p/environ; cat $p/cmdline; done 2>/dev/null'
+    if as_user.user is None:
+        look = "cat /proc/self/environ"  # root may look into any process
+    script = f"{look}; echo ready; read x; exit 3"
+    process, said = as_user.start_ready(
+        "--", "sh", "-c", script, env={"SIGWRAP_KILLSWITCH_URL": url}
+    )
+    as_user.await_event("killswitch_missed")
+    goes_on(as_user, process)
+    shown = said.rest()
+    assert b"SIGWRAP_SESSION=" in said.seen + shown
+    assert b"sesame" not in said.seen + shown
+    assert b"sesame" not in process.stderr.read()
+    event = as_user.events("killswitch_missed")[0]
+    assert event.payload["url"].endswith("/path")
+    assert not any(_has(each, "sesame") for each in as_user.events())
+
+
+def _has(event: Event, word: str) -> bool:
+    return word in repr(event.payload)
+
+
+@pytest.mark.parametrize(
+    ("words", "variable", "said"),
+    [
+        ((URL, "http://example.com/"), "", "--killswitch-url http://example.com/: http goes to"),
+        ((URL, "ftp://u:sesame@h/?sesame"), "", "--killswitch-url ftp://…@h/: not a URL"),
+        ((f"{URL}=https://",), "", "--killswitch-url https://: no host"),
+        ((URL, ""), "", "--killswitch-url '': an empty word"),
+        ((), "gopher://sesame@h", "$SIGWRAP_KILLSWITCH_URL gopher://…@h: not a URL"),
+        ((), "https:/me:sesame@h/x", "$SIGWRAP_KILLSWITCH_URL https:/…@h/x: not a URL"),
+        ((), "https:///me:sesame@h/x", "$SIGWRAP_KILLSWITCH_URL https:///…@h/x: no host"),
+        ((), "https://me:ses/ame@h/x", "$SIGWRAP_KILLSWITCH_URL https://…@h/x: no host"),
+        (
+            ("--killswitch-fail-closed",),
+            "",
+            "--killswitch-fail-closed, but there is no kill switch to ask",
+        ),
+    ],
+)
+def test_a_url_that_can_never_be_asked_is_refused_and_nothing_runs(
+    as_user: Sigwrap, words: tuple[str, ...], variable: str, said: str
+) -> None:
+    environment = {"SIGWRAP_KILLSWITCH_URL": variable}
+    done = as_user.run(*words, "--", "echo", "it ran", env=environment)
+    assert (done.returncode, done.stdout) == (REFUSED, b"")
+    assert f"sigwrap: {said}" in done.stderr.decode()
+    assert b"sesame" not in done.stderr
+    assert not as_user.has_sessions()
+
+
+def test_an_empty_variable_is_none_and_the_option_comes_first(
+    sigwrap: Sigwrap, serve: Serve
+) -> None:
+    assert sigwrap.run("--", "true", env={"SIGWRAP_KILLSWITCH_URL": ""}).returncode == 0
+    assert missed(sigwrap) == []
+    server = serve(KILLED)
+    environment = {"SIGWRAP_KILLSWITCH_URL": "http://127.0.0.1:1/"}
+    done = sigwrap.run(URL, server.url, "--", "sleep", "1000", env=environment)
+    assert done.returncode == REFUSED

@@ -1,0 +1,279 @@
+"""`limits.cpu_time` and `limits.memory`: whatever the tree looks like. As root, a run has control
+groups of its own where they can be made, and as an ordinary user it has none."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sigwrap.linux import cgroups
+from tests.support.backstop import Backstop
+from tests.support.harness import PYTHON, Running, Sigwrap
+from tests.support.policies import policy
+from tests.support.waiting import PATIENCE_S, await_that, reader
+
+LIMIT_REACHED = 124
+MIB = 1 << 20
+
+
+def limited(subject: Sigwrap, limits: str) -> Sigwrap:
+    subject.policy = policy(subject.folder, " []\n", f"limits: {{{limits}}}")
+    return subject
+
+
+def uses(programs: Path, *words: object) -> tuple[str, ...]:
+    return ("--", *PYTHON, str(programs / "uses.py"), *map(str, words))
+
+
+def is_ended(subject: Sigwrap, process: Running, limit: str) -> str:
+    """By that limit and by no other; says why."""
+    status = process.wait(PATIENCE_S)
+    said = process.stderr.read().decode()
+    assert status == LIMIT_REACHED, said
+    (event,) = subject.sealed_events("limit_exceeded")
+    assert (event.payload["limit"], event.payload["effect"]) == (limit, "terminated")
+    why: str = event.payload["reason"]
+    is_known = "the kernel killed" not in why
+    assert ("used" in event.payload) is is_known
+    assert not is_known or event.payload["used"] >= event.payload["maximum"]
+    assert f"sigwrap: the command was ended by a limit: {why}" in said or "killed: " in said
+    assert subject.alive() == []
+    return why
+
+
+# Processor time
+
+
+@pytest.mark.parametrize(
+    "way",
+    ["burn", "children 4", "short", "orphans", "unreaped", "threads", "daemon", "stopped"],
+)
+def test_processor_time_ends_the_run(as_user: Sigwrap, programs: Path, way: str) -> None:
+    process = limited(as_user, "cpu_time: 1s").start(*uses(programs, *way.split()))
+    why = is_ended(as_user, process, "cpu_time")
+    used_s = float(why.removeprefix("cpu_time: ").removesuffix(" s of processor time are over 1 s"))
+    assert used_s > 1
+    (near,) = as_user.events("limit_near")
+    assert near.payload["limit"] == "cpu_time"
+
+
+def test_who_uses_less_is_left_alone(as_user: Sigwrap, programs: Path) -> None:
+    subject = limited(as_user, "cpu_time: 1m, memory: 1G")
+    done = subject.run("--", "sh", "-c", "i=0; while [ $i -lt 9999 ]; do i=$((i+1)); done; exit 7")
+    assert (done.returncode, done.stderr) == (7, b"")
+    assert as_user.sealed_events("limit_near", "limit_exceeded") == []
+
+
+def test_a_process_that_waits_uses_nothing(as_user: Sigwrap, programs: Path) -> None:
+    """The wall time is over first."""
+    subject = limited(as_user, "cpu_time: 1s, memory: 1G, wall_time: 2s")
+    is_ended(as_user, subject.start("--", "sleep", "1000"), "wall_time")
+
+
+def test_who_stays_is_killed_after_the_grace(as_user: Sigwrap) -> None:
+    stays = "trap '' TERM; while :; do :; done"
+    subject = limited(as_user, "cpu_time: 1s")
+    is_ended(as_user, subject.start("--grace", "0.3", "--", "sh", "-c", stays), "cpu_time")
+
+
+def test_a_fork_bomb_has_no_more_time_than_others(
+    as_user: Sigwrap, backstop: Backstop, programs: Path
+) -> None:
+    subject = limited(as_user, "cpu_time: 1s, max_processes: 12, at_fork: true")
+    line = subject.line("--grace", "0.3", *uses(programs, "bomb"))
+    process = subject.start_line([*backstop.words, *subject.as_user(), *line])
+    assert process.wait(PATIENCE_S) == LIMIT_REACHED
+    found = subject.sealed_events("limit_exceeded")
+    ended = [event.payload["limit"] for event in found if event.payload["effect"] == "terminated"]
+    assert ended == ["cpu_time"] and subject.alive() == []
+
+
+# Memory
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        "memory 120",
+        "many 8 15",
+        "hidden 120",
+        "leaderless 120",
+        "tables 120",
+        "leaderless_tables 120",
+    ],
+)
+def test_memory_ends_the_run(as_user: Sigwrap, programs: Path, way: str) -> None:
+    process = limited(as_user, "memory: 100M").start(*uses(programs, *way.split()))
+    is_ended(as_user, process, "memory")
+
+
+def test_memory_that_is_shared_counts_once(as_user: Sigwrap, programs: Path) -> None:
+    """All workers have it in their own page tables: 1,800 MB, if each had it for itself."""
+    subject = limited(as_user, "memory: 400M")
+    _may_go_on_beyond_half(*subject.start_ready(*uses(programs, "prefork", 8, 200)), subject)
+
+
+def test_pages_of_a_mapped_file_dont_count(as_user: Sigwrap, programs: Path) -> None:
+    subject = limited(as_user, "memory: 100M")
+    process, _ = subject.start_ready(*uses(programs, "maps", 300))
+    process.say(b"\n")
+    assert process.wait(PATIENCE_S) == 0
+    assert subject.sealed_events("limit_exceeded") == []
+
+
+def test_memory_that_a_child_shares_until_its_exec_counts_once(
+    as_user: Sigwrap, compiled: Path
+) -> None:
+    subject = limited(as_user, "memory: 400M")
+    process = subject.start("--", str(compiled / "in_vfork"))
+    said = reader(process.stdout)
+    said.until(rb"ready")
+    _may_go_on_beyond_half(process, said, subject)
+
+
+def _may_go_on_beyond_half(process: Running, _said: object, subject: Sigwrap) -> None:
+    subject.await_event("limit_near")
+    process.say(b"\n")
+    assert process.wait(PATIENCE_S) == 0
+    (near,) = subject.sealed_events("limit_near", "limit_exceeded")
+    assert (near.payload["limit"], near.payload["maximum"]) == ("memory", 400 * MIB)
+    assert 200 * MIB <= near.payload["used"] < 350 * MIB
+
+
+def test_who_goes_on_growing_is_killed_before_the_grace_is_over(
+    as_user: Sigwrap, programs: Path
+) -> None:
+    subject = limited(as_user, "memory: 100M")
+    process = subject.start("--grace", "1000", *uses(programs, "grows"))
+    is_ended(as_user, process, "memory")
+
+
+def test_of_two_limits_one_is_the_reason(as_user: Sigwrap, programs: Path) -> None:
+    subject = limited(as_user, "memory: 60M, cpu_time: 1s, wall_time: 3s")
+    process = subject.start("--grace", "5", *uses(programs, "grows"))
+    assert process.wait(PATIENCE_S) == LIMIT_REACHED
+    assert len(subject.sealed_events("limit_exceeded")) == 1
+
+
+# Control groups
+
+
+@pytest.fixture
+def groups() -> Iterator[dict[str, Path]]:
+    """For sigwrap to be in, and to make its own below; by controller."""
+    found = {}
+    for controller, above in cgroups.own_folders().items():
+        if controller in ("", "memory", "cpuacct"):
+            mount = max(filter(above.startswith, cgroups.mount_points()), key=len)
+            path = Path(mount, f"sigwrap-test-{uuid.uuid4().hex}")
+            try:
+                path.mkdir()
+            except OSError as why:
+                pytest.skip(f"needs to make control groups: {why}")
+            found[controller] = path
+    if not found:
+        pytest.skip("needs control groups")
+    yield found
+    for path in found.values():
+        await_that(lambda path=path: not (path / "cgroup.procs").read_text())  # type: ignore[misc]
+        for below in [each for each in path.iterdir() if each.is_dir()]:
+            below.rmdir()
+        path.rmdir()
+
+
+def start_in(groups: dict[str, Path], subject: Sigwrap, *words: str) -> Running:
+    enter = "".join(f"echo $$ > {group}/cgroup.procs && " for group in groups.values())
+    line = [*subject.as_user(), *subject.line(*words)]
+    return subject.start_line(["sh", "-c", enter + 'exec "$@"', "sh", *line])
+
+
+def below(groups: dict[str, Path]) -> list[Path]:
+    return [path for group in groups.values() for path in group.iterdir() if path.is_dir()]
+
+
+def test_a_session_has_groups_of_its_own_and_leaves_none(
+    sigwrap: Sigwrap, groups: dict[str, Path]
+) -> None:
+    """Nor one that a killed session has left."""
+    mine = "sigwrap-of-somebody-else"
+    used = [path for controller, path in groups.items() if not (controller and "" in groups)]
+    for group in used:
+        (group / "sigwrap-20000101-000000-abcdef" / "below").mkdir(parents=True)
+        (group / mine).mkdir()
+    limited(sigwrap, "cpu_time: 1m, memory: 400M")
+    process = start_in(groups, sigwrap, "--", "sh", "-c", "echo ready; read line")
+    reader(process.stdout).until(rb"ready")
+    session = sigwrap.events("session_started")[0].payload
+    own = [path for path in below(groups) if path.name == f"sigwrap-{session['session_id']}"]
+    assert own and session["missing"] == []
+    for path in own:
+        assert str(sigwrap.command_pid()) in (path / "cgroup.procs").read_text().split()
+    process.say(b"\n")
+    assert process.wait(PATIENCE_S) == 0
+    assert {path.name for path in below(groups)} == {mine}
+
+
+def test_a_group_of_a_session_that_lives_is_no_leftover(
+    sigwrap: Sigwrap, groups: dict[str, Path]
+) -> None:
+    limited(sigwrap, "cpu_time: 1m, memory: 400M")
+    process = start_in(groups, sigwrap, "--", "sh", "-c", "echo ready; read line")
+    reader(process.stdout).until(rb"ready")
+    (started,) = sigwrap.events("session_started")
+    own = below(groups)
+    for path in own:  # as root inside may, or another root
+        (path.parent / "cgroup.procs").write_text(str(started.payload["command_pid"]))
+    other = start_in(groups, sigwrap, "--", "true")
+    assert other.wait(PATIENCE_S) == 0
+    assert below(groups) == own
+    process.say(b"\n")
+    assert process.wait(PATIENCE_S) == 0
+    assert below(groups) == []
+
+
+@pytest.mark.parametrize("what", ["burn", "120"])
+def test_who_leaves_its_group_is_counted_all_the_same(
+    sigwrap: Sigwrap, groups: dict[str, Path], programs: Path, what: str
+) -> None:
+    limited(sigwrap, "cpu_time: 1s, memory: 100M")
+    away = ":".join(map(str, groups.values()))
+    process = start_in(groups, sigwrap, *uses(programs, "leaves", away, what))
+    is_ended(sigwrap, process, "cpu_time" if what == "burn" else "memory")
+    assert below(groups) == []
+
+
+def test_who_is_faster_than_any_look_is_ended_by_the_limit(
+    sigwrap: Sigwrap, groups: dict[str, Path], programs: Path
+) -> None:
+    """Whether the kernel killed it or a look came first."""
+    limited(sigwrap, "memory: 64M")
+    is_ended(sigwrap, start_in(groups, sigwrap, *uses(programs, "memory", 1000)), "memory")
+
+
+def test_without_groups_the_log_says_what_is_not_counted(
+    as_user: Sigwrap, groups: dict[str, Path]
+) -> None:
+    """An ordinary user may make none there."""
+    if as_user.user is None:
+        pytest.skip("root may")
+    limited(as_user, "cpu_time: 1m, memory: 400M")
+    assert start_in(groups, as_user, "--", "true").wait(PATIENCE_S) == 0
+    missing = as_user.sealed_events("session_started")[0].payload["missing"]
+    assert [each.partition(":")[0] for each in missing] == [
+        "cgroup for cpu_time",
+        "cgroup for memory",
+    ]
+
+
+def test_a_run_without_these_limits_makes_no_group(
+    sigwrap: Sigwrap, groups: dict[str, Path]
+) -> None:
+    limited(sigwrap, "wall_time: 1m")
+    process = start_in(groups, sigwrap, "--", "sh", "-c", "echo ready; read line")
+    reader(process.stdout).until(rb"ready")
+    assert below(groups) == []
+    process.say(b"\n")
+    assert process.wait(PATIENCE_S) == 0

@@ -1,0 +1,278 @@
+"""Agent signals on a loop that keeps its calls: what is recorded, when, and what waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from sigwrap.agent import AgentSignal, Outcome
+from sigwrap.errors import StoreError
+from sigwrap.linux.peer import Peer
+from sigwrap.mediate.run_end import KillDemanded, TerminationDemanded
+from sigwrap.policy.judge.rules import Trust
+from sigwrap.run import agent_signals
+from sigwrap.run.agent_signals import AgentSignals
+from sigwrap.run.execs.gate import Gate
+from tests.mediate.transcript import engine
+
+
+class Anything:
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_words: None
+
+
+class Nobody(Anything):
+    """In the place of the tree."""
+
+    def stop_all(self, *, within_s: float) -> bool:
+        return True
+
+    def stop_again(self) -> int:
+        return 0
+
+    count = go_on = stop_again
+
+
+class Log(list[str]):
+    session_id = "20260101-000000-abcdef"
+
+
+class Session:
+    def __init__(self, trust: str = "log") -> None:
+        self.log = Log()
+        self.later: list[Callable[[], None]] = []
+        self.writes = True
+        self.gate = Gate()
+        self.broken = False
+        policy = engine("defaults: {command: allow, signal: allow}\n").policy
+        this: Any = self
+        self.signals = AgentSignals(
+            policy=policy._replace(trust=Trust(boundary=trust)),
+            gate=self.gate,
+            recorder=this,
+            ending=this,
+            loop=this,
+            command_pid=7,
+            grace_s=10.0,
+            interrupt=lambda source: self.log.append(f"interrupt for {source}"),
+            diagnose=self._diagnose,
+            checkpoint=self._copy,
+            job_control=this,
+        )
+
+    def _diagnose(self) -> bool:
+        raise OSError("no diagnosis today")
+
+    def _copy(self) -> str:
+        if not self.writes:
+            raise StoreError("no room")
+        self.log.append("checkpoint")
+        return "/copy.db"
+
+    forget_stop_key = stop_front_at_key = lambda _self: None
+
+    def record(self, event: str, _pid: int, payload: dict[str, Any]) -> bool:
+        words = (payload.get(name) for name in ("signal", "outcome", "held", "released"))
+        self.log.append(" ".join([event, *(str(each) for each in words if each is not None)]))
+        return self.writes
+
+    def call_at(self, _deadline_s: float, call: Callable[[], None]) -> None:
+        self.later.append(call)
+
+    def on(self, happening: KillDemanded | TerminationDemanded) -> None:
+        self.log.append(f"{type(happening).__name__}: {happening.why}")
+
+    def tell(self, _text: str) -> None: ...
+
+    def send(self, signal: AgentSignal, reason: str = "") -> list[str]:
+        """What it came to, and what happened then."""
+        self.log.clear()
+        outcome = self.signals.send(signal, "somebody", reason)
+        return [outcome.value, *self.log]
+
+
+@pytest.fixture(autouse=True)
+def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_signals, "Frozen", Nobody)
+
+
+STOP, CONT, INT = AgentSignal.SIGSTOP, AgentSignal.SIGCONT, AgentSignal.SIGINT
+KILL, TERM, BUDGET = AgentSignal.SIGKILL, AgentSignal.SIGTERM, AgentSignal.SIGBUDGET
+
+
+def test_each_is_recorded_before_it_takes_effect() -> None:
+    session = Session()
+    assert session.send(STOP) == ["delivered", "agent_signal SIGSTOP delivered", "tree_frozen 0"]
+    assert session.send(STOP) == ["no-op", "agent_signal SIGSTOP no-op"]
+    session.gate.hold(lambda: session.log.append("one"))
+    session.gate.hold(lambda: session.log.append("another"))
+    assert session.send(CONT) == [
+        "delivered",
+        "agent_signal SIGCONT delivered",
+        "tree_thawed 2",
+        "one",
+        "another",
+    ]
+    assert session.send(TERM, "over") == [
+        "delivered",
+        "agent_signal SIGTERM delivered",
+        "TerminationDemanded: ended by agent signal SIGTERM from somebody: over",
+    ]
+
+
+@pytest.mark.parametrize("how", ["is over", "never ends"])
+def test_a_stop_waits_for_the_execs_in_flight_but_not_for_ever(how: str) -> None:
+    session = Session()
+    session.gate.passed("an exec")
+    assert session.send(STOP) == ["pending", "agent_signal SIGSTOP pending"]
+    assert session.gate.is_closed
+    assert not session.signals.is_frozen
+    session.log.clear()
+    if how == "is over":
+        session.gate.is_over("an exec")
+        assert session.log == []  # this may be in the middle of a request
+        session.later.pop()()
+    else:
+        (timer,) = session.later
+        timer()
+    assert session.log == ["agent_signal SIGSTOP delivered", "tree_frozen 0"]
+
+
+def test_a_stop_that_waits_is_cancelled() -> None:
+    session = Session()
+    session.gate.passed("an exec")
+    session.send(STOP)
+    assert session.send(CONT) == [
+        "delivered",
+        "agent_signal SIGCONT delivered",
+        "agent_signal SIGSTOP cancelled",
+    ]
+    assert not session.gate.is_closed
+
+
+def test_an_interrupt_holds_no_exec_once_it_is_sent() -> None:
+    session = Session()
+    session.gate.passed("an exec")
+    assert session.send(INT, "lunch")[0] == "pending"
+    assert session.gate.is_closed
+    session.later[0]()
+    assert session.log[-1] == "interrupt for somebody: lunch"
+    assert not session.gate.is_closed
+
+
+def test_what_is_frozen_runs_to_its_end_and_is_frozen_again() -> None:
+    session = Session()
+    session.send(STOP)
+    session.log.clear()
+    session.signals.let_run()
+    session.signals.let_run()
+    assert (session.log, session.gate.is_closed) == (["tree_thawed 0"], False)
+    assert session.send(STOP)[0] == "no-op"
+    assert not session.gate.is_closed
+    session.log.clear()
+    session.signals.freeze_again()
+    assert (session.log, session.gate.is_closed) == (["tree_frozen 0"], True)
+
+
+def test_a_stop_does_not_keep_an_end_waiting() -> None:
+    session = Session()
+    session.signals.let_run()
+    assert session.send(STOP) == ["delivered", "agent_signal SIGSTOP delivered"]
+    assert not session.gate.is_closed
+    assert not session.signals.is_frozen
+
+
+def test_a_kill_is_no_no_op_before_it_has_killed() -> None:
+    session = Session("kill")
+    session.send(TERM)
+    assert session.send(TERM) == ["no-op", "agent_signal SIGTERM no-op"]
+    assert session.send(AgentSignal.SIGTRUST, "an attempt")[1:] == [
+        "agent_signal SIGTRUST delivered",
+        "KillDemanded: agent signal SIGTRUST from somebody: an attempt",
+    ]
+    assert session.send(KILL) == ["no-op", "agent_signal SIGKILL no-op"]
+
+
+def test_who_sent_the_first_is_who_killed() -> None:
+    assert Session().send(AgentSignal.SIGPOLICY, "rm -rf /") == [
+        "delivered",
+        "agent_signal SIGPOLICY delivered",
+        "agent_signal SIGKILL delivered",
+        "KillDemanded: agent signal SIGPOLICY from somebody: rm -rf /",
+    ]
+    assert Session().send(BUDGET, "too dear")[1:] == [
+        "agent_signal SIGBUDGET delivered",
+        "agent_signal SIGTERM delivered",
+        "TerminationDemanded: ended by agent signal SIGBUDGET from somebody: too dear",
+    ]
+
+
+def test_what_cannot_be_recorded_lets_nobody_go_on() -> None:
+    session = Session()
+    session.send(STOP)
+    session.writes = False
+    assert session.send(CONT)[0] == "failed"
+    assert session.signals.is_frozen and session.gate.is_closed
+    assert session.send(KILL)[-1].startswith("KillDemanded")
+
+
+def test_an_error_at_a_stop_kills_and_one_in_a_diagnosis_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session = Session()
+    assert session.send(AgentSignal.SIGUSR1) == [
+        "failed",
+        "agent_signal SIGUSR1 delivered",
+        "agent_signal SIGUSR1 failed",
+    ]
+    assert session.send(AgentSignal.SIGUSR2)[-1] == "checkpoint"
+
+    def fail(_self: object, **_named: float) -> bool:
+        raise OSError("no more")
+
+    monkeypatch.setattr(Nobody, "stop_all", fail)
+    assert session.send(STOP)[-1] == (
+        "KillDemanded: an error of sigwrap's own at SIGSTOP: OSError: no more"
+    )
+
+
+def test_what_is_sent_meanwhile_follows() -> None:
+    session = Session()
+    nested: list[Outcome] = []
+    session.gate.hold(lambda: nested.append(session.signals.send(TERM, "another", "")))
+    session.send(STOP)
+    assert session.send(CONT) == [
+        "delivered",
+        "agent_signal SIGCONT delivered",
+        "tree_thawed 1",
+        "agent_signal SIGTERM queued",
+        "agent_signal SIGTERM delivered",
+        "TerminationDemanded: ended by agent signal SIGTERM from another",
+    ]
+    assert nested == [Outcome.QUEUED]
+
+
+def test_who_asks_by_the_control_socket() -> None:
+    session = Session()
+    peer = Peer(812, 1000, "sigwrap signal", "", False)
+
+    def ask(signal: str, *, is_typed: bool = False) -> dict[str, Any]:
+        request = {"do": "signal", "signal": signal, "reason": "lunch"}
+        return session.signals.on_request(request, peer, lambda: is_typed)
+
+    assert ask("stop", is_typed=True)["outcome"] == "delivered"
+    assert ask("cont", is_typed=True)["error"] == "typed"
+    assert session.signals.is_frozen
+    assert ask("cont")["state"] == "RUNNING"
+    assert ask("sigstopp")["error"] == "unknown-signal"
+    assert session.signals.on_request({"do": "signal"}, peer, lambda: False)["ok"] is False
+    of_first = {"do": "signal-outcome", "sequence": 1}
+    assert session.signals.on_request(of_first, peer, lambda: True)["signal"] == "SIGSTOP"
+    of_none = {"do": "signal-outcome", "sequence": 77}
+    assert session.signals.on_request(of_none, peer, lambda: True)["ok"] is False
+    assert ask("term")["outcome"] == "delivered"
+    assert session.log[-1] == (
+        "TerminationDemanded: ended by agent signal SIGTERM from uid 1000, pid 812: lunch"
+    )

@@ -1,0 +1,373 @@
+"""The remote kill switch: its URL, its answers byte by byte, and the loop's own clock."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from sigwrap.errors import SessionError, UsageError
+from sigwrap.mediate.remote_switch import Alive, Answer, Killed, Missed
+from sigwrap.run.loop import Loop
+from sigwrap.run.remote_switch import switch as module
+from sigwrap.run.remote_switch.address import File, Web, read_address, without_secrets
+from sigwrap.run.remote_switch.certificates import verifying_context
+from sigwrap.run.remote_switch.http import LONGEST_BODY, NoAnswer, get, response
+from sigwrap.run.remote_switch.proxies import Proxy, proxy_for
+from sigwrap.run.remote_switch.switch import RemoteSwitch
+from tests.support.web import CERTIFICATE
+
+OPTION = "--killswitch-url"
+
+
+# The URL
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "port", "target"),
+    [
+        ("https://example.com", "example.com", 443, "/"),
+        ("HTTPS://example.com:8443/a/b?c=d#e", "example.com", 8443, "/a/b?c=d"),
+        ("https://example.com?c=d", "example.com", 443, "/?c=d"),
+        ("https://[2001:db8::1]:8443/", "2001:db8::1", 8443, "/"),
+        ("http://localhost:8000/x", "localhost", 8000, "/x"),
+        ("http://127.1.2.3/x", "127.1.2.3", 80, "/x"),
+        ("http://[::1]/x", "::1", 80, "/x"),
+    ],
+)
+def test_an_address_of_the_web(url: str, host: str, port: int, target: str) -> None:
+    found = read_address(url, OPTION)
+    assert isinstance(found, Web)
+    assert (found.host, found.port, found.target) == (host, port, target)
+
+
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [
+        ("file:///etc/switch", b"/etc/switch"),
+        ("file://localhost/etc/switch?x#y", b"/etc/switch"),
+        ("FILE:///a%20b%25/\N{LATIN SMALL LETTER U WITH DIAERESIS} c", b"/a b%/\xc3\xbc c"),
+    ],
+)
+def test_a_file(url: str, path: bytes) -> None:
+    found = read_address(url, OPTION)
+    assert isinstance(found, File)
+    assert found.path == path
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://example.com/",
+        "http://128.0.0.1/",
+        "http://127.1/",
+        "http://[::2]/",
+        "http://[::ffff:127.0.0.1]/",
+        "http://localhost.example.com/",
+        "http://127.0.0.1.example.com/",
+        "http://localhost@example.com/",
+        "http://localhost:80@example.com/",
+        "https://",
+        "https:///path",
+        "https://?x",
+        "https://a b/",
+        "https://a/\r\nX: y",
+        "https://exämple.com/",
+        "https://a\\@b/",
+        "https://a:0/",
+        "https://a:65536/",
+        "https://a:b/",
+        "https://[::1/",
+        "https://[fe80::1%25eth0]/",
+        "https://-a!/",
+        "ftp://example.com/",
+        "https:example.com",
+        "example.com",
+        "file:etc/switch",
+        "file://server/switch",
+        "file:///",
+        "file:///a%00b",
+        "://",
+    ],
+)
+def test_what_is_no_address(url: str) -> None:
+    with pytest.raises(UsageError, match=r"^--killswitch-url "):
+        read_address(url, OPTION)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://user:secret@example.com/path?token=secret#secret", "https://example.com/path"),
+        ("https://secret@host", "https://host"),
+        ("https://a:secret@b@host/@x", "https://host/@x"),
+        ("ftp://secret@host/\x1b[2J", "ftp://host/\\e[2J"),
+        ("secret@host?secret", "host"),
+        ("https://host/" + "x" * 1000, "https://host/" + "x" * 187 + "…"),
+    ],
+)
+def test_what_is_shown_of_it_has_no_secret(url: str, shown: str) -> None:
+    assert without_secrets(url) == shown
+
+
+def test_a_request_has_what_a_server_needs() -> None:
+    address = read_address("https://us%40er:pa:ss@example.com:8443/x?y", OPTION)
+    assert isinstance(address, Web)
+    lines = get(address).decode().split("\r\n")
+    assert lines[:2] == ["GET /x?y HTTP/1.1", "Host: example.com:8443"]
+    assert "Authorization: Basic dXNAZXI6cGE6c3M=" in lines
+    assert lines[-2:] == ["", ""]
+
+
+# Proxies
+
+
+@pytest.mark.parametrize(
+    ("variables", "host", "proxy"),
+    [
+        ({}, "example.com", None),
+        ({"HTTPS_PROXY": "http://p:3128"}, "example.com", Proxy("p", 3128, "")),
+        ({"HTTPS_PROXY": "p:3128/"}, "example.com", Proxy("p", 3128, "")),
+        ({"HTTPS_PROXY": "http://a:b@p"}, "example.com", Proxy("p", 80, "Basic YTpi")),
+        ({"https_proxy": "http://low:1", "HTTPS_PROXY": "http://up:2"}, "h", Proxy("low", 1, "")),
+        ({"HTTP_PROXY": "http://p:1", "ALL_PROXY": "http://p:1"}, "example.com", None),
+        ({"HTTPS_PROXY": "http://p:1"}, "localhost", None),
+        ({"HTTPS_PROXY": "http://p:1"}, "127.0.0.9", None),
+        ({"HTTPS_PROXY": "http://p:1", "NO_PROXY": "*"}, "example.com", None),
+        ({"HTTPS_PROXY": "http://p:1", "NO_PROXY": "x, .Example.com"}, "a.example.com", None),
+        ({"HTTPS_PROXY": "http://p:1", "no_proxy": "example.com:443"}, "example.com", None),
+        ({"HTTPS_PROXY": "http://p:1", "NO_PROXY": "ample.com"}, "example.com", Proxy("p", 1, "")),
+    ],
+)
+def test_a_proxy(variables: dict[str, str], host: str, proxy: Proxy | None) -> None:
+    environment = {name.encode(): value.encode() for name, value in variables.items()}
+    assert proxy_for(host, 443, environment) == proxy
+
+
+@pytest.mark.parametrize("value", ["https://user:secret@p:1", "socks5://p:1", "http://p:x", "[:"])
+def test_a_proxy_that_can_t_be_used_is_said_at_the_start(value: str) -> None:
+    with pytest.raises(UsageError, match=r"^\$HTTPS_PROXY ") as refused:
+        proxy_for("example.com", 443, {b"HTTPS_PROXY": value.encode()})
+    assert "secret" not in str(refused.value)
+
+
+# Certificates
+
+
+def test_certificates_are_those_of_the_variable(tmp_path: Path) -> None:
+    found = verifying_context({b"SSL_CERT_FILE": bytes(CERTIFICATE)})
+    assert [each["serialNumber"] for each in found.get_ca_certs()] == ["01"]
+    (tmp_path / "any-name").write_bytes(CERTIFICATE.read_bytes())
+    (tmp_path / "README").write_text("no certificate")
+    found = verifying_context({b"SSL_CERT_DIR": b"/nowhere:" + bytes(tmp_path)})
+    assert [each["serialNumber"] for each in found.get_ca_certs()] == ["01"]
+
+
+@pytest.mark.parametrize(
+    ("variables", "why"),
+    [
+        ({b"SSL_CERT_FILE": b"/nowhere"}, r"\$SSL_CERT_FILE: /nowhere: No such file"),
+        ({b"SSL_CERT_FILE": b"/etc/passwd"}, "no certificates in PEM"),
+        ({b"SSL_CERT_DIR": b"/proc/self/fdinfo"}, "no CA certificates were found"),
+    ],
+)
+def test_where_there_is_nobody_to_believe_nothing_runs(
+    variables: dict[bytes, bytes], why: str
+) -> None:
+    with pytest.raises(SessionError, match=why):
+        verifying_context(variables)
+
+
+# Answers, byte by byte
+
+
+def read(data: bytes, piece: int = 1 << 16) -> bytes:
+    reading = response()
+    try:
+        next(reading)
+        for start in range(0, len(data), piece):
+            reading.send(data[start : start + piece])
+        reading.send(b"")
+    except StopIteration as done:
+        body: bytes = done.value
+        return body
+    raise AssertionError("it wants more than there is")
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize("piece", [1, 7, 1 << 16])
+@pytest.mark.parametrize(
+    "data",
+    [
+        OK + b"Content-Length: 2\r\n\r\n{}",
+        OK + b"content-length:2\r\n\r\n{} and what follows",
+        OK + b"\r\n{}",
+        b"HTTP/1.0 200\n\n{}",
+        b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + OK + b"\r\n{}",
+        CHUNKED + b"1\r\n{\r\n1;x=y\r\n}\r\n0\r\n\r\n",
+        CHUNKED + b"02\r\n{}\r\n0\r\n",
+    ],
+)
+def test_a_body(data: bytes, piece: int) -> None:
+    assert read(data, piece) == b"{}"
+
+
+BODY = b'{"killed": true}'
+LONG = b"x" * (LONGEST_BODY + 1)
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"", "breaks off"),
+        (BODY, "breaks off"),
+        (BODY + b"\n", "no HTTP server"),
+        (b"\x16\x03\x01\n", "no HTTP server"),
+        (b"HTTP/2 200\r\n\r\n" + BODY, "no HTTP server"),
+        (b"HTTP/1.1 500 Oops\r\n\r\n" + BODY, "status 500"),
+        (b"HTTP/1.1 204 None\r\n\r\n", "status 204"),
+        (b"HTTP/1.1 302 Found\r\nLocation: /x\r\n\r\n" + BODY, "redirect is not followed"),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" * 1000, "no HTTP server"),
+        (OK + b"no header\r\n\r\n", "no proper headers"),
+        (OK + b"a: b\r\n" * 1000, "no proper headers"),
+        (OK + b"a: " + b"b" * 10_000, "too long"),
+        (b"x" * 10_000, "too long"),
+        (OK + b"Content-Length: 17\r\n\r\n" + BODY, "breaks off"),
+        (OK + b"Content-Length: 1\r\nContent-Length: 16\r\n\r\n" + BODY, "two lengths"),
+        (OK + b"Content-Length: -1\r\n\r\n" + BODY, "no number"),
+        (OK + b"Content-Length: 1000000000\r\n\r\n", "longer than 64 KiB"),
+        (OK + b"\r\n" + LONG, "longer than 64 KiB"),
+        (OK + b"Content-Encoding: gzip\r\n\r\n" + BODY, "compressed"),
+        (OK + b"Transfer-Encoding: gzip, chunked\r\n\r\n", "unknown transfer coding"),
+        (CHUNKED + b"10\r\n" + BODY, "breaks off"),
+        (CHUNKED + b"2\r\n" + BODY + b"\r\n0\r\n\r\n", "longer than its size"),
+        (CHUNKED + b"zz\r\n", "no size"),
+        (CHUNKED + b"-1\r\n", "no size"),
+        (CHUNKED + b"ffffffff\r\n", "longer than 64 KiB"),
+        (CHUNKED + b"1\r\nx\r\n" * (LONGEST_BODY + 1), "longer than 64 KiB"),
+    ],
+)
+def test_what_is_no_answer(data: bytes, why: str) -> None:
+    with pytest.raises(NoAnswer, match=why):
+        read(data)
+
+
+# The loop
+
+
+class Polled:
+    """A remote switch whose polls end as a test says, in a loop with time of its own."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, fail_closed: bool = False) -> None:
+        monkeypatch.setattr(module, "EVERY_S", 0.02)
+        monkeypatch.setattr(module, "_GIVEN_UP_AFTER_S", 0.01)
+        self.loop = Loop()
+        self.events: list[tuple[str, dict[str, Any]]] = []
+        self.killed: list[tuple[str, str]] = []
+        self.threads: set[int] = set()
+        self.poll: Callable[[], Answer] = Alive
+        recorder = SimpleNamespace(
+            record=lambda name, _pid, payload: self.events.append((name, payload)),
+            tell=lambda _line: None,
+        )
+        switch = RemoteSwitch("file:///x", OPTION, environment={}, fail_closed=fail_closed)
+        switch._poll = lambda: self.poll()
+        switch.start_thread()
+        self._switch = switch
+        self._recorder: Any = recorder
+
+    def start(self) -> None:
+        self._switch.start(self.loop, self._recorder, self._on_killed)
+
+    def _on_killed(self, reason: str, by: str) -> None:
+        self.threads.add(threading.get_ident())
+        self.killed.append((reason, by))
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        while not condition():
+            self.loop.turn(None)
+
+
+@pytest.fixture
+def release() -> Iterator[threading.Event]:
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def test_a_kill_is_said_once_on_the_thread_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    polled = Polled(monkeypatch)
+    polled.poll = lambda: Killed("stop")
+    polled.start()
+    polled.until(lambda: bool(polled.killed))
+    for _ in range(10):
+        polled.loop.turn(None)
+    assert polled.killed == [("stop", "file:///x")]
+    assert polled.threads == {threading.get_ident()}
+
+
+def test_a_poll_that_never_comes_back_is_a_row_of_misses(
+    monkeypatch: pytest.MonkeyPatch, release: threading.Event
+) -> None:
+    """By the loop's clock: nothing of this depends on the thread."""
+    polled = Polled(monkeypatch, fail_closed=True)
+
+    def poll() -> Answer:
+        release.wait()
+        return Alive()
+
+    polled.poll = poll
+    polled.start()
+    polled.until(lambda: bool(polled.killed))
+    misses = [(payload["reason"], payload["count"]) for _, payload in polled.events]
+    assert misses == [("the poll does not come back", 1), ("the poll does not come back", 3)]
+    assert polled.killed == [("no answer from file:///x for 3 polls (fail closed)", "file:///x")]
+
+
+@pytest.mark.parametrize("late", [Alive(), Killed("stop")])
+def test_an_answer_that_comes_late_counts_only_where_it_is_a_kill(
+    monkeypatch: pytest.MonkeyPatch, release: threading.Event, late: Answer
+) -> None:
+    polled = Polled(monkeypatch)
+    answers: list[Answer] = [late]
+
+    def poll() -> Answer:
+        release.wait()
+        return answers.pop() if answers else Missed("down")
+
+    polled.poll = poll
+    polled.start()
+    polled.until(lambda: bool(polled.events))
+    release.set()
+    if isinstance(late, Killed):
+        polled.until(lambda: bool(polled.killed))
+    else:
+        monkeypatch.setattr(module, "_GIVEN_UP_AFTER_S", 60)
+        polled.until(lambda: not answers and polled.loop.turn(0) is False)
+        assert "killswitch_reached" not in [name for name, _ in polled.events]
+
+
+def test_an_error_of_our_own_is_a_miss_and_the_next_poll_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    polled = Polled(monkeypatch)
+    answers: list[Answer] = [Killed("stop")]
+    polls: list[None] = []
+
+    def poll() -> Answer:
+        polls.append(None)
+        if len(polls) == 1:
+            raise ValueError("\x1b[2J")
+        return answers[0]
+
+    polled.poll = poll
+    polled.start()
+    polled.until(lambda: bool(polled.killed))
+    assert polled.events[0][1]["reason"] == "internal error: ValueError: \\e[2J"

@@ -1,0 +1,22 @@
+"""The kill switch, turned on and off as a user of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.support.harness import UNDER_TEST, Running, Sigwrap
+from tests.support.waiting import reader
+
+
+def switch(subject: Sigwrap, *words: str, store: Path | None = None) -> tuple[int, str]:
+    """Its status, and all that it says."""
+    env = {} if store is None else {"SIGWRAP_STORE": str(store)}
+    done = subject.native(UNDER_TEST, "killswitch", *words, env=env)
+    return done.returncode, (done.stdout + done.stderr).decode()
+
+
+def started(subject: Sigwrap, *words: str, **options: Any) -> Running:
+    process = subject.start(*words, **options)
+    assert reader(process.stdout).line() == b"ready"
+    return process
