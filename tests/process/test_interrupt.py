@@ -127,6 +127,7 @@ def test_the_second_key_kills_at_once(as_user: Sigwrap, programs: Path) -> None:
         terminal.press("C")
         terminal.output.until(rb"\^C")
         as_user.await_event("interrupt_received")
+        await_key_taken(terminal.pid)
         terminal.press("C")
         watch.await_ends()
         assert terminal.await_status() == INTERRUPTED

@@ -29,9 +29,10 @@ def _at_prompt(sigwrap: Sigwrap, programs: Path, *options: str, kind: str = "") 
     return terminal
 
 
-def _await_keys_settled(sigwrap: Sigwrap, count: int) -> None:
+def _await_keys_settled(sigwrap: Sigwrap, terminal: Terminal, count: int) -> None:
     """The terminal may have been seen in the moment in which it is in line mode: then the key is
     taken back."""
+    await_key_taken(terminal.pid)
 
     def is_settled() -> bool:
         taken_by = _taken_by(sigwrap)
@@ -60,7 +61,7 @@ def test_the_key_at_a_prompt_ends_a_line_and_not_the_run(as_user: Sigwrap, progr
         as_user.await_reading()
         terminal.press("C")
         terminal.output.until(rb"interrupted\r\nprompt")
-        _await_keys_settled(as_user, count)
+        _await_keys_settled(as_user, terminal, count)
     terminal.type("q")
     assert terminal.await_status() == 3
     assert "escalated" not in as_user.interrupts()
@@ -108,7 +109,7 @@ def test_a_prompt_that_command_waits_for(sigwrap: Sigwrap, programs: Path) -> No
     sigwrap.await_reading()
     terminal.press("C")
     terminal.output.until(rb"interrupted\r\nprompt")
-    _await_keys_settled(sigwrap, 1)
+    _await_keys_settled(sigwrap, terminal, 1)
     assert _taken_by(sigwrap) == ["command"]
     terminal.type("q")
     assert terminal.await_status() == 3
@@ -182,7 +183,7 @@ def test_a_debugger(sigwrap: Sigwrap) -> None:
         sigwrap.await_reading()
         terminal.press("C")
         terminal.output.until(rb"Quit\r\n.*\(gdb\) ")
-        _await_keys_settled(sigwrap, count)
+        _await_keys_settled(sigwrap, terminal, count)
     terminal.type("quit 3\n")
     assert terminal.await_status() == 3
     assert _reason(sigwrap) == "COMMAND ended"
