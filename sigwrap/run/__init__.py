@@ -21,6 +21,7 @@ children      what wait(2) reports: stops of tracing, stops of job control, ends
 job_control   Ctrl+Z and fg
 front_link    the supervisor's end of the channel to the front process
 agent_signals  signals to the session as a whole, carried out
+freezing      the tree stands still, and no exec starts
 killswitch    a session's look at the kill switch
 activation    turning the kill switch on: the end of every session
 usage         looks at processor time and memory, where the policy limits them

@@ -17,9 +17,7 @@ from sigwrap.errors import StoreError
 from sigwrap.escape import printable
 from sigwrap.events import Payload, text
 from sigwrap.hints import Any
-from sigwrap.linux.frozen import Frozen
 from sigwrap.linux.peer import Peer
-from sigwrap.linux.procfs import Stat
 from sigwrap.mediate.diagnosis import Stopped
 from sigwrap.mediate.masking import masked_text
 from sigwrap.mediate.run_end import KillDemanded, LimitReached, TerminationDemanded
@@ -27,16 +25,11 @@ from sigwrap.policy.judge.rules import Policy
 from sigwrap.protocols.control import ControlReply, ControlRequest, refusal
 from sigwrap.run.ending import Ending
 from sigwrap.run.execs.gate import Gate
-from sigwrap.run.job_control import JobControl
+from sigwrap.run.freezing import Freezing
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
 
 _ACTIONS_END_WITHIN_S = 2.0
-_FREEZES_WITHIN_S = 0.05  # then the loop has its turns in between, and reaps
-_PAUSE_S = 0.01
-_FREEZES_AGAIN_EVERY_S = 0.5
-_RECORDED_AGAIN_AFTER_S = 10.0
-_TOLD_AT = 4  # looks in a row
 
 _DELIVERED = Outcome.DELIVERED.value
 _ONLY_TELL = (AgentSignal.SIGUSR1, AgentSignal.SIGUSR2)
@@ -58,6 +51,7 @@ class AgentSignals:
         *,
         policy: Policy,
         gate: Gate,
+        freezing: Freezing,
         recorder: Recorder,
         ending: Ending,
         loop: Loop,
@@ -66,11 +60,11 @@ class AgentSignals:
         interrupt: Callable[[str], None],
         diagnose: Callable[[], bool],
         checkpoint: Callable[[], str],
-        job_control: JobControl,
     ) -> None:
         """`interrupt` gets who sent a SIGINT; `diagnose` and `checkpoint` are SIGUSR1's and
         SIGUSR2's."""
         self._gate = gate
+        self._freezing = freezing
         self._recorder = recorder
         self._ending = ending
         self._loop = loop
@@ -79,34 +73,22 @@ class AgentSignals:
         self._interrupt = interrupt
         self._diagnose = diagnose
         self._checkpoint = checkpoint
-        self._job_control = job_control
         self._escalations = escalations(policy.watch, policy.trust)
         self._dispatcher = Dispatcher(
             clock=time.time_ns, perform=self._perform, escalations=self._escalations
         )
         self._told: dict[int, str] = {}  # sequence -> the outcome that its last event has
         self._actions: ExitStack | None = None
-        self._frozen = Frozen()
-        self._is_frozen = False
-        self._is_being_frozen = False
         self._stopped_by, self._stopped_s = "", 0.0
-        self._went_on = self._released = 0  # the last time
         self._copied = (0, "", "")  # the last checkpoint: its signal, its path, why there is none
-        self._ends = False  # what was frozen was let run, so that it can end
         self._is_for_limit = False
         self._only_told: set[int] = set()  # sequences of those that nothing follows
         self._has_killed = False
-        self._recorded_again_s = 0.0
-        self._again_in_a_row: dict[int, int] = {}
-
-    @property
-    def is_frozen(self) -> bool:
-        return self._is_frozen
 
     @property
     def stopped(self) -> Stopped | None:
         """None where the session isn't."""
-        if not self._is_frozen:
+        if not self._freezing.is_frozen:
             return None
         return Stopped(self._stopped_by, time.monotonic() - self._stopped_s, self._gate.held)
 
@@ -178,7 +160,7 @@ class AgentSignals:
     def _set_gate(self) -> None:
         dispatcher = self._dispatcher
         is_over = dispatcher.state is State.TERMINATED
-        if dispatcher.may_act or is_over or self._ends:
+        if dispatcher.may_act or is_over or self._freezing.ends:
             if self._gate.is_closed:
                 self._gate.open()
         else:
@@ -256,12 +238,12 @@ class AgentSignals:
                 by = _from_root(root)
                 self._recorder.tell(f"stopped by {by}; sigwrap signal SIGCONT lets it go on")
                 self._stopped_by, self._stopped_s = by, time.monotonic()
-                self._freeze()
+                self._freezing.freeze()
             case AgentSignal.SIGCONT:
                 self._recorder.tell(f"goes on after {_from(entry)}")
-                self._thaw()
+                self._freezing.thaw()
             case AgentSignal.SIGINT:
-                self.let_run()
+                self._freezing.let_run()
                 self._recorder.tell(f"interrupted by {_from(entry)}")
                 self._interrupt(_source(entry))
             case AgentSignal.SIGTERM if root.signal is AgentSignal.SIGBUDGET:
@@ -296,73 +278,10 @@ class AgentSignals:
             self._copied = (sequence, "", str(failure))
             raise
 
-    # The tree
-
-    def _freeze(self) -> None:
-        if self._ends:
-            return  # else it would be killed for taking so long
-        self._gate.close()
-        self._is_frozen = True
-        self._job_control.forget_stop_key()
-        self._go_on_freezing()
-
-    def _go_on_freezing(self) -> None:
-        if not self._is_frozen:
-            return
-        self._is_being_frozen = not self._frozen.stop_all(within_s=_FREEZES_WITHIN_S)
-        if self._is_being_frozen:
-            self._loop.call_at(time.monotonic() + _PAUSE_S, self._go_on_freezing)
-            return
-        payload = {"processes": self._frozen.count(), "held": self._gate.held}
-        self._recorder.record("tree_frozen", self._command_pid, payload)
-        self._loop.call_at(time.monotonic() + _FREEZES_AGAIN_EVERY_S, self._freeze_regularly)
-
-    def _freeze_regularly(self) -> None:
-        if self._is_frozen:
-            self.freeze_who_goes_on()
-            self._job_control.stop_front_at_key()
-            self._loop.call_at(time.monotonic() + _FREEZES_AGAIN_EVERY_S, self._freeze_regularly)
-
-    def freeze_who_goes_on(self) -> None:
-        """Somebody from outside can continue them."""
-        if not self._is_frozen or self._is_being_frozen:
-            return
-        again, now_s = self._frozen.stop_again(), time.monotonic()
-        if again and now_s >= self._recorded_again_s:
-            self._recorded_again_s = now_s + _RECORDED_AGAIN_AFTER_S
-            payload = {"processes": len(again), "held": self._gate.held, "again": True}
-            self._recorder.record("tree_frozen", self._command_pid, payload)
-        self._tell_who_goes_on_itself(again)
-
-    def _tell_who_goes_on_itself(self, again: list[Stat]) -> None:
-        """By timers that send SIGCONT: it runs in between, and only its end helps."""
-        counts = {each.pid: self._again_in_a_row.get(each.pid, 0) + 1 for each in again}
-        self._again_in_a_row = counts
-        for each in again:
-            if counts[each.pid] == _TOLD_AT:
-                who = printable(f"process {each.pid} ({each.comm})")
-                self._recorder.tell(
-                    f"{who} doesn't stay stopped: somebody continues it all the time"
-                )
-
-    def _thaw(self) -> None:
-        if self._is_frozen:
-            self._is_frozen = False
-            self._went_on, self._released = self._frozen.go_on(), self._gate.held
-            payload = {"processes": self._went_on, "released": self._released}
-            self._recorder.record("tree_thawed", self._command_pid, payload)
-        self._gate.open()
-
-    def let_run(self) -> None:
-        """So that it can end."""
-        self._ends = True
-        self._thaw()
-
     def freeze_again(self) -> None:
-        """It goes on after all."""
-        self._ends = False
-        if self._dispatcher.state is State.STOPPED:
-            self._freeze()
+        """The run goes on after all."""
+        is_stopped = self._dispatcher.state is State.STOPPED
+        self._freezing.goes_on_after_all(is_stopped=is_stopped)
 
     # The control socket
 
@@ -402,6 +321,7 @@ class AgentSignals:
             and AgentSignal.SIGKILL in (AgentSignal[entry["signal"]], follows)
             and entry["outcome"] == Outcome.NO_OP.value
         )
+        freezing = self._freezing
         goes_on = AgentSignal[entry["signal"]] is AgentSignal.SIGCONT
         copied, path, no_path = self._copied
         is_copied = copied == sequence
@@ -413,11 +333,11 @@ class AgentSignals:
             "outcome": _DELIVERED if killed else entry["outcome"],
             "state": self._dispatcher.state.value,
             "follows": None if follows is None else follows.name,
-            "frozen": self._is_frozen and not self._is_being_frozen,
-            "processes": self._went_on if goes_on else self._frozen.count(),
-            "held": self._released if goes_on else self._gate.held,
+            "frozen": freezing.stands_still,
+            "processes": freezing.went_on if goes_on else freezing.count(),
+            "held": freezing.released if goes_on else self._gate.held,
             "in_flight": self._gate.in_flight,
-            "ending": self._ends,
+            "ending": freezing.ends,
             "grace_s": self._grace_s,
             "error": no_path if is_copied else "; ".join(entry["errors"]),
         }

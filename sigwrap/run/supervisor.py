@@ -31,6 +31,7 @@ from sigwrap.run.children import Children
 from sigwrap.run.diagnostic import Diagnostic
 from sigwrap.run.ending import Ending
 from sigwrap.run.execs.gate import Gate
+from sigwrap.run.freezing import Freezing
 from sigwrap.run.front_link import FrontLink
 from sigwrap.run.job_control import JobControl
 from sigwrap.run.killswitch import KillSwitch
@@ -136,7 +137,14 @@ class Supervisor:
             bootloader_pid=0 if waited_for_pid == front_pid else waited_for_pid,
             prompt_holds_terminal=lambda: self._approvals.holds_terminal,
             beats=lambda: front.beats,
-            is_frozen=lambda: self._agent_signals.is_frozen,
+            is_frozen=lambda: self._freezing.is_frozen,
+        )
+        self._freezing = Freezing(
+            gate=gate,
+            recorder=recorder,
+            loop=self._loop,
+            job_control=self._job_control,
+            command_pid=launched.pid,
         )
         self._ending = Ending(
             command_pid=launched.pid,
@@ -148,7 +156,7 @@ class Supervisor:
             job_control=self._job_control,
             stop_forks=self._stop_forks,
             grant_nothing=self._grant_nothing,
-            let_run=lambda: self._agent_signals.let_run(),
+            let_run=self._freezing.let_run,
             freeze_again=lambda: self._agent_signals.freeze_again(),
             signal_budget=lambda reached: self._agent_signals.limit_reached(reached),
         )
@@ -158,7 +166,7 @@ class Supervisor:
             job_control=self._job_control,
             ending=self._ending,
             loop=self._loop,
-            on_continued=lambda: self._agent_signals.freeze_who_goes_on(),
+            on_continued=self._freezing.freeze_who_goes_on,
         )
         self._kill_switch = KillSwitch(
             session_line,
@@ -175,12 +183,13 @@ class Supervisor:
             recorder=recorder,
             ending=self._ending,
             loop=self._loop,
-            is_frozen=lambda: self._agent_signals.is_frozen,
+            is_frozen=lambda: self._freezing.is_frozen,
         )
         self._remote_switch = remote_switch
         self._agent_signals = AgentSignals(
             policy=engine.policy,
             gate=gate,
+            freezing=self._freezing,
             recorder=recorder,
             ending=self._ending,
             loop=self._loop,
@@ -189,7 +198,6 @@ class Supervisor:
             interrupt=self._on_demanded_interrupt,
             diagnose=self._diagnostic.tell,
             checkpoint=self._diagnostic.save,
-            job_control=self._job_control,
         )
 
     def run(self) -> RunEnd:

@@ -12,9 +12,10 @@ from sigwrap.errors import StoreError
 from sigwrap.linux.peer import Peer
 from sigwrap.mediate.run_end import KillDemanded, TerminationDemanded
 from sigwrap.policy.judge.rules import Trust
-from sigwrap.run import agent_signals
+from sigwrap.run import freezing
 from sigwrap.run.agent_signals import AgentSignals
 from sigwrap.run.execs.gate import Gate
+from sigwrap.run.freezing import Freezing
 from tests.mediate.transcript import engine
 
 
@@ -48,9 +49,13 @@ class Session:
         self.broken = False
         policy = engine("defaults: {command: allow, signal: allow}\n").policy
         this: Any = self
+        self.freezing = Freezing(
+            gate=self.gate, recorder=this, loop=this, job_control=this, command_pid=7
+        )
         self.signals = AgentSignals(
             policy=policy._replace(trust=Trust(boundary=trust)),
             gate=self.gate,
+            freezing=self.freezing,
             recorder=this,
             ending=this,
             loop=this,
@@ -59,7 +64,6 @@ class Session:
             interrupt=lambda source: self.log.append(f"interrupt for {source}"),
             diagnose=self._diagnose,
             checkpoint=self._copy,
-            job_control=this,
         )
 
     def _diagnose(self) -> bool:
@@ -95,7 +99,7 @@ class Session:
 
 @pytest.fixture(autouse=True)
 def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agent_signals, "Frozen", Nobody)
+    monkeypatch.setattr(freezing, "Frozen", Nobody)
 
 
 STOP, CONT, INT = AgentSignal.SIGSTOP, AgentSignal.SIGCONT, AgentSignal.SIGINT
@@ -128,7 +132,7 @@ def test_a_stop_waits_for_the_execs_in_flight_but_not_for_ever(how: str) -> None
     session.gate.passed("an exec")
     assert session.send(STOP) == ["pending", "agent_signal SIGSTOP pending"]
     assert session.gate.is_closed
-    assert not session.signals.is_frozen
+    assert not session.freezing.is_frozen
     session.log.clear()
     if how == "is over":
         session.gate.is_over("an exec")
@@ -166,8 +170,8 @@ def test_what_is_frozen_runs_to_its_end_and_is_frozen_again() -> None:
     session = Session()
     session.send(STOP)
     session.log.clear()
-    session.signals.let_run()
-    session.signals.let_run()
+    session.freezing.let_run()
+    session.freezing.let_run()
     assert (session.log, session.gate.is_closed) == (["tree_thawed 0"], False)
     assert session.send(STOP)[0] == "no-op"
     assert not session.gate.is_closed
@@ -178,10 +182,10 @@ def test_what_is_frozen_runs_to_its_end_and_is_frozen_again() -> None:
 
 def test_a_stop_does_not_keep_an_end_waiting() -> None:
     session = Session()
-    session.signals.let_run()
+    session.freezing.let_run()
     assert session.send(STOP) == ["delivered", "agent_signal SIGSTOP delivered"]
     assert not session.gate.is_closed
-    assert not session.signals.is_frozen
+    assert not session.freezing.is_frozen
 
 
 def test_a_kill_is_no_no_op_before_it_has_killed() -> None:
@@ -214,7 +218,7 @@ def test_what_cannot_be_recorded_lets_nobody_go_on() -> None:
     session.send(STOP)
     session.writes = False
     assert session.send(CONT)[0] == "failed"
-    assert session.signals.is_frozen and session.gate.is_closed
+    assert session.freezing.is_frozen and session.gate.is_closed
     assert session.send(KILL)[-1].startswith("KillDemanded")
 
 
@@ -264,7 +268,7 @@ def test_who_asks_by_the_control_socket() -> None:
 
     assert ask("stop", is_typed=True)["outcome"] == "delivered"
     assert ask("cont", is_typed=True)["error"] == "typed"
-    assert session.signals.is_frozen
+    assert session.freezing.is_frozen
     assert ask("cont")["state"] == "RUNNING"
     assert ask("sigstopp")["error"] == "unknown-signal"
     assert session.signals.on_request({"do": "signal"}, peer, lambda: False)["ok"] is False
