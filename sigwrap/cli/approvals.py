@@ -11,14 +11,13 @@ from typing import Annotated, Any
 
 import typer
 
-from sigwrap.cli.control import check
+from sigwrap.cli.control import check, refuse_inside
 from sigwrap.cli.group import Group
 from sigwrap.cli.options import JsonOption, StoreOption, store_folder
 from sigwrap.cli.output import note, out
 from sigwrap.errors import SessionError
 from sigwrap.escape import note_on_order, printable, rows, shell_words
 from sigwrap.events import number, texts
-from sigwrap.linux.peer import is_inside_a_session
 from sigwrap.protocols.control import ControlReply, ControlRequest
 from sigwrap.protocols.control_client import Answered, Unreachable, ask_everybody
 from sigwrap.report.times import span
@@ -28,6 +27,7 @@ from sigwrap.tuples import NamedTuple
 APPROVALS_SCHEMA = "sigwrap.approvals/1"
 _FAILURES_SHOWN = 5
 _OF_THOSE = " in the sessions that answer"
+_INSIDE = "refused: it is inside a supervised session"
 
 _approvals = typer.Typer(
     cls=Group, invoke_without_command=True, help="Show what waits for an answer."
@@ -94,7 +94,7 @@ def deny(
 
 
 def _show(store: str, as_json: bool) -> None:
-    _refuse_inside()
+    refuse_inside(_INSIDE)
     requests: list[dict[str, Any]] = []
     more = 0
     with _listing(store) as listing:
@@ -113,20 +113,11 @@ def _show(store: str, as_json: bool) -> None:
 
 
 def _show_one(store: str, wanted: str, as_json: bool) -> None:
-    _refuse_inside()
+    refuse_inside(_INSIDE)
     reply, session_id = _first_that_knows(store, {"do": "show", "id": wanted})
     shown = reply.get("request")
     request = {**(shown if isinstance(shown, dict) else {}), "session_id": session_id}
     out(_document([request], 0, []) if as_json else _rendered(request, store))
-
-
-def _refuse_inside() -> None:
-    """Each session would refuse it, and take it for an attempt on sigwrap: who only asks what waits
-    attempts nothing."""
-    if is_inside_a_session():
-        raise SessionError(
-            "refused: it is inside a supervised session", "use a shell that isn't under sigwrap"
-        )
 
 
 def _document(requests: list[dict[str, Any]], more: int, left_out: list[Unreachable]) -> str:

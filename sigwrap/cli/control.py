@@ -5,12 +5,19 @@ from __future__ import annotations
 
 from sigwrap.errors import SessionError
 from sigwrap.escape import printable
+from sigwrap.linux.peer import is_inside_a_session
 from sigwrap.policy.problems import nearest_word
 from sigwrap.protocols.control import ControlReply
 from sigwrap.protocols.control_client import ControlClient, Unreachable
 from sigwrap.store.catalog import SessionFile, list_sessions, open_session, that_joined_no_other
 
 _SHOWN = 5
+
+
+def refuse_inside(message: str) -> None:
+    """Before a session is asked, which would take it for an attempt on sigwrap."""
+    if is_inside_a_session():
+        raise SessionError(message, "use a shell that isn't under sigwrap")
 
 
 def check(session: ControlClient, reply: ControlReply, may_fail: tuple[str, ...] = ()) -> None:

@@ -13,14 +13,14 @@ from typing import Annotated
 import typer
 
 from sigwrap import status as statuses
+from sigwrap.cli.control import refuse_inside
 from sigwrap.cli.group import Group
 from sigwrap.cli.options import JsonOption, StoreOption, store_folder
 from sigwrap.cli.output import note, out
-from sigwrap.errors import SessionError, StoreError, UsageError
+from sigwrap.errors import StoreError, UsageError
 from sigwrap.escape import printable
 from sigwrap.linux import procfs
 from sigwrap.linux.limits import lift_open_files
-from sigwrap.linux.peer import is_inside_a_session
 from sigwrap.linux.supervisors import hides_processes
 from sigwrap.report.times import iso_time
 from sigwrap.run.activation import Activated, activate
@@ -45,7 +45,7 @@ def on(
     """End every session of this user on this machine, now, and let none start until off."""
     procfs.hold()
     procfs.require()
-    _refuse_inside("turns it on")
+    refuse_inside("nobody inside a session turns it on")
     signal.pthread_sigmask(signal.SIG_BLOCK, _HELD_BACK)  # half of it would be worse than late
     lift_open_files()
     by = f"{os.environ.get('USER') or os.geteuid()} on {socket.gethostname()}"
@@ -73,7 +73,7 @@ def off(
     store: StoreOption = None,
 ) -> None:
     """Let sessions start again."""
-    _refuse_inside("turns it off")
+    refuse_inside("nobody inside a session turns it off")
     stores = _stores(store)
     state = killswitch.known(stores)
     if state is None:
@@ -118,13 +118,6 @@ def _remove(store: str) -> str:
 def _stores(option: str | None) -> tuple[str, ...]:
     """StoreError where there is none."""
     return killswitch.stores(store_folder(option), os.environ)
-
-
-def _refuse_inside(what: str) -> None:
-    if is_inside_a_session():
-        raise SessionError(
-            f"nobody inside a session {what}", "use a shell that isn't under sigwrap"
-        )
 
 
 def _confirm(state: State) -> None:
