@@ -19,7 +19,7 @@ from sigwrap.cli.options import JsonOption, StoreOption, store_folder
 from sigwrap.cli.output import note, out
 from sigwrap.errors import StoreError, UsageError
 from sigwrap.escape import printable
-from sigwrap.linux import procfs
+from sigwrap.linux import proc_files
 from sigwrap.linux.limits import lift_open_files
 from sigwrap.linux.supervisors import hides_processes
 from sigwrap.report.times import iso_time
@@ -43,8 +43,8 @@ def on(
     store: StoreOption = None,
 ) -> int:
     """End every session of this user on this machine, now, and let none start until off."""
-    procfs.hold()
-    procfs.require()
+    proc_files.hold()
+    proc_files.require()
     refuse_inside("nobody inside a session turns it on")
     signal.pthread_sigmask(signal.SIG_BLOCK, _HELD_BACK)  # half of it would be worse than late
     lift_open_files()

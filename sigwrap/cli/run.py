@@ -9,7 +9,7 @@ from sigwrap.cli.output import note_in_time
 from sigwrap.errors import InternalError, SigwrapError
 from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES
 from sigwrap.front.process import run_before_supervisor
-from sigwrap.linux import limits, procfs
+from sigwrap.linux import limits, proc_files
 from sigwrap.linux.descriptors import release_all, require_enough, reserve_standard_streams
 from sigwrap.protocols.front import Channel, DiedOf, HeldUp
 from sigwrap.run.session import Ended, run_session
@@ -23,8 +23,8 @@ _DENIED_TYPES = frozenset({"exec_denied", "signal_blocked"})
 
 def start(settings: RunSettings) -> int:
     reserve_standard_streams()
-    procfs.hold()
-    procfs.require()
+    proc_files.hold()
+    proc_files.require()
     inherited = Inherited.capture()
     limits.lift(inherited.limits)
     require_enough()

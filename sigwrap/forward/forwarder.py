@@ -18,7 +18,7 @@ from sigwrap.front.parent import (
     still_ignores,
     take_signals,
 )
-from sigwrap.linux import libc, limits, procfs
+from sigwrap.linux import libc, limits, proc_files, procfs
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.descriptors import release_inherited, reserve_standard_streams
 from sigwrap.linux.sigfd import SignalFd, SignalInfo
@@ -32,8 +32,8 @@ from sigwrap.start.command import Inherited, exec_command, find_program
 
 def run_alone(command: tuple[str, ...], grace_s: float | None) -> int:
     reserve_standard_streams()
-    procfs.hold()
-    procfs.require()
+    proc_files.hold()
+    proc_files.require()
     inherited = Inherited.capture()
     limits.lift(inherited.limits)
     program = find_program(command[0], inherited.environment)

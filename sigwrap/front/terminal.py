@@ -13,7 +13,7 @@ import select
 import termios
 
 from sigwrap.hints import Any
-from sigwrap.linux import held_terminals, procfs
+from sigwrap.linux import held_terminals, proc_files, procfs
 from sigwrap.linux.terminal_readers import opened_terminals, waits_for_input
 
 _CTRL_C = b"\x03"
@@ -129,7 +129,9 @@ def _is_a_shells(modes: list[Any]) -> bool:
 def _others_of_our_job() -> list[int]:
     """Beside who waits for us and who is left of our own."""
     group, us = os.getpgrp(), os.getpid()
-    found = {each.pid: each for pid in procfs.all_pids() if (each := procfs.stat(pid)) is not None}
+    found = {
+        each.pid: each for pid in proc_files.all_pids() if (each := procfs.stat(pid)) is not None
+    }
     ours = set()
     pid = us
     while pid in found and pid not in ours:

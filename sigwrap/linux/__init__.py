@@ -17,6 +17,7 @@ ways               where paths led at the start, and whether they still do
 mounts             which file systems answer by themselves
 fuse               who serves a file system
 taken              descriptors of other processes, taken as our own
+proc_files         files below a /proc that nobody can put another one over
 procfs             what /proc says of a process
 process            children, descendants, the end of a whole tree
 frozen             a whole tree stands still, and goes on

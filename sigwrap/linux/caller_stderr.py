@@ -18,7 +18,7 @@ import socket
 import stat
 import termios
 
-from sigwrap.linux import held_terminals, procfs
+from sigwrap.linux import held_terminals, proc_files
 from sigwrap.linux.paths import kind_of
 from sigwrap.linux.ptrace import take_descriptor
 from sigwrap.linux.taken import let_go
@@ -112,7 +112,7 @@ def _with_returns(fd: int, line: bytes) -> bytes:
 
 
 def _write_anew(fd: int, line: bytes) -> None:
-    again = procfs.open_file(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    again = proc_files.open_file(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
     try:
         os.write(again, line)
     finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from sigwrap.linux import procfs
+from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.paths import device_of
 
 _DEVICE = (stat.S_IFCHR, 10, 229)
@@ -19,7 +19,7 @@ def serves(pid: int) -> bool:
 
 def _has_device(folder: str) -> bool:
     try:
-        return any(_is_device(f"{folder}/{fd}") for fd in procfs.names(folder))
+        return any(_is_device(f"{folder}/{fd}") for fd in proc_files.names(folder))
     except (FileNotFoundError, ProcessLookupError):  # it has ended
         return False
 

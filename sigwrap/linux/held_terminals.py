@@ -9,7 +9,7 @@ import select
 import termios
 import time
 
-from sigwrap.linux import procfs
+from sigwrap.linux import proc_files, procfs
 
 LOWEST_HELD = 10
 _FLAGS = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -28,7 +28,7 @@ def hold() -> None:
         pass  # there is none
     if os.isatty(2):
         try:
-            held = procfs.open_file("/proc/self/fd/2", os.O_WRONLY | _FLAGS)
+            held = proc_files.open_file("/proc/self/fd/2", os.O_WRONLY | _FLAGS)
             _held[_file(2)] = _out_of_the_way(held)
         except OSError:  # somebody else's, as under sudo, but ours to use
             if os.fstat(2).st_rdev == procfs.controlling_terminal(os.getpid()):

@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 
-from sigwrap.linux import procfs
+from sigwrap.linux import proc_files
 from sigwrap.linux.peer import is_supervised
 from sigwrap.tuples import NamedTuple
 
@@ -50,7 +50,7 @@ class Listeners:
         if self._still_holds(listener):
             return ""
         has_supervised = False
-        for pid in procfs.all_pids():
+        for pid in proc_files.all_pids():
             if time.monotonic() > deadline_s:
                 raise TimeoutError
             try:
@@ -110,7 +110,7 @@ def _listed(table: str, port: int) -> Iterator[tuple[bytes, _Listener]]:
 def _lines(path: str) -> Iterator[bytes]:
     """Read as far as somebody wants: connections may be a million."""
     try:
-        fd = procfs.open_file(path)
+        fd = proc_files.open_file(path)
     except OSError:
         return
     try:
@@ -131,7 +131,7 @@ def _shown(family: int, address: str) -> bytes:
 
 
 def _descriptor_of(pid: int, inode: int) -> int | None:
-    for name in procfs.names(f"/proc/{pid}/fd"):
+    for name in proc_files.names(f"/proc/{pid}/fd"):
         if _socket_inode(pid, int(name)) == inode:
             return int(name)
     return None
@@ -139,7 +139,7 @@ def _descriptor_of(pid: int, inode: int) -> int | None:
 
 def _socket_inode(pid: int, fd: int) -> int | None:
     try:
-        kind, _, number = procfs.link(f"/proc/{pid}/fd/{fd}").partition(":[")
+        kind, _, number = proc_files.link(f"/proc/{pid}/fd/{fd}").partition(":[")
     except OSError:
         return None
     return int(number[:-1]) if kind == "socket" else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from sigwrap.linux import procfs
+from sigwrap.linux import proc_files
 from sigwrap.linux.paths import MayWait
 
 PATH_MAX = 4096
@@ -49,7 +49,7 @@ class Memory:
         if _Served.is_possible and not may_wait:
             raise Unreadable
         try:
-            self._fd = procfs.open_file(f"/proc/{tid}/mem")
+            self._fd = proc_files.open_file(f"/proc/{tid}/mem")
         except OSError as refusal:
             raise Unreadable from refusal
         self._page, self._pages_left = -1, _ANY_NUMBER if may_wait else _PAGES_AT_ONCE

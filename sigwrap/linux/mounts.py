@@ -16,7 +16,7 @@ import os
 import re
 import struct
 
-from sigwrap.linux import procfs
+from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.libc import libc
 from sigwrap.tuples import NamedTuple
 
@@ -171,7 +171,7 @@ def _string(buffer: ctypes.Array[ctypes.c_char], position: struct.Struct) -> byt
 
 
 def _told_by_procfs(pid: int | str) -> list[Told]:
-    return read_mountinfo(procfs.all_contents(f"/proc/{pid}/mountinfo"))
+    return read_mountinfo(proc_files.all_contents(f"/proc/{pid}/mountinfo"))
 
 
 def read_mountinfo(text: bytes) -> list[Told]:

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Collection, Iterator
 
 from sigwrap.errors import KernelError
-from sigwrap.linux import procfs
+from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.libc import syscall
 
 _SYS_PROCESS_VM_WRITEV = 311
@@ -36,7 +36,7 @@ def forget(names: Collection[bytes]) -> bool:
 def forget_in(pid: int, names: Collection[bytes]) -> bool:
     """In another process of ours. False where it can still be read there."""
     start, _ = procfs.environment_area(pid)
-    area = procfs.contents(f"/proc/{pid}/environ") or b""
+    area = proc_files.contents(f"/proc/{pid}/environ") or b""
     for at, length in _entries(area, names):
         try:
             _write(pid, start + at, bytes(length))

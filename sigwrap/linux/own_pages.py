@@ -15,7 +15,7 @@ import errno
 import os
 from collections.abc import Iterator
 
-from sigwrap.linux import procfs
+from sigwrap.linux import proc_files
 from sigwrap.linux.libc import libc
 from sigwrap.linux.unfiled import Span, take_off_their_files
 from sigwrap.tuples import NamedTuple
@@ -70,7 +70,7 @@ def mapped_files() -> list[str]:
 
 
 def _private_file_mappings() -> Iterator[Mapping]:
-    return read_maps(procfs.all_contents("/proc/self/maps"))
+    return read_maps(proc_files.all_contents("/proc/self/maps"))
 
 
 def read_maps(text: bytes) -> Iterator[Mapping]:

@@ -22,7 +22,7 @@ import os
 import stat
 import struct
 
-from sigwrap.linux import procfs
+from sigwrap.linux import proc_files
 from sigwrap.linux.libc import libc
 from sigwrap.linux.mounts import STATX_MNT_ID, Mounts, lies_on_a_disk, magic_of
 from sigwrap.tuples import NamedTuple
@@ -142,7 +142,7 @@ def our_view() -> OurView:
 def place_of(path: bytes, mount_id: int = STATX_MNT_ID) -> Place:
     """Inode, device and mount: two mount namespaces never share a mount. Whoever serves the file is
     not asked. `mount_id`: which one, where there are two."""
-    folder, path = procfs.at(path)
+    folder, path = proc_files.at(path)
     return _place(_ask(folder, path, _AT_STATX_DONT_SYNC, _STATX_INO | mount_id))
 
 
@@ -164,7 +164,7 @@ def told_link(path: str) -> str:
     """Where a link of procfs leads. Empty where that is longer than the kernel tells (PATH_MAX). A
     file can lie there all the same, and is reached from a folder nearby."""
     try:
-        return procfs.link(path)
+        return proc_files.link(path)
     except OSError as failure:
         if failure.errno != errno.ENAMETOOLONG:
             raise
@@ -208,7 +208,7 @@ def kind_of(path: bytes) -> tuple[int, int]:
 
 def device_of(path: bytes) -> tuple[int, int, int]:
     """Its type, and of a device both numbers. Like kind_of."""
-    folder, path = procfs.at(path)
+    folder, path = proc_files.at(path)
     found = _ask(folder, path, _AT_STATX_DONT_SYNC, _STATX_TYPE)
     mode, major, minor = _DEVICE.unpack_from(found)
     return stat.S_IFMT(mode), major, minor
@@ -278,7 +278,7 @@ class Caller:
     def open_descriptor(self, fd: int) -> int:
         self.found_below_our_root = False
         try:
-            return procfs.open_file(b"/proc/%d/fd/%d" % (self._tid, fd), _PATH_FLAGS)
+            return proc_files.open_file(b"/proc/%d/fd/%d" % (self._tid, fd), _PATH_FLAGS)
         except FileNotFoundError as missing:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF)) from missing
 
@@ -346,10 +346,10 @@ class Caller:
     def open_folder(self, folder_fd: int = AT_FDCWD) -> int:
         if folder_fd != AT_FDCWD:
             return self.open_descriptor(folder_fd)
-        return procfs.open_file(b"/proc/%d/cwd" % self._tid, _PATH_FLAGS)
+        return proc_files.open_file(b"/proc/%d/cwd" % self._tid, _PATH_FLAGS)
 
     def _walk(self, path: bytes, folder_fd: int) -> int:
-        root = procfs.open_file(b"/proc/%d/root" % self._tid, _PATH_FLAGS)
+        root = proc_files.open_file(b"/proc/%d/root" % self._tid, _PATH_FLAGS)
         try:
             here = os.dup(root) if path.startswith(b"/") else self.open_folder(folder_fd)
             return _Walk(self, self._pid, self._tid, root, here).to(path)
@@ -408,11 +408,11 @@ class _Walk:
             raise MayWait(SERVED)
         if magic_of(self._here) == _PROC_SUPER_MAGIC:
             if part == b"self":
-                self._move(procfs.open_file(b"/proc/%d" % self._pid, _PATH_FLAGS))
+                self._move(proc_files.open_file(b"/proc/%d" % self._pid, _PATH_FLAGS))
                 return []
             if part == b"thread-self":
                 thread = b"/proc/%d/task/%d" % (self._pid, self._tid)
-                self._move(procfs.open_file(thread, _PATH_FLAGS))
+                self._move(proc_files.open_file(thread, _PATH_FLAGS))
                 return []
             if part not in (
                 b"mounts",
@@ -439,7 +439,7 @@ class _Walk:
 
 def _is_below_proc(folder: bytes) -> bool:
     try:
-        return procfs.link(folder).startswith(b"/proc/")
+        return proc_files.link(folder).startswith(b"/proc/")
     except OSError:  # its path is too long to be told: what is there is found part by part
         return True
 

@@ -16,7 +16,7 @@ import os
 import socket
 import struct
 
-from sigwrap.linux import procfs
+from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.pidfd import has_ended
 from sigwrap.tuples import NamedTuple
 
@@ -138,7 +138,7 @@ def _is_filtered(filters: Filters) -> bool:
 
 def _filters(pid: int | str) -> Filters | None:
     """None also of a leader that has left its threads behind: it may have let go of its filters."""
-    status = procfs.contents(f"/proc/{pid}/status")
+    status = proc_files.contents(f"/proc/{pid}/status")
     return None if status is None else read_status(status)
 
 

@@ -6,7 +6,7 @@ import errno
 import os
 from fcntl import ioctl
 
-from sigwrap.linux import procfs
+from sigwrap.linux import proc_files, procfs
 
 _NS_GET_PARENT = 0xB702
 _NS_GET_PID_FROM_PIDNS = 0x8004B706
@@ -21,7 +21,7 @@ def level(pid: int) -> str:
 
 def namespace(pid: int) -> str:
     try:
-        return procfs.link(f"/proc/{pid}/ns/pid")
+        return proc_files.link(f"/proc/{pid}/ns/pid")
     except OSError:
         return ""
 
@@ -43,7 +43,7 @@ def group(sender: int, number: int) -> int | None:
 
 def _translated(sender: int, number: int) -> int:
     """By the kernel, which needs no search (Linux 6.11). OSError where it has no such number."""
-    fd = procfs.open_file(f"/proc/{sender}/ns/pid")
+    fd = proc_files.open_file(f"/proc/{sender}/ns/pid")
     try:
         return ioctl(fd, _NS_GET_PID_FROM_PIDNS, number)
     finally:
@@ -55,7 +55,7 @@ def _find(sender: int, number: int, field: str) -> int | None:
     wanted = namespace(sender)
     if not wanted:
         return None
-    for pid in procfs.all_pids():
+    for pid in proc_files.all_pids():
         for tid in (pid,) if field == "NSpgid" else procfs.threads(pid):
             numbers = procfs.numbers(tid, field)
             if numbers and len(numbers) <= level:
@@ -71,7 +71,7 @@ def _is_within(pid: int, level: int, wanted: str) -> bool:
     if depth < level:
         return False
     try:
-        fd = procfs.open_file(f"/proc/{pid}/ns/pid")
+        fd = proc_files.open_file(f"/proc/{pid}/ns/pid")
     except OSError:
         return False
     for _ in range(depth - level):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from fcntl import ioctl
 
 from sigwrap.errors import KernelError
-from sigwrap.linux import procfs, ptrace
+from sigwrap.linux import proc_files, procfs, ptrace
 
 _PIDFD_GET_INFO = 0xC040FF0B
 _PIDFD_INFO_EXIT = 1 << 3
@@ -79,7 +79,7 @@ def count_descendants(ancestor: int) -> int:
 
 def has_children_files() -> bool:
     """A kernel can be built without them; they spare reading all of /proc."""
-    return procfs.exists("/proc/thread-self/children")
+    return proc_files.exists("/proc/thread-self/children")
 
 
 def below(ancestor: int) -> list[procfs.Stat]:
@@ -98,7 +98,7 @@ def levels_below(ancestor: int) -> Iterator[list[procfs.Stat]]:
 
 def _by_parent() -> dict[int, list[procfs.Stat]]:
     found: dict[int, list[procfs.Stat]] = {}
-    for pid in procfs.all_pids():
+    for pid in proc_files.all_pids():
         process = procfs.stat(pid)
         if process is not None:
             found.setdefault(process.ppid, []).append(process)
@@ -213,7 +213,7 @@ class Sweep:
 def _own_children() -> int:
     try:
         path = f"/proc/self/task/{os.getpid()}/children"
-        return procfs.open_file(path)
+        return proc_files.open_file(path)
     except OSError:
         return -1  # a kernel can be built without it
 

@@ -1,20 +1,11 @@
-"""What /proc says of a process, from a /proc that nobody can put another one over.
-
-Root inside a session can mount what it likes over /proc, and over each folder in it. So the run
-holds one from before COMMAND: as root a mount of its own, which is at no path and gets nothing
-mounted on it; as root of a user namespace, who may not have a new one, a copy of the mount that is
-there; as an ordinary user, in whose mounts nobody inside may meddle, the folder. Paths are written
-as everybody knows them, `/proc/…`.
-"""
+"""What /proc says of a process."""
 
 from __future__ import annotations
 
 import os
-import struct
 
-from sigwrap.errors import KernelError, SessionError
-from sigwrap.hints import AnyStr
-from sigwrap.linux.libc import syscall
+from sigwrap.linux import proc_files
+from sigwrap.linux.proc_files import all_contents, contents, file_status, link, names, open_file
 from sigwrap.tuples import NamedTuple
 
 _EXITING = 0x00000004
@@ -22,166 +13,6 @@ _KERNEL_THREAD = 0x00200000
 _CAP_KILL = 1 << 5
 _CAP_SYS_NICE = 1 << 23
 _CAP_SYS_ADMIN = 1 << 21
-
-_SYS_OPEN_TREE = 428
-_SYS_MOUNT_SETATTR = 442
-_CLONE = 1
-_ITSELF = 0x1000  # AT_EMPTY_PATH
-_ALL_OF_IT = 0x8000  # AT_RECURSIVE: what is mounted over parts of it, as containers do
-_PRIVATE = struct.pack("<QQQQ", 0, 0, 1 << 18, 0)  # what is mounted elsewhere doesn't get there
-
-_SYS_FSOPEN = 430
-_SYS_FSCONFIG = 431
-_SYS_FSMOUNT = 432
-_CLOEXEC = 1  # of both descriptors
-_CREATE = 6
-_THIS_FOLDER = -100  # AT_FDCWD
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-
-_held: int | None = None
-_is_a_mount_of_ours = False
-_skipped = 0  # of a path, where it is held
-
-
-def hold() -> None:
-    """Once, before COMMAND runs."""
-    global _held, _skipped, _is_a_mount_of_ours
-    for make in (_new_mount, _copied_mount):
-        try:
-            _held = make()
-            _is_a_mount_of_ours = True
-            break
-        except (KernelError, OSError):
-            continue
-    else:
-        try:
-            _held = os.open("/proc", _FOLDER)
-        except OSError:
-            return  # nothing is there that could be held
-    _skipped = len("/proc/")
-
-
-def require() -> None:
-    """That there is one, and that the one that is held has our own numbers."""
-    way_out = "mount it: mount -t proc proc /proc"
-    if not os.path.exists("/proc/self"):
-        raise SessionError("there is no /proc here, and without it nothing can be run", way_out)
-    if link("/proc/self") != str(os.getpid()):
-        raise SessionError("/proc is that of another pid namespace", way_out)
-
-
-def can_be_covered() -> bool:
-    """Whoever may mount inside can tell us what he likes."""
-    status = contents("/proc/self/status")
-    may_mount = status is None or int(_status_field(status, b"CapEff"), 16) & _CAP_SYS_ADMIN
-    return bool(may_mount) and not _is_a_mount_of_ours
-
-
-def _new_mount() -> int:
-    context = syscall("fsopen", _SYS_FSOPEN, b"proc\0", _CLOEXEC)
-    try:
-        syscall("fsconfig", _SYS_FSCONFIG, context, _CREATE, 0, 0, 0)
-        mounted = syscall("fsmount", _SYS_FSMOUNT, context, _CLOEXEC, 0)
-    finally:
-        os.close(context)
-    return _folder_of(mounted)
-
-
-def _copied_mount() -> int:
-    flags = _CLONE | os.O_CLOEXEC | _ALL_OF_IT
-    mounted = syscall("open_tree", _SYS_OPEN_TREE, _THIS_FOLDER, b"/proc\0", flags)
-    try:
-        flags = _ITSELF | _ALL_OF_IT
-        size = len(_PRIVATE)
-        syscall("mount_setattr", _SYS_MOUNT_SETATTR, mounted, b"\0", flags, _PRIVATE, size)
-    except KernelError:
-        os.close(mounted)
-        raise
-    return _folder_of(mounted)
-
-
-def _folder_of(mounted: int) -> int:
-    """That one is good for a path only."""
-    try:
-        return os.open(".", _FOLDER, dir_fd=mounted)
-    finally:
-        os.close(mounted)
-
-
-def held() -> tuple[int, ...]:
-    """Its descriptor, for a thread that has a table of its own."""
-    return () if _held is None else (_held,)
-
-
-def at(path: bytes) -> tuple[int, bytes]:
-    """A folder's descriptor and a path from there, for calls of the kernel's own; also for a path
-    that leads elsewhere."""
-    if _held is None or not path.startswith(b"/proc/"):
-        return _THIS_FOLDER, path
-    return _held, path[_skipped:]
-
-
-def open_file(path: str | bytes, flags: int = os.O_RDONLY) -> int:
-    return os.open(path[_skipped:], flags | os.O_CLOEXEC, dir_fd=_held)
-
-
-def contents(path: str) -> bytes | None:
-    """Of what the kernel writes in one piece. None where it can't be read, or what it tells of has
-    ended."""
-    try:
-        fd = open_file(path)
-    except OSError:
-        return None
-    try:
-        data = os.read(fd, 4096)
-        if len(data) < 4096:
-            return data
-        parts = [data]
-        while data := os.read(fd, 1 << 16):
-            parts.append(data)
-        return b"".join(parts)
-    except OSError:  # ESRCH: it ended between the open and the read
-        return None
-    finally:
-        os.close(fd)
-
-
-def all_contents(path: str) -> bytes:
-    """Of a list: each read gets as many of its lines as fit. OSError where it can't be read."""
-    with os.fdopen(open_file(path), "rb") as file:
-        return file.read()
-
-
-def link(path: AnyStr) -> AnyStr:
-    return os.readlink(path[_skipped:], dir_fd=_held)
-
-
-def linked(path: str) -> str:
-    """Empty where it may not be read, or there is no such link."""
-    try:
-        return link(path)
-    except OSError:
-        return ""
-
-
-def file_status(path: str) -> os.stat_result:
-    return os.stat(path[_skipped:], dir_fd=_held)
-
-
-def names(path: str) -> list[str]:
-    folder = open_file(path, _FOLDER)
-    try:
-        return os.listdir(folder)
-    finally:
-        os.close(folder)
-
-
-def exists(path: str) -> bool:
-    try:
-        file_status(path)
-    except OSError:
-        return False
-    return True
 
 
 class Stat(NamedTuple):
@@ -505,12 +336,15 @@ def is_dumpable(pid: int) -> bool:
         return False
 
 
+def can_be_covered() -> bool:
+    """Whoever may mount inside can tell us what he likes."""
+    status = contents("/proc/self/status")
+    may_mount = status is None or int(_status_field(status, b"CapEff"), 16) & _CAP_SYS_ADMIN
+    return bool(may_mount) and not proc_files.is_ours()
+
+
 def yama_scope() -> int:
     return int(contents("/proc/sys/kernel/yama/ptrace_scope") or 0)
-
-
-def all_pids() -> list[int]:
-    return [int(name) for name in os.listdir("/proc" if _held is None else _held) if name.isdigit()]
 
 
 def _signal_set(pid: int, name: bytes) -> frozenset[int]:

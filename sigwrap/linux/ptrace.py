@@ -13,7 +13,7 @@ import signal
 import struct
 
 from sigwrap.errors import KernelError
-from sigwrap.linux import procfs
+from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.libc import libc
 from sigwrap.linux.taken import taken
 
@@ -188,7 +188,7 @@ def set_registers(tid: int, values: Registers) -> None:
 
 def read_memory(tid: int, address: int, size: int) -> bytes:
     """Fewer bytes where the mapping ends."""
-    fd = procfs.open_file(f"/proc/{tid}/mem")
+    fd = proc_files.open_file(f"/proc/{tid}/mem")
     try:
         return os.pread(fd, size, address)
     finally:
@@ -197,7 +197,7 @@ def read_memory(tid: int, address: int, size: int) -> bytes:
 
 def write_memory(tid: int, address: int, data: bytes) -> None:
     """OSError where it is not all writable."""
-    fd = procfs.open_file(f"/proc/{tid}/mem", os.O_RDWR)
+    fd = proc_files.open_file(f"/proc/{tid}/mem", os.O_RDWR)
     try:
         if os.pwrite(fd, data, address) != len(data):
             raise OSError(errno.EFAULT, os.strerror(errno.EFAULT))

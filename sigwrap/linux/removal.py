@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 
-from sigwrap.linux import procfs
+from sigwrap.linux import proc_files
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _WHATEVER_ITS_MODE = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -80,7 +80,8 @@ def _open(folder: str, identity: tuple[int, int] | None) -> int:
 
 
 def _make_ours(fd: int) -> None:
-    proc, path = procfs.at(b"/proc/self/fd/%d" % fd)  # fchmod(2) wants one that is open to be read
+    # fchmod(2) wants one that is open to be read.
+    proc, path = proc_files.at(b"/proc/self/fd/%d" % fd)
     os.chmod(path, _OURS, dir_fd=proc)
 
 

@@ -12,7 +12,7 @@ import os
 import socket
 import time
 
-from sigwrap.linux import procfs
+from sigwrap.linux import proc_files
 from sigwrap.linux.peer import pid_and_uid, pidfd_of
 from sigwrap.tuples import NamedTuple
 
@@ -73,7 +73,7 @@ class Addresses:
         """As far as it comes by then; from the start again once it is through."""
         try:
             if self._fd < 0:
-                self._fd, self._rest = procfs.open_file("/proc/net/unix"), b""
+                self._fd, self._rest = proc_files.open_file("/proc/net/unix"), b""
             return self._read_on(until_s)
         except OSError:
             return []
@@ -104,7 +104,7 @@ class Addresses:
 def _uid_outside() -> int:
     """Ours, as those see it who are not in our user namespace, if we are in one."""
     uid = os.geteuid()
-    for line in (procfs.contents("/proc/self/uid_map") or b"").splitlines():
+    for line in (proc_files.contents("/proc/self/uid_map") or b"").splitlines():
         inside, outside, count = map(int, line.split())
         if inside <= uid < inside + count:
             return outside + uid - inside

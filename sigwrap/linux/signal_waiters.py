@@ -7,7 +7,7 @@ waits for is not in its mask.
 
 from __future__ import annotations
 
-from sigwrap.linux import procfs
+from sigwrap.linux import proc_files, procfs
 
 _SIGTIMEDWAIT = (128, 177, 421)  # by int 0x80 there are two
 _LOOKED_AT = 1000  # nobody has that many threads or files before the one that is looked for
@@ -35,7 +35,7 @@ def _waits(pid: int) -> bool:
 def _reads(pid: int, number: int) -> bool:
     """By a signalfd(2)."""
     try:
-        opened = procfs.names(f"/proc/{pid}/fd")[:_LOOKED_AT]
+        opened = proc_files.names(f"/proc/{pid}/fd")[:_LOOKED_AT]
     except OSError:
         return False
     masks = (procfs.descriptor_field(pid, fd, b"sigmask") for fd in opened)

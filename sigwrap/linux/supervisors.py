@@ -15,7 +15,7 @@ import socket
 import time
 from collections import deque
 
-from sigwrap.linux import procfs, session_line
+from sigwrap.linux import proc_files, procfs, session_line
 from sigwrap.linux.peer import SUPERVISOR_NAME, has_supervisor_above
 from sigwrap.linux.pidfd import has_ended
 from sigwrap.linux.process import descendants, send
@@ -158,7 +158,7 @@ class Search:
 
     def _in_the_list(self) -> list[Supervisor]:
         found = []
-        for pid in procfs.all_pids():
+        for pid in proc_files.all_pids():
             process = procfs.stat(pid)
             if process is None or process.comm != SUPERVISOR_NAME or process.has_ended:
                 continue
@@ -227,12 +227,12 @@ def _is_supervisor(pid: int) -> bool:
     if not procfs.is_dumpable(pid):
         return True
     # So it looks to root, and in a user namespace of our own; but then it may be looked into.
-    return any(procfs.linked(f"/proc/{pid}/fd/{fd}") == _LISTENER for fd in _descriptors(pid))
+    return any(proc_files.linked(f"/proc/{pid}/fd/{fd}") == _LISTENER for fd in _descriptors(pid))
 
 
 def _descriptors(pid: int) -> list[str]:
     try:
-        return procfs.names(f"/proc/{pid}/fd")
+        return proc_files.names(f"/proc/{pid}/fd")
     except OSError:
         return []
 
@@ -250,6 +250,6 @@ def _of_sigwrap_above(front_pid: int, supervisor: int) -> list[int]:
 
 
 def _may_be_front(pid: int, supervisor: int) -> bool:
-    program = procfs.linked(f"/proc/{pid}/exe")
-    is_the_same = program != "" and program == procfs.linked(f"/proc/{supervisor}/exe")
+    program = proc_files.linked(f"/proc/{pid}/exe")
+    is_the_same = program != "" and program == proc_files.linked(f"/proc/{supervisor}/exe")
     return not procfs.is_dumpable(pid) or is_the_same

@@ -9,7 +9,7 @@ import stat
 import struct
 from collections.abc import Iterator
 
-from sigwrap.linux import held_terminals, procfs
+from sigwrap.linux import held_terminals, proc_files, procfs
 from sigwrap.linux.memory import Memory, Unreadable
 
 _NULL_DEVICE = os.makedev(1, 3)
@@ -26,7 +26,7 @@ _EPOLL = frozenset({232, 281, 441})  # epoll_wait, epoll_pwait, epoll_pwait2
 
 def waits_for_input(pid: int) -> bool:
     try:
-        threads = procfs.names(f"/proc/{pid}/task")
+        threads = proc_files.names(f"/proc/{pid}/task")
     except OSError:
         return False
     return any(_has_terminal(thread, fd) for thread in threads for fd in _awaited_by(thread))
@@ -53,7 +53,7 @@ def _has_terminal(thread: int | str, fd: int) -> bool:
 def _character_device(thread: int | str, fd: int) -> int:
     """Its number; 0 where it is none."""
     try:
-        found = procfs.file_status(f"/proc/{thread}/fd/{fd}")
+        found = proc_files.file_status(f"/proc/{thread}/fd/{fd}")
     except OSError:
         return 0
     return found.st_rdev if stat.S_ISCHR(found.st_mode) else 0
@@ -102,4 +102,4 @@ def _watched(thread: str, epoll_fd: int) -> Iterator[int]:
 
 
 def _text(path: str) -> str:
-    return (procfs.contents(path) or b"").decode("ascii", "replace")
+    return (proc_files.contents(path) or b"").decode("ascii", "replace")

@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from sigwrap.linux import procfs
+from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.peer import carries_more_filters_than_us
 from sigwrap.tuples import NamedTuple
 
@@ -101,13 +101,13 @@ def _objection(pid: int, name: str, walled: bool) -> str:
 def _is_within_reach(pid: int) -> bool:
     us = os.geteuid()
     try:
-        return us in (0, procfs.file_status(f"/proc/{pid}").st_uid)
+        return us in (0, proc_files.file_status(f"/proc/{pid}").st_uid)
     except OSError:
         return False
 
 
 def _only_descendants_are_traced() -> bool:
-    return int(procfs.contents(_YAMA) or 0) > 0 and os.geteuid() != 0
+    return int(proc_files.contents(_YAMA) or 0) > 0 and os.geteuid() != 0
 
 
 def _holders(terminal: int) -> Iterator[int]:
@@ -115,9 +115,9 @@ def _holders(terminal: int) -> Iterator[int]:
     others either."""
     index = b"\ntty-index:\t%d\n" % os.minor(terminal)
     left = _MOST_LINKS
-    for pid in procfs.all_pids():
+    for pid in proc_files.all_pids():
         try:
-            fds = procfs.names(f"/proc/{pid}/fd")
+            fds = proc_files.names(f"/proc/{pid}/fd")
         except OSError:
             continue
         left -= len(fds)
@@ -129,11 +129,11 @@ def _holders(terminal: int) -> Iterator[int]:
 
 def _is_master(process: str, fd: str, index: bytes) -> bool:
     try:
-        if not procfs.link(f"{process}/fd/{fd}").endswith("/ptmx"):
+        if not proc_files.link(f"{process}/fd/{fd}").endswith("/ptmx"):
             return False
     except OSError:
         return False
-    return index in (procfs.contents(f"{process}/fdinfo/{fd}") or b"")
+    return index in (proc_files.contents(f"{process}/fdinfo/{fd}") or b"")
 
 
 def _presumed_holder(terminal: int) -> list[int]:

@@ -6,8 +6,8 @@ import os
 import time
 
 from sigwrap.calls import CLONE_PARENT
+from sigwrap.linux import proc_files
 from sigwrap.linux import process as linux_process
-from sigwrap.linux import procfs
 from sigwrap.linux.seccomp import Notification
 from sigwrap.linux.signals.targets import refresh_comm
 from sigwrap.mediate.effects import ContinueFork, CountChildren, Counted, CountTree, Unrecorded
@@ -88,5 +88,5 @@ class Forks:
         self._pending = {
             tid: fork
             for tid, fork in self._pending.items()
-            if fork.answered_s > latest_s and procfs.exists(f"/proc/{tid}")
+            if fork.answered_s > latest_s and proc_files.exists(f"/proc/{tid}")
         }

@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping
 
 from sigwrap.errors import SigwrapError
-from sigwrap.linux import procfs
+from sigwrap.linux import proc_files
 from sigwrap.linux.death import keep_from_core
 from sigwrap.linux.paths import known_state_in
 from sigwrap.linux.removal import empty_folder
@@ -120,7 +120,7 @@ def bootloader_pid() -> int:
 
 def _runs_our_file(pid: int) -> bool:
     try:
-        theirs, ours = map(procfs.file_status, (f"/proc/{pid}/exe", "/proc/self/exe"))
+        theirs, ours = map(proc_files.file_status, (f"/proc/{pid}/exe", "/proc/self/exe"))
     except OSError:
         return False
     return os.path.samestat(theirs, ours)

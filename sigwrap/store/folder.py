@@ -14,7 +14,7 @@ import os
 import stat
 from collections.abc import Callable
 
-from sigwrap.linux import procfs
+from sigwrap.linux import proc_files
 from sigwrap.linux.paths import mount_of
 from sigwrap.linux.ways import Ways
 
@@ -263,14 +263,14 @@ class Folder(HeldFolder):
     def place(self) -> str:
         """Where it is now, whatever its path leads to."""
         try:
-            return procfs.link(f"/proc/self/fd/{self.fd}")
+            return proc_files.link(f"/proc/self/fd/{self.fd}")
         except OSError:  # root can put another /proc over it
             return "a folder that nobody knows the path of"
 
 
 def _path_of(fd: int) -> tuple[int, bytes]:
     """Of a file that may have none: a folder's descriptor, and a path from there."""
-    return procfs.at(b"/proc/self/fd/%d" % fd)
+    return proc_files.at(b"/proc/self/fd/%d" % fd)
 
 
 def _link_at(folder: int, name: str) -> str | None:

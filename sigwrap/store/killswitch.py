@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 from sigwrap.errors import SessionError, StoreError
 from sigwrap.escape import printable
-from sigwrap.linux import procfs
+from sigwrap.linux import proc_files
 from sigwrap.linux.paths import mount_of, refuse_magic_links
 from sigwrap.store.folder import Folder, aside
 from sigwrap.store.location import default_store
@@ -167,7 +167,7 @@ def look_in(folder: int) -> State | None:
     try:
         if not stat.S_ISREG(os.fstat(found).st_mode) or mount_of(found) != mount_of(folder):
             return State()
-        proc, path = procfs.at(b"/proc/self/fd/%d" % found)
+        proc, path = proc_files.at(b"/proc/self/fd/%d" % found)
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=proc)
     except OSError:
         return State()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sigwrap.linux import procfs
+from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.terminal_readers import reads_a_line, waits_for_input
 from tests.support.harness import PYTHON
 from tests.support.waiting import await_that
@@ -388,6 +388,6 @@ def group(subject: Any) -> list[int]:
     """The job's processes."""
     return [
         found.pid
-        for pid in procfs.all_pids()
+        for pid in proc_files.all_pids()
         if (found := procfs.stat(pid)) is not None and found.pgrp == subject.terminal.pid
     ]

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from sigwrap.linux import own_environment, procfs
+from sigwrap.linux import own_environment, proc_files, procfs
 from tests.support.waiting import await_that
 
 ENVIRONMENT = {"PATH": os.environ["PATH"], "TZ": "Asia/Tokyo", "A": "", "SECRET": "x" * 9000}
@@ -46,7 +46,7 @@ def test_a_variable_of_another_process() -> None:
             assert own_environment.forget_in(process.pid, [b"SECRET", b"NONE"])
             expected = {k.encode(): v.encode() for k, v in ENVIRONMENT.items() if k != "SECRET"}
             assert procfs.environment(process.pid) == expected
-            block = procfs.contents(f"/proc/{process.pid}/environ") or b""
+            block = proc_files.contents(f"/proc/{process.pid}/environ") or b""
             assert b"xx" not in block
         finally:
             process.kill()

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from sigwrap.errors import SigwrapError
 from sigwrap.events import Event
-from sigwrap.linux import procfs
+from sigwrap.linux import proc_files
 from sigwrap.report.verify import Outcome, verify_session
 from sigwrap.store.catalog import list_sessions, open_session
 from tests.support.terminal import Terminal
@@ -188,7 +188,7 @@ class Sigwrap:
 
     def alive(self) -> list[int]:
         """Every process that was started in this test, by its environment."""
-        return [pid for pid in procfs.all_pids() if self._is_ours(pid)]
+        return [pid for pid in proc_files.all_pids() if self._is_ours(pid)]
 
     def _is_ours(self, pid: int) -> bool:
         if pid == os.getpid():

@@ -8,7 +8,7 @@ import os
 import time
 
 from sigwrap.hints import Generic, TypeVar
-from sigwrap.linux import procfs
+from sigwrap.linux import proc_files
 from sigwrap.linux.execs.script import HEADER_BYTES
 from sigwrap.linux.paths import MayWait, State
 
@@ -44,7 +44,9 @@ _headers = KnownByState[bytes]()
 
 def reopen(fd: int, *, may_wait: bool = False) -> int:
     """To be read. Whoever has a lease on a file lets others wait until he gives it up."""
-    return procfs.open_file(f"/proc/self/fd/{fd}", os.O_RDONLY | (0 if may_wait else os.O_NONBLOCK))
+    return proc_files.open_file(
+        f"/proc/self/fd/{fd}", os.O_RDONLY | (0 if may_wait else os.O_NONBLOCK)
+    )
 
 
 def header(fd: int, state: State, *, may_wait: bool) -> bytes | None:

@@ -8,7 +8,7 @@ import os
 import stat
 import struct
 
-from sigwrap.linux import procfs
+from sigwrap.linux import proc_files
 from sigwrap.linux.execs.content import KnownByState, reopen
 from sigwrap.linux.paths import State
 from sigwrap.tuples import NamedTuple
@@ -72,7 +72,7 @@ def is_mapped(pid: int, fd: int) -> bool:
 
 def _mapped(pid: int | str) -> list[tuple[int, tuple[bytes, bytes]]]:
     """Where, and what: its device and inode."""
-    with os.fdopen(procfs.open_file(f"/proc/{pid}/maps"), "rb") as maps:
+    with os.fdopen(proc_files.open_file(f"/proc/{pid}/maps"), "rb") as maps:
         lines = [line.split(b" ", 5) for line in maps]
     return [(int(words[0].partition(b"-")[0], 16), (words[3], words[4])) for words in lines]
 

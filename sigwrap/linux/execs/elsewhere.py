@@ -13,7 +13,7 @@ import os
 import select
 from collections.abc import Sequence
 
-from sigwrap.linux import procfs
+from sigwrap.linux import proc_files
 from sigwrap.linux.mounts import Told, read_mountinfo, unescaped
 from sigwrap.linux.paths import Place, mount_of, path_of
 
@@ -25,7 +25,7 @@ class Mounts:
 
     def __init__(self, our_root: Place) -> None:
         self._root_mount = our_root[3]  # not in the list where the root is a folder within a mount
-        self._list_fd = procfs.open_file("/proc/self/mountinfo")
+        self._list_fd = proc_files.open_file("/proc/self/mountinfo")
         self._changes = select.poll()
         self._changes.register(self._list_fd, select.POLLPRI)
         self._lock = _thread.allocate_lock()  # a look may be taken aside from the loop

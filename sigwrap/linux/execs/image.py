@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 
-from sigwrap.linux import procfs
+from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.execs.executable import Executable
 from sigwrap.linux.paths import Place, place_of
 from sigwrap.tuples import NamedTuple
@@ -73,7 +73,7 @@ def shown(pid: int) -> tuple[str, tuple[str, ...]]:
     path, argv = "", list[bytes]()
     try:
         argv = _read(pid, _SHOWN_BYTES).split(b"\0")[:-1]
-        path = procfs.link(f"/proc/{pid}/exe")
+        path = proc_files.link(f"/proc/{pid}/exe")
     except OSError:
         pass
     return path, tuple(map(os.fsdecode, argv))
@@ -99,7 +99,7 @@ def _matches(pid: int, wanted: bytes, cut: bool) -> bool:
 
 def _read(pid: int, size: int) -> bytes:
     """In one read: the kernel goes on until it has `size` bytes, or all."""
-    fd = procfs.open_file(f"/proc/{pid}/cmdline")
+    fd = proc_files.open_file(f"/proc/{pid}/cmdline")
     try:
         return os.read(fd, size)
     finally:

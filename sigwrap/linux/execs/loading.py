@@ -7,7 +7,7 @@ import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 
-from sigwrap.linux import procfs
+from sigwrap.linux import proc_files
 from sigwrap.policy.judge.loading import loading_variables
 
 Entries = tuple[tuple[str, bytes], ...]
@@ -71,7 +71,7 @@ class Environment:
         """At the exec stop. OSError where it can't be read."""
         if not self._clean and not self._stays and self._loaded is None:
             return False
-        with os.fdopen(procfs.open_file(f"/proc/{pid}/environ"), "rb") as file:
+        with os.fdopen(proc_files.open_file(f"/proc/{pid}/environ"), "rb") as file:
             found = file.read()
         if self._stays and self._raw is not None and found != _joined(self._raw):
             return True

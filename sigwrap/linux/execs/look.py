@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-from sigwrap.linux import procfs
+from sigwrap.linux import proc_files
 from sigwrap.linux.execs.asked import Asked, ExecRefused
 from sigwrap.linux.execs.executable import Executable, resolve
 from sigwrap.linux.execs.ours import Ours
@@ -57,7 +57,7 @@ def look(
 
 def cwd_of(tid: int) -> str:
     try:
-        return procfs.link(f"/proc/{tid}/cwd")
+        return proc_files.link(f"/proc/{tid}/cwd")
     except OSError:
         return ""
 

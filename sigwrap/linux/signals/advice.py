@@ -12,7 +12,7 @@ import errno
 import os
 import struct
 
-from sigwrap.linux import procfs
+from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.libc import syscall
 from sigwrap.linux.signals.call import SignalCall
 from sigwrap.linux.signals.send import is_still
@@ -33,7 +33,7 @@ def can_reach_others(tid: int) -> bool:
     if credentials is None or not credentials.can_slow_anybody:
         return False
     try:
-        return procfs.link(f"/proc/{tid}/ns/user") == _FIRST_USER_NAMESPACE
+        return proc_files.link(f"/proc/{tid}/ns/user") == _FIRST_USER_NAMESPACE
     except OSError:
         return True
 

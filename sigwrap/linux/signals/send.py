@@ -9,7 +9,7 @@ import signal
 import struct
 
 from sigwrap.calls import F_SETOWN_EX
-from sigwrap.linux import pidfd, procfs
+from sigwrap.linux import pidfd, proc_files, procfs
 from sigwrap.linux.signals.call import SignalCall
 from sigwrap.mediate.effects import SignalTarget
 from sigwrap.mediate.lineage import Process
@@ -135,7 +135,7 @@ def _rules_over(sender_pid: int, target_pid: int) -> bool:
 
 def _user_namespace(pid: int) -> str:
     try:
-        return procfs.link(f"/proc/{pid}/ns/user")
+        return proc_files.link(f"/proc/{pid}/ns/user")
     except OSError:
         return f"none of {pid}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from sigwrap.hints import Protocol
-from sigwrap.linux import pidns, procfs
+from sigwrap.linux import pidns, proc_files, procfs
 from sigwrap.mediate.effects import SignalTarget
 from sigwrap.mediate.lineage import (
     SIGWRAP_ITSELF,
@@ -71,7 +71,7 @@ class Targets:
     def of_group_led_by(self, sender: Process, group: int) -> list[SignalTarget]:
         members = [
             pid
-            for pid in procfs.all_pids()
+            for pid in proc_files.all_pids()
             if (found := procfs.stat(pid)) is not None and found.pgrp == group
         ]
         targets = (self.of_pid(sender, pid) for pid in members)

@@ -7,7 +7,7 @@ import os
 import stat
 import struct
 
-from sigwrap.linux import procfs
+from sigwrap.linux import proc_files, procfs
 
 _TIOCGDEV = 0x80045432
 _TIOCGPTN = 0x80045430
@@ -37,12 +37,12 @@ def is_device(fd: int) -> bool:
 
 def users(terminal: int) -> list[int]:
     """Processes that it controls."""
-    return [pid for pid in procfs.all_pids() if _controlled_by(pid)[0] == terminal]
+    return [pid for pid in proc_files.all_pids() if _controlled_by(pid)[0] == terminal]
 
 
 def foreground_group(terminal: int) -> int:
     """Of a terminal that may control other processes than us; 0 where it controls none."""
-    for pid in procfs.all_pids():
+    for pid in proc_files.all_pids():
         controlling, group = _controlled_by(pid)
         if controlling == terminal:
             return max(group, 0)

@@ -44,7 +44,7 @@ import termios
 import time
 from collections.abc import Callable
 
-from sigwrap.linux import held_terminals, procfs
+from sigwrap.linux import held_terminals, proc_files, procfs
 from sigwrap.linux.process import send
 from sigwrap.linux.procfs import Stat
 from sigwrap.linux.sigfd import SignalFd
@@ -165,7 +165,9 @@ class TerminalPrompt:
         if self.not_here:
             self._name_the_command()
             return
-        processes = [found for pid in procfs.all_pids() if (found := procfs.stat(pid)) is not None]
+        processes = [
+            found for pid in proc_files.all_pids() if (found := procfs.stat(pid)) is not None
+        ]
         if self._taken is not None:
             if (
                 os.tcgetpgrp(self._fd) != os.getpgrp()
@@ -390,7 +392,7 @@ class TerminalPrompt:
     def _continue(self, taken: _Taken) -> None:
         if self._taken is not None:
             return
-        for pid in procfs.all_pids():
+        for pid in proc_files.all_pids():
             found = procfs.stat(pid)
             if found is not None and self._is_kept_waiting(found, taken):
                 send(pid, signal.SIGCONT)

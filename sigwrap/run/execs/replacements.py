@@ -7,7 +7,7 @@ import os
 import resource
 from collections.abc import Callable, Sequence
 
-from sigwrap.linux import procfs, ptrace
+from sigwrap.linux import proc_files, procfs, ptrace
 from sigwrap.linux.execs import secret
 from sigwrap.linux.execs.asked import Asked, ExecRefused
 from sigwrap.linux.execs.environment import NoHostValue, takes_from_the_host, variables_for
@@ -240,7 +240,7 @@ def _has_room_for_a_stub(pid: int) -> bool:
     """Without, its interpreter would end in words of its own."""
     try:
         limit, _hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-        taken = procfs.names(f"/proc/{pid}/fd")
+        taken = proc_files.names(f"/proc/{pid}/fd")
     except OSError:
         return False
     if limit == resource.RLIM_INFINITY or limit - len(taken) >= _A_STUB_OPENS:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from sigwrap.errors import SessionError
 from sigwrap.escape import printable
-from sigwrap.linux import procfs
+from sigwrap.linux import proc_files
 from sigwrap.linux.descriptors import have_own_table
 from sigwrap.mediate.remote_switch import (
     Answer,
@@ -146,7 +146,7 @@ class RemoteSwitch:
 
     def _poll_whenever_wanted(self) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        have_own_table((self._wanted_fd, self._answered_fd, *procfs.held()))
+        have_own_table((self._wanted_fd, self._answered_fd, *proc_files.held()))
         while True:
             os.eventfd_read(self._wanted_fd)
             number = self._asked
