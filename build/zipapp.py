@@ -64,7 +64,7 @@ def package(name: str, prefix: str) -> Files:
             inside = prefix + str(file.relative_to(folder.parent))
             if file.suffix == ".py":
                 yield from python_file(inside, file)
-            elif file.suffix == ".typed":
+            elif file.suffix in (".typed", ".html", ".css", ".js"):
                 yield inside, file.read_bytes()
 
 

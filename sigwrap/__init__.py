@@ -7,6 +7,7 @@ early       an interrupt before there is anything to end but sigwrap itself
 isolation   what Python imports is chosen by nobody else
 status      the exit statuses
 escape      text of supervised processes, made harmless for a terminal
+nearest     the word that somebody meant who mistyped one
 errors      everything that sigwrap raises on purpose
 events      the types of the log's events, and their versions
 tuples      named tuples that are cheap to define: a start defines a hundred

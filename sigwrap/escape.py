@@ -70,6 +70,26 @@ def rows(line: str, columns: int) -> list[str]:
     return [*found, row]
 
 
+def columns_of(line: str) -> int:
+    """That a printable line takes at most: what isn't ASCII takes up to two."""
+    return len(line) if line.isascii() else sum(1 if char.isascii() else 2 for char in line)
+
+
+def shortened(text: str, longest: int) -> str:
+    """The beginning of it, in at most so many characters."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def cut_to(line: str, columns: int) -> str:
+    """The beginning of a printable line, in at most so many columns."""
+    if columns_of(line) <= columns:
+        return line
+    kept = line[: max(columns - 2, 0)]
+    while kept and columns_of(kept) > columns - 2:
+        kept = kept[:-1]
+    return f"{kept}…"
+
+
 def _cut(text: str, longest: int) -> str:
     half = longest // 2
     return text if len(text) <= longest else f"{text[: half - 1]}…{text[-half:]}"

@@ -17,6 +17,8 @@ from sigwrap.tuples import NamedTuple
 Payload = dict[str, Any]
 Upcaster = Callable[[Payload], Payload]
 
+_INT64 = 1 << 63
+
 LEFT_TO_ANOTHER = "interception: left to "  # how what is missing begins, inside another session
 
 
@@ -58,6 +60,7 @@ _SIGNAL_FIELDS = (
     "target_types",
     "target_handles",  # it catches or ignores the signal; where a rule asked
     "evaluation_us",
+    "message",  # of the rule, where it has one
     "count",  # of a process that signals itself over and over: how often within a second
     "correlation",  # the same for every member of a group
 )
@@ -72,14 +75,21 @@ _EXEC_FIELDS = (
     "rule_name",
     "reason",
     "syscall",
-    "truncated",
+    "truncated",  # there are more arguments than were read or are matched
     "traced",
     "verified",
     "evaluation_us",
     "programs",  # all that would run, links resolved; absent where `path` says it all
+    "here",  # how many of them this very exec runs, and no wrapper later; absent where all
+    "masked",  # true where what may be a secret in the arguments was
+    "siblings",  # and processes: how many there were; absent where no limit counts them
+    "processes",
+    "stub",  # true where a stub runs what it stands in for, which was decided before
     "elsewhere",  # true where a file of it isn't one that sigwrap itself has under this name
     "shadows",  # the system's command whose name it has; absent where it was not found along PATH
     "approval_id",  # of the request that was said yes to; absent where nobody was asked
+    "message",  # of the rule, where it has one that the reason doesn't say
+    "below",  # the nearest process above it that has run something, where that isn't `ppid`
 )
 _APPROVAL_FIELDS = ("approval_id", "kind", "what", "rule_name", "message")
 _APPROVAL_ANSWER_FIELDS = (
@@ -120,6 +130,7 @@ def _types() -> tuple[EventType, ...]:
             "policy_sources",
             "policy_variables",
             "policy_digest",
+            "judgement",  # the way in which sigwrap judges: another number may judge otherwise
             "grace_s",
             "capabilities",
             "missing",
@@ -427,13 +438,18 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "process_exited",
-            "a process of the tree ended",
+            "a process of the tree ended. Of a SIGKILL that isn't sigwrap's: `oom_kills`, how many "
+            "processes of the machine the kernel's OOM killer has killed since the session began, "
+            "and `cpu_limit_s`, its hard RLIMIT_CPU in seconds where it had used that up, else 0; "
+            "absent where its parent had reaped it already",
             "ppid",
             "comm",
             "depth",
             "exit_code",
             "signal",
             "signal_name",
+            "oom_kills",
+            "cpu_limit_s",
         ),
         event(
             "session_ended",
@@ -495,7 +511,14 @@ def texts(value: object) -> list[str]:
 
 
 def number(value: object) -> int:
-    return value if isinstance(value, int) else 0
+    """Of 64 bits: a larger one is none of sigwrap's, and could be too long to be shown."""
+    return value if isinstance(value, int) and -_INT64 <= value < _INT64 else 0
+
+
+def times(payload: Payload) -> int:
+    """How often it happened: what a process does to itself over and over is one event a second."""
+    count = number(payload.get("count"))
+    return count if count > 0 else 1
 
 
 class Base64(str):

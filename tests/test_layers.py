@@ -20,17 +20,18 @@ MAY_IMPORT: dict[str, set[str]] = {
     "isolation": set(),
     "status": set(),
     "escape": set(),
+    "nearest": set(),
     "errors": {"status"},
     "tuples": {"hints"},
     "events": {"hints", "errors", "tuples"},
     "calls": {"hints", "tuples"},
-    "policy": {"hints", "errors", "escape", "tuples", "events"},
+    "policy": {"hints", "nearest", "errors", "escape", "tuples", "events"},
     "agent": {"hints", "errors", "escape", "tuples", "policy"},
     # Pure: it knows no kernel, no file and no clock.
     "mediate": {"hints", "errors", "escape", "status", "tuples", "events", "calls", "policy"},
     "platform": {"hints", "mediate"},
     "linux": {"hints", "errors", "tuples", "events", "calls", "policy", "mediate", "platform"},
-    "store": {"hints", "errors", "escape", "tuples", "events", "linux"},
+    "store": {"hints", "nearest", "errors", "escape", "tuples", "events", "linux"},
     "protocols": {"hints", "errors", "escape", "tuples", "linux"},
     "start": {"sigwrap", "hints", "errors", "tuples", "status", "policy", "linux"},
     "run": {
@@ -45,9 +46,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "forward": {"status", "escape", "tuples", "errors", "start", "linux", "mediate", "front"},
     "report": {"status", "tuples", "errors", "escape", "events", "policy", "store"},
     "cli": {
-        *("sigwrap", "hints", "status", "escape", "errors", "events", "tuples", "calls"),
-        *("start", "linux", "policy", "agent", "store", "mediate", "protocols", "platform"),
-        *("run", "stub", "front", "forward", "report"),
+        *("sigwrap", "hints", "nearest", "status", "escape", "errors", "events", "tuples"),
+        *("calls", "start", "linux", "policy", "agent", "store", "mediate", "protocols"),
+        *("platform", "run", "stub", "front", "forward", "report"),
     },
     "__main__": {"hints", "early", "isolation", "status", "errors", "cli"},
 }

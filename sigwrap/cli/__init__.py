@@ -6,15 +6,31 @@ run           a run, from its settings to its exit status
 app           typer's application: every command, and how an error becomes a line
 group         commands under one name, and what is said where a line names none of them
 run_command   typer's `run`, made from the table of run options
+examples      lines that teach, in every help
 options       options that several commands share: --store, --json, SESSION
-reading       sessions, report, replay, verify
+showing       what the commands that read logs have in common
+pager         a text that is longer than the screen, in a pager
+sessions      sessions
+sessions_removal   sessions rm, prune
+sessions_recovery  sessions recover
+report        report
+report_reading  what a report is made of
+beside        a part of a command's work in a process beside it
+replay        replay
+verify        verify
 approvals     approvals, approve, deny
 control       which running session is meant, and what its refusal says
 signal        signal
 killswitch    killswitch on, off, status
 why           why
+query         query
 export        export
-policy        policy check, show, explain, test, pin, generate
+several       the sessions that query and export read
+whole_file    a file that is written completely or not at all
+progress      how far something long is
+policy        the commands of sigwrap policy
+completion    completion, and what its scripts ask
+man           the manual page
 tool_files    the files that policy pin and explain look at
 forward       `sigwrap-forward`
 stub          `sigwrap-stub`

@@ -11,14 +11,21 @@ from typer.exceptions import TyperException
 import sigwrap
 from sigwrap import status
 from sigwrap.cli import approvals as approval_commands
+from sigwrap.cli import completion as completion_command
 from sigwrap.cli import export as export_command
 from sigwrap.cli import killswitch as killswitch_commands
-from sigwrap.cli import policy as policy_commands
-from sigwrap.cli import reading
+from sigwrap.cli import man as man_command
+from sigwrap.cli import query as query_command
+from sigwrap.cli import replay as replay_command
+from sigwrap.cli import report as report_command
+from sigwrap.cli import sessions as sessions_command
 from sigwrap.cli import signal as signal_command
+from sigwrap.cli import verify as verify_command
 from sigwrap.cli import why as why_command
+from sigwrap.cli.examples import examples
 from sigwrap.cli.group import Root, explained
 from sigwrap.cli.output import note, out
+from sigwrap.cli.policy import commands as policy_commands
 from sigwrap.cli.run_command import Run, run
 from sigwrap.errors import InternalError, SigwrapError
 from sigwrap.linux.descriptors import reserve_standard_streams
@@ -37,6 +44,7 @@ app = typer.Typer(
     help=_HELP,
     epilog=_STATUS_HELP,
     rich_markup_mode=None,
+    add_completion=False,  # sigwrap completion is ours
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -83,11 +91,21 @@ def _root(
 ) -> None: ...
 
 
-app.command(context_settings={"allow_interspersed_args": False}, epilog=_STATUS_HELP, cls=Run)(run)
-reading.register(app)
+app.command(
+    context_settings={"allow_interspersed_args": False},
+    epilog=f"{examples('run')}\n\n{_STATUS_HELP}",
+    cls=Run,
+)(run)
+sessions_command.register(app)
+report_command.register(app)
+replay_command.register(app)
+verify_command.register(app)
 approval_commands.register(app)
 signal_command.register(app)
 why_command.register(app)
+query_command.register(app)
 export_command.register(app)
+completion_command.register(app)
+man_command.register(app)
 app.add_typer(policy_commands.app, name="policy")
 app.add_typer(killswitch_commands.app, name="killswitch")

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from sigwrap.cli.control import check, refuse_inside
+from sigwrap.cli.examples import examples
 from sigwrap.cli.group import Group
 from sigwrap.cli.options import JsonOption, StoreOption, store_folder
 from sigwrap.cli.output import note, out
@@ -20,7 +21,7 @@ from sigwrap.escape import note_on_order, printable, rows, shell_words
 from sigwrap.events import number, texts
 from sigwrap.protocols.control import ControlReply, ControlRequest
 from sigwrap.protocols.control_client import Answered, Unreachable, ask_everybody
-from sigwrap.report.times import span
+from sigwrap.report.forms.times import span
 from sigwrap.run.asking.wording import Session, store_option
 from sigwrap.tuples import NamedTuple
 
@@ -30,7 +31,11 @@ _OF_THOSE = " in the sessions that answer"
 _INSIDE = "refused: it is inside a supervised session"
 
 _approvals = typer.Typer(
-    cls=Group, invoke_without_command=True, help="Show what waits for an answer."
+    cls=Group,
+    invoke_without_command=True,
+    rich_markup_mode=None,
+    epilog=examples("approvals"),
+    help="Show what waits for an answer.",
 )
 
 IdArgument = Annotated[
@@ -40,8 +45,8 @@ IdArgument = Annotated[
 
 def register(app: typer.Typer) -> None:
     app.add_typer(_approvals, name="approvals")
-    app.command()(approve)
-    app.command()(deny)
+    app.command(epilog=examples("approve"))(approve)
+    app.command(epilog=examples("deny"))(deny)
 
 
 @_approvals.callback()

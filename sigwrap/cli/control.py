@@ -6,10 +6,10 @@ from __future__ import annotations
 from sigwrap.errors import SessionError
 from sigwrap.escape import printable
 from sigwrap.linux.peer import is_inside_a_session
-from sigwrap.policy.problems import nearest_word
+from sigwrap.nearest import nearest_word
 from sigwrap.protocols.control import ControlReply
 from sigwrap.protocols.control_client import ControlClient, Unreachable
-from sigwrap.store.catalog import SessionFile, list_sessions, open_session, that_joined_no_other
+from sigwrap.store.catalog import SessionFile, chosen, list_sessions, open_session
 
 _SHOWN = 5
 
@@ -35,23 +35,12 @@ def check(session: ControlClient, reply: ControlReply, may_fail: tuple[str, ...]
 
 
 def running_session(store: str, selector: str) -> str:
-    """The id of the running session that is meant: by its id, a unique prefix of one, or its
-    --name; "" is the latest."""
+    """The id of the running session that is meant: by its id, a unique beginning or end of one, or
+    its --name; "" is the latest."""
     running = [each for each in list_sessions(store) if each.running]
-    if selector in (each.id for each in running):
-        return selector
-    by_prefix = [each.id for each in running if selector and each.id.startswith(selector)]
-    if len(by_prefix) == 1:
-        return by_prefix[0]
-    named = that_joined_no_other(
-        [each for each in running if not selector or each.name == selector]
-    )
-    if named:
-        return named[-1].id
-    if by_prefix:
-        raise SessionError(
-            f"{selector!r} could be {', '.join(by_prefix[:_SHOWN])}", "use more of the id"
-        )
+    found = chosen(running, selector)
+    if found is not None:
+        return found.id
     if not selector:
         raise SessionError(f"no session is running in {store}", "choose another with --store")
     raise _no_such(store, selector, running)

@@ -9,7 +9,7 @@ from typer.exceptions import TyperException
 
 from sigwrap.cli.run_options import Given, leading_options
 from sigwrap.errors import UsageError
-from sigwrap.escape import shell_words
+from sigwrap.escape import shell_words, shortened
 from sigwrap.policy.problems import nearest_word
 
 _LINE_SHOWN = 60
@@ -28,8 +28,9 @@ class Group(TyperGroup):
         word = args[0]
         if self.get_command(ctx, word) is None:
             path = ctx.command_path
+            possessive = "'" if path.endswith("s") else "'s"
             raise UsageError(
-                f"{shell_words([word])} is no command of {path}'s",
+                f"{shell_words([word])} is no command of {path}{possessive}",
                 f"{self._meant(ctx, args)}{self.other_meaning(args)}all commands: {path} --help",
             )
         return super().resolve_command(ctx, args)
@@ -139,9 +140,7 @@ class Root(Group):
         return path, command if path else None
 
     def other_meaning(self, args: list[str]) -> str:
-        line = shell_words(args)
-        shown = line if len(line) <= _LINE_SHOWN else f"{line[: _LINE_SHOWN - 1]}…"
-        return f"to run it: sigwrap -- {shown}; "
+        return f"to run it: sigwrap -- {shortened(shell_words(args), _LINE_SHOWN)}; "
 
 
 def explained(problem: TyperException, path: str) -> UsageError:

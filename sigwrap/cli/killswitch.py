@@ -14,6 +14,7 @@ import typer
 
 from sigwrap import status as statuses
 from sigwrap.cli.control import refuse_inside
+from sigwrap.cli.examples import examples
 from sigwrap.cli.group import Group
 from sigwrap.cli.options import JsonOption, StoreOption, store_folder
 from sigwrap.cli.output import note, out
@@ -22,7 +23,7 @@ from sigwrap.escape import printable
 from sigwrap.linux import proc_files
 from sigwrap.linux.limits import lift_open_files
 from sigwrap.linux.supervisors import hides_processes
-from sigwrap.report.times import iso_time
+from sigwrap.report.forms.times import iso_time
 from sigwrap.run.activation import Activated, activate
 from sigwrap.store import killswitch
 from sigwrap.store.killswitch import State
@@ -35,14 +36,17 @@ app = typer.Typer(
 )
 
 
-@app.command()
+@app.command(epilog=examples("killswitch on"))
 def on(
     reason: Annotated[
         str, typer.Option("--reason", metavar="R", help="Shown to whoever it concerns.")
     ] = "",
     store: StoreOption = None,
 ) -> int:
-    """End every session of this user on this machine, now, and let none start until off."""
+    """End every session now, and let none start until off.
+
+    Every session of this user on this machine.
+    """
     proc_files.hold()
     proc_files.require()
     refuse_inside("nobody inside a session turns it on")
@@ -67,7 +71,7 @@ def on(
     return statuses.REFUSED if activated.left or activated.may_be_more else 0
 
 
-@app.command()
+@app.command(epilog=examples("killswitch off"))
 def off(
     yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
     store: StoreOption = None,
@@ -88,7 +92,7 @@ def off(
     out("the kill switch is off: sessions can start again")
 
 
-@app.command()
+@app.command(epilog=examples("killswitch status"))
 def status(store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Say whether it is on, since when, by whom and why."""
     state = killswitch.known(_stores(store))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sigwrap.errors import UsageError
+from sigwrap.errors import SessionError, UsageError
 from sigwrap.store.location import DEFAULT_STORE, default_store
 
 
@@ -31,13 +31,27 @@ SessionArgument = Annotated[
     str,
     typer.Argument(
         metavar="[SESSION]",
-        help="An id, a unique prefix, a --name, or a file; left out: the latest "
+        help="An id, a unique beginning or end of one, a --name, or a file; left out: the latest "
         "that joined no other.",
         show_default=False,
     ),
+]
+UtcOption = Annotated[bool, typer.Option("--utc", help="Times in UTC, not in the local zone.")]
+PagerOption = Annotated[
+    bool,
+    typer.Option("--no-pager", help="Never in a pager ($SIGWRAP_PAGER, $PAGER, else less)."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="For programs.")]
 
 
 def store_folder(option: str | None) -> str:
     return default_store(os.environ) if option is None else option
+
+
+def existing_store(option: str | None) -> str:
+    """A store that somebody named, and that is there."""
+    store = store_folder(option)
+    is_named = option is not None or bool(os.environ.get("SIGWRAP_STORE"))
+    if is_named and not os.path.isdir(store):
+        raise SessionError(f"there is no store {store}", "choose another with --store")
+    return store

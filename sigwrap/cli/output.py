@@ -7,15 +7,32 @@ is given as one, and escaped as a whole.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
+from sigwrap.errors import KernelError
 from sigwrap.escape import bounded, printable
 
 _ROOM_WITHIN_S = 0.25
+_PIECE = 1 << 15
 
 
 def out(text: str) -> None:
     """A text that was made for a terminal, line by line: what is hostile in it is escaped."""
-    _write(1, text + "\n")
+    _write(text + "\n")
+
+
+def out_lines(lines: Iterable[str]) -> None:
+    """Of any number: written as they come, in pieces of some length."""
+    waiting: list[str] = []
+    size = 0
+    for line in lines:
+        waiting.append(line)
+        size += len(line)
+        if size >= _PIECE or len(waiting) >= _PIECE:
+            out("\n".join(waiting))
+            waiting, size = [], 0
+    if waiting:
+        out("\n".join(waiting))
 
 
 def note(*lines: str, program: str = "sigwrap") -> None:
@@ -38,8 +55,14 @@ def _noted(line: str, program: str) -> bytes:
     return f"{program}: {bounded(printable(line))}\n".encode()
 
 
-def _write(fd: int, text: str) -> None:
-    out_bytes(text.encode("utf-8", "backslashreplace"), fd)
+def _write(text: str) -> None:
+    try:
+        out_bytes(text.encode("utf-8", "backslashreplace"))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        number = error.errno or 0
+        raise KernelError(f"can't write to standard output: {error.strerror}", number) from error
 
 
 def out_bytes(data: bytes, fd: int = 1) -> None:

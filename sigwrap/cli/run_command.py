@@ -33,7 +33,10 @@ class Run(TyperCommand):
 
 
 def run(command: list[str], **given: Any) -> int:
-    """Run COMMAND under supervision (the same as: sigwrap [OPTIONS] -- COMMAND)."""
+    """Run COMMAND under supervision.
+
+    The same as: sigwrap [OPTIONS] -- COMMAND.
+    """
     fields: dict[str, Any] = {}
     for option in RUN_OPTIONS:
         match option:

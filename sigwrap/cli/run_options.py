@@ -65,7 +65,7 @@ RUN_OPTIONS: tuple[ValueOption | FlagOption, ...] = (
         metavar="DIR",
         shows_default=False,
     ),
-    ValueOption(("--name",), "name", "A label for the session.", shows_default=False),
+    ValueOption(("--name",), "name", "A label for the session.", str, "NAME", shows_default=False),
     ValueOption(
         ("--store",),
         "store",

@@ -10,6 +10,7 @@ import typer
 
 from sigwrap.agent import AgentSignal, agent_signal
 from sigwrap.cli.control import check, running_session
+from sigwrap.cli.examples import examples
 from sigwrap.cli.options import JsonOption, StoreOption, store_folder
 from sigwrap.cli.output import out
 from sigwrap.errors import SessionError, UsageError
@@ -27,7 +28,7 @@ _WORDS = "[SESSION] SIGNAL"
 
 
 def register(app: typer.Typer) -> None:
-    app.command(name="signal")(signal)
+    app.command(name="signal", epilog=examples("signal"))(signal)
 
 
 def signal(
@@ -35,7 +36,8 @@ def signal(
         list[str],
         typer.Argument(
             metavar=_WORDS,
-            help="SESSION: an id, a unique prefix, or a --name; left out: the latest that runs. "
+            help="SESSION: an id, a unique beginning or end of one, or a --name; left out: the "
+            "latest that runs. "
             f"SIGNAL: {', '.join(each.name for each in AgentSignal)}.",
             show_default=False,
         ),
@@ -46,7 +48,10 @@ def signal(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Stop a session as a whole, let it go on, end it, or have it say how it is."""
+    """Stop a whole session, let it go on, or end it.
+
+    Or have it say how it is.
+    """
     selector, wanted = _meant(words)
     if len(reason) > _LONGEST_REASON:
         raise UsageError(f"--reason: more than {_LONGEST_REASON} characters")

@@ -40,6 +40,20 @@ def pinned(tool: str) -> Pin:
             raise _refused(tool, f"{path} can't be read: {failure.strerror}") from failure
 
 
+def not_found(request: CommandRequest) -> list[str]:
+    """Names without a slash that the PATH of now doesn't lead to anything by."""
+    missing = []
+    for program in request.programs:
+        if not program.counts_by_name and "/" not in program.argv[0]:
+            try:
+                find_program(program.argv[0], dict(os.environb))
+            except SigwrapError:
+                missing.append(program.argv[0])
+        if not keeps_search_path(program.name, program.argv):
+            break
+    return list(dict.fromkeys(missing))
+
+
 def with_shadows(request: CommandRequest) -> CommandRequest:
     """Names without a slash, where the PATH of now leads to something that shadows the system's."""
     commands, programs = SystemCommands(our_view()), list(request.programs)

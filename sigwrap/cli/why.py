@@ -8,29 +8,35 @@ from typing import Annotated
 
 import typer
 
+from sigwrap.cli.examples import examples
 from sigwrap.cli.options import JsonOption, SessionArgument, StoreOption, store_folder
 from sigwrap.cli.output import out
+from sigwrap.cli.showing import columns
 from sigwrap.errors import SessionError, UsageError
-from sigwrap.report.cause import Why
-from sigwrap.report.why import WhyFold
+from sigwrap.escape import shell_words
+from sigwrap.report.folds.cause import Why
+from sigwrap.report.folds.ending import Ending, ending_of
+from sigwrap.report.folds.why import WhyFold
+from sigwrap.report.forms.layout import wrapped
 from sigwrap.store.catalog import open_session
 from sigwrap.store.reader import Session
 
 WHY_SCHEMA = "sigwrap.why/1"
 _PID_DIGITS = 12
+_NEAREST_SHOWN = 5
 
 
 def register(app: typer.Typer) -> None:
-    app.command()(why)
+    app.command(epilog=examples("why"))(why)
 
 
 def why(
     session: SessionArgument = "",
-    pid: Annotated[
-        int | None,
+    pids: Annotated[
+        list[str] | None,
         typer.Argument(
-            metavar="[PID]",
-            help="A process of it; COMMAND if left out.",
+            metavar="[PID]...",
+            help="Processes of it; COMMAND if left out.",
             show_default=False,
         ),
     ] = None,
@@ -38,35 +44,58 @@ def why(
     as_json: JsonOption = False,
 ) -> None:
     """Say who ended a process, in one sentence."""
-    if pid is not None and pid < 1:
-        raise UsageError(f"{pid} is no process", "sigwrap why SESSION PID")
-    found, opened = _find(store_folder(store), session, pid)
-    if found is None:
-        if pid is None:
-            raise SessionError(f"nothing is recorded of the command of session {opened.id}")
-        raise SessionError(f"no process {pid} was seen in session {opened.id}")
-    out(_document(found, opened) if as_json else found.sentence)
+    read, asked = _read(store_folder(store), session, list(map(_pid, pids or [])))
+    found = [read.why(pid) for pid in asked or [0]]
+    width = columns()
+    if as_json:
+        documents = [_document(each, read.session) for each in found]
+        out(json.dumps(documents if len(documents) > 1 else documents[0], indent=2))
+    elif len(found) > 1:
+        lines = (f'{each.pid} "{each.command}": {each.sentence}' for each in found)
+        out("\n".join(row for line in lines for row in wrapped(line, width, "  ")))
+    else:
+        out("\n".join(wrapped(found[0].sentence, width)))
 
 
-def _find(folder: str, session: str, pid: int | None) -> tuple[Why | None, Session]:
-    if (
-        pid is None and session.isdecimal() and len(session) < _PID_DIGITS
-    ):  # a pid of the latest session, or the start of an id
-        latest = open_session(folder, "")
-        fold = _folded(latest)
-        if fold.knows(int(session)):
-            return fold.of(int(session)), latest
-    opened = open_session(folder, session)
-    return _folded(opened).of(pid or 0), opened
+def _pid(word: str) -> int:
+    if word.isdecimal() and word.isascii() and len(word) < _PID_DIGITS and int(word):
+        return int(word)
+    shown = shell_words([word])
+    raise UsageError(f"{shown} is no pid", "sigwrap report shows those of a session in its tree")
 
 
-def _folded(session: Session) -> WhyFold:
-    fold = WhyFold()
-    for event in session.events():
-        fold.add(event)
-    return fold
+class _Read:
+    """A session, up to its latest event."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.fold = WhyFold()
+        self._ending: Ending = ending_of(session)
+        for event in session.events():
+            self.fold.add(event)
+
+    def why(self, pid: int) -> Why:
+        found = self.fold.of(pid, self._ending)
+        if found is not None:
+            return found
+        if not pid:
+            raise SessionError(f"nothing is recorded of the command of session {self.session.id}")
+        nearest = ", ".join(map(str, self.fold.nearest(pid, _NEAREST_SHOWN)))
+        raise SessionError(
+            f"no process {pid} was seen in session {self.session.id}",
+            f"there is {nearest}; sigwrap report {self.session.id} shows the tree",
+        )
 
 
-def _document(why: Why, session: Session) -> str:
+def _read(folder: str, session: str, pids: list[int]) -> tuple[_Read, list[int]]:
+    if session.isdecimal() and len(session) < _PID_DIGITS:
+        # A pid of the latest session, or the start of an id.
+        latest = _Read(open_session(folder, ""))
+        if all(map(latest.fold.knows, (pid := int(session), *pids))):
+            return latest, [pid, *pids]
+    return _Read(open_session(folder, session)), pids
+
+
+def _document(why: Why, session: Session) -> dict[str, object]:
     content = {"schema": WHY_SCHEMA, "session_id": session.id, "sentence": why.sentence}
-    return json.dumps({**content, **asdict(why), "cause": why.cause.value}, indent=2)
+    return {**content, **asdict(why), "cause": why.cause.value}

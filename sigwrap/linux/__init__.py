@@ -24,6 +24,7 @@ frozen             a whole tree stands still, and goes on
 supervisors        those of all sessions of a user
 session_line       an address that each supervisor listens on, for those outside of all sessions
 death              an end by a signal, without a core
+killed             what the kernel still tells of a SIGKILL
 pidfd              signals to a process that is held, and its end
 pidns              numbers that a process in another pid namespace uses
 sigfd              signals as readable events, with their sender

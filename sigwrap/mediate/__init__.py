@@ -16,7 +16,6 @@ signal_facts    by what a call names its target, and whom it would reach
 fork            a process that is about to be made
 mount           a mount, which is noted
 refusal         requests that no mediator decides
-limits          the policy's limits on the tree, where they meet an exec
 usage_limits    processor time and memory of the tree, and when to look again
 log_budget      how much a session's log may take
 run_end         every reason to end, and what happens then

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from sigwrap.escape import printable, shell_words
+from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.events import Payload
 from sigwrap.mediate.masking import masked, masked_text
 from sigwrap.tuples import NamedTuple
@@ -141,11 +141,11 @@ def _process(seen: Seen) -> Payload:
 def _command(seen: Seen) -> str:
     """One whose exec isn't known is shown as ps does it."""
     text = shell_words(masked(seen.argv)) if seen.argv else f"[{printable(seen.comm)}]"
-    return _short(text, _LONGEST_COMMAND)
+    return shortened(text, _LONGEST_COMMAND)
 
 
 def _what(waiting: Waiting) -> str:
-    return _short(printable(waiting.what), _LONGEST_QUESTION)
+    return shortened(printable(waiting.what), _LONGEST_QUESTION)
 
 
 def _more(left: int, what: str) -> list[str]:
@@ -159,7 +159,3 @@ def _age(seconds: float) -> str:
     minutes, rest = divmod(whole, 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02} m" if hours else f"{minutes} m {rest:02} s"
-
-
-def _short(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"

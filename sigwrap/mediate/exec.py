@@ -53,13 +53,13 @@ from sigwrap.mediate.exec_question import (
     read_ground,
 )
 from sigwrap.mediate.facts import WouldFail
-from sigwrap.mediate.limits import Crowd, exceeded, used_up
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.masking import masked
 from sigwrap.mediate.questions import Answer
 from sigwrap.mediate.run_end import LimitReached
 from sigwrap.mediate.wording import command_line, denial, denied_by, killed, refusal, waiting
 from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.limits import Crowd, exceeded, used_up
 from sigwrap.policy.judge.request import (
     Action,
     CommandRedirect,
@@ -68,9 +68,6 @@ from sigwrap.policy.judge.request import (
     Program,
 )
 
-# What `env` or `xargs` is going to exec can be denied early. It is asked about or replaced when the
-# wrapper execs it: else somebody would be asked twice, or the wrapper's own doing be lost.
-_LEFT_TO_THE_WRAPPED = frozenset({Action.APPROVE, Action.REDIRECT})
 _GO_ON_TRACED = frozenset({Action.ALLOW, Action.AUDIT})
 _NO_YES_WHILE_TRACED = (
     "it needs approval, which nobody can give while its caller is traced: "
@@ -80,6 +77,9 @@ _NO_YES_UNREAD = (
     "it needs approval, which nobody can give to a program that may not be read: "
     "where and with what it then ran could not be compared"
 )
+
+
+_OF_A_STUB = "what its stub stands in for"
 
 
 class ExecMediator:
@@ -145,10 +145,7 @@ class ExecMediator:
         if limit is not None:
             return limit
         subject = subject_of(facts, traced=not facts.readable)
-        decision = self._engine.decide_command(subject)
-        if decision.action in _LEFT_TO_THE_WRAPPED and len(facts.here) < len(facts.programs):
-            decision = self._engine.decide_command(subject._replace(programs=facts.here))
-        return decision
+        return self._engine.decide_exec(subject, len(facts.here))
 
     def _judge_as_traced(self, facts: ExecFacts) -> Decision:
         return self._engine.decide_command(subject_of(facts, traced=True))
@@ -246,7 +243,7 @@ class ExecMediator:
 
     def _run_stub_command(self, facts: ExecFacts, rule: str) -> Mediation:
         """What a stub stands in for was decided when the stub's caller asked for it."""
-        decision = Decision(action=Action.ALLOW, rule=rule, reason="what its stub stands in for")
+        decision = Decision(action=Action.ALLOW, rule=rule, reason=_OF_A_STUB)
         prepared: Prepared | Unpreparable = yield PrepareStubCommand()
         if isinstance(prepared, Unpreparable):
             yield from self._deny_because(facts, decision, prepared.why)
@@ -429,7 +426,7 @@ class ExecMediator:
                     )
                 elif asked_before and judged.action is Action.APPROVE:
                     reason = "not approved: it changed again while it was asked about"
-                    yield from self._deny_because(now, decision, reason)
+                    yield from self._deny_because(now, judged, reason)
                 else:
                     yield from self._decide(now, asked_before=True)
             case Unseen():

@@ -7,9 +7,12 @@ import errno
 from sigwrap.events import Payload
 from sigwrap.mediate.effects import Record
 from sigwrap.mediate.exec_facts import ExecFacts
+from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.masking import masked
 from sigwrap.policy.judge.engine import is_system_file
-from sigwrap.policy.judge.request import Decision, Program
+from sigwrap.policy.judge.match import too_long_to_match
+from sigwrap.policy.judge.request import Action, AskedFact, Decision, Program, answer_of
+from sigwrap.policy.judge.system_folders import may_be_the_systems
 
 
 def exec_payload(
@@ -18,6 +21,7 @@ def exec_payload(
     """`verified`: that it will be; the event comes first. If that fails, another one says so."""
     main = facts.programs[0]
     argv = masked(main.argv)
+    words = [argv if each.argv is main.argv else masked(each.argv) for each in facts.programs]
     payload: Payload = {
         "path": facts.path or main.path,
         "argv": argv,
@@ -29,34 +33,71 @@ def exec_payload(
         "rule_name": decision.rule,
         "reason": decision.reason,
         "syscall": facts.syscall,
-        "truncated": facts.truncated,
+        "truncated": facts.truncated or any(map(_is_too_long, facts.programs)),
         "traced": traced or not facts.readable,
         "verified": verified,
     }
-    if len(facts.programs) > 1 or main.path != payload["path"]:
+    if decision.action is not Action.ALLOW and decision.message not in ("", decision.reason):
+        payload["message"] = decision.message
+    if (above := _nearest_that_ran(facts.process)) not in (0, facts.process.ppid):
+        payload["below"] = above
+    found = list(map(_findings, facts.programs))
+    if len(facts.programs) > 1 or main.path != payload["path"] or found[0]:
         payload["programs"] = [
-            {
-                "path": each.path,
-                "name": each.name,
-                "argv": argv if each.argv is main.argv else masked(each.argv),
-                **_whose_name_counts(each),
-            }
-            for each in facts.programs
+            {"path": each.path, "name": each.name, "argv": shown, **more}
+            for each, shown, more in zip(facts.programs, words, found, strict=True)
         ]
+        if len(facts.here) < len(facts.programs):
+            payload["here"] = len(facts.here)
+    if any(shown != each.argv for each, shown in zip(facts.programs, words, strict=True)):
+        payload["masked"] = True
     if any(each.elsewhere for each in facts.programs):
         payload["elsewhere"] = True
+    if any(facts.crowd):
+        payload["siblings"], payload["processes"] = facts.crowd
+    if facts.stub_rule is not None:
+        payload["stub"] = True
     if decision.shadows:
         payload["shadows"] = decision.shadows
     return payload
 
 
-def _whose_name_counts(program: Program) -> Payload:
-    """What a replay has to know of a name that is not the file's own."""
+def _nearest_that_ran(process: Process) -> int:
+    """Something, of those above it; 0 where nobody knows."""
+    above = process.parent
+    while above is not None and not above.argv:
+        above = above.parent
+    return 0 if above is None else above.pid
+
+
+def _is_too_long(program: Program) -> bool:
+    return too_long_to_match(program.argv)
+
+
+def _findings(program: Program) -> Payload:
+    """What a rule has asked for, and what else the same decision rests on (judge/recorded.py)."""
+    found: Payload = {}
+    is_own_name = program.path.endswith(f"/{program.name}") or not program.path
+    system_file = answer_of(program.system_file)
     if program.counts_by_name:
-        return {"counts_by_name": True}
-    if program.path.endswith(f"/{program.name}"):
-        return {}
-    return {"system_file": is_system_file(program)}
+        found["counts_by_name"] = True
+    elif not is_own_name:
+        system_file = is_system_file(program)
+        found["system_file"] = system_file
+    if system_file not in (None, may_be_the_systems(program.path)):
+        found["system_file"] = system_file
+    if answer_of(program.loads_code):
+        found["loads_code"] = True
+    if isinstance(program.sha256, AskedFact) and program.sha256.answer is not None:
+        found["sha256"] = program.sha256.answer
+    if program.elsewhere:
+        found["elsewhere"] = True
+    if program.shadows:
+        found["shadows"] = program.shadows
+        found["found"] = program.found
+    if program.missing:
+        found["missing"] = True
+    return found
 
 
 def exec_failed(path: str, rule: str, error: int) -> Record:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import errno
 
-from sigwrap.mediate.limits import Crowd
 from sigwrap.mediate.lineage import Process
+from sigwrap.policy.judge.limits import Crowd
 from sigwrap.policy.judge.request import Program
 from sigwrap.tuples import NamedTuple
 

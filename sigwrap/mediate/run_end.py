@@ -209,6 +209,10 @@ class RunEnd:
         return self._state is _State.OVER
 
     @property
+    def kills(self) -> bool:
+        return self._state is _State.KILLING
+
+    @property
     def command_has_ended(self) -> bool:
         return self._ended is not None
 

@@ -123,7 +123,7 @@ def event_payload(attempt: Attempt, decision: Decision) -> Payload:
     redirected = decision.action is Action.REDIRECT
     number = decision.redirect_signal if redirected else attempt.signal
     words = _words(attempt.target_types)
-    return {
+    payload: Payload = {
         "signal": number,
         "signal_name": signal_name(number) if number in ALL else str(number),
         "source_pid": attempt.sender_pid,
@@ -139,6 +139,9 @@ def event_payload(attempt: Attempt, decision: Decision) -> Payload:
         "platform": "linux",
         "syscall": attempt.syscall,
     }
+    if decision.message and decision.action is not Action.ALLOW:
+        payload["message"] = decision.message
+    return payload
 
 
 def described(attempt: Attempt) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sigwrap.escape import printable, shell_words
+from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.mediate.questions import Answer
 
 _LONGEST = 120
@@ -14,18 +14,18 @@ def command_line(path: str, arguments: str, name: str) -> str:
     """`name`: of the file that the path leads to, told where the path ends otherwise. It stays, as
     the path's end does, however long the rest is."""
     end = path.rpartition("/")[2]
-    told = "" if end == name else f" ({_short(shell_words([name]), _LONGEST_NAME)})"
+    told = "" if end == name else f" ({shortened(shell_words([name]), _LONGEST_NAME)})"
     path = shell_words([path])
     if len(path) > _LONGEST_PATH:
         half = _LONGEST_PATH // 2
         path = f"{path[: half - 1]}…{path[-half:]}"
-    return _short(f"{path} {arguments}".rstrip(), _LONGEST - len(told)) + told
+    return shortened(f"{path} {arguments}".rstrip(), _LONGEST - len(told)) + told
 
 
 def denial(what: str, rule: str, policy: str, message: str) -> str:
     """`what`: a command line, or a signal and its target."""
     because = denied_by(rule, policy, message)
-    return f"sigwrap: {_short(printable(what))}: {because} (sigwrap report tells more)"
+    return f"sigwrap: {_shown(what)}: {because} (sigwrap report tells more)"
 
 
 def denied_by(rule: str, policy: str, message: str = "") -> str:
@@ -34,14 +34,12 @@ def denied_by(rule: str, policy: str, message: str = "") -> str:
 
 
 def killed(what: str, why: str) -> str:
-    return (
-        f"sigwrap: {_short(printable(what))}: killed: {printable(why)} (sigwrap report tells more)"
-    )
+    return f"sigwrap: {_shown(what)}: killed: {printable(why)} (sigwrap report tells more)"
 
 
 def waiting(what: str, rule: str, policy: str) -> str:
     """Until when, and how to answer, is added by whoever asks."""
-    return f"sigwrap: {_short(printable(what))}: waits for approval ({named_rule(rule, policy)})"
+    return f"sigwrap: {_shown(what)}: waits for approval ({named_rule(rule, policy)})"
 
 
 def refusal(answer: Answer) -> str:
@@ -63,5 +61,5 @@ def named_rule(rule: str, policy: str) -> str:
     return f"rule {rule}" if rule.startswith("builtin:") else f"rule {rule} of {policy}"
 
 
-def _short(text: str, longest: int = _LONGEST) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+def _shown(what: str) -> str:
+    return shortened(printable(what), _LONGEST)

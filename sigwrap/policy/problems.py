@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from enum import Enum
 
 from sigwrap.errors import PolicyError
+from sigwrap.nearest import nearest_word as nearest_word
 from sigwrap.tuples import NamedTuple
 
 
@@ -51,15 +52,6 @@ class InvalidPolicy(PolicyError):
     @property
     def lines(self) -> list[str]:
         return [self.message, *(f"  {problem}" for problem in self.problems)]
-
-
-def nearest_word(word: str, words: Iterable[str]) -> str:
-    import difflib  # for a mistake only, so not once COMMAND runs: nothing is imported then
-
-    by_lowercase = {each.lower(): each for each in words}
-    # difflib is quadratic in the word: nothing that long is a typing error.
-    close = difflib.get_close_matches(word[:64].lower(), by_lowercase, n=1, cutoff=0.6)
-    return by_lowercase[close[0]] if close else ""
 
 
 def _position(problem: Problem) -> tuple[str, int, int]:

@@ -4,4 +4,5 @@ front           the front process and the supervisor
 stub            a stub and the supervisor
 control         `sigwrap approve` and its like, and the supervisor
 control_client  the client of that: all running sessions at once
+left_sockets    the sockets of sessions whose supervisor was killed
 """

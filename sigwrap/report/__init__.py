@@ -1,19 +1,11 @@
-"""What a log says, for people and for programs: folds over events, and what renders them.
+"""What a log says, for people and for programs. Nothing here writes to a log.
 
-verify      is the log what its writer wrote?
-summary     what happened, in bounded memory
-tree        the process tree, of which a summary has the lines
-why         who ended a process: a fold over the events
-cause       the causes that it finds, and their sentences
-tally       counts of things whose number is not known, in bounded memory
-metrics     decisions as metrics for Prometheus
-text        the report for a terminal
-sessions    the list of sessions for a terminal
-documents   the same reports as JSON
-export      events as JSON lines for other programs
+folds       what happened: folds over events, in memory that doesn't grow with them
+check       is the log what its writer wrote?
+forms       what was folded, as text, JSON and so on
+query       SQL over what happened
 replay      events in their rhythm, and the state after one of them
-detail      an event in a few words
-times       moments and spans
-style       colour
+when        moments of a session, as somebody types them
+export      events as JSON lines or CSV for other programs
 reference   docs/events.md from the registry of events
 """

@@ -34,6 +34,15 @@ bytes is first hashed to 64). The head, the last row's hash, is printed at the e
 `sigwrap verify --head HEAD` proves that nothing was cut off or written anew since. Without a key
 and without the head, a log that was rewritten as a whole can't be told from a true one.
 
+What a decision rested on is in the log: the texts of the policy (`policy_sources`) and the values
+of its variables in `session_started`; in each event of an exec or a signal what was asked, with
+what rules asked about it (in `programs`: `system_file`, `loads_code`, `sha256`, `elsewhere`,
+`shadows` and `found`, `counts_by_name`, `missing`). So `sigwrap verify` decides all of it again,
+and names the first row of which the policy says otherwise: a decision that was edited is found even
+where the whole chain was made anew. It counts the decisions of which it can't say that: they rest
+on words that were masked or cut, or were made by another version of sigwrap (`sigwrap`,
+`judgement`).
+
 When a payload's format changes, its type gets a new version. sigwrap reads rows of older versions
 as if they had been written in the newest one, and never rewrites them; `sigwrap export` writes the
 newest version. An SQLite client sees what was written: look at `v`.

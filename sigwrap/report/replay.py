@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from sigwrap.errors import StoreError
 from sigwrap.escape import printable
 from sigwrap.events import Event, recorded_bytes
-from sigwrap.report.detail import detail
-from sigwrap.report.summary import Ending, Summary, SummaryFold
+from sigwrap.report.folds.ending import Ending
+from sigwrap.report.folds.summary import Summary, SummaryFold
+from sigwrap.report.forms.detail import detail
 
 _LONGEST_PAUSE_S = 24 * 3600.0  # a log from elsewhere may hold any time
 

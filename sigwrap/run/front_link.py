@@ -95,7 +95,7 @@ class FrontLink:
 
     def _on_end(self, _happened: int) -> None:
         self._loop.unwatch(self._pidfd)
-        self._ending.on(KillDemanded("the front process died"))
+        self._ending.on(KillDemanded("sigwrap's front process died"))
 
     def _obey(self, message: Message) -> None:
         match message:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import errno
 import gc
-import json
 import os
 import signal
 import time
 from collections.abc import Callable
-from hashlib import blake2b
 
 import sigwrap
 from sigwrap import status
@@ -30,8 +28,9 @@ from sigwrap.mediate.run_end import RunEnd
 from sigwrap.platform import Capability
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.environment import KILLSWITCH_URL
+from sigwrap.policy.judge.recorded import JUDGEMENT
 from sigwrap.policy.judge.rules import DEFAULT_LOG_SIZE_BYTES, Limits
-from sigwrap.policy.language.document import Source
+from sigwrap.policy.language.texts import policy_texts
 from sigwrap.protocols.front import Channel, CommandStarted
 from sigwrap.run.launch import Launch, launch
 from sigwrap.run.recorder import Recorder
@@ -142,7 +141,8 @@ def run_session(
             "environment_removed": [masked_text(os.fsdecode(n)) for n in environment.removed],
             "policy": policy.name,
             "profile": settings.profile,
-            **_policy_texts(sources, variables),
+            **policy_texts(sources, variables),
+            "judgement": JUDGEMENT,
         }
         if not recorder.record("session_started", os.getpid(), start):
             log.discard()
@@ -303,16 +303,6 @@ def _session_started(
         "capabilities": _capabilities(launched, walls),
         "missing": missing,
     }
-
-
-def _policy_texts(sources: tuple[Source, ...], variables: dict[str, str]) -> Payload:
-    """All that the policy was made of: a reader can load it again and judge anew."""
-    texts = {
-        "policy_sources": [{"name": each.name, "text": each.text} for each in sources],
-        "policy_variables": variables,
-    }
-    digest = blake2b(json.dumps(texts, sort_keys=True).encode(), digest_size=32)
-    return {**texts, "policy_digest": digest.hexdigest()}
 
 
 def _capabilities(launched: Launch, walls: Walls) -> list[str]:

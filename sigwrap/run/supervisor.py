@@ -8,9 +8,12 @@ import os
 import select
 import socket
 import time
+from signal import SIGKILL
 
 from sigwrap.agent.watches import DriftWatch
+from sigwrap.events import Payload
 from sigwrap.hints import TYPE_CHECKING
+from sigwrap.linux.killed import oom_kills, used_up_cpu_limit
 from sigwrap.linux.memory import may_be_served
 from sigwrap.linux.seccomp import Listener
 from sigwrap.mediate.heartbeat import BEATS_EVERY_S
@@ -202,6 +205,7 @@ class Supervisor:
 
     def run(self) -> RunEnd:
         loop, log, run = self._loop, self._recorder.log, self._ending.run
+        self._oom_kills_before = oom_kills()
         self._processes.adopt_command(self._launched.pid)
         loop.watch(self._launched.channel.fileno(), self._on_launch_result)
         if self._launched.listener is not None:
@@ -335,5 +339,19 @@ class Supervisor:
                 "exit_code": code,
                 "signal": killer,
                 "signal_name": None if killer is None else signal_name(killer),
+                **(self._what_kernel_tells(process) if killer == SIGKILL else {}),
             },
         )
+
+    def _what_kernel_tells(self, process: Process) -> Payload:
+        """Of a SIGKILL that isn't our own."""
+        if self._ending.run.kills:
+            return {}
+        found: Payload = {}
+        kills = oom_kills()
+        if kills is not None and self._oom_kills_before is not None:
+            found["oom_kills"] = kills - self._oom_kills_before
+        cpu_limit_s = used_up_cpu_limit(process.pid, process.start_time)
+        if cpu_limit_s is not None:
+            found["cpu_limit_s"] = cpu_limit_s
+        return found

@@ -12,11 +12,13 @@ from sigwrap.errors import PolicyError, UsageError
 from sigwrap.hints import Any
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.language.document import MAX_TEXT_CHARACTERS, Source
+from sigwrap.policy.language.document import SHIPPED as SHIPPED
 from sigwrap.policy.language.parse import parse_policy
 from sigwrap.policy.problems import nearest_word
 
 _EMPTY_WORD = "''"
-SHIPPED = ("agent-default", "agent-strict", "agent-observe", "ci")
+_MOST_FILES_LOOKED_AT = 200
+_KEYS_OF_A_POLICY = frozenset({b"extends", b"defaults", b"command_rules", b"signal_rules"})
 
 
 def load_policy(selector: str, *, variables: Mapping[str, str]) -> Policy:
@@ -65,6 +67,24 @@ def read_source(selector: str) -> Source:
             f"{meant}shipped: {', '.join(SHIPPED)}",
         )
     return source
+
+
+def files_here() -> list[str]:
+    """Files of the current folder that look like policies, by name: not all YAML is one."""
+    try:
+        names = sorted(each for each in os.listdir() if each.endswith((".yaml", ".yml")))
+    except OSError:
+        return []  # it was removed, or may not be read
+    return [name for name in names[:_MOST_FILES_LOOKED_AT] if _looks_like_a_policy(name)]
+
+
+def _looks_like_a_policy(path: str) -> bool:
+    try:
+        lines = _read(path).split(b"\n")
+    except OSError:
+        return False
+    keys = {line.partition(b":")[0] for line in lines}
+    return {b"version", b"name"} <= keys and not keys.isdisjoint(_KEYS_OF_A_POLICY)
 
 
 def find_base(selector: str, source: Source) -> Source | None:

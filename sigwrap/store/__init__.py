@@ -3,6 +3,9 @@
 writer          SessionLog: append records an event, fold moves it into the database
 reader          Session: the events of a running, ended or dead session
 catalog         which sessions there are, and which one a user means
+belongings      which files of a store belong to which session, and how to hold them
+removal         removing sessions
+recovery        the log of a killed writer, in one file again
 location        where the store lies, and which files belong to a session
 folder          the folder of these files, held open
 codec           an event as a row, and back

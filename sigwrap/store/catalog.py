@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sigwrap.errors import SessionError, StoreError
+from sigwrap.escape import printable, shell_words
 from sigwrap.events import LEFT_TO_ANOTHER, text, texts
+from sigwrap.nearest import nearest_word
+from sigwrap.store.belongings import Belonging, belongings, is_unfinished
+from sigwrap.store.database import is_database
 from sigwrap.store.location import (
     DATABASE_SUFFIX,
     JOURNAL_SUFFIX,
+    SESSIONS_FOLDER,
     database_path,
     sessions_folder,
 )
 from sigwrap.store.reader import Session
 
 _CANDIDATES_SHOWN = 5
+_COMPARED = 400  # each is compared letter by letter
+_COMMAND_CHARACTERS_SHOWN = 40
 _POLICY_SUFFIXES = (".yaml", ".yml")
 
 
@@ -31,29 +38,68 @@ class SessionFile:
     is_joined: bool = False
     inside: str = ""  # the session that it joined, as the caller's environment had it
     command: tuple[str, ...] = ()
+    user: str = ""
+    host: str = ""
     started_ns: int = 0
     last_event_ns: int = 0
     events: int = 0
     exit_status: int | None = None
     reason: str = ""
     problem: str = ""
+    files: tuple[Belonging, ...] = ()
 
     @property
     def ended_cleanly(self) -> bool:
         return self.exit_status is not None
 
+    @property
+    def size(self) -> int:
+        """In bytes, of all its files."""
+        return sum(each.size for each in self.files)
+
+    @property
+    def changed_ns(self) -> int:
+        """When its files were; 0 where none is left."""
+        return int(max((each.changed_s for each in self.files), default=0.0) * 1e9)
+
+    @property
+    def is_in_several_files(self) -> bool:
+        """What a writer leaves that was killed."""
+        names = (each.name for each in self.files if each.folder == SESSIONS_FOLDER)
+        journal = self.id + JOURNAL_SUFFIX
+        return not self.running and any(name == journal or is_unfinished(name) for name in names)
+
 
 def list_sessions(store: str) -> list[SessionFile]:
     """Oldest first."""
-    files = [_inspect(session_id, store) for session_id in _session_ids(store)]
-    return sorted(files, key=lambda file: (file.started_ns, file.id))
+    files: dict[str, list[Belonging]] = {}
+    for each in belongings(store):
+        files.setdefault(each.session_id, []).append(each)
+    sessions = [
+        replace(_inspect(session_id, store), files=tuple(files.get(session_id, ())))
+        for session_id in session_ids(store)
+    ]
+    return sorted(sessions, key=lambda file: (file.started_ns, file.id))
 
 
-def open_session(store: str, selector: str) -> Session:
-    """`selector`: an id, a unique prefix of one, a --name (its newest), a file, or "" (latest)."""
-    if os.sep in selector or selector.endswith(DATABASE_SUFFIX):
-        return _open_file(selector)
-    ids = _session_ids(store)
+def recent_sessions(store: str, most: int) -> list[SessionFile]:
+    """Latest first; of those alone whose files were changed last, for who has no time."""
+    changed: dict[str, float] = {}
+    for each in belongings(store):
+        if each.folder == SESSIONS_FOLDER:
+            latest = max(changed.get(each.session_id, 0.0), each.changed_s)
+            changed[each.session_id] = latest
+    ids = sorted(changed, key=lambda session_id: changed[session_id], reverse=True)[:most]
+    sessions = [_inspect(session_id, store) for session_id in ids]
+    return sorted(sessions, key=lambda file: (file.started_ns, file.id), reverse=True)
+
+
+def open_session(store: str, selector: str, *, even_damaged: bool = False) -> Session:
+    """`selector`: an id, a unique beginning or end of one, a --name (its newest), a file, or ""
+    (latest). `even_damaged`: a database in a file, of which maybe nothing can be read."""
+    if is_path(selector):
+        return _open_file(selector, even_damaged=even_damaged)
+    ids = session_ids(store)
     if not ids:
         raise SessionError(f"there are no sessions in {store}", "choose another with --store")
     if selector in ids:
@@ -61,20 +107,56 @@ def open_session(store: str, selector: str) -> Session:
     by_prefix = [session_id for session_id in ids if session_id.startswith(selector)]
     if selector and len(by_prefix) == 1:
         return Session(by_prefix[0], database_path(store, by_prefix[0]))
-    sessions = list_sessions(store)
+    found = chosen(list_sessions(store), selector)
+    if found is not None:
+        return Session(found.id, found.path)
+    if selector.endswith(_POLICY_SUFFIXES):
+        raise _is_policy(selector)
+    raise SessionError(f"no session is called {selector!r} in {store}", meant(store, selector))
+
+
+def is_path(selector: str) -> bool:
+    return os.sep in selector or selector.endswith(DATABASE_SUFFIX)
+
+
+def chosen(sessions: list[SessionFile], selector: str) -> SessionFile | None:
+    """SessionError where it could be several."""
+    for file in sessions:
+        if file.id == selector:
+            return file
+    by_start = [file for file in sessions if selector and file.id.startswith(selector)]
+    if len(by_start) == 1:
+        return by_start[0]
     named = that_joined_no_other(
         [file for file in sessions if not selector or file.name == selector]
     )
     if named:
-        return Session(named[-1].id, named[-1].path)
-    if by_prefix:
-        raise SessionError(f"{selector!r} could be {_enumerate(by_prefix)}", "use more of the id")
-    if selector.endswith(_POLICY_SUFFIXES):
-        raise _is_policy(selector)
-    latest_first = [file.id for file in reversed(sessions)]
-    raise SessionError(
-        f"no session is called {selector!r} in {store}", f"there is {_enumerate(latest_first)}"
-    )
+        return named[-1]
+    # Before the end of an id lies the date: what people type is what differs.
+    by_end = [file for file in sessions if file.id.endswith(selector) and file not in by_start]
+    candidates = by_start + by_end
+    if len(candidates) > 1:
+        several = _enumerate([_with_command(file) for file in candidates])
+        raise SessionError(f"{selector!r} could be {several}", "use more of the id")
+    return candidates[0] if candidates else None
+
+
+def meant(store: str, selector: str) -> str:
+    """By who mistyped it: what to say to him."""
+    latest_first = list_sessions(store)[::-1]
+    words = [word for file in latest_first for word in (file.name, file.id) if word]
+    near = nearest_word(selector, words[:_COMPARED])
+    if near:
+        return f"did you mean {printable(near)}?"
+    called = dict.fromkeys(printable(file.name) or file.id for file in latest_first)
+    return f"there is {_enumerate(list(called))}"
+
+
+def _with_command(file: SessionFile) -> str:
+    command = shell_words(file.command)
+    if len(command) > _COMMAND_CHARACTERS_SHOWN:
+        command = command[:_COMMAND_CHARACTERS_SHOWN] + "…"
+    return f"{file.id} ({command})" if command else file.id
 
 
 def that_joined_no_other(sessions: list[SessionFile]) -> list[SessionFile]:
@@ -90,20 +172,26 @@ def _is_policy(file: str) -> SessionError:
     )
 
 
-def _open_file(path: str) -> Session:
+def _open_file(path: str, *, even_damaged: bool) -> Session:
     if path.endswith(_POLICY_SUFFIXES):
         raise _is_policy(path)
     if not os.path.isfile(path):
         raise SessionError(f"there is no event log {path}")
     # A file that was downloaded may have any name: the log says whose it is.
     session = Session("", path)
-    started = session.first()
+    try:
+        started = session.first()
+    except StoreError:
+        if not (even_damaged and is_database(path)):
+            raise
+        session.id = os.path.basename(path).removesuffix(DATABASE_SUFFIX)
+        return session
     if started is not None:
         session.id = str(started.payload.get("session_id", ""))
     return session
 
 
-def _session_ids(store: str) -> list[str]:
+def session_ids(store: str) -> list[str]:
     folder = sessions_folder(store)
     try:
         names = os.listdir(folder)
@@ -119,7 +207,7 @@ def _inspect(session_id: str, store: str) -> SessionFile:
     session = Session(session_id, database_path(store, session_id))
     running = session.running
     try:
-        first, last = session.first(), session.last()
+        first, last = session.ends()
     except StoreError as error:
         return SessionFile(id=session_id, path=session.path, running=running, problem=error.message)
     if first is None or last is None:
@@ -139,6 +227,8 @@ def _inspect(session_id: str, store: str) -> SessionFile:
         ),
         inside=text(first.payload.get("inside")),
         command=tuple(texts(command)),
+        user=text(first.payload.get("user")),
+        host=text(first.payload.get("host")),
         started_ns=first.time_ns,
         last_event_ns=last.time_ns,
         events=last.seq,

@@ -33,8 +33,16 @@ def genesis(session_id: str, key: bytes) -> bytes:
     return blake2b(session_id.encode(), digest_size=DIGEST_SIZE, key=key).digest()
 
 
-def next_hash(previous: bytes, canonical: bytes, key: bytes) -> bytes:
-    return blake2b(previous + canonical, digest_size=DIGEST_SIZE, key=key).digest()
+def hasher(key: bytes) -> blake2b:
+    """One that has hashed nothing: to copy it takes a third less time than to make another."""
+    return blake2b(digest_size=DIGEST_SIZE, key=key)
+
+
+def next_hash(previous: bytes, canonical: bytes, empty: blake2b) -> bytes:
+    """`empty`: a hasher of the log's key."""
+    digest = empty.copy()
+    digest.update(previous + canonical)
+    return digest.digest()
 
 
 class ChainWalk:
@@ -42,8 +50,9 @@ class ChainWalk:
 
     def __init__(self, session_id: str, key: bytes | None) -> None:
         self.seq = 0
-        self._key = chain_key(key)
-        self._head = genesis(session_id, self._key)
+        prepared = chain_key(key)
+        self._empty = hasher(prepared)
+        self._head = genesis(session_id, prepared)
 
     @property
     def head(self) -> str:
@@ -55,7 +64,7 @@ class ChainWalk:
         if seq != self.seq + 1:
             return f"it follows row {self.seq}: rows between them are missing"
         canonical = canonical_row(seq, time_ns, type_name, pid, payload)
-        head = next_hash(self._head, canonical, self._key)
+        head = next_hash(self._head, canonical, self._empty)
         if head.hex() != hash_hex:
             return "its hash does not follow from it and the rows before it"
         self.seq = seq

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 
 from sigwrap.errors import InternalError, StoreError
 from sigwrap.events import EVENT_TYPES, UPCASTERS, Base64, Event, Payload, Upcaster
+from sigwrap.hints import Any
 from sigwrap.store.bounds import EVENT_LIMIT, WHOLE_TYPES, bounded
 from sigwrap.tuples import NamedTuple
 
@@ -32,6 +33,7 @@ class Row(NamedTuple):
     hash: str
 
 
+_make = tuple.__new__  # half of what a call of the class takes
 _VERSION_MEMBER = {kind.name: f'{{"{VERSION_KEY}":{kind.version}' for kind in EVENT_TYPES.values()}
 _encoder = json.JSONEncoder(check_circular=False, allow_nan=False, separators=(",", ":"))
 
@@ -53,7 +55,10 @@ def _refuse(constant: str) -> float:
     raise ValueError(f"{constant} is no JSON")
 
 
-_decode_json = json.JSONDecoder(parse_constant=_refuse).raw_decode
+# What raw_decode calls; StopIteration where it finds nothing.
+_scan_json: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder(
+    parse_constant=_refuse
+).scan_once  # type: ignore[attr-defined]
 
 # Of what is read. A log from elsewhere may hold anything; what is written is far from these.
 MAX_PAYLOAD_CHARACTERS = 32 << 20
@@ -61,6 +66,7 @@ _MAX_CHARACTERS_OF_MOST = 4 << 20
 _MAX_MEMBERS = 1_000_000
 _MAX_NESTING = 64
 _INT64 = 1 << 63
+_UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError, StopIteration)
 
 
 def encode_payload(type_name: str, payload: Payload) -> str:
@@ -110,25 +116,27 @@ def decode_row(
 ) -> Event:
     seq, time_ns, type_name, pid, text, hash_hex = row
     try:
-        if len(text) > EVENT_LIMIT:
+        length = len(text)
+        if length > EVENT_LIMIT:
             _check_size(type_name, text)
-        payload, end = _decode_json(text)
+        payload, end = _scan_json(text, 0)
         version = payload.pop(VERSION_KEY)
-        if end != len(text):
+        if end != length:
             raise ValueError("something follows the JSON")
         if not (type(time_ns) is type(pid) is int and type(type_name) is type(hash_hex) is str):
             raise TypeError("SQLite keeps any type in any column")
-        if text.count("[") + text.count("{") > _MAX_NESTING:
+        # Each level takes two characters: most events are too short for so many.
+        if length > 2 * _MAX_NESTING and text.count("[") + text.count("{") > _MAX_NESTING:
             _check_nesting(payload)
-        if len(text) > EVENT_LIMIT and type_name not in WHOLE_TYPES:
+        if length > EVENT_LIMIT and type_name not in WHOLE_TYPES:
             payload = bounded(payload)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except _UNREADABLE as error:
         raise StoreError(f"row {seq} can't be read", "run sigwrap verify") from error
     current = _CURRENT_VERSION if current_versions is None else current_versions
     # A type that isn't registered is of a newer sigwrap, or of an old one: readers show its name.
     if version != current.get(type_name, version):
         payload = _upcast(seq, type_name, payload, version, current[type_name], upcasters)
-    return Event(seq=seq, time_ns=time_ns, type=type_name, pid=pid, payload=payload, hash=hash_hex)
+    return _make(Event, (seq, time_ns, type_name, pid, payload, hash_hex))
 
 
 def _check_size(type_name: str, text: str) -> None:

@@ -11,22 +11,30 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
+from itertools import takewhile
+from operator import itemgetter, lt
 from urllib.parse import quote
 
 from sigwrap.errors import StoreError
+from sigwrap.hints import Any
 from sigwrap.store.codec import MAX_PAYLOAD_CHARACTERS, Row
 from sigwrap.store.plain_file import open_plain_file
 from sigwrap.store.schema import APPLICATION_ID, EVENTS_TABLE, SCHEMA_VERSION
 
 PATIENCE_S = 10.0
 _STEPS_BETWEEN_LOOKS = 10_000
+_MAGIC = b"SQLite format 3\0"
 
 _ROWS_AT_ONCE = 2_000
 _BYTES_AT_ONCE = 4 << 20  # a row of recorded input or output is a thousand times another's size
 _ROWS_A_LOOK = 32
 _SELECT = "SELECT seq, time_ns, type, pid, payload, hash FROM events"
+_ROW: Callable[[tuple[Any, ...]], Row] = partial(tuple.__new__, Row)  # as many as _SELECT names
+_SEQ = itemgetter(Row._fields.index("seq"))
+_PAYLOAD = itemgetter(Row._fields.index("payload"))
 
 
 class Database:
@@ -37,11 +45,15 @@ class Database:
     def rows(self, after_seq: int) -> Iterator[Row]:
         query = f"{_SELECT} WHERE seq > ? ORDER BY seq LIMIT {_ROWS_AT_ONCE}"
         while rows := self._fetch(query, after_seq):
-            for row in rows:
-                if row.seq <= after_seq:
-                    raise StoreError(f"can't read {self._path}: its rows are not in order")
-                yield row
-                after_seq = row.seq
+            seqs = [after_seq, *map(_SEQ, rows)]
+            in_order = list(takewhile(bool, map(lt, seqs, seqs[1:])))
+            yield from rows[: len(in_order)]
+            if len(in_order) < len(rows):
+                raise StoreError(f"can't read {self._path}: its rows are not in order")
+            after_seq = seqs[-1]
+
+    def first(self) -> Row | None:
+        return next(iter(self._fetch(f"{_SELECT} ORDER BY seq LIMIT 1")), None)
 
     def last(self) -> Row | None:
         return next(iter(self._fetch(f"{_SELECT} ORDER BY seq DESC LIMIT 1")), None)
@@ -52,8 +64,8 @@ class Database:
         try:
             with _limited(self._connection), closing(self._connection.execute(query, values)) as at:
                 while size < _BYTES_AT_ONCE and (some := at.fetchmany(_ROWS_A_LOOK)):
-                    rows += map(Row._make, some)
-                    size += sum(len(row[4]) for row in some)
+                    rows += map(_ROW, some)
+                    size += sum(map(len, map(_PAYLOAD, some)))
             return rows
         except TypeError as error:
             raise StoreError(f"can't read {self._path}: a payload is no text") from error
@@ -75,6 +87,15 @@ def opened(path: str) -> Iterator[Database]:
         raise StoreError(f"can't read {path}: {error.strerror}") from error
     except sqlite3.Error as error:
         raise StoreError(f"can't read {path}: {error}") from error
+
+
+def is_database(path: str) -> bool:
+    """Whether it begins as one, be it whole or not."""
+    try:
+        with open_plain_file(path) as file:
+            return bool(file.read(len(_MAGIC)) == _MAGIC)
+    except OSError:
+        return False
 
 
 def _connect(path: str) -> sqlite3.Connection:

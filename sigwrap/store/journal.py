@@ -40,7 +40,7 @@ class Journal:
         """OSError where it can't."""
         fd = folder.create(name, os.O_APPEND)
         try:
-            _lock(fd)
+            lock(fd)
         except BaseException:
             os.close(fd)
             folder.remove(name)
@@ -55,7 +55,7 @@ class Journal:
         written: list[Journal] = []
 
         def write(fd: int) -> None:
-            _lock(fd)
+            lock(fd)
             journal = cls(os.path.join(folder.path, name), fd, durable=False)
             for piece in pieces():
                 journal.append(piece)
@@ -148,7 +148,7 @@ def is_as_made(status: os.stat_result) -> bool:
     return is_ours and status.st_nlink == 1
 
 
-def _lock(fd: int) -> None:
+def lock(fd: int) -> None:
     """A reader that looks whether the writer lives has the lock for a moment; whoever keeps it can
     keep nobody waiting. OSError where it can't be had."""
     for _ in range(_LOCK_ATTEMPTS):

@@ -20,6 +20,8 @@ class JournalFile:
     def __init__(self, path: str, file: IO[bytes]) -> None:
         self._path = path
         self._file = file
+        self._read_to = 0
+        self._lines = 0
 
     @classmethod
     def open(cls, path: str) -> JournalFile | None:
@@ -38,20 +40,34 @@ class JournalFile:
         """Of an event that was recorded."""
         return next(self.rows(), None) is None
 
+    @property
+    def is_in_place(self) -> bool:
+        """No other file has come in its place, nor was it taken away."""
+        try:
+            return os.path.samestat(os.lstat(self._path), os.fstat(self._file.fileno()))
+        except OSError:
+            return False
+
     def rows(self) -> Iterator[Row]:
         """Without a torn last line: append never returned for that event."""
-        self._file.seek(0)
-        number = 0
+        self._read_to = self._lines = 0
+        return self.new_rows()
+
+    def new_rows(self) -> Iterator[Row]:
+        """What was appended since the rows were read last."""
+        self._file.seek(self._read_to)
         while line := self._file.readline(_LONGEST_LINE):
-            number += 1
             if not line.endswith(b"\n"):
                 if len(line) == _LONGEST_LINE:
-                    raise self._unreadable(number)
+                    raise self._unreadable(self._lines + 1)
                 return
+            self._lines += 1
+            self._read_to += len(line)
             try:
-                yield parse_journal_line(line)
+                row = parse_journal_line(line)
             except ValueError as error:
-                raise self._unreadable(number) from error
+                raise self._unreadable(self._lines) from error
+            yield row
 
     def last(self) -> Row | None:
         """Without reading what lies before it."""

@@ -23,7 +23,7 @@ def default_store(env: Mapping[str, str]) -> str:
     state_home = env.get("XDG_STATE_HOME", "")
     # The XDG specification tells programs to ignore a relative path there.
     if not os.path.isabs(state_home):
-        home = env.get("HOME") or os.path.expanduser("~")
+        home = env["HOME"] if "HOME" in env else os.path.expanduser("~")
         if not os.path.isabs(home):
             raise StoreError(
                 "there is no home folder for the event log", "give a folder with --store"

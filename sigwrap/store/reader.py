@@ -6,7 +6,8 @@ writer that was killed leaves is the journal, and a database that lags behind it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 
 from sigwrap.errors import StoreError
@@ -29,9 +30,36 @@ class Session:
     def running(self) -> bool:
         return writer_lives(journal_path(self.path))
 
-    def events(self, after_seq: int = 0) -> Iterator[Event]:
+    @property
+    def files(self) -> tuple[str, str]:
+        return self.path, journal_path(self.path)
+
+    @property
+    def size(self) -> int:
+        """In bytes, of all its files."""
+        total = 0
+        for path in self.files:
+            try:
+                total += os.stat(path).st_size
+            except OSError:
+                pass  # there is no such file, or no longer
+        return total
+
+    @property
+    def has_journal(self) -> bool:
+        """Until the writer has ended, and for good where it was killed. A copy, such as a
+        checkpoint, has none."""
+        return os.path.exists(journal_path(self.path))
+
+    def events(
+        self, after_seq: int = 0, *, of: Callable[[object], bool] | None = None
+    ) -> Iterator[Event]:
+        """`of`: only those of a type for which it is true, as no others need be decoded."""
+        rows = self.rows(after_seq)
+        if of is not None:
+            rows = (row for row in rows if of(row.type))
         try:
-            yield from map(decode_row, self.rows(after_seq))
+            yield from map(decode_row, rows)
         except StoreError as error:
             raise self._named(error) from error
 
@@ -43,20 +71,44 @@ class Session:
         with opened(self.path) as database:
             yield from database.rows(after_seq)
 
+    def followed(self, wait: Callable[[], None]) -> Iterator[Event]:
+        """Each event as it is recorded, until its writer is gone; `wait` waits for more."""
+        seq = 0
+        is_running = True
+        while is_running:
+            is_running = self.running
+            with self._journal() as journal:
+                if journal is None:
+                    break
+                while True:
+                    for row in journal.new_rows():
+                        if row.seq > seq:
+                            seq = row.seq
+                            yield self._decoded(row)
+                    if not is_running or not journal.is_in_place:
+                        break
+                    wait()
+                    is_running = self.running  # what it recorded last is read once more
+        yield from self.events(after_seq=seq)
+
     def first(self) -> Event | None:
-        return next(self.events(), None)
+        return self.ends()[0]
 
     def last(self) -> Event | None:
-        """Without reading what lies before it."""
+        return self.ends()[1]
+
+    def ends(self) -> tuple[Event | None, Event | None]:
+        """The first and the last, without reading what lies between them."""
         with self._journal() as journal:
-            row = None if journal is None else journal.last()
-        if row is None:
+            last = None if journal is None else journal.last()
+            first = None if journal is None or last is None else next(journal.rows(), None)
+        if last is None:
             with opened(self.path) as database:
-                row = database.last()
-        try:
-            return None if row is None else decode_row(row)
-        except StoreError as error:
-            raise self._named(error) from error
+                first, last = database.first(), database.last()
+        return (
+            None if first is None else self._decoded(first),
+            None if last is None else self._decoded(last),
+        )
 
     @property
     def is_stopped(self) -> bool:
@@ -65,6 +117,12 @@ class Session:
             latest = [] if journal is None else journal.latest()
         types = (row.type for row in reversed(latest) if row.type in _STANDSTILL)
         return next(types, "") == "tree_frozen"
+
+    def _decoded(self, row: Row) -> Event:
+        try:
+            return decode_row(row)
+        except StoreError as error:
+            raise self._named(error) from error
 
     def _named(self, error: StoreError) -> StoreError:
         if self.path in error.message or journal_path(self.path) in error.message:

@@ -23,9 +23,9 @@ from sigwrap.errors import StoreError
 from sigwrap.events import Payload
 from sigwrap.linux.limits import way_to_room
 from sigwrap.store import location
-from sigwrap.store.chain import chain_key, genesis, next_hash
+from sigwrap.store.chain import chain_key, genesis, hasher, next_hash
 from sigwrap.store.codec import canonical_row, encode_payload, journal_line
-from sigwrap.store.folder import ATTEMPTS, Folder, Interfered, new_name
+from sigwrap.store.folder import ATTEMPTS, Folder, HeldFolder, Interfered, new_name
 from sigwrap.store.journal import CHANGED, Journal, is_as_made
 from sigwrap.store.schema import copy_file, open_new_database
 
@@ -53,7 +53,7 @@ class SessionLog:
         """OSError or sqlite3.Error where there can't be a database."""
         self.session_id = session_id
         self.seq = 0
-        self._key = key
+        self._empty = hasher(key)
         self._head = genesis(session_id, key)
         self._folder = folder
         self._journal = journal
@@ -67,7 +67,7 @@ class SessionLog:
         self._in_place: tuple[int, ...] = ()
         self._digest_in_place = b""  # empty of one that is too large
         self._lost = ""
-        self._fd, self._database = _make_private_database(folder, self._names.database)
+        self._fd, self._database = make_private_database(folder, self._names.database)
         self._private = _state(self._fd)
         try:
             self._put_in_place()
@@ -140,7 +140,7 @@ class SessionLog:
         seq = self.seq + 1
         text = encode_payload(type_name, payload)
         canonical = canonical_row(seq, time_ns, type_name, pid, text)
-        head = next_hash(self._head, canonical, self._key)
+        head = next_hash(self._head, canonical, self._empty)
         hash_hex = head.hex()
         self._journal.append(journal_line(canonical, hash_hex))
         self._head = head
@@ -371,7 +371,7 @@ class SessionLog:
         os.close(self._fd)
 
 
-def _make_private_database(folder: Folder, name: str) -> tuple[int, sqlite3.Connection]:
+def make_private_database(folder: HeldFolder, name: str) -> tuple[int, sqlite3.Connection]:
     """Its file has a name only as long as SQLite needs one. Who is quick can give that to another
     file meanwhile, or another name to this one."""
     attempts = ATTEMPTS

@@ -10,11 +10,11 @@ from sigwrap.agent.watches import (
 )
 from sigwrap.errors import PolicyError
 from sigwrap.events import Event
+from sigwrap.policy.judge.recorded import program_named
 from sigwrap.policy.judge.request import CommandRequest
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
-from sigwrap.policy.tools.cases import program_named
 from sigwrap.policy.tools.generate import generate_policy
 
 # Loops

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sigwrap.errors import SigwrapError
-from sigwrap.report.verify import Outcome, verify_session
+from sigwrap.report.check.verify import Outcome, verify_session
 from sigwrap.store.catalog import open_session
 from tests.support.harness import PYTHON, REFUSED, Sigwrap
 from tests.support.waiting import PATIENCE_S, await_that, reader

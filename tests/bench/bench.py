@@ -20,11 +20,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from sigwrap.linux.seccomp import Listener, install_listener
 from tests.bench.policy_decision import measure as measure_decisions
+from tests.bench.reading import EVENTS, Reading
+from tests.bench.reading import measure as measure_reading
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / ".venv" / "bin" / "sigwrap"
@@ -70,8 +72,10 @@ def main() -> None:
         for row in rows:
             measure(row, chosen.rounds)
             show(row)
+        readings = list(reading(Path(folder)))
     extra = policy_decision()
-    chosen.output.write_text(json.dumps(as_document(rows, extra), indent=2) + "\n")
+    document = as_document(rows, readings, extra)
+    chosen.output.write_text(json.dumps(document, indent=2) + "\n")
 
 
 def prepare_environment(folder: str) -> None:
@@ -209,6 +213,16 @@ def show(row: Row) -> None:
         say(f"    {name:<12}{median:12.1f} µs{compared}")
 
 
+def reading(folder: Path) -> Iterator[Reading]:
+    say(f"\nreading {EVENTS:,} events: wall, processor, peak memory   (each once)")
+    for each in measure_reading(folder, PACKAGE):
+        figures = f"{each.wall_s:9.2f} s{each.processor_s:9.2f} s{each.peak_mb:9.0f} MB"
+        say(
+            f"    {each.name:<20}{figures}" + (f"   (budget: {each.budget})" if each.budget else "")
+        )
+        yield each
+
+
 def policy_decision() -> dict[str, float]:
     figures = measure_decisions()
     for name, value in figures.items():
@@ -216,7 +230,9 @@ def policy_decision() -> dict[str, float]:
     return figures
 
 
-def as_document(rows: list[Row], extra: dict[str, float]) -> dict[str, object]:
+def as_document(
+    rows: list[Row], readings: list[Reading], extra: dict[str, float]
+) -> dict[str, object]:
     return {
         "kernel": os.uname().release,
         "processors": os.cpu_count(),
@@ -232,6 +248,7 @@ def as_document(rows: list[Row], extra: dict[str, float]) -> dict[str, object]:
             }
             for row in rows
         ],
+        "reading": [asdict(each) for each in readings],
         "figures": extra,
     }
 

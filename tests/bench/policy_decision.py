@@ -9,10 +9,10 @@ import statistics
 import time
 
 from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.recorded import program_named
 from sigwrap.policy.judge.request import CommandRequest
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
-from sigwrap.policy.tools.cases import program_named
 from sigwrap.start.policy_files import find_base, load_policy
 
 RULES = 200

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -118,6 +120,9 @@ def test_the_links_beside_it_are_the_roles(binary: Path) -> None:
         "replay --instant",
         "replay --until 2",
         "verify",
+        "query",
+        "query --all --format nl select(1)from(sessions),execs",
+        "export --format csv",
         "policy --help",
         "policy check agent-default agent-strict agent-observe ci",
         "policy show agent-default",
@@ -131,10 +136,21 @@ def test_everything_that_a_command_imports_is_inside(binary: Path, run: Run, wor
     assert done.stdout
 
 
-def test_it_completes_for_the_shell_that_runs_it(binary: Path, run: Run) -> None:
-    done = run("bash", "-c", '"$0" --show-completion; exit', binary)
+def test_it_writes_a_database(binary: Path, run: Run, tmp_path: Path) -> None:
+    assert run(binary, "--", "true").returncode == 0
+    done = run(binary, "export", "--format", "sqlite", "-o", tmp_path / "out.db")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "complete -o" in done.stdout
+    with closing(sqlite3.connect(tmp_path / "out.db")) as database:
+        assert database.execute("select state, exit_status from sessions").fetchall() == [
+            ("ended", 0)
+        ]
+
+
+def test_it_completes(binary: Path, run: Run) -> None:
+    script = 'source <("$0" completion bash); complete -p "${0##*/}"'
+    done = run("bash", "-c", script, binary)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("complete ")
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,15 @@ PYTHON = (os.path.realpath(sys.executable), "-I", "-S")
 def test_it_runs_a_command_and_reads_its_log(zipapp: Path, run: Run) -> None:
     done = run(*PYTHON, zipapp, "--", "sh", "-c", "echo said; exit 3")
     assert (done.returncode, done.stdout, done.stderr) == (3, "said\n", "")
-    for words in ("sessions", "report", "replay --instant", "verify", "--help", "run --help"):
+    for words in (
+        "sessions",
+        "report",
+        "replay --instant",
+        "verify",
+        "query",
+        "--help",
+        "run --help",
+    ):
         done = run(*PYTHON, zipapp, *words.split())
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout

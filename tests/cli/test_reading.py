@@ -46,10 +46,10 @@ def head(store: Path) -> str:
 
 
 @pytest.fixture
-def run(store: Path, head: str, programs: Path) -> Run:
+def run(store: Path, head: str) -> Run:
     def execute(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, str(programs / "reading.py"), *arguments],
+            [sys.executable, "-m", "sigwrap", *arguments],
             capture_output=True,
             text=True,
             env=environment(SIGWRAP_STORE=str(store), **variables),
@@ -141,7 +141,22 @@ def test_store_is_an_option_of_each_command(run: Run, tmp_path: Path) -> None:
         failed = run(command, "--store", nowhere)
         assert failed.returncode != 0
         assert f"sigwrap: there are no sessions in {nowhere}" in failed.stderr
-    assert run("sessions", "--store", nowhere).stdout == "no sessions yet\n"
+    failed = run("sessions", "--store", nowhere)
+    assert (failed.returncode, failed.stdout) == (125, "")
+    assert f"sigwrap: there is no store {nowhere} (choose another with --store)" in failed.stderr
+
+
+def test_a_store_that_nobody_has_named_may_still_be_missing(tmp_path: Path) -> None:
+    line = [sys.executable, "-m", "sigwrap", "sessions"]
+    done = subprocess.run(line, capture_output=True, env=environment(HOME=str(tmp_path)))
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"no sessions yet\n", b"")
+
+
+def test_an_empty_home_is_none() -> None:
+    line = [sys.executable, "-m", "sigwrap", "sessions"]
+    done = subprocess.run(line, capture_output=True, text=True, env=environment(HOME=""))
+    assert (done.returncode, done.stdout) == (125, "")
+    assert "there is no home folder for the event log (give a folder with --store)" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -167,12 +182,12 @@ def test_a_mistake_is_one_line(run: Run, arguments: tuple[str, ...], complaint: 
     assert "Traceback" not in failed.stderr
 
 
-def test_a_reader_who_has_seen_enough_is_no_error(run: Run, store: Path, programs: Path) -> None:
+def test_a_reader_who_has_seen_enough_is_no_error(run: Run, store: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     for command in (("replay", "--instant"), ("report",), ("sessions",), ("verify",)):
         ended = subprocess.run(
-            [sys.executable, str(programs / "reading.py"), *command],
+            [sys.executable, "-m", "sigwrap", *command],
             stdout=writing,
             stderr=subprocess.PIPE,
             text=True,

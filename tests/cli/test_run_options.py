@@ -120,7 +120,10 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
         ("run --grace", "Option '--grace' requires an argument. (see sigwrap run --help)"),
         ("report --store", "Option '--store' requires an argument. (see sigwrap report --help)"),
         ("policy check --root", "requires an argument. (see sigwrap policy check --help)"),
-        ("export", "Missing option '--format'. Choose from: jsonl, prom (see sigwrap export"),
+        (
+            "export",
+            "Missing option '--format'. Choose from: jsonl, csv, prom, sqlite (see sigwrap export",
+        ),
         ("--store logs report", "options of report come behind it (sigwrap report --store logs)"),
         ("--json report", "options of report come behind it (sigwrap report --json)"),
         (
@@ -195,6 +198,10 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
             "chekc is no command of sigwrap policy's "
             "(did you mean sigwrap policy check? all commands: sigwrap policy --help)",
         ),
+        ("sessions list", "list is no command of sigwrap sessions' (sigwrap sessions alone lists"),
+        ("sessions shop", "(of one session: sigwrap report shop; all commands: sigwrap sessions"),
+        ("why shop node", "node is no pid (sigwrap report shows those of a session in its tree)"),
+        ("why shop 0", "0 is no pid"),
         ("policy chekc --json ci", "(did you mean sigwrap policy check --json ci? all"),
         ("approv x", "did you mean sigwrap approve x? to run it: sigwrap -- approv x;"),
         ("reprot --help", "did you mean sigwrap report? to run it: sigwrap -- reprot --help;"),

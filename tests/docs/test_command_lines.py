@@ -40,16 +40,20 @@ PROGRAMS = {
 # Lines that end otherwise than with 0, or that are a command's name and no whole line.
 STATUSES = {
     "sigwrap -p agent-strict -- my-agent": 126,  # it asks first, and here nobody is there
+    "sigwrap policy diff agent-default ci": 1,  # they differ
 }
 WHOLE = {
     "sigwrap export": "sigwrap export --format jsonl",
     "sigwrap policy test FILE": "sigwrap policy test ci",
+    "sigwrap replay --policy": "sigwrap replay --policy agent-default --exit-zero",
+    "sigwrap policy init": "sigwrap policy init first",  # this folder has a policy.yaml
 }
 
 
 def fenced(text: str) -> list[str]:
     blocks = re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    lines = (line.partition("  #")[0].strip() for block in blocks for line in block.splitlines())
+    # What is indented is what a command says.
+    lines = (line.partition("  #")[0].rstrip() for block in blocks for line in block.splitlines())
     return [line for line in lines if line.startswith("sigwrap ")]
 
 

@@ -11,6 +11,7 @@ import sigwrap
 from sigwrap import status
 from sigwrap.linux import terminal_typists
 from sigwrap.mediate.questions import Verdict
+from sigwrap.report.folds.cause import Cause
 from sigwrap.run.asking import terminal_answers
 
 ROOT = Path(__file__).parents[2]
@@ -22,6 +23,11 @@ def test_the_table_of_exit_statuses_is_the_codes(name: str) -> None:
     rows = "".join(f"| {code} | {meaning} |\n" for code, meaning in status.TABLE)
     table = "| status | meaning |\n| --- | --- |\n" + rows + "\n"
     assert table in (ROOT / name).read_text(encoding="utf-8")
+
+
+def test_the_table_of_causes_is_the_codes() -> None:
+    text = (ROOT / "docs" / "why.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(.*?)` \|", text, re.MULTILINE) == [each.value for each in Cause]
 
 
 def test_the_answers_of_a_question_are_those_that_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:

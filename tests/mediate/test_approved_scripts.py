@@ -19,9 +19,9 @@ from sigwrap.mediate.effects import (
 )
 from sigwrap.mediate.exec import ExecMediator
 from sigwrap.mediate.exec_facts import ExecFacts
-from sigwrap.mediate.limits import Crowd
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.questions import Answer
+from sigwrap.policy.judge.limits import Crowd
 from sigwrap.policy.judge.request import Program
 from tests.mediate.transcript import Transcript, engine, play
 

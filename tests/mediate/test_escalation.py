@@ -29,11 +29,11 @@ from sigwrap.mediate.effects import (
 )
 from sigwrap.mediate.exec import ExecMediator
 from sigwrap.mediate.exec_facts import ExecFacts
-from sigwrap.mediate.limits import Crowd
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.questions import Answer
 from sigwrap.mediate.signal import SignalMediator
 from sigwrap.mediate.signal_facts import Group, How, SignalFacts
+from sigwrap.policy.judge.limits import Crowd
 from sigwrap.policy.judge.request import Program, TargetType, with_implied
 from tests.mediate.transcript import OURS, engine, nobody_handles
 

@@ -41,12 +41,12 @@ from sigwrap.mediate.effects import (
 from sigwrap.mediate.exec import ExecMediator, replacement_argv
 from sigwrap.mediate.exec_facts import ExecFacts, OnlyAsks, not_dumpable, pointing_nowhere, stalled
 from sigwrap.mediate.facts import WouldFail
-from sigwrap.mediate.limits import Crowd
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.masking import masked
 from sigwrap.mediate.questions import Answer, Question
 from sigwrap.mediate.run_end import LimitReached
 from sigwrap.mediate.wording import denial, killed
+from sigwrap.policy.judge.limits import Crowd
 from sigwrap.policy.judge.request import CommandRedirect, Program, Via
 from tests.mediate.transcript import OURS, Transcript, engine, play
 
@@ -143,6 +143,8 @@ def test_an_allowed_exec_is_held_recorded_and_verified(shell: Shell) -> None:
         "traced": False,
         "verified": True,
         "programs": [{"path": "/usr/bin/ls", "name": "ls", "argv": ("ls", "-l")}],
+        "siblings": 1,
+        "processes": 1,
     }
 
 

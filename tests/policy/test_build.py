@@ -72,8 +72,8 @@ NOT_A_LINE = "not a command line: a quote is open, or it is empty"
             ],
         ),
         (
-            TARGET % "{type: children, pattern: x}",
-            ["4:79: error: a children target has no pattern"],
+            TARGET % "{type: children, min: 1}",
+            ["4:75: error: a children target has no min"],
         ),
         (TARGET % "[self, {type: process}]", ["4:67: error: a process target needs pattern"]),
         (TARGET % "{min: 9, max: 3}", ["4:53: error: target needs the key type"]),
@@ -149,6 +149,7 @@ def test_rules_of_different_kinds_may_have_one_name(parse: Parse) -> None:
         ("{type: children}", (TargetType.CHILDREN,)),
         ("[self, {type: user}]", (TargetType.SELF, TargetType.USER)),
         ("{type: process, pattern: 'x*'}", (ProcessPattern(glob="x*"),)),
+        ("{type: user, pattern: x}", (ProcessPattern(glob="x", kind=TargetType.USER),)),
         ("{type: pid_range, min: 7, max: 7}", (PidRange(minimum=7, maximum=7),)),
     ],
 )

@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.cli import policy as policy_commands
-from sigwrap.cli.policy import app
+from sigwrap.cli.policy import writing
+from sigwrap.cli.policy.commands import app
 from sigwrap.errors import SigwrapError
 from sigwrap.events import Event
+from sigwrap.start.policy_files import SHIPPED, read_source
 from sigwrap.status import REFUSED
+from sigwrap.store.writer import SessionLog
 
+ROOT = Path(__file__).parents[2]
 GOOD = "version: 1\nname: good\ndefaults: {command: audit}\n"
 
 
@@ -165,7 +168,7 @@ def test_generate_prints_one_policy_for_several_sessions(
         def events(self) -> Iterator[Event]:
             yield self.recorded
 
-    monkeypatch.setattr(policy_commands, "open_session", lambda store, selector: Session(selector))
+    monkeypatch.setattr(writing, "open_session", lambda store, selector: Session(selector))
     status, out, _ = run("generate", "make", "cc", "--name", "locked")
     assert status == 0 and "name: locked" in out
     generated = tmp_path / "locked.yaml"
@@ -231,3 +234,186 @@ def test_explain_shows_all_that_runs_instead(run: Run, tmp_path: Path) -> None:
     words = ("-p", str(tmp_path / "mine.yaml"), "--", "gh", "pr", "create", "--title", "a b")
     _, out, _ = run("explain", *words)
     assert "Runs instead: /opt/gh -q pr create --title 'a b'\n" in out
+
+
+def test_without_a_command_it_shows_its_help(run: Run) -> None:
+    status, out, err = run()
+    assert (status, err) == (0, "")
+    assert "suggest" in out and "explain" in out
+
+
+def test_list_has_what_is_shipped_and_the_files_here(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.yaml").write_text(f"{GOOD}description: Ours. And more.\n")
+    (tmp_path / "bad.yaml").write_text(f"{GOOD}defalts: {{}}\n")
+    (tmp_path / "compose.yaml").write_text("version: 3\nservices: {}\n")
+    (tmp_path / "empty.yaml").write_text("")
+    (tmp_path / "folder.yaml").mkdir()
+    out = run("list")[1].splitlines()
+    assert [line.split()[0] for line in out] == [*SHIPPED, "bad.yaml", "mine.yaml"]
+    assert out[-1].endswith("  file; 0 rules; else command: audit, signal: deny; Ours.")
+    assert out[-2].endswith("  doesn't load: sigwrap policy check bad.yaml")
+    listed = json.loads(run("list", "--json")[1])
+    assert [each["shipped"] for each in listed] == [True] * len(SHIPPED) + [False] * 2
+    assert listed[3]["bases"] == ["agent-default"] and listed[3]["rules"] > listed[0]["rules"]
+
+
+def test_init_writes_a_policy_once(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "Makefile").write_text("deploy:\n\tscp\n")
+    status, out, _ = run("init")
+    assert status == 0 and "  sigwrap policy test policy.yaml\n" in out
+    assert run("check", "policy.yaml")[:2] == (0, "policy.yaml: fine\n")
+    assert run("test", "policy.yaml")[1] == "policy.yaml: 4 of 4 cases pass\n"
+    before = (tmp_path / "policy.yaml").read_text()
+    status, _, err = run("init")
+    assert status == REFUSED and "policy.yaml is there already" in err
+    assert (tmp_path / "policy.yaml").read_text() == before
+
+
+def test_init_can_extend_a_file_in_another_folder(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "base.yaml").write_text(GOOD)
+    (tmp_path / "sub").mkdir()
+    assert run("init", "sub/mine.yaml", "--extends", "base.yaml")[0] == 0
+    assert '\nextends: "../base.yaml"\n' in (tmp_path / "sub" / "mine.yaml").read_text()
+    assert run("test", "sub/mine.yaml")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["ci"], "ci is a shipped policy"),
+        (["a b"], "no policy can be called that"),
+        (["x", "--extends", "agent-defualt"], "did you mean agent-default?"),
+        (["none/x.yaml"], "can't write none/x.yaml: No such file or directory"),
+        (["x\0.yaml"], "no policy can be called that"),
+    ],
+)
+def test_init_says_what_cannot_be_written(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], why: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    status, _, err = run("init", *words)
+    assert status == REFUSED and why in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_diff_exits_1_where_policies_differ(run: Run, tmp_path: Path) -> None:
+    good, other = tmp_path / "good.yaml", tmp_path / "other.yaml"
+    good.write_text(GOOD)
+    other.write_text(GOOD.replace("audit", "allow"))
+    assert run("diff", str(good), str(good))[:2] == (0, f"{good} and {good} decide alike\n")
+    status, out, _ = run("diff", str(good), str(other))
+    assert (status, out.splitlines()[1:]) == (1, ["~ defaults.command: audit -> allow"])
+    document = json.loads(run("diff", str(good), str(other), "--json")[1])
+    assert document["schema"] == "sigwrap.policy-diff/1"
+    assert document["differences"] == [
+        {
+            "what": "changed",
+            "where": "defaults.command",
+            "key": "",
+            "before": "audit",
+            "after": "allow",
+        }
+    ]
+    assert run("diff", str(good), "agent-defualt")[0] == REFUSED
+
+
+def test_schema_is_the_one_of_the_documents(run: Run) -> None:
+    out = run("schema")[1]
+    assert out == (ROOT / "docs" / "policy.schema.json").read_text()
+    assert json.loads(out)["$id"] == "urn:sigwrap:policy:1"
+
+
+def test_explain_says_that_a_program_is_not_found_and_answers(run: Run) -> None:
+    status, out, err = run("explain", "--", "no-such-program", "x")
+    assert status == 0 and out.startswith("/usr/bin/no-such-program x: audit\n")
+    assert err == "sigwrap: no-such-program is not found along PATH: explained as in /usr/bin\n"
+    assert run("explain", "--", "env", "no-such-program")[2] == err
+    assert run("explain", "--", "sh", "-c", "no-such-program")[2] == ""
+
+
+@pytest.fixture
+def denied(tmp_path: Path) -> str:
+    """The path of a session's log, in which a push was denied and an install asked about."""
+    log = SessionLog.create(str(tmp_path / "store"), "s1", key=None)
+    source = read_source("agent-default")
+    log.append(
+        "session_started",
+        1,
+        {
+            "session_id": "s1",
+            "cwd": "/gone",
+            "policy": "agent-default",
+            "policy_sources": [{"name": source.name, "text": source.text}],
+            "policy_variables": {"PROJECT_ROOT": "/gone", "HOME": "/home/ann"},
+        },
+        1,
+    )
+    for pid, rule, argv in (
+        (2, "force-push", ["git", "push", "--force"]),
+        (3, "pkg-install", ["npm", "install"]),
+        (4, "builtin:default", ["git", "status"]),
+    ):
+        payload = {"path": f"/usr/bin/{argv[0]}", "argv": argv, "comm": "sh", "rule_name": rule}
+        kind = "exec_audited" if pid == 4 else "exec_denied"
+        log.append(kind, pid, payload, pid)
+    log.close()
+    return str(log.path)
+
+
+def test_suggest_writes_a_policy_that_loads_and_differs_by_its_rules(
+    run: Run, tmp_path: Path, denied: str
+) -> None:
+    written = tmp_path / "s.yaml"
+    status, out, _ = run("suggest", denied, "-o", str(written), "--name", "mine")
+    assert status == 0 and "with 2 rules" in out
+    assert run("suggest", denied, "--name", "mine")[1] == written.read_text()
+    assert run("suggest", denied, "-o", str(written))[0] == REFUSED
+    assert run("check", str(written))[:2] == (0, f"{written}: fine\n")
+    status, out, _ = run("diff", f"session:{denied}", str(written))
+    assert status == 1
+    assert [line.split(": ")[1] for line in out.splitlines()[1:]] == [
+        "allow-git-push-force",
+        "allow-npm-install",
+    ]
+
+
+def test_suggest_can_be_asked_for_less(run: Run, denied: str) -> None:
+    out = run("suggest", denied, "--only", "asked", "--decision", "audit")[1]
+    assert "audit-npm-install" in out and "git" not in out
+    status, out, err = run("suggest", denied, "--only", "audited")
+    assert (status, out) == (0, "") and "nothing was audited in s1" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--name", "a b"], "a policy can't be called that"),
+        (["--only", "audited", "--only", "denied"], "give one of them, or --decision"),
+        (["--decision", "redirect"], "allow, audit or deny can be suggested"),
+        (["--extends", "none.yaml"], "no policy or file called none.yaml"),
+    ],
+)
+def test_suggest_says_what_it_cannot_do(run: Run, denied: str, words: list[str], why: str) -> None:
+    status, _, err = run("suggest", denied, *words)
+    assert status == REFUSED and why in err
+
+
+def test_suggest_needs_the_policy_of_the_session(run: Run, tmp_path: Path) -> None:
+    log = SessionLog.create(str(tmp_path / "store"), "s2", key=None)
+    log.append("session_started", 1, {"session_id": "s2"}, 1)
+    log.close()
+    status, _, err = run("suggest", str(log.path))
+    assert (
+        status == REFUSED
+        and "s2: the log holds no policy (--extends names the one to begin with)" in err
+    )
+    assert run("suggest", str(log.path), "--extends", "ci")[0] == 0

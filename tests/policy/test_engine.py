@@ -325,3 +325,17 @@ def test_the_groups_that_end_and_stop() -> None:
     assert named["@crash"] == {f"SIG{each}" for each in crash.split()}
     left = {f"SIG{each}" for each in "CHLD CONT URG WINCH".split()}
     assert named["@lethal"] == named["@all"] - left
+
+
+def test_a_kind_of_target_with_a_pattern_needs_both(engine: MakeEngine) -> None:
+    target = "{type: user, pattern: 'post*'}"
+    rule = f"{{name: own, signals: [TERM], target: {target}, decision: allow}}"
+    made = engine(f"signal_rules:\n  - {rule}\n")
+    for types, command, decision in (
+        ([TargetType.USER], "postgres", "allow"),
+        ([TargetType.USER], "node", "deny"),
+        ([TargetType.SYSTEM], "postgres", "deny"),
+        ([TargetType.AGENT], "postgres", "deny"),
+    ):
+        request = SignalRequest(15, with_implied(types), command, 7)
+        assert made.decide_signal(request).action.value == decision

@@ -123,6 +123,21 @@ SIGNALS = "signal_rules:\n  - {name: a, %s, decision: deny}\n  - {name: b, %s, d
         ("signals: [9], target: self", "signals: [9]", ""),
         (
             "signals: [9], target: {type: process, pattern: a}",
+            "signals: [9], target: {type: user, pattern: a}",
+            "can never match",
+        ),
+        (
+            "signals: [9], target: external",
+            "signals: [9], target: [{type: user, pattern: a}, self]",
+            "can't match for user a",
+        ),
+        (
+            "signals: [9], target: {type: user, pattern: a}",
+            "signals: [9], target: {type: process, pattern: a}",
+            "",
+        ),
+        (
+            "signals: [9], target: {type: process, pattern: a}",
             "signals: [9], target: {type: process, pattern: b}",
             "",
         ),
@@ -157,6 +172,7 @@ ONESELF = "rule r is also about signals of a process to itself"
 @pytest.mark.parametrize(
     ("target", "warned"),
     [("session", True), ("[siblings, session]", True), ("{type: process, pattern: node}", True),
+     ("{type: session, pattern: node}", True), ("{type: user, pattern: node}", False),
      ("{type: pid_range, min: 1, max: 9}", True), ("", True), ("self", False),
      ("[agent, ancestors, root]", False), ("external", False), ("children", False)],
 )  # fmt: skip
@@ -267,3 +283,23 @@ def test_the_environment_of_a_base_is_its_own_affair(parse: Parse) -> None:
     base = {"base": "version: 1\nname: base\nenv_policy: {remove: ['*']}\n"}
     policy = parse("version: 1\nname: x\nextends: base\n", base)
     assert [each.message for each in lint(policy)] == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "warned"),
+    [
+        ("^-rf /srv/x$", False),
+        (r"^-u [^ ]+ http://x\.y/$", False),
+        ("^production$", True),
+        ("^[^ ]+$", True),
+        ("-rf /srv/x", True),
+        ("^-rf .*$", True),
+        (r"^-rf \S$", True),
+        (r"^-rf x\$", True),
+    ],
+)
+def test_a_pattern_that_only_a_whole_line_of_several_words_fits_is_not_loose(
+    warnings: Warnings, pattern: str, warned: bool
+) -> None:
+    rule = f"{{name: r, commands: [x], args_patterns: ['{pattern}'], decision: allow}}"
+    assert bool(warnings(f"command_rules:\n  - {rule}\n")) is warned

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.cli.policy import app
+from sigwrap.cli.policy.commands import app
 from sigwrap.errors import SigwrapError
 from sigwrap.policy.judge.request import Action, CommandRequest, Program
 from sigwrap.policy.language.lint import lint

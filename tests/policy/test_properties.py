@@ -78,7 +78,10 @@ def command_rules(draw: st.DrawFn) -> list[str]:
     return lines
 
 
-TARGETS = [each.value for each in TargetType] + ["{type: process, pattern: 'n*'}"]
+TARGETS = [each.value for each in TargetType] + [
+    "{type: process, pattern: 'n*'}",
+    "{type: user, pattern: 'n*'}",
+]
 
 
 @st.composite

@@ -51,6 +51,8 @@ signal_rules:
   signals: [SIGHUP, SIGRTMIN+2]
   target:
   - children
+  - type: user
+    pattern: x
   - type: process
     pattern: postgres*
   - type: pid_range

@@ -67,7 +67,7 @@ def test_a_copy_of_the_log_is_saved_and_can_be_read(as_user: Sigwrap) -> None:
         assert as_user.native(UNDER_TEST, "verify", str(path)).returncode in (0, 1)
         report = as_user.native(UNDER_TEST, "report", str(path))
         assert report.returncode == 0
-        assert b"exec_audited" in report.stdout
+        assert b"1 audited" in report.stdout
     process.say(b"\n")
     assert process.wait() == 3
     assert os.listdir(as_user.store / "checkpoints") != []
@@ -96,7 +96,7 @@ def test_a_stopped_session_is_seen_to_be_one(as_user: Sigwrap) -> None:
     sent(as_user, "SIGSTOP", "--reason", "lunch")
     as_user.await_event("tree_frozen")
     sessions, report, why = shown()
-    assert "running, stopped" in sessions
+    assert "  stopped  " in sessions
     assert report.startswith("running for ") and "stopped since" in report and "lunch" in report
     assert why.startswith("stopped since") and "agent signal SIGSTOP from uid" in why
     listed = json.loads(as_user.native(UNDER_TEST, "sessions", "--json").stdout)

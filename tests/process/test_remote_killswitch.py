@@ -424,7 +424,10 @@ def test_descriptors_that_command_makes_us_hold_do_not_starve_it(
 
 def test_a_token_is_neither_shown_nor_handed_on(as_user: Sigwrap) -> None:
     url = f"http://me:sesame@127.0.0.1:{free_port()}/path?token=sesame#sesame"
-    look = 'for p in /proc/[0-9]*; do tr "\\0" "\\n" <$p/environ; cat $p/cmdline; done 2>/dev/null'
+    # Of all that are above it; reading others' could wait for them.
+    each = 'tr "\\0" "\\n" </proc/$p/environ; cat /proc/$p/cmdline'
+    above = 'p=$(sed -n "s/^PPid:[^0-9]*//p" /proc/$p/status)'
+    look = f'p=$$; while [ "${{p:-0}}" -gt 1 ]; do {each}; {above}; done 2>/dev/null'
     if as_user.user is None:
         look = "cat /proc/self/environ"  # root may look into any process
     script = f"{look}; echo ready; read x; exit 3"

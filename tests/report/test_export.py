@@ -5,7 +5,7 @@ from typing import Any
 
 from sigwrap.events import Event
 from sigwrap.report.export import jsonl_line
-from sigwrap.report.metrics import MetricsFold
+from sigwrap.report.folds.metrics import MetricsFold
 
 SEED_KEYS = [
     "timestamp",

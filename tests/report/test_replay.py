@@ -7,8 +7,8 @@ import pytest
 
 from sigwrap.errors import StoreError
 from sigwrap.events import Event, io_payload
+from sigwrap.report.folds.ending import Ending
 from sigwrap.report.replay import in_rhythm, recorded, state_after, timeline_line
-from sigwrap.report.summary import Ending
 
 Scenarios = Callable[..., Any]
 
@@ -46,20 +46,20 @@ def test_each_event_is_one_line(scenario: Scenarios) -> None:
     lines = [timeline_line(event, made.session.first().time_ns) for event in made.session.events()]
     made.log.close()
     assert lines[1:4] == [
-        "     2   +1.000000 s  exec_audited              10  audit  sh -c $'echo \\e[1m\\n'",
+        "     2   +1.000000 s  exec_audited              10  "
+        "sh -c $'echo \\e[1m\\n'  (rule builtin:record)",
         "     3   +2.000000 s  signal_sent               10  "
-        "audit  SIGTERM  node -> 11 npm (parent)",
-        "     4   +3.000000 s  process_exited            10  "
-        "ppid=1  comm=comm  depth=1  exit_code=0",
+        "SIGTERM to npm (11, parent)  from node  (rule ?)",
+        "     4   +3.000000 s  process_exited            10  comm  exit 0",
     ]
     assert all(line.isprintable() and len(line) < 500 for line in lines)
-    assert "command=[npm start]" in lines[0]
+    assert lines[0].endswith("  npm start  in /work  under builtin:record")
 
 
 def test_members_of_a_payload_stay_on_the_line() -> None:
     counts = {"exec_audited": 2, "evil\n": "\x1b"}
     payload: dict[str, Any] = {"counts": counts, "missing": [], "name": None, "n": 0}
-    event = Event(seq=9, time_ns=5, type="session_ended", pid=1, payload=payload, hash="")
+    event = Event(seq=9, time_ns=5, type="diagnostic", pid=1, payload=payload, hash="")
     line = timeline_line(event, 5)
     assert line.endswith("counts=[exec_audited=2 evil\\n=\\e]  n=0")
 

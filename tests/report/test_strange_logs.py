@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -11,15 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sigwrap.events import EVENT_TYPES
-from sigwrap.report.documents import event_json, report_json, sessions_json
-from sigwrap.report.export import jsonl_line
-from sigwrap.report.metrics import MetricsFold
+from sigwrap.report.check.verify import Outcome, verify_session
+from sigwrap.report.export import csv_lines, jsonl_line
+from sigwrap.report.folds.ending import Ending
+from sigwrap.report.folds.metrics import MetricsFold
+from sigwrap.report.folds.summary import SummaryFold
+from sigwrap.report.folds.why import WhyFold
+from sigwrap.report.forms.documents import event_json, report_json, sessions_json
+from sigwrap.report.forms.sessions import Reader, render_sessions
+from sigwrap.report.forms.text import render_text, render_verification
+from sigwrap.report.query import forms
+from sigwrap.report.query.database import QueryDatabase, all_views
+from sigwrap.report.query.views import VIEWS
 from sigwrap.report.replay import state_after, timeline_line
-from sigwrap.report.sessions import render_sessions
-from sigwrap.report.summary import Ending, SummaryFold
-from sigwrap.report.text import render_text, render_verification
-from sigwrap.report.verify import Outcome, verify_session
-from sigwrap.report.why import WhyFold
 from sigwrap.store import codec
 from sigwrap.store.catalog import list_sessions, open_session
 from sigwrap.store.writer import SessionLog
@@ -28,7 +33,7 @@ values = st.recursive(
     st.none()
     | st.booleans()
     | st.integers()
-    | st.just(10**400)
+    | st.just(10**4_300 - 1)
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.sampled_from(["", " ", "\n", "\x1b[2J", "SIGTERM"])
     | st.text(st.characters(exclude_categories=()), max_size=5),
@@ -68,12 +73,34 @@ def test_no_payload_stops_a_reader_or_reaches_the_terminal(
         shown = [
             render_text(summary, verification),
             render_text(state_after(session.events(), 3)),
-            render_verification(session.id, verification, False),
-            render_sessions(list_sessions(store)),
+            render_verification(session.id, verification, Ending.NOT_CLEAN),
+            render_sessions(list_sessions(store), Reader(now_ns=0)),
+            render_sessions(list_sessions(store), Reader(now_ns=0, columns=80)),
             *(timeline_line(event, 0) for event in session.events()),
         ]
         for text in shown:
             assert all(line.isprintable() for line in text.split("\n"))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(strange_events(), min_size=1, max_size=6))
+def test_nor_does_any_stop_a_query(events: list[tuple[str, int, dict[str, Any], int]]) -> None:
+    with tempfile.TemporaryDirectory() as store:
+        log = SessionLog.create(store, "s1")
+        for event in events:
+            log.append(*event)
+        log.close()
+        session = open_session(store, "")
+        told = [(session.id, event) for event in session.events()]
+        assert all("\x1b" not in line for line in csv_lines(told, to_terminal=True))
+        with closing(QueryDatabase()) as database:
+            database.fill(session, all_views(), lambda seen: None)
+            for view in VIEWS:
+                names, rows = database.select(f"select * from {view}")
+                found = list(rows)
+                assert all(line.isprintable() for line in forms.table(names, found, 80))
+                assert all(line.isascii() for line in forms.json_lines(names, found))
+                assert view != "events" or len(found) == len(events)
 
 
 def test_a_type_that_is_no_longer_registered_is_read_by_every_report(
@@ -93,5 +120,5 @@ def test_a_type_that_is_no_longer_registered_is_read_by_every_report(
         why.add(event)
         assert event.type in jsonl_line(event, "s1") and event.type in timeline_line(event, 0)
     text = render_text(summary.result(Ending.NOT_CLEAN), verification)
-    assert "1  signal_would_deny" in text
+    assert "unknown  1 signal_would_deny" in text
     assert "sigwrap_signals_total" in "\n".join(metrics.lines())

@@ -14,7 +14,7 @@ import pytest
 from sigwrap.errors import StoreError
 from sigwrap.mediate.log_budget import LogBudget
 from sigwrap.policy.judge.rules import Limits
-from sigwrap.report.verify import Outcome, verify_session
+from sigwrap.report.check.verify import Outcome, verify_session
 from sigwrap.run.diagnostic import Diagnostic
 from sigwrap.run.loop import Loop
 from sigwrap.run.processes import Processes

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -45,3 +46,10 @@ def record(tmp_path: Path) -> Recorder:
         return log
 
     return make
+
+
+def leave_as_killed(log: SessionLog) -> None:
+    """As SIGKILL does: the kernel closes what the writer had open."""
+    os.close(log._journal._fd)
+    log._let_go_of_database()
+    log._folder.close()

@@ -33,6 +33,7 @@ def store(record: Recorder, tmp_path: Path) -> str:
         ("2026-aa11", "2026-aa11"),
         ("2026-bb1", "2026-bb1"),
         ("build", "2026-bb1"),  # the newest of that name
+        ("bb2", "2026-bb2"),  # the end of one id
         ("2026", "2026-aa11"),  # a name, though also the beginning of several ids
     ],
 )
@@ -71,24 +72,49 @@ def test_a_prefix_of_one_id_is_enough(record: Recorder, tmp_path: Path) -> None:
     assert open_session(str(tmp_path), "2025").id == "2025-aa1"
 
 
+def test_a_session_with_a_name_is_known_by_it(record: Recorder, tmp_path: Path) -> None:
+    record("2026-bb1", name="shop").close()
+    record("2026-bb2", name="shop").close()
+    record("2026-cc1").close()
+    with pytest.raises(SessionError, match=r"\(there is 2026-cc1, shop\)"):
+        open_session(str(tmp_path), "other")
+
+
 def test_candidates_are_named(store: str) -> None:
-    with pytest.raises(SessionError, match="could be 2026-bb1, 2026-bb2"):
+    with pytest.raises(SessionError, match=r"could be 2026-bb2 \(npm start\), 2026-bb1 \("):
         open_session(store, "2026-b")
-    with pytest.raises(SessionError, match="there is 2026-bb1, 2026-bb2, 2026-aa1, 2026-aa11"):
+    with pytest.raises(SessionError, match="there is build, 2026-aa1, 2026"):
         open_session(store, "other")
 
 
-@pytest.mark.parametrize(
-    ("count", "named"), [(5, "s0, s1, s2, s3, s4"), (7, "s0, s1, s2, s3, s4 and 2 more")]
-)
+@pytest.mark.parametrize(("count", "rest"), [(5, ""), (7, " and 2 more")])
 def test_many_candidates_are_cut_short(
-    record: Recorder, tmp_path: Path, count: int, named: str
+    record: Recorder, tmp_path: Path, count: int, rest: str
 ) -> None:
     for number in range(count):
         record(f"s{number}").close()
     with pytest.raises(SessionError) as caught:
         open_session(str(tmp_path), "s")
-    assert caught.value.message == f"'s' could be {named}"
+    named = ", ".join(f"s{number} (npm start)" for number in range(5))
+    assert caught.value.message == f"'s' could be {named}{rest}"
+
+
+def test_an_end_that_several_have_is_none(record: Recorder, tmp_path: Path) -> None:
+    for session_id in ("1-ab", "2-ab", "3-ac"):
+        record(session_id).close()
+    with pytest.raises(SessionError, match=r"'ab' could be 1-ab \(npm start\), 2-ab"):
+        open_session(str(tmp_path), "ab")
+
+
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [("biuld", "did you mean build?"), ("2026-bb3", "did you mean 2026-bb")],
+)
+def test_the_nearest_by_name_or_id_is_meant(store: str, typed: str, hint: str) -> None:
+    with pytest.raises(SessionError) as caught:
+        open_session(store, typed)
+    assert caught.value.message.startswith(f"no session is called {typed!r}")
+    assert caught.value.hint.startswith(hint)
 
 
 @pytest.mark.parametrize("selector", ["", "x"])

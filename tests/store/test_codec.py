@@ -71,6 +71,15 @@ def test_what_is_no_journal_line_is_refused(line: bytes) -> None:
         parse_journal_line(line)
 
 
+def test_the_shortest_text_that_is_nested_too_deep_is_refused() -> None:
+    def nested(levels: int) -> Row:
+        return Row(1, 1, "t", 1, '{"v":1,"":' + "[" * levels + "]" * levels + "}", HASH)
+
+    assert decode_row(nested(63)).payload
+    with pytest.raises(StoreError, match="row 1 can't be read"):
+        decode_row(nested(64))
+
+
 def test_old_rows_are_read_step_by_step() -> None:
     upcasters = {
         ("t", 1): lambda payload: {"names": [payload["name"]]},

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sigwrap.errors import StoreError
-from sigwrap.report.verify import Outcome, verify_session
+from sigwrap.report.check.verify import Outcome, verify_session
 from sigwrap.store.catalog import list_sessions, open_session
 from sigwrap.store.writer import FOLD_BATCH, SessionLog
 

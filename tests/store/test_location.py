@@ -26,10 +26,13 @@ def test_without_a_home_the_account_s_is_used() -> None:
     assert default_store({}).endswith("/.local/state/sigwrap")
 
 
-@pytest.mark.parametrize("home", ["~", "relative"])
-def test_a_home_that_is_no_folder_s_path_is_an_error(
-    home: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("home", ["", "~", "relative"])
+def test_a_home_that_is_no_folder_s_path_is_an_error(home: str) -> None:
+    with pytest.raises(StoreError, match="no home folder"):
+        default_store({"HOME": home})
+
+
+def test_an_account_without_a_home_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os.path, "expanduser", lambda _path: "~")
     with pytest.raises(StoreError, match="no home folder"):
-        default_store({"HOME": "" if home == "~" else home})
+        default_store({})

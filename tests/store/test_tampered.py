@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sigwrap.errors import StoreError
-from sigwrap.report.verify import Outcome, verify_session
+from sigwrap.report.check.verify import Outcome, verify_session
 from sigwrap.store import writer
 from sigwrap.store.journal import writer_lives
 from sigwrap.store.reader import Session

@@ -7,6 +7,7 @@ processes    the processes of a run, as the kernel shows them
 programs     programs that tests run: scripts, and C compiled once
 policies     policy files of one test
 recording    a command that a policy records through a stub
+long_session a log as long as one likes, of what a recorded session has in it
 signal_lab   sessions made for signals, and receivers that say what has reached them
 backstop     the kernel's limit on what a test may fork
 skips        a skip that nobody has allowed fails the run

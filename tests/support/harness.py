@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+import sigwrap
 from sigwrap.errors import SigwrapError
 from sigwrap.events import Event
 from sigwrap.linux import proc_files
-from sigwrap.report.verify import Outcome, verify_session
+from sigwrap.report.check.reproduce import ReproductionFold
+from sigwrap.report.check.verify import Outcome, verify_session
 from sigwrap.store.catalog import list_sessions, open_session
 from tests.support.terminal import Terminal
 from tests.support.waiting import PATIENCE_S, Late, Reader, await_state, await_that, reader
@@ -161,6 +163,18 @@ class Sigwrap:
         found = verify_session(open_session(str(self.store), ""), None)
         assert (found.outcome, found.problem, found.ended) == (Outcome.INTACT, "", ended)
 
+    def verify_decisions(self) -> None:
+        """Of each session: the recorded policy makes the same again."""
+        if not (self.store / "sessions").is_dir():
+            return
+        for file in list_sessions(str(self.store)):
+            decisions = ReproductionFold(sigwrap.__version__)
+            session = open_session(str(self.store), file.id)
+            found = verify_session(session, None, and_also=decisions.add)
+            if found.outcome is Outcome.INTACT:
+                made = decisions.result()
+                assert (made.row, made.problem, file.id) == (0, "", file.id)
+
     def await_event(self, *types: str) -> None:
         def is_there() -> bool:
             try:
@@ -213,3 +227,4 @@ class Sigwrap:
                 if stream is not None:
                     with contextlib.suppress(OSError):
                         stream.close()
+        self.verify_decisions()

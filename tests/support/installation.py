@@ -27,7 +27,8 @@ class Installation:
     def copy_to(cls, subject: Sigwrap) -> Installation:
         folder = subject.folder / "site-packages"
         package = Path(sigwrap.__file__).parent
-        shutil.copytree(package, folder / "sigwrap")
+        # While another process writes bytecode, its name goes on with a number.
+        shutil.copytree(package, folder / "sigwrap", ignore=shutil.ignore_patterns("*.pyc.*"))
         shutil.copytree(package.parent / "policies", folder / "sigwrap" / "policies")
         for name in _FILES:
             _copy(name, folder)

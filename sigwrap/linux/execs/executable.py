@@ -28,7 +28,7 @@ from sigwrap.linux.execs.search import DEFAULT_PATH, Search
 from sigwrap.linux.execs.where import Where
 from sigwrap.linux.memory import Memory, Unreadable
 from sigwrap.linux.paths import AT_FDCWD, SERVED, Caller, Inode, MayWait, Place, State, path_of
-from sigwrap.policy.judge.request import Fact, Program
+from sigwrap.policy.judge.request import AskedFact, Fact, Program
 from sigwrap.policy.judge.wrappers import is_loader, keeps_search_path, plain_words, unwrap
 
 _UNSEEN_FOLDER = "/usr/bin/"  # of a wrapped program that can't be found
@@ -176,7 +176,7 @@ class Executable:
                 known = self._digests[fd] = content.digest(fd)
             return known
 
-        return known_digest
+        return AskedFact(known_digest)
 
     # What would run
 
@@ -339,14 +339,14 @@ class Executable:
     def _system_file(self, fd: int, called: bytes, path: str, *, elsewhere: bool) -> Fact:
         if elsewhere or fd in self._shown_differently:
             return False
-        return lambda: is_the_systems(fd, os.fsdecode(called), path)
+        return AskedFact(lambda: is_the_systems(fd, os.fsdecode(called), path))
 
     def _loads_code(self, names: tuple[str, str], added: tuple[str, ...] = ()) -> Fact:
         environment = self.environment
         if environment is None:
             return False
         # What can't be read can't be held against the new image's either.
-        return lambda: not self.readable or environment.loads_code(names, added)
+        return AskedFact(lambda: not self.readable or environment.loads_code(names, added))
 
     def _is_elsewhere(self, fd: int) -> bool:
         """Of what the caller's view has just been asked for."""

@@ -3,6 +3,8 @@
 request      what is asked (CommandRequest, SignalRequest), and the Decision
 rules        Policy and its rules, typed
 engine       Engine: decide_command, decide_signal
+limits       the limits on the tree, where they meet an exec
+recorded     a request as its event has it
 named        what the rules name that deny, ask or replace
 match        regular expressions and globs, linear in time
 subcommand   the first arguments that are no options

@@ -29,6 +29,7 @@ from sigwrap.policy.judge.subcommand import name_for_subcommands, names_of, read
 from sigwrap.policy.judge.system_folders import may_be_the_systems
 
 MAX_KEPT_CANDIDATES = 1000
+_LEFT_TO_THE_WRAPPED = frozenset({Action.APPROVE, Action.REDIRECT})
 
 
 class Engine:
@@ -70,12 +71,21 @@ class Engine:
             if STRICTNESS[decision.action] > STRICTNESS[strictest.action]:
                 strictest = decision
         for program in programs:
-            if program.shadows and not self._is_chosen(program, request):
+            if program.shadows and not self.is_chosen(program, request):
                 reaction = self.policy.trust.path_shadow
                 return held_against(strictest, program, reaction, request.cwd)
         return strictest
 
-    def _is_chosen(self, program: Program, request: CommandRequest) -> bool:
+    def decide_exec(self, request: CommandRequest, here: int) -> Decision:
+        """`here`: how many of the programs, from the first on, this very exec would run. What `env`
+        or `xargs` is going to exec can be denied early. It is asked about or replaced when the
+        wrapper execs it: else somebody would be asked twice, or the wrapper's own doing be lost."""
+        decision = self.decide_command(request)
+        if decision.action in _LEFT_TO_THE_WRAPPED and here < len(request.programs):
+            decision = self.decide_command(request._replace(programs=request.programs[:here]))
+        return decision
+
+    def is_chosen(self, program: Program, request: CommandRequest) -> bool:
         """Whether the rule that decides it is about this very file, as that command."""
         decision = self.decide_program(program, request)
         return any(
@@ -335,7 +345,9 @@ class CompiledSignalRule:
         self.rule = rule
         self._types = frozenset(each for each in rule.targets if isinstance(each, TargetType))
         self._globs = tuple(
-            Glob(each.glob) for each in rule.targets if isinstance(each, ProcessPattern)
+            (Glob(each.glob), each.kind)
+            for each in rule.targets
+            if isinstance(each, ProcessPattern)
         )
         self._pid_ranges = tuple(each for each in rule.targets if isinstance(each, PidRange))
         self.decision = _decision(rule)._replace(
@@ -346,7 +358,11 @@ class CompiledSignalRule:
         return (
             not self.rule.targets
             or not self._types.isdisjoint(request.target_types)
-            or any(glob.matches(request.target_command) for glob in self._globs)
+            or any(
+                (kind is None or kind in request.target_types)
+                and glob.matches(request.target_command)
+                for glob, kind in self._globs
+            )
             or any(each.minimum <= request.target_pid <= each.maximum for each in self._pid_ranges)
         )
 

@@ -138,6 +138,13 @@ class Arguments:
         return any(map(regex.found_in, self.texts))
 
 
+def too_long_to_match(argv: Sequence[str]) -> bool:
+    """Whether `Arguments` would be cut, mostly without making them."""
+    if len(argv) <= MAX_MATCHED_ARGUMENTS and sum(map(len, argv)) < MAX_MATCHED_BYTES // 8:
+        return False
+    return Arguments(argv).cut
+
+
 def is_glob(text: str) -> bool:
     return "*" in text or "?" in text or ("[" in text and "]" in text[text.index("[") :])
 

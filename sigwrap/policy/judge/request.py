@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 
+from sigwrap.hints import Any
 from sigwrap.tuples import NamedTuple
 
 DEFAULT_RULE = "builtin:default"
@@ -76,6 +77,28 @@ def most_specific(types: frozenset[TargetType]) -> TargetType:
 
 
 Fact = bool | Callable[[], bool]
+
+
+class AskedFact:
+    """A fact that is found out where a rule asks for it, and what was found then: the event of the
+    decision has it, so that the same can be decided again."""
+
+    __slots__ = ("_find", "answer")
+
+    def __init__(self, find: Callable[[], Any]) -> None:
+        self._find = find
+        self.answer: Any = None
+
+    def __call__(self) -> Any:
+        self.answer = answer = self._find()
+        return answer
+
+
+def answer_of(fact: object) -> Any:
+    """None where nobody has asked."""
+    if isinstance(fact, AskedFact):
+        return fact.answer
+    return fact if isinstance(fact, bool) else None
 
 
 class Program(NamedTuple):

@@ -35,6 +35,7 @@ class CommandRule(NamedTuple):
 
 class ProcessPattern(NamedTuple):
     glob: str
+    kind: TargetType | None = None  # None: whichever
 
 
 class PidRange(NamedTuple):

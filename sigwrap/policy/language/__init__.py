@@ -7,5 +7,6 @@ variables   ${PROJECT_ROOT} and its like
 check       nodes against the schema, to plain values
 build       checked values to rules, and what several keys together get wrong
 parse       the whole of it, `extends` followed: text to Policy
+texts       all that a policy was made of, as the log has it
 lint        rules of a loaded policy that never match, or allow more than they say
 """

@@ -188,6 +188,8 @@ def _target(target: str | Checked) -> Target:
             return ProcessPattern(glob=target.get("pattern"))
         case "pid_range":
             return PidRange(minimum=target.get("min"), maximum=target.get("max"))
+        case word if "pattern" in target.places:
+            return ProcessPattern(glob=target.get("pattern"), kind=TargetType(word))
         case word:
             return TargetType(word)
 
@@ -219,7 +221,8 @@ def _target_problems(target: Checked) -> Iterator[Problem]:
     for key in ("pattern", "min", "max"):
         if key in needed and key not in target.places:
             yield _problem(target, "type", f"a {kind} target needs {key}")
-        if key not in needed and key in target.places:
+        may_have = key == "pattern" and kind != "pid_range"
+        if key not in needed and key in target.places and not may_have:
             yield _problem(target, key, f"a {kind} target has no {key}")
     yield from _range_problems(target)
 

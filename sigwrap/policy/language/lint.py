@@ -7,6 +7,7 @@ Only rules of the policy's own file are reported: that they stand before a base'
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from sigwrap.policy.judge.environment import ALWAYS_REMOVED, judge_names
@@ -25,6 +26,7 @@ from sigwrap.policy.problems import Place, Problem, Severity
 _MOST_COMPARISONS = 1_000_000
 _UNLIKELY_TEXT = b"\x01 sigwrap \x02"
 _UNLIKELY_NAME = _UNLIKELY_TEXT.decode()
+_WHOLE_LINE = re.compile(r"\^(?:[^\\+*?()|\[\]{}^$]|\\[^A-Za-z0-9]|\[\^ \]\+)+\$")
 _NEEDED = ("PATH", "HOME", _UNLIKELY_NAME)
 
 
@@ -129,20 +131,27 @@ def _loose_allow_rules(rules: Sequence[CommandRule]) -> Iterator[Problem]:
         if rule.decision is not Action.ALLOW:
             continue
         anything = next((p for p in rule.args_patterns if _matches_anything(p)), None)
+        loose = next((p for p in rule.args_patterns if not _is_of_a_whole_line(p)), None)
         if anything is not None:
             message = f"rule {rule.name} allows any arguments: one of its args_patterns fits all"
             yield _warning(rule, message, anything)
-        elif rule.args_patterns and not rule.subcommands:
+        elif loose is not None and not rule.subcommands:
             message = (
                 f"rule {rule.name} allows any arguments as long as one of them fits its "
                 "args_patterns; use subcommands, or deny what is unwanted in a rule above"
             )
-            yield _warning(rule, message, rule.args_patterns[0])
+            yield _warning(rule, message, loose)
 
 
 def _matches_anything(pattern: str) -> bool:
     regex = Regex([pattern])
     return regex.found_in(b"") and regex.found_in(_UNLIKELY_TEXT)
+
+
+def _is_of_a_whole_line(pattern: str) -> bool:
+    """Of these words one after the other. No single argument fits it but one with the very same
+    spaces in it, which nothing but a wish to be let through would make."""
+    return bool(_WHOLE_LINE.fullmatch(pattern)) and " " in pattern.replace("[^ ]", "")
 
 
 def _shadowed_signal_rules(rules: Sequence[SignalRule]) -> Iterator[Problem]:
@@ -172,8 +181,10 @@ def _covers_target(above: SignalRule, target: Target | None) -> bool:
             return not with_implied([target]).isdisjoint(
                 each for each in above.targets if isinstance(each, TargetType)
             )
-        case ProcessPattern():
-            return target in above.targets
+        case ProcessPattern(glob=glob, kind=kind):
+            if kind is not None and _covers_target(above, kind):
+                return True
+            return target in above.targets or ProcessPattern(glob) in above.targets
         case PidRange():
             return any(
                 isinstance(each, PidRange)
@@ -189,8 +200,8 @@ def target_name(target: Target | None) -> str:
             return "any target"
         case TargetType():
             return target.value
-        case ProcessPattern():
-            return f"process {target.glob}"
+        case ProcessPattern(glob=glob, kind=kind):
+            return f"{'process' if kind is None else kind.value} {glob}"
         case PidRange():
             return f"pids {target.minimum} to {target.maximum}"
 
@@ -224,9 +235,12 @@ def _may_be_oneself(rule: SignalRule) -> bool:
     """A rule that names `self` means it."""
     if TargetType.SELF in rule.targets:
         return False
-    return not rule.targets or any(
-        each is TargetType.SESSION or not isinstance(each, TargetType) for each in rule.targets
-    )
+    return not rule.targets or any(map(_takes_in_oneself, rule.targets))
+
+
+def _takes_in_oneself(target: Target) -> bool:
+    kind = target.kind if isinstance(target, ProcessPattern) else target
+    return kind is TargetType.SESSION or not isinstance(kind, TargetType)
 
 
 def _doubtful_env_policy(policy: Policy) -> Iterator[Problem]:

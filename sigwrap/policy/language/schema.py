@@ -289,7 +289,10 @@ _TARGET_MAPPING = Group(
             required=True,
         ),
         _key(
-            "pattern", Text(form=Form.GLOB), "with `process`: a glob on the target's command name"
+            "pattern",
+            Text(form=Form.GLOB),
+            "a glob on the target's command name: with `process`, of whichever kind the target is; "
+            "with another type, both must hold",
         ),
         _key("min", Number(minimum=1), "with `pid_range`: the first pid"),
         _key("max", Number(minimum=1), "with `pid_range`: the last pid"),

@@ -1,10 +1,16 @@
 """What `sigwrap policy` does with a policy, and the generated documents.
 
-show        a policy as it takes effect, as text that loads again
-explain     why a request is decided as it is
-cases       the `tests:` of a policy
-generate    recorded events to a policy that allows just them
-pin         rules that deny a tool whose file is another than now
-shipped     the nodes of the shipped policies, so that no run has to read their texts
-reference   the reference in docs/policy.md, and docs/policy.schema.json
+show          a policy as it takes effect, as text that loads again
+explain       why a request is decided as it is
+cases         the `tests:` of a policy
+listing       policies in a line each
+differences   what two policies do differently
+starter       a first policy for a project
+generate      recorded events to a policy that allows just them
+suggest       the rule that would change what was decided of a recorded request
+tries         one refusal, however many tries it takes
+suggested     a policy with such rules, for what sessions were denied
+pin           rules that deny a tool whose file is another than now
+shipped       the nodes of the shipped policies, so that no run has to read their texts
+reference     the reference in docs/policy.md, and docs/policy.schema.json
 """

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from posixpath import join, normpath
 
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.loading import loading_variables
-from sigwrap.policy.judge.request import CommandRequest, Decision, Program
+from sigwrap.policy.judge.recorded import program_named
+from sigwrap.policy.judge.request import CommandRequest, Decision
 from sigwrap.policy.judge.rules import Case, CommandCase
 from sigwrap.policy.judge.signals import signal_name
 from sigwrap.policy.judge.wrappers import unwrap
-
-SEARCHED_FOLDER = "/usr/bin/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,16 +80,6 @@ def command_request(
     if loads_code is not None:
         programs = [each._replace(loads_code=loads_code) for each in programs]
     return CommandRequest(tuple(programs), depth, truncated, traced, folder)
-
-
-def program_named(path: str, argv: Sequence[str], folder: str = "/") -> Program:
-    name = path.rstrip("/").rpartition("/")[2] or "unknown"
-    if "/" in path:
-        # normpath keeps two leading slashes, which POSIX lets mean something. Linux doesn't.
-        absolute = "/" + normpath(join(folder, path)).lstrip("/")
-    else:
-        absolute = SEARCHED_FOLDER + name
-    return Program(path=absolute, name=name, argv=tuple(argv))
 
 
 def _what(case: Case) -> str:

@@ -6,22 +6,20 @@ What was let through is learned; what was denied, absorbed or replaced is not.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
-from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES, Event, Payload, number, text, texts
+from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES, Event
 from sigwrap.policy.judge.engine import is_system_file
 from sigwrap.policy.judge.match import escape_glob, is_glob
+from sigwrap.policy.judge.recorded import command_request, signal_request
 from sigwrap.policy.judge.request import (
     CommandRequest,
     Program,
     SignalRequest,
     TargetType,
     most_specific,
-    with_implied,
 )
 from sigwrap.policy.judge.signals import ALL, GROUPS, signal_name
 from sigwrap.policy.judge.subcommand import has_subcommands, name_for_subcommands, readings
-from sigwrap.policy.tools.cases import program_named
 
 LEARNED_EVENTS = ("exec_allowed", "exec_audited", "signal_sent", "signal_approved")
 
@@ -35,9 +33,9 @@ def requests_from_events(events: Iterable[Event]) -> Iterator[tuple[Event, Reque
     """What was asked of the policy then, to be decided again; events of other types are skipped."""
     for event in events:
         if event.type in EXEC_TYPES:
-            yield event, _command_request(event.payload)
+            yield event, command_request(event.payload)
         elif event.type in SIGNAL_TYPES:
-            yield event, _signal_request(event.payload)
+            yield event, signal_request(event.payload)
 
 
 def generate_policy(events: Iterable[Event], *, name: str) -> str:
@@ -116,49 +114,6 @@ class _Profile:
                 yield "    decision: allow"
 
 
-def _command_request(payload: Payload) -> CommandRequest:
-    listed = payload.get("programs")
-    recorded = (
-        [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-    )
-    if not recorded:
-        recorded = [{"path": payload.get("path"), "argv": payload.get("argv")}]
-    folder = text(payload.get("cwd")) or "/"
-    return CommandRequest(
-        programs=tuple(_program(each, folder) for each in recorded),
-        depth=number(payload.get("depth")),
-        truncated=bool(payload.get("truncated")),
-        traced=bool(payload.get("traced")),
-        cwd=text(payload.get("cwd")),
-    )
-
-
-def _program(recorded: dict[str, Any], folder: str) -> Program:
-    argv = tuple(texts(recorded.get("argv")))
-    # A path that could not be read is known by argv[0] only.
-    path = text(recorded.get("path")) or (argv[0] if argv else "")
-    known = program_named(path, argv, folder)
-    fact = recorded.get("system_file")
-    return known._replace(
-        name=text(recorded.get("name")) or known.name,
-        counts_by_name=recorded.get("counts_by_name") is True,
-        system_file=fact if isinstance(fact, bool) else None,
-    )
-
-
-def _signal_request(payload: Payload) -> SignalRequest:
-    recorded = texts(payload.get("target_types")) or [text(payload.get("target_type"))]
-    known = {each.value: each for each in TargetType}
-    return SignalRequest(
-        # A redirected signal was asked for under its original number.
-        signal=number(payload.get("original_signal")) or number(payload.get("signal")),
-        target_types=with_implied(known[each] for each in recorded if each in known),
-        target_command=text(payload.get("target_cmd")),
-        target_pid=number(payload.get("target_pid")),
-        handled=payload.get("target_handles") is True,
-    )
-
-
 def _signal_words(numbers: set[int]) -> list[str]:
     words = []
     for group, members in GROUPS.items():
@@ -169,10 +124,11 @@ def _signal_words(numbers: set[int]) -> list[str]:
 
 
 def literal_glob(name: str) -> str:
-    """A glob for just this name, or nearly: what YAML can't hold becomes `?`."""
-    if is_glob(name) or "${" in name:
+    """A glob for just this name, or nearly: what YAML can't hold becomes whatever isn't ASCII that
+    is seen, so that a process can't have a name proposed that others have as well."""
+    if is_glob(name) or "${" in name or not _printable(name):
         name = escape_glob(name).replace("${", "[$]{")
-    return "".join(c if _printable(c) else "?" for c in name)
+    return "".join(c if _printable(c) else "[! -~]" for c in name)
 
 
 def _printable(text: str) -> bool:

@@ -33,6 +33,7 @@ from sigwrap.policy.language.schema import (
 )
 
 BEGIN = "<!-- reference: generated from sigwrap/policy/language/schema.py -->"
+SCHEMA_ID = "urn:sigwrap:policy:1"  # of the language's version; a schema is found by no host
 END = "<!-- end of the reference -->"
 
 _PATTERNS = {**PATTERNS, **dict.fromkeys((Form.GLOB, Form.PROGRAM, Form.PATH), "[\\s\\S]+")}
@@ -41,6 +42,7 @@ _PATTERNS = {**PATTERNS, **dict.fromkeys((Form.GLOB, Form.PROGRAM, Form.PATH), "
 def json_schema() -> str:
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": SCHEMA_ID,
         "title": "A sigwrap policy",
         **_group_schema(POLICY),
     }

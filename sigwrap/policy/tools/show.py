@@ -23,8 +23,28 @@ from sigwrap.policy.judge.rules import (
 )
 from sigwrap.policy.judge.signals import ALL, signal_name
 
+Rule = CommandRule | SignalRule | FileRule | NetworkRule
+
+
+def rule_entries(rule: Rule) -> dict[str, Any]:
+    """Its keys and values, as a policy has them."""
+    match rule:
+        case CommandRule():
+            return _command_rule(rule)
+        case SignalRule():
+            return _signal_rule(rule)
+        case FileRule():
+            return _file_rule(rule)
+        case NetworkRule():
+            return _network_rule(rule)
+
 
 def policy_text(policy: Policy) -> str:
+    return _text(policy, policy_entries(policy))
+
+
+def policy_entries(policy: Policy) -> dict[str, Any]:
+    """All but what is left at its default."""
     watch = policy.watch
     loop = watch.loop
     sections: dict[str, Any] = {
@@ -55,10 +75,12 @@ def policy_text(policy: Policy) -> str:
         ),
         "trust": _trust(policy.trust),
     }
+    return _filled(**sections)
+
+
+def _text(policy: Policy, sections: dict[str, Any]) -> str:
     header = f"# {' extends '.join([policy.name, *policy.bases])}\n" if policy.bases else ""
-    text = yaml.dump(
-        _filled(**sections), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100
-    )
+    text = yaml.dump(sections, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
     # What isn't printable stands between double quotes (_Dumper), where YAML has these escapes too.
     return "\n".join(map(printable, (header + text.rstrip()).split("\n")))
 
@@ -73,7 +95,7 @@ def _trust(trust: Trust) -> dict[str, Any]:
 
 
 def _rule(
-    rule: CommandRule | SignalRule | FileRule | NetworkRule,
+    rule: Rule,
     conditions: dict[str, Any],
     **consequences: Any,
 ) -> dict[str, Any]:
@@ -142,8 +164,8 @@ def _target(target: Target) -> Any:
     match target:
         case TargetType():
             return target.value
-        case ProcessPattern():
-            return {"type": "process", "pattern": target.glob}
+        case ProcessPattern(glob=glob, kind=kind):
+            return {"type": "process" if kind is None else kind.value, "pattern": glob}
         case PidRange():
             return {"type": "pid_range", "min": target.minimum, "max": target.maximum}
 

@@ -30,10 +30,10 @@ from sigwrap.mediate.effects import (
 from sigwrap.mediate.exec import ExecMediator
 from sigwrap.mediate.exec_facts import ExecFacts, OnlyAsks, Unseen, stalled
 from sigwrap.mediate.facts import WouldFail
-from sigwrap.mediate.limits import Crowd
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.mount import let_mount
 from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.limits import Crowd
 from sigwrap.policy.judge.named import Named
 from sigwrap.run.aside import Aside, Done, Outcome, Raised
 from sigwrap.run.execs.gate import Gate

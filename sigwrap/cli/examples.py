@@ -1,0 +1,60 @@
+"""Lines that teach, for --help and the manual page: at least one of each command."""
+
+from __future__ import annotations
+
+EXAMPLES = {
+    "run": ("sigwrap -p agent-strict --name build -- npm run build",),
+    "report": (
+        "sigwrap report --only denied --since 10m",
+        "sigwrap report build --format html -o report.html",
+    ),
+    "replay": ("sigwrap replay --instant", "sigwrap replay --policy agent-strict --exit-zero"),
+    "verify": ("sigwrap verify build",),
+    "why": ("sigwrap why", "sigwrap why build 4711"),
+    "query": (
+        'sigwrap query "select what, rule, count from denials"',
+        'sigwrap query "select name, exit_status from sessions" --all',
+    ),
+    "export": (
+        "sigwrap export --format jsonl -o events.jsonl",
+        "sigwrap export --format prom --all",
+    ),
+    "sessions": ("sigwrap sessions", "sigwrap sessions prune --older-than 30d --keep 20"),
+    "sessions rm": ("sigwrap sessions rm build",),
+    "sessions prune": (
+        "sigwrap sessions prune --older-than 30d --keep 20",
+        "sigwrap sessions prune --max-size 1G --dry-run",
+    ),
+    "sessions recover": ("sigwrap sessions recover",),
+    "approvals": ("sigwrap approvals", "sigwrap approvals --full 3f2a"),
+    "approve": ("sigwrap approve 3f2a --always",),
+    "deny": ('sigwrap deny 3f2a --message "not on main"',),
+    "signal": ('sigwrap signal build SIGSTOP --reason "let me look"', "sigwrap signal SIGCONT"),
+    "completion": ("source <(sigwrap completion bash)",),
+    "man": ("sigwrap man | man -l -",),
+    "killswitch on": ('sigwrap killswitch on --reason "it deletes things"',),
+    "killswitch off": ("sigwrap killswitch off",),
+    "killswitch status": ("sigwrap killswitch status --json",),
+    "policy list": ("sigwrap policy list",),
+    "policy check": ("sigwrap policy check policy.yaml",),
+    "policy show": ("sigwrap policy show ci",),
+    "policy diff": (
+        "sigwrap policy diff agent-default policy.yaml",
+        "sigwrap policy diff session: policy.yaml",
+    ),
+    "policy schema": ("sigwrap policy schema > policy.schema.json",),
+    "policy explain": (
+        "sigwrap policy explain -p ci -- git push --force",
+        "sigwrap policy explain --signal SIGTERM --target user",
+    ),
+    "policy test": ("sigwrap policy test policy.yaml",),
+    "policy init": ("sigwrap policy init",),
+    "policy suggest": ("sigwrap policy suggest build -o suggested.yaml",),
+    "policy generate": ("sigwrap policy generate build > generated.yaml",),
+    "policy pin": ("sigwrap policy pin git npm > pinned.yaml",),
+}
+
+
+def examples(command: str) -> str:
+    """The end of its help, as typer takes one whose lines stay as they are."""
+    return "\n".join(["\b", "For example:", *(f"  {line}" for line in EXAMPLES[command])])

@@ -1,0 +1,190 @@
+"""sigwrap policy explain, test."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+from typer.exceptions import TyperException
+
+from sigwrap.cli.examples import examples
+from sigwrap.cli.options import JsonOption
+from sigwrap.cli.output import note, out
+from sigwrap.cli.policy.shared import PolicyArgument, RootOption, load, plain
+from sigwrap.cli.tool_files import not_found, with_shadows
+from sigwrap.errors import UsageError
+from sigwrap.escape import printable, shell_words
+from sigwrap.linux import procfs
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.request import SignalRequest, TargetType, with_implied
+from sigwrap.policy.judge.rules import Policy
+from sigwrap.policy.judge.signals import signal_number
+from sigwrap.policy.tools.cases import command_request, run_cases
+from sigwrap.policy.tools.explain import (
+    environment_text,
+    explain_command,
+    explain_environment,
+    explain_signal,
+    explanation_text,
+)
+from sigwrap.run.settings import DEFAULT_POLICY
+from sigwrap.start import onefile
+from sigwrap.start.policy_files import SHIPPED
+
+_CASES_EXAMPLE = "such as tests: [{command: git push --force, decision: deny}]"
+_EXPLAIN_EXAMPLE = "as in sigwrap policy explain -- git push --force"
+
+
+def register(app: typer.Typer) -> None:
+    app.command(cls=_Explain, epilog=examples("policy explain"))(explain)
+    app.command(epilog=examples("policy test"))(test)
+
+
+class _Explain(TyperCommand):
+    """A word before `--` would be taken for the command's first, and `--` for an option's value."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        before, behind = _around_dashes(args)
+        if before[-1:] and before[-1] in self._with_value():
+            raise UsageError(f"{before[-1]} needs a value", _EXPLAIN_EXAMPLE)
+        try:
+            rest = super().parse_args(ctx, list(args))
+        except TyperException as problem:
+            why = problem.format_message().rstrip(".")
+            if behind is not None or not why.startswith("No such option"):
+                raise
+            raise UsageError(why, f"the command comes behind --, {_EXPLAIN_EXAMPLE}") from problem
+        command = list(ctx.params.get("command") or ())
+        if command and behind is None and _must_be_a_policy(command[0]):
+            raise _misplaced(command[0], command[1:])
+        if behind is not None and len(command) > len(behind):
+            raise _misplaced(command[0], behind)
+        return rest
+
+    def _with_value(self) -> set[str]:
+        options = (each for each in self.params if not getattr(each, "is_flag", True))
+        return {word for option in options for word in option.opts}
+
+
+def _around_dashes(args: list[str]) -> tuple[list[str], list[str] | None]:
+    if "--" not in args:
+        return [], None
+    at = args.index("--")
+    return args[:at], args[at + 1 :]
+
+
+def _must_be_a_policy(word: str) -> bool:
+    return word in SHIPPED or (word.endswith((".yaml", ".yml")) and os.path.isfile(word))
+
+
+def _misplaced(word: str, command: list[str]) -> UsageError:
+    shown = shell_words(command) if command else "COMMAND"
+    if word in SHIPPED or os.path.isfile(word):
+        right = f"sigwrap policy explain -p {shell_words([word])} -- {shown}"
+        return UsageError(f"{shell_words([word])} is a policy, not a command", right)
+    line = f"sigwrap policy explain -- {shown}"
+    return UsageError(f"{shell_words([word])} is neither an option nor behind --", line)
+
+
+def explain(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="-- COMMAND...", help="The command line to be judged."),
+    ] = None,
+    policy: Annotated[str, typer.Option("--policy", "-p", metavar="NAME|FILE")] = DEFAULT_POLICY,
+    signal: Annotated[
+        str | None, typer.Option("--signal", metavar="SIGNAL", help="Instead of a command.")
+    ] = None,
+    target: Annotated[
+        list[TargetType] | None,
+        typer.Option("--target", help="Who the signal is for; several if it is several."),
+    ] = None,
+    target_command: Annotated[str, typer.Option("--target-command", metavar="NAME")] = "",
+    target_pid: Annotated[
+        int,
+        typer.Option("--target-pid", metavar="PID", help="Its pid.", show_default=False),
+    ] = 0,
+    handled: Annotated[
+        bool, typer.Option("--handled", help="The target catches or ignores the signal.")
+    ] = False,
+    depth: Annotated[
+        int, typer.Option("--depth", metavar="N", help="How far below COMMAND it runs.")
+    ] = 1,
+    environment: Annotated[
+        bool,
+        typer.Option("--env", help="Which variables of this environment COMMAND would not get."),
+    ] = False,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say which rule decides, and why.
+
+    Also which rules were passed on the way, or, with --env, what the environment loses.
+    """
+    loaded = load(policy, root)
+    if bool(command) + (signal is not None) + environment != 1:
+        raise UsageError("explain what? give one of -- COMMAND..., --signal SIGNAL and --env")
+    if environment:
+        _explain_environment(loaded, as_json=as_json)
+        return
+    engine = Engine(loaded)
+    if command:
+        words = _command_words(command)
+        request = with_shadows(command_request(words, folder=os.getcwd(), depth=depth))
+        explanation = explain_command(engine, request)
+        for name in not_found(request):
+            note(f"{shell_words([name])} is not found along PATH: explained as in /usr/bin")
+    else:
+        number = signal_number(signal or "")
+        if number is None:
+            raise UsageError(f"unknown signal: {signal}")
+        signal_request = SignalRequest(
+            signal=number,
+            target_types=with_implied(target or [TargetType.EXTERNAL]),
+            target_command=target_command,
+            target_pid=target_pid,
+            handled=handled,
+        )
+        explanation = explain_signal(engine, signal_request)
+    out(json.dumps(plain(explanation), indent=2) if as_json else explanation_text(explanation))
+
+
+def _explain_environment(policy: Policy, *, as_json: bool) -> None:
+    own = onefile.original_environment(procfs.environment())
+    explained = explain_environment(policy, [os.fsdecode(name) for name in own])
+    out(
+        json.dumps(plain(explained), indent=2)
+        if as_json
+        else environment_text(explained, printable)
+    )
+
+
+def test(policy: PolicyArgument, root: RootOption = None, as_json: JsonOption = False) -> None:
+    """Run the tests that a policy has."""
+    results = list(run_cases(Engine(load(policy, root))))
+    if not results:
+        raise UsageError(f"{policy} has no cases to run", _CASES_EXAMPLE)
+    failed = [each for each in results if not each.passed]
+    if as_json:
+        out(json.dumps([{**plain(each), "passed": each.passed} for each in results], indent=2))
+    else:
+        for each in failed:
+            out(printable(str(each)))
+        passed = f"{len(results) - len(failed)} of {len(results)} cases pass"
+        out(printable(f"{policy}: {passed}"))
+    if failed:
+        raise typer.Exit(1)
+
+
+def _command_words(command: list[str]) -> list[str]:
+    """One argument with spaces is a command line in quotes."""
+    if len(command) == 1 and " " in command[0]:
+        try:
+            command = shlex.split(command[0])
+        except ValueError as error:
+            raise UsageError(f"not a command line: {error}") from error
+    return command

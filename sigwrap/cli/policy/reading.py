@@ -1,0 +1,151 @@
+"""sigwrap policy list, check, show, diff, schema."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from sigwrap.cli.examples import examples
+from sigwrap.cli.options import JsonOption, StoreOption, store_folder
+from sigwrap.cli.output import note, out
+from sigwrap.cli.policy.recorded import policy_then
+from sigwrap.cli.policy.shared import PolicyArgument, RootOption, load, plain, variables
+from sigwrap.errors import PolicyError
+from sigwrap.escape import printable
+from sigwrap.policy.judge.rules import Policy
+from sigwrap.policy.language.lint import lint
+from sigwrap.policy.problems import InvalidPolicy, Problem
+from sigwrap.policy.tools.differences import differences, differences_text
+from sigwrap.policy.tools.listing import Listed, listing_text
+from sigwrap.policy.tools.reference import json_schema
+from sigwrap.policy.tools.show import policy_text
+from sigwrap.start.policy_files import SHIPPED, files_here, load_policy
+from sigwrap.status import REFUSED
+from sigwrap.store.catalog import open_session
+
+_OF_A_SESSION = "session:"
+_DIFF_FORMAT = "sigwrap.policy-diff/1"
+
+DiffArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME|FILE|session:ID",
+        help="session:ID is the policy that a session was recorded under; session: alone, the "
+        "latest one's.",
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    app.command("list", epilog=examples("policy list"))(list_policies)
+    app.command(epilog=examples("policy check"))(check)
+    app.command(epilog=examples("policy show"))(show)
+    app.command(epilog=examples("policy diff"))(diff)
+    app.command(epilog=examples("policy schema"))(schema)
+
+
+def list_policies(root: RootOption = None, as_json: JsonOption = False) -> None:
+    """List the policies: shipped, and files here.
+
+    Files here are those of the current folder that look like policies.
+    """
+    known = variables(root)
+    listed = [Listed.of(name, load_policy(name, variables=known), shipped=True) for name in SHIPPED]
+    for file in files_here():
+        try:
+            listed.append(Listed.of(file, load_policy(file, variables=known)))
+        except PolicyError as error:
+            listed.append(Listed(selector=file, problem=error.message))
+    out(json.dumps([plain(each) for each in listed], indent=2) if as_json else listing_text(listed))
+
+
+def check(
+    files: Annotated[list[str], typer.Argument(metavar="NAME|FILE...")],
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say all that is wrong with policies.
+
+    And what is doubtful: rules that never match, or allow more than they seem to.
+    """
+    findings: list[Problem] = []
+    failures: list[str] = []
+    for file in files:
+        try:
+            policy = load(file, root)
+            found = [*policy.warnings, *lint(policy)]
+        except InvalidPolicy as error:
+            failures.append(file)
+            found = list(error.problems)
+        except PolicyError as error:
+            failures.append(file)
+            found = []
+            note(*error.lines)
+        findings += found
+        if not as_json:
+            for problem in found:
+                out(printable(str(problem)))
+            if file not in failures:
+                out(printable(f"{file}: {'loads, with warnings' if found else 'fine'}"))
+                _note_what_is_shipped(policy)
+    if as_json:
+        out(json.dumps([plain(each) for each in findings], indent=2))
+    if failures:
+        raise typer.Exit(REFUSED)
+
+
+def _note_what_is_shipped(policy: Policy) -> None:
+    keys = [each for each in policy.unenforced if each not in policy.unenforced_here]
+    if keys:
+        note(f"not enforced yet of what is shipped: {', '.join(keys)}")
+
+
+def show(policy: PolicyArgument, root: RootOption = None, as_json: JsonOption = False) -> None:
+    """Print a policy as it takes effect.
+
+    Bases are merged, and variables filled in.
+    """
+    loaded = load(policy, root)
+    out(json.dumps(plain(loaded), indent=2) if as_json else policy_text(loaded))
+
+
+def diff(
+    first: DiffArgument,
+    second: DiffArgument,
+    root: RootOption = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what two policies do differently.
+
+    Rules, their order where it matters, defaults, limits and all else; names and descriptions
+    don't count. Exit status 1 if they differ, 0 if they don't.
+    """
+    policies = [_any_policy(each, root, store) for each in (first, second)]
+    found = differences(*policies)
+    if as_json:
+        document = {"schema": _DIFF_FORMAT, "first": first, "second": second}
+        out(json.dumps({**document, "differences": [plain(each) for each in found]}, indent=2))
+    else:
+        out(differences_text(found, first, second))
+    if found:
+        raise typer.Exit(1)
+
+
+def _any_policy(selector: str, root: RootOption, store: str | None) -> Policy:
+    if not selector.startswith(_OF_A_SESSION):
+        return load(selector, root)
+    session = open_session(store_folder(store), selector.removeprefix(_OF_A_SESSION))
+    # The same variables for both: a folder that has moved makes no other policy.
+    return policy_then(session, variables(root))
+
+
+def schema() -> None:
+    """Print the JSON Schema of policies.
+
+    With it, an editor completes keys and marks mistakes: write it to a file, and begin a policy
+    with `# yaml-language-server: $schema=` and the path of that file.
+    """
+    out(json_schema().rstrip())

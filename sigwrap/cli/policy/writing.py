@@ -1,0 +1,272 @@
+"""sigwrap policy init, suggest, generate, pin: each writes YAML for a person to read."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sigwrap.cli.examples import examples
+from sigwrap.cli.options import StoreOption, store_folder
+from sigwrap.cli.output import note, out
+from sigwrap.cli.policy.recorded import selector_of, started_of, variables_of
+from sigwrap.cli.policy.shared import variables, write_new
+from sigwrap.cli.several import SessionsArgument
+from sigwrap.cli.tool_files import pinned
+from sigwrap.errors import UsageError
+from sigwrap.escape import shell_words
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.request import Action
+from sigwrap.policy.judge.rules import Policy
+from sigwrap.policy.language.document import Source
+from sigwrap.policy.language.parse import parse_policy
+from sigwrap.policy.language.schema import PATTERNS, Form
+from sigwrap.policy.tools.cases import command_request
+from sigwrap.policy.tools.generate import generate_policy
+from sigwrap.policy.tools.pin import pin_rules
+from sigwrap.policy.tools.starter import PROJECT_FILES, Project, starter_policy
+from sigwrap.policy.tools.suggested import Head, Only, Wanted, suggested_policy
+from sigwrap.run.settings import DEFAULT_POLICY
+from sigwrap.start.policy_files import SHIPPED, find_base, load_policy
+from sigwrap.store.catalog import open_session
+
+_SUFFIXES = (".yaml", ".yml")
+_MOST_READ = 1 << 20
+_SESSIONS_NAMED = 3
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog=examples("policy init"))(init)
+    app.command(epilog=examples("policy suggest"))(suggest)
+    app.command(epilog=examples("policy generate"))(generate)
+    app.command(epilog=examples("policy pin"))(pin)
+
+
+def init(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="[NAME|FILE]",
+            help="my-project writes my-project.yaml; left out: policy.yaml, named after this "
+            "folder.",
+            show_default=False,
+        ),
+    ] = "",
+    extends: Annotated[
+        str, typer.Option("--extends", metavar="NAME|FILE", help="The policy to begin with.")
+    ] = DEFAULT_POLICY,
+) -> None:
+    """Write a first policy for this project.
+
+    No file is overwritten. Scripts of package.json and targets of the Makefile that deploy or
+    publish are asked about.
+    """
+    file = name if name.endswith(_SUFFIXES) else f"{name or 'policy'}.yaml"
+    called = _called(name, file)
+    base = _from(extends, file)
+    load = partial(_load_text, file, variables(None))
+
+    def decide(text: str, line: str) -> str:
+        return Engine(load(text)).decide_command(command_request(line.split())).action.value
+
+    load_policy(extends, variables=variables(None))  # says what is wrong with it, if anything
+    text = starter_policy(called, base, Project.of(_project_files()), decide)
+    load(text)
+    write_new(file, text)
+    word = shell_words([file])
+    out(f"{word} is written: it extends {shell_words([extends])}. Read it, then:")
+    out(f"  sigwrap policy check {word}")
+    out(f"  sigwrap policy test {word}")
+    out(f"  sigwrap -p {word} -- COMMAND")
+
+
+def suggest(
+    sessions: SessionsArgument = None,
+    only: Annotated[
+        list[Only] | None,
+        typer.Option("--only", help="denied and asked, if left out.", show_default=False),
+    ] = None,
+    decision: Annotated[
+        Action | None,
+        typer.Option(
+            "--decision",
+            help="What the rules say: allow if left out, and deny of what was audited.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write it there; no file is overwritten.",
+            show_default=False,
+        ),
+    ] = None,
+    name: Annotated[
+        str, typer.Option("--name", metavar="NAME", help="The policy's name.")
+    ] = "suggested",
+    extends: Annotated[
+        str | None,
+        typer.Option(
+            "--extends",
+            metavar="NAME|FILE",
+            help="Instead of the policy that the session ran under.",
+            show_default=False,
+        ),
+    ] = None,
+    store: StoreOption = None,
+) -> None:
+    """Print rules for what a session was denied.
+
+    Also for what it was asked about: a policy with one rule for each such thing, which extends the
+    session's. What else it would change of what was recorded is counted in its head. Read it before
+    you use it: a program may have asked for what it ought not to get.
+    """
+    if not re.fullmatch(PATTERNS[Form.NAME], name):
+        raise UsageError(f"--name {shell_words([name])}: a policy can't be called that")
+    kinds = frozenset(only or (Only.DENIED, Only.ASKED))
+    wanted = Wanted(only=kinds, decision=_decision(kinds, decision))
+    folder = store_folder(store)
+    found = [open_session(folder, each) for each in sessions or [""]]
+    opened = list({os.path.realpath(each.path): each for each in found}.values())
+    started = [started_of(each) for each in opened]
+    selectors = [
+        extends or selector_of(each, session.id)
+        for each, session in zip(started, opened, strict=True)
+    ]
+    if len(set(selectors)) > 1:
+        shown = " and ".join(sorted({shell_words([each]) for each in selectors}))
+        raise UsageError(f"these sessions ran under {shown}", "give those of one policy at a time")
+    here, *others = (variables_of(each, variables(None)) for each in started)
+    if any(each != here for each in others):
+        raise UsageError(
+            "these sessions ran in different folders, or as different users",
+            "what ${PROJECT_ROOT} and ${HOME} stand for is one thing only: give one at a time",
+        )
+    base = load_policy(selectors[0], variables=here)
+    file = output or "suggested.yaml"
+    head = Head(
+        name=name,
+        extends=_from(selectors[0], file),
+        about=_sessions_named([each.id for each in opened]),
+        became=" or ".join(each.past for each in Only if each in kinds),
+        decision=wanted.decision,
+        policy=base.name,
+    )
+    suggested = suggested_policy(
+        lambda: chain.from_iterable(each.events() for each in opened),
+        Engine(base),
+        partial(_load_text, file, here),
+        wanted,
+        head,
+    )
+    if not suggested.text:
+        note(f"nothing was {head.became} in {head.about}: there is nothing to suggest")
+        return
+    if output is None:
+        out(suggested.text.rstrip())
+        return
+    write_new(output, suggested.text)
+    rules = "1 rule" if suggested.rules == 1 else f"{suggested.rules} rules"
+    out(f"{shell_words([output])} is written, with {rules}. Read it, then:")
+    out(f"  sigwrap policy check {shell_words([output])}")
+
+
+def generate(
+    sessions: SessionsArgument = None,
+    name: Annotated[
+        str, typer.Option("--name", metavar="NAME", help="The policy's name.")
+    ] = "generated",
+    store: StoreOption = None,
+) -> None:
+    """Print a policy of what sessions did.
+
+    It allows that, and nothing else.
+    """
+    if not name or not name.isprintable():
+        raise UsageError(f"--name {shell_words([name])}: a policy can't be called that")
+    folder = store_folder(store)
+    events = chain.from_iterable(open_session(folder, each).events() for each in sessions or [""])
+    out(generate_policy(events, name=name).rstrip())
+
+
+def pin(
+    tools: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TOOL...", help="A name, found along PATH as a run would, or a path."
+        ),
+    ],
+) -> None:
+    """Print rules that deny changed tools.
+
+    Once the file of such a tool is another than now, it is denied.
+    """
+    out(pin_rules(list(map(pinned, tools))))
+
+
+def _called(name: str, file: str) -> str:
+    """The policy's name: nobody cares much for it, so a folder's is made to fit."""
+    if name in SHIPPED:
+        raise UsageError(f"{name} is a shipped policy", "call yours otherwise; it may extend that")
+    stem = os.path.splitext(os.path.basename(file))[0]
+    if name:
+        if not re.fullmatch(PATTERNS[Form.NAME], stem):
+            what = "a name has letters, digits, ., _ and -"
+            raise UsageError(f"{shell_words([name])}: no policy can be called that", what)
+        return stem
+    folder = os.path.basename(os.path.abspath("."))
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", folder).strip("-._") or "project"
+
+
+def _decision(kinds: frozenset[Only], decision: Action | None) -> str:
+    if decision is None:
+        if Only.AUDITED in kinds and len(kinds) > 1:
+            raise UsageError(
+                "--only audited asks for rules that deny, and the others for rules that allow",
+                "give one of them, or --decision",
+            )
+        return "deny" if Only.AUDITED in kinds else "allow"
+    if decision not in (Action.ALLOW, Action.AUDIT, Action.DENY):
+        raise UsageError(f"--decision {decision.value}: allow, audit or deny can be suggested")
+    return str(decision.value)
+
+
+def _from(selector: str, file: str) -> str:
+    """As a policy in `file` names it: a file beside it, by its way from there."""
+    if selector in SHIPPED:
+        return selector
+    if not selector.isprintable():
+        raise UsageError(f"{shell_words([selector])}: a policy can't extend a file of that name")
+    found = os.path.relpath(selector, os.path.dirname(file) or ".")
+    return f"./{found}" if found in SHIPPED else found
+
+
+def _load_text(file: str, known: dict[str, str], text: str) -> Policy:
+    """As if it were in that file already."""
+    return parse_policy(Source(name=file, text=text), variables=known, find_base=find_base)
+
+
+def _sessions_named(ids: list[str]) -> str:
+    shown = ", ".join(ids[:_SESSIONS_NAMED])
+    more = len(ids) - _SESSIONS_NAMED
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _project_files() -> dict[str, str]:
+    found = {}
+    for name in PROJECT_FILES:
+        path = Path(name)
+        try:
+            if path.is_file() and path.stat().st_size <= _MOST_READ:
+                found[name] = path.read_text("utf-8", errors="replace")
+        except OSError:
+            continue  # it is as if it weren't there
+    return found

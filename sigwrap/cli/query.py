@@ -1,0 +1,123 @@
+"""sigwrap query: SQL over logs."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sigwrap.cli.examples import examples
+from sigwrap.cli.options import JsonOption, PagerOption, StoreOption, store_folder
+from sigwrap.cli.output import out, out_lines
+from sigwrap.cli.pager import pager
+from sigwrap.cli.several import AllOption, SessionsArgument, Several
+from sigwrap.cli.showing import columns, reader_may_leave
+from sigwrap.cli.whole_file import write_lines
+from sigwrap.errors import UsageError
+from sigwrap.escape import shell_words
+from sigwrap.report.query import forms
+from sigwrap.report.query.values import Value
+
+_A_WORD = r"[\w.:/-]+"
+
+
+class QueryFormat(Enum):
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+    NL = "nl"
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog=examples("query"))(query)
+
+
+def query(
+    sql: Annotated[
+        str,
+        typer.Argument(
+            metavar="[SQL]",
+            help="One SELECT over the views; left out: what views and columns there are.",
+            show_default=False,
+        ),
+    ] = "",
+    sessions: SessionsArgument = None,
+    every: AllOption = False,
+    store: StoreOption = None,
+    query_format: Annotated[
+        QueryFormat | None,
+        typer.Option(
+            "--format", help="table by default; nl: a JSON object a line.", show_default=False
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write there.", show_default=False),
+    ] = None,
+    no_pager: PagerOption = False,
+) -> None:
+    """Ask logs in SQL.
+
+    Nothing is changed. docs/query.md has all columns, and more examples.
+    """
+    from sigwrap.report.query.database import QueryDatabase
+    from sigwrap.report.query.reference import overview
+
+    if as_json and query_format not in (None, QueryFormat.JSON):
+        raise UsageError(f"--json and --format {query_format.value} exclude each other")
+    kind = QueryFormat.JSON if as_json else query_format or QueryFormat.TABLE
+    if not sql.strip():
+        if sessions or every or output is not None:
+            raise UsageError("there is no SQL", "sigwrap query alone lists the views")
+        with reader_may_leave():
+            out(overview(columns()))
+        return
+    if re.fullmatch(_A_WORD, sql.strip()):
+        shown = shell_words([sql.strip()])
+        raise UsageError(f"{shown} is no SQL", f'sigwrap query "select * from denials" {shown}')
+    with closing(QueryDatabase()) as database:
+        views = database.views_of(sql)
+        several = Several(store_folder(store), sessions or [], every)
+        if views:
+            several.read(lambda session, seen: database.fill(session, views, seen))
+        names, rows = database.select(sql)
+        if output is None:
+            _show(_lines(kind, names, rows, to_file=False), no_pager=no_pager)
+        else:
+            write_lines(str(output), _lines(kind, names, rows, to_file=True), reads=several.paths)
+    several.finish()
+
+
+def _show(lines: Iterator[str], *, no_pager: bool) -> None:
+    if os.isatty(1):
+        with pager(wanted=not no_pager) as show:
+            for line in lines:
+                show(line)
+    else:
+        with reader_may_leave():
+            out_lines(lines)  # many at once
+
+
+def _lines(
+    query_format: QueryFormat,
+    names: tuple[str, ...],
+    rows: Iterator[tuple[Value, ...]],
+    *,
+    to_file: bool,
+) -> Iterator[str]:
+    match query_format:
+        case QueryFormat.TABLE:
+            return forms.table(names, rows, columns(to_file))
+        case QueryFormat.CSV:
+            return forms.csv(names, rows, to_terminal=not to_file and os.isatty(1))
+        case QueryFormat.JSON:
+            return forms.json_array(names, rows)
+        case QueryFormat.NL:
+            return forms.json_lines(names, rows)

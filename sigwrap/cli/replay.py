@@ -1,0 +1,203 @@
+"""sigwrap replay: a session again, event by event."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sigwrap.cli.examples import examples
+from sigwrap.cli.options import (
+    JsonOption,
+    PagerOption,
+    SessionArgument,
+    StoreOption,
+    UtcOption,
+    store_folder,
+)
+from sigwrap.cli.output import out_bytes
+from sigwrap.cli.pager import pager
+from sigwrap.cli.showing import columns, reader_may_leave, style
+from sigwrap.errors import UsageError
+from sigwrap.escape import printable
+from sigwrap.events import Event
+from sigwrap.report.check.recorded_policy import recorded_variables
+from sigwrap.report.check.what_if import WhatIf, WhatIfFold
+from sigwrap.report.forms.documents import event_json, report_json
+from sigwrap.report.forms.text import Page, render_text
+from sigwrap.report.forms.what_if import what_if_json, what_if_md, what_if_text
+from sigwrap.report.replay import in_rhythm, recorded, state_after, timeline_line
+from sigwrap.start.policy_files import host_variables, load_policy
+from sigwrap.store.catalog import open_session
+from sigwrap.store.reader import Session
+
+
+class Stream(Enum):
+    STDIN = "stdin"
+    STDOUT = "stdout"
+    STDERR = "stderr"
+
+
+class Form(Enum):
+    TEXT = "text"
+    MD = "md"
+    JSON = "json"
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog=examples("replay"))(replay)
+
+
+def replay(
+    session: SessionArgument = "",
+    store: StoreOption = None,
+    instant: Annotated[bool, typer.Option("--instant", help="Without the pauses.")] = False,
+    speed: Annotated[
+        float | None,
+        typer.Option("--speed", metavar="X", help="X times as fast.", show_default=False),
+    ] = None,
+    until: Annotated[
+        int | None,
+        typer.Option(
+            "--until", metavar="SEQ", help="The state after that event.", show_default=False
+        ),
+    ] = None,
+    stream: Annotated[
+        Stream | None,
+        typer.Option(
+            "--recorded",
+            help="Instead of events, what recorded commands read or wrote, byte for byte; "
+            "a terminal gets it without control characters.",
+            show_default=False,
+        ),
+    ] = None,
+    pid: Annotated[
+        int | None,
+        typer.Option(
+            metavar="PID", help="With --recorded: of this command only.", show_default=False
+        ),
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            "--policy",
+            "-p",
+            metavar="NAME|FILE",
+            help="Instead of events, what that policy would have decided otherwise. "
+            "Exits with 1 where anything differs.",
+            show_default=False,
+        ),
+    ] = None,
+    root: Annotated[
+        Path | None,
+        typer.Option(
+            "--root",
+            metavar="DIR",
+            help="With --policy: what ${PROJECT_ROOT} stands for; the session's if left out.",
+            show_default=False,
+        ),
+    ] = None,
+    form: Annotated[
+        Form | None,
+        typer.Option("--format", help="With --policy.", show_default=False),
+    ] = None,
+    exit_zero: Annotated[
+        bool, typer.Option("--exit-zero", help="With --policy: also where something differs.")
+    ] = False,
+    as_json: JsonOption = False,
+    utc: UtcOption = False,
+    no_pager: PagerOption = False,
+) -> None:
+    """Show a session's events again, or decide them again.
+
+    In the rhythm in which they happened; or, with --policy, what another policy would have decided.
+    """
+    if as_json and form not in (None, Form.JSON):
+        raise UsageError(f"--json and --format {form.value} exclude each other")
+    if policy is not None:
+        if instant or any(each is not None for each in (speed, until, stream, pid)):
+            raise UsageError("--policy shows no events: it goes with --root, --format, --exit-zero")
+        opened = open_session(store_folder(store), session)
+        what_if = _decided_again(opened, policy, root)
+        with pager(wanted=not no_pager) as show:
+            show(_in_form(Form.JSON if as_json else form or Form.TEXT, opened.id, what_if))
+        if what_if.differ and not exit_zero:
+            raise typer.Exit(1)
+        return
+    if root is not None or form is not None or exit_zero:
+        raise UsageError("--root, --format and --exit-zero go with --policy")
+    if speed is not None and not 0 < speed < float("inf"):
+        raise UsageError(f"--speed {speed:g}: it must be more than 0")
+    if speed is not None and instant:
+        raise UsageError("--instant and --speed exclude each other")
+    if until is not None and until < 1:
+        raise UsageError(f"--until {until}: the first event has number 1")
+    if stream is None and pid is not None:
+        raise UsageError("--pid goes with --recorded")
+    if stream is not None and (until is not None or as_json):
+        raise UsageError("--recorded goes with neither --until nor --json")
+    opened = open_session(store_folder(store), session)
+    if until is not None:
+        last = opened.last()
+        if last is None or until > last.seq:
+            known = f"the last event has number {last.seq}" if last else "nothing is recorded"
+            raise UsageError(f"--until {until}: {known}")
+        summary = state_after(opened.events(), until)
+        with pager(wanted=not no_pager) as show:
+            show(
+                report_json(summary)
+                if as_json
+                else render_text(summary, page=Page(style=style(), columns=columns(), utc=utc))
+            )
+        return
+    events = opened.events()
+    if not instant:
+        events = in_rhythm(events, speed or 1.0, time.sleep)
+    if stream is not None:
+        with reader_may_leave():
+            for data in recorded(events, stream.value, pid):
+                out_bytes(_harmless(data) if os.isatty(1) else data)
+        return
+    with pager(wanted=instant and not no_pager) as show:
+        for line in map(event_json, events) if as_json else _timeline(events):
+            show(line)
+
+
+def _decided_again(opened: Session, policy: str, root: Path | None) -> WhatIf:
+    started = opened.first()
+    recorded = recorded_variables(started.payload if started is not None else {})
+    variables = recorded or host_variables(".")
+    if root is not None:
+        variables = {**variables, "PROJECT_ROOT": host_variables(str(root))["PROJECT_ROOT"]}
+    fold = WhatIfFold(load_policy(policy, variables=variables))
+    for event in opened.events():
+        fold.add(event)
+    return fold.result()
+
+
+def _in_form(form: Form, session_id: str, found: WhatIf) -> str:
+    match form:
+        case Form.TEXT:
+            return what_if_text(found, style(), columns())
+        case Form.MD:
+            return what_if_md(found)
+        case Form.JSON:
+            return what_if_json(session_id, found)
+
+
+def _harmless(data: bytes) -> bytes:
+    """Without control characters, which a terminal would obey; a pipe to cat gets them all."""
+    lines = data.decode("utf-8", "backslashreplace").split("\n")
+    return "\n".join(map(printable, lines)).encode()
+
+
+def _timeline(events: Iterator[Event]) -> Iterator[str]:
+    started_ns: int | None = None
+    for event in events:
+        started_ns = event.time_ns if started_ns is None else started_ns
+        yield timeline_line(event, started_ns)

@@ -1,0 +1,259 @@
+"""sigwrap report: what happened in a session."""
+
+from __future__ import annotations
+
+import os
+import time
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sigwrap.cli.examples import examples
+from sigwrap.cli.options import (
+    JsonOption,
+    PagerOption,
+    SessionArgument,
+    StoreOption,
+    UtcOption,
+    store_folder,
+)
+from sigwrap.cli.output import note, out
+from sigwrap.cli.pager import pager
+from sigwrap.cli.progress import Progress
+from sigwrap.cli.report_reading import read
+from sigwrap.cli.showing import append, columns, key, style
+from sigwrap.cli.whole_file import write_lines
+from sigwrap.errors import UsageError
+from sigwrap.escape import shell_words
+from sigwrap.events import Event
+from sigwrap.policy.problems import nearest_word
+from sigwrap.report.check.verify import Outcome, Verification
+from sigwrap.report.folds.decisions import AUDITED, OUTCOMES
+from sigwrap.report.folds.ending import Ending, ending_of
+from sigwrap.report.folds.selection import Selection
+from sigwrap.report.folds.summary import Summary, SummaryFold
+from sigwrap.report.forms.documents import report_document, report_json
+from sigwrap.report.forms.event_rows import EventRows
+from sigwrap.report.forms.layout import cut
+from sigwrap.report.forms.live import live_line
+from sigwrap.report.forms.markdown import render_markdown
+from sigwrap.report.forms.text import Page, TextReport, render_text
+from sigwrap.report.when import EXAMPLES, moment_ns
+from sigwrap.store.catalog import open_session
+from sigwrap.store.reader import Session
+
+_GITHUB_SUMMARY = "GITHUB_STEP_SUMMARY"
+_LOOK_AGAIN_S = 0.2
+
+
+class Format(Enum):
+    TEXT = "text"
+    MD = "md"
+    JSON = "json"
+    HTML = "html"
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog=examples("report"))(report)
+
+
+def report(
+    session: SessionArgument = "",
+    store: StoreOption = None,
+    output_format: Annotated[
+        Format | None,
+        typer.Option("--format", help="What to write; text by default.", show_default=False),
+    ] = None,
+    as_json: JsonOption = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write there.", show_default=False),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="WHEN", help=f"Only what came after: {EXAMPLES}.", show_default=False),
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(metavar="WHEN", help="Only what came before.", show_default=False),
+    ] = None,
+    rule: Annotated[
+        str, typer.Option(metavar="RULE", help="Only what this rule decided.", show_default=False)
+    ] = "",
+    process: Annotated[
+        str,
+        typer.Option(
+            metavar="PID|NAME",
+            help="Only this process, or those that run this program, and all that they started.",
+            show_default=False,
+        ),
+    ] = "",
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="OUTCOME", help=f"Only what was {', '.join(OUTCOMES)}.", show_default=False
+        ),
+    ] = None,
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow", "-f", help="Of a running session: go on with what comes, until it ends."
+        ),
+    ] = False,
+    github: Annotated[
+        bool,
+        typer.Option(
+            "--github", help=f"Append it as Markdown to ${_GITHUB_SUMMARY}, the job's summary."
+        ),
+    ] = False,
+    utc: UtcOption = False,
+    no_pager: PagerOption = False,
+) -> None:
+    """Say what happened in a session.
+
+    How it ended, what needs attention, and what led to it.
+    """
+    if as_json and output_format not in (None, Format.JSON):
+        raise UsageError(f"--json and --format {output_format.value} exclude each other")
+    kind = Format.JSON if as_json else output_format or Format.TEXT
+    if github and not os.environ.get(_GITHUB_SUMMARY):
+        raise UsageError(
+            f"--github: ${_GITHUB_SUMMARY} is not set",
+            "a step of a GitHub Actions job has it; elsewhere: --format md -o FILE",
+        )
+    if follow and (kind is not Format.TEXT or output is not None or github):
+        raise UsageError("--follow writes text, to the terminal or the pipe that it is given")
+    opened = open_session(store_folder(store), session)
+
+    def selected() -> Selection | None:
+        return _selection(opened, since, until, rule, process, only or [], utc)
+
+    selection = selected()
+    ending = ending_of(opened)
+    first = opened.first() if kind is Format.HTML else None
+    rows = EventRows(first.time_ns) if first is not None else None
+    progress = Progress()
+
+    def take(event: Event, is_told: bool) -> None:
+        if rows is not None and (is_told or selection is None):
+            rows.add(event)
+        progress.read(event)
+
+    try:
+        summary, verification = read(opened, key(), ending, selection, take)
+    finally:
+        progress.done()
+    page = Page(
+        style=style(to_file=output is not None),
+        columns=columns(to_file=output is not None),
+        utc=utc,
+        size=opened.size,
+        now_ns=time.time_ns(),
+    )
+    text = _rendered(kind, summary, verification, page, rows)
+    if github:
+        append(Path(os.environ[_GITHUB_SUMMARY]), render_markdown(summary, verification, page))
+    if output is not None:
+        write_lines(str(output), [text], reads=opened.files)
+    else:
+        follows = follow and ending is Ending.RUNNING
+        with pager(wanted=not no_pager and not follows) as show:
+            show(text)
+            if follows:
+                _follow(opened, summary, page, selected())
+    if verification.outcome is Outcome.BROKEN:
+        note(f"{opened.path} is not intact: row {verification.row}: {verification.problem}")
+    _note_what_was_not_found(selection)
+
+
+def _follow(session: Session, so_far: Summary, page: Page, selection: Selection | None) -> None:
+    """From the beginning: what is said of a later event may need an earlier one."""
+    fold = SummaryFold(selection)
+    with_audited = selection is not None and AUDITED in selection.only
+    out("")
+    for event in session.followed(lambda: time.sleep(_LOOK_AGAIN_S)):
+        if fold.add(event) and event.seq > so_far.events:
+            line = live_line(event, so_far.started_ns, with_audited=with_audited)
+            if line:
+                out(cut(line, page.columns))
+    end = TextReport(fold.result(Ending.NOT_CLEAN), None, page)
+    out("\n".join(["", end.verdict(), *end.counts()]))
+
+
+def _rendered(
+    kind: Format,
+    summary: Summary,
+    verification: Verification,
+    page: Page,
+    rows: EventRows | None,
+) -> str:
+    match kind:
+        case Format.TEXT:
+            return render_text(summary, verification, page)
+        case Format.MD:
+            return render_markdown(summary, verification, page)
+        case Format.JSON:
+            return report_json(summary, verification, size=page.size)
+        case Format.HTML:
+            from sigwrap.report.forms import page as html
+
+            document = report_document(summary, verification, size=page.size)
+            return "".join(html.page(document, rows.rows() if rows is not None else []))
+
+
+def _selection(
+    session: Session,
+    since: str | None,
+    until: str | None,
+    rule: str,
+    process: str,
+    only: list[str],
+    utc: bool,
+) -> Selection | None:
+    if since is until is None and not (rule or process or only):
+        return None
+    for each in only:
+        if each not in OUTCOMES:
+            near = nearest_word(each, OUTCOMES)
+            meant = f"did you mean {near}? " if near else ""
+            raise UsageError(
+                f"--only {shell_words([each])}: no outcome of an exec or a signal is called so",
+                f"{meant}these are all: {', '.join(OUTCOMES)}",
+            )
+    first, last = session.first(), session.last()
+    started_ns = first.time_ns if first is not None else 0
+    ended_ns = last.time_ns if last is not None else 0
+    if session.running:
+        ended_ns = time.time_ns()
+
+    def moment(option: str, words: str | None) -> int | None:
+        if words is None:
+            return None
+        try:
+            return moment_ns(words, started_ns=started_ns, ended_ns=ended_ns, utc=utc)
+        except (ValueError, OverflowError) as error:
+            raise UsageError(
+                f"{option} {shell_words([words])}: no moment", f"such as {EXAMPLES}"
+            ) from error
+
+    return Selection(
+        since_ns=moment("--since", since),
+        until_ns=moment("--until", until),
+        rule=rule,
+        process=process,
+        only=frozenset(only),
+    )
+
+
+def _note_what_was_not_found(selection: Selection | None) -> None:
+    if selection is None or selection.taken:
+        return
+    if selection.rule and selection.rule not in selection.rules_seen:
+        near = nearest_word(selection.rule, selection.rules_seen)
+        meant = f"did you mean {near}? " if near else ""
+        shown = ", ".join(list(selection.rules_seen)[:10]) or "none"
+        note(f"rule {selection.rule} decided nothing here ({meant}those that did: {shown})")
+    else:
+        note("nothing in the session is what the options ask for")

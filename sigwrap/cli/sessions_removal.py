@@ -1,0 +1,198 @@
+"""sigwrap sessions rm, prune."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterable
+from typing import Annotated
+
+import typer
+
+from sigwrap.cli.control import refuse_inside
+from sigwrap.cli.examples import examples
+from sigwrap.cli.options import StoreOption, existing_store
+from sigwrap.cli.output import note, out
+from sigwrap.cli.showing import reader_may_leave
+from sigwrap.errors import SessionError, SigwrapError, UsageError
+from sigwrap.escape import printable, shell_words
+from sigwrap.protocols.left_sockets import is_listened_at, left_sockets, remove_left
+from sigwrap.report.forms.sizes import byte_size
+from sigwrap.report.forms.times import rough_span
+from sigwrap.status import REFUSED
+from sigwrap.store.belongings import runs
+from sigwrap.store.catalog import SessionFile, chosen, is_path, list_sessions, meant
+from sigwrap.store.removal import Surplus, remove, surplus
+
+_SPAN = re.compile(r"([0-9]{1,9})([smhdw])")
+_SPAN_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_SIZE = re.compile(r"([0-9]{1,15})([KMGT]?)")
+_SIZE_BYTES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+def register(app: typer.Typer) -> None:
+    app.command("rm", epilog=examples("sessions rm"))(rm)
+    app.command(epilog=examples("sessions prune"))(prune)
+
+
+def rm(
+    context: typer.Context,
+    sessions: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SESSION...", help="An id, a unique beginning or end of one, or a --name."
+        ),
+    ],
+    store: StoreOption = None,
+) -> int:
+    """Remove sessions with all their files, but none that runs."""
+    refuse_inside("nobody inside a session removes one")
+    folder = existing_store(context.obj if store is None else store)
+    known = list_sessions(folder)
+    wanted = {file.id: file for file in (meant_one(folder, known, word) for word in sessions)}
+    return _remove(folder, list(wanted.values()), dry_run=False)
+
+
+def meant_one(folder: str, known: list[SessionFile], word: str) -> SessionFile:
+    """What is clear enough for a list to be shown isn't for one to be removed."""
+    if not word:
+        raise UsageError("an empty word is no session", "give an id, or a name")
+    if is_path(word):
+        raise UsageError(f"{shell_words([word])} is a file", "give the session's id, or its name")
+    found = chosen(known, word)
+    if found is None:
+        raise SessionError(f"no session is called {word!r} in {folder}", meant(folder, word))
+    same = [file.id for file in known if file.name == word]
+    if found.id != word and found.name == word and len(same) > 1:
+        raise SessionError(
+            f"{len(same)} sessions are called {word!r}", f"say which: {', '.join(same)}"
+        )
+    return found
+
+
+def prune(
+    context: typer.Context,
+    older_than: Annotated[
+        str | None,
+        typer.Option(
+            "--older-than",
+            metavar="AGE",
+            help="Those that ended longer ago, such as 12h, 30d or 8w.",
+            show_default=False,
+        ),
+    ] = None,
+    keep: Annotated[
+        int | None,
+        typer.Option(
+            "--keep",
+            metavar="N",
+            help="None of the N latest; given alone, all others.",
+            show_default=False,
+        ),
+    ] = None,
+    max_size: Annotated[
+        str | None,
+        typer.Option(
+            "--max-size",
+            metavar="SIZE",
+            help="The oldest, until the others take no more than this, such as 500M or 1G.",
+            show_default=False,
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say which ones would be removed.")
+    ] = False,
+    store: StoreOption = None,
+) -> int:
+    """Remove old sessions, and the sockets that killed ones have left."""
+    refuse_inside("nobody inside a session removes any")
+    if older_than is None and keep is None and max_size is None:
+        raise UsageError(
+            "prune what? give --older-than, --keep or --max-size",
+            "as in sigwrap sessions prune --older-than 30d --keep 20",
+        )
+    if keep is not None and keep < 0:
+        raise UsageError(f"--keep {keep}: it can't be less than 0")
+    wanted = Surplus(
+        older_than_s=None if older_than is None else _span(older_than),
+        keep=keep,
+        max_size=None if max_size is None else _size(max_size),
+    )
+    folder = existing_store(context.obj if store is None else store)
+    known = list_sessions(folder)
+    result = _remove(folder, surplus(known, wanted, time.time_ns()), dry_run=dry_run)
+    _remove_left(folder, known, dry_run=dry_run)
+    return result
+
+
+def _span(word: str) -> float:
+    found = _SPAN.fullmatch(word)
+    if found is None:
+        raise UsageError(f"--older-than {word}: not an age", "such as 90m, 12h, 30d or 8w")
+    return int(found[1]) * _SPAN_S[found[2]]
+
+
+def _size(word: str) -> int:
+    found = _SIZE.fullmatch(word)
+    if found is None:
+        raise UsageError(f"--max-size {word}: not a size", "such as 500M or 1G")
+    return int(found[1]) * _SIZE_BYTES[found[2]]
+
+
+def _remove(folder: str, sessions: Iterable[SessionFile], *, dry_run: bool) -> int:
+    """Whatever becomes of one, the others are gone through."""
+    count = size = 0
+    status = 0
+    lines = []
+    now_ns = time.time_ns()
+    for file in sessions:
+        what = f"{printable(file.id)}  {rough_span(now_ns - file.started_ns)} old  "
+        if file.problem:
+            what = f"{printable(file.id)}  "
+        what += f"{byte_size(file.size)}  {shell_words(file.command)[:200]}"
+        try:
+            if not dry_run:
+                size += _remove_one(folder, file)
+        except SigwrapError as failure:
+            note(*failure.lines)
+            status = REFUSED
+            continue
+        size += file.size if dry_run else 0
+        count += 1
+        lines.append(f"{'would remove' if dry_run else 'removed'} {what.rstrip()}")
+    sessions_text = "1 session" if count == 1 else f"{count} sessions"
+    done = "would be removed" if dry_run else "removed"
+    freed = "would be free" if dry_run else "freed"
+    if count or not status:
+        lines.append(f"{sessions_text} {done}, {byte_size(size)} {freed}")
+    with reader_may_leave():
+        for line in lines:
+            out(line)
+    return status
+
+
+def _remove_one(folder: str, file: SessionFile) -> int:
+    """How much was freed."""
+    if not file.ended_cleanly and is_listened_at(folder, file.id):  # somebody took its journal
+        raise runs(file.id)
+    removed = remove(folder, file.id, file.files)
+    remove_left(folder, [each for each in left_sockets(folder) if each.session_id == file.id])
+    if removed.left:
+        raise SessionError(
+            f"session {printable(file.id)}: not removed, since they are links, or not this "
+            f"user's files: {', '.join(map(printable, removed.left))}",
+            "look at them, and remove them by hand",
+        )
+    return removed.size
+
+
+def _remove_left(folder: str, sessions: list[SessionFile], *, dry_run: bool) -> None:
+    running = {file.id for file in sessions if file.running}
+    left = [each for each in left_sockets(folder) if each.session_id not in running]
+    count = len(left) if dry_run else remove_left(folder, left)
+    if count:
+        sockets = "1 socket" if count == 1 else f"{count} sockets"
+        done = "would be removed too" if dry_run else "removed too"
+        with reader_may_leave():
+            out(f"{sockets} that killed sessions left in {os.path.join(folder, 'control')} {done}")

@@ -1,0 +1,102 @@
+"""The sessions that a command reads where it can read several, and those of them that it can't."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import Annotated
+
+import typer
+
+from sigwrap.cli.output import note
+from sigwrap.cli.progress import Progress
+from sigwrap.errors import SessionError, SigwrapError, StoreError, UsageError
+from sigwrap.events import Event
+from sigwrap.store.catalog import list_sessions, open_session
+from sigwrap.store.reader import Session
+
+SessionsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[SESSION…]",
+        help="Ids, unique prefixes, --names, or files; left out: the latest that joined no other.",
+        show_default=False,
+    ),
+]
+AllOption = Annotated[bool, typer.Option("--all", help="Every session of the store.")]
+
+_PROBLEMS_SHOWN = 10
+
+
+class Several:
+    """One that can't be read is an error where it is the only one, else a line, and status 1."""
+
+    def __init__(self, store: str, selectors: Iterable[str], every: bool) -> None:
+        self._problems = 0
+        selectors = list(selectors)
+        if every and selectors:
+            raise UsageError("--all and a SESSION exclude each other")
+        found = (
+            self._all(store) if every else [open_session(store, each) for each in selectors or [""]]
+        )
+        self.sessions = list({os.path.realpath(each.path): each for each in found}.values())
+        self._only_one = not every and len(self.sessions) == 1
+
+    def _all(self, store: str) -> list[Session]:
+        files = list_sessions(store)
+        if not files:
+            raise SessionError(f"there are no sessions in {store}", "choose another with --store")
+        for file in files:
+            if file.problem and not file.running:
+                self._say(f"{file.id} is left out: {file.problem}")
+        readable = [Session(file.id, file.path) for file in files if not file.problem]
+        if not readable:
+            raise StoreError(f"no session in {store} can be read")
+        return readable
+
+    @property
+    def paths(self) -> list[str]:
+        return [path for each in self.sessions for path in each.files]
+
+    def read(self, reader: Callable[[Session, Callable[[int], None]], None]) -> None:
+        """`reader` gets each of them, and is to tell how many events it has seen."""
+        progress = Progress()
+        total = len(self.sessions)
+        try:
+            for number, session in enumerate(self.sessions, 1):
+                which = f" ({number} of {total} sessions)" if total > 1 else ""
+
+                def seen(events: int, which: str = which, session: Session = session) -> None:
+                    progress.say(f"reading {session.id}: {events:,} events{which}")
+
+                try:
+                    reader(session, seen)
+                except StoreError as error:
+                    progress.done()
+                    self._damaged(session, error)
+        finally:
+            progress.done()
+
+    def events(self) -> Iterator[tuple[Session, Event]]:
+        for session in self.sessions:
+            try:
+                for event in session.events():
+                    yield session, event
+            except StoreError as error:
+                self._damaged(session, error)
+
+    def _damaged(self, session: Session, error: SigwrapError) -> None:
+        if self._only_one:
+            raise error
+        self._say(f"{session.id} is taken as far as it can be read: {error}")
+
+    def _say(self, line: str) -> None:
+        self._problems += 1
+        if self._problems <= _PROBLEMS_SHOWN:
+            note(line)
+
+    def finish(self) -> None:
+        if self._problems > _PROBLEMS_SHOWN:
+            note(f"and {self._problems - _PROBLEMS_SHOWN} more that can't be read")
+        if self._problems:
+            raise typer.Exit(1)

@@ -1,0 +1,70 @@
+"""sigwrap verify: is a log what sigwrap wrote?"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import typer
+
+import sigwrap
+from sigwrap.cli.examples import examples
+from sigwrap.cli.options import JsonOption, PagerOption, SessionArgument, StoreOption, store_folder
+from sigwrap.cli.pager import pager
+from sigwrap.cli.progress import Progress
+from sigwrap.cli.showing import key, style
+from sigwrap.errors import UsageError
+from sigwrap.events import Event
+from sigwrap.report.check.reproduce import ReproductionFold
+from sigwrap.report.check.verify import Outcome, verify_session, with_reproduction
+from sigwrap.report.folds.ending import ending_of
+from sigwrap.report.forms.documents import verification_json
+from sigwrap.report.forms.text import render_verification
+from sigwrap.store.catalog import open_session
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog=examples("verify"))(verify)
+
+
+def verify(
+    session: SessionArgument = "",
+    store: StoreOption = None,
+    head: Annotated[
+        str | None,
+        typer.Option(
+            "--head", metavar="HASH", help="As printed at the end of the run.", show_default=False
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+    no_pager: PagerOption = False,
+) -> None:
+    """Check that a log is what sigwrap wrote.
+
+    Or name the first row that isn't. Each decision is made again under the recorded policy, and has
+    to come out the same.
+    """
+    if head is not None and not re.fullmatch("[0-9a-f]{64}", head):
+        raise UsageError(f"--head {head!r}: not a head", "it has 64 digits from 0 to 9 and a to f")
+    opened = open_session(store_folder(store), session, even_damaged=True)
+    ending = ending_of(opened)
+    decisions = ReproductionFold(sigwrap.__version__)
+    progress = Progress()
+
+    def add(event: Event) -> None:
+        decisions.add(event)
+        progress.read(event)
+
+    try:
+        checked = verify_session(opened, key(), expected_head=head or "", and_also=add)
+    finally:
+        progress.done()
+    reproduction = decisions.result()
+    verification = with_reproduction(checked, reproduction)
+    with pager(wanted=not no_pager) as show:
+        if as_json:
+            show(verification_json(opened.id, opened.path, verification, reproduction))
+        else:
+            show(render_verification(opened.id, verification, ending, style(), reproduction))
+    if verification.outcome is not Outcome.INTACT:
+        raise typer.Exit(1)

@@ -1,0 +1,107 @@
+"""A file that is written completely or not at all: beside its place under another name, and put
+there when it is whole. What is no regular file (/dev/stdout, a FIFO) is written to as it is."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from sigwrap.errors import UsageError
+from sigwrap.hints import Any
+from sigwrap.store.location import (
+    CHECKPOINTS_FOLDER,
+    DATABASE_SUFFIX,
+    JOURNAL_SUFFIX,
+    SESSIONS_FOLDER,
+)
+
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_NAME_KEPT = 100
+
+
+@contextmanager
+def whole_file(path: str, *, reads: Iterable[str]) -> Iterator[str]:
+    """Where to write; `reads`: what is read meanwhile, and must stay."""
+    target = os.path.realpath(path)
+    _refuse_logs(path, target, reads)
+    folder, name = os.path.split(target)
+    unfinished = os.path.join(folder, f".{name[:_NAME_KEPT]}.{os.getpid()}.unfinished")
+    try:
+        mode = _mode(target)
+        if mode is not None and not stat.S_ISREG(mode):
+            yield path
+            return
+        fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
+        with _removed_by_signals(unfinished):
+            try:
+                if mode is not None:
+                    os.fchmod(fd, stat.S_IMODE(mode))
+                yield unfinished
+                os.fsync(fd)
+                os.rename(unfinished, target)
+            except BaseException:
+                _remove(unfinished)
+                raise
+            finally:
+                os.close(fd)
+    except OSError as error:
+        raise UsageError(f"can't write {path}: {error.strerror}") from error
+
+
+def write_lines(path: str, lines: Iterable[str], *, reads: Iterable[str]) -> None:
+    with (
+        whole_file(path, reads=reads) as place,
+        open(place, "w", encoding="utf-8", errors="backslashreplace", newline="") as file,
+    ):
+        file.writelines(f"{line}\n" for line in lines)
+
+
+def _refuse_logs(path: str, target: str, reads: Iterable[str]) -> None:
+    is_read = any(target == os.path.realpath(each) or _is_same(target, each) for each in reads)
+    folder = os.path.basename(os.path.dirname(target))
+    is_log = folder in (SESSIONS_FOLDER, CHECKPOINTS_FOLDER) and target.endswith(
+        (DATABASE_SUFFIX, JOURNAL_SUFFIX)
+    )
+    if is_read or is_log:
+        raise UsageError(f"{path} is a session's log, which nothing is written over")
+
+
+def _is_same(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False  # one of them isn't there
+
+
+def _mode(path: str) -> int | None:
+    try:
+        return os.stat(path).st_mode
+    except FileNotFoundError:
+        return None
+
+
+@contextmanager
+def _removed_by_signals(path: str) -> Iterator[None]:
+    def end(number: int, _frame: Any) -> None:
+        _remove(path)
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    taken = [each for each in _ENDING if signal.getsignal(each) is signal.SIG_DFL]
+    for each in taken:
+        signal.signal(each, end)
+    try:
+        yield
+    finally:
+        for each in taken:
+            signal.signal(each, signal.SIG_DFL)
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass  # it was put in its place, or taken away

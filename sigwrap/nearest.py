@@ -1,0 +1,14 @@
+"""The word that somebody meant who mistyped one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def nearest_word(word: str, words: Iterable[str]) -> str:
+    import difflib  # for a mistake only, so not once COMMAND runs: nothing is imported then
+
+    by_lowercase = {each.lower(): each for each in words}
+    # difflib is quadratic in the word: nothing that long is a typing error.
+    close = difflib.get_close_matches(word[:64].lower(), by_lowercase, n=1, cutoff=0.6)
+    return by_lowercase[close[0]] if close else ""

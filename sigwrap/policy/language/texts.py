@@ -1,0 +1,27 @@
+"""All that a policy was made of, as session_started has it: a reader can load it again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+
+from sigwrap.events import Payload
+from sigwrap.policy.language.document import Source
+
+
+def policy_texts(sources: Sequence[Source], variables: Mapping[str, str]) -> Payload:
+    """`sources`: the policy's own first, then what it extends."""
+    texts: Payload = {
+        "policy_sources": [
+            {"name": each.name, "text": each.text, **({"shipped": True} if each.shipped else {})}
+            for each in sources
+        ],
+        "policy_variables": dict(variables),
+    }
+    return {**texts, "policy_digest": digest_of_texts(texts)}
+
+
+def digest_of_texts(payload: Payload) -> str:
+    texts = {name: payload.get(name) for name in ("policy_sources", "policy_variables")}
+    return blake2b(json.dumps(texts, sort_keys=True).encode(), digest_size=32).hexdigest()

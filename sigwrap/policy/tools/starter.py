@@ -1,0 +1,121 @@
+"""A first policy for a project: a base, what its folder has that ought to be asked about, and
+examples to begin with. It allows nothing that its base doesn't."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from sigwrap.policy.tools.generate import quoted
+from sigwrap.tuples import NamedTuple
+
+PROJECT_FILES = ("package.json", "Makefile", "pyproject.toml")
+
+_LEAVES_THE_MACHINE = re.compile(r"(deploy|publish|release|ship|rollout)([:_.-].*)?\Z")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9:_.-]{0,39}")
+_TARGET = re.compile(r"^([A-Za-z][A-Za-z0-9_.-]{0,39}) *:(?!=)", re.MULTILINE)
+_MOST_NAMES = 10
+_TRIED = ("git status", "git push --force", "npm install left-pad")
+
+
+class Project(NamedTuple):
+    """What its files have that looks as if it would leave the machine."""
+
+    scripts: tuple[str, ...] = ()  # of package.json
+    targets: tuple[str, ...] = ()  # of the Makefile
+    is_python: bool = False
+
+    @classmethod
+    def of(cls, files: Mapping[str, str]) -> Project:
+        """`files`: the texts of those of PROJECT_FILES that are there."""
+        return cls(
+            scripts=_leaving(_scripts(files.get("package.json", ""))),
+            targets=_leaving(_TARGET.findall(files.get("Makefile", ""))),
+            is_python="pyproject.toml" in files,
+        )
+
+
+def starter_policy(
+    name: str, extends: str, project: Project, decide: Callable[[str, str], str]
+) -> str:
+    """`decide`: what a policy, by its text, decides about a command line."""
+    text = "\n".join(_lines(name, extends, project)) + "\n"
+    cases = [f"  - {{command: {line}, decision: {decide(text, line)}}}" for line in _tried(project)]
+    return "\n".join([f"{text}\n# Run by: sigwrap policy test FILE", "tests:", *cases]) + "\n"
+
+
+def _lines(name: str, extends: str, project: Project) -> Iterator[str]:
+    yield "# What may run in this project, and who may signal whom: sigwrap -p FILE -- COMMAND"
+    yield "# The first rule that matches decides; these come before those of the base."
+    yield "version: 1"
+    yield f"name: {name}"
+    about = f"What {extends} decides, and this project's own rules before it."
+    yield f"description: {quoted(about)}"
+    yield f"extends: {quoted(extends)}"
+    rules = list(_rules(project))
+    yield ""
+    yield from ["command_rules:", *rules] if rules else ["# command_rules:"]
+    yield "  # Without a rule of its own, a command is decided by the base. For example:"
+    yield "  # - name: our-deploy"
+    yield "  #   commands: [./deploy, kubectl]   # a path from this folder on, or a name"
+    yield "  #   decision: deny                  # allow, audit, approve (ask), redirect, deny"
+    yield "  #   message: deploying is done by the release job"
+    if project.is_python:
+        yield "  # - name: install-this-project"
+        yield "  #   commands: [pip, pip3]"
+        yield "  #   subcommands: [install]"
+        yield r"  #   args_patterns: ['^install -e \.$']"
+        yield "  #   decision: allow"
+    yield ""
+    yield "# signal_rules:"
+    yield "  # - name: reload-our-server"
+    yield "  #   signals: [SIGHUP]"
+    yield '  #   target: {type: process, pattern: "devserver*"}'
+    yield "  #   decision: allow"
+    yield ""
+    yield "# limits: {wall_time: 2h, max_processes: 2000}"
+
+
+def _rules(project: Project) -> Iterator[str]:
+    if project.scripts:
+        yield "  - name: ask-before-scripts"
+        yield "    description: Scripts of package.json that look as if they left this machine."
+        yield "    commands: [npm, npm-cli.js, pnpm, pnpm.cjs, yarn, yarn.js, bun]"
+        words = [word for each in project.scripts for word in (f"run {each}", each)]
+        yield f"    subcommands: {_listed(words)}"
+        yield "    decision: approve"
+    if project.targets:
+        yield "  - name: ask-before-targets"
+        yield "    description: Targets of the Makefile that look as if they left this machine."
+        yield "    commands: [make, gmake]"
+        yield f"    args_patterns: {_listed(f'^{re.escape(each)}$' for each in project.targets)}"
+        yield "    decision: approve"
+
+
+def _tried(project: Project) -> list[str]:
+    scripts = [f"npm run {each}" for each in project.scripts]
+    return [*_TRIED, *scripts, *(f"make {each}" for each in project.targets)]
+
+
+def _scripts(text: str) -> list[str]:
+    try:
+        package: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    scripts = package.get("scripts") if isinstance(package, dict) else None
+    return [each for each in scripts if _NAME.fullmatch(each)] if isinstance(scripts, dict) else []
+
+
+def _leaving(names: Sequence[str]) -> tuple[str, ...]:
+    found = dict.fromkeys(name for name in names if _LEAVES_THE_MACHINE.match(name))
+    return tuple(found)[:_MOST_NAMES]
+
+
+def _listed(words: Iterable[str]) -> str:
+    return f"[{', '.join(_word(each) for each in words)}]"
+
+
+def _word(word: str) -> str:
+    return f"'{word}'" if "\\" in word else quoted(word)

@@ -1,0 +1,538 @@
+"""A rule that would change what was decided of a recorded exec or signal, as one line of a policy.
+
+It is as narrow as somebody would want it: about that command, that subcommand and, where a rule of
+the policy's own decided, those arguments; about signals to processes of that name. In a policy that
+extends the recorded one it comes first, so it decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from posixpath import normpath
+
+from sigwrap.escape import printable
+from sigwrap.events import Event, Payload, text
+from sigwrap.policy.judge.engine import CompiledCommandRule, Engine, Facts, is_system_file
+from sigwrap.policy.judge.match import (
+    MAX_PATTERN_CHARACTERS,
+    BadPattern,
+    Glob,
+    Regex,
+    check_regex,
+    check_regexes,
+    is_glob,
+    to_bytes,
+)
+from sigwrap.policy.judge.path_shadow import PATH_SHADOW_RULE, found_at, goes_by_its_own_name
+from sigwrap.policy.judge.request import (
+    DEFAULT_RULE,
+    Action,
+    CommandRequest,
+    Program,
+    SignalRequest,
+    TargetType,
+    most_specific,
+)
+from sigwrap.policy.judge.rules import Limits, Policy
+from sigwrap.policy.judge.signals import ALL, signal_name
+from sigwrap.policy.judge.subcommand import (
+    has_subcommands,
+    name_for_subcommands,
+    names_of,
+    readings,
+)
+from sigwrap.policy.tools.generate import Request, literal_glob, quoted, requests_from_events
+from sigwrap.tuples import NamedTuple
+
+COMMAND_RULES, SIGNAL_RULES = "command_rules", "signal_rules"
+
+_MASK = "***"  # what was a secret (mediate/masking.py)
+_SECRET = "[A-Za-z0-9._~+/=:@%,-]+"  # nothing that a shell would take for more than a word
+_LONGEST_EXACT = 200
+_LONGEST_NAME = 60
+_MOST_PROGRAMS = 8
+_MOST_JUDGED = 100
+_MOST_PATTERNS = 16
+_ONE_PROCESS = (TargetType.SELF, TargetType.ROOT)  # there is no other of the kind
+_BUILT_IN = "builtin:"
+_LIMITS = "limits."
+
+_WHY_NOT = {
+    "traced": "its caller is traced, and could exchange what would run",
+    "unreadable": "what would run can't be read",
+    "stalled": "sigwrap would have had to wait for what it names",
+    "killswitch": "the kill switch is on",
+    "sigwrap": "nobody inside signals or traces sigwrap",
+    "everybody": "it would reach everybody",
+    "unresolved": "whom it would reach can't be found out",
+    "ptrace": "what is traced could not be judged any more",
+    "group": "the process group isn't the session's own",
+    "terminal": "the terminal isn't the session's own",
+}
+
+# By name they could run anything, so only these very arguments are meant.
+_RUN_ANYTHING = frozenset(
+    "ash bash busybox csh dash doas env fish ksh mksh node nodejs perl php python ruby sh ssh su "
+    "sudo tcsh xargs zsh".split()
+)
+
+
+class Suggestion(NamedTuple):
+    section: str  # of the policy, for the line
+    name: str
+    line: str  # of YAML, fit for a terminal; empty where no rule can change it
+    why_not: str  # empty where there is a line
+    for_all: bool = True  # that it was asked for; of several requests, one rule may fit only some
+
+
+class Draft(NamedTuple):
+    """A rule without a name."""
+
+    section: str
+    words: tuple[str, ...]  # for its name
+    keys: tuple[tuple[str, str], ...]  # with their values as YAML
+    patterns: tuple[str, ...]  # of args_patterns
+    decision: str
+    note: str = ""  # what whoever reads the line should know
+
+
+class NoRule(Exception):
+    """Says why no rule can change it."""
+
+
+class Suggester:
+    """`engine`, of the recorded policy, knows which program and which argument it was about;
+    without it a rule is about all of them. No two of its rules have the same name, nor has one the
+    name of a rule of that policy."""
+
+    def __init__(self, engine: Engine | None = None) -> None:
+        self._engine = engine
+        self._taken = rule_names(engine.policy) if engine is not None else set[str]()
+        self._names: dict[Draft, str] = {}
+
+    def rule_for(
+        self, events: Iterable[Event], decision: str = "allow", *, are_some: bool = False
+    ) -> Suggestion | None:
+        """By which `decision` comes out for the first of them, and for the others as far as one
+        rule can; None: that is neither an exec nor a signal. `are_some`: of more, which have other
+        arguments."""
+        draft, for_all = None, True
+        for event, request in requests_from_events(events):
+            try:
+                found = drafted(event, request, decision, self._engine)
+            except NoRule as why:
+                if draft is None:
+                    section = COMMAND_RULES if isinstance(request, CommandRequest) else SIGNAL_RULES
+                    return Suggestion(section, "", "", str(why))
+                for_all = False
+                continue
+            both = found if draft is None else _for_both(draft, found)
+            for_all = for_all and both is not None
+            draft = both or draft
+        if draft is None:
+            return None
+        for_all = for_all and not (are_some and draft.patterns)
+        name = self._name(draft)
+        return Suggestion(draft.section, name, rule_line(draft, name), "", for_all)
+
+    def _name(self, draft: Draft) -> str:
+        known = self._names.get(draft)
+        if known is None:
+            known = self._names[draft] = unused_name(draft, self._taken)
+        return known
+
+
+def suggested(
+    event: Event, *, decision: str = "allow", engine: Engine | None = None
+) -> Suggestion | None:
+    """Of one that is asked for alone."""
+    return Suggester(engine).rule_for([event], decision)
+
+
+def drafted(
+    event: Event,
+    request: Request,
+    decision: str,
+    engine: Engine | None = None,
+    *,
+    exact: bool = False,
+) -> Draft:
+    """NoRule says why there can be none. `exact`: about these very arguments, whatever decided."""
+    if isinstance(request, SignalRequest):
+        return _about_signal(event.payload, request, decision)
+    return _about_exec(event.payload, request, decision, engine, exact=exact)
+
+
+def unused_name(draft: Draft, taken: set[str]) -> str:
+    """It is taken then: no two rules of a policy have the same name, its base's included."""
+    slug = re.sub(r"[^A-Za-z0-9._]+", "-", "-".join((draft.decision, *draft.words)))
+    first = name = slug[:_LONGEST_NAME].strip("-._")
+    number = 1
+    while name in taken:
+        number += 1
+        name = f"{first}-{number}"
+    taken.add(name)
+    return name
+
+
+def rule_names(policy: Policy) -> set[str]:
+    return {
+        *(rule.name for rule in policy.command_rules),
+        *(rule.name for rule in policy.signal_rules),
+    }
+
+
+def fit_together(patterns: Sequence[str]) -> bool:
+    """In one rule."""
+    if len(patterns) > _MOST_PATTERNS:
+        return False
+    try:
+        check_regexes(patterns)
+    except BadPattern:
+        return False
+    return True
+
+
+def _for_both(one: Draft, other: Draft) -> Draft | None:
+    if (one.section, one.keys) != (other.section, other.keys):
+        return None
+    if not one.patterns:  # it is about any arguments
+        return one
+    patterns = tuple(dict.fromkeys((*one.patterns, *other.patterns)))
+    is_about_some = other.patterns and fit_together(patterns)
+    return one._replace(patterns=patterns) if is_about_some else None
+
+
+def rule_line(draft: Draft, name: str) -> str:
+    patterns = [("args_patterns", _listed(draft.patterns))] if draft.patterns else []
+    keys = [("name", name), *draft.keys, *patterns, ("decision", draft.decision)]
+    note = f"  # {draft.note}" if draft.note else ""
+    return f"- {{{', '.join(f'{key}: {value}' for key, value in keys)}}}{note}"
+
+
+def _about_exec(
+    payload: Payload,
+    request: CommandRequest,
+    decision: str,
+    engine: Engine | None,
+    *,
+    exact: bool,
+) -> Draft:
+    lenient = decision in (Action.ALLOW.value, Action.AUDIT.value)
+    rule = text(payload.get("rule_name"))
+    if lenient:
+        _complain_of_allowance(payload, request, rule)
+    subjects = _subjects(request, decision, engine) if lenient else list(request.programs[:1])
+    if len(subjects) > _MOST_PROGRAMS:
+        raise NoRule("it would run more programs than one rule should be about")
+    commands = list(_commands(subjects, request.cwd if lenient else None))
+    exactly = _Exactly(is_masked=payload.get("masked") is True)
+    words, keys, patterns = _about_programs(subjects, request, rule, engine, exactly, exact=exact)
+    keys = [("commands", _listed(commands)), *keys, *_as_before(subjects, request, engine)]
+    return Draft(COMMAND_RULES, tuple(words), tuple(keys), tuple(patterns), decision)
+
+
+def _complain_of_allowance(payload: Payload, request: CommandRequest, rule: str) -> None:
+    _complain_of_rule(rule)
+    if request.truncated:
+        raise NoRule("it has more arguments than can be judged")
+    if payload.get("elsewhere"):
+        raise NoRule("its file is on a mount that sigwrap doesn't have: a name says nothing there")
+    if not all(each.path_is_told for each in request.programs):
+        raise NoRule("the path of its file is too long to be told")
+
+
+def _complain_of_rule(rule: str) -> None:
+    if rule.startswith(_BUILT_IN) and rule != DEFAULT_RULE:
+        built_in = rule.removeprefix(_BUILT_IN)
+        raise NoRule(f"built in: {_WHY_NOT.get(built_in, 'no rule comes before it')}")
+    if rule.startswith(_LIMITS):
+        limit = rule.removeprefix(_LIMITS)
+        key = limit if limit in Limits.keys().values() else "..."
+        raise NoRule(f"a limit: raise limits.{key}")
+
+
+def _subjects(request: CommandRequest, decision: str, engine: Engine | None) -> list[Program]:
+    """Those that the rule has to be about: the strictest answer holds."""
+    if engine is None:
+        return list(request.programs)
+    if len(request.programs) > _MOST_JUDGED:
+        raise NoRule("it would run more programs than can be judged")
+    found = []
+    for program in request.programs:
+        decided = engine.decide_program(program, request)
+        by_default = program.counts_by_name and decided.rule == DEFAULT_RULE
+        is_held_against = program.shadows and not engine.is_chosen(program, request)
+        if is_held_against or (decided.action.value != decision and not by_default):
+            found.append(program)
+    return found or list(request.programs[:1])
+
+
+def _about_programs(
+    subjects: Sequence[Program],
+    request: CommandRequest,
+    rule: str,
+    engine: Engine | None,
+    exactly: _Exactly,
+    *,
+    exact: bool,
+) -> tuple[list[str], list[tuple[str, str]], list[str]]:
+    """Words for the rule's name, keys beside `commands`, and patterns for the arguments."""
+    first = subjects[0]
+    called = _called(first)
+    # A link and its file, a script's own name and its package's: one command, and its words.
+    is_one = all(each.argv == first.argv and _called(each) == called for each in subjects)
+    if not is_one:
+        return [called], [], exactly.lines_of(subjects)
+    decided_by = _decided_by(first, request, engine)
+    subcommands = _subcommands(called, first, decided_by)
+    words, keys = [called, *subcommands[:1]], list[tuple[str, str]]()
+    patterns = list[str]()
+    if exact or _is_to_be_exact(called, rule, subcommands, decided_by):
+        telling = _telling_argument(first, decided_by) if subcommands and not exact else ""
+        words.append(telling)
+        only = " ".join(first.argv[1:]) if len(first.argv) <= 2 else None
+        if telling:
+            patterns = exactly.texts([telling])
+        elif subcommands or only is None or not _can_be_named(only):
+            patterns = exactly.lines_of([first]) if len(first.argv) > 1 else []
+        else:
+            subcommands = [only]  # narrower than a pattern, which any argument may fit
+    if subcommands:
+        keys.append(("subcommands", _listed(subcommands)))
+    return words, keys, patterns
+
+
+def _decided_by(
+    program: Program, request: CommandRequest, engine: Engine | None
+) -> CompiledCommandRule | None:
+    if engine is None:
+        return None
+    decision = engine.decide_program(program, request)
+    return next((rule for rule in engine.command_rules if rule.decision is decision), None)
+
+
+def _is_to_be_exact(
+    called: str, rule: str, subcommands: Sequence[str], decided_by: CompiledCommandRule | None
+) -> bool:
+    """Where no rule decided, or one for every command, the command as such is meant; and where one
+    did that is about all arguments of a subcommand, that subcommand."""
+    if called.rstrip("0123456789.") in _RUN_ANYTHING:
+        return True
+    if has_subcommands(called) and not subcommands:
+        return True
+    if rule in ("", DEFAULT_RULE):
+        return False
+    if decided_by is None:
+        return rule != PATH_SHADOW_RULE
+    about = decided_by.rule
+    if about.args_patterns or about.paths or about.sources:
+        return True
+    return not subcommands and "*" not in about.commands
+
+
+def _as_before(
+    subjects: Sequence[Program], request: CommandRequest, engine: Engine | None
+) -> Iterator[tuple[str, str]]:
+    """What asks or denies where variables load code into these very programs still does, unless
+    that is what was decided."""
+    if engine is None:
+        return
+    guarded = False
+    for program in subjects:
+        decided_by = _decided_by(program, request, engine)
+        if decided_by is not None and decided_by.rule.loads_code:
+            return
+        guarded = guarded or _is_guarded(program, request, engine)
+    if guarded:
+        yield "loads_code", "false"
+
+
+def _is_guarded(program: Program, request: CommandRequest, engine: Engine) -> bool:
+    facts = Facts(program, request, engine.home)
+    rules = (rule for rule in engine.command_rules if rule.rule.loads_code)
+    return any(rule.names(facts) for rule in rules)
+
+
+def _subcommands(
+    called: str,
+    program: Program,
+    decided_by: CompiledCommandRule | None,
+) -> list[str]:
+    """A name for each way to read the arguments; nothing where a rule can't name them all."""
+    if not has_subcommands(called):
+        return []
+    wanted = frozenset(decided_by.rule.subcommands if decided_by is not None else ())
+    names = []
+    for reading in readings(called, program.argv):
+        known = wanted & names_of(called, reading)
+        names.append(max(known, key=len) if known else next(iter(reading), ""))
+    if all(_can_be_named(each) for each in names):
+        return list(dict.fromkeys(names))
+    return []
+
+
+def _can_be_named(subcommand: str) -> bool:
+    is_option = subcommand.startswith("-") and subcommand != "-"
+    return not is_option and _is_plain(subcommand) and len(subcommand) <= _LONGEST_EXACT
+
+
+def _telling_argument(program: Program, decided_by: CompiledCommandRule | None) -> str:
+    """The one that the rule found; empty where it found several together."""
+    if decided_by is None or not decided_by.rule.args_patterns:
+        return ""
+    regex = Regex(decided_by.rule.args_patterns)
+    for argument in program.argv[1:]:
+        if argument and regex.found_in(to_bytes(argument)):
+            return argument
+    return ""
+
+
+class _Exactly(NamedTuple):
+    """Patterns for whole texts. A process chooses them, so none of them may be for others."""
+
+    is_masked: bool  # else `***` is what was passed
+
+    def lines_of(self, programs: Iterable[Program]) -> list[str]:
+        return self.texts(" ".join(each.argv[1:]) for each in programs)
+
+    def texts(self, found: Iterable[str]) -> list[str]:
+        """NoRule where one rule can't hold all of it: its beginning has any number of ends."""
+        patterns = list(dict.fromkeys(map(self._pattern, found)))
+        try:
+            for each in patterns:
+                check_regex(each)
+            check_regexes(patterns)
+        except BadPattern as error:
+            raise NoRule("its arguments are too long for a rule to name all of them") from error
+        return patterns
+
+    def _pattern(self, found: str) -> str:
+        # What a rule's patterns are searched in.
+        shown = to_bytes(found).decode()
+        parts = shown.split(_MASK) if self.is_masked else [shown]
+        return f"^{_SECRET.join(map(_literal, parts))}$"
+
+
+def _literal(part: str) -> str:
+    return "".join(
+        re.sub(r"[\\.+*?()|\[\]{}^$]", r"\\\g<0>", each)
+        if _is_plain(each)
+        else f"\\x{{{ord(each):x}}}"
+        for each in part
+    )
+
+
+def _word(program: Program) -> str:
+    """The name that an allowance is by: a link's own only where only root can change it."""
+    name = program.name
+    if not program.counts_by_name and not is_system_file(program):
+        name = _basename(program)
+    if not name or "/" in name:
+        raise NoRule("its name is none that a file can have")
+    return _as_glob(name)
+
+
+def _commands(subjects: Sequence[Program], folder: str | None) -> dict[str, None]:
+    """`folder`: where an allowance starts from. What it is about has to be chosen by its very path
+    where it was found along PATH before the system's of that name."""
+    chosen = [each for each in subjects if each.shadows and folder is not None]
+    words = dict.fromkeys(word for each in chosen for word in _choosing(each, folder or ""))
+    others = (each for each in subjects if each.path not in words)
+    return words | dict.fromkeys(map(_word, others))
+
+
+def _choosing(program: Program, folder: str) -> tuple[str, ...]:
+    """Words of a rule that choose it (CompiledCommandRule.chooses): of a link its own as well."""
+    if not _is_literal(program.path):
+        raise NoRule(
+            f"it was found along PATH before {_system_file(program)}, and its path can't stand in "
+            "a rule: call it by its path"
+        )
+    if goes_by_its_own_name(program):
+        return (program.path,)
+    for link in (found_at(program, folder), program.name):
+        if _is_literal(link):
+            return (link, program.path)
+    raise NoRule(
+        f"it was found along PATH before {_system_file(program)}, by a link whose name can't stand "
+        "in a rule: call it by its path"
+    )
+
+
+def _system_file(program: Program) -> str:
+    return printable(program.shadows[:_LONGEST_EXACT])
+
+
+def _is_literal(word: str) -> bool:
+    """As a word of `commands`: neither a glob nor what is read otherwise than it stands there."""
+    return (
+        bool(word)
+        and _is_plain(word)
+        and not is_glob(word)
+        and "${" not in word
+        and not word.startswith("~")
+        and ("/" not in word or normpath(word) == word)
+        and len(word) <= MAX_PATTERN_CHARACTERS
+    )
+
+
+def _as_glob(word: str) -> str:
+    word = to_bytes(word).decode()
+    found = literal_glob("".join(each if _is_plain(each) else "\n" for each in word))
+    if len(found) > MAX_PATTERN_CHARACTERS:
+        raise NoRule("its name is too long for a rule")
+    return found
+
+
+def _called(program: Program) -> str:
+    return name_for_subcommands(_basename(program), program.name)
+
+
+def _basename(program: Program) -> str:
+    return program.name if program.counts_by_name else program.path.rpartition("/")[2]
+
+
+def _about_signal(payload: Payload, request: SignalRequest, decision: str) -> Draft:
+    rule = text(payload.get("rule_name"))
+    if TargetType.PARENT in request.target_types:
+        raise NoRule(f"built in: {_WHY_NOT['sigwrap']}")
+    _complain_of_rule(rule)
+    if request.signal not in ALL:
+        raise NoRule("no rule is about a signal of that number")
+    if not request.target_types:
+        raise NoRule("whom it was for is not recorded")
+    name, kind = signal_name(request.signal), most_specific(request.target_types)
+    pattern = "" if kind in _ONE_PROCESS else _pattern_of_target(request.target_command)
+    target = f"{{type: {kind.value}, pattern: {pattern}}}" if pattern else kind.value
+    keys = [("signals", _listed([name])), ("target", target)]
+    if isinstance(handled := payload.get("target_handles"), bool):
+        keys.append(("handled", str(handled).lower()))
+    words = (name.lower(), "to", request.target_command if pattern else kind.value)
+    note = "" if pattern or kind in _ONE_PROCESS else f"wide: any process of the kind {kind.value}"
+    return Draft(SIGNAL_RULES, words, tuple(keys), (), decision, note)
+
+
+def _pattern_of_target(command: str) -> str:
+    """As YAML; empty where there is none for that name."""
+    try:
+        pattern = _as_glob(command)
+    except NoRule:
+        return ""
+    return _quoted(pattern) if command and Glob(pattern).matches(command) else ""
+
+
+def _listed(words: Iterable[str]) -> str:
+    return f"[{', '.join(map(_quoted, words))}]"
+
+
+def _quoted(word: str) -> str:
+    """Between single quotes where double quotes would double its backslashes."""
+    if not word:
+        return '""'
+    return "'" + word.replace("'", "''") + "'" if "\\" in word else quoted(word)
+
+
+def _is_plain(found: str) -> bool:
+    return found.isprintable() and printable(found) == found

@@ -1,0 +1,389 @@
+"""Every recorded decision again, under the policy of its session: does the same come out?
+
+So whoever rewrites a decision and then the whole chain is found out, wherever the policy says
+otherwise. What sigwrap decides beneath any policy is held against what such a decision needs.
+A decision that rests on what the log doesn't have is counted, with the reason, and is no failure.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from dataclasses import dataclass, field
+
+from sigwrap.events import SIGNAL_TYPES, Event, Payload, number, text, texts
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.limits import exceeded
+from sigwrap.policy.judge.recorded import (
+    JUDGEMENT,
+    command_request,
+    crowd,
+    programs_here,
+    signal_request,
+)
+from sigwrap.policy.judge.request import Action, Decision, Via
+from sigwrap.report.check.recorded_policy import NoPolicy, has_other_texts, recorded_policy
+from sigwrap.report.check.telling import (
+    exec_told_otherwise,
+    is_named_as_its_path,
+    replaced_otherwise,
+    signal_told_otherwise,
+    stub_told_otherwise,
+)
+from sigwrap.store.bounds import CUT
+
+MASKED = "what may be a secret in them was masked"
+TOO_LONG = "they were too long for the log, and cut"
+OTHER_NAME = "their paths have other names than what would run"
+FORGOTTEN = "too many answers or stubs came before them"
+_OTHER_JUDGEMENT = "they were made by another version of sigwrap"
+
+_DECISIONS_OF = {
+    "exec_allowed": {"allow", "approve"},
+    "exec_audited": {"audit"},
+    "exec_denied": {"deny", "absorb"},
+    "exec_redirected": {"redirect"},
+    "signal_sent": {"allow", "audit"},
+    "signal_blocked": {"deny", "approve"},
+    "signal_redirected": {"redirect"},
+    "signal_absorbed": {"absorb"},
+    "signal_approved": {"approve"},
+}
+_EXEC_OF = {
+    Action.ALLOW: {("exec_allowed", "allow")},
+    Action.AUDIT: {("exec_audited", "audit")},
+    Action.APPROVE: {("exec_allowed", "approve"), ("exec_denied", "deny")},
+    Action.REDIRECT: {("exec_redirected", "redirect"), ("exec_denied", "deny")},
+    Action.ABSORB: {("exec_denied", "absorb")},
+    Action.DENY: {("exec_denied", "deny")},
+}
+_SIGNAL_OF = {
+    Action.ALLOW: {("signal_sent", "allow")},
+    Action.AUDIT: {("signal_sent", "audit")},
+    Action.APPROVE: {("signal_approved", "approve"), ("signal_blocked", "approve")},
+    Action.REDIRECT: {("signal_redirected", "redirect")},
+    Action.ABSORB: {("signal_absorbed", "absorb")},
+    Action.DENY: {("signal_blocked", "deny")},
+}
+# A call that can't absorb, replace or ask fails.
+_FAILS_INSTEAD = {Action.APPROVE, Action.REDIRECT, Action.ABSORB}
+_BLOCKED = ("signal_blocked", "deny")
+_STUB_COMMAND = {("exec_allowed", "allow"), ("exec_denied", "deny")}
+
+# Rules beneath every policy (mediate/): who could not be looked into, and so on.
+BUILT_IN = "builtin:"
+UNSEEN_RULES = frozenset({"builtin:unreadable", "builtin:stalled"})
+TRACED_RULE = "builtin:traced"
+PROTECTS_SIGWRAP_RULE = "builtin:sigwrap"
+STUB_RULE = "builtin:stub"
+OWNER_RULE = "builtin:owner"
+JOB_RULE = "builtin:job"
+PTRACE_RULE = "builtin:ptrace"
+UNAIMED_RULES = frozenset(
+    {"builtin:everybody", "builtin:unresolved", "builtin:group", "builtin:terminal"}
+)
+DENYING_RULES = UNAIMED_RULES | {PROTECTS_SIGWRAP_RULE, PTRACE_RULE}
+_JOB_STOPS = {signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
+
+_NO_YES = "nobody said yes to it before"
+_KEPT_DECISIONS = 1_000
+_MOST_REMEMBERED = 10_000
+_MOST_LINES = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reproduction:
+    """`row` is the first whose decision is not the policy's; 0 where there is none."""
+
+    decisions: int = 0
+    reproduced: int = 0
+    problem: str = ""
+    row: int = 0
+    not_judged: dict[str, int] = field(default_factory=dict)  # how many, by the reason
+
+
+class ReproductionFold:
+    """`version`: this sigwrap's."""
+
+    def __init__(self, version: str) -> None:
+        self._version = version
+        self._decisions = 0
+        self._reproduced = 0
+        self._problem = ""
+        self._row = 0
+        self._not_judged: Counter[str] = Counter()
+        self._judge: _Judge | None = None
+        self._no_judge = "the log holds no policy"
+        self._judges_otherwise = ""
+
+    def add(self, event: Event) -> None:
+        if event.seq == 1 and event.type == "session_started":
+            self._start(event.payload)
+        elif event.type in _DECISIONS_OF:
+            self._decide(event)
+        elif self._judge is not None:
+            self._judge.note(event)
+
+    def result(self) -> Reproduction:
+        return Reproduction(
+            decisions=self._decisions,
+            reproduced=self._reproduced,
+            problem=self._problem,
+            row=self._row,
+            not_judged=dict(self._not_judged),
+        )
+
+    def _start(self, started: Payload) -> None:
+        if has_other_texts(started):
+            self._problem, self._row = "policy_digest is of another policy than the recorded one", 1
+        if started.get("judgement") != JUDGEMENT or started.get("sigwrap") != self._version:
+            self._judges_otherwise = _OTHER_JUDGEMENT
+        try:
+            self._judge = _Judge(Engine(recorded_policy(started)))
+        except NoPolicy as none:
+            self._no_judge = str(none)
+
+    def _decide(self, event: Event) -> None:
+        self._decisions += 1
+        if self._judge is None:
+            self._not_judged[self._no_judge] += 1
+            return
+        try:
+            problem = self._judge.objection(event)
+        except _NotJudged as why:
+            self._not_judged[str(why)] += 1
+            return
+        if not problem:
+            self._reproduced += 1
+        elif reason := self._judges_otherwise or untold(event.payload):
+            self._not_judged[reason] += 1
+        elif not self._problem:
+            self._problem, self._row = problem, event.seq
+
+
+class _NotJudged(Exception):
+    pass
+
+
+def untold(payload: Payload) -> str:
+    """Why the same need not come out."""
+    if CUT in payload:
+        return TOO_LONG
+    return MASKED if payload.get("masked") is True else ""
+
+
+class _Remembered:
+    """Texts by what they are about, the latest of them: a log may have any number."""
+
+    def __init__(self, most: int = _MOST_REMEMBERED) -> None:
+        self._most = most
+        self._texts: dict[int | str, str] = {}
+        self._forgets = False
+
+    def keep(self, key: int | str, value: str) -> None:
+        self._texts.pop(key, None)
+        if len(self._texts) >= self._most:
+            del self._texts[next(iter(self._texts))]
+            self._forgets = True
+        self._texts[key] = value
+
+    def drop(self, key: int | str) -> None:
+        self._texts.pop(key, None)
+
+    def about(self, key: int | str) -> str:
+        """Empty where there is none. Raises _NotJudged where it may be forgotten."""
+        value = self._texts.get(key, "")
+        if not value and self._forgets:
+            raise _NotJudged(FORGOTTEN)
+        return value
+
+
+class _Judge:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._limits = engine.policy.limits
+        self._known: dict[str, tuple[Decision, ...]] = {}
+        # What came before: yeses by id and by rule, what runs in another's place, execs.
+        self._granted = _Remembered()
+        self._granted_signals = _Remembered()
+        self._stands_for = _Remembered()
+        self._replacements = _Remembered(_MOST_LINES)  # of stubs
+        self._gone_on = 0
+        self._redirected = 0
+
+    def note(self, event: Event) -> None:
+        if event.type == "approval_granted":
+            rule = text(event.payload.get("rule_name"))
+            if event.payload.get("kind") == "signal":
+                self._granted_signals.keep(rule, rule)
+            else:
+                self._granted.keep(text(event.payload.get("approval_id")), rule)
+        elif event.type == "process_exited":
+            self._stands_for.drop(event.pid)
+            self._replacements.drop(event.pid)
+
+    def objection(self, event: Event) -> str:
+        """Empty where the same comes out again. Raises _NotJudged."""
+        payload = event.payload
+        decision = text(payload.get("decision"))
+        if decision not in _DECISIONS_OF[event.type]:
+            return f"{event.type} whose decision is {decision or 'missing'}"
+        if event.type in SIGNAL_TYPES:
+            is_redirected = event.type == "signal_redirected"
+            told_otherwise = signal_told_otherwise(payload, is_redirected=is_redirected)
+            return told_otherwise or self._signal_objection(event, decision)
+        problem = exec_told_otherwise(payload) or self._exec_objection(event, decision)
+        if event.type == "exec_redirected":
+            self._redirected += 1
+            if payload.get("via") == Via.STUB.value:
+                self._stands_for.keep(event.pid, text(payload.get("rule_name")))
+                line = "\0".join(texts(payload.get("replacement_argv")))
+                self._replacements.keep(event.pid, line)
+        elif event.type != "exec_denied":
+            self._gone_on += 1
+        if not problem and not is_named_as_its_path(payload):
+            raise _NotJudged(OTHER_NAME)
+        return problem
+
+    # Execs
+
+    def _exec_objection(self, event: Event, decision: str) -> str:
+        payload, rule = event.payload, text(event.payload.get("rule_name"))
+        if rule in UNSEEN_RULES:
+            is_told = any(map(payload.get, ("path", "argv", "programs")))
+            is_unseen = event.type == "exec_denied" and not is_told
+            return "" if is_unseen else f"{rule} is for an exec of which nothing is known"
+        if rule == TRACED_RULE:
+            is_traced = event.type == "exec_denied" and payload.get("traced") is True
+            return "" if is_traced else f"{rule} is for a caller that is traced"
+        if payload.get("stub") is True:
+            return self._stub_objection(event, decision)
+        policys = self._policys(payload)
+        if rule == "limits.max_execs" and event.type == "exec_denied":
+            return self._used_up_objection(policys)
+        if event.type != "exec_denied" and 0 < self._limits.max_execs <= self._gone_on:
+            return f"limits.max_execs: {self._gone_on} programs had been started"
+        for each in policys:
+            if each.rule == rule and (event.type, decision) in _EXEC_OF[each.action]:
+                return self._outcome_objection(payload, decision, each)
+        return _differs(policys[0], decision, rule)
+
+    def _policys(self, payload: Payload) -> tuple[Decision, ...]:
+        """Of a caller that is traced it may be either: a wrapper is then judged as if it would run
+        all that it wraps."""
+        key = request_key(payload)
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= _KEPT_DECISIONS:
+                self._known.clear()
+            known = self._known[key] = self._decided(payload)
+        return known
+
+    def _decided(self, payload: Payload) -> tuple[Decision, ...]:
+        request = command_request(payload)
+        limit = exceeded(self._limits, request.depth, crowd(payload))
+        if limit is not None:
+            return (limit,)
+        decision = self._engine.decide_exec(request, programs_here(payload, request))
+        if not request.traced:
+            return (decision,)
+        return decision, self._engine.decide_command(request)
+
+    def _used_up_objection(self, policys: tuple[Decision, ...]) -> str:
+        most = self._gone_on + self._redirected  # a replacement counts once it runs
+        if not 0 < self._limits.max_execs <= most:
+            return f"limits.max_execs: no more than {most} programs had been started"
+        if all(each.action is Action.DENY for each in policys):
+            return _differs(policys[0], "deny", "limits.max_execs")
+        return ""
+
+    def _stub_objection(self, event: Event, decision: str) -> str:
+        payload, rule = event.payload, text(event.payload.get("rule_name"))
+        parent = number(payload.get("ppid"))
+        if self._stands_for.about(parent) != rule:
+            return f"no stub of rule {rule} is its parent"
+        if (event.type, decision) not in _STUB_COMMAND:
+            return f"what a stub stands in for is not answered by {event.type}"
+        line = self._replacements.about(parent)
+        return stub_told_otherwise(payload, line.split("\0"))
+
+    def _outcome_objection(self, payload: Payload, decision: str, policys: Decision) -> str:
+        match decision:
+            case "approve":
+                return self._yes_objection(payload, policys.rule)
+            case "redirect":
+                programs = command_request(payload).programs
+                return replaced_otherwise(payload, policys.redirect_to, programs)
+            case _:
+                return ""
+
+    def _yes_objection(self, payload: Payload, rule: str) -> str:
+        granted = self._granted.about(text(payload.get("approval_id")))
+        return "" if granted == rule else _NO_YES
+
+    # Signals
+
+    def _signal_objection(self, event: Event, decision: str) -> str:
+        payload, rule = event.payload, text(event.payload.get("rule_name"))
+        is_let_through = event.type == "signal_sent"
+        is_blocked = (event.type, decision) == _BLOCKED
+        types = texts(payload.get("target_types"))
+        is_unaimed = not types and not payload.get("target_pid")
+        source = number(payload.get("source_pid"))
+        match rule:
+            case _ if rule in UNAIMED_RULES:
+                needs = is_blocked and is_unaimed
+            case _ if rule == PROTECTS_SIGWRAP_RULE:
+                needs = is_blocked and (is_unaimed or "parent" in types)
+            case _ if rule == PTRACE_RULE:
+                needs = is_blocked and (
+                    "session" not in types or payload.get("syscall") == "ptrace"
+                )
+            case _ if rule == STUB_RULE:
+                needs = is_let_through and "external" not in types
+                needs = needs and bool(self._stands_for.about(source))
+            case _ if rule == OWNER_RULE:
+                needs = is_let_through and is_unaimed
+            case _ if rule == JOB_RULE:
+                number_sent = number(payload.get("signal"))
+                needs = is_let_through and "correlation" in payload and "parent" not in types
+                needs = needs and number_sent in _JOB_STOPS
+                needs = needs and ("session" in types or number_sent == signal.SIGTSTP)
+            case _:
+                return self._policy_objection(event, decision, rule)
+        return "" if needs else f"{rule} does not answer so"
+
+    def _policy_objection(self, event: Event, decision: str, rule: str) -> str:
+        payload, request = event.payload, signal_request(event.payload)
+        if "parent" in texts(payload.get("target_types")):
+            return f"the policy is not asked about sigwrap itself: {PROTECTS_SIGWRAP_RULE} denies"
+        judged = self._engine.decide_signal(request)
+        if judged.rule != rule:
+            return _differs(judged, decision, rule)
+        # Of a group that a call reaches wholly or not at all, one member refuses for all.
+        may_fail = judged.action in _FAILS_INSTEAD or "correlation" in payload
+        if (event.type, decision) == _BLOCKED and may_fail:
+            return ""
+        if (event.type, decision) not in _SIGNAL_OF[judged.action]:
+            return _differs(judged, decision, rule)
+        if event.type == "signal_approved" and not self._granted_signals.about(rule):
+            return _NO_YES
+        if event.type == "signal_redirected" and payload.get("signal") != judged.redirect_signal:
+            return f"the policy's signal is {judged.redirect_signal}"
+        return ""
+
+
+_KEY = (
+    *("path", "argv", "cwd", "depth", "truncated", "traced", "programs", "here"),
+    *("elsewhere", "shadows", "siblings", "processes"),
+)
+
+
+def request_key(payload: Payload) -> str:
+    """All that a decision is made of; the fields may be of any type."""
+    return repr([CUT in payload, *map(payload.get, _KEY)])
+
+
+def _differs(policys: Decision, decision: str, rule: str) -> str:
+    said = f"{policys.action.value} by {policys.rule}"
+    return f"the policy says {said}, the log {decision} by {rule or 'no rule'}"

@@ -1,0 +1,96 @@
+"""Does an event tell what was judged?
+
+A reader is shown some fields, and a decision is made again of others: whoever edits a log could
+leave the one as it was and change the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import takewhile
+
+from sigwrap.events import Payload, number, text, texts
+from sigwrap.policy.judge.recorded import signal_request
+from sigwrap.policy.judge.request import CommandRedirect, Program, most_specific
+from sigwrap.policy.judge.signals import ALL, signal_name
+from sigwrap.store.bounds import CUT, MARK
+
+_MASK = "***"  # mediate/masking.py
+
+
+def is_named_as_its_path(payload: Payload) -> bool:
+    """A program goes by the last part of the path that was asked for, links not resolved: of
+    another name in its place nobody knows where it comes from."""
+    name = text((_judged(payload) or {}).get("name"))
+    path = text(payload.get("path"))
+    return not name or not path or path.rpartition("/")[2] == name
+
+
+def exec_told_otherwise(payload: Payload) -> str:
+    """Empty where its line is that of the program that was judged. What was cut may have been cut
+    in two ways, and then nobody knows."""
+    judged = _judged(payload)
+    if judged is None:
+        return ""
+    if texts(payload.get("argv")) == texts(judged.get("argv")):
+        return ""
+    return "its argv is not that of the program that was judged"
+
+
+def _judged(payload: Payload) -> Payload | None:
+    listed = payload.get("programs")
+    programs = listed if isinstance(listed, list) else []
+    return next((each for each in programs if isinstance(each, dict)), None)
+
+
+def replaced_otherwise(
+    payload: Payload, redirect: CommandRedirect | None, programs: Iterable[Program]
+) -> str:
+    """Empty where the replacement is the one that the rule names."""
+    if redirect is None:
+        return "the policy's rule names no replacement"
+    told = texts(payload.get("replacement_argv"))
+    name = redirect.command.rpartition("/")[2]
+    for program in programs:
+        wanted = [name, *redirect.arguments(program.argv)]
+        if _is_one_line(told, wanted, is_cut=CUT in payload):
+            return ""
+    return f"its replacement_argv is not what the policy replaces it by, which is {name}"
+
+
+def signal_told_otherwise(payload: Payload, *, is_redirected: bool) -> str:
+    sent, asked_for = number(payload.get("signal")), number(payload.get("original_signal"))
+    if asked_for and asked_for != sent and not is_redirected:
+        return f"it tells of signal {sent}, and {asked_for} was asked for"
+    name = text(payload.get("signal_name"))
+    if name and name != (signal_name(sent) if sent in ALL else str(sent)):
+        return f"its signal_name is not that of signal {sent}"
+    types = signal_request(payload).target_types
+    told = text(payload.get("target_type"))
+    if types and told and told != most_specific(types).value:
+        return "its target_type is not the first of its target_types"
+    return ""
+
+
+def stub_told_otherwise(payload: Payload, replacement_argv: list[str]) -> str:
+    """`replacement_argv`: of the stub, which may have been cut."""
+    is_cut = CUT in payload or any(each.endswith(MARK) for each in replacement_argv)
+    if _is_one_line(texts(payload.get("argv")), replacement_argv, is_cut=is_cut):
+        return ""
+    return "its argv is not the replacement_argv of its stub"
+
+
+def _is_one_line(told: list[str], other: list[str], *, is_cut: bool) -> bool:
+    """Of what was masked or cut, nobody can tell more."""
+    if is_cut:
+        told, other = _whole(told), _whole(other)
+        least = min(len(told), len(other))
+        told, other = told[:least], other[:least]
+    return len(told) == len(other) and all(
+        _MASK in one or _MASK in another or one == another
+        for one, another in zip(told, other, strict=True)
+    )
+
+
+def _whole(words: list[str]) -> list[str]:
+    return list(takewhile(lambda word: not word.endswith(MARK), words))

@@ -1,0 +1,197 @@
+"""Is the log what its writer wrote? Chain, order, frame, counts.
+
+A tail that was cut off leaves a shorter log that is whole in itself: only the head, printed at the
+end of the run and kept elsewhere, shows that something is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from sigwrap.errors import StoreError
+from sigwrap.events import EVENT_TYPES, Event, Payload
+from sigwrap.report.check.reproduce import Reproduction
+from sigwrap.store.chain import KEY_VARIABLE, ChainWalk
+from sigwrap.store.codec import Row, decode_row
+from sigwrap.store.reader import Session
+
+
+class Outcome(Enum):
+    INTACT = "intact"
+    BROKEN = "broken"
+    UNCHECKED = "unchecked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """`row` is the first that breaks; 0 where the problem has no row."""
+
+    outcome: Outcome
+    problem: str = ""
+    row: int = 0
+    events: int
+    head: str
+    head_given: bool
+    keyed: bool
+    ended: bool
+
+
+def verify_session(
+    session: Session,
+    key: bytes | None,
+    expected_head: str = "",
+    and_also: Callable[[Event], object] = lambda event: None,
+) -> Verification:
+    """`and_also` sees each event that can be read, so that a report needs no second pass."""
+    # Before the walk: a writer that ends meanwhile must not look like one that was killed.
+    running = session.running
+    check = _Check(session.id, key, expected_head)
+    try:
+        for row in session.rows():
+            try:
+                event = decode_row(row)
+            except StoreError as error:
+                check.skip(row, str(error))
+                continue
+            check.add(row, event)
+            and_also(event)
+    except StoreError as error:
+        check.fail(check.events + 1, str(error))
+    return check.result(running)
+
+
+def readable_events(session: Session) -> Iterator[Event]:
+    """Those that verify_session gives to `and_also`."""
+    try:
+        for row in session.rows():
+            try:
+                event = decode_row(row)
+            except StoreError:
+                continue
+            yield event
+    except StoreError:
+        return  # which is for a verification to say
+
+
+def with_reproduction(verification: Verification, reproduction: Reproduction) -> Verification:
+    """The first row that breaks, be it in the chain or in what was decided."""
+    row = reproduction.row
+    if not row or (verification.outcome is Outcome.BROKEN and 0 < verification.row <= row):
+        return verification
+    return replace(verification, outcome=Outcome.BROKEN, problem=reproduction.problem, row=row)
+
+
+_FRAME = frozenset({"session_started", "session_ended"})
+
+
+class _Check:
+    def __init__(self, session_id: str, key: bytes | None, expected_head: str) -> None:
+        self.events = 0
+        self._key = key
+        self._expected_head = expected_head.strip().lower()
+        self._walk = ChainWalk(session_id, key)
+        self._head = ""
+        self._head_found_at = 0
+        self._keyed = False
+        self._unchecked = ""
+        self._problem = ""
+        self._problem_row = 0
+        self._counts: dict[str, int] = {}
+        self._ended = False
+
+    def add(self, row: Row, event: Event) -> None:
+        """Few steps: a million rows come here."""
+        self.events += 1
+        if self.events == 1:
+            self._begin(event)
+        if self._problem:
+            return
+        seq, _, name, _, _, head = row
+        problem = "" if self._unchecked else self._walk.follow(row)
+        if not problem and (self._ended or name in _FRAME or seq == 1):
+            problem = self._misplaced(event)
+        if problem:
+            hint = f" (is ${KEY_VARIABLE} the right one?)" if self._keyed and seq == 1 else ""
+            self.fail(seq, problem + hint)
+            return
+        counts = self._counts
+        counts[name] = counts.get(name, 0) + 1
+        self._head = head
+        if head == self._expected_head:
+            self._head_found_at = seq
+
+    def skip(self, row: Row, problem: str) -> None:
+        self.events += 1
+        self.fail(row.seq, problem)
+
+    def fail(self, row: int, problem: str) -> None:
+        if not self._problem or row < self._problem_row:
+            self._problem, self._problem_row = problem, row
+
+    def result(self, running: bool) -> Verification:
+        if not self.events and not running:
+            self.fail(1, "nothing was recorded")
+        if self._expected_head and not self._problem:
+            self._check_head(running)
+        if self._problem:
+            outcome, problem = Outcome.BROKEN, self._problem
+        elif self._unchecked:
+            outcome, problem = Outcome.UNCHECKED, self._unchecked
+        else:
+            outcome, problem = Outcome.INTACT, ""
+        return Verification(
+            outcome=outcome,
+            problem=problem,
+            row=self._problem_row,
+            events=self.events,
+            head=self._head,
+            head_given=bool(self._expected_head),
+            keyed=self._keyed,
+            ended=self._ended,
+        )
+
+    def _begin(self, event: Event) -> None:
+        self._keyed = bool(event.payload.get("keyed"))
+        if self._keyed and self._key is None:
+            self._unchecked = f"the log is keyed: set ${KEY_VARIABLE} to check it"
+        elif self._key is not None and not self._keyed:
+            # Else somebody without the key could replace a keyed log by an unkeyed one.
+            self.fail(
+                event.seq,
+                f"the log says it has no key, but ${KEY_VARIABLE} is set: "
+                "if it was recorded without one, unset it",
+            )
+
+    def _misplaced(self, event: Event) -> str:
+        if self._ended:
+            return "it comes after session_ended"
+        if (event.seq == 1) != (event.type == "session_started"):
+            return "a log begins with session_started, and has only one"
+        if event.type == "session_ended":
+            self._ended = True
+            return self._wrong_account(event.payload)
+        return ""
+
+    def _wrong_account(self, ended: Payload) -> str:
+        if ended.get("head") != self._head:
+            return "session_ended holds another head than that of the row before it"
+        counts = ended.get("counts")
+        if not isinstance(counts, dict):
+            return "session_ended has no counts"
+        # session_ended may count other things too, such as the processes that were killed.
+        recorded = {
+            name: count
+            for name, count in counts.items()
+            if name in EVENT_TYPES or name in self._counts
+        }
+        if recorded != self._counts:
+            return "session_ended counts other events than the log holds"
+        return ""
+
+    def _check_head(self, running: bool) -> None:
+        if not self._head_found_at:
+            self.fail(0, "no row has the expected head: the log was cut or written anew")
+        elif self._head_found_at != self.events and not running:
+            self.fail(self._head_found_at + 1, "it comes after the row with the expected head")

@@ -1,0 +1,186 @@
+"""Why a process ended: the cause, and the sentence that says it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from sigwrap.escape import printable, shell_words
+from sigwrap.events import Payload, number
+from sigwrap.policy.judge.signals import ALL, signal_name
+
+_LINE_CHARACTERS = 100
+
+DELIVERED = {
+    "signal_sent": "allowed",
+    "signal_redirected": "redirected",
+    "signal_approved": "approved",
+}
+_BY_THE_KERNEL = {
+    "SIGSEGV": "it touched memory that isn't its own",
+    "SIGBUS": "it touched memory that can't be had",
+    "SIGFPE": "an arithmetic fault",
+    "SIGILL": "an instruction that the processor doesn't have",
+    "SIGTRAP": "a breakpoint without a debugger",
+    "SIGSYS": "a system call that a filter forbids",
+    "SIGPIPE": "it wrote to a pipe that nobody reads",
+    "SIGXCPU": "its limit of processor time",
+    "SIGXFSZ": "its limit of file size",
+    "SIGALRM": "an alarm that it had set itself",
+    "SIGVTALRM": "a timer that it had set itself",
+    "SIGPROF": "a timer that it had set itself",
+}
+_KEYS = {"SIGINT": "Ctrl+C", "SIGQUIT": "Ctrl+\\"}
+ENDED_BY_ITSELF = "it ended by itself"
+_NOBODY_INSIDE = "no process of the session sent it"
+
+
+class Cause(Enum):
+    RECORDED = "recorded"  # a process of the session sent it
+    SIGWRAP = "sigwrap"
+    TERMINAL = "terminal"
+    KERNEL = "kernel"
+    OUTSIDE = "outside"  # or the kernel, where nobody can tell them apart from here
+    ITSELF = "itself"
+    DENIED = "denied"  # by itself, after its exec was denied
+    RUNNING = "running"
+    SUPERVISOR_DIED = "supervisor-died"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sender:
+    pid: int
+    command: str
+    parent_pid: int
+    parent_command: str
+    signal_name: str
+    asked_for: str  # the signal that was asked for, where another was sent
+    decision: str
+    rule: str
+    event_type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Why:
+    pid: int
+    command: str
+    seq: int  # of its process_exited, 0 where there is none
+    status: int | None  # as a shell shows it
+    signal_name: str
+    cause: Cause
+    text: str
+    sender: Sender | None = None
+
+    @property
+    def sentence(self) -> str:
+        return self.text if self.status is None else f"exit {self.status}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    cause: Cause
+    text: str
+    sender: Sender | None = None
+
+
+def shown_command(argv: list[str]) -> str:
+    return shortened(shell_words(argv[:64]))
+
+
+def shortened(text: object) -> str:
+    line = printable(str(text or "?"))
+    return line if len(line) <= _LINE_CHARACTERS else f"{line[:_LINE_CHARACTERS]}…"
+
+
+def sent_by(sender: Sender, *, to_itself: bool) -> str:
+    name = sender.signal_name
+    if sender.asked_for:
+        name += f" in place of {sender.asked_for}"
+    parts = [f'{name} from {sender.pid} "{sender.command}"' + (" itself" if to_itself else "")]
+    if sender.parent_command:
+        parts.append(f'started by {sender.parent_pid} "{sender.parent_command}"')
+    how = "audited" if sender.decision == "audit" else DELIVERED[sender.event_type]
+    parts.append(f"{how} by rule {sender.rule}")
+    return ", ".join(parts)
+
+
+def sent_to_sigwrap(signal: Payload) -> str:
+    """The signal of an interrupt, or of what was passed on, and who sent it."""
+    name = printable(str(signal.get("signal_name") or "a signal"))
+    if signal.get("origin") == "terminal":
+        return f"{name} from the terminal{terminal_key(name)}"
+    pid = number(signal.get("sender_pid"))
+    match signal.get("sender_place"):
+        case "inside" | "outside" as place:
+            return f"{name} from {_named(pid, signal)}, {place} the session"
+        case "outer-process":
+            return f"{name} by way of sigwrap's outer process, which doesn't tell who sent it"
+        case "timer":
+            return f"{name} from a timer that sigwrap's caller had set"
+        case "agent-signal":
+            return f"agent signal {name} from {shortened(signal.get('sender_cmd'))}"
+        case "elsewhere":
+            return f"{name} from a process of another pid namespace"
+        case "ended":
+            uid = number(signal.get("sender_uid"))
+            return f"{name} from {pid}, of user {uid}, which ended before it could be looked at"
+        case _:
+            return f"{name} from {_named(pid, signal)}"
+
+
+def _named(pid: int, signal: Payload) -> str:
+    return f'{pid} "{shortened(signal.get("sender_cmd"))}"'
+
+
+def unsent(name: str, exited: Payload) -> Reason:
+    """Where no sender is recorded: what the signal itself tells, and what the kernel told of it."""
+    shown = printable(name)
+    if name in _BY_THE_KERNEL:
+        return Reason(Cause.KERNEL, f"{shown} from the kernel: {_BY_THE_KERNEL[name]}")
+    if name == "SIGKILL":
+        return _killed_from_outside(exited)
+    if name in _KEYS or name == "SIGHUP":
+        return Reason(
+            Cause.OUTSIDE,
+            f"{shown} from the terminal{terminal_key(name)} or a sender outside: {_NOBODY_INSIDE}",
+        )
+    return Reason(Cause.UNKNOWN, f"{shown}, by whom is unknown: {_NOBODY_INSIDE}")
+
+
+def _killed_from_outside(exited: Payload) -> Reason:
+    seconds = exited.get("cpu_limit_s")
+    if isinstance(seconds, int) and seconds > 0:
+        said = f"its hard limit of processor time, {seconds} s (ulimit -t)"
+        return Reason(Cause.KERNEL, f"SIGKILL from the kernel: {said}")
+    senders, known = ["a sender outside"], _NOBODY_INSIDE
+    if seconds != 0 and "oom_kills" in exited:
+        senders.insert(0, "the kernel (a hard ulimit -t)")
+    if exited.get("oom_kills") == 0:
+        known += ", and the kernel's OOM killer killed nobody"
+    else:
+        senders.insert(0, "the kernel's OOM killer")
+    said = " or ".join(senders) if len(senders) < 3 else f"{senders[0]}, {' or '.join(senders[1:])}"
+    return Reason(Cause.OUTSIDE, f"SIGKILL from {said}: {known}")
+
+
+def denied(what: str) -> Reason:
+    return Reason(Cause.DENIED, f"{ENDED_BY_ITSELF}, after {what}")
+
+
+def like_its_child(child: Why) -> Reason:
+    text = f'{ENDED_BY_ITSELF}, as its child {child.pid} "{child.command}" had: {child.text}'
+    cause = Cause.DENIED if child.cause is Cause.DENIED else Cause.ITSELF
+    return Reason(cause, text, child.sender)
+
+
+def unended(pid: int, command: str, cause: Cause, text: str) -> Why:
+    return Why(pid=pid, command=command, seq=0, status=None, signal_name="", cause=cause, text=text)
+
+
+def terminal_key(name: str) -> str:
+    return f" ({_KEYS[name]})" if name in _KEYS else ""
+
+
+def name_of_signal(value: object) -> str:
+    return signal_name(value) if isinstance(value, int) and value in ALL else str(value)

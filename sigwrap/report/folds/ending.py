@@ -1,0 +1,22 @@
+"""How a log ends: whether anything more can come, and what is missing otherwise."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from sigwrap.store.reader import Session
+
+
+class Ending(Enum):
+    RUNNING = "running"
+    ENDED = "ended"
+    NOT_CLEAN = "did not end cleanly"
+    MOMENT = "at a moment"
+
+
+def ending_of(session: Session) -> Ending:
+    """To be asked before the log is read: a session that ends meanwhile must not look as if it had
+    crashed. ENDED is what its last event says."""
+    if session.running:
+        return Ending.RUNNING
+    return Ending.NOT_CLEAN if session.has_journal else Ending.MOMENT

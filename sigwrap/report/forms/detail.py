@@ -1,0 +1,88 @@
+"""One event in a few words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sigwrap.escape import printable, shell_words
+from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES, Event, Payload, text, texts, times
+from sigwrap.report.folds.decisions import ALLOWED, outcome
+from sigwrap.report.folds.incidents import INCIDENT_TYPES, Incident
+from sigwrap.report.forms.findings import what
+from sigwrap.report.forms.incidents import sentence
+
+_CHARACTERS_SHOWN = 400
+
+
+def detail(event: Event) -> str:
+    said = _said(event)
+    return said if len(said) <= _CHARACTERS_SHOWN else f"{said[:_CHARACTERS_SHOWN]}..."
+
+
+def _said(event: Event) -> str:
+    payload = event.payload
+    name = event.type
+    if name in EXEC_TYPES or name in SIGNAL_TYPES:
+        return _request(event)
+    if name in INCIDENT_TYPES:
+        return sentence(Incident(first=event, count=times(event.payload), last_seq=event.seq))
+    match name:
+        case "session_started":
+            command = shell_words(texts(payload.get("command")) or ["?"])
+            where = f"{command}  in {_text(payload, 'cwd')}"
+            return f"{where}  under {_text(payload, 'policy')[:_CHARACTERS_SHOWN]}"
+        case "session_ended":
+            return f"exit status {_text(payload, 'exit_status')}: {_text(payload, 'reason')}"
+        case "process_exited":
+            signal_name = payload.get("signal_name")
+            died = f"died of {_text(payload, 'signal_name')}"
+            return f"{_text(payload, 'comm')}  " + (
+                died if signal_name else f"exit {_text(payload, 'exit_code')}"
+            )
+        case "approval_requested":
+            return f"{_text(payload, 'what')}  (rule {_text(payload, 'rule_name')})"
+        case "approval_granted" | "approval_denied" | "approval_expired":
+            answer = f"{_text(payload, 'what')}  by {_text(payload, 'by')}"
+            return f"{answer}: {_text(payload, 'reason')}" if payload.get("reason") else answer
+        case "io_recorded":
+            size = f"{_text(payload, 'stream')}  {_text(payload, 'size')} B"
+            return f"{size}  {_content(payload)}"
+        case _:
+            return "  ".join(
+                f"{printable(field)}={_value(value)}"
+                for field, value in payload.items()
+                if value not in (None, "", [], {})
+            )
+
+
+def _request(event: Event) -> str:
+    payload = event.payload
+    said = what(event)
+    if event.type in SIGNAL_TYPES:
+        said += f"  from {_text(payload, 'source_cmd')}"
+        if times(event.payload) > 1:
+            said += f"  {times(event.payload)} times"
+    if payload.get("shadows"):
+        said += f"  shadows {_text(payload, 'shadows')}"
+    if outcome(event) != ALLOWED:
+        message = f": {printable(' '.join(text(payload.get('message')).split()))}"
+        said += f"  (rule {_text(payload, 'rule_name')}{message if len(message) > 2 else ''})"
+    return said
+
+
+def _content(payload: Payload) -> str:
+    recorded = payload.get("text")
+    return "(binary)" if recorded is None else printable(str(recorded)[:_CHARACTERS_SHOWN])
+
+
+def _text(payload: Payload, field: str) -> str:
+    value = payload.get(field)
+    return "?" if value is None else printable(str(value))
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{shell_words(map(str, value))}]"
+    if isinstance(value, dict):
+        return f"[{' '.join(f'{printable(str(key))}={_value(value[key])}' for key in value)}]"
+    return printable(str(value))

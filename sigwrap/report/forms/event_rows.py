@@ -1,0 +1,78 @@
+"""Events for a page that shows some thousands of them: first what needs attention, and of the rest
+every second, fourth, eighth …, however many there are."""
+
+from __future__ import annotations
+
+from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES, Event, Payload, text, texts
+from sigwrap.report.folds.decisions import ALLOWED, outcome
+from sigwrap.report.folds.incidents import INCIDENT_TYPES
+from sigwrap.report.forms.detail import detail
+from sigwrap.report.forms.findings import what
+
+Row = tuple[int, int, str, int, str, str, str, str]
+"""seq, offset_ns, type, pid, outcome, text, rule, command"""
+
+IMPORTANT_KEPT = 10_000
+SAMPLE_KEPT = 10_000
+
+_MARKS = ("session_", "approval_", "interrupt_", "tree_", "killswitch_", "recording_", "checkpoint")
+
+
+class EventRows:
+    def __init__(self, started_ns: int) -> None:
+        """`started_ns`: of the session, which is not always that of its first row here."""
+        self._started_ns = started_ns
+        self._important: list[Event] = []
+        self._sample: list[Event] = []
+        self._step = 1
+        self._plain = 0
+
+    def add(self, event: Event) -> None:
+        if _is_important(event) and len(self._important) < IMPORTANT_KEPT:
+            self._important.append(event)
+            return
+        if self._plain % self._step == 0:
+            self._sample.append(event)
+            if len(self._sample) > SAMPLE_KEPT:
+                self._sample = self._sample[::2]
+                self._step *= 2
+        self._plain += 1
+
+    @property
+    def kept(self) -> int:
+        return len(self._important) + len(self._sample)
+
+    def rows(self) -> list[Row]:
+        events = sorted([*self._important, *self._sample], key=lambda event: event.seq)
+        return [_row(event, self._started_ns) for event in events]
+
+
+def _is_important(event: Event) -> bool:
+    name = event.type
+    became = outcome(event)
+    if became:
+        return became != ALLOWED
+    if name == "process_exited":
+        return bool(event.payload.get("signal_name"))
+    return name in INCIDENT_TYPES or name.startswith(_MARKS)
+
+
+def _row(event: Event, started_ns: int) -> Row:
+    payload = event.payload
+    is_request = event.type in EXEC_TYPES or event.type in SIGNAL_TYPES
+    return (
+        event.seq,
+        event.time_ns - started_ns,
+        event.type,
+        event.pid,
+        outcome(event),
+        what(event) if is_request else detail(event),
+        text(payload.get("rule_name")),
+        _command(payload),
+    )
+
+
+def _command(payload: Payload) -> str:
+    argv = texts(payload.get("argv"))
+    name = argv[0] if argv else text(payload.get("source_cmd")) or text(payload.get("comm"))
+    return name.rpartition("/")[2]

@@ -1,0 +1,148 @@
+"""What needs attention, in words: one finding for each group, whatever the form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sigwrap.escape import printable, shell_words, shortened
+from sigwrap.events import EXEC_TYPES, Event, Payload, number, text, texts
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.tools.suggest import Suggester, Suggestion
+from sigwrap.report.check.recorded_policy import NoPolicy, recorded_policy
+from sigwrap.report.folds.attention import By, Group
+from sigwrap.report.folds.decisions import APPROVED, AUDITED
+from sigwrap.report.folds.tree import words
+
+_COMMAND_CHARACTERS = 300
+_ASKER_CHARACTERS = 60
+_REASON_CHARACTERS = 300
+_POLICY_CHARACTERS = 100_000  # of a policy that isn't shipped: half a second
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Every text in it is fit for a terminal."""
+
+    kind: str  # exec or signal
+    outcome: str
+    label: str  # the outcome, and whether somebody was asked
+    what: str
+    examples: tuple[str, ...]  # other command lines of the same group
+    rule: str
+    reason: str
+    count: int
+    by: tuple[tuple[int, str, int], ...]  # pid, command, how often
+    by_more: int
+    first_seq: int
+    last_seq: int
+    first_ns: int
+    suggestion: Suggestion | None
+
+
+class Findings:
+    """Of one report. The recorded policy is loaded once something needs a rule."""
+
+    def __init__(self, started: Payload) -> None:
+        self._started = started
+        self._suggester: Suggester | None = None
+
+    def of(self, group: Group, *, with_rule: bool = True) -> Finding:
+        first = group.first
+        return Finding(
+            kind="exec" if group.is_exec else "signal",
+            outcome=group.outcome,
+            label=_label(group),
+            what=what(first),
+            examples=tuple(map(what, group.examples)),
+            rule=printable(group.rule),
+            reason=_reason(group),
+            count=group.count,
+            by=tuple((by.pid, _asker(by), count) for by, count in group.by),
+            by_more=group.by_more,
+            first_seq=first.seq,
+            last_seq=group.last_seq,
+            first_ns=first.time_ns,
+            suggestion=self._suggestion(group) if with_rule else None,
+        )
+
+    def _suggestion(self, group: Group) -> Suggestion | None:
+        if group.outcome == APPROVED:
+            return None
+        decision = "deny" if group.outcome == AUDITED else "allow"
+        if self._suggester is None:
+            self._suggester = Suggester(_engine(self._started))
+        events = (group.first, *group.examples)
+        return self._suggester.rule_for(events, decision, are_some=group.has_more_examples)
+
+
+def what(event: Event) -> str:
+    """A command line, or a signal and its target."""
+    payload = event.payload
+    shown = _command(payload) if event.type in EXEC_TYPES else _signal(payload)
+    return shortened(shown, _COMMAND_CHARACTERS)
+
+
+def rule_line(found: Finding) -> str:
+    reason = f": {found.reason}" if found.reason else ""
+    return f"rule {found.rule or '?'}{reason}"
+
+
+def by_line(found: Finding) -> str:
+    shown = ", ".join(
+        f"{command} ({pid})" + (f" {count} times" if len(found.by) > 1 and count > 1 else "")
+        for pid, command, count in found.by
+    )
+    others = f", others {found.by_more} times" if found.by_more else ""
+    return f"by {shown}{others}"
+
+
+def suggest_command(started: Payload) -> str:
+    return f"sigwrap policy suggest {shell_words([text(started.get('session_id')) or 'SESSION'])}"
+
+
+def _label(group: Group) -> str:
+    if not group.answer or group.outcome == APPROVED:
+        return group.outcome
+    return "asked, no answer in time" if group.answer == "expired" else "asked, denied"
+
+
+def _engine(started: Payload) -> Engine | None:
+    try:
+        return Engine(recorded_policy(started, longest=_POLICY_CHARACTERS))
+    except NoPolicy:
+        return None
+
+
+def _reason(group: Group) -> str:
+    """The rule's message; where it has none, what the decision says beyond the rule's name."""
+    payload = group.first.payload
+    message, reason = text(payload.get("message")), text(payload.get("reason"))
+    shadows = text(payload.get("shadows"))
+    if group.outcome == AUDITED and shadows:
+        message = f"found along PATH before {shadows}"
+    if not message and not reason.startswith(f"rule {group.rule}"):
+        message = reason
+    return shortened(printable(" ".join(message.split())), _REASON_CHARACTERS)
+
+
+def _command(payload: Payload) -> str:
+    argv = texts(payload.get("argv"))
+    path = text(payload.get("path"))
+    shown = shell_words(argv or [path or "?"])
+    if path and argv and path.rpartition("/")[2] != argv[0].rpartition("/")[2]:
+        shown = f"{shell_words([path])} as {shown}"
+    replacement = texts(payload.get("replacement_argv"))
+    return f"{shown} => {shell_words(replacement)}" if replacement else shown
+
+
+def _signal(payload: Payload) -> str:
+    target = printable(text(payload.get("target_cmd")) or "?")
+    kind = printable(text(payload.get("target_type")))
+    pid = number(payload.get("target_pid"))
+    name = printable(text(payload.get("signal_name")))
+    about = ", ".join(each for each in (str(pid or ""), kind) if each)
+    return f"{name} to {target} ({about})" if about else f"{name} to {target}"
+
+
+def _asker(by: By) -> str:
+    return shortened(shell_words(words(by.command)) if by.command else "?", _ASKER_CHARACTERS)

@@ -1,0 +1,62 @@
+"""What happened to the session itself, a sentence each."""
+
+from __future__ import annotations
+
+from sigwrap.escape import printable, shell_words, shortened
+from sigwrap.events import Event, number, text, texts
+from sigwrap.report.folds.incidents import Incident
+
+_CHARACTERS = 300
+_FILES_SHOWN = 3
+
+
+def sentence(incident: Incident) -> str:
+    said = printable(" ".join(_said(incident.first).split()))
+    times = f" ({incident.count} times)" if incident.count > 1 else ""
+    return shortened(said, _CHARACTERS) + times
+
+
+def _said(event: Event) -> str:
+    payload = event.payload
+
+    def told(field: str) -> str:
+        value = payload.get(field)
+        return "?" if value in (None, "") else str(value)
+
+    process = f"{told('comm')} ({event.pid})"
+    why = f": {told('reason')}" if payload.get("reason") else ""
+    match event.type:
+        case "killswitch_activated":
+            return f"the kill switch was turned on by {told('by')}{why}"
+        case "killswitch_invented":
+            return f"somebody made the kill switch's file without turning it on{why}"
+        case "killswitch_missed":
+            return f"the remote kill switch {told('url')} gave no answer{why}"
+        case "store_tampered":
+            return f"somebody touched the log's own files ({told('what')}): {told('path')}"
+        case "exec_verification_failed":
+            return f"{told('path')} was killed, for what was loaded is not what was judged{why}"
+        case "limit_exceeded":
+            ended = payload.get("effect") == "terminated"
+            return f"the limit {told('limit')} {'ended the run' if ended else 'refused more'}{why}"
+        case "limit_near":
+            return f"half of the limit {told('limit')} is used: {told('used')} of {told('maximum')}"
+        case "mediation_failed":
+            return f"an error of sigwrap's own, while it decided for {process}: {told('error')}"
+        case "control_refused":
+            who = f"{told('peer_cmd')} ({number(payload.get('peer_pid'))})"
+            return f"{who} was kept from the control socket{why}"
+        case "own_files_changed":
+            files = texts(payload.get("files"))[:_FILES_SHOWN]
+            return f"files that sigwrap runs from were changed: {shell_words(files)}"
+        case "servers_killed":
+            return f"{told('count')} programs that serve a file system kept others waiting: killed"
+        case "abi_refused":
+            return f"{process} used an ABI that sigwrap refuses"
+        case "call_refused":
+            return f"{process} was refused system call {told('syscall_number')}{why}"
+        case "agent_signal":
+            source = text(payload.get("source")) or "nobody"
+            return f"agent signal {told('signal')} from {source}{why}: {told('outcome')}"
+        case _:
+            return event.type

@@ -1,0 +1,155 @@
+"""The report as Markdown, which the summary of a CI job shows too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from sigwrap.escape import printable, shell_words, shortened
+from sigwrap.events import texts
+from sigwrap.policy.tools.suggest import COMMAND_RULES, SIGNAL_RULES
+from sigwrap.report.check.verify import Outcome, Verification
+from sigwrap.report.folds.decisions import AUDITED, OUTCOMES
+from sigwrap.report.folds.summary import Summary
+from sigwrap.report.forms.findings import Finding, Findings, by_line, suggest_command
+from sigwrap.report.forms.incidents import sentence
+from sigwrap.report.forms.style import PLAIN
+from sigwrap.report.forms.text import Page, TextReport
+
+_GROUPS_SHOWN = 40
+_COMMAND_CHARACTERS = 200
+
+
+def render_markdown(
+    summary: Summary, verification: Verification | None = None, page: Page | None = None
+) -> str:
+    page = replace(page or Page(), style=PLAIN, columns=0)
+    return "\n".join(_lines(summary, verification, TextReport(summary, verification, page)))
+
+
+def code(text: str) -> str:
+    """In a code span, where nothing but its own fence means anything."""
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    room = " " if text.startswith("`") or text.endswith("`") or not text.strip() else ""
+    return f"{fence}{room}{text}{room}{fence}"
+
+
+def block(lines: Iterable[str], language: str = "") -> Iterator[str]:
+    text = list(lines)
+    longest = max((len(run) for line in text for run in re.findall("`+", line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    yield fence + language
+    yield from text
+    yield fence
+
+
+def table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    titles = list(titles)
+    yield f"| {' | '.join(titles)} |"
+    yield f"|{' --- |' * len(titles)}"
+    for row in rows:
+        yield f"| {' | '.join(map(_cell, row))} |"
+
+
+def _cell(text: str) -> str:
+    """A bar ends one, in a code span as well, and also where the backslash before it is itself
+    behind one."""
+    return text.replace("\\|", "\\ |").replace("|", "\\|")
+
+
+def _lines(summary: Summary, verification: Verification | None, text: TextReport) -> Iterator[str]:
+    command = shell_words(texts(summary.started.get("command")) or ["?"])
+    yield f"## sigwrap: {code(shortened(command, _COMMAND_CHARACTERS))}"
+    yield ""
+    yield f"**{_plain(text.verdict())}**"
+    if verification is not None and verification.outcome is not Outcome.INTACT:
+        yield ""
+        yield f"**The log is {_plain(text.trust(verification))}**"
+    for title, counts in (("exec", summary.execs), ("signal", summary.signals)):
+        if total := sum(counts.values()):
+            parts = ", ".join(f"{counts[name]} {name}" for name in OUTCOMES if name in counts)
+            yield ""
+            yield f"{total} {title if total == 1 else title + 's'}: {parts}"
+    of_report = Findings(summary.started)
+    findings = [of_report.of(group) for group in summary.attention.groups[:_GROUPS_SHOWN]]
+    yield from _attention(summary, findings)
+    if summary.incidents:
+        yield from _titled("The session itself", _items(map(sentence, summary.incidents)))
+    for title, lines in text.sections():
+        yield ""
+        yield f"<details><summary>{title}</summary>"
+        yield ""
+        yield from block(lines)
+        yield ""
+        yield "</details>"
+    yield from _titled("This session", block(text.about()))
+
+
+def _attention(summary: Summary, findings: list[Finding]) -> Iterator[str]:
+    if not findings:
+        return
+    rows = (
+        (
+            found.label,
+            code(found.what),
+            _rule(found),
+            str(found.count),
+            f"{code(by_line(found))}, event {found.first_seq}",
+        )
+        for found in findings
+    )
+    titles = ("what became of it", "what", "rule", "times", "who, and when first")
+    yield from _titled("Needs attention", table(titles, rows))
+    hidden = summary.attention.more + sum(
+        group.count for group in summary.attention.groups[_GROUPS_SHOWN:]
+    )
+    if hidden:
+        yield ""
+        yield f"and {hidden} times something else"
+    audited = [each for each in findings if each.outcome == AUDITED]
+    others = [each for each in findings if each.outcome != AUDITED]
+    yield from _rules("To let these through, only where it was right", others)
+    if any(each.suggestion and not each.suggestion.for_all for each in others):
+        yield ""
+        yield f"More rules are needed for all of these: {code(suggest_command(summary.started))}"
+    yield from _rules("To deny what was audited", audited)
+
+
+def _rules(title: str, findings: list[Finding]) -> Iterator[str]:
+    lines = []
+    for section in (COMMAND_RULES, SIGNAL_RULES):
+        chosen = dict.fromkeys(
+            found.suggestion.line
+            for found in findings
+            if found.suggestion and found.suggestion.line and found.suggestion.section == section
+        )
+        if chosen:
+            lines += [f"{section}:", *(f"  {line}" for line in chosen)]
+    if lines:
+        yield ""
+        yield f"<details><summary>{title}</summary>"
+        yield ""
+        yield from block(lines, "yaml")
+        yield ""
+        yield "</details>"
+
+
+def _rule(found: Finding) -> str:
+    return f"{code(found.rule)}: {_plain(found.reason)}" if found.reason else code(found.rule)
+
+
+def _titled(title: str, lines: Iterable[str]) -> Iterator[str]:
+    yield ""
+    yield f"### {title}"
+    yield ""
+    yield from lines
+
+
+def _items(lines: Iterable[str]) -> Iterator[str]:
+    return (f"- {_plain(line)}" for line in lines)
+
+
+def _plain(text: str) -> str:
+    """What means something to Markdown or HTML, made to mean nothing."""
+    return re.sub(r"([\\`*_{}\[\]()#+!|~<>&@:-])", r"\\\1", printable(text))

@@ -1,0 +1,240 @@
+"""The report as one HTML file that asks nobody for anything: no network, and no script but its own.
+
+Style and script are the files in page_parts. What a log says reaches the page as JSON only, made
+printable here, and the script shows it as text.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from binascii import b2a_base64
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from typing import Any
+
+from sigwrap.escape import printable, shell_words, shortened
+from sigwrap.events import number, text, texts
+from sigwrap.report.forms.event_rows import IMPORTANT_KEPT, SAMPLE_KEPT, Row
+from sigwrap.report.forms.times import span
+
+_STYLE = "page.css"
+# In the order in which they use each other: they are one script.
+_SCRIPTS = ("base.js", "filter.js", "events.js", "timeline.js", "tree.js", "sections.js", "page.js")
+
+_LARGEST = (1 << 53) - 1  # that a script counts exactly
+_DEEPEST = 6
+_ITEMS_KEPT = 1_000
+_EVENTS_KEPT = IMPORTANT_KEPT + SAMPLE_KEPT
+_CHARACTERS_KEPT = 1_000
+_MEANS_SOMETHING = {ord(each): f"&#{ord(each)};" for each in "&<>\"'"}
+_TITLE_CHARACTERS = 120
+_HEADLINE_CHARACTERS = 400
+_EVENT_CHARACTERS = 300
+_WORD_CHARACTERS = 80
+# The page stays small enough to open at once, whatever is in it: what doesn't fit is counted, and
+# texts of many events are cut to what is there for each.
+_EVENTS_BYTES = 3_000_000
+_GROUPS_BYTES = 700_000
+_TREE_BYTES = 700_000
+_ROW_BYTES = 60  # of an event, without its texts
+_FEWEST_BYTES = 16
+
+
+def page(document: dict[str, Any], events: Iterable[Row]) -> Iterator[str]:
+    """`document`: as report_document has it, which says of how many events these are some."""
+    style = _part(_STYLE)
+    script = "\n".join(("(() => {", '"use strict";', *map(_part, _SCRIPTS), "})();"))
+    verdict, is_good = _verdict(document)
+    command = shell_words(texts(_session(document).get("command")) or ["?"])
+    policy = (
+        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    yield (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_escaped(policy)}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="referrer" content="no-referrer">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{_escaped(shortened(command, _TITLE_CHARACTERS))} · sigwrap</title>\n"
+        f"<style>{style}</style>\n</head>\n<body>\n"
+    )
+    yield _part("page.html").format(
+        command=_escaped(shortened(command, _HEADLINE_CHARACTERS)),
+        verdict=_escaped(verdict),
+        tone="good" if is_good else "bad",
+    )
+    yield f'<script type="application/json" id="report">{_json(_shown(document))}</script>\n'
+    yield '<script type="application/json" id="events">'
+    yield from _events(events, number(document.get("events")))
+    yield f"</script>\n<script>{script}</script>\n</body>\n</html>\n"
+
+
+def _part(name: str) -> str:
+    """Through this module's loader: in a zipapp there is no file."""
+    loader: Any = __spec__.loader
+    data: bytes = loader.get_data(os.path.join(os.path.dirname(__file__), "page_parts", name))
+    return data.decode()
+
+
+def _hash(source: str) -> str:
+    digest = sha256(source.encode()).digest()
+    return f"'sha256-{b2a_base64(digest, newline=False).decode()}'"
+
+
+def _escaped(words: str) -> str:
+    """html.escape, without the names of all characters, which html imports."""
+    return words.translate(_MEANS_SOMETHING)
+
+
+def _verdict(document: dict[str, Any]) -> tuple[str, bool]:
+    """One sentence, and whether it is good news."""
+    ended, ended_well = _ended(document)
+    checked = document.get("verification")
+    if not isinstance(checked, dict):
+        return f"{ended}.", ended_well
+    problem = printable(str(checked.get("problem") or ""))
+    match checked.get("outcome"):
+        case "intact":
+            how = "with the key" if checked.get("keyed") else "without a key"
+            return f"{ended}; the log is intact, checked {how}.", ended_well
+        case "broken":
+            return f"{ended}; the log is NOT INTACT: row {checked.get('row')}: {problem}.", False
+        case _:
+            return f"{ended}; the log was not checked: {problem}.", False
+
+
+def _ended(document: dict[str, Any]) -> tuple[str, bool]:
+    duration = span(number(document.get("duration_ns")))
+    match document.get("ending"):
+        case "ended":
+            reason = printable(str(document.get("reason") or "ended"))
+            status = document.get("exit_status")
+            return f"{reason}: exit status {printable(str(status))} after {duration}", status == 0
+        case "running":
+            return f"still running; the last event is {duration} into the run", True
+        case "at a moment":
+            return f"as it stood {duration} into the run", True
+        case _:
+            gone = "sigwrap was gone after the last event"
+            return f"did not end cleanly: {gone}, {duration} into the run", False
+
+
+def _session(document: dict[str, Any]) -> dict[str, Any]:
+    session = document.get("session")
+    return session if isinstance(session, dict) else {}
+
+
+def _shown(document: dict[str, Any]) -> dict[str, Any]:
+    """With command lines in the place of words."""
+    session = _session(document)
+    processes = document.get("processes") or {}
+    attention = document.get("attention") or {}
+    failures = document.get("failures") or {}
+    lines = [_with_command(line) for line in processes.get("tree") or []]
+    groups = attention.get("groups") or []
+    shown_lines, shown_groups = _first(lines, _TREE_BYTES), _first(groups, _GROUPS_BYTES)
+    return {
+        **document,
+        "attention": {
+            **attention,
+            "groups": shown_groups,
+            "more": number(attention.get("more")) + _times(groups[len(shown_groups) :]),
+        },
+        "session": {
+            **{name: session[name] for name in session if name not in ("policy_text", "sources")},
+            "command": shell_words(texts(session.get("command")) or ["?"]),
+        },
+        "failures": {
+            **failures,
+            "top": [_with_command(each) for each in failures.get("top") or []],
+        },
+        "processes": {
+            **processes,
+            "tree": shown_lines,
+            "lines_not_shown": number(processes.get("lines_not_shown"))
+            + _times(lines[len(shown_lines) :]),
+        },
+    }
+
+
+def _with_command(line: dict[str, Any]) -> dict[str, Any]:
+    return {**line, "argv": shell_words(texts(line.get("argv")) or ["?"])}
+
+
+def _first(found: list[dict[str, Any]], room: int) -> list[dict[str, Any]]:
+    """Those that fit."""
+    for at, each in enumerate(found):
+        room -= len(_json(each).encode())
+        if room < 0:
+            return found[:at]
+    return found
+
+
+def _times(left_out: list[dict[str, Any]]) -> int:
+    return sum(number(each.get("count")) for each in left_out)
+
+
+def _events(events: Iterable[Row], expected: int) -> Iterator[str]:
+    """A word that many events share is there once, and its place in its list stands for it."""
+    names = ("types", "outcomes", "rules", "commands")
+    places: dict[str, dict[str, int]] = {name: {} for name in names}
+    left, room = min(expected, _EVENTS_KEPT), _EVENTS_BYTES
+    yield '{"rows":['
+    comma = ""
+    for seq, offset_ns, type_name, pid, outcome, said, rule, command in events:
+        share = max(room // max(left, 1) - _ROW_BYTES, _FEWEST_BYTES)
+        found = []
+        for name, word in zip(names, (type_name, outcome, rule, command), strict=True):
+            known = places[name]
+            shown = _fitting(word, _WORD_CHARACTERS, share)
+            if shown not in known:
+                known[shown] = len(known)
+                room -= len(shown.encode())
+            found.append(known[shown])
+        shown = _fitting(said, _EVENT_CHARACTERS, share)
+        row = [seq, offset_ns // 1_000, found[0], pid, found[1], shown, *found[2:]]
+        written = _json(row)
+        left, room = left - 1, room - len(written.encode())
+        yield comma + written
+        comma = ","
+    yield f"],{_json({name: list(places[name]) for name in names}, items=_EVENTS_KEPT)[1:]}"
+
+
+def _fitting(words: object, characters: int, share: int) -> str:
+    shown = shortened(printable(text(words)[:characters]), characters)
+    if len(shown.encode()) <= share:
+        return shown
+    return shortened(shown, share if shown.isascii() else share // 4)
+
+
+def _json(value: object, items: int = _ITEMS_KEPT) -> str:
+    """That no parser of HTML finds an end or a comment in."""
+    shown = json.dumps(
+        _plain(value, items), ensure_ascii=False, separators=(",", ":"), allow_nan=False
+    )
+    return shown.replace("<", "\\u003c")
+
+
+def _plain(value: object, items: int, depth: int = 0) -> object:
+    """Fit for a screen and for a script, and of a size that somebody may read."""
+    match value:
+        case None | bool():
+            return value
+        case int():
+            return max(-_LARGEST, min(value, _LARGEST))
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case str():
+            return shortened(printable(value[:_CHARACTERS_KEPT]), _CHARACTERS_KEPT)
+        case dict() | list() | tuple() if depth >= _DEEPEST:
+            return "…"
+        case dict():
+            kept = list(value.items())[:items]
+            return {shortened(printable(str(k)), 80): _plain(v, items, depth + 1) for k, v in kept}
+        case list() | tuple():
+            return [_plain(each, items, depth + 1) for each in value[:items]]
+        case _:
+            return printable(str(value)[:_CHARACTERS_KEPT])

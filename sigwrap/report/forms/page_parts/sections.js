@@ -1,0 +1,222 @@
+// What needs attention, and what led to it.
+
+const GROUPS_AT_ONCE = 20;
+const GROUPS_MORE = 100;
+const ASKERS_SHOWN = 2;
+
+function addSection(id, title, count, ...children) {
+  const section = element("section", { id, "aria-labelledby": `${id}-title` },
+    element("h2", { id: `${id}-title` }, title, count === "" ? null : element("span", { class: "count" }, ` ${count}`)),
+    ...children);
+  byId("sections").append(section);
+  return section;
+}
+
+// What the line above it has said.
+const SAYS_NOTHING = /: (it ended by itself|COMMAND ended)$/;
+
+function startHead() {
+  const session = record(report.session);
+  const user = shown(session.user) || `uid ${shown(session.uid)}`;
+  const facts = [
+    ["started", element("time", { datetime: shown(report.started_at), title: shown(report.started_at) }, localTime(report.started_at))],
+    ["by", `${user} on ${shown(session.host) || "?"}`],
+    ["in", session.cwd],
+    ["session", [session.session_id, session.name && `(${session.name})`].filter(Boolean).map(shown).join(" ")],
+    ["policy", session.policy],
+    ["sigwrap", [session.sigwrap, session.kernel && `Linux ${session.kernel}`].filter(Boolean).map(shown).join(", ")],
+    ["head", report.head && element("span", { class: "head-hash" }, shown(report.head), " ", copyButton(shown(report.head)))],
+    ["without", list(session.missing).map(shown).join(", ")],
+    ["unset", list(session.environment_removed).map(shown).join(", ")],
+    ["not recorded", report.unrecorded ? plural(report.unrecorded, "event") : ""],
+    ["stopped", report.stopped && `since ${localTime(report.stopped.since)}, by ${shown(report.stopped.by)}`],
+    ["part", typeof report.selected_events === "number" && `${figure(report.selected_events)} of ${plural(report.events, "event")} were selected`],
+  ];
+  for (const [name, value] of facts) {
+    if (value) byId("facts").append(element("div", {}, element("dt", {}, name), element("dd", {}, typeof value === "object" ? value : shown(value))));
+  }
+  if (report.why && !SAYS_NOTHING.test(report.why) && !report.why.endsWith(`: ${report.reason}`)) byId("why").textContent = `Why: ${report.why}`;
+  const outcomes = record(report.outcomes);
+  for (const [kind, title] of [["exec", "execs"], ["signal", "signals"]]) {
+    const counts = record(outcomes[kind]);
+    const names = OUTCOMES.filter((name) => counts[name]);
+    if (!names.length) continue;
+    const sum = names.reduce((all, name) => all + counts[name], 0);
+    byId("counts").append(
+      element("span", { class: "group" }, `${figure(sum)} ${sum === 1 ? kind : title}: `,
+        ...names.map((name) => narrowing(`only:${name} type:${kind}`, `Only ${title} that were ${name}`, badge(name, `${figure(counts[name])} ${name}`)))),
+    );
+  }
+}
+
+function startAttention() {
+  const attention = record(report.attention);
+  const groups = list(attention.groups);
+  const box = element("ol", { class: "findings" });
+  const rest = element("p", { class: "notice" });
+  const section = addSection("attention", "Needs attention", groups.length ? figure(groups.length) : "", box, rest);
+  byId("sections").prepend(section);
+  let atOnce = GROUPS_AT_ONCE;
+  const draw = () => {
+    const fitting = groups.filter((group) => passes(groupThing(group)));
+    box.replaceChildren(...fitting.slice(0, atOnce).map(drawGroup));
+    rest.replaceChildren();
+    if (!groups.length) rest.append("Nothing: every exec and every signal simply went through.");
+    else if (!fitting.length) rest.append("Nothing of it matches the filter.");
+    if (fitting.length > atOnce) {
+      const more = () => { atOnce += GROUPS_MORE; draw(); };
+      rest.append(`${figure(fitting.length - atOnce)} more `, element("button", { type: "button", class: "small", onclick: more }, "Show"));
+    }
+    if (attention.more) rest.append(` Beyond these, ${times(attention.more)} something else.`);
+  };
+  filter.listeners.push(draw);
+  draw();
+}
+
+const groupThing = (group) => ({
+  text: (value) => JSON.stringify([group.label, group.what, group.rule, group.reason, group.by, group.examples]).toLowerCase().includes(value),
+  rule: (value) => shown(group.rule).toLowerCase().includes(value),
+  pid: (value, any) => list(group.by).some((each) => any.includes(String(each.pid))),
+  only: (value, any) => any.includes(group.outcome),
+  type: (value, any) => any.some((each) => each.startsWith(group.kind)),
+});
+
+// Of some, only the number is known.
+const asker = (by) => (["", "''"].includes(shown(by.command)) ? `process ${shown(by.pid)}` : `${by.command} (${shown(by.pid)})`);
+
+function suggestionLabel(group, suggestion) {
+  const what = suggestion.for_all === false ? "some of these" : list(group.examples).length ? "these" : "it";
+  return group.outcome === "audited" ? `to deny ${what}:` : `to let ${what} through, only if it was right:`;
+}
+
+function drawGroup(group) {
+  const askers = list(group.by);
+  const drawAsker = (each) => [
+    narrowing(`pid:${each.pid}`, "Only events of this process", asker(each)),
+    each.count > 1 && askers.length > 1 ? ` ${times(each.count)}` : "",
+  ];
+  const by = askers.slice(0, ASKERS_SHOWN).flatMap((each, at) => [at ? ", " : "", ...drawAsker(each)]);
+  const others = askers.slice(ASKERS_SHOWN);
+  const byOthers = others.reduce((sum, each) => sum + each.count, group.by_more || 0);
+  const suggestion = record(group.suggestion);
+  const examples = list(group.examples);
+  return element("li", { class: `finding ${group.outcome}` },
+    element("div", { class: "first-line" },
+      badge(group.outcome, shown(group.label) || group.outcome),
+      element("code", { class: "what" }, shown(group.what)),
+      group.count > 1 ? element("span", { class: "times" }, `× ${figure(group.count)}`) : null,
+      element("span", { class: "where" }, offset(group.first_offset_ns / 1e3), " ", eventLink(group.first_seq))),
+    element("div", { class: "more" },
+      group.rule ? "rule " : null,
+      group.rule ? narrowing(`rule:${quoted(shown(group.rule))}`, "Only what this rule decided", shown(group.rule)) : null,
+      group.reason ? `${group.rule ? ": " : ""}${shown(group.reason)}` : null,
+      by.length && (group.rule || group.reason) ? ", " : null,
+      ...(by.length ? ["by ", ...by] : []),
+      byOthers ? `, others ${times(byOthers)}` : null),
+    examples.length || others.length
+      ? element("details", { class: "more" },
+          element("summary", {}, examples.length ? plural(examples.length, "other command line") : plural(others.length, "other caller")),
+          ...examples.map((each) => element("code", { class: "what" }, shown(each))),
+          ...others.map((each) => element("div", {}, "by ", ...drawAsker(each))))
+      : null,
+    ...(suggestion.line
+      ? [
+          element("div", { class: "more" }, suggestionLabel(group, suggestion)),
+          element("div", { class: "suggestion", title: "A line of a policy" },
+            element("span", { class: "label" }, `${shown(suggestion.section)}:`),
+            element("code", {}, shown(suggestion.line)), copyButton(shown(suggestion.line))),
+        ]
+      : suggestion.why_not
+        ? [element("div", { class: "more" }, `no rule can change that: ${shown(suggestion.why_not)}`)]
+        : []),
+  );
+}
+
+function startIncidents() {
+  const incidents = record(report.incidents);
+  const found = list(incidents.found);
+  if (!found.length) return;
+  const lines = found.map((each) => entry(shown(each.text), each.first_seq, each.first_offset_ns));
+  byId("attention").after(addSection("incidents", "The session itself", "", entries(lines, incidents.more)));
+}
+
+function startEndings() {
+  const interrupts = record(report.interrupts);
+  const deaths = record(report.died_of_signal);
+  const startedNs = Date.parse(shown(report.started_at)) * 1e6;
+  const said = list(interrupts.events).map((each) => {
+    const payload = record(each.payload);
+    const sender = payload.sender_cmd ? `from ${shown(payload.sender_cmd)} (${shown(payload.sender_pid)})` : "";
+    const words = [shown(each.type).replace("_", " "), payload.signal_name, sender, payload.reason].filter(Boolean).map(shown);
+    return entry(words.join(" "), each.seq, Date.parse(shown(each.time)) * 1e6 - startedNs);
+  });
+  if (said.length) addSection("interrupts", "Interrupts", figure(said.length + (interrupts.more || 0)), entries(said, interrupts.more));
+  const died = list(deaths.found).map((each) =>
+    entry(`${shown(each.comm)} (${shown(each.pid)}) ${shown(each.signal_name)}${each.why ? `: ${shown(each.why)}` : ""}`, each.seq, each.offset_ns));
+  if (died.length) addSection("deaths", "Died of a signal", figure(died.length + (deaths.more || 0)), entries(died, deaths.more));
+}
+
+const entry = (words, seq, offsetNs) =>
+  element("li", {}, words, element("span", { class: "where" }, offset(offsetNs / 1e3), " ", eventLink(seq)));
+
+const entries = (lines, more) =>
+  element("ul", { class: "entries" }, ...lines, more ? element("li", {}, `and ${figure(more)} more`) : null);
+
+function table(titles, lines) {
+  return element("div", { class: "scrolled" }, element("table", {},
+    element("thead", {}, element("tr", {}, ...titles.map((title) => element("th", { scope: "col" }, title)))),
+    element("tbody", {}, ...lines.map((cells) => element("tr", {}, ...cells.map((cell) => element("td", {}, cell)))))));
+}
+
+const restOf = (top) =>
+  top.rest ? element("p", { class: "notice" }, `and ${figure(top.rest)} of others${top.exact ? "" : "; these counts are estimates"}`) : null;
+
+function startFailures() {
+  const failures = record(report.failures);
+  if (!list(failures.top).length) return;
+  const lines = failures.top.map((each) => [
+    narrowing(quoted(shown(each.argv)), "Only events with these words", element("code", {}, shown(each.argv))),
+    shown(each.exit_code),
+    figure(each.count),
+  ]);
+  addSection("failures", "Failed", "", table(["command", "exit status", "times"], lines), restOf(failures));
+}
+
+function startTables() {
+  const signals = record(report.signals);
+  if (list(signals.top).length) {
+    const lines = signals.top.map((edge) => [
+      narrowing(`type:signal ${quoted(shown(edge.signal_name))}`, "Only these signals", shown(edge.signal_name)),
+      element("span", { class: "edge" }, `${shown(edge.source) || "?"} → ${shown(edge.target) || "?"}`, edge.target_type ? element("span", { class: "dim" }, ` ${shown(edge.target_type)}`) : null),
+      badge(edge.outcome),
+      figure(edge.count),
+    ]);
+    addSection("signals", "Who signalled whom", "", table(["signal", "from → to", "outcome", "times"], lines), restOf(signals));
+  }
+  const programs = record(report.programs);
+  if (list(programs.top).length) {
+    const most = programs.top[0].count || 1;
+    const lines = programs.top.map((program) => {
+      const bar = element("meter", { min: 0, max: most, value: program.count, "aria-hidden": "true" });
+      return [narrowing(quoted(shown(program.path).split("/").at(-1) || "?"), "Only events with this name", shown(program.path)), bar, figure(program.count)];
+    });
+    addSection("programs", "Programs run most", "", table(["program", "", "times"], lines), restOf(programs));
+  }
+  const shadowing = record(report.shadowing);
+  if (list(shadowing.top).length) {
+    const lines = shadowing.top.map((each) => [shown(each.path), shown(each.shadows), figure(each.count)]);
+    addSection("shadowing", "Found along PATH before the system's", "", table(["ran", "in place of", "times"], lines), restOf(shadowing));
+  }
+  const types = Object.entries(record(report.by_type)).sort(([, a], [, b]) => b - a);
+  const lines = types.map(([type, count]) => [narrowing(`type:${type}`, "Only events of this type", type), figure(count)]);
+  if (lines.length) addSection("types", "Events by type", "", table(["type", "times"], lines));
+}
+
+function startContents() {
+  for (const section of document.querySelectorAll("#sections > section, #events-section")) {
+    if (section.hidden) continue;
+    const words = section.querySelector("h2").textContent;
+    const go = (click) => { click.preventDefault(); section.scrollIntoView({ block: "start" }); };
+    byId("contents").append(element("a", { href: `#${section.id}`, onclick: go }, words));
+  }
+}

@@ -1,0 +1,488 @@
+"""The report for a reader with one minute: how the session ended, what needs attention, and then
+what led to it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from sigwrap.escape import printable, shell_words
+from sigwrap.events import EVENT_TYPES, Event, texts
+from sigwrap.report.check.reproduce import Reproduction
+from sigwrap.report.check.verify import Outcome, Verification
+from sigwrap.report.folds.attention import Attention
+from sigwrap.report.folds.cause import sent_to_sigwrap
+from sigwrap.report.folds.decisions import ALLOWED, AUDITED, DENIED, OUTCOMES
+from sigwrap.report.folds.ending import Ending
+from sigwrap.report.folds.summary import Listed, SignalEdge, Summary
+from sigwrap.report.folds.tally import Top
+from sigwrap.report.folds.tree import TreeLine, words
+from sigwrap.report.forms.detail import detail
+from sigwrap.report.forms.findings import (
+    Finding,
+    Findings,
+    by_line,
+    rule_line,
+    suggest_command,
+)
+from sigwrap.report.forms.incidents import sentence
+from sigwrap.report.forms.layout import cut, wrapped
+from sigwrap.report.forms.sizes import byte_size
+from sigwrap.report.forms.style import PLAIN, Style
+from sigwrap.report.forms.times import ago, local_time, span
+
+_PROGRAMS_SHOWN = 10
+_SIGNALS_SHOWN = 15
+_FAILURES_SHOWN = 10
+_GROUPS_SHOWN = 40
+_TREE_LINES_SHOWN = 60
+_DEEPEST_INDENT = 20
+_NARROWEST_COMMAND = 16
+_NOT_ENFORCED = "not enforced yet: "
+_RECORDED = "Recorded (sigwrap replay --recorded stdout)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """How it is shown: `columns` is 0 where lines may be of any length."""
+
+    style: Style = PLAIN
+    columns: int = 0
+    utc: bool = False
+    now_ns: int = 0  # 0: the clock's
+    size: int = 0  # of the log, in bytes
+
+
+def render_text(
+    summary: Summary, verification: Verification | None = None, page: Page | None = None
+) -> str:
+    """Without a `verification`, nothing is said about the chain."""
+    return "\n".join(TextReport(summary, verification, page or Page()).lines())
+
+
+_WITHOUT_END = {
+    Ending.RUNNING: "it is running",
+    Ending.NOT_CLEAN: "it did not end cleanly",
+    Ending.MOMENT: "it is a copy of a moment",
+}
+
+
+def render_verification(
+    session_id: str,
+    verification: Verification,
+    ending: Ending,
+    style: Style = PLAIN,
+    reproduction: Reproduction | None = None,
+) -> str:
+    name = printable(session_id)
+    events = _events(verification.events)
+    match verification.outcome:
+        case Outcome.INTACT:
+            how = "with the key" if verification.keyed else "without a key"
+            lines = [f"{name}: {style.good('intact')}, {events}, checked {how}"]
+            if not verification.ended:
+                lines.append(_WITHOUT_END[ending])
+            lines += _reproduced(reproduction)
+            lines.append(f"head {verification.head}")
+            if not verification.head_given:
+                lines.append("whether its end was cut off: compare the head, or give it as --head")
+            return "\n".join(lines)
+        case Outcome.BROKEN:
+            return f"{name}: {style.bad('NOT INTACT')}: {_problem(verification)}"
+        case Outcome.UNCHECKED:
+            return f"{name}: {style.bad('not checked')}: {_problem(verification)}"
+
+
+def _reproduced(reproduction: Reproduction | None) -> Iterator[str]:
+    if reproduction is None or not reproduction.decisions:
+        return
+    same, count = reproduction.reproduced, reproduction.decisions
+    decisions = "decision" if count == 1 else "decisions"
+    yield f"{same} of {count} {decisions} reproduced under the recorded policy"
+    for reason, unknown in sorted(reproduction.not_judged.items()):
+        them = "decision" if unknown == 1 else "decisions"
+        yield f"{unknown} {them} can't be reproduced: {printable(reason)}"
+
+
+@dataclass(frozen=True, slots=True)
+class TextReport:
+    summary: Summary
+    verification: Verification | None
+    page: Page
+
+    def lines(self) -> Iterator[str]:
+        yield self.verdict()
+        yield from self.about()
+        yield from self._section("Waits for an answer", self._waiting())
+        yield from self._section("Needs attention", self._attention())
+        yield from self._section("The session itself", self._incidents())
+        for title, lines in self.sections():
+            yield from self._section(title, iter(lines))
+
+    def sections(self) -> Iterator[tuple[str, list[str]]]:
+        """What led to it; those with something in them."""
+        summary = self.summary
+        for title, lines in (
+            ("Interrupts", self._listed(summary.interrupts, _interrupt)),
+            ("Died of a signal", self._listed(summary.deaths, self._death)),
+            ("Failed", self._failures()),
+            ("Who signalled whom", _edges(summary.edges)),
+            ("Found along PATH before the system's", _shadowing(summary.shadowing)),
+            (_RECORDED, self._listed(summary.recordings, _recording)),
+            ("Programs run most", _programs(summary.programs)),
+            (self._tree_title(), self._tree()),
+        ):
+            if found := list(lines):
+                yield title, found
+
+    # The head
+
+    def verdict(self) -> str:
+        summary, style = self.summary, self.page.style
+        duration = span(summary.duration_ns)
+        match summary.ending:
+            case Ending.ENDED:
+                status = summary.ended.get("exit_status")
+                shown_status = printable(str(status))
+                reason = printable(str(summary.ended.get("reason") or "ended"))
+                text = f"{reason}: exit status {shown_status} after {duration}"
+                return style.good(text) if status == 0 else style.bad(text)
+            case Ending.RUNNING:
+                so_far = span(max(self._now_ns - summary.started_ns, 0))
+                return style.heading(f"running for {so_far} so far{self._stopped()}")
+            case Ending.MOMENT:
+                moment = f"state after event {summary.events}, {duration} into the run"
+                return style.heading(f"{moment}{self._stopped()}")
+            case Ending.NOT_CLEAN:
+                why = "sigwrap was killed, or could not write any more"
+                return style.bad(f"did not end cleanly: {why}, {duration} into the run")
+
+    def about(self) -> Iterator[str]:
+        summary, started = self.summary, self.summary.started
+        columns = self.page.columns
+        said_already = f": {printable(str(summary.ended.get('reason')))}"
+        is_over = summary.ending in (Ending.ENDED, Ending.NOT_CLEAN)
+        if (
+            is_over
+            and summary.explained.command
+            and not summary.explained.command.endswith((": it ended by itself", said_already))
+        ):
+            yield from wrapped(f"why      {summary.explained.command}", columns, " " * 9)
+        command = shell_words(texts(started.get("command")) or ["?"])
+        yield cut(f"command  {command}", columns)
+        uid = f"uid {started.get('uid', '?')}"
+        user = f"{started['user']} ({uid})" if started.get("user") else uid
+        by = printable(f"{user} on {started.get('host', '?')}")
+        folder = started.get("cwd")
+        yield cut(f"by       {by}{f', in {printable(str(folder))}' if folder else ''}", columns)
+        age = ago(self._now_ns - summary.started_ns)
+        yield f"started  {local_time(summary.started_ns, utc=self.page.utc)}{age and f', {age}'}"
+        name = f" ({printable(str(started['name']))})" if started.get("name") else ""
+        version = printable(str(started.get("sigwrap", "?")))
+        yield f"session  {printable(str(started.get('session_id', '?')))}{name}, sigwrap {version}"
+        missing = texts(started.get("missing"))
+        if started.get("policy"):
+            unenforced = [each for each in missing if each.startswith(_NOT_ENFORCED)]
+            noted = f" ({printable('; '.join(unenforced))})" if unenforced else ""
+            yield from wrapped(f"policy   {_policy(summary)}{noted}", columns, " " * 9)
+            missing = [each for each in missing if each not in unenforced]
+        yield from wrapped(f"log      {self._log()}", columns, " " * 9)
+        if removed := texts(started.get("environment_removed")):
+            yield from wrapped(f"unset    {printable(', '.join(removed))}", columns, " " * 9)
+        if missing:
+            yield from wrapped(f"without  {printable(', '.join(missing))}", columns, " " * 9)
+        if unrecorded := summary.ended.get("unrecorded"):
+            lost = printable(str(unrecorded))
+            lost = "1 event" if lost == "1" else f"{lost} events"
+            yield f"LOST     {lost} could not be recorded, and nothing below counts them"
+        yield from self.counts()
+        unknown = [name for name in summary.by_type if name not in EVENT_TYPES]
+        if unknown:
+            counted = (f"{summary.by_type[each]} {printable(each)}" for each in unknown[:9])
+            shown = f"unknown  {', '.join(counted)}: events of another version of sigwrap"
+            yield from wrapped(shown, columns, " " * 9)
+
+    def _log(self) -> str:
+        said = _events(self.summary.events)
+        if self.page.size:
+            said += f", {byte_size(self.page.size)}"
+        return said if self.verification is None else f"{said}, {self.trust(self.verification)}"
+
+    def trust(self, verification: Verification) -> str:
+        style = self.page.style
+        match verification.outcome:
+            case Outcome.INTACT:
+                how = "verified with the key" if verification.keyed else "verified"
+                return f"{style.good(how)}, head {verification.head}"
+            case Outcome.BROKEN:
+                return f"{style.bad('NOT INTACT')}: {_problem(verification)}"
+            case Outcome.UNCHECKED:
+                problem = _problem(verification)
+                return f"{style.bad('not verified')}: {problem}, head {verification.head}"
+
+    def counts(self) -> Iterator[str]:
+        for title, counts in (("execs", self.summary.execs), ("signals", self.summary.signals)):
+            total = sum(counts.values())
+            if total:
+                parts = (self._counted(name, counts[name]) for name in OUTCOMES if counts.get(name))
+                yield f"{title:<8} {total}: {', '.join(parts)}"
+        if self.summary.selection is not None:
+            taken = self.summary.selection.taken
+            yield f"shown    {_events(taken)} of {self.summary.events}, by the options given"
+
+    def _counted(self, name: str, count: int) -> str:
+        text = f"{count} {name}"
+        return self.page.style.bad(text) if name == DENIED else text
+
+    def _stopped(self) -> str:
+        stopped = self.summary.explained.stopped
+        if not stopped:
+            return ""
+        since = local_time(stopped.since_ns, utc=self.page.utc)
+        return f", stopped since {since} by {stopped.by}"
+
+    @property
+    def _now_ns(self) -> int:
+        return self.page.now_ns or time.time_ns()
+
+    @property
+    def _columns(self) -> int:
+        """Within a section."""
+        return max(self.page.columns - 2, 0)
+
+    # What needs attention
+
+    def _attention(self) -> Iterator[str]:
+        attention: Attention = self.summary.attention
+        findings = Findings(self.summary.started)
+        for group in attention.groups[:_GROUPS_SHOWN]:
+            yield from self._finding(findings.of(group, with_rule=group.outcome != AUDITED))
+        hidden = attention.more + sum(group.count for group in attention.groups[_GROUPS_SHOWN:])
+        if hidden:
+            yield f"and {hidden} times something else: sigwrap query, or --format html"
+        if any(group.outcome == DENIED for group in attention.groups):
+            command = suggest_command(self.summary.started)
+            yield f"rules for what should have gone through: {command}"
+
+    def _finding(self, found: Finding) -> Iterator[str]:
+        style, columns = self.page.style, self._columns
+        label = style.bad(found.label) if found.outcome == DENIED else style.heading(found.label)
+        times = f"{found.count} times  " if found.count > 1 else ""
+        brief = f"  ({rule_line(found)})" if found.outcome == AUDITED else ""
+        first, *rest = wrapped(f"{found.label}  {times}{found.what}{brief}", columns, "    ")
+        yield label + first[len(found.label) :]
+        yield from rest
+        if found.outcome == AUDITED:
+            return
+        for other in found.examples:
+            yield cut(f"    also: {other}", columns)
+        for line in (rule_line(found), self._by(found)):
+            yield from wrapped(f"    {line}", columns, "      ")
+        if (suggestion := found.suggestion) is not None:
+            how = "some of these" if not suggestion.for_all else "these" if found.examples else "it"
+            way = (
+                f"to let {how} through, only if it was right: {suggestion.line}"
+                if suggestion.line
+                else f"no rule can change that: {suggestion.why_not}"
+            )
+            yield from wrapped(f"    {way}", columns, "      ")
+
+    def _by(self, found: Finding) -> str:
+        offset = f"{(found.first_ns - self.summary.started_ns) / 1e9:+.3f} s"
+        first = "first at " if found.count > 1 else "at "
+        return f"{by_line(found)}, {first}{offset}, event {found.first_seq}"
+
+    def _waiting(self) -> Iterator[str]:
+        if self.summary.ending not in (Ending.RUNNING, Ending.MOMENT):
+            return
+        for event in self.summary.waiting:
+            approval_id = printable(str(event.payload.get("approval_id")))
+            line = f"{self._offset(event)}  {detail(event)}: sigwrap approve {approval_id}"
+            yield from wrapped(line, self._columns, "    ")
+
+    def _incidents(self) -> Iterator[str]:
+        for each in self.summary.incidents:
+            yield from wrapped(
+                f"{self._offset(each.first)}  {sentence(each)}",
+                max(self.page.columns - 2, 0),
+                "    ",
+            )
+        if self.summary.incidents_more:
+            yield f"and {self.summary.incidents_more} more"
+
+    # What led to it
+
+    def _section(self, title: str, lines: Iterator[str]) -> Iterator[str]:
+        first = next(lines, None)
+        if first is None:
+            return
+        yield ""
+        yield self.page.style.heading(title)
+        yield f"  {first}"
+        for line in lines:
+            yield f"  {line}"
+
+    def _listed(self, listed: Listed, render: Callable[[Event], str]) -> Iterator[str]:
+        for event in listed.events:
+            line = f"{self._offset(event)}  {render(event)}"
+            yield from wrapped(line, self._columns, "    ")
+        if listed.more:
+            yield f"and {listed.more} more"
+
+    def _offset(self, event: Event) -> str:
+        return f"{(event.time_ns - self.summary.started_ns) / 1e9:>+10.3f} s"
+
+    def _death(self, event: Event) -> str:
+        comm = event.payload.get("comm") or "?"
+        why = self.summary.explained.killed.get(event.seq) or event.payload.get("signal_name")
+        return f"pid {event.pid} {printable(str(comm))}  {printable(str(why))}"
+
+    def _failures(self) -> Iterator[str]:
+        failures = self.summary.failures
+        for (command, code), count in failures.counts[:_FAILURES_SHOWN]:
+            line = f"{count:>7}  exit {code}  {shell_words(words(command))}"
+            yield cut(line, self._columns)
+        yield from _rest(failures, _FAILURES_SHOWN)
+
+    def _tree_title(self) -> str:
+        alive = self.summary.running_processes
+        return f"Processes ({self.summary.processes}{f', {alive} {self._alive}' if alive else ''})"
+
+    @property
+    def _alive(self) -> str:
+        over = self.summary.ending in (Ending.ENDED, Ending.NOT_CLEAN)
+        return "whose end is not recorded" if over else "running"
+
+    def _tree(self) -> Iterator[str]:
+        summary = self.summary
+        shown = lines_shown(summary.tree, _TREE_LINES_SHOWN)
+        for line in shown:
+            yield self._tree_line(line, self._columns)
+        hidden = len(summary.tree) - len(shown) + summary.tree_not_shown
+        if hidden:
+            yield f"... {hidden} more lines are not shown (--process shows a part)"
+
+    def _tree_line(self, line: TreeLine, columns: int) -> str:
+        indent = "  " * min(line.depth, _DEEPEST_INDENT)
+        deeper = f"[{line.depth} deep] " if line.depth > _DEEPEST_INDENT else ""
+        arrow = "=> " if line.in_place else ""
+        notes = tree_notes(line, self._alive)
+        after = f"  ({printable(', '.join(notes))})" if notes else ""
+        before = f"{indent}{deeper}{arrow}{line.first_pid} "
+        room = columns - len(before) - len(after) if columns else 0
+        command = shell_words(words(line.command))
+        if columns:
+            command = cut(command, max(room, _NARROWEST_COMMAND))
+        if line.refused:
+            after = self.page.style.bad(after)
+        return before + command + after
+
+
+def lines_shown(tree: Sequence[TreeLine], room: int) -> list[TreeLine]:
+    """In a tree with more lines than that, those where something went wrong come first, with all
+    that is above them."""
+    if len(tree) <= room:
+        return list(tree)
+    above: list[int] = []
+    chosen: set[int] = set()
+    for place, line in enumerate(tree):
+        del above[line.depth :]
+        above.append(place)
+        if _is_remarkable(line) and len(chosen.union(above)) <= room:
+            chosen.update(above)
+    plain = (place for place in range(len(tree)) if place not in chosen)
+    chosen.update(islice(plain, room - len(chosen)))
+    return [tree[place] for place in sorted(chosen)]
+
+
+def _is_remarkable(line: TreeLine) -> bool:
+    became = any(name not in (ALLOWED, AUDITED) for name, _ in line.outcomes)
+    return bool(became or line.failed or line.killed or line.not_started or line.running)
+
+
+def tree_notes(line: TreeLine, alive: str) -> list[str]:
+    notes = [] if line.count == 1 else [f"x{line.count}"]
+    if line.running:
+        notes.append(f"{line.running} {alive}" if line.count > 1 else alive)
+    if line.failed:
+        notes.append(f"{line.failed} failed" if line.count > 1 else "failed")
+    if line.not_started:
+        notes.append("not started" if line.count == 1 else f"{line.not_started} not started")
+    for outcome, count in line.outcomes:
+        if outcome not in (ALLOWED, AUDITED):
+            notes.append(outcome if count == line.count else f"{count} {outcome}")
+    return notes + [f"{count} died of {name}" for name, count in line.killed]
+
+
+def _events(count: int) -> str:
+    return "1 event" if count == 1 else f"{count} events"
+
+
+def _problem(verification: Verification) -> str:
+    where = f"row {verification.row}: " if verification.row else ""
+    return where + printable(verification.problem)
+
+
+def _policy(summary: Summary) -> str:
+    """The recorded text may be a whole file: its first line is enough to recognise it."""
+    first_line = str(summary.started["policy"]).strip().partition("\n")[0][:80]
+    digest = str(summary.started.get("policy_digest") or "")[:16]
+    return printable(f"{first_line} {digest}".rstrip())
+
+
+def _programs(programs: Top[str]) -> Iterator[str]:
+    for path, count in programs.counts[:_PROGRAMS_SHOWN]:
+        yield f"{count:>7}  {printable(path)}"
+    yield from _rest(programs, _PROGRAMS_SHOWN)
+
+
+def _shadowing(programs: Top[tuple[str, str]]) -> Iterator[str]:
+    for (path, shadows), count in programs.counts[:_PROGRAMS_SHOWN]:
+        # A wrapper such as env has another name than what it finds along PATH.
+        is_itself = path.rpartition("/")[2] == shadows.rpartition("/")[2]
+        what = printable(path) if is_itself else f"what {printable(path)} runs"
+        yield f"{count:>7}  {what}  shadows {printable(shadows)}"
+    yield from _rest(programs, _PROGRAMS_SHOWN)
+
+
+def _edges(edges: Top[SignalEdge]) -> Iterator[str]:
+    for edge, count in edges.counts[:_SIGNALS_SHOWN]:
+        target = printable(edge.target or "?")
+        kind = f" ({printable(edge.target_type)})" if edge.target_type else ""
+        name, source = printable(edge.signal_name), printable(edge.source or "?")
+        yield f"{count:>7}  {name}  {source} -> {target}{kind}  {edge.outcome}"
+    yield from _rest(edges, _SIGNALS_SHOWN)
+
+
+def _rest(top: Top[Any], shown: int) -> Iterator[str]:
+    rest = top.rest + sum(count for _, count in top.counts[shown:])
+    if rest:
+        yield f"{rest:>7}  others" + ("" if top.exact else " (counts above are lower bounds)")
+
+
+def _recording(event: Event) -> str:
+    payload = event.payload
+    sizes = (f"{name} {payload.get(name, '?')} B" for name in ("stdin", "stdout", "stderr"))
+    return printable(f"pid {event.pid}  {', '.join(sizes)}  {payload.get('reason') or ''}".rstrip())
+
+
+def _interrupt(event: Event) -> str:
+    payload = event.payload
+    what = event.type.removeprefix("interrupt_")
+    signal = str(payload.get("signal_name") or "")
+    match what:
+        case "received":
+            left = ", left to COMMAND" if payload.get("taken_by") == "command" else ""
+            text = f"received {sent_to_sigwrap(payload)}{left}"
+        case "escalated":
+            count = payload.get("processes")
+            text = f"killed the tree ({count} process{'es' * (count != 1)}): "
+            text += str(payload.get("reason"))
+        case "withdrawn":
+            text = "taken back: COMMAND came to a prompt"
+        case _:
+            text = f"{what} {signal}"
+    return printable(text)

@@ -1,0 +1,45 @@
+"""Moments and spans as people and programs read them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+_NS_PER_S = 1_000_000_000
+
+
+def local_time(time_ns: int, *, utc: bool = False) -> str:
+    moment = datetime.fromtimestamp(time_ns // _NS_PER_S, UTC)
+    return (moment if utc else moment.astimezone()).strftime("%Y-%m-%d %H:%M:%S %Z")
+
+
+def iso_time(time_ns: int) -> str:
+    """UTC, with all nine digits: sorting the text sorts the moments."""
+    seconds, fraction_ns = divmod(time_ns, _NS_PER_S)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{fraction_ns:09}Z"
+
+
+def span(duration_ns: int) -> str:
+    seconds = duration_ns / _NS_PER_S
+    if seconds < 10:
+        return f"{seconds:.2f} s"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest_s = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest_s} s"
+    hours, rest_min = divmod(minutes, 60)
+    return f"{hours} h {rest_min} min"
+
+
+def ago(duration_ns: int) -> str:
+    """In the largest unit that fits; empty for what is not in the past."""
+    return f"{rough_span(duration_ns)} ago" if duration_ns >= _NS_PER_S else ""
+
+
+def rough_span(duration_ns: int) -> str:
+    """In the largest unit that fits."""
+    seconds = max(duration_ns // _NS_PER_S, 0)
+    for unit, length_s in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= length_s:
+            return f"{seconds // length_s} {unit}"
+    return f"{seconds} s"

@@ -1,0 +1,165 @@
+"""What another policy would have decided, for a terminal, as Markdown and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+
+from sigwrap.escape import printable
+from sigwrap.report.check.what_if import Difference, Outcome, WhatIf
+from sigwrap.report.forms.layout import wrapped
+from sigwrap.report.forms.markdown import block, code, table
+from sigwrap.report.forms.style import PLAIN, Style
+
+WHAT_IF_SCHEMA = "sigwrap.what-if/1"
+
+_SHOWN_OF_EACH = 40
+_TITLES = {
+    Outcome.DENIED: "Would be denied",
+    Outcome.ASKED: "Would be asked about",
+    Outcome.REPLACED: "Would be replaced by another",
+    Outcome.ABSORBED: "Would be absorbed",
+    Outcome.LET_THROUGH: "Would be let through",
+}
+_AFTER_A_DIFFERENCE = "what would have run after a difference is not known"
+_RULES = "Rules that would let these through"
+
+
+def what_if_text(found: WhatIf, style: Style = PLAIN, columns: int = 0) -> str:
+    """0 columns: lines may be of any length."""
+    lines = [_headline(found)]
+    for title, those in _sections(found):
+        lines += ["", style.heading(title)]
+        for each in map(_line, _shown(those)):
+            lines += wrapped(f"  {each}", columns, "      ")
+        lines += [f"  {each}" for each in _more(those)]
+    if rules := list(_rules(found)):
+        lines += ["", style.heading(_RULES)]
+        for each in rules:
+            lines += wrapped(f"  {each}", columns, "      ")
+    if found.differ:
+        lines.append("")
+    return "\n".join([*lines, *_notes(found)])
+
+
+def what_if_md(found: WhatIf) -> str:
+    policy = code(printable(found.policy))
+    lines = [f"## {_said_of(policy, found)}"]
+    for title, those in _sections(found):
+        titles = ("times", "what", "rule", "was", "first at event", "such as")
+        lines += ["", f"### {title}", "", *table(titles, map(_row, _shown(those)))]
+        lines += [line for each in _more(those) for line in ("", each)]
+    if rules := list(_rules(found)):
+        lines += ["", f"### {_RULES}", "", *block(rules, "yaml")]
+    if notes := list(_notes(found)):
+        lines += ["", *(f"- {each}" for each in notes)]
+    return "\n".join(lines)
+
+
+def what_if_json(session_id: str, found: WhatIf) -> str:
+    document = {
+        "schema": WHAT_IF_SCHEMA,
+        "session_id": session_id,
+        "policy": found.policy,
+        "decisions": found.decisions,
+        "differ": found.differ,
+        "by_other_rule": found.by_other_rule,
+        "own": found.own,
+        "differences": [
+            {
+                "kind": each.kind,
+                "what": each.what,
+                "was": each.was.value,
+                "was_by": each.was_by,
+                "would_be": each.would_be.value,
+                "would_be_by": each.would_be_by,
+                "count": each.count,
+                "first_seq": each.first_seq,
+                "example": each.example,
+                "rule": each.suggestion.line or None if each.suggestion else None,
+            }
+            for each in found.differences
+        ],
+        "left_out": found.left_out,
+        "doubtful": found.doubtful,
+    }
+    return json.dumps(document, indent=2)
+
+
+def _headline(found: WhatIf) -> str:
+    return _said_of(printable(found.policy), found)
+
+
+def _said_of(policy: str, found: WhatIf) -> str:
+    decisions = _count(found.decisions, "decision")
+    if not found.differ:
+        return f"Under {policy}, nothing would differ: {decisions}"
+    return f"Under {policy}, {found.differ} of {decisions} would differ"
+
+
+def _sections(found: WhatIf) -> Iterator[tuple[str, list[Difference]]]:
+    for outcome, title in _TITLES.items():
+        those = [each for each in found.differences if each.would_be is outcome]
+        if those:
+            yield title, those
+
+
+def _shown(those: list[Difference]) -> list[Difference]:
+    return those[:_SHOWN_OF_EACH]
+
+
+def _more(those: list[Difference]) -> Iterator[str]:
+    if len(those) > _SHOWN_OF_EACH:
+        yield f"and {len(those) - _SHOWN_OF_EACH} more kinds (--format json has them)"
+
+
+def _line(each: Difference) -> str:
+    kind = each.kind if each.count == 1 else f"{each.kind}s"
+    was = f"was {each.was.value} by {_rule(each.was_by)}"
+    example = f"first at event {each.first_seq}: {printable(each.example)}"
+    by = _rule(each.would_be_by)
+    return f"{each.count} {kind} of {printable(each.what)} by rule {by} ({was}; {example})"
+
+
+def _row(each: Difference) -> Iterable[str]:
+    yield str(each.count)
+    yield code(printable(each.what))
+    yield code(_rule(each.would_be_by))
+    yield f"{each.was.value} by {code(_rule(each.was_by))}"
+    yield str(each.first_seq)
+    yield code(printable(each.example))
+
+
+def _rule(name: str) -> str:
+    return printable(name) or "?"
+
+
+def _rules(found: WhatIf) -> Iterator[str]:
+    """As a policy that extends the other one may have them."""
+    shown = [each for _, those in _sections(found) for each in _shown(those) if each.suggestion]
+    for section in ("command_rules", "signal_rules"):
+        lines = [
+            each.suggestion.line
+            for each in shown
+            if each.suggestion and each.suggestion.section == section and each.suggestion.line
+        ]
+        if lines:
+            yield f"{section}:"
+            yield from (f"  {line}" for line in dict.fromkeys(lines))
+
+
+def _notes(found: WhatIf) -> Iterator[str]:
+    if found.differ:
+        yield _AFTER_A_DIFFERENCE
+    if found.left_out:
+        yield f"{found.left_out} more differ, of too many kinds to be listed"
+    if found.by_other_rule:
+        yield f"{_count(found.by_other_rule, 'decision')} would be the same by another rule"
+    if found.own:
+        yield f"{_count(found.own, 'decision')} no policy changes: sigwrap's own"
+    for reason, count in sorted(found.doubtful.items()):
+        yield f"of {_count(count, 'decision')} this is not sure: {reason}"
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

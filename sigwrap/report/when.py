@@ -1,0 +1,59 @@
+"""A moment of a session, as somebody types it: `+90s` (into the run), `10m` (before its end, or
+before now where it runs), `14:03`, `14:03:20`, `2026-11-23 14:03`."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, time, tzinfo
+
+_NS_PER_S = 1_000_000_000
+_UNITS_S = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+_SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s?([a-z]{1,3})")
+_CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2})?")
+
+EXAMPLES = "+90s, 10m, 14:03 or 2026-11-23T14:03"
+
+
+def span_s(words: str) -> float:
+    """`90s`, `1h30m`: ValueError for what is no span."""
+    total, end = 0.0, 0
+    for found in _SPAN.finditer(words):
+        if found.start() != end or found.group(2) not in _UNITS_S:
+            raise ValueError(words)
+        total += float(found.group(1)) * _UNITS_S[found.group(2)]
+        end = found.end()
+    if not end or end != len(words):
+        raise ValueError(words)
+    return total
+
+
+def moment_ns(words: str, *, started_ns: int, ended_ns: int, utc: bool) -> int:
+    """ValueError for what is none."""
+    if words.startswith("+"):
+        return started_ns + round(span_s(words[1:]) * _NS_PER_S)
+    try:
+        return ended_ns - round(span_s(words.removeprefix("-")) * _NS_PER_S)
+    except ValueError:
+        pass
+    zone = UTC if utc else None
+    if _CLOCK.fullmatch(words):
+        clock = time.fromisoformat(words.zfill(8 if words.count(":") == 2 else 5))
+        return _at_clock(clock, started_ns, zone)
+    found = datetime.fromisoformat(words)
+    return _ns(found if found.tzinfo else found.replace(tzinfo=zone))
+
+
+def _at_clock(clock: time, started_ns: int, zone: tzinfo | None) -> int:
+    """The first one of the run's: it may go on past midnight."""
+    started = datetime.fromtimestamp(started_ns // _NS_PER_S, UTC).astimezone(zone)
+    found = _ns(_on(started.date(), clock, zone))
+    day_ns = 86_400 * _NS_PER_S
+    return found + day_ns if found < started_ns - day_ns // 2 else found
+
+
+def _on(day: date, clock: time, zone: tzinfo | None) -> datetime:
+    return datetime.combine(day, clock, zone)
+
+
+def _ns(moment: datetime) -> int:
+    return round(moment.timestamp() * _NS_PER_S)

@@ -1,0 +1,124 @@
+"""The log of a session whose writer was killed, in one file again.
+
+What such a writer leaves is a journal, which has every event, and a database that lags behind it.
+A database with all of them is written under a name of its own and synced, takes the place of the
+other by one rename, and only then the journal goes: whoever kills this in between loses nothing,
+and it can be begun anew.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+
+from sigwrap.errors import StoreError
+from sigwrap.linux.limits import way_to_room
+from sigwrap.store.belongings import Belonging, held, is_unfinished, without_writer
+from sigwrap.store.codec import Row
+from sigwrap.store.database import opened
+from sigwrap.store.folder import HeldFolder
+from sigwrap.store.journal_reader import JournalFile
+from sigwrap.store.location import SESSIONS_FOLDER, Names
+from sigwrap.store.schema import copy_file
+from sigwrap.store.writer import FOLD_BATCH, make_private_database
+
+
+def recover(store: str, session_id: str, files: Iterable[Belonging]) -> int:
+    """How many events its database has now; `files`: of this session. SessionError where it runs,
+    StoreError where its journal is damaged, and then it is as it was."""
+    names = Names(session_id)
+    with held(store, SESSIONS_FOLDER) as folder, without_writer(folder, session_id) as journal_fd:
+        database = os.path.join(folder.path, names.database)
+        if journal_fd is None:
+            if folder.status(names.journal) is not None:
+                raise StoreError(
+                    f"the journal of {database} is a link, or not this user's file",
+                    "look at it, and remove it by hand",
+                )
+            events = _last_seq(_last(database))
+        else:
+            path = os.path.join(folder.path, names.journal)
+            with closing(JournalFile(path, open(os.dup(journal_fd), "rb"))) as journal:
+                if journal.is_empty:
+                    events = _last_seq(_last(database))
+                else:
+                    events = _write_whole(folder, names, journal)
+            os.fsync(folder.fd)
+            folder.remove(names.journal)
+        for each in files:
+            if each.is_ours and each.folder == SESSIONS_FOLDER and is_unfinished(each.name):
+                folder.remove(each.name)
+    return events
+
+
+def _write_whole(folder: HeldFolder, names: Names, journal: JournalFile) -> int:
+    path = os.path.join(folder.path, names.database)
+    wal = path + "-wal"
+    if os.path.lexists(wal) and os.lstat(wal).st_size:
+        raise StoreError(
+            f"another program has put rows into {wal}",
+            f"sqlite3 {path} 'PRAGMA journal_mode = DELETE' puts them where they belong",
+        )
+    try:
+        before = _last(path)
+    except StoreError:
+        before = None  # it is damaged, or missing: the journal has everything
+    try:
+        fd, connection = make_private_database(folder, names.database)
+        try:
+            with closing(connection):
+                events = _insert(connection, journal, before, path)
+
+            def write(target_fd: int) -> None:
+                copy_file(fd, target_fd)
+                os.fsync(target_fd)
+
+            os.close(folder.put_new(names.database, write))
+        finally:
+            os.close(fd)
+    except (OSError, sqlite3.Error) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise StoreError(
+            f"can't write {path} anew: {reason}", way_to_room("its journal has all of it")
+        ) from error
+    return events
+
+
+def _insert(
+    connection: sqlite3.Connection, journal: JournalFile, before: Row | None, path: str
+) -> int:
+    batch: list[Row] = []
+    count, is_continued = 0, before is None
+    for row in journal.rows():
+        is_continued = is_continued or row == before
+        batch.append(row)
+        count += 1
+        if row.seq != count:
+            raise StoreError(f"line {count} of the journal of {path} is out of order", _LOOK)
+        if len(batch) == FOLD_BATCH:
+            _insert_batch(connection, batch)
+    _insert_batch(connection, batch)
+    if not is_continued:
+        raise StoreError(f"{path} has rows that its journal has not, so they stay two files", _LOOK)
+    return count
+
+
+_LOOK = "somebody has changed one of them: see sigwrap verify"
+
+
+def _insert_batch(connection: sqlite3.Connection, batch: list[Row]) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    connection.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", batch)
+    connection.execute("COMMIT")
+    batch.clear()
+
+
+def _last(database: str) -> Row | None:
+    with opened(database) as found:
+        return found.last()
+
+
+def _last_seq(row: Row | None) -> int:
+    return 0 if row is None else row.seq

@@ -1,0 +1,110 @@
+"""Tab, in shells as people use them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sigwrap.store.writer import SessionLog
+from tests.support.harness import UNDER_TEST, Sigwrap
+from tests.support.terminal import Terminal
+
+SHELLS = {
+    "bash": ["bash", "--norc", "-i"],
+    "zsh": ["zsh", "-f", "-i"],
+    "fish": ["fish", "--no-config", "-i"],
+}
+LOADING = {
+    "bash": "source <(sigwrap completion bash)",
+    "zsh": "autoload -U compinit; compinit -u -D; source <(sigwrap completion zsh)",
+    "fish": "sigwrap completion fish | source",
+}
+Words = Callable[..., list[str]]
+
+
+@pytest.fixture
+def store(sigwrap: Sigwrap) -> Sigwrap:
+    """With a session that has a name, and a hostile one."""
+    evil = "$(touch pwned)`touch pwned`'\"; touch pwned #"
+    for session_id, name in (("20260101-aa", "nightly-build"), ("20260102-bb", evil)):
+        log = SessionLog.create(str(sigwrap.store), session_id)
+        started = {"session_id": session_id, "name": name, "command": ["npm", "start"]}
+        log.append("session_started", 1, started, 1)
+        log.append("exec_denied", 2, {"rule_name": "no-curl", "argv": ["curl"]}, 2)
+        log.close()
+    sigwrap.env["PATH"] = f"{Path(UNDER_TEST).parent}:{sigwrap.env['PATH']}"
+    sigwrap.env["TERM"] = "dumb"
+    return sigwrap
+
+
+@pytest.fixture
+def words(store: Sigwrap) -> Words:
+    def complete(*line: str) -> list[str]:
+        done = store.run("complete", "--", *line)
+        assert (done.returncode, done.stderr) == (0, b"")
+        return [each.split("\t")[0] for each in done.stdout.decode().splitlines()]
+
+    return complete
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        (("rep",), ["report", "replay"]),
+        (("sessions", "pr"), ["prune"]),
+        (("policy", "exp"), ["explain"]),
+        (("report", "--form"), ["--format"]),
+        (("report", "--format", "js"), ["json"]),
+        (("report", ""), ["$(touch pwned)`touch pwned`'\"; touch pwned #", "nightly-build"]),
+        (("report", "2026"), ["20260102-bb", "20260101-aa"]),
+        (("report", "--json", "nig"), ["nightly-build"]),
+        (("-p", "agent-s"), ["agent-strict"]),
+        (("--grace", "5", "--policy", "ci"), ["ci"]),
+        (("--approv",), ["--approvals", "--approval-timeout"]),
+        (("--approvals", "t"), ["tty"]),
+        (("policy", "check", "agent-o"), ["agent-observe"]),
+        (("signal", "SIGST"), ["SIGSTOP"]),
+        (("completion", "z"), ["zsh"]),
+        (("sessions", "rm", "20260101-aa", "20260102"), ["20260102-bb"]),
+        (("nothing", "x"), []),
+        (("report", "--store", "/nonexistent", ""), []),
+    ],
+)
+def test_what_is_offered(words: Words, line: tuple[str, ...], offered: list[str]) -> None:
+    assert words(*line)[: len(offered) or None] == offered
+
+
+@pytest.fixture(params=sorted(SHELLS))
+def shell(request: pytest.FixtureRequest, store: Sigwrap) -> Terminal:
+    if shutil.which(request.param) is None:
+        pytest.skip(f"needs {request.param}")
+    terminal = store.terminal_for(SHELLS[request.param], size=(24, 200))
+    terminal.type(LOADING[request.param] + "; echo load''ed\n")
+    terminal.output.until(rb"loaded")
+    return terminal
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("sigwrap repo\t", rb"sigwrap report "),
+        ("sigwrap report nig\t", rb"nightly-build"),
+        ("sigwrap -p agent-st\t", rb"agent-strict"),
+        ("sigwrap -p ci -- ech\t", rb"-- echo"),
+        ("sigwrap report --form\t", rb"--format"),
+    ],
+)
+def test_tab(shell: Terminal, store: Sigwrap, typed: str, completed: bytes) -> None:
+    shell.type(typed)
+    shell.output.until(completed)
+    assert not (store.folder / "pwned").exists()
+
+
+def test_a_hostile_name_is_not_run(shell: Terminal, store: Sigwrap) -> None:
+    """Listed, or put into the line: as text."""
+    shell.type("sigwrap report \t\t")
+    shell.output.until(rb"nightly-build|touch.{1,3}pwned")
+    assert not (store.folder / "pwned").exists()

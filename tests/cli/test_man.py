@@ -1,0 +1,41 @@
+"""The manual page is what the help says, and man renders it without a complaint."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import typer
+
+from sigwrap.cli.app import app
+from sigwrap.cli.man import manual
+
+PAGE = Path(__file__).parents[2] / "docs" / "sigwrap.1"
+
+
+def test_the_page_is_that_of_the_commands() -> None:
+    """To write it anew: sigwrap man > docs/sigwrap.1"""
+    assert PAGE.read_text(encoding="utf-8") == manual(typer.main.get_command(app)) + "\n"
+
+
+def test_every_command_is_in_it() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    root = typer.main.get_command(app)
+    shown = [name for name, each in root.commands.items() if not each.hidden]  # type: ignore[attr-defined]
+    assert {name for name in shown if f"sigwrap {name}" not in text} <= {"run"}
+    assert "complete \\-\\-" not in text
+
+
+def test_man_renders_it_without_a_warning() -> None:
+    if shutil.which("man") is None or shutil.which("groff") is None:
+        pytest.skip("needs man and groff")
+    done = subprocess.run(
+        ["man", "--warnings", "-l", PAGE],
+        capture_output=True,
+        text=True,
+        env={"PATH": "/usr/bin:/bin", "MANWIDTH": "80", "LC_ALL": "C.UTF-8"},
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "--older-than AGE" in done.stdout and "\\" not in done.stdout

@@ -1,0 +1,164 @@
+"""What `sigwrap report` is asked for, and what it says of a mistake."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sigwrap.store.writer import SessionLog
+
+SECOND = 1_000_000_000
+STARTED_NS = 1_763_705_000 * SECOND  # 2025-11-21 06:03:20 UTC
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """A shell starts make, which starts cc; git is refused, and SIGTERM to somebody else."""
+    log = SessionLog.create(str(tmp_path / "store"), "s1")
+    counts: dict[str, int] = {}
+
+    def add(type_name: str, pid: int, **payload: Any) -> None:
+        counts[type_name] = counts.get(type_name, 0) + 1
+        log.append(type_name, pid, payload, STARTED_NS + log.seq * SECOND)
+
+    def asked(became: str, pid: int, ppid: int, rule: str, *argv: str) -> None:
+        path = f"/usr/bin/{argv[0]}"
+        add(f"exec_{became}", pid, path=path, argv=argv, ppid=ppid, comm="sh", rule_name=rule)
+
+    add("session_started", 1, session_id="s1", command=["sh"], command_pid=10, policy="p")
+    asked("allowed", 10, 1, "shells", "sh", "-c", "make")
+    asked("allowed", 11, 10, "tools", "make")
+    asked("allowed", 12, 11, "tools", "cc", "-c", "x.c")
+    asked("denied", 13, 10, "no-push", "git", "push")
+    add(
+        "signal_blocked",
+        10,
+        source_pid=10,
+        source_cmd="sh",
+        signal_name="SIGTERM",
+        target_pid=5,
+        target_cmd="sshd",
+        target_type="system",
+        rule_name="outside",
+    )
+    add(
+        "session_ended",
+        1,
+        exit_status=0,
+        reason="COMMAND ended",
+        head=log.head,
+        counts=dict(counts),
+    )
+    log.close()
+
+    def execute(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        kept = {"PYTHONPATH": os.pathsep.join(sys.path), "PATH": os.environ["PATH"], "TZ": "JST-9"}
+        return subprocess.run(
+            [sys.executable, "-m", "sigwrap", "report", *words],
+            capture_output=True,
+            text=True,
+            env={**kept, "SIGWRAP_STORE": str(tmp_path / "store"), **variables},
+        )
+
+    return execute
+
+
+def document(run: Run, *words: str) -> dict[str, Any]:
+    done = run("--json", *words)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("words", "execs", "signals"),
+    [
+        ((), {"allowed": 3, "denied": 1}, {"denied": 1}),
+        (("--rule", "tools"), {"allowed": 2}, {}),
+        (("--process", "make"), {"allowed": 2}, {}),
+        (("--process", "12"), {"allowed": 1}, {}),
+        (("--process", "sh"), {"allowed": 3, "denied": 1}, {"denied": 1}),
+        (("--only", "denied"), {"denied": 1}, {"denied": 1}),
+        (("--only", "denied", "--only", "allowed"), {"allowed": 3, "denied": 1}, {"denied": 1}),
+        (("--since", "+3s"), {"allowed": 1, "denied": 1}, {"denied": 1}),
+        (("--since", "2s"), {"denied": 1}, {"denied": 1}),
+        (("--until", "+3s"), {"allowed": 3}, {}),
+        (("--since", "15:03:22", "--until", "15:03:23"), {"allowed": 2}, {}),
+        (("--utc", "--since", "06:03:24"), {"denied": 1}, {"denied": 1}),
+        (("--since", "2025-11-21T06:03:24Z"), {"denied": 1}, {"denied": 1}),
+    ],
+)
+def test_a_part_of_a_session(
+    run: Run, words: tuple[str, ...], execs: dict[str, int], signals: dict[str, int]
+) -> None:
+    found = document(run, *words)
+    assert found["outcomes"] == {"exec": execs, "signal": signals}
+    assert found["events"] == 7, "the log is still all of it"
+    assert found["verification"]["outcome"] == "intact"
+
+
+def test_the_tree_of_a_part_has_what_leads_to_it(run: Run) -> None:
+    tree = document(run, "--process", "cc")["processes"]["tree"]
+    assert [line["argv"][0] for line in tree] == ["sh", "make", "cc"]
+
+
+def test_what_asks_for_nothing_that_is_there_says_what_there_is(run: Run) -> None:
+    done = run("--rule", "no-pus")
+    assert done.returncode == 0
+    assert done.stderr == (
+        "sigwrap: rule no-pus decided nothing here (did you mean no-push? those that did: "
+        "shells, tools, no-push, outside)\n"
+    )
+    done = run("--process", "node")
+    assert done.stderr == "sigwrap: nothing in the session is what the options ask for\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--only", "denid"), "did you mean denied?"),
+        (("--since", "yesterday"), "--since yesterday: no moment (such as +90s, 10m, 14:03"),
+        (("--until", ""), "--until '': no moment"),
+        (("--github",), "$GITHUB_STEP_SUMMARY is not set"),
+        (("--follow", "--json"), "--follow writes text"),
+        (("--json", "--format", "md"), "--json and --format md exclude each other"),
+        (("-o", "/nowhere/x"), "can't write /nowhere/x: No such file"),
+    ],
+)
+def test_a_mistake_is_one_line(run: Run, words: tuple[str, ...], said: str) -> None:
+    done = run(*words)
+    assert done.returncode == 125
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_github_s_summary_gets_the_report_behind_what_it_has(run: Run, tmp_path: Path) -> None:
+    summary = tmp_path / "summary.md"
+    summary.write_text("# Before\n")
+    done = run("--github", GITHUB_STEP_SUMMARY=str(summary))
+    assert done.returncode == 0
+    assert "Needs attention" in done.stdout, "the job's own log has it as well"
+    text = summary.read_text()
+    assert text.startswith("# Before\n## sigwrap: `sh`\n")
+    assert "| denied | `git push` | `no-push` | 1 |" in text
+
+
+def test_markdown_for_a_file(run: Run, tmp_path: Path) -> None:
+    assert run("--format", "md", "-o", str(tmp_path / "report.md")).stdout == ""
+    text = (tmp_path / "report.md").read_text()
+    assert text == run("--format", "md").stdout
+
+
+def test_times_are_local_or_utc_with_their_zone(run: Run) -> None:
+    local, utc = run().stdout, run("--utc").stdout
+    assert "started  2025-11-21 15:03:20 JST" in local
+    assert "started  2025-11-21 06:03:20 UTC" in utc

@@ -1,0 +1,210 @@
+"""sigwrap sessions, rm, prune and recover, as one would use them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from sigwrap.report.check.verify import Outcome, verify_session
+from sigwrap.store.catalog import list_sessions, open_session
+from sigwrap.store.writer import SessionLog
+from tests.support.harness import Running, Sigwrap
+from tests.support.waiting import await_that
+
+DAY_NS = 86_400 * 10**9
+
+
+def record(store: Path, session_id: str, days_ago: int = 0, name: str = "") -> None:
+    start_ns = time.time_ns() - days_ago * DAY_NS
+    log = SessionLog.create(str(store), session_id)
+    started = {"session_id": session_id, "name": name, "command": ["npm", "start"]}
+    log.append("session_started", 1, started, start_ns)
+    ended = {"exit_status": 0, "reason": "exited", "counts": {}, "head": log.head}
+    log.append("session_ended", 1, ended, start_ns + 1)
+    log.close()
+
+
+def ids(sigwrap: Sigwrap) -> list[str]:
+    return [file.id for file in list_sessions(str(sigwrap.store))]
+
+
+@pytest.fixture
+def running(sigwrap: Sigwrap) -> Iterator[Running]:
+    process, _ = sigwrap.start_ready("--name", "runs", "--", "sh", "-c", "echo ready; read x")
+    yield process
+
+
+@pytest.fixture
+def killed(sigwrap: Sigwrap, running: Running) -> str:
+    """The id of a session whose supervisor somebody has killed, and that lies in two files."""
+    (session,) = list_sessions(str(sigwrap.store))
+    first = open_session(str(sigwrap.store), "").first()
+    assert first is not None
+    os.kill(first.pid, signal.SIGKILL)
+    running.wait()
+    await_that(lambda: not open_session(str(sigwrap.store), "").running)
+    return session.id
+
+
+def test_rm_removes_what_is_named_and_says_what_is_free(sigwrap: Sigwrap) -> None:
+    for session_id in ("20260101-a1", "20260101-b2", "20260101-c3"):
+        record(sigwrap.store, session_id)
+    done = sigwrap.run("sessions", "rm", "a1", "20260101-b2")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert re.match(rb"removed 20260101-a1  \d+ s old", done.stdout)
+    assert done.stdout.splitlines()[-1] == b"2 sessions removed, 16K freed"
+    assert ids(sigwrap) == ["20260101-c3"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("s1", "unknown"), "no session is called 'unknown'"),
+        (("",), "an empty word is no session"),
+        (("./s1.db",), "./s1.db is a file (give the session's id, or its name)"),
+        (("twice",), "2 sessions are called 'twice' (say which: s1, s2)"),
+    ],
+)
+def test_rm_removes_nothing_where_it_isn_t_clear(
+    sigwrap: Sigwrap, words: tuple[str, ...], said: str
+) -> None:
+    for session_id in ("s1", "s2"):
+        record(sigwrap.store, session_id, name="twice")
+    done = sigwrap.run("sessions", "rm", *words)
+    assert done.returncode == 125
+    assert said in done.stderr.decode()
+    assert ids(sigwrap) == ["s1", "s2"]
+
+
+def test_one_that_runs_stays(sigwrap: Sigwrap, running: Running) -> None:
+    record(sigwrap.store, "s1", days_ago=9)
+    done = sigwrap.run("sessions", "rm", "runs", "s1")
+    assert done.returncode == 125
+    assert b"is running (to end it: sigwrap signal" in done.stderr
+    assert done.stdout.splitlines()[-1].startswith(b"1 session removed")
+    pruned = sigwrap.run("sessions", "prune", "--keep", "0")
+    assert pruned.stdout == b"0 sessions removed, 0B freed\n"
+    (left,) = list_sessions(str(sigwrap.store))
+    assert left.running
+    running.say(b"\n")
+    assert running.wait() == 0
+
+
+def test_inside_a_session_nothing_is_removed_or_recovered(sigwrap: Sigwrap) -> None:
+    record(sigwrap.store, "s1")
+    for line in (("rm", "s1"), ("prune", "--keep", "0"), ("recover",)):
+        done = sigwrap.run("--", *map(str, sigwrap.line("sessions", *line)))
+        assert done.returncode == 125
+        assert b"(use a shell that isn't under sigwrap)" in done.stderr
+    assert "s1" in ids(sigwrap)
+
+
+def test_prune_removes_the_old_ones(sigwrap: Sigwrap) -> None:
+    for days in (1, 20, 40, 60):
+        record(sigwrap.store, f"d{days}", days_ago=days)
+    dry = sigwrap.run("sessions", "prune", "--older-than", "30d", "--dry-run")
+    assert [line.split()[2] for line in dry.stdout.splitlines()[:-1]] == [b"d60", b"d40"]
+    assert dry.stdout.splitlines()[-1] == b"2 sessions would be removed, 16K would be free"
+    assert ids(sigwrap) == ["d60", "d40", "d20", "d1"]
+    assert sigwrap.run("sessions", "prune", "--older-than", "30d", "--keep", "3").returncode == 0
+    assert ids(sigwrap) == ["d40", "d20", "d1"]
+    assert sigwrap.run("sessions", "prune", "--max-size", "15K").returncode == 0
+    assert ids(sigwrap) == ["d1"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "prune what? give --older-than, --keep or --max-size (as in sigwrap sessions prune"),
+        (("--older-than", "soon"), "--older-than soon: not an age (such as 90m, 12h, 30d or 8w)"),
+        (("--max-size", "1X"), "--max-size 1X: not a size (such as 500M or 1G)"),
+        (("--keep", "-1"), "--keep -1: it can't be less than 0"),
+    ],
+)
+def test_prune_says_what_it_needs(sigwrap: Sigwrap, words: tuple[str, ...], said: str) -> None:
+    record(sigwrap.store, "s1")
+    done = sigwrap.run("sessions", "prune", *words)
+    assert (done.returncode, done.stdout) == (125, b"")
+    assert said in done.stderr.decode()
+
+
+def test_prune_removes_the_sockets_of_killed_sessions(sigwrap: Sigwrap, killed: str) -> None:
+    socket = sigwrap.store / "control" / f"{killed}.sock"
+    assert socket.is_socket()
+    dry = sigwrap.run("sessions", "prune", "--keep", "9", "--dry-run")
+    assert b"1 socket that killed sessions left in" in dry.stdout and socket.exists()
+    sigwrap.run("sessions", "prune", "--keep", "9")
+    assert not socket.exists()
+    assert ids(sigwrap) == [killed]
+
+
+def test_recover_puts_a_killed_one_into_one_file(sigwrap: Sigwrap, killed: str) -> None:
+    sessions = sigwrap.store / "sessions"
+    before = verify_session(open_session(str(sigwrap.store), ""), None)
+    assert json.loads(sigwrap.run("sessions", "--json").stdout)["sessions"][0]["recoverable"]
+    done = sigwrap.run("sessions", "recover")
+    database = sessions / f"{killed}.db"
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.decode() == f"{killed}: {before.events} events, all in {database} now\n"
+    assert os.listdir(sessions) == [database.name]
+    assert os.listdir(sigwrap.store / "control") == []
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute("SELECT max(seq) FROM events").fetchone() == (before.events,)
+    assert verify_session(open_session(str(sigwrap.store), ""), None) == before
+    assert before.outcome is Outcome.INTACT and not before.ended
+    assert b"did not end cleanly" in sigwrap.run("sessions").stdout
+    assert sigwrap.run("sessions", "recover").stdout == b"nothing to recover\n"
+    assert b"in one file already" in sigwrap.run("sessions", "recover", killed).stdout
+
+
+def test_recover_leaves_one_that_runs(sigwrap: Sigwrap, running: Running) -> None:
+    assert sigwrap.run("sessions", "recover").stdout == b"nothing to recover\n"
+    done = sigwrap.run("sessions", "recover", "runs")
+    assert done.returncode == 125 and b"is running" in done.stderr
+    running.say(b"\n")
+    assert running.wait() == 0
+
+
+def test_the_store_may_come_before_the_subcommand(sigwrap: Sigwrap, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    record(other, "s1")
+    done = sigwrap.run("sessions", "--store", str(other), "rm", "s1")
+    assert done.returncode == 0
+    assert list_sessions(str(other)) == []
+
+
+def test_on_a_terminal_the_table_fits(sigwrap: Sigwrap) -> None:
+    log = SessionLog.create(str(sigwrap.store), "s1")
+    started = {"session_id": "s1", "name": "n", "command": ["x" * 500]}
+    log.append("session_started", 1, started, time.time_ns())
+    log.close()
+    for columns, variables, is_coloured in (
+        (80, {"TERM": "xterm"}, True),
+        (200, {"TERM": "xterm", "NO_COLOR": "1"}, False),
+        (80, {"TERM": "dumb"}, False),
+    ):
+        terminal = sigwrap.on_terminal("sessions", size=(24, columns), env=variables)
+        shown = terminal.output.through(rb"xxxx[^\n]*\n").decode()
+        assert terminal.await_status() == 0
+        assert ("\x1b[1;31mdid not end cleanly\x1b[0m" in shown) == is_coloured
+        lines = shown.replace("\x1b[1;31m", "").replace("\x1b[0m", "").splitlines()
+        assert max(map(len, lines)) <= columns + len("\x1b[1m")
+        terminal.close()
+
+
+def test_two_thousand_are_listed_in_a_moment(sigwrap: Sigwrap) -> None:
+    """What a session more costs, since how long a start takes is another matter."""
+    for number in range(300):
+        record(sigwrap.store, f"s{number:04}")
+    started_s = time.process_time()
+    assert len(list_sessions(str(sigwrap.store))) == 300
+    assert (time.process_time() - started_s) / 300 < 0.002

@@ -1,0 +1,105 @@
+"""`sigwrap replay --policy` and `sigwrap verify`, as they are called."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sigwrap.store.writer import SessionLog
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+DENIES_LS = """\
+version: 1
+name: other
+command_rules: [{name: no-lists, commands: [ls], decision: deny}]
+defaults: {command: allow, signal: allow}
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    log = SessionLog.create(str(tmp_path / "store"), "s1")
+    log.append("session_started", 1, {"session_id": "s1", "command": ["make"]}, 1)
+    for argv in (["ls"], ["make", "x"]):
+        payload = {"path": f"/bin/{argv[0]}", "argv": argv, "decision": "allow", "rule_name": "r"}
+        log.append("exec_allowed", 2, payload, 2)
+    log.close()
+    (tmp_path / "other.yaml").write_text(DENIES_LS)
+
+    def execute(*arguments: str) -> subprocess.CompletedProcess[str]:
+        kept = {"PYTHONPATH": os.pathsep.join(sys.path), "PATH": os.environ["PATH"]}
+        return subprocess.run(
+            [sys.executable, "-m", "sigwrap", *arguments],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env={**kept, "SIGWRAP_STORE": str(tmp_path / "store"), "HOME": str(tmp_path)},
+        )
+
+    return execute
+
+
+def test_what_differs_is_said_in_each_form_and_by_the_status(run: Run) -> None:
+    text = run("replay", "--policy", "other.yaml")
+    assert (text.returncode, text.stderr) == (1, "")
+    assert text.stdout.startswith("Under other, 1 of 2 decisions would differ\n")
+    md = run("replay", "-p", "other.yaml", "--format", "md", "--exit-zero")
+    assert md.returncode == 0
+    assert "| 1 | `ls` | `no-lists` | let through by `r` | 2 | `ls` |" in md.stdout
+    for words in (("--format", "json"), ("--json",)):
+        found = run("replay", "--policy", "other.yaml", *words)
+        assert found.returncode == 1
+        assert json.loads(found.stdout)["schema"] == "sigwrap.what-if/1"
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--policy", "other.yaml", "--instant"), "--policy shows no events"),
+        (("--policy", "other.yaml", "--until", "2"), "--policy shows no events"),
+        (("--policy", "nothing.yaml"), "no policy or file called nothing.yaml"),
+        (
+            ("--policy", "other.yaml", "--root", "nowhere"),
+            "--root nowhere: there is no such f",
+        ),
+        (("--format", "md"), "--root, --format and --exit-zero go with --policy"),
+        (("--exit-zero",), "--root, --format and --exit-zero go with --policy"),
+    ],
+)
+def test_what_does_not_go_together_is_one_line(
+    run: Run, words: tuple[str, ...], complaint: str
+) -> None:
+    refused = run("replay", *words)
+    assert (refused.returncode, refused.stdout) == (125, "")
+    assert refused.stderr.startswith(f"sigwrap: {complaint}")
+    assert refused.stderr.count("\n") == 1
+
+
+def test_a_log_without_its_policy_is_intact_as_far_as_one_can_say(run: Run) -> None:
+    found = run("verify")
+    assert found.returncode == 0
+    assert "0 of 2 decisions reproduced under the recorded policy" in found.stdout
+    assert "2 decisions can't be reproduced: the log holds no policy" in found.stdout
+
+
+@pytest.mark.parametrize("kept", [0.1, 0.5, 0.9])
+def test_a_file_that_was_cut_is_not_intact(run: Run, tmp_path: Path, kept: float) -> None:
+    whole = (tmp_path / "store" / "sessions" / "s1.db").read_bytes()
+    (tmp_path / "cut.db").write_bytes(whole[: int(len(whole) * kept)])
+    found = run("verify", "cut.db")
+    assert (found.returncode, found.stderr) == (1, "")
+    assert found.stdout.startswith("cut: NOT INTACT: row 1: can't read cut.db: ")
+    assert run("report", "cut.db").returncode == 125
+
+
+def test_what_is_no_database_is_no_log(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "text.db").write_text("nothing")
+    found = run("verify", "text.db")
+    assert (found.returncode, found.stdout) == (125, "")
+    assert "text.db" in found.stderr

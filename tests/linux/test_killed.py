@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sigwrap.linux import killed, procfs
+from tests.support.harness import PYTHON
+
+
+@contextmanager
+def _ended(text: str) -> Iterator[tuple[int, int]]:
+    """Its pid and start time, until it is reaped at the end."""
+    line = [*PYTHON, "-c", f"import os, resource, signal\n{text}"]
+    with subprocess.Popen(line) as process:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        found = procfs.stat(process.pid)
+        assert found is not None
+        yield process.pid, found.start_time
+
+
+def test_a_hard_limit_of_processor_time_that_was_used_up() -> None:
+    text = "resource.setrlimit(resource.RLIMIT_CPU, (1, 1))\nwhile True: pass"
+    with _ended(text) as (pid, start_time):
+        # On a busy machine, what it shows may be far from what the kernel has counted.
+        assert killed.used_up_cpu_limit(pid, start_time) in (1, None)
+        assert killed.used_up_cpu_limit(pid, start_time + 1) is None
+    assert killed.used_up_cpu_limit(pid, start_time) is None
+
+
+def test_one_that_was_not_used_up() -> None:
+    text = "resource.setrlimit(resource.RLIMIT_CPU, (99, 99))\nos.kill(os.getpid(), 9)"
+    with _ended(text) as (pid, start_time):
+        assert killed.used_up_cpu_limit(pid, start_time) == 0
+
+
+def test_the_oom_killers_count_grows_only() -> None:
+    before, after = killed.oom_kills(), killed.oom_kills()
+    assert before is not None and after is not None
+    assert 0 <= before <= after

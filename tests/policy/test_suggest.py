@@ -1,0 +1,472 @@
+"""The one line of a policy that would change what was decided of a recorded exec or signal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sigwrap.escape import printable
+from sigwrap.events import Event
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.request import (
+    DEFAULT_RULE,
+    CommandRequest,
+    Decision,
+    Program,
+    SignalRequest,
+    TargetType,
+    most_specific,
+    with_implied,
+)
+from sigwrap.policy.judge.rules import Policy
+from sigwrap.policy.language.document import Source
+from sigwrap.policy.language.parse import parse_policy
+from sigwrap.policy.tools.generate import requests_from_events
+from sigwrap.policy.tools.suggest import SIGNAL_RULES, Suggester, Suggestion, suggested
+from sigwrap.start.policy_files import find_base, read_source
+from tests.policy.conftest import VARIABLES as SOME_VARIABLES
+from tests.policy.test_properties import (
+    VALUES,
+    command_rules,
+    policy,
+    quick,
+    requests,
+    signal_rules,
+    signals,
+    strange_decisions,
+)
+
+VARIABLES = {**SOME_VARIABLES, "TMPDIR": "/tmp"}
+AGENT = read_source("agent-default").text
+DECISION_TYPES = {
+    "allow": "exec_allowed",
+    "audit": "exec_audited",
+    "approve": "exec_denied",
+    "deny": "exec_denied",
+    "redirect": "exec_redirected",
+}
+
+
+def base(text: str) -> Policy:
+    return parse_policy(
+        Source(name="base.yaml", text=text), variables=VARIABLES, find_base=find_base
+    )
+
+
+def with_line(suggestion: Suggestion, text: str) -> Engine:
+    """The policy that a person would write, with the line as it was printed."""
+
+    def found(name: str, source: Source) -> Source:
+        return Source(name=name, text=text)
+
+    extended = f"version: 1\nname: mine\nextends: base\n{suggestion.section}:\n{suggestion.line}\n"
+    source = Source(name="mine.yaml", text=extended)
+    return Engine(parse_policy(source, variables=VARIABLES, find_base=found))
+
+
+def decided(engine: Engine, event: Event) -> Decision:
+    [(_, request)] = requests_from_events([event])
+    if isinstance(request, CommandRequest):
+        return engine.decide_command(request)
+    return engine.decide_signal(request)
+
+
+def exec_event(programs: tuple[Program, ...], decision: Decision, **more: Any) -> Event:
+    payload = {
+        "path": programs[0].path,
+        "argv": list(programs[0].argv),
+        "cwd": "/work/project",
+        "decision": decision.action.value,
+        "rule_name": decision.rule,
+        "programs": [
+            {
+                "path": each.path,
+                "name": each.name,
+                "argv": list(each.argv),
+                "counts_by_name": each.counts_by_name,
+                "shadows": each.shadows,
+                "found": each.found,
+            }
+            for each in programs
+        ],
+        **more,
+    }
+    kind = DECISION_TYPES[decision.action.value]
+    return Event(seq=1, time_ns=0, type=kind, pid=9, payload=payload, hash="")
+
+
+def ran(engine: Engine, *argv: str, path: str = "", **more: Any) -> Event:
+    """As a run under that policy would have recorded it."""
+    name = argv[0].rpartition("/")[2]
+    program = Program(path=path or f"/usr/bin/{name}", name=name, argv=argv)
+    request = CommandRequest((program,), depth=1, cwd="/work/project")
+    return exec_event((program,), engine.decide_command(request), **more)
+
+
+def sent(engine: Engine, request: SignalRequest) -> Event:
+    decision = engine.decide_signal(request)
+    payload = {
+        "signal": request.signal,
+        "original_signal": request.signal,
+        "target_type": most_specific(request.target_types).value,
+        "target_types": [each.value for each in request.target_types],
+        "target_cmd": request.target_command,
+        "decision": decision.action.value,
+        "rule_name": decision.rule,
+    }
+    return Event(seq=1, time_ns=0, type="signal_blocked", pid=9, payload=payload, hash="")
+
+
+@pytest.fixture
+def agent() -> Engine:
+    return Engine(base(AGENT))
+
+
+@pytest.mark.parametrize(
+    ("argv", "line"),
+    [
+        (
+            ["git", "push", "--force", "origin"],
+            "- {name: allow-git-push-force, commands: [git], subcommands: [push], "
+            'args_patterns: ["^--force$"], decision: allow}',
+        ),
+        (
+            ["npm", "install", "left-pad"],
+            "- {name: allow-npm-install, commands: [npm], subcommands: [install], decision: allow}",
+        ),
+        (
+            ["gh", "pr", "merge", "5"],
+            '- {name: allow-gh-pr-merge, commands: [gh], subcommands: ["pr merge"], '
+            "decision: allow}",
+        ),
+        (
+            ["rm", "-rf", "/home/user/.config"],
+            r"- {name: allow-rm, commands: [rm], args_patterns: ['^-rf /home/user/\.config$'], "
+            "decision: allow}",
+        ),
+    ],
+)
+def test_the_line_is_one_that_a_person_would_write(
+    agent: Engine, argv: list[str], line: str
+) -> None:
+    found = suggested(ran(agent, *argv), engine=agent)
+    assert found is not None
+    assert found.line == line
+
+
+def test_variables_that_load_code_are_still_asked_about() -> None:
+    strict = Engine(base(read_source("agent-strict").text))
+    found = suggested(ran(strict, "curl", "http://x/"), engine=strict)
+    assert found is not None
+    assert found.line == (
+        "- {name: allow-curl, commands: [curl], loads_code: false, decision: allow}"
+    )
+
+
+def test_without_the_policy_it_is_about_all_that_would_run_and_these_arguments(
+    agent: Engine,
+) -> None:
+    found = suggested(ran(agent, "npm", "install", "left-pad"))
+    assert found is not None
+    assert found.line == (
+        "- {name: allow-npm-install, commands: [npm], subcommands: [install], "
+        'args_patterns: ["^install left-pad$"], decision: allow}'
+    )
+
+
+def test_what_was_audited_by_default_can_be_denied_as_a_command(agent: Engine) -> None:
+    found = suggested(ran(agent, "docker", "run", "x"), decision="deny", engine=agent)
+    assert found is not None
+    assert found.line == (
+        "- {name: deny-docker-run, commands: [docker], subcommands: [run], decision: deny}"
+    )
+
+
+def test_a_shell_is_allowed_just_these_words() -> None:
+    strict = Engine(base(read_source("agent-strict").text))
+    found = suggested(ran(strict, "bash", "-c", "id; ls"), engine=strict)
+    assert found is not None
+    assert 'args_patterns: ["^-c id; ls$"]' in found.line
+
+
+def test_a_signal_is_allowed_for_its_kind_of_target_of_that_name(agent: Engine) -> None:
+    asked = SignalRequest(15, with_implied([TargetType.USER]), "node", 7)
+    found = suggested(sent(agent, asked), engine=agent)
+    assert found == Suggestion(
+        SIGNAL_RULES,
+        "allow-sigterm-to-node",
+        "- {name: allow-sigterm-to-node, signals: [SIGTERM], "
+        "target: {type: user, pattern: node}, decision: allow}",
+        "",
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "why_not"),
+    [
+        ({"rule_name": "builtin:traced"}, "built in: its caller is traced"),
+        ({"rule_name": "builtin:some-new-one"}, "built in: no rule comes before it"),
+        ({"rule_name": "limits.max_depth"}, "a limit: raise limits.max_depth"),
+        ({"rule_name": "limits.\x1b[2J"}, "a limit: raise limits...."),
+        ({"truncated": True}, "it has more arguments than can be judged"),
+        ({"elsewhere": True}, "its file is on a mount that sigwrap doesn't have"),
+    ],
+)
+def test_what_no_rule_can_change_says_why(
+    agent: Engine, more: dict[str, Any], why_not: str
+) -> None:
+    found = suggested(ran(agent, "git", "push", "--force", **more), engine=agent)
+    assert found is not None
+    assert (found.line, found.name) == ("", "")
+    assert found.why_not.startswith(why_not)
+
+
+def test_a_signal_whose_target_has_no_name_says_that_its_rule_is_wide(agent: Engine) -> None:
+    asked = SignalRequest(15, with_implied([TargetType.USER]), "", 7)
+    found = suggested(sent(agent, asked), engine=agent)
+    assert found is not None
+    assert found.line == (
+        "- {name: allow-sigterm-to-user, signals: [SIGTERM], target: user, decision: allow}"
+        "  # wide: any process of the kind user"
+    )
+
+
+def test_the_rule_for_a_signal_is_about_no_other_process(agent: Engine) -> None:
+    asked = SignalRequest(15, with_implied([TargetType.USER]), "sleep", 7)
+    found = suggested(sent(agent, asked), engine=agent)
+    assert found is not None
+    after = with_line(found, AGENT)
+    assert after.decide_signal(asked).action.value == "allow"
+    for types, command in (
+        ([TargetType.USER], "postgres"),
+        ([TargetType.SYSTEM], "sleep"),
+        ([TargetType.AGENT], "sleep"),
+    ):
+        other = SignalRequest(15, with_implied(types), command, 7)
+        assert after.decide_signal(other).action.value == "deny"
+
+
+SHIM = Program(
+    "/home/u/.pyenv/shims/pip",
+    "pip",
+    ("pip", "install", "x"),
+    shadows="/usr/bin/pip",
+    found="/home/u/.pyenv/shims/pip",
+)
+SHELL = Program("/usr/bin/dash", "sh", ("/bin/sh", SHIM.path, "install", "x"), system_file=True)
+LINK = Program(
+    "/home/u/.nvm/lib/npm-cli.js",
+    "npm",
+    ("npm", "install", "x"),
+    shadows="/usr/bin/npm",
+    found="/home/u/.nvm/bin/npm",
+)
+PYTHON = Program(
+    "/usr/bin/python3.11",
+    "python3",
+    ("python3", "-m", "pip", "install", "x"),
+    shadows="/usr/bin/python3",
+    found=".venv/bin/python3",
+)
+PIP = Program("/usr/bin/python3.11", "pip", ("pip", "install", "x"), counts_by_name=True)
+
+
+@pytest.mark.parametrize("reaction", ["audit", "deny"])
+@pytest.mark.parametrize(
+    ("programs", "commands"),
+    [
+        ((SHIM,), '["/home/u/.pyenv/shims/pip"]'),
+        ((SHIM, SHELL), '["/home/u/.pyenv/shims/pip"'),
+        ((LINK,), '["/home/u/.nvm/bin/npm", "/home/u/.nvm/lib/npm-cli.js"]'),
+        ((LINK._replace(found="/home/u/[1]/bin/npm"),), '[npm, "/home/u/.nvm/lib/npm-cli.js"]'),
+        ((PYTHON, PIP), '["/work/project/.venv/bin/python3", "/usr/bin/python3.11"]'),
+    ],
+)
+@pytest.mark.parametrize("with_engine", [True, False])
+def test_one_found_before_the_systems_is_chosen_by_its_path_and_its_links(
+    programs: tuple[Program, ...], commands: str, reaction: str, with_engine: bool
+) -> None:
+    text = f"version: 1\nname: x\nextends: agent-default\ntrust: {{path_shadow: {reaction}}}\n"
+    engine = Engine(base(text))
+    request = CommandRequest(programs, depth=1, cwd="/work/project")
+    event = exec_event(programs, engine.decide_command(request))
+    found = suggested(event, engine=engine if with_engine else None)
+    assert found is not None
+    assert f"commands: {commands}" in found.line, found
+    mine = f"version: 1\nname: mine\nextends: base\ncommand_rules:\n{found.line}\n"
+
+    def bases(name: str, source: Source) -> Source | None:
+        return Source(name=name, text=text) if name == "base" else find_base(name, source)
+
+    after = Engine(
+        parse_policy(Source("mine.yaml", mine), variables=VARIABLES, find_base=bases)
+    ).decide_command(request)
+    assert (after.action.value, after.shadows) == ("allow", "")
+
+
+def test_where_no_rule_can_name_what_was_found_the_way_out_is_said(agent: Engine) -> None:
+    path = "/home/u/[1]/pip"
+    program = SHIM._replace(path=path, found=path)
+    request = CommandRequest((program,), depth=1, cwd="/work/project")
+    found = suggested(exec_event((program,), agent.decide_command(request)), engine=agent)
+    assert found is not None
+    assert found.why_not == (
+        "it was found along PATH before /usr/bin/pip, and its path can't stand in a rule: "
+        "call it by its path"
+    )
+
+
+def test_one_rule_lets_several_requests_through_as_far_as_it_can(agent: Engine) -> None:
+    pushes = [ran(agent, "git", "push", each) for each in ("--force", "-f", "+main")]
+    suggester = Suggester(agent)
+    found = suggester.rule_for(pushes)
+    assert found is not None
+    assert found.for_all
+    after = with_line(found, AGENT)
+    assert [decided(after, each).action.value for each in pushes] == ["allow"] * 3
+    some = suggester.rule_for(pushes, are_some=True)
+    assert some == found._replace(for_all=False)
+    mixed = suggester.rule_for([*pushes, ran(agent, "npm", "publish")])
+    assert mixed is not None
+    assert not mixed.for_all
+
+
+def test_no_two_rules_have_the_same_name(agent: Engine) -> None:
+    suggester = Suggester(agent)
+    removals = [ran(agent, "rm", "-rf", each) for each in ("/home/user", "/etc", "/etc")]
+    names = [each.name for event in removals if (each := suggester.rule_for([event]))]
+    assert names == ["allow-rm", "allow-rm-2", "allow-rm-2"]
+
+
+def test_the_only_argument_is_named_as_a_subcommand() -> None:
+    text = "version: 1\nname: x\ncommand_rules:\n- {name: r, commands: [ship], decision: deny}\n"
+    event = ran(Engine(base(text)), "ship", "production")
+    found = suggested(event, engine=Engine(base(text)))
+    assert found is not None
+    assert "subcommands: [production], decision" in found.line
+    assert decided(with_line(found, text), event).action.value == "allow"
+
+
+SECRETS = "version: 1\nname: x\ncommand_rules:\n- {name: r, commands: [curl], decision: deny}\n"
+
+
+def test_a_masked_secret_is_any_one_word_but_nothing_that_a_shell_would_run() -> None:
+    event = ran(Engine(base(SECRETS)), "curl", "-u", "***", "http://x/", masked=True)
+    found = suggested(event, engine=Engine(base(SECRETS)))
+    assert found is not None
+    for secret, decision in (("me:s3cr-et", "allow"), ("$(id)", "deny"), ("a;id", "deny")):
+        other = ran(Engine(base(SECRETS)), "curl", "-u", secret, "http://x/")
+        assert decided(with_line(found, SECRETS), other).action.value == decision
+
+
+def test_a_mask_that_a_process_wrote_itself_is_only_that() -> None:
+    event = ran(Engine(base(SECRETS)), "curl", "-u", "***", "http://x/")
+    found = suggested(event, engine=Engine(base(SECRETS)))
+    assert found is not None
+    assert decided(with_line(found, SECRETS), event).action.value == "allow"
+    other = ran(Engine(base(SECRETS)), "curl", "-u", "me:pw", "http://x/")
+    assert decided(with_line(found, SECRETS), other).action.value == "deny"
+
+
+DENIES_ALL = "version: 1\nname: x\ndefaults: {command: deny}\n"
+
+
+@pytest.mark.parametrize(
+    ("asked", "other"),
+    [
+        (["bash", "-c", "\x01\x02\n\u202e"], ["bash", "-c", "id;x"]),
+        (["\x01\x01\x01"], ["ssh"]),
+        (["[\x01"], ["xy"]),
+        (["git", "\x01\x01\x01\x01"], ["git", "push"]),
+        (["git", "--version"], ["git", "push"]),
+        (["bash", "-c", ": " + "x" * 300], ["bash", "-c", ": " + "x" * 300 + ";id"]),
+        (["bash", "-c", ": " + "x" * 300], ["bash", "-c", ": " + "x" * 250]),
+    ],
+)
+def test_what_a_process_passes_has_no_rule_proposed_that_others_have_use_of(
+    asked: list[str], other: list[str]
+) -> None:
+    engine = Engine(base(DENIES_ALL))
+    event = ran(engine, *asked)
+    found = suggested(event, engine=engine)
+    assert found is not None
+    policy = with_line(found, DENIES_ALL)
+    assert decided(policy, event).action.value == "allow"
+    assert decided(policy, ran(engine, *other)).action.value == "deny"
+
+
+def test_arguments_that_are_too_long_for_a_rule_have_none() -> None:
+    engine = Engine(base(DENIES_ALL))
+    found = suggested(ran(engine, "bash", "-c", "x" * 2_000), engine=engine)
+    assert found is not None
+    assert (found.line, "too long" in found.why_not) == ("", True)
+
+
+def test_other_events_have_none() -> None:
+    assert suggested(Event(1, 0, "process_exited", 9, {}, "")) is None
+
+
+@quick
+@given(
+    command_rules(),
+    requests,
+    st.sampled_from(["allow", "deny", "audit", "approve"]),
+    st.booleans(),
+)
+def test_the_line_makes_a_replay_come_out_so(
+    rules: list[str], request: CommandRequest, decision: str, with_engine: bool
+) -> None:
+    text = policy(rules, [])
+    engine = Engine(base(text))
+    event = exec_event(
+        request.programs,
+        engine.decide_command(request),
+        truncated=request.truncated,
+        depth=request.depth,
+    )
+    found = suggested(event, decision=decision, engine=engine if with_engine else None)
+    assert found is not None
+    assert bool(found.line) != bool(found.why_not)
+    if not found.line:
+        assert request.truncated or any("/" in each.name for each in request.programs)
+        return
+    assert found.line == printable(found.line)
+    came_out = decided(with_line(found, text), event)
+    if decision == "approve":  # of one program; what is denied besides stays denied
+        assert came_out.action.value in ("approve", "deny", "redirect")
+    else:
+        assert came_out.action.value == decision
+
+
+@quick
+@given(signal_rules(), signals, st.sampled_from(["allow", "deny", "audit"]))
+def test_the_line_makes_a_replay_of_a_signal_come_out_so(
+    rules: list[str], request: SignalRequest, decision: str
+) -> None:
+    text = policy([], rules)
+    engine = Engine(base(text))
+    event = sent(engine, request)
+    found = suggested(event, decision=decision, engine=engine)
+    assert found is not None
+    if found.line:
+        assert decided(with_line(found, text), event).action.value == decision
+    else:
+        assert found.why_not
+
+
+@quick
+@given(strange_decisions(), st.sampled_from(["allow", "deny"]), VALUES)
+def test_whatever_a_log_holds_the_line_loads_and_is_one_line(
+    event: Event, decision: str, name: object
+) -> None:
+    event.payload["rule_name"] = DEFAULT_RULE if name is None else name
+    text = policy([], [])
+    found = suggested(event, decision=decision)
+    assert found is not None
+    assert bool(found.line) != bool(found.why_not)
+    assert printable(found.line + found.why_not) == found.line + found.why_not
+    if found.line:
+        with_line(found, text)

@@ -1,0 +1,219 @@
+"""A policy for what sessions were denied: it loads, lets that through, and changes nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sigwrap.escape import printable
+from sigwrap.events import Event
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.request import CommandRequest, SignalRequest
+from sigwrap.policy.judge.rules import Policy
+from sigwrap.policy.language.document import Source
+from sigwrap.policy.language.parse import parse_policy
+from sigwrap.policy.tools.generate import requests_from_events
+from sigwrap.policy.tools.suggested import (
+    MOST_RULES,
+    Head,
+    Only,
+    Suggested,
+    Wanted,
+    suggested_policy,
+)
+from sigwrap.start.policy_files import read_source
+from tests.policy.test_properties import (
+    command_rules,
+    policy,
+    quick,
+    requests,
+    signal_rules,
+    signals,
+    strange_decisions,
+)
+from tests.policy.test_suggest import VARIABLES, base, decided, exec_event, ran, sent
+
+HEAD = Head(
+    name="suggested",
+    extends="base",
+    about="s1",
+    policy="x",
+    became="denied or asked",
+    decision="allow",
+)
+ALLOW = Wanted(only=frozenset({Only.DENIED, Only.ASKED}), decision="allow")
+
+
+def extending(text: str, found: str) -> Policy:
+    return parse_policy(
+        Source(name="mine.yaml", text=found),
+        variables=VARIABLES,
+        find_base=lambda _name, _source: Source(name="base.yaml", text=text),
+    )
+
+
+def suggestions(
+    text: str, events: Sequence[Event], wanted: Wanted = ALLOW, head: Head = HEAD
+) -> Suggested:
+    def load(found: str) -> Policy:
+        return extending(text, found)
+
+    return suggested_policy(lambda: events, Engine(base(text)), load, wanted, head)
+
+
+AGENT = read_source("agent-default").text
+
+
+@pytest.fixture
+def agent() -> Engine:
+    return Engine(base(AGENT))
+
+
+def test_there_is_a_rule_for_each_thing_with_how_often_by_whom_and_why(agent: Engine) -> None:
+    events = [
+        ran(agent, "git", "push", "--force", comm="sh"),
+        ran(agent, "git", "push", "-f", comm="node"),
+        ran(agent, "npm", "install", "left-pad", comm="sh"),
+        ran(agent, "git", "status", comm="sh"),
+        ran(agent, "git", "push", "-f", comm="node", rule_name="limits.max_execs"),
+    ]
+    found = suggestions(AGENT, events)
+    assert found.text.endswith(
+        "command_rules:\n"
+        "  # 2 times denied, by sh, node; rule force-push: a forced push is left to people\n"
+        "  - {name: allow-git-push-force, commands: [git], subcommands: [push], "
+        'args_patterns: ["^--force$", "^-f$"], decision: allow}\n'
+        "  # once asked about, by sh; rule pkg-install: installing packages needs a yes\n"
+        "  - {name: allow-npm-install, commands: [npm], subcommands: [install], "
+        "decision: allow}\n"
+        "\n"
+        "# What no rule can change:\n"
+        "#   once /usr/bin/git: a limit: raise limits.max_execs\n"
+    )
+    assert (found.rules, found.requests, found.unchanged, found.also_changed) == (2, 3, 1, 0)
+    after = Engine(extending(AGENT, found.text))
+    assert [decided(after, each).action.value for each in events[:4]] == ["allow"] * 4
+
+
+def test_a_shell_that_tries_three_folders_was_refused_once(agent: Engine) -> None:
+    folders = ("/usr/local/bin", "/usr/bin", "/bin")
+    events = [ran(agent, "mkfs", "x", path=f"{each}/mkfs", comm="sh") for each in folders]
+    found = suggestions(AGENT, events)
+    assert "# once denied, by sh;" in found.text
+    assert found.rules == 1
+
+
+def test_a_rule_that_would_change_something_else_is_made_for_the_very_arguments() -> None:
+    text = (
+        "version: 1\nname: x\ncommand_rules:\n"
+        "- {name: deep, commands: [git], subcommands: [push], depth: {min: 5}, decision: audit}\n"
+        "- {name: pushes, commands: [git], subcommands: [push], decision: deny}\n"
+    )
+    engine = Engine(base(text))
+    events = [ran(engine, "git", "push", "a"), ran(engine, "git", "push", "b", depth=5)]
+    deep = events[1]._replace(type="exec_audited", payload={**events[1].payload, "depth": 5})
+    found = suggestions(text, [events[0], deep])
+    assert 'args_patterns: ["^push a$"]' in found.text
+    after = Engine(extending(text, found.text))
+    assert [decided(after, each).action.value for each in (events[0], deep)] == ["allow", "audit"]
+
+
+def test_what_was_audited_is_denied(agent: Engine) -> None:
+    wanted = Wanted(only=frozenset({Only.AUDITED}), decision="deny")
+    found = suggestions(AGENT, [ran(agent, "docker", "run", "x")], wanted)
+    assert "- {name: deny-docker-run, commands: [docker], subcommands: [run]" in found.text
+
+
+def test_where_nothing_was_denied_there_is_nothing_to_suggest(agent: Engine) -> None:
+    found = suggestions(AGENT, [ran(agent, "git", "status")])
+    assert found == Suggested(text="", rules=0, requests=0, unchanged=0, also_changed=0)
+
+
+def test_no_name_is_taken_twice() -> None:
+    text = "version: 1\nname: x\ncommand_rules:\n- {name: allow-a, commands: [a], decision: deny}\n"
+    engine = Engine(base(text))
+    found = suggestions(text, [ran(engine, "a"), ran(engine, "a", "b"), ran(engine, "ls")])
+    assert "allow-a-2" in found.text and "allow-a-3" in found.text and "allow-ls" in found.text
+
+
+def test_a_session_with_very_many_denials_makes_a_policy_that_loads() -> None:
+    text = "version: 1\nname: x\n"
+    engine = Engine(base(text))
+    events = [ran(engine, f"tool{number}", "x" * 200) for number in range(2 * MOST_RULES)]
+    found = suggestions(text, events)
+    assert found.rules <= MOST_RULES
+    assert "Left out, since there is so much: " in found.text
+    extending(text, found.text)
+
+
+HOSTILE = ["a\n  - {name: b}", "x # y", "]}", "'\"", "\x1b[2J", "caf\udce9", "é\u2028", "${HOME}"]
+
+
+@pytest.mark.parametrize("word", HOSTILE)
+def test_hostile_words_stay_words(word: str) -> None:
+    text = "version: 1\nname: x\n"
+    engine = Engine(base(text))
+    event = ran(engine, "bash", "-c", word, comm=word, rule_name="builtin:default", reason=word)
+    found = suggestions(text, [event, ran(engine, word.replace("/", ""), "x", comm=word)])
+    assert all(line == printable(line) for line in found.text.splitlines())
+    loaded = extending(text, found.text)
+    assert len(loaded.command_rules) == found.rules == 2
+    assert decided(Engine(loaded), event).action.value == "allow"
+
+
+@quick
+@given(
+    command_rules(),
+    signal_rules(),
+    st.lists(requests | signals, max_size=8),
+    st.sampled_from([ALLOW, Wanted(only=frozenset({Only.AUDITED}), decision="deny")]),
+)
+def test_what_was_denied_comes_out_so_and_nothing_else_changes(
+    commands: list[str],
+    signal_lines: list[str],
+    asked: list[CommandRequest | SignalRequest],
+    wanted: Wanted,
+) -> None:
+    text = policy(commands, signal_lines)
+    engine = Engine(base(text))
+    events = [_event(engine, each) for each in asked]
+    found = suggestions(text, events, wanted)
+    if not found.text:
+        assert not any(wanted.covers(each, decided(engine, each)) for each in events)
+        return
+    after = Engine(extending(text, found.text))
+    others = came_out = 0
+    for event in events:
+        before, now = decided(engine, event), decided(after, event)
+        if wanted.covers(event, before) is None:
+            others += now.action is not before.action
+        else:
+            came_out += now.action.value == wanted.decision
+    assert others == found.also_changed
+    assert came_out >= found.requests
+
+
+@quick
+@given(st.lists(strange_decisions(), max_size=6), st.sampled_from(list(Only)))
+def test_whatever_a_log_holds_the_policy_loads(events: list[Event], only: Only) -> None:
+    text = policy([], [])
+    found = suggestions(text, events, Wanted(only=frozenset({only}), decision="allow"))
+    if found.text:
+        extending(text, found.text)
+    assert len(list(requests_from_events(events))) == len(events)
+
+
+def _event(engine: Engine, request: CommandRequest | SignalRequest) -> Event:
+    if isinstance(request, SignalRequest):
+        event = sent(engine, request)
+        lenient = event.payload["decision"] in ("allow", "audit")
+        return event._replace(type="signal_sent" if lenient else "signal_blocked")
+    return exec_event(
+        request.programs,
+        engine.decide_command(request),
+        depth=request.depth,
+        truncated=request.truncated,
+    )

@@ -1,0 +1,299 @@
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sigwrap.report.check.verify import Outcome, Verification, verify_session
+from sigwrap.store.chain import chain_key, genesis, hasher, next_hash
+from sigwrap.store.codec import canonical_row
+from sigwrap.store.reader import Session
+
+Scenarios = Callable[..., Any]
+
+
+@pytest.fixture
+def ended(scenario: Scenarios) -> Any:
+    """Eight rows: started, three execs, three exits, ended."""
+    made = scenario()
+    for pid in (10, 11, 12):
+        made.execute(pid, 1, "make")
+        made.exit(pid)
+    made.end()
+    return made
+
+
+def check(session: Session, key: bytes | None = None, head: str = "") -> Verification:
+    return verify_session(session, key, head)
+
+
+def tamper(path: str, *statements: str) -> None:
+    database = sqlite3.connect(path)
+    for trigger in ("events_are_not_changed", "events_are_not_deleted"):
+        database.execute(f"DROP TRIGGER {trigger}")
+    for statement in statements:
+        database.execute(statement)
+    database.commit()
+    database.close()
+
+
+def assert_broken(verification: Verification, row: int, problem: str) -> None:
+    assert (verification.outcome, verification.row) == (Outcome.BROKEN, row)
+    assert problem in verification.problem
+
+
+def test_an_untouched_log_is_intact(ended: Any) -> None:
+    verification = check(ended.session)
+    assert (verification.outcome, verification.problem) == (Outcome.INTACT, "")
+    assert (verification.events, verification.head) == (8, ended.log.head)
+    assert verification.ended
+
+
+@pytest.mark.parametrize(
+    ("statement", "row"),
+    [
+        ("UPDATE events SET payload = replace(payload, 'make', 'true') WHERE seq = 4", 4),
+        ("UPDATE events SET payload = payload || ' ' WHERE seq = 4", 4),
+        ("UPDATE events SET payload = CAST(payload AS BLOB) WHERE seq = 4", 4),
+        ("UPDATE events SET time_ns = time_ns + 1 WHERE seq = 5", 5),
+        ("UPDATE events SET pid = 99 WHERE seq = 6", 6),
+        ("UPDATE events SET pid = 'x' WHERE seq = 6", 6),
+        ("UPDATE events SET type = 'signal_sent' WHERE seq = 6", 6),
+        ("UPDATE events SET hash = upper(hash) WHERE seq = 7", 7),
+        ("UPDATE events SET payload = '{}' WHERE seq = 1", 1),
+        ("UPDATE events SET seq = 9 WHERE seq = 8", 9),
+        ("DELETE FROM events WHERE seq = 4", 5),
+        ("DELETE FROM events WHERE seq = 1", 2),
+        ("DELETE FROM events WHERE seq < 4", 4),
+        ("DELETE FROM events", 1),
+        ("INSERT INTO events SELECT seq + 8, time_ns, type, pid, payload, hash FROM events", 9),
+    ],
+)
+def test_the_first_row_that_breaks_is_named(ended: Any, statement: str, row: int) -> None:
+    tamper(ended.log.path, statement)
+    verification = check(ended.session)
+    assert (verification.outcome, verification.row) == (Outcome.BROKEN, row)
+
+
+def test_swapped_rows_are_found(ended: Any) -> None:
+    tamper(
+        ended.log.path,
+        "UPDATE events SET seq = 100 WHERE seq = 3",
+        "UPDATE events SET seq = 3 WHERE seq = 4",
+        "UPDATE events SET seq = 4 WHERE seq = 100",
+    )
+    assert_broken(check(ended.session), 3, "hash")
+
+
+def test_a_cut_tail_shows_only_against_the_head(ended: Any) -> None:
+    head = ended.log.head
+    assert check(ended.session, head=head).outcome is Outcome.INTACT
+    assert check(ended.session, head=f" {head.upper()}\n").outcome is Outcome.INTACT
+    tamper(ended.log.path, "DELETE FROM events WHERE seq > 5")
+    without_head = check(ended.session)
+    assert (without_head.outcome, without_head.ended) == (Outcome.INTACT, False)
+    assert_broken(check(ended.session, head=head), 0, "no row has the expected head")
+
+
+def test_the_head_of_an_earlier_row_does_not_prove_the_end(ended: Any) -> None:
+    earlier = [row.hash for row in ended.session.rows()][4]
+    assert_broken(check(ended.session, head=earlier), 6, "after the row with the expected head")
+
+
+def test_the_head_of_a_running_session_may_have_moved_on(scenario: Scenarios) -> None:
+    running = scenario()
+    head = running.log.head
+    running.execute(10, 1, "make")
+    assert check(running.session, head=head).outcome is Outcome.INTACT
+    assert check(running.session, head="0" * 64).outcome is Outcome.BROKEN
+    running.end()
+
+
+def test_a_log_rewritten_as_a_whole_is_consistent_but_has_another_head(ended: Any) -> None:
+    head = ended.log.head
+    rewrite(ended.log.path, "s1", b"")
+    assert check(ended.session).outcome is Outcome.INTACT
+    assert_broken(check(ended.session, head=head), 0, "cut or written anew")
+
+
+def test_with_a_key_a_log_can_t_be_rewritten(scenario: Scenarios) -> None:
+    keyed = scenario(key=b"secret")
+    keyed.execute(10, 1, "make")
+    keyed.end()
+    intact = check(keyed.session, b"secret")
+    assert (intact.outcome, intact.keyed) == (Outcome.INTACT, True)
+    unchecked = check(keyed.session, None)
+    assert (unchecked.outcome, unchecked.row) == (Outcome.UNCHECKED, 0)
+    assert "$SIGWRAP_KEY" in unchecked.problem
+    assert_broken(check(keyed.session, b"wrong"), 1, "is $SIGWRAP_KEY the right one?")
+    rewrite(keyed.log.path, "s1", b"guess")
+    assert_broken(check(keyed.session, b"secret"), 1, "hash")
+
+
+def test_the_key_is_doubted_only_where_the_first_row_of_a_keyed_log_breaks(
+    ended: Any, scenario: Scenarios
+) -> None:
+    keyed = scenario(session_id="s2", key=b"secret")
+    keyed.execute(10, 1, "make")
+    keyed.end()
+    tamper(ended.log.path, "UPDATE events SET pid = 99 WHERE seq = 1")
+    tamper(keyed.log.path, "UPDATE events SET pid = 99 WHERE seq = 2")
+    for verification in (check(ended.session), check(keyed.session, b"secret")):
+        assert verification.problem == "its hash does not follow from it and the rows before it"
+
+
+def test_an_unkeyed_log_does_not_pass_for_a_keyed_one(ended: Any) -> None:
+    assert_broken(check(ended.session, b"secret"), 1, "the log says it has no key")
+
+
+def test_without_the_key_the_order_is_still_checked(scenario: Scenarios) -> None:
+    keyed = scenario(key=b"secret")
+    keyed.end(head="0" * 64)
+    assert_broken(check(keyed.session), 2, "another head")
+
+
+def test_another_session_s_log_under_this_name_is_found(ended: Any, scenario: Scenarios) -> None:
+    other = scenario(session_id="s2")
+    other.end()
+    os.replace(other.log.path, ended.log.path)
+    assert_broken(check(ended.session), 1, "hash")
+
+
+@pytest.mark.parametrize(
+    ("account", "problem"),
+    [
+        ({"head": "0" * 64}, "another head"),
+        ({"counts": {}}, "counts other events"),
+        ({"counts": [1]}, "no counts"),
+        ({"counts": {"session_started": 1, "exec_audited": 2}}, "counts other events"),
+        ({"counts": {"session_started": 1, "exec_audited": 1, "abi_refused": 1}}, "counts other"),
+    ],
+)
+def test_session_ended_must_agree_with_the_rows(
+    scenario: Scenarios, account: dict[str, Any], problem: str
+) -> None:
+    made = scenario()
+    made.execute(10, 1, "make")
+    made.end(**account)
+    assert_broken(check(made.session), 3, problem)
+
+
+def test_session_ended_may_count_more_than_events(scenario: Scenarios) -> None:
+    made = scenario()
+    made.end(counts={"session_started": 1, "killed": 3})
+    assert check(made.session).outcome is Outcome.INTACT
+
+
+def test_nothing_may_follow_the_end_or_begin_anew(scenario: Scenarios) -> None:
+    made = scenario()
+    made.add("session_started", 1, session_id="s1", keyed=False)
+    assert_broken(check(made.session), 2, "begins with session_started")
+    made.log.close()
+    late = scenario(session_id="s2")
+    late.add("session_ended", 1, counts=dict(late.counts), head=late.log.head)
+    late.execute(10, 1, "make")
+    assert_broken(check(late.session), 3, "after session_ended")
+    late.log.close()
+
+
+def test_a_journal_edited_before_the_fold_breaks_the_chain(scenario: Scenarios) -> None:
+    made = scenario()
+    made.execute(10, 1, "make")
+    made.execute(11, 1, "make")
+    edit_journal(made.log.path, b'"path":"/usr/bin/make"', b'"path":"/usr/bin/true"', 1)
+    assert_broken(check(made.session), 2, "hash")
+    edit_journal(made.log.path, b"\texec_audited\t", b" exec_audited ", 1)
+    assert_broken(check(made.session), 2, "line 2 of the journal")
+    made.log.close()
+
+
+JOURNALS: dict[str, tuple[Callable[[list[bytes]], list[bytes]], int]] = {
+    "a byte": (lambda lines: [*lines[:2], lines[2].replace(b"make", b"mace"), *lines[3:]], 3),
+    "a row dropped": (lambda lines: [*lines[:2], *lines[3:]], 4),
+    "two rows swapped": (lambda lines: [lines[0], lines[2], lines[1], *lines[3:]], 3),
+    "the first row dropped": (lambda lines: lines[1:], 2),
+    "a row twice": (lambda lines: [*lines[:3], lines[2], *lines[3:]], 3),
+}
+
+
+@pytest.mark.parametrize("what", JOURNALS)
+def test_in_the_journal_of_a_crash_too_the_first_row_that_breaks_is_named(
+    crashed: Any, what: str
+) -> None:
+    change, row = JOURNALS[what]
+    journal = Path(crashed.log.path.replace(".db", ".journal"))
+    journal.write_bytes(b"".join(change(journal.read_bytes().splitlines(keepends=True))))
+    assert (check(crashed.session).outcome, check(crashed.session).row) == (Outcome.BROKEN, row)
+
+
+def test_of_a_crash_a_tail_that_was_cut_shows_only_against_the_head(crashed: Any) -> None:
+    head = [row.hash for row in crashed.session.rows()][-1]
+    journal = Path(crashed.log.path.replace(".db", ".journal"))
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:3]))
+    assert check(crashed.session).outcome is Outcome.INTACT
+    assert_broken(check(crashed.session, head=head), 0, "no row has the expected head")
+
+
+@pytest.fixture
+def crashed(scenario: Scenarios) -> Any:
+    made = scenario()
+    for pid in (10, 11, 12, 13):
+        made.execute(pid, 1, "make")
+    os.close(made.log._journal._fd)
+    made.log._database.close()
+    return made
+
+
+def test_a_session_killed_before_its_first_event_is_no_proof_of_anything(
+    scenario: Scenarios,
+) -> None:
+    made = scenario()
+    Path(made.log.path.replace(".db", ".journal")).write_bytes(b"")
+    assert check(made.session).outcome is Outcome.INTACT  # it runs: its first event may come
+    os.close(made.log._journal._fd)
+    assert_broken(check(made.session), 1, "nothing was recorded")
+    made.log._database.close()
+
+
+def test_a_report_gets_its_events_from_the_same_pass(ended: Any) -> None:
+    tamper(
+        ended.log.path,
+        "UPDATE events SET pid = 99 WHERE seq = 4",
+        "UPDATE events SET payload = 'unreadable' WHERE seq = 5",
+    )
+    seen: list[int] = []
+    verification = verify_session(
+        ended.session, None, and_also=lambda event: seen.append(event.seq)
+    )
+    assert seen == [1, 2, 3, 4, 6, 7, 8]
+    assert (verification.events, verification.row) == (8, 4)
+
+
+def edit_journal(path: str, old: bytes, new: bytes, count: int) -> None:
+    journal = Path(path.replace(".db", ".journal"))
+    content = journal.read_bytes()
+    assert old in content
+    journal.write_bytes(content.replace(old, new, count))
+
+
+def rewrite(path: str, session_id: str, key: bytes) -> None:
+    """What an attacker does who has read the source: the whole chain anew."""
+    database = sqlite3.connect(path)
+    rows = database.execute("SELECT seq, time_ns, type, pid, payload FROM events").fetchall()
+    database.close()
+    head = genesis(session_id, chain_key(key))
+    statements = []
+    for seq, time_ns, type_name, pid, payload in rows:
+        changed = payload.replace("make", "true")
+        if type_name == "session_ended":
+            start = changed.index('"head":"') + len('"head":"')
+            changed = changed[:start] + head.hex() + changed[start + 64 :]
+        head = next_hash(head, canonical_row(seq, time_ns, type_name, pid, changed), hasher(key))
+        statements.append(
+            f"UPDATE events SET payload = '{changed}', hash = '{head.hex()}' WHERE seq = {seq}"
+        )
+    tamper(path, *statements)

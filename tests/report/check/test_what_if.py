@@ -1,0 +1,170 @@
+"""Another policy, tried on what was recorded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sigwrap.events import Event
+from sigwrap.mediate.effects import SignalTarget
+from sigwrap.mediate.signal_facts import How, SignalFacts
+from sigwrap.policy.judge.request import Program, TargetType, with_implied
+from sigwrap.policy.language.document import Source
+from sigwrap.policy.language.parse import parse_policy
+from sigwrap.report.check.reproduce import MASKED
+from sigwrap.report.check.what_if import NOT_RECORDED, Outcome, WhatIf, WhatIfFold
+from sigwrap.report.forms.what_if import what_if_json, what_if_md, what_if_text
+from tests.report.check.mediated import NO, VARIABLES, YES, Mediated, program
+from tests.report.check.test_reproduce import BASH, RULES, everything
+
+CHILD = SignalTarget(50, 5, "sleep", with_implied([TargetType.CHILDREN]))
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[Mediated]:
+    session = Mediated(tmp_path, RULES)
+    yield session
+    session.log.close()
+
+
+def under(made: Mediated, text: str) -> WhatIf:
+    source = Source("other.yaml", f"version: 1\nname: other\n{text}")
+    policy = parse_policy(source, variables=VARIABLES, find_base=lambda _name, _source: None)
+    fold = WhatIfFold(policy)
+    for event in made.session.events():
+        fold.add(event)
+    return fold.result()
+
+
+def kinds(found: WhatIf) -> list[tuple[str, str, str, str, str, int]]:
+    return [
+        (each.what, each.was.value, each.was_by, each.would_be.value, each.would_be_by, each.count)
+        for each in found.differences
+    ]
+
+
+def test_under_the_same_policy_nothing_differs(made: Mediated) -> None:
+    everything(made)
+    found = under(made, RULES)
+    assert (found.differ, found.differences, found.by_other_rule) == (0, (), 0)
+    assert found.own > 5
+    assert what_if_text(found).startswith(f"Under other, nothing would differ: {found.decisions} ")
+
+
+def test_what_would_be_denied_comes_first_then_what_would_be_asked(made: Mediated) -> None:
+    for _ in range(3):
+        made.run(program("ls"))
+    made.run(program("git", "push", "--force"))
+    made.run(program("make"))
+    made.run(program("make", "all"))
+    made.run(program("npm", "test"), says=YES)
+    made.run(program("npm", "ci"), says=NO)
+    found = under(
+        made,
+        "command_rules:\n"
+        "  - {name: no-lists, commands: [ls], decision: deny}\n"
+        "  - {name: look, commands: [make], decision: approve}\n"
+        "defaults: {command: allow}\n",
+    )
+    assert kinds(found) == [
+        ("ls", "let through", "rest", "denied", "no-lists", 3),
+        ("make", "let through", "rest", "asked", "look", 2),
+        ("git push", "denied", "push", "let through", "builtin:default", 1),
+        ("npm test", "asked", "ask", "let through", "builtin:default", 1),
+        ("npm ci", "asked", "ask", "let through", "builtin:default", 1),
+    ]
+    assert [each.first_seq for each in found.differences][:2] == [2, 6]
+    assert (found.decisions, found.differ) == (8, 8)
+    text = what_if_text(found)
+    assert text.index("Would be denied") < text.index("Would be asked about")
+    assert (
+        "  3 execs of ls by rule no-lists (was let through by rest; first at event 2: ls)" in text
+    )
+    suggestion = found.differences[0].suggestion
+    assert suggestion is not None and suggestion.line in text
+    allowed = under(
+        made,
+        f"command_rules:\n  {suggestion.line}\n"
+        "  - {name: no-lists, commands: [ls], decision: deny}\n"
+        "defaults: {command: allow}\n",
+    )
+    assert "ls" not in [each.what for each in allowed.differences]
+
+
+def test_the_same_by_another_rule_is_no_difference(made: Mediated) -> None:
+    made.run(program("ls"))
+    made.run(program("ls"))
+    found = under(made, "defaults: {command: audit}\n")
+    assert (found.differ, found.by_other_rule) == (0, 2)
+    assert "2 decisions would be the same by another rule" in what_if_text(found)
+
+
+def test_limits_are_those_of_the_other_policy(made: Mediated) -> None:
+    for _ in range(4):
+        made.run(program("ls"))
+    found = under(made, "defaults: {command: allow}\nlimits: {max_execs: 3}\n")
+    assert kinds(found) == [("ls", "let through", "rest", "denied", "limits.max_execs", 1)]
+    found = under(made, "defaults: {command: allow}\nlimits: {max_depth: 1}\n")
+    assert found.differ == 0
+
+
+def test_another_replacement_and_another_signal_differ(made: Mediated) -> None:
+    made.run(program("cat", "x"))
+    signal = SignalFacts(BASH, "kill", 15, How.NUMBER, CHILD, 1, (), lambda _pid, _signal: False)
+    made.signal(signal)
+    other = RULES.replace("{command: echo}", "{command: head}").replace("INT}", "HUP}")
+    assert [each.would_be for each in under(made, other).differences] == [Outcome.REPLACED] * 2
+    found = under(made, "defaults: {command: allow, signal: deny}\n")
+    assert [(each.kind, each.what) for each in found.differences] == [
+        ("signal", "SIGTERM to children"),
+        ("exec", "cat"),
+    ]
+
+
+def test_what_the_log_does_not_have_is_said(made: Mediated) -> None:
+    made.run(program("ls"))
+    made.run(program("aws", "--password=letmein"))
+    found = under(
+        made,
+        "command_rules:\n  - {name: x, commands: [ls], loads_code: true, decision: deny}\n"
+        "defaults: {command: allow}\n",
+    )
+    assert found.doubtful == {NOT_RECORDED: 1, MASKED: 1}
+    pins = f"[{'b' * 64}]"
+    found = under(
+        made,
+        f"command_rules:\n  - {{name: x, commands: [ls], not_sha256: {pins}, decision: deny}}\n"
+        "defaults: {command: allow}\n",
+    )
+    assert (found.differ, found.doubtful) == (0, {NOT_RECORDED: 1, MASKED: 1})
+
+
+def test_each_form_has_it_whatever_a_process_wrote(made: Mediated) -> None:
+    hostile = "x\n## `|](http://x)\x1b[2J<b>\udce9"
+    made.run(Program(f"/tmp/{hostile}", hostile, (hostile,)))
+    found = under(made, "defaults: {command: deny}\n")
+    document = json.loads(what_if_json("s1", found))
+    assert (document["schema"], document["differ"]) == ("sigwrap.what-if/1", 1)
+    assert document["differences"][0]["was"] == "let through"
+    for text in (what_if_text(found), what_if_md(found)):
+        assert all(line.isprintable() for line in text.splitlines())
+        assert "\n## `" not in text
+    assert "| 1 | `" in what_if_md(found)
+
+
+def test_of_too_many_kinds_only_the_number_is_known() -> None:
+    policy = parse_policy(
+        Source("p", "version: 1\nname: p\ndefaults: {command: deny}"),
+        variables={},
+        find_base=lambda _name, _source: None,
+    )
+    fold = WhatIfFold(policy)
+    for seq in range(1, 1_101):
+        payload = {"argv": [f"c{seq}"], "decision": "allow", "rule_name": "x"}
+        fold.add(Event(seq, 0, "exec_allowed", 1, payload, ""))
+    found = fold.result()
+    assert (found.differ, len(found.differences), found.left_out) == (1_100, 1_000, 100)
+    assert "100 more differ, of too many kinds to be listed" in what_if_text(found)

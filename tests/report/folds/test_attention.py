@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from typing import Any
+
+from sigwrap.events import Event
+from sigwrap.report.folds import attention as module
+from sigwrap.report.folds.attention import AttentionFold, By, Group
+from sigwrap.report.folds.decisions import outcome
+
+SHELL = By(10, "sh")
+
+
+class Fold(AttentionFold):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seq = 0
+
+    def event(self, type_name: str, pid: int, **payload: Any) -> Event:
+        self.seq += 1
+        return Event(self.seq, self.seq, type_name, pid, payload, "")
+
+    def exec(self, became: str, *argv: str, pid: int = 11, rule: str = "r", by: By = SHELL) -> None:
+        event = self.event(
+            f"exec_{became}", pid, path=f"/usr/bin/{argv[0]}", argv=list(argv), rule_name=rule
+        )
+        self.add(event, outcome(event), by)
+
+    def signal(self, name: str, target: str, **more: Any) -> None:
+        event = self.event(
+            "signal_blocked", 10, signal_name=name, target_cmd=target, rule_name="s", **more
+        )
+        self.add(event, outcome(event), SHELL)
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        return self.result().groups
+
+
+def shown(fold: Fold) -> list[tuple[str, int, str, int]]:
+    return [
+        (each.outcome, each.count, " ".join(each.first.payload.get("argv", [])), each.first.seq)
+        for each in fold.groups
+    ]
+
+
+def test_denied_comes_before_what_was_only_marked() -> None:
+    fold = Fold()
+    fold.exec("audited", "curl")
+    fold.exec("denied", "rm")
+    fold.exec("redirected", "npm")
+    assert [each.outcome for each in fold.groups] == ["denied", "redirected", "audited"]
+
+
+def test_what_a_rule_denied_comes_before_what_nobody_answered() -> None:
+    fold = Fold()
+    fold.answered(fold.event("approval_denied", 11))
+    fold.exec("denied", "npm")
+    fold.exec("denied", "rm", pid=12)
+    fold.exec("denied", "dd", pid=12)
+    assert [each.first.payload["argv"] for each in fold.groups] == [["rm"], ["dd"], ["npm"]]
+
+
+def test_a_group_is_of_one_rule_and_one_command() -> None:
+    fold = Fold()
+    fold.exec("denied", "rm", "-rf", "/")
+    fold.exec("denied", "rm", "-rf", "/home")
+    fold.exec("denied", "rm", "x", rule="other")
+    fold.exec("denied", "dd")
+    assert shown(fold) == [
+        ("denied", 2, "rm -rf /", 1),
+        ("denied", 1, "rm x", 3),
+        ("denied", 1, "dd", 4),
+    ]
+    (other,) = fold.groups[0].examples
+    assert other.payload["argv"] == ["rm", "-rf", "/home"]
+    assert fold.groups[0].last_seq == 2
+
+
+def test_a_command_with_subcommands_is_a_group_for_each() -> None:
+    fold = Fold()
+    for words in (("push", "--force"), ("push", "-f"), ("reset", "--hard")):
+        fold.exec("denied", "git", *words)
+    assert [each.count for each in fold.groups] == [2, 1]
+
+
+def test_signals_are_counted_as_often_as_they_were_sent() -> None:
+    fold = Fold()
+    fold.signal("SIGTERM", "node")
+    fold.signal("SIGTERM", "node", count=29_999)
+    fold.signal("SIGTERM", "npm")
+    assert [each.count for each in fold.groups] == [30_000, 1]
+
+
+def test_who_asked_is_counted_and_the_rest_is_only_a_number() -> None:
+    fold = Fold()
+    for number in range(8):
+        fold.exec("denied", "rm", by=By(number, f"sh{number % 7}"))
+    (group,) = fold.groups
+    assert group.by[0] == (By(0, "sh0"), 2)
+    assert len(group.by) == 5
+    assert group.by_more == 2
+
+
+def test_what_somebody_was_asked_about_says_what_came_of_it() -> None:
+    fold = Fold()
+    for answer, became in (
+        ("approval_denied", "denied"),
+        ("approval_expired", "denied"),
+        ("approval_granted", "audited"),
+    ):
+        fold.answered(fold.event(answer, 11))
+        fold.exec(became, "npm", "install")
+    fold.answered(fold.event("approval_denied", 12))
+    fold.ended(12)
+    fold.exec("denied", "npm", "install", pid=12)
+    assert [each.answer for each in fold.groups] == ["", "denied", "expired", "approved"]
+
+
+def test_where_there_is_no_room_what_was_denied_is_kept() -> None:
+    fold = Fold()
+    for number in range(module.GROUPS_LIMIT + 5):
+        fold.exec("audited", f"program{number}")
+    for number in range(3):
+        fold.exec("denied", f"bad{number}")
+    result = fold.result()
+    assert len(result.groups) == module.GROUPS_LIMIT
+    assert [each.outcome for each in result.groups[:4]] == ["denied"] * 3 + ["audited"]
+    assert result.more == 8
+    assert sum(each.count for each in result.groups) + result.more == module.GROUPS_LIMIT + 8

@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from sigwrap.events import EVENT_TYPES, EXEC_TYPES, SIGNAL_TYPES, Event
+from sigwrap.report.check.verify import Outcome, verify_session
+from sigwrap.report.folds.ending import Ending
+from sigwrap.report.folds.summary import (
+    LISTED_EVENTS,
+    Failure,
+    SignalEdge,
+    Summary,
+    SummaryFold,
+)
+
+Scenarios = Callable[..., Any]
+SECOND = 1_000_000_000
+
+
+def summarise(made: Any, ending: Ending = Ending.NOT_CLEAN) -> Summary:
+    fold = SummaryFold()
+    for event in made.session.events():
+        fold.add(event)
+    return fold.result(ending)
+
+
+def test_a_session_that_ended_says_how(scenario: Scenarios) -> None:
+    made = scenario()
+    made.execute(10, 1, "npm", "start")
+    made.exit(10, 3)
+    head = made.end(exit_status=3)
+    summary = summarise(made)
+    assert summary.ending is Ending.ENDED
+    assert (summary.ended["exit_status"], summary.ended["reason"]) == (3, "exited")
+    assert (summary.duration_ns, summary.events, summary.head) == (2_500_000_000, 4, head)
+    assert summary.by_type == {
+        "session_started": 1,
+        "exec_audited": 1,
+        "process_exited": 1,
+        "session_ended": 1,
+    }
+    assert (summary.execs, summary.signals) == ({"audited": 1}, {})
+    assert (summary.processes, summary.running_processes) == (1, 0)
+
+
+def test_a_session_without_an_end_is_as_long_as_its_events(scenario: Scenarios) -> None:
+    made = scenario()
+    made.execute(10, 1, "npm", "start")
+    made.execute(11, 10, "node")
+    summary = summarise(made)
+    assert summary.ending is Ending.NOT_CLEAN
+    assert (summary.duration_ns, summary.running_processes) == (2_000_000_000, 2)
+    assert summarise(made, Ending.RUNNING).ending is Ending.RUNNING
+    made.log.close()
+
+
+@pytest.mark.parametrize(
+    ("recorded", "duration_ns"),
+    [
+        (0, 0),
+        ((1 << 63) - 1, (1 << 63) - 1),
+        (1 << 63, SECOND),
+        (-1, SECOND),
+        ("2", SECOND),
+        (None, SECOND),
+    ],
+)
+def test_a_duration_that_can_not_be_is_that_of_the_events(
+    scenario: Scenarios, recorded: object, duration_ns: int
+) -> None:
+    made = scenario()
+    made.end(duration_ns=recorded)
+    assert summarise(made).duration_ns == duration_ns
+
+
+@pytest.mark.parametrize("argv", [None, [], "words", {"a": 1}])
+def test_an_exec_without_arguments_is_known_by_its_path(argv: object) -> None:
+    fold = SummaryFold()
+    payload = {"path": "/bin/x", "argv": argv, "ppid": "no number"}
+    fold.add(Event(seq=1, time_ns=1, type="exec_audited", pid=7, payload=payload, hash=""))
+    (line,) = fold.result(Ending.RUNNING).tree
+    assert (line.command, line.first_pid) == ("/bin/x", 7)
+
+
+def test_a_program_that_was_denied_is_none_that_was_run(scenario: Scenarios) -> None:
+    made = scenario()
+    made.execute(10, 1, "git")
+    made.add("exec_denied", 10, path="/usr/bin/cc", argv=["cc"], ppid=1, decision="deny")
+    made.log.close()
+    assert summarise(made).programs.counts == (("/usr/bin/git", 1),)
+
+
+def test_programs_signals_interrupts_and_deaths_are_collected(scenario: Scenarios) -> None:
+    made = scenario()
+    for pid in (10, 11, 12):
+        made.execute(pid, 1, "git" if pid == 10 else "cc")
+        made.signal("SIGTERM", "cc", "make", "parent")
+    made.signal("SIGKILL", "git", "sshd", "external")
+    made.add("interrupt_received", 1, signal=2, signal_name="SIGINT", origin="terminal")
+    made.add("interrupt_forwarded", 10, signal=15, signal_name="SIGTERM")
+    made.exit(12, None, "SIGTERM")
+    made.log.close()
+    summary = summarise(made)
+    assert summary.programs.counts == (("/usr/bin/cc", 2), ("/usr/bin/git", 1))
+    assert summary.edges.counts == (
+        (SignalEdge("SIGTERM", "cc", "make", "parent", "audited"), 3),
+        (SignalEdge("SIGKILL", "git", "sshd", "external", "audited"), 1),
+    )
+    assert [event.type for event in summary.interrupts.events] == [
+        "interrupt_received",
+        "interrupt_forwarded",
+    ]
+    assert [(event.pid, event.payload["signal_name"]) for event in summary.deaths.events] == [
+        (12, "SIGTERM")
+    ]
+
+
+def test_what_failed_is_counted_by_command_and_status(scenario: Scenarios) -> None:
+    made = scenario()
+    for pid, code in ((10, 1), (11, 1), (12, 7), (13, 0)):
+        made.execute(pid, 1, "npm", "test")
+        made.exit(pid, code)
+    made.exit(99, 1)  # which had run nothing
+    made.log.close()
+    failures = summarise(made).failures
+    assert failures.counts == ((Failure("npm\0test", 1), 2), (Failure("npm\0test", 7), 1))
+
+
+def test_what_waits_for_an_answer_is_listed_until_it_has_one(scenario: Scenarios) -> None:
+    made = scenario()
+    for approval_id in ("a1", "a2", "a3"):
+        made.add("approval_requested", 10, approval_id=approval_id, what="npm install")
+    made.add("approval_denied", 10, approval_id="a2", what="npm install")
+    made.log.close()
+    waiting = [event.payload["approval_id"] for event in summarise(made).waiting]
+    assert waiting == ["a1", "a3"]
+
+
+def test_an_empty_log_has_a_summary() -> None:
+    summary = SummaryFold().result(Ending.RUNNING)
+    assert (summary.events, summary.head, summary.tree) == (0, "", ())
+
+
+def test_the_registry_s_execs_and_signals_are_known() -> None:
+    assert "exec_audited" in EXEC_TYPES
+    assert "signal_sent" in SIGNAL_TYPES
+    assert not EXEC_TYPES & SIGNAL_TYPES
+    assert set(EVENT_TYPES) > EXEC_TYPES | SIGNAL_TYPES
+
+
+def test_memory_does_not_grow_with_the_log() -> None:
+    """Every event is of another process, program, sender and target: the worst case."""
+    fold = SummaryFold()
+
+    def add(first: int, last: int) -> int:
+        for number in range(first, last):
+            for type_name, payload in (
+                (
+                    "exec_audited",
+                    {"path": f"/p{number}", "argv": [f"p{number}"], "ppid": 1, "decision": "audit"},
+                ),
+                (
+                    "signal_sent",
+                    {"signal_name": "SIGTERM", "source_cmd": f"s{number}", "target_cmd": "t"},
+                ),
+                ("process_exited", {"exit_code": None, "signal_name": "SIGKILL"}),
+            ):
+                fold.add(
+                    Event(
+                        seq=number, time_ns=1, type=type_name, pid=number, payload=payload, hash=""
+                    )
+                )
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        early = add(0, 15_000)
+        late = add(15_000, 50_000)
+    finally:
+        tracemalloc.stop()
+    assert late < early * 1.5
+    summary = fold.result(Ending.ENDED)
+    assert summary.processes == 50_000
+    assert summary.deaths.more == 50_000 - LISTED_EVENTS
+    assert not summary.programs.exact
+    assert sum(count for _, count in summary.programs.counts) + summary.programs.rest == 50_000
+
+
+def test_a_long_log_is_read_in_the_memory_of_a_short_one(scenario: Scenarios) -> None:
+    made = scenario()
+    for pid in range(50_000):
+        made.exit(pid)
+        if made.log.pending >= 256:
+            made.log.fold()
+    made.end()
+    tracemalloc.start()
+    try:
+        fold = SummaryFold()
+        verification = verify_session(made.session, None, and_also=fold.add)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (verification.outcome, verification.events) == (Outcome.INTACT, 50_002)
+    assert fold.result(Ending.ENDED).events == 50_002
+    assert peak_bytes < 8_000_000  # the log has 20 MB

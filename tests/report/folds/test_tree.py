@@ -1,0 +1,266 @@
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sigwrap.report.folds import tree as module
+from sigwrap.report.folds.tree import NODE_LIMIT, Asked, ProcessTree, command_line, words
+
+
+class Tree(ProcessTree):
+    """With a number for each event, as in a log."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seq = 0
+
+    def runs_now(self, pid: int, ppid: int, *argv: str, **more: Any) -> None:
+        self.seq += 1
+        self.executed(Asked(self.seq, pid, ppid, more.pop("below", 0), list(argv), "allowed"))
+
+    def denied(self, pid: int, ppid: int, *argv: str, below: int = 0) -> None:
+        self.seq += 1
+        self.refused(Asked(self.seq, pid, ppid, below, list(argv), "denied"))
+
+    def ends(self, pid: int, ppid: int = 1, code: int | None = 0, signal: str = "") -> None:
+        self.exited(pid, ppid, code, signal)
+
+
+def drawn(tree: Tree) -> list[tuple[int, str, int, int]]:
+    return [
+        (line.depth, ("=> " if line.in_place else "") + line.command, line.count, line.running)
+        for line in tree.lines()
+    ]
+
+
+def test_children_are_below_their_parent_in_the_order_of_their_start() -> None:
+    tree = Tree()
+    tree.runs_now(10, 1, "make")
+    tree.runs_now(11, 10, "cc")
+    tree.runs_now(12, 11, "as")
+    tree.runs_now(13, 10, "ld")
+    assert drawn(tree) == [(0, "make", 1, 1), (1, "cc", 1, 1), (2, "as", 1, 1), (1, "ld", 1, 1)]
+    assert (tree.processes, tree.running) == (4, 4)
+
+
+def test_equal_children_are_one_line_with_a_count() -> None:
+    tree = Tree()
+    tree.runs_now(10, 1, "make")
+    for pid in range(11, 16):
+        tree.runs_now(pid, 10, "cc")
+        tree.ends(pid, 10, 1 if pid < 13 else 0, "SIGKILL" if pid == 15 else "")
+    assert drawn(tree) == [(0, "make", 1, 1), (1, "cc", 5, 0)]
+    assert (tree.lines()[1].failed, tree.lines()[1].killed) == (2, (("SIGKILL", 1),))
+    assert tree.lines()[1].first_pid == 11
+
+
+def test_an_exec_in_place_stays_one_process() -> None:
+    tree = Tree()
+    tree.runs_now(10, 1, "sh")
+    tree.runs_now(10, 1, "node")
+    tree.runs_now(11, 10, "git")
+    assert drawn(tree) == [(0, "sh", 1, 0), (1, "=> node", 1, 1), (2, "git", 1, 1)]
+    assert tree.processes == 2
+    tree.ends(10, 1, 3)
+    assert [line.failed for line in tree.lines()] == [0, 1, 0]
+
+
+def test_a_pid_that_is_used_again_is_another_process() -> None:
+    tree = Tree()
+    tree.runs_now(10, 1, "make")
+    tree.runs_now(11, 10, "cc")
+    tree.ends(11, 10)
+    tree.runs_now(11, 1, "ld")
+    assert drawn(tree) == [(0, "make", 1, 1), (1, "cc", 1, 0), (0, "ld", 1, 1)]
+
+
+def test_a_pid_that_is_used_again_is_another_process_even_if_its_end_was_missed() -> None:
+    tree = Tree()
+    tree.runs_now(10, 1, "make")
+    tree.runs_now(11, 10, "cc")
+    tree.runs_now(11, 1, "ld")
+    assert drawn(tree) == [(0, "make", 1, 1), (1, "cc", 1, 0), (0, "ld", 1, 1)]
+    assert (tree.processes, tree.running) == (3, 2)
+
+
+def test_a_process_that_only_forked_ends_unnoticed() -> None:
+    tree = Tree()
+    tree.ends(99, 1, 1)
+    assert tree.lines() == ()
+
+
+def test_past_the_limit_lines_are_only_counted() -> None:
+    tree = Tree()
+    for pid in range(10, NODE_LIMIT + 110):
+        tree.runs_now(pid, 1, f"program{pid}")
+    tree.runs_now(9_999, NODE_LIMIT + 100, "child of one that is not shown")
+    assert len(tree.lines()) == NODE_LIMIT
+    assert tree.not_shown == 101
+    assert tree.processes == NODE_LIMIT + 101
+
+
+def test_processes_whose_end_is_never_seen_do_not_fill_the_memory() -> None:
+    tree = Tree()
+    for pid in range(10, module._LIVING_LIMIT + 30):
+        tree.runs_now(pid, 1, "true")
+    assert tree.running == module._LIVING_LIMIT
+
+
+def test_a_tree_deeper_than_any_recursion_is_listed() -> None:
+    tree = Tree()
+    for pid in range(10, 10 + NODE_LIMIT):
+        tree.runs_now(pid, pid - 1, "sh")
+    assert tree.lines()[-1].depth == NODE_LIMIT - 1
+
+
+def test_a_huge_command_line_is_cut() -> None:
+    assert words(command_line(["a", "b c"])) == ["a", "b c"]
+    assert words(command_line(["a"] * 64)) == ["a"] * 64
+    assert words(command_line(["a"] * 65)) == ["a"] * 64 + ["..."]
+    assert command_line(["x" * 400]) == "x" * 400
+    assert command_line(["x" * 401]) == "x" * 400 + "..."
+
+
+# Who only forks
+
+
+def test_what_a_subshell_starts_hangs_where_the_subshell_was_forked() -> None:
+    tree = Tree()
+    tree.runs_now(10, 1, "sh")
+    tree.runs_now(12, 11, "ls")
+    assert drawn(tree) == [(0, "sh", 1, 1), (0, "ls", 1, 1)]  # nothing tells yet
+    tree = Tree()
+    tree.runs_now(10, 1, "sh")
+    tree.runs_now(12, 11, "ls")
+    tree.ends(12, 11)
+    tree.ends(11, 10)
+    assert drawn(tree) == [(0, "sh", 1, 1), (1, "ls", 1, 0)]
+
+
+def test_a_log_that_names_who_is_above_needs_no_end() -> None:
+    tree = Tree()
+    tree.runs_now(10, 1, "sh")
+    tree.runs_now(12, 11, "ls", below=10)
+    tree.denied(13, 11, "rm", below=10)
+    assert drawn(tree) == [(0, "sh", 1, 1), (1, "ls", 1, 1), (1, "rm", 1, 0)]
+
+
+def test_a_subshell_in_a_subshell_settles_in_any_order() -> None:
+    for ends in (((13, 12), (12, 11), (11, 10)), ((11, 10), (12, 11), (13, 12))):
+        tree = Tree()
+        tree.runs_now(10, 1, "sh")
+        tree.runs_now(14, 13, "ls")
+        for pid, ppid in ends:
+            tree.ends(pid, ppid)
+        assert drawn(tree) == [(0, "sh", 1, 1), (1, "ls", 1, 1)]
+        tree.ends(14, 13, 2)
+        assert [line.failed for line in tree.lines()] == [0, 1]
+
+
+def test_equal_commands_of_several_subshells_are_one_line() -> None:
+    tree = Tree()
+    tree.runs_now(10, 1, "sh")
+    for subshell in (11, 21, 31):
+        tree.runs_now(subshell + 1, subshell, "make")
+        tree.runs_now(subshell + 2, subshell + 1, "cc")
+        tree.ends(subshell + 2, subshell + 1, None, "SIGKILL")
+        tree.ends(subshell, 10)
+    tree.ends(32, 31, 2)
+    assert drawn(tree) == [(0, "sh", 1, 1), (1, "make", 3, 2), (2, "cc", 3, 0)]
+    assert tree.lines()[1].failed == 1
+    assert tree.lines()[2].killed == (("SIGKILL", 3),)
+
+
+def test_a_subshell_that_runs_something_at_last_leaves_its_children_beside_it() -> None:
+    tree = Tree()
+    tree.runs_now(10, 1, "sh")
+    tree.runs_now(12, 11, "ls")
+    tree.runs_now(11, 10, "node")
+    tree.runs_now(13, 11, "git")
+    assert drawn(tree) == [(0, "sh", 1, 1), (1, "ls", 1, 1), (1, "node", 1, 1), (2, "git", 1, 1)]
+
+
+def test_forkers_that_never_end_do_not_fill_the_memory() -> None:
+    tree = Tree()
+    for pid in range(10, 10 + 3 * module._FORKERS_LIMIT, 2):
+        tree.runs_now(pid + 1, pid, "true")
+        tree.ends(pid + 1, pid)
+    assert len(tree._forkers) == module._FORKERS_LIMIT
+    assert [line.count for line in tree.lines()] == [1.5 * module._FORKERS_LIMIT]
+
+
+# What did not run
+
+
+def test_a_refused_exec_is_a_leaf_and_no_process() -> None:
+    tree = Tree()
+    tree.runs_now(10, 1, "sh")
+    tree.denied(11, 10, "rm", "-rf", "/")
+    tree.denied(10, 1, "dd")
+    tree.runs_now(10, 1, "true")
+    assert drawn(tree) == [
+        (0, "sh", 1, 0),
+        (1, "rm\0-rf\0/", 1, 0),
+        (1, "dd", 1, 0),
+        (1, "=> true", 1, 1),
+    ]
+    assert [line.refused for line in tree.lines()] == [False, True, True, False]
+    assert (tree.processes, tree.running) == (1, 1)
+
+
+def test_an_exec_that_the_kernel_refused_leaves_what_ran_before() -> None:
+    tree = Tree()
+    tree.runs_now(10, 1, "sh")
+    tree.runs_now(10, 1, "missing")
+    tree.not_started(10)
+    tree.runs_now(10, 1, "true")
+    tree.not_started(99)
+    assert drawn(tree) == [(0, "sh", 1, 0), (1, "=> missing", 1, 0), (1, "=> true", 1, 1)]
+    assert [line.not_started for line in tree.lines()] == [0, 1, 0]
+
+
+def test_of_a_selection_the_lines_above_are_shown_too() -> None:
+    tree = Tree()
+    for pid, ppid, word, is_selected in (
+        (10, 1, "sh", False),
+        (11, 10, "make", False),
+        (12, 11, "cc", True),
+        (13, 10, "git", False),
+    ):
+        tree.executed(Asked(pid, pid, ppid, 0, [word], "allowed", is_selected))
+    assert [line.command for line in tree.lines()] == ["sh", "make", "cc"]
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("exec"), st.integers(1, 6), st.integers(1, 6), st.integers(0, 6)),
+            st.tuples(st.just("deny"), st.integers(1, 6), st.integers(1, 6), st.integers(0, 6)),
+            st.tuples(st.just("exit"), st.integers(1, 6), st.integers(0, 6), st.integers(0, 1)),
+            st.tuples(st.just("fail"), st.integers(1, 6), st.just(0), st.just(0)),
+        )
+    )
+)
+def test_every_exec_is_in_the_tree_once_whatever_comes(
+    steps: list[tuple[str, int, int, int]],
+) -> None:
+    tree = Tree()
+    asked = 0
+    for step, pid, ppid, more in steps:
+        match step:
+            case "exec":
+                asked += 1
+                tree.runs_now(pid, ppid, f"program{more}", below=more)
+            case "deny":
+                asked += 1
+                tree.denied(pid, ppid, f"program{more}", below=more)
+            case "exit":
+                tree.ends(pid, ppid, more)
+            case "fail":
+                tree.not_started(pid)
+    lines = tree.lines()
+    assert sum(line.count for line in lines) == asked
+    assert sum(line.running for line in lines) == tree.running
+    assert all(line.running >= 0 for line in lines)

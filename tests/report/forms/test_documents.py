@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from sigwrap.report.check.reproduce import Reproduction
+from sigwrap.report.check.verify import verify_session
+from sigwrap.report.folds.ending import Ending
+from sigwrap.report.folds.summary import SummaryFold
+from sigwrap.report.forms.documents import (
+    event_json,
+    report_json,
+    sessions_json,
+    verification_json,
+)
+from sigwrap.store.catalog import list_sessions
+
+Scenarios = Callable[..., Any]
+
+
+def test_the_report_holds_what_the_text_holds(scenario: Scenarios) -> None:
+    made = scenario()
+    made.execute(10, 1, "git", "status\udcff")
+    made.signal("SIGTERM", "git", "sh", "parent")
+    made.exit(10, None, "SIGKILL")
+    head = made.end(exit_status=137)
+    fold = SummaryFold()
+    verification = verify_session(made.session, None, and_also=fold.add)
+    text = report_json(fold.result(Ending.NOT_CLEAN), verification)
+    assert text.isascii()
+    document = json.loads(text)
+    assert document["schema"] == "sigwrap.report/2"
+    assert (document["ending"], document["exit_status"]) == ("ended", 137)
+    assert document["started_at"] == "2025-11-21T06:03:20.000000000Z"
+    assert document["head"] == head
+    assert document["verification"]["outcome"] == "intact"
+    assert document["session"]["command"] == ["npm", "start"]
+    assert document["by_type"]["exec_audited"] == 1
+    assert document["programs"] == {
+        "top": [{"path": "/usr/bin/git", "count": 1}],
+        "rest": 0,
+        "exact": True,
+    }
+    assert document["signals"]["top"][0]["signal_name"] == "SIGTERM"
+    assert document["died_of_signal"]["found"][0]["pid"] == 10
+    assert document["outcomes"] == {"exec": {"audited": 1}, "signal": {"audited": 1}}
+    assert [
+        (each["kind"], each["outcome"], each["what"], each["count"], each["first_seq"])
+        for each in document["attention"]["groups"]
+    ] == [
+        ("exec", "audited", "git $'status\\xff'", 1, 2),
+        ("signal", "audited", "SIGTERM to sh (11, parent)", 1, 3),
+    ]
+    assert document["processes"]["tree"] == [
+        {
+            "depth": 0,
+            "argv": ["git", "status\udcff"],
+            "exec_in_place": False,
+            "refused": False,
+            "first_pid": 10,
+            "first_seq": 2,
+            "count": 1,
+            "running": 0,
+            "failed": 0,
+            "not_started": 0,
+            "killed": {"SIGKILL": 1},
+            "outcomes": {"audited": 1},
+        }
+    ]
+
+
+def test_an_event_is_one_line_with_its_time_twice(scenario: Scenarios) -> None:
+    made = scenario()
+    made.execute(10, 1, "a\nb")
+    event = list(made.session.events())[1]
+    made.log.close()
+    line = event_json(event)
+    assert "\n" not in line
+    assert json.loads(line) == {
+        "seq": 2,
+        "time": "2025-11-21T06:03:21.000000000Z",
+        "time_ns": event.time_ns,
+        "type": "exec_audited",
+        "pid": 10,
+        "payload": event.payload,
+        "hash": event.hash,
+    }
+
+
+def test_sessions_and_verifications_have_their_schemas(scenario: Scenarios) -> None:
+    made = scenario()
+    head = made.end()
+    sessions = json.loads(sessions_json(list_sessions(made.store)))
+    assert sessions["schema"] == "sigwrap.sessions/2"
+    assert [(file["session_id"], file["exit_status"]) for file in sessions["sessions"]] == [
+        ("s1", 0)
+    ]
+    verification = verify_session(made.session, b"key")
+    decisions = Reproduction(decisions=3, reproduced=2, not_judged={"masked": 1})
+    document = json.loads(verification_json("s1", made.log.path, verification, decisions))
+    assert document["schema"] == "sigwrap.verify/2"
+    assert document["decisions"] == {"count": 3, "reproduced": 2, "not_judged": {"masked": 1}}
+    assert (document["outcome"], document["row"], document["ended"]) == ("broken", 1, False)
+    verification = verify_session(made.session, None, head)
+    intact = json.loads(verification_json("s1", "p", verification, Reproduction()))
+    assert (intact["outcome"], intact["row"], intact["head"]) == ("intact", None, head)

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from typing import Any
+
+from sigwrap.events import Event
+from sigwrap.report.forms.event_rows import IMPORTANT_KEPT, SAMPLE_KEPT, EventRows
+
+
+def rows_of(*events: Event) -> EventRows:
+    found = EventRows(1_001)
+    for event in events:
+        found.add(event)
+    return found
+
+
+def event(seq: int, type_name: str, **payload: Any) -> Event:
+    return Event(seq, 1_000 + seq, type_name, 7, payload, "")
+
+
+def test_a_row_says_what_became_of_what_and_by_which_rule() -> None:
+    rows = rows_of(
+        event(1, "session_started"),
+        event(2, "exec_denied", path="/bin/rm", argv=["/bin/rm", "x y"], rule_name="no-rm"),
+        event(3, "signal_sent", signal_name="SIGTERM", source_cmd="sh", target_cmd="node"),
+        event(4, "process_exited", comm="node", exit_code=3),
+    ).rows()
+    assert rows == [
+        (1, 0, "session_started", 7, "", "'?'  in ?  under ?", "", ""),
+        (2, 1, "exec_denied", 7, "denied", "/bin/rm 'x y'", "no-rm", "rm"),
+        (3, 2, "signal_sent", 7, "allowed", "SIGTERM to node", "", "sh"),
+        (4, 3, "process_exited", 7, "", "node  exit 3", "", "node"),
+    ]
+
+
+def test_of_a_long_session_what_needs_attention_is_kept_and_a_sample_of_the_rest() -> None:
+    found = EventRows(1_001)
+    for seq in range(1, 100_001):
+        found.add(event(seq, "exec_denied" if seq % 100 == 0 else "exec_allowed", argv=["x"]))
+    rows = found.rows()
+    assert [row[0] for row in rows] == sorted({row[0] for row in rows})
+    assert sum(row[4] == "denied" for row in rows) == 1_000
+    sample = [row[0] for row in rows if row[4] == "allowed"]
+    assert SAMPLE_KEPT / 2 <= len(sample) <= SAMPLE_KEPT
+    assert sample[0] == 1
+    assert sample[-1] > 99_900, "the end is there as well as the beginning"
+    assert found.kept == len(rows)
+
+
+def test_where_all_needs_attention_the_later_ones_are_a_sample() -> None:
+    found = EventRows(1_001)
+    for seq in range(1, 3 * IMPORTANT_KEPT):
+        found.add(event(seq, "exec_denied", argv=["x"]))
+    rows = found.rows()
+    assert [row[0] for row in rows[:IMPORTANT_KEPT]] == list(range(1, IMPORTANT_KEPT + 1))
+    assert IMPORTANT_KEPT < len(rows) <= IMPORTANT_KEPT + SAMPLE_KEPT

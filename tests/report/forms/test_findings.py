@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from sigwrap.report.folds.ending import Ending
+from sigwrap.report.folds.summary import Summary, SummaryFold
+from sigwrap.report.forms.findings import Finding, Findings
+from sigwrap.report.forms.markdown import render_markdown
+from sigwrap.report.forms.text import render_text
+from tests.report.conftest import Scenario
+
+POLICY = """\
+version: 1
+name: mine
+command_rules:
+- {name: allow-rm, commands: [ls], decision: allow}
+- {name: forced, commands: [git], subcommands: [push], args_patterns: ['^--?f'], decision: deny}
+- {name: removal, commands: [rm], args_patterns: ['/etc', '/home'], decision: deny}
+"""
+
+Scenarios = Callable[..., Scenario]
+
+
+def started(*texts: Any) -> dict[str, Any]:
+    return {"session_id": "s1", "policy_sources": [{"name": "p.yaml", "text": e} for e in texts]}
+
+
+def denied(scenario: Scenario, rule: str, *argv: str) -> None:
+    path = f"/usr/bin/{argv[0]}"
+    scenario.add("exec_denied", 10, path=path, argv=argv, ppid=1, decision="deny", rule_name=rule)
+
+
+def summary_of(scenario: Scenario) -> Summary:
+    fold = SummaryFold()
+    for event in scenario.session.events():
+        fold.add(event)
+    return fold.result(Ending.NOT_CLEAN)
+
+
+def found(scenario: Scenario, recorded: dict[str, Any]) -> list[Finding]:
+    return list(map(Findings(recorded).of, summary_of(scenario).attention.groups))
+
+
+def test_with_the_recorded_policy_one_line_is_for_all_of_a_group(scenario: Scenarios) -> None:
+    made = scenario()
+    for option in ("--force", "-f", "--force-with-lease"):
+        denied(made, "forced", "git", "push", option, "origin")
+    [with_policy] = found(made, started(POLICY))
+    assert with_policy.suggestion is not None
+    assert with_policy.suggestion.for_all
+    assert with_policy.suggestion.line == (
+        "- {name: allow-git-push-force, commands: [git], subcommands: [push], "
+        'args_patterns: ["^--force$", "^-f$", "^--force-with-lease$"], decision: allow}'
+    )
+
+
+def test_where_there_are_more_command_lines_than_are_kept_it_is_for_some(
+    scenario: Scenarios,
+) -> None:
+    made = scenario()
+    for number in range(6):
+        denied(made, "forced", "git", "push", f"-f{number}")
+    [finding] = found(made, started(POLICY))
+    assert finding.suggestion is not None
+    assert not finding.suggestion.for_all
+    summary = summary_of(made)
+    assert "to let some of these through, only if it was right: - {name: " in render_text(summary)
+    markdown = render_markdown(summary)
+    assert "More rules are needed for all of these: `sigwrap policy suggest s1`" in markdown
+    assert "<summary>To let these through, only where it was right</summary>" in markdown
+
+
+def test_no_two_rules_of_a_report_have_the_same_name(scenario: Scenarios) -> None:
+    made = scenario()
+    denied(made, "removal", "rm", "-rf", "/etc")
+    denied(made, "another", "rm", "-rf", "/home")
+    names = [each.suggestion.name for each in found(made, started(POLICY)) if each.suggestion]
+    assert names == ["allow-rm-2", "allow-rm-3"]
+
+
+def test_what_was_audited_has_a_block_of_its_own(scenario: Scenarios) -> None:
+    made = scenario()
+    made.execute(10, 1, "docker", "ps")
+    denied(made, "removal", "rm", "-rf", "/etc")
+    first, second = render_markdown(summary_of(made)).split("To deny what was audited")
+    assert "name: allow-rm" in first and "name: deny" not in first
+    assert "name: deny-docker-ps" in second
+
+
+LONG = "".join(f"- {{name: r{n}, commands: [git], decision: deny}}\n" for n in range(6_000))
+
+
+@pytest.mark.parametrize(
+    "recorded",
+    [
+        {},
+        {"policy_sources": 3},
+        started(None),
+        started("{"),
+        started("version: 1\nname: x\nextends: x\n"),
+        started(f"version: 1\nname: x\ncommand_rules:\n{LONG}"),
+    ],
+)
+def test_without_a_policy_that_loads_there_is_a_rule_all_the_same(
+    scenario: Scenarios, recorded: dict[str, Any]
+) -> None:
+    made = scenario()
+    denied(made, "forced", "git", "push", "-f", "origin")
+    [finding] = found(made, recorded)
+    assert finding.suggestion is not None
+    assert 'args_patterns: ["^push -f origin$"]' in finding.suggestion.line

@@ -1,0 +1,366 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from sigwrap.report.check.verify import verify_session
+from sigwrap.report.folds.ending import Ending
+from sigwrap.report.folds.summary import SummaryFold
+from sigwrap.report.forms.style import Style
+from sigwrap.report.forms.text import Page, render_text, render_verification
+from sigwrap.report.replay import state_after
+
+Scenarios = Callable[..., Any]
+SECOND = 1_000_000_000
+STARTED_NS = 1_763_705_000 * SECOND  # of every scenario
+
+
+def report(
+    made: Any, ending: Ending = Ending.NOT_CLEAN, key: bytes | None = None, columns: int = 0
+) -> str:
+    fold = SummaryFold()
+    verification = verify_session(made.session, key, and_also=fold.add)
+    page = Page(utc=True, now_ns=STARTED_NS + 90 * SECOND, columns=columns)
+    return render_text(fold.result(ending), verification, page)
+
+
+def section(title: str, text: str) -> list[str]:
+    _, _, rest = text.partition(f"\n\n{title}\n")
+    return [line.strip() for line in rest.partition("\n\n")[0].splitlines()]
+
+
+def test_the_whole_report_of_a_small_session(scenario: Scenarios) -> None:
+    made = scenario()
+    made.execute(10, 1, "npm", "start")
+    made.execute(11, 10, "sh", "-c", "node server.js")
+    made.execute(11, 10, "node", "server.js")
+    for pid in (12, 13, 14):
+        made.execute(pid, 11, "git", "status")
+        made.exit(pid, 1 if pid == 14 else 0)
+    made.signal("SIGTERM", "node", "npm", "parent")
+    made.add(
+        "interrupt_received",
+        7,
+        signal=15,
+        signal_name="SIGTERM",
+        origin="process",
+        sender_pid=7,
+        sender_cmd="kill 5",
+    )
+    made.add("interrupt_escalated", 1, reason="second interrupt", processes=2)
+    made.exit(11, None, "SIGKILL")
+    made.exit(10, 130)
+    head = made.end(exit_status=130)
+    assert (
+        report(made)
+        == f"""\
+exited: exit status 130 after 2.50 s
+command  npm start
+by       ann (uid 1000) on box, in /work
+started  2025-11-21 06:03:20 UTC, 1 min ago
+session  s1 (demo), sigwrap 0.1.0
+policy   builtin:record abcd
+log      16 events, verified, head {head}
+execs    6: 6 audited
+signals  1: 1 audited
+
+Needs attention
+  audited  npm start  (rule builtin:record)
+  audited  sh -c 'node server.js'  (rule builtin:record)
+  audited  node server.js  (rule builtin:record)
+  audited  3 times  git status  (rule builtin:record)
+  audited  SIGTERM to npm (11, parent)  (rule ?)
+
+Interrupts
+     +11.000 s  received SIGTERM from 7 "kill 5"
+     +12.000 s  killed the tree (2 processes): second interrupt
+
+Died of a signal
+     +13.000 s  pid 11 comm  exit 137: SIGKILL from sigwrap: second interrupt
+
+Failed
+        1  exit 1  git status
+        1  exit 130  npm start
+
+Who signalled whom
+        1  SIGTERM  node -> npm (parent)  audited
+
+Programs run most
+        3  /usr/bin/git
+        1  /usr/bin/npm
+        1  /usr/bin/sh
+        1  /usr/bin/node
+
+Processes (5)
+  10 npm start  (failed)
+    11 sh -c 'node server.js'
+      => 11 node server.js  (1 died of SIGKILL)
+        12 git status  (x3, 1 failed)"""
+    )
+
+
+def test_the_first_line_is_the_verdict(scenario: Scenarios) -> None:
+    made = scenario()
+    made.execute(10, 1, "npm")
+    assert report(made).startswith("did not end cleanly: ")
+    assert "Processes (1, 1 whose end is not recorded)" in report(made)
+    assert report(made, Ending.RUNNING).startswith("running for 1 min 30 s so far")
+    assert "Processes (1, 1 running)" in report(made, Ending.RUNNING)
+    assert "LOST" not in report(made)
+    made.end(unrecorded=4)
+    assert report(made).startswith("exited: exit status 0 after 2.50 s")
+    assert "LOST     4 events could not be recorded, and nothing below counts them" in report(made)
+
+
+def test_a_broken_or_unchecked_chain_is_said_at_once(scenario: Scenarios) -> None:
+    made = scenario(key=b"secret")
+    made.end()
+    for key, said in (
+        (b"secret", "2 events, verified with the key, head "),
+        (b"wrong", "2 events, NOT INTACT: row 1: its hash"),
+        (None, "2 events, not verified: the log is keyed: set $SIGWRAP_KEY"),
+    ):
+        assert f"\nlog      {said}" in report(made, key=key)
+
+
+def test_what_was_not_simply_let_through_comes_first_with_its_rule(scenario: Scenarios) -> None:
+    made = scenario()
+    made.execute(10, 1, "sh")
+    for folder in ("/usr/local/bin", "/usr/bin", "/bin"):  # a shell that tries PATH
+        made.add(
+            "exec_denied",
+            11,
+            path=f"{folder}/rm",
+            argv=["rm", "-rf", "/"],
+            ppid=10,
+            decision="deny",
+            rule_name="no-rm",
+            message="not that",
+        )
+    made.add("approval_denied", 12, kind="exec", reason="nobody")
+    made.add(
+        "exec_denied",
+        12,
+        path="/bin/npm",
+        argv=["npm", "install"],
+        ppid=10,
+        decision="deny",
+        rule_name="installs",
+        reason="not approved by ann",
+    )
+    made.add("limit_exceeded", 12, limit="max_execs", effect="terminated", reason="9 are over 8")
+    made.log.close()
+    text = report(made)
+    assert "execs    3: 2 denied, 1 audited" in text
+    assert section("Needs attention", text) == [
+        "denied  rm -rf /",
+        "rule no-rm: not that",
+        "by sh (10), at +2.000 s, event 3",
+        "to let it through, only if it was right: - {name: allow-rm, commands: [rm], "
+        'args_patterns: ["^-rf /$"], decision: allow}',
+        "asked, denied  npm install",
+        "rule installs: not approved by ann",
+        "by sh (10), at +6.000 s, event 7",
+        "to let it through, only if it was right: - {name: allow-npm-install, commands: [npm], "
+        'subcommands: [install], args_patterns: ["^install$"], decision: allow}',
+        "audited  sh  (rule builtin:record)",
+        "rules for what should have gone through: sigwrap policy suggest s1",
+    ]
+    assert section("The session itself", text) == [
+        "+7.000 s  the limit max_execs ended the run: 9 are over 8"
+    ]
+
+
+def test_on_a_terminal_no_line_is_wider_than_it(scenario: Scenarios) -> None:
+    made = scenario()
+    made.execute(10, 1, "sh", "-c", "x" * 300)
+    made.add(
+        "exec_denied",
+        10,
+        path="/bin/rm",
+        argv=["rm", *("file" + str(number) for number in range(60))],
+        decision="deny",
+        rule_name="no-rm",
+        message="a reason that is " + "very " * 40 + "long",
+    )
+    made.signal("SIGTERM", "node", "npm", "parent")
+    made.add("interrupt_received", 1, signal_name="SIGINT", sender_cmd="y" * 200, sender_pid=7)
+    made.end()
+    for columns in (80, 200):
+        lines = report(made, columns=columns).splitlines()
+        wide = [line for line in lines if len(line) > columns]
+        assert wide == []
+    assert "x" * 300 in report(made)
+
+
+def test_what_waits_for_an_answer_is_said_while_it_can_have_one(scenario: Scenarios) -> None:
+    made = scenario()
+    made.add("approval_requested", 10, approval_id="a1", what="npm install", rule_name="ask")
+    assert section("Waits for an answer", report(made, Ending.RUNNING)) == [
+        "+1.000 s  npm install  (rule ask): sigwrap approve a1"
+    ]
+    assert section("Waits for an answer", report(made)) == []
+    made.log.close()
+
+
+def test_recordings_are_listed_with_their_sizes(scenario: Scenarios) -> None:
+    made = scenario()
+    made.add("recording_ended", 10, stdin=1, stdout=2, stderr=0, reason="the log was full")
+    made.add("recording_ended", 11, stdin=0, stdout=5)
+    made.log.close()
+    assert section("Recorded (sigwrap replay --recorded stdout)", report(made)) == [
+        "+1.000 s  pid 10  stdin 1 B, stdout 2 B, stderr 0 B  the log was full",
+        "+2.000 s  pid 11  stdin 0 B, stdout 5 B, stderr ? B",
+    ]
+
+
+def test_the_state_at_a_moment_says_which(scenario: Scenarios) -> None:
+    made = scenario()
+    made.execute(10, 1, "make")
+    made.log.close()
+    text = render_text(state_after(made.session.events(), 2))
+    assert text.splitlines()[0] == "state after event 2, 1.00 s into the run"
+
+
+@pytest.mark.parametrize(("status", "code"), [(0, "32"), (3, "1;31"), (None, "1;31")])
+def test_the_verdict_is_green_only_for_a_status_of_0(
+    scenario: Scenarios, status: int | None, code: str
+) -> None:
+    made = scenario()
+    made.end(exit_status=status)
+    page = Page(style=Style(colour=True))
+    text = render_text(state_after(made.session.events(), 9), page=page)
+    assert text.startswith(f"\x1b[{code}mexited: exit status {status} after 2.50 s\x1b[0m\n")
+
+
+def test_a_node_of_the_tree_says_how_its_processes_fared(scenario: Scenarios) -> None:
+    made = scenario()
+    for pid in (10, 11):
+        made.execute(pid, 1, "make")
+    made.execute(12, 1, "cc")
+    made.execute(13, 1, "ld")
+    made.exit(13, 1)
+    made.log.close()
+    assert section("Processes (4, 3 running)", report(made, Ending.RUNNING)) == [
+        "10 make  (x2, 2 running)",
+        "12 cc  (running)",
+        "13 ld  (failed)",
+    ]
+
+
+def test_a_deep_tree_is_indented_so_far_and_no_further(scenario: Scenarios) -> None:
+    made = scenario()
+    for pid in range(10, 32):
+        made.execute(pid, pid - 1, "sh")
+    made.log.close()
+    lines = report(made, Ending.RUNNING).splitlines()
+    assert lines[-2:] == [
+        "  " + 20 * "  " + "30 sh  (running)",
+        "  " + 20 * "  " + "[21 deep] 31 sh  (running)",
+    ]
+
+
+@pytest.mark.parametrize(("processes", "left_out"), [(60, []), (61, ["... 1 more lines"])])
+def test_a_tree_is_shown_up_to_a_length(
+    scenario: Scenarios, processes: int, left_out: list[str]
+) -> None:
+    made = scenario()
+    for pid in range(10, 10 + processes):
+        made.execute(pid, 1, f"program{pid}")
+    made.log.close()
+    lines = report(made).splitlines()
+    assert [line.strip()[:16] for line in lines if "are not shown" in line] == left_out
+
+
+def test_of_a_long_tree_what_went_wrong_is_shown_with_what_is_above_it(scenario: Scenarios) -> None:
+    made = scenario()
+    for pid in range(10, 110):
+        made.execute(pid, 1, f"program{pid}")
+        made.exit(pid)
+    made.execute(200, 1, "sh")
+    made.execute(201, 200, "make")
+    made.execute(202, 201, "cc")
+    made.exit(202, 1)
+    made.exit(201)
+    made.exit(200)
+    made.log.close()
+    lines = section("Processes (103)", report(made))
+    assert lines[0] == "10 program10"
+    assert lines[-4:-1] == ["200 sh", "201 make", "202 cc  (failed)"]
+    assert lines[-1] == "... 43 more lines are not shown (--process shows a part)"
+
+
+def test_nothing_hostile_reaches_the_terminal(scenario: Scenarios) -> None:
+    evil = "\x1b[2J\n\u202e\x07\udcff"
+    made = scenario()
+    made.execute(10, 1, "sh" + evil, evil)
+    made.signal("SIG" + evil, evil, evil, evil)
+    made.add("interrupt_received", 1, signal_name=evil, origin=evil, sender_pid=3, sender_cmd=evil)
+    made.add("process_exited", 10, comm=evil, exit_code=None, signal_name=evil)
+    made.end(reason=evil)
+    for line in report(made).split("\n"):
+        assert line.isprintable()
+
+
+def test_a_large_report_says_what_it_leaves_out(scenario: Scenarios) -> None:
+    made = scenario()
+    for pid in range(10, 110):
+        made.execute(pid, 1, f"program{pid}")
+        made.signal("SIGTERM", f"program{pid}", "sh", "parent")
+        made.exit(pid, None, "SIGKILL")
+    made.log.close()
+    text = report(made)
+    assert "and 50 more" in text
+    assert "... 40 more lines are not shown" in text
+    assert text.count("     90  others") == 1
+    assert text.count("     85  others") == 1
+
+
+def test_colour_is_for_terminals_that_want_it() -> None:
+    assert Style.suited_to(True, {}).colour
+    assert Style.suited_to(True, {"NO_COLOR": ""}).colour
+    assert not Style.suited_to(True, {"NO_COLOR": "1"}).colour
+    assert not Style.suited_to(True, {"TERM": "dumb"}).colour
+    assert not Style.suited_to(False, {}).colour
+    assert Style(colour=True).bad("x") == "\x1b[1;31mx\x1b[0m"
+    assert Style(colour=False).bad("x") == "x"
+
+
+def test_a_verification_tells_what_it_could_not_see(scenario: Scenarios) -> None:
+    made = scenario()
+    verification = verify_session(made.session, None)
+    assert render_verification("s1", verification, Ending.RUNNING).splitlines() == [
+        "s1: intact, 1 event, checked without a key",
+        "it is running",
+        f"head {made.log.head}",
+        "whether its end was cut off: compare the head, or give it as --head",
+    ]
+    head = made.end()
+    text = render_verification("s1", verify_session(made.session, None, head), Ending.NOT_CLEAN)
+    assert text.splitlines() == ["s1: intact, 2 events, checked without a key", f"head {head}"]
+
+
+def test_a_verification_that_failed_is_one_line(scenario: Scenarios) -> None:
+    made = scenario(key=b"secret")
+    made.end()
+    for key, said in (
+        (b"wrong", "NOT INTACT: row 1: its hash does not follow"),
+        (None, "not checked: the log is keyed: set $SIGWRAP_KEY to check it"),
+    ):
+        text = render_verification("s1\n", verify_session(made.session, key), Ending.NOT_CLEAN)
+        assert text.startswith(f"s1\\n: {said}")
+        assert text.isprintable()
+
+
+def test_what_was_done_to_the_log_itself_is_listed(scenario: Callable[..., Any]) -> None:
+    made = scenario()
+    made.add("store_tampered", 1, what="the journal was removed", path="/s/s1.db")
+    made.end()
+    fold = SummaryFold()
+    verification = verify_session(made.session, None, and_also=fold.add)
+    text = render_text(fold.result(Ending.NOT_CLEAN), verification)
+    assert section("The session itself", text) == [
+        "+1.000 s  somebody touched the log's own files (the journal was removed): /s/s1.db"
+    ]

@@ -1,0 +1,285 @@
+"""SQL over what a session did. What it may not do, and what is said of a mistake, is here too."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sigwrap.errors import StoreError, UsageError
+from sigwrap.report.query.database import QueryDatabase, all_views
+from sigwrap.report.query.views import VIEWS
+from sigwrap.store.reader import Session
+from tests.report.conftest import Scenario
+
+Ask = Callable[..., list[tuple[Any, ...]]]
+
+
+@pytest.fixture
+def database() -> Iterator[QueryDatabase]:
+    made = QueryDatabase()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def ask(database: QueryDatabase) -> Ask:
+    def answer(sql: str, *sessions: Session) -> list[tuple[Any, ...]]:
+        views = database.views_of(sql)
+        for session in sessions:
+            database.fill(session, views, lambda seen: None)
+        return list(database.select(sql)[1])
+
+    return answer
+
+
+@pytest.fixture
+def log(scenario: Callable[..., Scenario]) -> Scenario:
+    """npm was let through, git push denied, a signal blocked three times."""
+    made = scenario()
+    made.execute(10, 1, "npm", "start")
+    made.add(
+        "exec_denied",
+        11,
+        path="/usr/bin/git",
+        argv=["git", "push", "a b"],
+        comm="sh",
+        ppid=10,
+        decision="deny",
+        rule_name="no-push",
+        reason="pushing is left to people",
+    )
+    made.add(
+        "signal_blocked",
+        11,
+        signal=15,
+        signal_name="SIGTERM",
+        source_pid=11,
+        source_cmd="sh",
+        target_pid=99,
+        target_cmd="sshd",
+        decision="deny",
+        rule_name="no-kill",
+        count=3,
+    )
+    made.exit(11, 1)
+    made.exit(10, None, "SIGKILL")
+    made.end(exit_status=137)
+    return made
+
+
+def test_what_was_denied_is_one_view_of_execs_and_signals(ask: Ask, log: Scenario) -> None:
+    rows = ask("select seq, kind, pid, who, what, count, rule, reason from denials", log.session)
+    assert rows == [
+        (3, "exec", 11, "sh", "git push 'a b'", 1, "no-push", "pushing is left to people"),
+        (4, "signal", 11, "sh", "SIGTERM to sshd (99)", 3, "no-kill", None),
+    ]
+
+
+def test_what_was_asked_and_refused_is_denied_and_an_audited_exec_is_audited(
+    ask: Ask, scenario: Callable[..., Scenario]
+) -> None:
+    log = scenario()
+    log.execute(10, 1, "true")
+    log.add("exec_denied", 11, argv=["x"], decision="approve")
+    log.add("exec_allowed", 12, argv=["y"], decision="approve", approval_id="a1")
+    sql = "select command, outcome, decision from execs order by seq"
+    assert ask(sql, log.session) == [
+        ("true", "audited", "audit"),
+        ("x", "denied", "approve"),
+        ("y", "approved", "approve"),
+    ]
+
+
+def test_a_process_is_one_row_from_its_first_event_to_its_end(ask: Ask, log: Scenario) -> None:
+    sql = (
+        "select pid, command, comm, execs, denied, exit_code, signal_name, "
+        "(ended_ns - started_ns) / 1000000000 from processes order by pid"
+    )
+    assert ask(sql, log.session) == [
+        (10, "npm start", "comm", 1, 0, None, "SIGKILL", 4),
+        (11, None, "comm", 0, 1, 1, None, 2),
+    ]
+
+
+def test_a_session_is_one_row(ask: Ask, log: Scenario) -> None:
+    sql = "select session, name, command, state, exit_status, events, duration_s from sessions"
+    assert ask(sql, log.session) == [("s1", "demo", "npm start", "ended", 137, 7, 6.0)]
+
+
+def test_a_session_that_runs_is_answered_as_far_as_it_is(
+    ask: Ask, scenario: Callable[..., Scenario]
+) -> None:
+    log = scenario()
+    log.execute(10, 1, "sleep", "9")
+    sql = "select state, exit_status, (select count(*) from execs), ended from sessions, processes"
+    assert ask(sql, log.session) == [("running", None, 1, None)]
+
+
+def test_several_sessions_are_told_apart(ask: Ask, scenario: Callable[..., Scenario]) -> None:
+    logs = [scenario(session_id=name) for name in ("s1", "s2")]
+    for log in logs:
+        log.execute(10, 1, "true")
+        log.end()
+    sql = "select session, count(*) from execs group by session"
+    assert ask(sql, *(log.session for log in logs)) == [("s1", 1), ("s2", 1)]
+
+
+def test_events_are_there_with_all_that_they_say(ask: Ask, log: Scenario) -> None:
+    sql = "select json_extract(payload, '$.exit_status'), hash from events where seq = 7"
+    assert ask(sql, log.session) == [(137, log.log.head)]
+
+
+def test_files_and_network_are_empty_until_there_are_such_events(
+    ask: Ask, log: Scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert ask("select * from files, network", log.session) == []
+    from sigwrap.store import codec
+
+    with monkeypatch.context() as patched:
+        patched.setitem(codec._VERSION_MEMBER, "file_denied", '{"v":1')
+        other = Scenario(Path(log.store), "s2")
+        other.add("file_denied", 7, decision="deny", rule_name="no-etc")
+        other.log.close()
+    assert ask("select session, type, rule from files", other.session) == [
+        ("s2", "file_denied", "no-etc")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sql", "views"),
+    [
+        ("select 1", []),
+        ("select count(*) from Denials", ["denials"]),
+        ("select d.rule from denials d join execs e using (seq)", ["denials", "execs"]),
+        ("with x as (select * from events) select * from x", ["events"]),
+        ("select count(*) from denials natural join execs", ["denials", "execs"]),
+        ("select 1 where exists (select 1 from signals)", ["signals"]),
+        ("select 1 from sessions union select 2 from [Processes]", ["processes", "sessions"]),
+        ("explain select * from execs", []),
+        ("/* x */ explain query plan select * from execs", []),
+        ("pragma table_info(execs)", []),
+    ],
+)
+def test_only_what_the_sql_reads_is_filled(
+    database: QueryDatabase, sql: str, views: list[str]
+) -> None:
+    assert sorted(view.name for view in database.views_of(sql)) == views
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "insert into execs (pid) values (1)",
+        "update execs set pid = 1",
+        "delete from execs",
+        "drop table execs",
+        "create table x (a)",
+        "create temp view x as select 1",
+        "attach 'x.db' as x",
+        "vacuum into 'x.db'",
+        "begin",
+        "savepoint a",
+        "pragma journal_mode = wal",
+        "pragma writable_schema = 1",
+        "pragma hard_heap_limit = 0",
+        "pragma temp_store_directory = '/'",
+        "select load_extension('x')",
+        "with x as (select 1) delete from execs",
+        "analyze",
+    ],
+)
+def test_sql_can_only_read(
+    database: QueryDatabase, log: Scenario, tmp_path: Path, sql: str, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(UsageError, match="would do more than read"):
+        database.views_of(sql)
+        database.select(sql)  # VACUUM asks for leave only when it runs
+    with pytest.raises(UsageError, match="would do more than read"):
+        database.select(sql)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("select * from denails", "there is no view denails (did you mean denials? the views are"),
+        ("select * from main.denails", "there is no view denails (did you mean denials?"),
+        ("select comand from execs", "no column comand (did you mean command? execs has session,"),
+        ("select e.rul from execs e", "no column e.rul (did you mean rule?"),
+        ("select zzz from execs, events", "no column zzz (sigwrap query alone lists"),
+        ("select 1; select 2", "more than one statement"),
+        ("selec 1", 'near "selec": syntax error (the views are sessions, execs'),
+        ("select ?", "the SQL can't be answered"),
+        ("select '", "the SQL can't be answered"),
+        ("select nosuch(1)", "no such function: nosuch"),
+        ("select \0", "the SQL can't be answered"),
+        ("select \udcff", "the SQL can't be answered"),
+        ("select " + "1," * 600_000 + "1", "the SQL can't be answered"),
+        ("select " + "(" * 10_000, "the SQL can't be answered"),
+    ],
+)
+def test_a_mistake_says_what_would_be_right(database: QueryDatabase, sql: str, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        database.views_of(sql)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("-- nothing", "the SQL asks for nothing"),
+        ("reindex", "the SQL asks for nothing"),
+        ("select zeroblob(1000000000)", "too big"),
+        ("select abs(-9223372036854775807 - 1)", "integer overflow"),
+        ("select json('{')", "malformed JSON"),
+    ],
+)
+def test_what_fails_when_it_is_answered_says_so(
+    database: QueryDatabase, sql: str, said: str
+) -> None:
+    assert database.views_of(sql) == []
+    with pytest.raises(UsageError, match=said):
+        list(database.select(sql)[1])
+
+
+def test_of_a_damaged_log_what_comes_before_is_filled_in(
+    database: QueryDatabase, log: Scenario
+) -> None:
+    file = sqlite3.connect(log.session.path)
+    file.execute("drop trigger events_are_not_changed")
+    file.execute("update events set payload = 'x' where seq = 5")
+    file.commit()
+    file.close()
+    with pytest.raises(StoreError, match="row 5"):
+        database.fill(log.session, all_views(), lambda seen: None)
+    assert list(database.select("select max(seq) from events")[1]) == [(4,)]
+    assert list(database.select("select count(*) from processes")[1]) == [(2,)]
+
+
+def test_every_view_can_be_asked_for_all_it_has(ask: Ask, log: Scenario) -> None:
+    for view in VIEWS.values():
+        rows = ask(f"select * from {view.name}", log.session)
+        assert all(len(row) == len(view.columns) for row in rows)
+        assert rows or view.name in ("files", "network")
+
+
+@pytest.mark.parametrize("is_temporary", [True, False])
+def test_where_there_is_no_room_a_line_says_so(
+    log: Scenario, tmp_path: Path, is_temporary: bool
+) -> None:
+    database = QueryDatabase("" if is_temporary else str(tmp_path / "out.db"))
+    try:
+        pages = database._connection.execute("pragma page_count").fetchone()[0]
+        database._connection.execute(f"pragma max_page_count = {pages}")
+        with pytest.raises(UsageError, match="database or disk is full") as caught:
+            while True:
+                database.fill(log.session, all_views(), lambda seen: None)
+        assert ("TMPDIR" in str(caught.value)) is is_temporary
+    finally:
+        database.close()

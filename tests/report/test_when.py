@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import pytest
+
+from sigwrap.report.when import moment_ns, span_s
+
+SECOND = 1_000_000_000
+STARTED_NS = 1_763_766_000 * SECOND  # 2025-11-21 23:00:00 UTC
+ENDED_NS = STARTED_NS + 7200 * SECOND
+
+
+def at(words: str, *, utc: bool = True) -> float:
+    """Seconds into the run."""
+    found = moment_ns(words, started_ns=STARTED_NS, ended_ns=ENDED_NS, utc=utc)
+    return (found - STARTED_NS) / SECOND
+
+
+@pytest.mark.parametrize(
+    ("words", "seconds"),
+    [("90s", 90), ("1.5h", 5400), ("1h30m", 5400), ("2d", 172_800), ("250ms", 0.25), ("5min", 300)],
+)
+def test_a_span(words: str, seconds: float) -> None:
+    assert span_s(words) == seconds
+
+
+@pytest.mark.parametrize("words", ["", "s", "5", "5x", "5s!", "-5s", "5 s 3", "x5s", "1e3s", "∞s"])
+def test_what_is_no_span(words: str) -> None:
+    with pytest.raises(ValueError, match=None):
+        span_s(words)
+
+
+@pytest.mark.parametrize(
+    ("words", "seconds"),
+    [
+        ("+90s", 90),
+        ("10m", 6600),
+        ("-10m", 6600),
+        ("23:30", 1800),
+        ("23:30:05", 1805),
+        ("0:30", 5400),  # past midnight
+        ("22:59", -60),
+        ("2025-11-21 23:10", 600),
+        ("2025-11-21T23:10:00", 600),
+        ("2025-11-22T00:10:00+01:00", 600),
+    ],
+)
+def test_a_moment(words: str, seconds: float) -> None:
+    assert at(words) == seconds
+
+
+def test_a_moment_without_a_zone_is_local(monkeypatch: pytest.MonkeyPatch) -> None:
+    import time
+
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        assert at("2025-11-22 08:10", utc=False) == 600
+        assert at("8:10", utc=False) == 600
+        assert at("23:10") == 600
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+@pytest.mark.parametrize("words", ["", "+", "yesterday", "25:00", "12:61", "+5", "2025-13-01"])
+def test_what_is_no_moment(words: str) -> None:
+    with pytest.raises(ValueError, match=None):
+        at(words)
