@@ -372,7 +372,9 @@ def test_a_loop_that_is_killed(sigwrap: Sigwrap) -> None:
 
 
 def test_what_command_leaves_behind(sigwrap: Sigwrap) -> None:
-    assert shell(sigwrap, "sleep 99 & /bin/true; exit 4") == "exit 4: it ended by itself"
+    os.mkfifo(sigwrap.folder / "fifo")
+    behind = "sh -c 'echo up >fifo; exec sleep 99' & read -r up <fifo; exit 4"
+    assert shell(sigwrap, behind) == "exit 4: it ended by itself"
     left = next(e.pid for e in sigwrap.events("process_exited") if e.payload["signal"])
     said = "exit 143: SIGTERM from sigwrap, which clears what COMMAND left behind"
     assert why(sigwrap, left) == said

@@ -75,6 +75,11 @@ class Living:
     def last_raised(self, name: str) -> Sent | None:
         return None if self.raised is None else self.raised.get(name)
 
+    def last_name(self) -> str:
+        """Of the signals that it got; what it raised comes after what it was sent."""
+        got = self.raised or self.sent
+        return next(reversed(got)) if got else ""
+
 
 class Lives:
     def __init__(self) -> None:
@@ -139,7 +144,7 @@ class Lives:
             of_living = living.sent = living.sent or {}
             if living.raised:
                 living.raised.pop(name, None)
-        if name not in of_living and len(of_living) >= _SIGNALS_OF_ONE:
+        if of_living.pop(name, None) is None and len(of_living) >= _SIGNALS_OF_ONE:
             return
         of_living[name] = Sent(
             source,

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from sigwrap.escape import printable
 from sigwrap.events import EXEC_TYPES, Event, Payload, number
+from sigwrap.policy.judge.signals import signal_number
 from sigwrap.report.folds.cause import (
     DELIVERED,
     ENDED_BY_ITSELF,
@@ -211,7 +212,8 @@ class WhyFold:
         living = self._lives.end(pid)
         ended: Why | _Ended
         if payload.get("signal_name"):
-            ended = self._killed(event, living or Living(number(payload.get("ppid"))))
+            name, status = str(payload["signal_name"]), 128 + number(payload.get("signal"))
+            ended = self._killed(event, name, status, living or Living(number(payload.get("ppid"))))
             if len(self._deaths) < DEATHS_LISTED:
                 self._deaths.append(ended)
             self._tell_parent(ended, payload)
@@ -223,6 +225,8 @@ class WhyFold:
             ended = _Ended(event.seq, code, ran, comm, None if is_plain else living)
             if code in _NOT_EXECUTED and not is_plain:
                 self._tell_parent(self._by_itself(pid, ended), payload)
+            elif code is None and living is not None:
+                self._tell_unseen(event, living)
         if pid == self._command_pid:
             self._command_end = ended
             return
@@ -230,6 +234,14 @@ class WhyFold:
         self._ended.move_to_end(pid)
         if len(self._ended) > _ENDED_LIMIT:
             self._ended.popitem(last=False)
+
+    def _tell_unseen(self, event: Event, living: Living) -> None:
+        """Whose parent had reaped it first: the parent's status tells whether it died of what it
+        had got last."""
+        name = living.last_name()
+        number_of = signal_number(name)
+        if number_of is not None:
+            self._tell_parent(self._killed(event, name, 128 + number_of, living), event.payload)
 
     def _tell_parent(self, ended: Why, exited: Payload) -> None:
         ppid = number(exited.get("ppid"))
@@ -249,8 +261,7 @@ class WhyFold:
 
     # Why
 
-    def _killed(self, event: Event, living: Living) -> Why:
-        name = str(event.payload.get("signal_name"))
+    def _killed(self, event: Event, name: str, status: int, living: Living) -> Why:
         sent, raised = living.last_sent(name), living.last_raised(name)
         if raised is not None:
             sender = raised.sender
@@ -271,7 +282,7 @@ class WhyFold:
             pid=event.pid,
             command=shown(living.ran) or shortened(event.payload.get("comm")),
             seq=event.seq,
-            status=128 + number(event.payload.get("signal")),
+            status=status,
             signal_name=printable(name),
             cause=reason.cause,
             text=reason.text,

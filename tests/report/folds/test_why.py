@@ -459,6 +459,37 @@ def test_a_shell_passes_on_what_ended_its_child(is_seen_first: bool) -> None:
         )
 
 
+@pytest.mark.parametrize("is_seen_first", [True, False])
+def test_a_shell_passes_on_what_its_child_had_got_where_the_childs_end_was_not_seen(
+    is_seen_first: bool,
+) -> None:
+    log = Log()
+    log.exec(8, COMMAND, "sleep", "9")
+    log.signal(6, 8, 10, "SIGUSR1")
+    log.signal(6, 8, 15, "SIGTERM")
+    if is_seen_first:
+        log.exit(8, None)
+    log.exit(COMMAND, 143, ppid=1)
+    if not is_seen_first:
+        log.exit(8, None)
+    log.end(143)
+    assert log.why().sentence.startswith(
+        'exit 143: it ended by itself, as its child 8 "sleep 9" had: SIGTERM from 6'
+    )
+    assert log.why(8).text == "how it ended could not be seen"
+    assert log.fold.deaths == ()
+
+
+def test_a_child_whose_end_was_not_seen_ended_by_no_signal_where_the_status_is_another() -> None:
+    log = Log()
+    log.exec(8, COMMAND, "sleep", "9")
+    log.signal(6, 8, 15, "SIGTERM")
+    log.exit(8, None)
+    log.exit(COMMAND, 3, ppid=1)
+    log.end(3)
+    assert log.why().sentence == "exit 3: it ended by itself"
+
+
 def test_an_end_by_itself() -> None:
     log = Log()
     assert log.why().sentence == "no end of it is recorded yet"
