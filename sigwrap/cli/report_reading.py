@@ -11,9 +11,10 @@ from sigwrap.cli.beside import Beside, has_room
 from sigwrap.events import Event
 from sigwrap.report.check.verify import Outcome, Verification, readable_events, verify_session
 from sigwrap.report.folds.ending import Ending
+from sigwrap.report.folds.measures import Stopped
 from sigwrap.report.folds.selection import Selection
 from sigwrap.report.folds.summary import Summary, SummaryFold
-from sigwrap.report.folds.why import Explained, Stopped, WhyFold
+from sigwrap.report.folds.why import Explained, WhyFold
 from sigwrap.store.reader import Session
 
 LONG_BYTES = 32 << 20

@@ -1,15 +1,17 @@
 """What happened in a session: folds over its events, in memory that doesn't grow with them.
 
-summary     all of a report, from the folds below
-attention   what one would act on first, in groups
-incidents   what happened to the session itself
-selection   a part of a session
-tree        the process tree
-decisions   what became of an exec or a signal
-why         who ended a process
-lives       which processes live, what they run, and what was sent to them
-cause       the causes that are found, and their sentences
-ending      how a log ends: at its session's end, in the middle, or not yet
-metrics     decisions as metrics for Prometheus
-tally       counts of things whose number is not known, in bounded memory
+summary      all of a report, from the folds below
+attention    what one would act on first, in groups
+incidents    what happened to the session itself
+selection    a part of a session
+tree         the process tree
+decisions    what became of an exec or a signal
+why          who ended a process
+lives        which processes live, what they run, and what was sent to them
+measures     what was done to the whole tree: interrupts, limits, the kill switch, agent signals
+command_end  how COMMAND ended, once the session has
+cause        the causes that are found, and their sentences
+ending       how a log ends: at its session's end, in the middle, or not yet
+metrics      decisions as metrics for Prometheus
+tally        counts of things whose number is not known, in bounded memory
 """
