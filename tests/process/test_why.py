@@ -179,7 +179,7 @@ def test_a_signal_of_the_session(sigwrap: Sigwrap, text: str, expected: str) -> 
 
 @needs("pkill")
 def test_a_kill_by_name(sigwrap: Sigwrap) -> None:
-    said = shell(sigwrap, "sleep 99 & target=$!; pkill -P $$ sleep; wait $target")
+    said = shell(sigwrap, "sleep 99 & target=$!; until pkill -P $$ sleep; do :; done; wait $target")
     assert_why(said, rf'exit 143: {CHILD}SIGTERM from \d+ "pkill -P \d+ sleep", started by .*')
 
 
