@@ -40,6 +40,7 @@ from sigwrap.report.forms.layout import cut
 from sigwrap.report.forms.live import live_line
 from sigwrap.report.forms.markdown import render_markdown
 from sigwrap.report.forms.text import Page, TextReport, render_text
+from sigwrap.report.forms.verdict import verdict
 from sigwrap.report.when import EXAMPLES, moment_ns
 from sigwrap.store.catalog import open_session
 from sigwrap.store.reader import Session
@@ -200,7 +201,8 @@ def _rendered(
             from sigwrap.report.forms import page as html
 
             document = report_document(summary, verification, size=page.size)
-            return "".join(html.page(document, rows.rows() if rows is not None else []))
+            ended = verdict(summary, now_ns=page.now_ns, utc=page.utc)
+            return "".join(html.page(document, ended, rows.rows() if rows is not None else []))
 
 
 def _selection(

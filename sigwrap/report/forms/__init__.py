@@ -1,5 +1,6 @@
 """What was folded, as people and programs read it.
 
+verdict     how the session ended, in a sentence
 text        the report for a terminal
 markdown    the same for a CI job's summary
 findings    what needs attention, in words

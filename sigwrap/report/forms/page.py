@@ -17,7 +17,7 @@ from typing import Any
 from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.events import number, text, texts
 from sigwrap.report.forms.event_rows import IMPORTANT_KEPT, SAMPLE_KEPT, Row
-from sigwrap.report.forms.times import span
+from sigwrap.report.forms.verdict import News, Verdict
 
 _STYLE = "page.css"
 # In the order in which they use each other: they are one script.
@@ -42,11 +42,11 @@ _ROW_BYTES = 60  # of an event, without its texts
 _FEWEST_BYTES = 16
 
 
-def page(document: dict[str, Any], events: Iterable[Row]) -> Iterator[str]:
+def page(document: dict[str, Any], verdict: Verdict, events: Iterable[Row]) -> Iterator[str]:
     """`document`: as report_document has it, which says of how many events these are some."""
     style = _part(_STYLE)
     script = "\n".join(("(() => {", '"use strict";', *map(_part, _SCRIPTS), "})();"))
-    verdict, is_good = _verdict(document)
+    headline, is_good = _headline(document, verdict)
     command = shell_words(texts(_session(document).get("command")) or ["?"])
     policy = (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
@@ -63,7 +63,7 @@ def page(document: dict[str, Any], events: Iterable[Row]) -> Iterator[str]:
     )
     yield _part("page.html").format(
         command=_escaped(shortened(command, _HEADLINE_CHARACTERS)),
-        verdict=_escaped(verdict),
+        verdict=_escaped(headline),
         tone="good" if is_good else "bad",
     )
     yield f'<script type="application/json" id="report">{_json(_shown(document))}</script>\n'
@@ -89,9 +89,9 @@ def _escaped(words: str) -> str:
     return words.translate(_MEANS_SOMETHING)
 
 
-def _verdict(document: dict[str, Any]) -> tuple[str, bool]:
-    """One sentence, and whether it is good news."""
-    ended, ended_well = _ended(document)
+def _headline(document: dict[str, Any], verdict: Verdict) -> tuple[str, bool]:
+    """The verdict on the session and on its log, and whether neither is bad."""
+    ended, ended_well = verdict.sentence, verdict.news is not News.BAD
     checked = document.get("verification")
     if not isinstance(checked, dict):
         return f"{ended}.", ended_well
@@ -104,22 +104,6 @@ def _verdict(document: dict[str, Any]) -> tuple[str, bool]:
             return f"{ended}; the log is NOT INTACT: row {checked.get('row')}: {problem}.", False
         case _:
             return f"{ended}; the log was not checked: {problem}.", False
-
-
-def _ended(document: dict[str, Any]) -> tuple[str, bool]:
-    duration = span(number(document.get("duration_ns")))
-    match document.get("ending"):
-        case "ended":
-            reason = printable(str(document.get("reason") or "ended"))
-            status = document.get("exit_status")
-            return f"{reason}: exit status {printable(str(status))} after {duration}", status == 0
-        case "running":
-            return f"still running; the last event is {duration} into the run", True
-        case "at a moment":
-            return f"as it stood {duration} into the run", True
-        case _:
-            gone = "sigwrap was gone after the last event"
-            return f"did not end cleanly: {gone}, {duration} into the run", False
 
 
 def _session(document: dict[str, Any]) -> dict[str, Any]:

@@ -32,7 +32,8 @@ from sigwrap.report.forms.incidents import sentence
 from sigwrap.report.forms.layout import cut, wrapped
 from sigwrap.report.forms.sizes import byte_size
 from sigwrap.report.forms.style import PLAIN, Style
-from sigwrap.report.forms.times import ago, local_time, span
+from sigwrap.report.forms.times import ago, local_time
+from sigwrap.report.forms.verdict import News, verdict
 
 _PROGRAMS_SHOWN = 10
 _SIGNALS_SHOWN = 15
@@ -141,24 +142,15 @@ class TextReport:
     # The head
 
     def verdict(self) -> str:
-        summary, style = self.summary, self.page.style
-        duration = span(summary.duration_ns)
-        match summary.ending:
-            case Ending.ENDED:
-                status = summary.ended.get("exit_status")
-                shown_status = printable(str(status))
-                reason = printable(str(summary.ended.get("reason") or "ended"))
-                text = f"{reason}: exit status {shown_status} after {duration}"
-                return style.good(text) if status == 0 else style.bad(text)
-            case Ending.RUNNING:
-                so_far = span(max(self._now_ns - summary.started_ns, 0))
-                return style.heading(f"running for {so_far} so far{self._stopped()}")
-            case Ending.MOMENT:
-                moment = f"state after event {summary.events}, {duration} into the run"
-                return style.heading(f"{moment}{self._stopped()}")
-            case Ending.NOT_CLEAN:
-                why = "sigwrap was killed, or could not write any more"
-                return style.bad(f"did not end cleanly: {why}, {duration} into the run")
+        sentence, news = verdict(self.summary, now_ns=self._now_ns, utc=self.page.utc)
+        style = self.page.style
+        match news:
+            case News.GOOD:
+                return style.good(sentence)
+            case News.BAD:
+                return style.bad(sentence)
+            case News.OPEN:
+                return style.heading(sentence)
 
     def about(self) -> Iterator[str]:
         summary, started = self.summary, self.summary.started
@@ -236,13 +228,6 @@ class TextReport:
     def _counted(self, name: str, count: int) -> str:
         text = f"{count} {name}"
         return self.page.style.bad(text) if name == DENIED else text
-
-    def _stopped(self) -> str:
-        stopped = self.summary.explained.stopped
-        if not stopped:
-            return ""
-        since = local_time(stopped.since_ns, utc=self.page.utc)
-        return f", stopped since {since} by {stopped.by}"
 
     @property
     def _now_ns(self) -> int:

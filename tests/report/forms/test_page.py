@@ -19,12 +19,16 @@ from sigwrap.report.folds.summary import SummaryFold
 from sigwrap.report.forms.documents import report_document
 from sigwrap.report.forms.event_rows import EventRows, Row
 from sigwrap.report.forms.page import page
+from sigwrap.report.forms.verdict import News, Verdict, verdict
 from tests.report.conftest import STARTED_NS, Scenario
 from tests.support.browser import CHROMIUM, Browser, Tab
 
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 
 FIVE_MEGABYTES = 5_000_000
+WELL = Verdict("exited: exit status 0 after 2.00 s", News.GOOD)
+OPEN = Verdict("running for 2.00 s so far", News.OPEN)
+BADLY = Verdict("exited: exit status 3 after 2.00 s", News.BAD)
 
 
 @pytest.fixture(scope="module")
@@ -71,13 +75,15 @@ def written(log: Scenario, **different: Any) -> Path:
         rows.add(event)
 
     verification = verify_session(log.session, None, and_also=take)
-    document = report_document(fold.result(Ending.NOT_CLEAN), verification)
-    return write(Path(log.store) / "report.html", {**document, **different}, rows.rows())
+    summary = fold.result(Ending.NOT_CLEAN)
+    document = {**report_document(summary, verification), **different}
+    ended = verdict(summary, now_ns=STARTED_NS)
+    return write(Path(log.store) / "report.html", document, rows.rows(), ended)
 
 
-def write(file: Path, document: dict[str, Any], rows: list[Row]) -> Path:
+def write(file: Path, document: dict[str, Any], rows: list[Row], ended: Verdict = WELL) -> Path:
     with file.open("w", encoding="utf-8") as target:
-        target.writelines(page(document, rows))
+        target.writelines(page(document, ended, rows))
     return file
 
 
@@ -477,39 +483,22 @@ UNCHECKED = {"outcome": "unchecked", "problem": "there is no key"}
 
 
 @pytest.mark.parametrize(
-    ("document", "tone", "sentence"),
+    ("verification", "ended", "tone", "said"),
     [
-        (
-            {"ending": "ended", "reason": "exited", "exit_status": 0, "verification": INTACT},
-            "good",
-            "exited: exit status 0 after 2.00 s; the log is intact, checked with the key.",
-        ),
-        (
-            {"ending": "ended", "reason": "exited", "exit_status": 3},
-            "bad",
-            "exited: exit status 3 after 2.00 s.",
-        ),
-        (
-            {"ending": "running", "verification": BROKEN},
-            "bad",
-            "still running; the last event is 2.00 s into the run; "
-            "the log is NOT INTACT: row 7: its hash is another one.",
-        ),
-        (
-            {"ending": "at a moment", "verification": UNCHECKED},
-            "bad",
-            "as it stood 2.00 s into the run; the log was not checked: there is no key.",
-        ),
-        (
-            {"ending": "did not end cleanly"},
-            "bad",
-            "did not end cleanly: sigwrap was gone after the last event, 2.00 s into the run.",
-        ),
+        (None, WELL, "good", "."),
+        (None, OPEN, "good", "."),
+        (None, BADLY, "bad", "."),
+        (INTACT, WELL, "good", "; the log is intact, checked with the key."),
+        (INTACT, BADLY, "bad", "; the log is intact, checked with the key."),
+        (BROKEN, OPEN, "bad", "; the log is NOT INTACT: row 7: its hash is another one."),
+        (UNCHECKED, WELL, "bad", "; the log was not checked: there is no key."),
     ],
 )
-def test_the_verdict_is_one_sentence(document: dict[str, Any], tone: str, sentence: str) -> None:
-    whole = "".join(page({**document, "duration_ns": 2_000_000_000}, []))
-    assert f'<p class="verdict {tone}">{sentence}</p>' in whole
+def test_how_it_ended_and_what_the_log_is_worth_are_one_sentence(
+    verification: dict[str, Any] | None, ended: Verdict, tone: str, said: str
+) -> None:
+    whole = "".join(page({"verification": verification}, ended, []))
+    assert f'<p class="verdict {tone}">{ended.sentence}{said}</p>' in whole
 
 
 anything = st.recursive(
@@ -569,7 +558,7 @@ def test_any_session_becomes_json_that_ends_nothing_and_can_be_seen(
         "processes": {"tree": [{"argv": command, "depth": 0}]},
     }
     rows: list[Row] = [(1, 0, "t", 1, "", said, said, said)] * 2
-    whole = "".join(page(document, rows))
+    whole = "".join(page(document, BADLY, rows))
     whole.encode()
     assert "<img" not in whole
     for block_id in ("report", "events"):
