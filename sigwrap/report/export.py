@@ -14,7 +14,8 @@ from typing import Any
 from sigwrap.events import EXPORTED_SIGNAL_FIELDS, SIGNAL_TYPES, Event
 from sigwrap.report.forms.times import iso_time
 from sigwrap.report.query import forms
-from sigwrap.report.query.views import EXPORTED, Told
+from sigwrap.report.query.columns import Told
+from sigwrap.report.query.views import EXPORTED
 
 
 def jsonl_line(event: Event, session_id: str) -> str:

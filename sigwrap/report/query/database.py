@@ -13,12 +13,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from sigwrap.errors import StoreError, UsageError
 from sigwrap.report.folds.ending import ending_of
 from sigwrap.report.query.problems import NO_ROOM_HINT, problem_of
+from sigwrap.report.query.rows import Rows, session_row
 from sigwrap.report.query.values import Value
-from sigwrap.report.query.views import VIEWS, Rows, Run, View, session_row
+from sigwrap.report.query.views import SESSIONS, VIEWS, Run, View
 from sigwrap.store.reader import Session
 
 _ROWS_AT_ONCE = 200
@@ -66,7 +68,7 @@ class QueryDatabase:
     def close(self) -> None:
         self._connection.close()
 
-    def views_of(self, sql: str) -> list[View]:
+    def views_of(self, sql: str) -> list[View[Any]]:
         """That the SQL reads. UsageError where it is wrong, or would do anything but read."""
         connection = self._connection
         connection.set_authorizer(_leave)
@@ -94,7 +96,7 @@ class QueryDatabase:
             raise problem_of(error, sql) from error
         return {int(root) for _, opcode, _, root, *_ in program if opcode == "OpenRead"}
 
-    def fill(self, session: Session, views: list[View], meanwhile: Meanwhile) -> None:
+    def fill(self, session: Session, views: list[View[Any]], meanwhile: Meanwhile) -> None:
         """StoreError where the log can't be read to its end: what comes before is filled in."""
         damage: StoreError | None = None
         waiting: dict[str, list[tuple[Value, ...]]] = {view.name: [] for view in views}
@@ -115,7 +117,7 @@ class QueryDatabase:
         if damage is not None:
             raise damage
 
-    def _insert(self, view: View, rows: list[tuple[Value, ...]]) -> None:
+    def _insert(self, view: View[Any], rows: list[tuple[Value, ...]]) -> None:
         places = ", ".join("?" * len(view.columns))
         self._connection.executemany(f"INSERT INTO {view.name} VALUES ({places})", rows)
 
@@ -163,9 +165,9 @@ def _leave(action: int, name: str | None, second: str | None, *_: object) -> int
 
 
 def _rows_of(
-    session: Session, views: list[View], meanwhile: Meanwhile
-) -> Iterator[tuple[View, tuple[Value, ...]]]:
-    if VIEWS["sessions"] in views:
+    session: Session, views: list[View[Any]], meanwhile: Meanwhile
+) -> Iterator[tuple[View[Any], tuple[Value, ...]]]:
+    if SESSIONS in views:
         ending = ending_of(session)  # before reading: it may end meanwhile
         first, last = session.first(), session.last()
         if first is not None and last is not None:
@@ -193,5 +195,5 @@ def _rows_of(
         raise problem
 
 
-def all_views() -> list[View]:
+def all_views() -> list[View[Any]]:
     return list(VIEWS.values())

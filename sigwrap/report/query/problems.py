@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from typing import Any
 
 from sigwrap.errors import UsageError
 from sigwrap.policy.problems import nearest_word
@@ -46,6 +47,6 @@ def _meant(near: str) -> str:
     return f"did you mean {near}? " if near else ""
 
 
-def _named_in(sql: str) -> list[View]:
+def _named_in(sql: str) -> list[View[Any]]:
     words = set(re.findall(r"\w+", sql.lower()))
     return [view for view in VIEWS.values() if view.name in words]
