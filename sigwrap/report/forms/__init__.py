@@ -4,6 +4,7 @@ verdict     how the session ended, in a sentence
 text        the report for a terminal
 markdown    the same for a CI job's summary
 findings    what needs attention, in words
+rules       proposed rules, as the part of a policy that they would be
 incidents   what happened to the session itself, in words
 layout      lines for a terminal of some width
 documents   the same reports as JSON

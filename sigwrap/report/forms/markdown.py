@@ -8,12 +8,12 @@ from dataclasses import replace
 
 from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.events import texts
-from sigwrap.policy.tools.suggest import COMMAND_RULES, SIGNAL_RULES
 from sigwrap.report.check.verify import Outcome, Verification
 from sigwrap.report.folds.decisions import AUDITED, OUTCOMES
 from sigwrap.report.folds.summary import Summary
 from sigwrap.report.forms.findings import Finding, Findings, by_line, suggest_command
 from sigwrap.report.forms.incidents import sentence
+from sigwrap.report.forms.rules import policy_lines
 from sigwrap.report.forms.style import PLAIN
 from sigwrap.report.forms.text import Page, TextReport
 
@@ -117,15 +117,7 @@ def _attention(summary: Summary, findings: list[Finding]) -> Iterator[str]:
 
 
 def _rules(title: str, findings: list[Finding]) -> Iterator[str]:
-    lines = []
-    for section in (COMMAND_RULES, SIGNAL_RULES):
-        chosen = dict.fromkeys(
-            found.suggestion.line
-            for found in findings
-            if found.suggestion and found.suggestion.line and found.suggestion.section == section
-        )
-        if chosen:
-            lines += [f"{section}:", *(f"  {line}" for line in chosen)]
+    lines = list(policy_lines(found.suggestion for found in findings))
     if lines:
         yield ""
         yield f"<details><summary>{title}</summary>"

@@ -9,6 +9,7 @@ from sigwrap.escape import printable
 from sigwrap.report.check.what_if import Difference, Outcome, WhatIf
 from sigwrap.report.forms.layout import wrapped
 from sigwrap.report.forms.markdown import block, code, table
+from sigwrap.report.forms.rules import policy_lines
 from sigwrap.report.forms.style import PLAIN, Style
 
 WHAT_IF_SCHEMA = "sigwrap.what-if/1"
@@ -135,17 +136,8 @@ def _rule(name: str) -> str:
 
 
 def _rules(found: WhatIf) -> Iterator[str]:
-    """As a policy that extends the other one may have them."""
-    shown = [each for _, those in _sections(found) for each in _shown(those) if each.suggestion]
-    for section in ("command_rules", "signal_rules"):
-        lines = [
-            each.suggestion.line
-            for each in shown
-            if each.suggestion and each.suggestion.section == section and each.suggestion.line
-        ]
-        if lines:
-            yield f"{section}:"
-            yield from (f"  {line}" for line in dict.fromkeys(lines))
+    shown = (each for _, those in _sections(found) for each in _shown(those))
+    return policy_lines(each.suggestion for each in shown)
 
 
 def _notes(found: WhatIf) -> Iterator[str]:
