@@ -23,6 +23,7 @@ from sigwrap.escape import printable
 from sigwrap.linux import proc_files
 from sigwrap.linux.limits import lift_open_files
 from sigwrap.linux.supervisors import hides_processes
+from sigwrap.report.forms.counts import counted
 from sigwrap.report.forms.times import iso_time
 from sigwrap.run.activation import Activated, activate
 from sigwrap.store import killswitch
@@ -136,7 +137,7 @@ def _ended(activated: Activated) -> str:
     count = activated.ended + activated.forced
     if not count:
         return "no session was running"
-    ended = "1 session ended" if count == 1 else f"{count} sessions ended"
+    ended = f"{counted(count, 'session')} ended"
     if not activated.forced:
         return ended
     was = "was" if activated.forced == 1 else "were"

@@ -15,6 +15,7 @@ from sigwrap.cli.showing import reader_may_leave
 from sigwrap.errors import SigwrapError
 from sigwrap.escape import printable
 from sigwrap.protocols.left_sockets import is_listened_at, left_sockets, remove_left
+from sigwrap.report.forms.counts import counted
 from sigwrap.status import REFUSED
 from sigwrap.store.belongings import runs
 from sigwrap.store.catalog import SessionFile, list_sessions
@@ -71,5 +72,4 @@ def _recover(folder: str, file: SessionFile) -> str:
         return f"{shown}: it is in one file already"
     events = recover_session(folder, file.id, file.files)
     remove_left(folder, [each for each in left_sockets(folder) if each.session_id == file.id])
-    count = "1 event" if events == 1 else f"{events} events"
-    return f"{shown}: {count}, all in {printable(file.path)} now"
+    return f"{shown}: {counted(events, 'event')}, all in {printable(file.path)} now"

@@ -18,6 +18,7 @@ from sigwrap.cli.showing import reader_may_leave
 from sigwrap.errors import SessionError, SigwrapError, UsageError
 from sigwrap.escape import printable, shell_words
 from sigwrap.protocols.left_sockets import is_listened_at, left_sockets, remove_left
+from sigwrap.report.forms.counts import counted
 from sigwrap.report.forms.sizes import byte_size
 from sigwrap.report.forms.times import rough_span
 from sigwrap.status import REFUSED
@@ -161,11 +162,10 @@ def _remove(folder: str, sessions: Iterable[SessionFile], *, dry_run: bool) -> i
         size += file.size if dry_run else 0
         count += 1
         lines.append(f"{'would remove' if dry_run else 'removed'} {what.rstrip()}")
-    sessions_text = "1 session" if count == 1 else f"{count} sessions"
     done = "would be removed" if dry_run else "removed"
     freed = "would be free" if dry_run else "freed"
     if count or not status:
-        lines.append(f"{sessions_text} {done}, {byte_size(size)} {freed}")
+        lines.append(f"{counted(count, 'session')} {done}, {byte_size(size)} {freed}")
     with reader_may_leave():
         for line in lines:
             out(line)
@@ -192,7 +192,7 @@ def _remove_left(folder: str, sessions: list[SessionFile], *, dry_run: bool) -> 
     left = [each for each in left_sockets(folder) if each.session_id not in running]
     count = len(left) if dry_run else remove_left(folder, left)
     if count:
-        sockets = "1 socket" if count == 1 else f"{count} sockets"
         done = "would be removed too" if dry_run else "removed too"
+        where = os.path.join(folder, "control")
         with reader_may_leave():
-            out(f"{sockets} that killed sessions left in {os.path.join(folder, 'control')} {done}")
+            out(f"{counted(count, 'socket')} that killed sessions left in {where} {done}")

@@ -18,6 +18,7 @@ from sigwrap.escape import printable
 from sigwrap.events import number, text
 from sigwrap.protocols.control import ControlReply
 from sigwrap.protocols.control_client import ControlClient, ask_one
+from sigwrap.report.forms.counts import counted
 
 SIGNAL_SCHEMA = "sigwrap.signal/1"
 _WAITS_FOR_ACTIONS_S = 3.0  # longer than a session lets them take
@@ -129,7 +130,7 @@ def said(reply: ControlReply) -> str:
             return f"{name}: no-op: {_already(reply)}"
         case "pending":
             count = number(reply.get("in_flight"))
-            return f"{name}: pending: it waits for {_counted(count, 'exec')} to be over"
+            return f"{name}: pending: it waits for {counted(count, 'exec')} to be over"
         case "delivered":
             return _effect(reply)
         case outcome:
@@ -145,7 +146,7 @@ def _already(reply: ControlReply) -> str:
 def _effect(reply: ControlReply) -> str:
     name = printable(text(reply.get("signal")))
     effect = text(reply.get("follows")) or name
-    processes = _counted(number(reply.get("processes")), "process", "processes")
+    processes = counted(number(reply.get("processes")), "process", "processes")
     held = number(reply.get("held"))
     grace_s = reply.get("grace_s")
     match effect:
@@ -154,7 +155,7 @@ def _effect(reply: ControlReply) -> str:
         case "SIGSTOP" if reply.get("state") == "RUNNING":
             done = "it was stopped, and goes on again by now"
         case "SIGSTOP":
-            wait = f"{_counted(held, 'exec')} {'waits' if held == 1 else 'wait'}"
+            wait = f"{counted(held, 'exec')} {'waits' if held == 1 else 'wait'}"
             soon = "" if reply.get("frozen") else " so far"
             done = f"stopped: {processes} frozen{soon}, {wait}"
         case "SIGCONT":
@@ -172,10 +173,6 @@ def _effect(reply: ControlReply) -> str:
         case _:
             done = "it is in the log, and nothing follows"
     return f"{name}, then {effect}: {done}" if effect != name else f"{name}: {done}"
-
-
-def _counted(count: int, one: str, many: str = "") -> str:
-    return f"1 {one}" if count == 1 else f"{count} {many or one + 's'}"
 
 
 def _error(reply: ControlReply) -> str:

@@ -110,7 +110,8 @@ def lines_of(found: Diagnosis) -> list[str]:
         lines.append(f"limit {limit.name}: {limit.used} of {limit.maximum}")
     counted = ", ".join(f"{name} {count}" for name, count in sorted(found.counts.items()))
     lines.append(f"events: {counted}")
-    lost = f", {found.unrecorded} events could not be recorded" if found.unrecorded else ""
+    unrecorded = f"{found.unrecorded} event{'s' * (found.unrecorded != 1)}"
+    lost = f", {unrecorded} could not be recorded" if found.unrecorded else ""
     lines.append(f"log: {found.log_bytes} bytes{lost}")
     return lines
 

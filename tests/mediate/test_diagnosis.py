@@ -51,6 +51,14 @@ def test_a_stopped_session_is_said_to_be_one() -> None:
     }
 
 
+def test_what_could_not_be_recorded_is_said() -> None:
+    said = [lines_of(_of()._replace(unrecorded=count))[-1] for count in (1, 2)]
+    assert said == [
+        "log: 4096 bytes, 1 event could not be recorded",
+        "log: 4096 bytes, 2 events could not be recorded",
+    ]
+
+
 def test_any_number_of_processes_fits_and_how_many_do_not_is_said() -> None:
     words = ("x" * 300, "\udcff" * 300, "\x1b[2J")
     many = [Seen(100 + n, 99 + n, n, "sh", words, "S", 1.0) for n in range(3000)]

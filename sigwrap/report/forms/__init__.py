@@ -15,6 +15,7 @@ live        an event as it comes, in a line
 what_if     what another policy would have decided, in each form
 detail      an event in a few words
 times       moments and spans
+counts      how many of something
 sizes       how large something is
 style       colour
 """

@@ -11,6 +11,7 @@ from sigwrap.events import texts
 from sigwrap.report.check.verify import Outcome, Verification
 from sigwrap.report.folds.decisions import AUDITED, OUTCOMES
 from sigwrap.report.folds.summary import Summary
+from sigwrap.report.forms.counts import counted
 from sigwrap.report.forms.findings import Finding, Findings, by_line, suggest_command
 from sigwrap.report.forms.incidents import sentence
 from sigwrap.report.forms.rules import policy_lines
@@ -70,7 +71,7 @@ def _lines(summary: Summary, verification: Verification | None, text: TextReport
         if total := sum(counts.values()):
             parts = ", ".join(f"{counts[name]} {name}" for name in OUTCOMES if name in counts)
             yield ""
-            yield f"{total} {title if total == 1 else title + 's'}: {parts}"
+            yield f"{counted(total, title)}: {parts}"
     of_report = Findings(summary.started)
     findings = [of_report.of(group) for group in summary.attention.groups[:_GROUPS_SHOWN]]
     yield from _attention(summary, findings)

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from sigwrap.escape import printable, shell_words
-from sigwrap.events import EVENT_TYPES, Event, texts
+from sigwrap.events import EVENT_TYPES, Event, number, texts
 from sigwrap.report.check.reproduce import Reproduction
 from sigwrap.report.check.verify import Outcome, Verification
 from sigwrap.report.folds.attention import Attention
@@ -20,6 +20,7 @@ from sigwrap.report.folds.ending import Ending
 from sigwrap.report.folds.summary import Listed, SignalEdge, Summary
 from sigwrap.report.folds.tally import Top
 from sigwrap.report.folds.tree import TreeLine, words
+from sigwrap.report.forms.counts import counted
 from sigwrap.report.forms.detail import detail
 from sigwrap.report.forms.findings import (
     Finding,
@@ -79,7 +80,7 @@ def render_verification(
     reproduction: Reproduction | None = None,
 ) -> str:
     name = printable(session_id)
-    events = _events(verification.events)
+    events = counted(verification.events, "event")
     match verification.outcome:
         case Outcome.INTACT:
             how = "with the key" if verification.keyed else "without a key"
@@ -101,11 +102,9 @@ def _reproduced(reproduction: Reproduction | None) -> Iterator[str]:
     if reproduction is None or not reproduction.decisions:
         return
     same, count = reproduction.reproduced, reproduction.decisions
-    decisions = "decision" if count == 1 else "decisions"
-    yield f"{same} of {count} {decisions} reproduced under the recorded policy"
+    yield f"{same} of {counted(count, 'decision')} reproduced under the recorded policy"
     for reason, unknown in sorted(reproduction.not_judged.items()):
-        them = "decision" if unknown == 1 else "decisions"
-        yield f"{unknown} {them} can't be reproduced: {printable(reason)}"
+        yield f"{counted(unknown, 'decision')} can't be reproduced: {printable(reason)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,19 +185,18 @@ class TextReport:
             yield from wrapped(f"unset    {printable(', '.join(removed))}", columns, " " * 9)
         if missing:
             yield from wrapped(f"without  {printable(', '.join(missing))}", columns, " " * 9)
-        if unrecorded := summary.ended.get("unrecorded"):
-            lost = printable(str(unrecorded))
-            lost = "1 event" if lost == "1" else f"{lost} events"
+        if unrecorded := number(summary.ended.get("unrecorded")):
+            lost = counted(unrecorded, "event")
             yield f"LOST     {lost} could not be recorded, and nothing below counts them"
         yield from self.counts()
         unknown = [name for name in summary.by_type if name not in EVENT_TYPES]
         if unknown:
-            counted = (f"{summary.by_type[each]} {printable(each)}" for each in unknown[:9])
-            shown = f"unknown  {', '.join(counted)}: events of another version of sigwrap"
+            found = ", ".join(f"{summary.by_type[each]} {printable(each)}" for each in unknown[:9])
+            shown = f"unknown  {found}: events of another version of sigwrap"
             yield from wrapped(shown, columns, " " * 9)
 
     def _log(self) -> str:
-        said = _events(self.summary.events)
+        said = counted(self.summary.events, "event")
         if self.page.size:
             said += f", {byte_size(self.page.size)}"
         return said if self.verification is None else f"{said}, {self.trust(self.verification)}"
@@ -222,8 +220,8 @@ class TextReport:
                 parts = (self._counted(name, counts[name]) for name in OUTCOMES if counts.get(name))
                 yield f"{title:<8} {total}: {', '.join(parts)}"
         if self.summary.selection is not None:
-            taken = self.summary.selection.taken
-            yield f"shown    {_events(taken)} of {self.summary.events}, by the options given"
+            taken = counted(self.summary.selection.taken, "event")
+            yield f"shown    {taken} of {self.summary.events}, by the options given"
 
     def _counted(self, name: str, count: int) -> str:
         text = f"{count} {name}"
@@ -402,10 +400,6 @@ def tree_notes(line: TreeLine, alive: str) -> list[str]:
     return notes + [f"{count} died of {name}" for name, count in line.killed]
 
 
-def _events(count: int) -> str:
-    return "1 event" if count == 1 else f"{count} events"
-
-
 def _problem(verification: Verification) -> str:
     where = f"row {verification.row}: " if verification.row else ""
     return where + printable(verification.problem)
@@ -463,8 +457,8 @@ def _interrupt(event: Event) -> str:
             left = ", left to COMMAND" if payload.get("taken_by") == "command" else ""
             text = f"received {sent_to_sigwrap(payload)}{left}"
         case "escalated":
-            count = payload.get("processes")
-            text = f"killed the tree ({count} process{'es' * (count != 1)}): "
+            processes = counted(number(payload.get("processes")), "process", "processes")
+            text = f"killed the tree ({processes}): "
             text += str(payload.get("reason"))
         case "withdrawn":
             text = "taken back: COMMAND came to a prompt"

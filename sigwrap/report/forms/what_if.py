@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from sigwrap.escape import printable
 from sigwrap.report.check.what_if import Difference, Outcome, WhatIf
+from sigwrap.report.forms.counts import counted
 from sigwrap.report.forms.layout import wrapped
 from sigwrap.report.forms.markdown import block, code, table
 from sigwrap.report.forms.rules import policy_lines
@@ -92,7 +93,7 @@ def _headline(found: WhatIf) -> str:
 
 
 def _said_of(policy: str, found: WhatIf) -> str:
-    decisions = _count(found.decisions, "decision")
+    decisions = counted(found.decisions, "decision")
     if not found.differ:
         return f"Under {policy}, nothing would differ: {decisions}"
     return f"Under {policy}, {found.differ} of {decisions} would differ"
@@ -115,11 +116,11 @@ def _more(those: list[Difference]) -> Iterator[str]:
 
 
 def _line(each: Difference) -> str:
-    kind = each.kind if each.count == 1 else f"{each.kind}s"
     was = f"was {each.was.value} by {_rule(each.was_by)}"
     example = f"first at event {each.first_seq}: {printable(each.example)}"
     by = _rule(each.would_be_by)
-    return f"{each.count} {kind} of {printable(each.what)} by rule {by} ({was}; {example})"
+    requests = counted(each.count, each.kind)
+    return f"{requests} of {printable(each.what)} by rule {by} ({was}; {example})"
 
 
 def _row(each: Difference) -> Iterable[str]:
@@ -146,12 +147,8 @@ def _notes(found: WhatIf) -> Iterator[str]:
     if found.left_out:
         yield f"{found.left_out} more differ, of too many kinds to be listed"
     if found.by_other_rule:
-        yield f"{_count(found.by_other_rule, 'decision')} would be the same by another rule"
+        yield f"{counted(found.by_other_rule, 'decision')} would be the same by another rule"
     if found.own:
-        yield f"{_count(found.own, 'decision')} no policy changes: sigwrap's own"
+        yield f"{counted(found.own, 'decision')} no policy changes: sigwrap's own"
     for reason, count in sorted(found.doubtful.items()):
-        yield f"of {_count(count, 'decision')} this is not sure: {reason}"
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+        yield f"of {counted(count, 'decision')} this is not sure: {reason}"
