@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from enum import Enum
+from typing import Annotated, TypeVar
 
 import typer
 
@@ -42,6 +43,16 @@ PagerOption = Annotated[
     typer.Option("--no-pager", help="Never in a pager ($SIGWRAP_PAGER, $PAGER, else less)."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="For programs.")]
+
+_Format = TypeVar("_Format", bound=Enum)
+
+
+def chosen_format(chosen: _Format | None, default: _Format, *, as_json: bool) -> _Format:
+    """Of `--format`, for which `--json` is another word."""
+    json = type(default)("json")
+    if as_json and chosen is not None and chosen is not json:
+        raise UsageError(f"--json and --format {chosen.value} exclude each other")
+    return json if as_json else chosen or default
 
 
 def store_folder(option: str | None) -> str:

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from sigwrap.cli.examples import examples
-from sigwrap.cli.options import JsonOption, PagerOption, StoreOption, store_folder
+from sigwrap.cli.options import JsonOption, PagerOption, StoreOption, chosen_format, store_folder
 from sigwrap.cli.output import out, out_lines
 from sigwrap.cli.pager import pager
 from sigwrap.cli.several import AllOption, SessionsArgument, Several
@@ -70,9 +70,7 @@ def query(
     from sigwrap.report.query.database import QueryDatabase
     from sigwrap.report.query.reference import overview
 
-    if as_json and query_format not in (None, QueryFormat.JSON):
-        raise UsageError(f"--json and --format {query_format.value} exclude each other")
-    kind = QueryFormat.JSON if as_json else query_format or QueryFormat.TABLE
+    kind = chosen_format(query_format, QueryFormat.TABLE, as_json=as_json)
     if not sql.strip():
         if sessions or every or output is not None:
             raise UsageError("there is no SQL", "sigwrap query alone lists the views")

@@ -18,6 +18,7 @@ from sigwrap.cli.options import (
     SessionArgument,
     StoreOption,
     UtcOption,
+    chosen_format,
     store_folder,
 )
 from sigwrap.cli.output import out_bytes
@@ -117,15 +118,14 @@ def replay(
 
     In the rhythm in which they happened; or, with --policy, what another policy would have decided.
     """
-    if as_json and form not in (None, Form.JSON):
-        raise UsageError(f"--json and --format {form.value} exclude each other")
+    kind = chosen_format(form, Form.TEXT, as_json=as_json)
     if policy is not None:
         if instant or any(each is not None for each in (speed, until, stream, pid)):
             raise UsageError("--policy shows no events: it goes with --root, --format, --exit-zero")
         opened = open_session(store_folder(store), session)
         what_if = _decided_again(opened, policy, root)
         with pager(wanted=not no_pager) as show:
-            show(_in_form(Form.JSON if as_json else form or Form.TEXT, opened.id, what_if))
+            show(_in_form(kind, opened.id, what_if))
         if what_if.differ and not exit_zero:
             raise typer.Exit(1)
         return

@@ -17,6 +17,7 @@ from sigwrap.cli.options import (
     SessionArgument,
     StoreOption,
     UtcOption,
+    chosen_format,
     store_folder,
 )
 from sigwrap.cli.output import note, out
@@ -116,9 +117,7 @@ def report(
 
     How it ended, what needs attention, and what led to it.
     """
-    if as_json and output_format not in (None, Format.JSON):
-        raise UsageError(f"--json and --format {output_format.value} exclude each other")
-    kind = Format.JSON if as_json else output_format or Format.TEXT
+    kind = chosen_format(output_format, Format.TEXT, as_json=as_json)
     if github and not os.environ.get(_GITHUB_SUMMARY):
         raise UsageError(
             f"--github: ${_GITHUB_SUMMARY} is not set",
