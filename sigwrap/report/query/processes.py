@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from sigwrap.escape import shell_words
 from sigwrap.events import EXEC_TYPES, Event, texts
+from sigwrap.policy.tools.tries import Tries
 from sigwrap.report.folds.decisions import DENIED, REDIRECTED, outcome
 
 PROCESS_TYPES = EXEC_TYPES | {"exec_failed", "process_exited"}
@@ -42,6 +43,7 @@ class ProcessesFold:
     def __init__(self, session: str) -> None:
         self._session = session
         self._open: dict[int, Process] = {}
+        self._tries = Tries()
 
     def add(self, event: Event) -> Iterator[Process]:
         """Those that are over by it."""
@@ -53,6 +55,7 @@ class ProcessesFold:
             if payload.get(name) is not None:
                 setattr(process, name, payload[name])
         if event.type == "process_exited":
+            self._tries.ended(event.pid)
             process.ended_ns = event.time_ns
             process.exit_code = payload.get("exit_code")
             process.signal = payload.get("signal")
@@ -63,7 +66,7 @@ class ProcessesFold:
             process.command, process.path = process.before
             process.execs = max(process.execs - 1, 0)
         else:
-            _execute(process, event)
+            self._execute(process, event)
         self._open[event.pid] = process
         if len(self._open) > _OPEN_LIMIT:
             yield self._open.pop(next(iter(self._open)))
@@ -71,14 +74,14 @@ class ProcessesFold:
     def rest(self) -> Iterator[Process]:
         yield from self._open.values()
 
-
-def _execute(process: Process, event: Event) -> None:
-    payload, became = event.payload, outcome(event)
-    if became == DENIED:
-        process.denied += 1
-        return
-    process.execs += 1
-    process.before = process.command, process.path
-    replaced = became == REDIRECTED
-    process.command = shell_words(texts(payload.get("replacement_argv" if replaced else "argv")))
-    process.path = payload.get("replacement" if replaced else "path")
+    def _execute(self, process: Process, event: Event) -> None:
+        payload, became = event.payload, outcome(event)
+        if became == DENIED:
+            process.denied += not self._tries.is_another(event)
+            return
+        process.execs += 1
+        process.before = process.command, process.path
+        replaced = became == REDIRECTED
+        words = payload.get("replacement_argv" if replaced else "argv")
+        process.command = shell_words(texts(words))
+        process.path = payload.get("replacement" if replaced else "path")

@@ -281,7 +281,12 @@ PROCESSES: View[Process] = View(
         Column("comm", TEXT, "what the kernel last called it", lambda each: words(each.comm)),
         Column("path", TEXT, "the file that it ran last", lambda each: words(each.path)),
         Column("execs", INTEGER, "how many of its execs were let through", lambda each: each.execs),
-        Column("denied", INTEGER, "how many were denied", lambda each: each.denied),
+        Column(
+            "denied",
+            INTEGER,
+            "how many were denied; one that was tried in several folders of `PATH` is one",
+            lambda each: each.denied,
+        ),
         Column(
             "exit_code", INTEGER, "where it ended by itself", lambda each: integer(each.exit_code)
         ),

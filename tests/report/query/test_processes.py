@@ -36,6 +36,20 @@ def test_an_exec_that_failed_was_none() -> None:
     assert (process.command, process.path, process.execs) == ("a", "/a", 1)
 
 
+def test_tries_along_path_are_one_denial_as_in_the_report() -> None:
+    def denied(path: str, *argv: str) -> Event:
+        return event("exec_denied", 7, path=path, argv=argv, rule_name="r")
+
+    first, second = found(
+        denied("/usr/bin/rm", "rm", "x"),
+        denied("/bin/rm", "rm", "x"),
+        denied("/bin/rm", "rm", "y"),
+        event("process_exited", 7, exit_code=127),
+        denied("/usr/bin/rm", "rm", "y"),
+    )
+    assert (first.denied, second.denied) == (2, 1)
+
+
 def test_what_ran_is_the_replacement() -> None:
     (process,) = found(
         event(
