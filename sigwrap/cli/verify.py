@@ -19,7 +19,7 @@ from sigwrap.report.check.reproduce import ReproductionFold
 from sigwrap.report.check.verify import Outcome, verify_session, with_reproduction
 from sigwrap.report.folds.ending import ending_of
 from sigwrap.report.forms.documents import verification_json
-from sigwrap.report.forms.text import render_verification
+from sigwrap.report.forms.verification import render_verification
 from sigwrap.store.catalog import open_session
 
 

@@ -20,7 +20,8 @@ from sigwrap.report.folds.summary import SummaryFold
 from sigwrap.report.folds.why import WhyFold
 from sigwrap.report.forms.documents import event_json, report_json, sessions_json
 from sigwrap.report.forms.sessions import Reader, render_sessions
-from sigwrap.report.forms.text import render_text, render_verification
+from sigwrap.report.forms.text import render_text
+from sigwrap.report.forms.verification import render_verification
 from sigwrap.report.query import forms
 from sigwrap.report.query.database import QueryDatabase, all_views
 from sigwrap.report.query.views import VIEWS

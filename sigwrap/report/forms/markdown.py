@@ -17,6 +17,7 @@ from sigwrap.report.forms.incidents import sentence
 from sigwrap.report.forms.rules import policy_lines
 from sigwrap.report.forms.style import PLAIN
 from sigwrap.report.forms.text import Page, TextReport
+from sigwrap.report.forms.verification import trust
 
 _GROUPS_SHOWN = 40
 _COMMAND_CHARACTERS = 200
@@ -66,7 +67,7 @@ def _lines(summary: Summary, verification: Verification | None, text: TextReport
     yield f"**{_plain(text.verdict())}**"
     if verification is not None and verification.outcome is not Outcome.INTACT:
         yield ""
-        yield f"**The log is {_plain(text.trust(verification))}**"
+        yield f"**The log is {_plain(trust(verification, PLAIN))}**"
     for title, counts in (("exec", summary.execs), ("signal", summary.signals)):
         if total := sum(counts.values()):
             parts = ", ".join(f"{counts[name]} {name}" for name in OUTCOMES if name in counts)

@@ -4,22 +4,20 @@ what led to it."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from sigwrap.escape import printable, shell_words
 from sigwrap.events import EVENT_TYPES, Event, number, texts
-from sigwrap.report.check.reproduce import Reproduction
-from sigwrap.report.check.verify import Outcome, Verification
+from sigwrap.report.check.verify import Verification
 from sigwrap.report.folds.attention import Attention
 from sigwrap.report.folds.cause import sent_to_sigwrap
-from sigwrap.report.folds.decisions import ALLOWED, AUDITED, DENIED, OUTCOMES
+from sigwrap.report.folds.decisions import AUDITED, DENIED, OUTCOMES
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.folds.summary import Listed, SignalEdge, Summary
 from sigwrap.report.folds.tally import Top
-from sigwrap.report.folds.tree import TreeLine, words
+from sigwrap.report.folds.tree import words
 from sigwrap.report.forms.counts import counted
 from sigwrap.report.forms.detail import detail
 from sigwrap.report.forms.findings import (
@@ -34,15 +32,14 @@ from sigwrap.report.forms.layout import cut, wrapped
 from sigwrap.report.forms.sizes import byte_size
 from sigwrap.report.forms.style import PLAIN, Style
 from sigwrap.report.forms.times import ago, local_time
+from sigwrap.report.forms.tree import tree_lines, tree_title
 from sigwrap.report.forms.verdict import News, verdict
+from sigwrap.report.forms.verification import trust
 
 _PROGRAMS_SHOWN = 10
 _SIGNALS_SHOWN = 15
 _FAILURES_SHOWN = 10
 _GROUPS_SHOWN = 40
-_TREE_LINES_SHOWN = 60
-_DEEPEST_INDENT = 20
-_NARROWEST_COMMAND = 16
 _NOT_ENFORCED = "not enforced yet: "
 _RECORDED = "Recorded (sigwrap replay --recorded stdout)"
 
@@ -63,48 +60,6 @@ def render_text(
 ) -> str:
     """Without a `verification`, nothing is said about the chain."""
     return "\n".join(TextReport(summary, verification, page or Page()).lines())
-
-
-_WITHOUT_END = {
-    Ending.RUNNING: "it is running",
-    Ending.NOT_CLEAN: "it did not end cleanly",
-    Ending.MOMENT: "it is a copy of a moment",
-}
-
-
-def render_verification(
-    session_id: str,
-    verification: Verification,
-    ending: Ending,
-    style: Style = PLAIN,
-    reproduction: Reproduction | None = None,
-) -> str:
-    name = printable(session_id)
-    events = counted(verification.events, "event")
-    match verification.outcome:
-        case Outcome.INTACT:
-            how = "with the key" if verification.keyed else "without a key"
-            lines = [f"{name}: {style.good('intact')}, {events}, checked {how}"]
-            if not verification.ended:
-                lines.append(_WITHOUT_END[ending])
-            lines += _reproduced(reproduction)
-            lines.append(f"head {verification.head}")
-            if not verification.head_given:
-                lines.append("whether its end was cut off: compare the head, or give it as --head")
-            return "\n".join(lines)
-        case Outcome.BROKEN:
-            return f"{name}: {style.bad('NOT INTACT')}: {_problem(verification)}"
-        case Outcome.UNCHECKED:
-            return f"{name}: {style.bad('not checked')}: {_problem(verification)}"
-
-
-def _reproduced(reproduction: Reproduction | None) -> Iterator[str]:
-    if reproduction is None or not reproduction.decisions:
-        return
-    same, count = reproduction.reproduced, reproduction.decisions
-    yield f"{same} of {counted(count, 'decision')} reproduced under the recorded policy"
-    for reason, unknown in sorted(reproduction.not_judged.items()):
-        yield f"{counted(unknown, 'decision')} can't be reproduced: {printable(reason)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +88,7 @@ class TextReport:
             ("Found along PATH before the system's", _shadowing(summary.shadowing)),
             (_RECORDED, self._listed(summary.recordings, _recording)),
             ("Programs run most", _programs(summary.programs)),
-            (self._tree_title(), self._tree()),
+            (tree_title(summary), tree_lines(summary, self.page.style, self._columns)),
         ):
             if found := list(lines):
                 yield title, found
@@ -199,19 +154,9 @@ class TextReport:
         said = counted(self.summary.events, "event")
         if self.page.size:
             said += f", {byte_size(self.page.size)}"
-        return said if self.verification is None else f"{said}, {self.trust(self.verification)}"
-
-    def trust(self, verification: Verification) -> str:
-        style = self.page.style
-        match verification.outcome:
-            case Outcome.INTACT:
-                how = "verified with the key" if verification.keyed else "verified"
-                return f"{style.good(how)}, head {verification.head}"
-            case Outcome.BROKEN:
-                return f"{style.bad('NOT INTACT')}: {_problem(verification)}"
-            case Outcome.UNCHECKED:
-                problem = _problem(verification)
-                return f"{style.bad('not verified')}: {problem}, head {verification.head}"
+        if self.verification is not None:
+            said += f", {trust(self.verification, self.page.style)}"
+        return said
 
     def counts(self) -> Iterator[str]:
         for title, counts in (("execs", self.summary.execs), ("signals", self.summary.signals)):
@@ -288,11 +233,8 @@ class TextReport:
 
     def _incidents(self) -> Iterator[str]:
         for each in self.summary.incidents:
-            yield from wrapped(
-                f"{self._offset(each.first)}  {sentence(each)}",
-                max(self.page.columns - 2, 0),
-                "    ",
-            )
+            line = f"{self._offset(each.first)}  {sentence(each)}"
+            yield from wrapped(line, self._columns, "    ")
         if self.summary.incidents_more:
             yield f"and {self.summary.incidents_more} more"
 
@@ -329,80 +271,6 @@ class TextReport:
             line = f"{count:>7}  exit {code}  {shell_words(words(command))}"
             yield cut(line, self._columns)
         yield from _rest(failures, _FAILURES_SHOWN)
-
-    def _tree_title(self) -> str:
-        alive = self.summary.running_processes
-        return f"Processes ({self.summary.processes}{f', {alive} {self._alive}' if alive else ''})"
-
-    @property
-    def _alive(self) -> str:
-        over = self.summary.ending in (Ending.ENDED, Ending.NOT_CLEAN)
-        return "whose end is not recorded" if over else "running"
-
-    def _tree(self) -> Iterator[str]:
-        summary = self.summary
-        shown = lines_shown(summary.tree, _TREE_LINES_SHOWN)
-        for line in shown:
-            yield self._tree_line(line, self._columns)
-        hidden = len(summary.tree) - len(shown) + summary.tree_not_shown
-        if hidden:
-            yield f"... {hidden} more lines are not shown (--process shows a part)"
-
-    def _tree_line(self, line: TreeLine, columns: int) -> str:
-        indent = "  " * min(line.depth, _DEEPEST_INDENT)
-        deeper = f"[{line.depth} deep] " if line.depth > _DEEPEST_INDENT else ""
-        arrow = "=> " if line.in_place else ""
-        notes = tree_notes(line, self._alive)
-        after = f"  ({printable(', '.join(notes))})" if notes else ""
-        before = f"{indent}{deeper}{arrow}{line.first_pid} "
-        room = columns - len(before) - len(after) if columns else 0
-        command = shell_words(words(line.command))
-        if columns:
-            command = cut(command, max(room, _NARROWEST_COMMAND))
-        if line.refused:
-            after = self.page.style.bad(after)
-        return before + command + after
-
-
-def lines_shown(tree: Sequence[TreeLine], room: int) -> list[TreeLine]:
-    """In a tree with more lines than that, those where something went wrong come first, with all
-    that is above them."""
-    if len(tree) <= room:
-        return list(tree)
-    above: list[int] = []
-    chosen: set[int] = set()
-    for place, line in enumerate(tree):
-        del above[line.depth :]
-        above.append(place)
-        if _is_remarkable(line) and len(chosen.union(above)) <= room:
-            chosen.update(above)
-    plain = (place for place in range(len(tree)) if place not in chosen)
-    chosen.update(islice(plain, room - len(chosen)))
-    return [tree[place] for place in sorted(chosen)]
-
-
-def _is_remarkable(line: TreeLine) -> bool:
-    became = any(name not in (ALLOWED, AUDITED) for name, _ in line.outcomes)
-    return bool(became or line.failed or line.killed or line.not_started or line.running)
-
-
-def tree_notes(line: TreeLine, alive: str) -> list[str]:
-    notes = [] if line.count == 1 else [f"x{line.count}"]
-    if line.running:
-        notes.append(f"{line.running} {alive}" if line.count > 1 else alive)
-    if line.failed:
-        notes.append(f"{line.failed} failed" if line.count > 1 else "failed")
-    if line.not_started:
-        notes.append("not started" if line.count == 1 else f"{line.not_started} not started")
-    for outcome, count in line.outcomes:
-        if outcome not in (ALLOWED, AUDITED):
-            notes.append(outcome if count == line.count else f"{count} {outcome}")
-    return notes + [f"{count} died of {name}" for name, count in line.killed]
-
-
-def _problem(verification: Verification) -> str:
-    where = f"row {verification.row}: " if verification.row else ""
-    return where + printable(verification.problem)
 
 
 def _policy(summary: Summary) -> str:

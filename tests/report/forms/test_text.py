@@ -9,7 +9,7 @@ from sigwrap.report.check.verify import verify_session
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.folds.summary import SummaryFold
 from sigwrap.report.forms.style import Style
-from sigwrap.report.forms.text import Page, render_text, render_verification
+from sigwrap.report.forms.text import Page, render_text
 from sigwrap.report.replay import state_after
 
 Scenarios = Callable[..., Any]
@@ -235,63 +235,6 @@ def test_the_verdict_is_green_only_for_a_status_of_0(
     assert text.startswith(f"\x1b[{code}mexited: exit status {status} after 2.50 s\x1b[0m\n")
 
 
-def test_a_node_of_the_tree_says_how_its_processes_fared(scenario: Scenarios) -> None:
-    made = scenario()
-    for pid in (10, 11):
-        made.execute(pid, 1, "make")
-    made.execute(12, 1, "cc")
-    made.execute(13, 1, "ld")
-    made.exit(13, 1)
-    made.log.close()
-    assert section("Processes (4, 3 running)", report(made, Ending.RUNNING)) == [
-        "10 make  (x2, 2 running)",
-        "12 cc  (running)",
-        "13 ld  (failed)",
-    ]
-
-
-def test_a_deep_tree_is_indented_so_far_and_no_further(scenario: Scenarios) -> None:
-    made = scenario()
-    for pid in range(10, 32):
-        made.execute(pid, pid - 1, "sh")
-    made.log.close()
-    lines = report(made, Ending.RUNNING).splitlines()
-    assert lines[-2:] == [
-        "  " + 20 * "  " + "30 sh  (running)",
-        "  " + 20 * "  " + "[21 deep] 31 sh  (running)",
-    ]
-
-
-@pytest.mark.parametrize(("processes", "left_out"), [(60, []), (61, ["... 1 more lines"])])
-def test_a_tree_is_shown_up_to_a_length(
-    scenario: Scenarios, processes: int, left_out: list[str]
-) -> None:
-    made = scenario()
-    for pid in range(10, 10 + processes):
-        made.execute(pid, 1, f"program{pid}")
-    made.log.close()
-    lines = report(made).splitlines()
-    assert [line.strip()[:16] for line in lines if "are not shown" in line] == left_out
-
-
-def test_of_a_long_tree_what_went_wrong_is_shown_with_what_is_above_it(scenario: Scenarios) -> None:
-    made = scenario()
-    for pid in range(10, 110):
-        made.execute(pid, 1, f"program{pid}")
-        made.exit(pid)
-    made.execute(200, 1, "sh")
-    made.execute(201, 200, "make")
-    made.execute(202, 201, "cc")
-    made.exit(202, 1)
-    made.exit(201)
-    made.exit(200)
-    made.log.close()
-    lines = section("Processes (103)", report(made))
-    assert lines[0] == "10 program10"
-    assert lines[-4:-1] == ["200 sh", "201 make", "202 cc  (failed)"]
-    assert lines[-1] == "... 43 more lines are not shown (--process shows a part)"
-
-
 def test_nothing_hostile_reaches_the_terminal(scenario: Scenarios) -> None:
     evil = "\x1b[2J\n\u202e\x07\udcff"
     made = scenario()
@@ -326,32 +269,6 @@ def test_colour_is_for_terminals_that_want_it() -> None:
     assert not Style.suited_to(False, {}).colour
     assert Style(colour=True).bad("x") == "\x1b[1;31mx\x1b[0m"
     assert Style(colour=False).bad("x") == "x"
-
-
-def test_a_verification_tells_what_it_could_not_see(scenario: Scenarios) -> None:
-    made = scenario()
-    verification = verify_session(made.session, None)
-    assert render_verification("s1", verification, Ending.RUNNING).splitlines() == [
-        "s1: intact, 1 event, checked without a key",
-        "it is running",
-        f"head {made.log.head}",
-        "whether its end was cut off: compare the head, or give it as --head",
-    ]
-    head = made.end()
-    text = render_verification("s1", verify_session(made.session, None, head), Ending.NOT_CLEAN)
-    assert text.splitlines() == ["s1: intact, 2 events, checked without a key", f"head {head}"]
-
-
-def test_a_verification_that_failed_is_one_line(scenario: Scenarios) -> None:
-    made = scenario(key=b"secret")
-    made.end()
-    for key, said in (
-        (b"wrong", "NOT INTACT: row 1: its hash does not follow"),
-        (None, "not checked: the log is keyed: set $SIGWRAP_KEY to check it"),
-    ):
-        text = render_verification("s1\n", verify_session(made.session, key), Ending.NOT_CLEAN)
-        assert text.startswith(f"s1\\n: {said}")
-        assert text.isprintable()
 
 
 def test_what_was_done_to_the_log_itself_is_listed(scenario: Callable[..., Any]) -> None:

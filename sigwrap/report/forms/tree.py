@@ -1,0 +1,91 @@
+"""The process tree, a line a node, for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from sigwrap.escape import printable, shell_words
+from sigwrap.report.folds.decisions import ALLOWED, AUDITED
+from sigwrap.report.folds.ending import Ending
+from sigwrap.report.folds.summary import Summary
+from sigwrap.report.folds.tree import TreeLine, words
+from sigwrap.report.forms.layout import cut
+from sigwrap.report.forms.style import Style
+
+_LINES_SHOWN = 60
+_DEEPEST_INDENT = 20
+_NARROWEST_COMMAND = 16
+
+
+def tree_title(summary: Summary) -> str:
+    alive = summary.running_processes
+    return f"Processes ({summary.processes}{f', {alive} {_alive(summary)}' if alive else ''})"
+
+
+def tree_lines(summary: Summary, style: Style, columns: int) -> Iterator[str]:
+    chosen = _chosen(summary.tree, _LINES_SHOWN)
+    alive = _alive(summary)
+    for line in chosen:
+        yield _shown(line, alive, style, columns)
+    hidden = len(summary.tree) - len(chosen) + summary.tree_not_shown
+    if hidden:
+        yield f"... {hidden} more lines are not shown (--process shows a part)"
+
+
+def _alive(summary: Summary) -> str:
+    """What is to be said of those whose end nobody saw."""
+    over = summary.ending in (Ending.ENDED, Ending.NOT_CLEAN)
+    return "whose end is not recorded" if over else "running"
+
+
+def _chosen(tree: Sequence[TreeLine], room: int) -> list[TreeLine]:
+    """In a tree with more lines than that, those where something went wrong come first, with all
+    that is above them."""
+    if len(tree) <= room:
+        return list(tree)
+    above: list[int] = []
+    chosen: set[int] = set()
+    for place, line in enumerate(tree):
+        del above[line.depth :]
+        above.append(place)
+        if _is_remarkable(line) and len(chosen.union(above)) <= room:
+            chosen.update(above)
+    plain = (place for place in range(len(tree)) if place not in chosen)
+    chosen.update(islice(plain, room - len(chosen)))
+    return [tree[place] for place in sorted(chosen)]
+
+
+def _is_remarkable(line: TreeLine) -> bool:
+    became = any(name not in (ALLOWED, AUDITED) for name, _ in line.outcomes)
+    return bool(became or line.failed or line.killed or line.not_started or line.running)
+
+
+def _shown(line: TreeLine, alive: str, style: Style, columns: int) -> str:
+    indent = "  " * min(line.depth, _DEEPEST_INDENT)
+    deeper = f"[{line.depth} deep] " if line.depth > _DEEPEST_INDENT else ""
+    arrow = "=> " if line.in_place else ""
+    notes = _notes(line, alive)
+    after = f"  ({printable(', '.join(notes))})" if notes else ""
+    before = f"{indent}{deeper}{arrow}{line.first_pid} "
+    room = columns - len(before) - len(after) if columns else 0
+    command = shell_words(words(line.command))
+    if columns:
+        command = cut(command, max(room, _NARROWEST_COMMAND))
+    if line.refused:
+        after = style.bad(after)
+    return before + command + after
+
+
+def _notes(line: TreeLine, alive: str) -> list[str]:
+    notes = [] if line.count == 1 else [f"x{line.count}"]
+    if line.running:
+        notes.append(f"{line.running} {alive}" if line.count > 1 else alive)
+    if line.failed:
+        notes.append(f"{line.failed} failed" if line.count > 1 else "failed")
+    if line.not_started:
+        notes.append("not started" if line.count == 1 else f"{line.not_started} not started")
+    for outcome, count in line.outcomes:
+        if outcome not in (ALLOWED, AUDITED):
+            notes.append(outcome if count == line.count else f"{count} {outcome}")
+    return notes + [f"{count} died of {name}" for name, count in line.killed]

@@ -1,0 +1,70 @@
+"""Whether a log is what its writer wrote: an answer of its own, and a few words in a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sigwrap.escape import printable
+from sigwrap.report.check.reproduce import Reproduction
+from sigwrap.report.check.verify import Outcome, Verification
+from sigwrap.report.folds.ending import Ending
+from sigwrap.report.forms.counts import counted
+from sigwrap.report.forms.style import PLAIN, Style
+
+_WITHOUT_END = {
+    Ending.RUNNING: "it is running",
+    Ending.NOT_CLEAN: "it did not end cleanly",
+    Ending.MOMENT: "it is a copy of a moment",
+}
+
+
+def render_verification(
+    session_id: str,
+    verification: Verification,
+    ending: Ending,
+    style: Style = PLAIN,
+    reproduction: Reproduction | None = None,
+) -> str:
+    name = printable(session_id)
+    events = counted(verification.events, "event")
+    match verification.outcome:
+        case Outcome.INTACT:
+            how = "with the key" if verification.keyed else "without a key"
+            lines = [f"{name}: {style.good('intact')}, {events}, checked {how}"]
+            if not verification.ended:
+                lines.append(_WITHOUT_END[ending])
+            lines += _reproduced(reproduction)
+            lines.append(f"head {verification.head}")
+            if not verification.head_given:
+                lines.append("whether its end was cut off: compare the head, or give it as --head")
+            return "\n".join(lines)
+        case Outcome.BROKEN:
+            return f"{name}: {style.bad('NOT INTACT')}: {_problem(verification)}"
+        case Outcome.UNCHECKED:
+            return f"{name}: {style.bad('not checked')}: {_problem(verification)}"
+
+
+def _reproduced(reproduction: Reproduction | None) -> Iterator[str]:
+    if reproduction is None or not reproduction.decisions:
+        return
+    same, count = reproduction.reproduced, reproduction.decisions
+    yield f"{same} of {counted(count, 'decision')} reproduced under the recorded policy"
+    for reason, unknown in sorted(reproduction.not_judged.items()):
+        yield f"{counted(unknown, 'decision')} can't be reproduced: {printable(reason)}"
+
+
+def trust(verification: Verification, style: Style) -> str:
+    match verification.outcome:
+        case Outcome.INTACT:
+            how = "verified with the key" if verification.keyed else "verified"
+            return f"{style.good(how)}, head {verification.head}"
+        case Outcome.BROKEN:
+            return f"{style.bad('NOT INTACT')}: {_problem(verification)}"
+        case Outcome.UNCHECKED:
+            problem = _problem(verification)
+            return f"{style.bad('not verified')}: {problem}, head {verification.head}"
+
+
+def _problem(verification: Verification) -> str:
+    where = f"row {verification.row}: " if verification.row else ""
+    return where + printable(verification.problem)

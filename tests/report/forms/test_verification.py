@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sigwrap.report.check.verify import verify_session
+from sigwrap.report.folds.ending import Ending
+from sigwrap.report.forms.verification import render_verification
+
+Scenarios = Callable[..., Any]
+
+
+def test_a_verification_tells_what_it_could_not_see(scenario: Scenarios) -> None:
+    made = scenario()
+    verification = verify_session(made.session, None)
+    assert render_verification("s1", verification, Ending.RUNNING).splitlines() == [
+        "s1: intact, 1 event, checked without a key",
+        "it is running",
+        f"head {made.log.head}",
+        "whether its end was cut off: compare the head, or give it as --head",
+    ]
+    head = made.end()
+    text = render_verification("s1", verify_session(made.session, None, head), Ending.NOT_CLEAN)
+    assert text.splitlines() == ["s1: intact, 2 events, checked without a key", f"head {head}"]
+
+
+def test_a_verification_that_failed_is_one_line(scenario: Scenarios) -> None:
+    made = scenario(key=b"secret")
+    made.end()
+    for key, said in (
+        (b"wrong", "NOT INTACT: row 1: its hash does not follow"),
+        (None, "not checked: the log is keyed: set $SIGWRAP_KEY to check it"),
+    ):
+        text = render_verification("s1\n", verify_session(made.session, key), Ending.NOT_CLEAN)
+        assert text.startswith(f"s1\\n: {said}")
+        assert text.isprintable()
