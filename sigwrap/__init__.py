@@ -6,6 +6,7 @@ hints       typing's names, without typing: a run looks at no type
 early       an interrupt before there is anything to end but sigwrap itself
 isolation   what Python imports is chosen by nobody else
 status      the exit statuses
+amounts     spans of time and sizes, as people type them
 escape      text of supervised processes, made harmless for a terminal
 nearest     the word that somebody meant who mistyped one
 errors      everything that sigwrap raises on purpose

@@ -1,20 +1,21 @@
-"""`sigwrap-forward [--grace SECONDS] -- COMMAND [ARGS…]`: an init for one command."""
+"""`sigwrap-forward [--grace TIME] -- COMMAND [ARGS…]`: an init for one command."""
 
 from __future__ import annotations
 
 import sigwrap
+from sigwrap.amounts import span_s
 from sigwrap.cli.output import out
 from sigwrap.errors import UsageError
 from sigwrap.forward.forwarder import run_alone
 
-_USAGE = """sigwrap-forward [--grace SECONDS] -- COMMAND [ARGS...]
+_USAGE = """sigwrap-forward [--grace TIME] -- COMMAND [ARGS...]
 
 Runs COMMAND, passes every signal on to it, reaps orphans, and exits with its status
 (128+N where it died of signal N). Meant as a container's first process.
 
---grace SECONDS   this long after a SIGTERM, SIGINT or SIGQUIT, kill every process that is left;
-                  without it, wait for COMMAND as long as it runs
---version         say which one"""
+--grace TIME   this long after a SIGTERM, SIGINT or SIGQUIT, kill every process that is left, such
+               as 10, 10s or 1m30s; without it, wait for COMMAND as long as it runs
+--version      say which one"""
 
 
 def main(words: list[str]) -> int:
@@ -34,7 +35,7 @@ def main(words: list[str]) -> int:
         if option != "--grace":
             raise UsageError(f"unknown option {word}", "see sigwrap-forward --help")
         if not equals and words[:1] in ([], ["--"]):
-            raise UsageError("--grace needs a value", "sigwrap-forward --grace SECONDS -- COMMAND")
+            raise UsageError("--grace needs a value", "sigwrap-forward --grace TIME -- COMMAND")
         grace_s = _seconds(value if equals else words.pop(0))
     if not words:
         raise UsageError("no command given", "sigwrap-forward -- COMMAND")
@@ -43,9 +44,9 @@ def main(words: list[str]) -> int:
 
 def _seconds(text: str) -> float:
     try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < 1e9:
-        raise UsageError(f"--grace {text}: not a number of seconds")
+        value = span_s(text, or_seconds=True)
+    except ValueError as error:
+        raise UsageError(f"--grace {text}: {error}") from error
+    if value >= 1e9:
+        raise UsageError(f"--grace {text}: more than thirty years")
     return value

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from sigwrap.amounts import size_bytes, span_s
 from sigwrap.errors import UsageError
 from sigwrap.hints import Any
 from sigwrap.mediate.interrupts import InterruptsEnd
@@ -17,18 +18,17 @@ from sigwrap.store.location import DEFAULT_STORE
 from sigwrap.tuples import NamedTuple
 
 _SECONDS_MAX = 1_000_000_000  # thirty years; a clock's end would not be far
-_UNIT_BYTES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}  # as a policy has them
 
 
 class ByteSize(int):
     def __new__(cls, word: str) -> ByteSize:
-        digits = word.rstrip("KMG")
-        unit = _UNIT_BYTES.get(word[len(digits) :])
-        if unit is None or not (digits.isdecimal() and digits.isascii()):
-            raise ValueError(f"{word}: not a size, like 512M or 2G")
-        if not int(digits):
+        try:
+            size = size_bytes(word)
+        except ValueError as error:
+            raise ValueError(f"{word}: {error}") from error
+        if not size:
             raise ValueError(f"{word}: a log needs room; left out, it has 1G")
-        return super().__new__(cls, int(digits[:18]) * unit)
+        return super().__new__(cls, size)
 
 
 class ValueOption(NamedTuple):
@@ -74,7 +74,11 @@ RUN_OPTIONS: tuple[ValueOption | FlagOption, ...] = (
         shows_default=False,
     ),
     ValueOption(
-        ("--grace",), "grace_s", "From the first Ctrl+C to SIGKILL.", float, metavar="SECONDS"
+        ("--grace",),
+        "grace_s",
+        "From the first Ctrl+C to SIGKILL; a number alone is seconds.",
+        float,
+        metavar="TIME",
     ),
     ValueOption(
         ("--interrupt",),
@@ -98,9 +102,9 @@ RUN_OPTIONS: tuple[ValueOption | FlagOption, ...] = (
     ValueOption(
         ("--approval-timeout",),
         "approval_timeout_s",
-        "Without an answer by then, it is no.",
+        "Without an answer by then, such as 90s or 10m, it is no.",
         float,
-        metavar="SECONDS",
+        metavar="TIME",
     ),
     FlagOption(
         {"--report": Report.ALWAYS, "--no-report": Report.NEVER},
@@ -234,9 +238,9 @@ def value_of(option: ValueOption, word: Any) -> object:
 
 def _seconds(word: str) -> float:
     try:
-        value = float(word)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= _SECONDS_MAX:
-        raise ValueError(f"{word or repr(word)}: not a number of seconds, from 0 to {_SECONDS_MAX}")
+        value = span_s(word, or_seconds=True)
+    except ValueError as error:
+        raise ValueError(f"{word or repr(word)}: {error}") from error
+    if value > _SECONDS_MAX:
+        raise ValueError(f"{word}: more than {_SECONDS_MAX} seconds")
     return value

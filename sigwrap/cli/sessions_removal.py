@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import time
-from collections.abc import Iterable
-from typing import Annotated
+from collections.abc import Callable, Iterable
+from typing import Annotated, TypeVar
 
 import typer
 
+from sigwrap.amounts import size_bytes, span_s
 from sigwrap.cli.control import refuse_inside
 from sigwrap.cli.examples import examples
 from sigwrap.cli.options import StoreOption, existing_store
@@ -26,10 +26,7 @@ from sigwrap.store.belongings import runs
 from sigwrap.store.catalog import SessionFile, chosen, is_path, list_sessions, meant
 from sigwrap.store.removal import Surplus, remove, surplus
 
-_SPAN = re.compile(r"([0-9]{1,9})([smhdw])")
-_SPAN_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-_SIZE = re.compile(r"([0-9]{1,15})([KMGT]?)")
-_SIZE_BYTES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+Amount = TypeVar("Amount", int, float)
 
 
 def register(app: typer.Typer) -> None:
@@ -79,7 +76,7 @@ def prune(
         typer.Option(
             "--older-than",
             metavar="AGE",
-            help="Those that ended longer ago, such as 12h, 30d or 8w.",
+            help="Those that ended longer ago, such as 12h, 30d, 1d12h or 8w.",
             show_default=False,
         ),
     ] = None,
@@ -116,9 +113,9 @@ def prune(
     if keep is not None and keep < 0:
         raise UsageError(f"--keep {keep}: it can't be less than 0")
     wanted = Surplus(
-        older_than_s=None if older_than is None else _span(older_than),
+        older_than_s=None if older_than is None else _read("--older-than", older_than, span_s),
         keep=keep,
-        max_size=None if max_size is None else _size(max_size),
+        max_size=None if max_size is None else _read("--max-size", max_size, size_bytes),
     )
     folder = existing_store(context.obj if store is None else store)
     known = list_sessions(folder)
@@ -127,18 +124,11 @@ def prune(
     return result
 
 
-def _span(word: str) -> float:
-    found = _SPAN.fullmatch(word)
-    if found is None:
-        raise UsageError(f"--older-than {word}: not an age", "such as 90m, 12h, 30d or 8w")
-    return int(found[1]) * _SPAN_S[found[2]]
-
-
-def _size(word: str) -> int:
-    found = _SIZE.fullmatch(word)
-    if found is None:
-        raise UsageError(f"--max-size {word}: not a size", "such as 500M or 1G")
-    return int(found[1]) * _SIZE_BYTES[found[2]]
+def _read(option: str, word: str, reader: Callable[[str], Amount]) -> Amount:
+    try:
+        return reader(word)
+    except ValueError as error:
+        raise UsageError(f"{option} {word}: {error}") from error
 
 
 def _remove(folder: str, sessions: Iterable[SessionFile], *, dry_run: bool) -> int:

@@ -6,25 +6,12 @@ from __future__ import annotations
 import re
 from datetime import UTC, date, datetime, time, tzinfo
 
+from sigwrap.amounts import span_s
+
 _NS_PER_S = 1_000_000_000
-_UNITS_S = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
-_SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s?([a-z]{1,3})")
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2})?")
 
-EXAMPLES = "+90s, 10m, 14:03 or 2026-11-23T14:03"
-
-
-def span_s(words: str) -> float:
-    """`90s`, `1h30m`: ValueError for what is no span."""
-    total, end = 0.0, 0
-    for found in _SPAN.finditer(words):
-        if found.start() != end or found.group(2) not in _UNITS_S:
-            raise ValueError(words)
-        total += float(found.group(1)) * _UNITS_S[found.group(2)]
-        end = found.end()
-    if not end or end != len(words):
-        raise ValueError(words)
-    return total
+EXAMPLES = "+90s, 1h30m, 14:03 or 2026-11-23T14:03"
 
 
 def moment_ns(words: str, *, started_ns: int, ended_ns: int, utc: bool) -> int:

@@ -21,6 +21,7 @@ LINES = [
     "--policy=my.yaml --root / --name demo --store /tmp/store -- npm start",
     "--grace 2.5 --approval-timeout 3 -- true",
     "--approvals deny --nested join -- true",
+    "--grace 1m30s --approval-timeout 2d --log-size 1.5G -- true",
     "--report -- true",
     "--no-report --best-effort --durable -- sh -c true -- --grace 3",
     "--killswitch-url https://example.com/x --killswitch-fail-closed -- true",
@@ -69,7 +70,7 @@ def test_each_option_sets_what_it_says() -> None:
         approvals=ApprovalMode.DENY,
         nested=Nested.JOIN,
     )
-    read = read_plain_line(LINES[7].split())
+    read = read_plain_line(LINES[8].split())
     assert read == RunSettings(
         command=("sh", "-c", "true", "--", "--grace", "3"),
         report=Report.NEVER,
@@ -91,18 +92,18 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        ("--grace x -- true", "--grace x: not a number of seconds"),
-        ("--grace -1 -- true", "--grace -1: not a number of seconds"),
-        ("--grace inf -- true", "--grace inf: not a number of seconds"),
-        ("--grace 1e99 -- true", "not a number of seconds, from 0 to 1000000000"),
-        ("--approval-timeout nan -- true", "--approval-timeout nan: not a number of seconds"),
+        ("--grace x -- true", "--grace x: not a span of time (such as 45s"),
+        ("--grace -1 -- true", "--grace -1: not a span of time"),
+        ("--grace inf -- true", "--grace inf: not a span of time"),
+        ("--grace 9999w -- true", "--grace 9999w: more than 1000000000 seconds"),
+        ("--approval-timeout nan -- true", "--approval-timeout nan: not a span of time"),
         ("--approvals maybe -- true", "'maybe' is not one of 'auto', 'tty', 'control', 'deny'"),
         ("--nope -- true", "No such option: --nope"),
         ("--policy ci --", "no command given (sigwrap --policy ci -- npm start)"),
         ("run --policy ci", "no command given (sigwrap --policy ci -- npm start)"),
         ("run", "no command given (sigwrap -- npm start)"),
-        ("run --grace x", "--grace x: not a number of seconds"),
-        ("--grace x npm", "--grace x: not a number of seconds"),
+        ("run --grace x", "--grace x: not a span of time (such as 45s"),
+        ("--grace x npm", "--grace x: not a span of time (such as 45s"),
         ("--log-size 0 -- true", "--log-size 0: a log needs room; left out, it has 1G"),
         (
             "--policy ci npm start",
@@ -116,7 +117,7 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
             "(to run it: sigwrap -- npm start; all commands: sigwrap --help)",
         ),
         ("-p", "-p needs a value (sigwrap -p NAME|FILE -- COMMAND)"),
-        ("-p ci --grace", "--grace needs a value (sigwrap --grace SECONDS -- COMMAND)"),
+        ("-p ci --grace", "--grace needs a value (sigwrap --grace TIME -- COMMAND)"),
         ("run --grace", "Option '--grace' requires an argument. (see sigwrap run --help)"),
         ("report --store", "Option '--store' requires an argument. (see sigwrap report --help)"),
         ("policy check --root", "requires an argument. (see sigwrap policy check --help)"),
@@ -159,7 +160,7 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
             "--nested bad sessions",
             "Invalid value for '--nested': 'bad' is not one of 'refuse', 'join'. (see sigwrap run",
         ),
-        ("--log-size bad sessions", "--log-size bad: not a size, like 512M or 2G"),
+        ("--log-size bad sessions", "--log-size bad: not a size (such as 64K, 500M or 1G)"),
         ("--speed replay", "Option '--speed' requires an argument. (see sigwrap replay --help)"),
         ("--speed x replay", "Invalid value for '--speed': 'x' is not a valid float."),
         ("--store= sessions", "--store '': an empty word names no folder"),

@@ -125,8 +125,11 @@ def test_prune_removes_the_old_ones(sigwrap: Sigwrap) -> None:
     ("words", "said"),
     [
         ((), "prune what? give --older-than, --keep or --max-size (as in sigwrap sessions prune"),
-        (("--older-than", "soon"), "--older-than soon: not an age (such as 90m, 12h, 30d or 8w)"),
-        (("--max-size", "1X"), "--max-size 1X: not a size (such as 500M or 1G)"),
+        (
+            ("--older-than", "soon"),
+            "--older-than soon: not a span of time (such as 45s, 10m, 1h30m, 2d or 2w)",
+        ),
+        (("--max-size", "1X"), "--max-size 1X: not a size (such as 64K, 500M or 1G)"),
         (("--keep", "-1"), "--keep -1: it can't be less than 0"),
     ],
 )

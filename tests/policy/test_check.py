@@ -112,12 +112,16 @@ GLOB = "command_rules:\n  - {name: r, commands: ['%s'], decision: deny}\n"
             '3:21: error: wall_time is longer than ten years: "87601h"',
         ),
         (
-            "limits: {wall_time: 5d}\n",
-            '3:21: error: wall_time is a time: a whole number and s, m or h, like 90s: "5d"',
+            "limits: {wall_time: 5y}\n",
+            '3:21: error: wall_time is a span of time, like 45s, 10m, 1h30m, 2d or 2w: "5y"',
+        ),
+        (
+            "limits: {wall_time: 250ms}\n",
+            '3:21: error: wall_time is in whole seconds: "250ms"',
         ),
         (
             "limits: {memory: [5]}\n",
-            '3:18: error: memory is a size, like 512M or 2G: "a list"',
+            '3:18: error: memory is a size, like 64K, 500M or 1G: "a list"',
         ),
         # Signals
         (SIGNALS % "[65]", '4:25: error: unknown signal: "65"'),
@@ -196,7 +200,16 @@ def test_what_is_just_within_bounds_is_fine(parse: Parse) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "seconds"), [("90", 90), ("90s", 90), ("10m", 600), ("2h", 7200), ("0", 0)]
+    ("written", "seconds"),
+    [
+        ("90", 90),
+        ("90s", 90),
+        ("10m", 600),
+        ("2h", 7200),
+        ("0", 0),
+        ("1h30m", 5400),
+        ("2w", 1209600),
+    ],
 )
 def test_a_time_has_a_unit_or_is_in_seconds(parse: Parse, written: str, seconds: int) -> None:
     policy = parse(f"version: 1\nname: x\nlimits: {{wall_time: {written}}}\n")
@@ -204,7 +217,8 @@ def test_a_time_has_a_unit_or_is_in_seconds(parse: Parse, written: str, seconds:
 
 
 @pytest.mark.parametrize(
-    ("written", "size"), [("5", 5), ("64K", 2**16), ("512M", 2**29), ("2G", 2**31)]
+    ("written", "size"),
+    [("5", 5), ("64K", 2**16), ("512M", 2**29), ("2G", 2**31), ("1.5G", 3 * 2**29)],
 )
 def test_a_size_has_a_unit_or_is_in_bytes(parse: Parse, written: str, size: int) -> None:
     policy = parse(f"version: 1\nname: x\nunenforced: warn\nlimits: {{memory: {written}}}\n")

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from posixpath import normpath
 
+from sigwrap.amounts import SIZES, SPANS, size_bytes, span_s
 from sigwrap.hints import Any
 from sigwrap.policy.judge.match import (
     BadPattern,
@@ -24,8 +25,6 @@ from sigwrap.policy.judge.signals import signal_number, signal_numbers, words
 from sigwrap.policy.language.document import MappingNode, Node, ScalarNode, SequenceNode
 from sigwrap.policy.language.schema import (
     PATTERNS,
-    UNIT_BYTES,
-    UNIT_SECONDS,
     Duration,
     Flag,
     Form,
@@ -137,12 +136,7 @@ class Checker:
                     return node.value
                 raise self._note(node, f"{name} is true or false", _shown(node))
             case Duration():
-                seconds = self._quantity(
-                    node, UNIT_SECONDS, f"{name} is a time: a whole number and s, m or h, like 90s"
-                )
-                if seconds > MAX_TOTAL_SECONDS:
-                    raise self._note(node, f"{name} is longer than ten years", _shown(node))
-                return seconds
+                return self._duration(node, name)
             case Size():
                 return self._size(node, name)
             case ListOf():
@@ -287,15 +281,23 @@ class Checker:
             raise self._note(node, f"{name} is out of range ({allowed})", _shown(node))
         return value
 
-    def _quantity(self, node: Node, units: dict[str, int], message: str) -> int:
-        text = node.text if isinstance(node, ScalarNode) else ""
-        found = re.fullmatch(r"([0-9]{1,12})([A-Za-z]?)", text)
-        if found is None or found[2] not in units:
-            raise self._note(node, message, _shown(node))
-        return int(found[1]) * units[found[2]]
+    def _duration(self, node: Node, name: str) -> int:
+        try:
+            seconds = span_s(_scalar_text(node), or_seconds=True)
+        except ValueError as error:
+            message = f"{name} is a span of time, like {SPANS}"
+            raise self._note(node, message, _shown(node)) from error
+        if seconds > MAX_TOTAL_SECONDS:
+            raise self._note(node, f"{name} is longer than ten years", _shown(node))
+        if not seconds.is_integer():
+            raise self._note(node, f"{name} is in whole seconds", _shown(node))
+        return int(seconds)
 
     def _size(self, node: Node, name: str) -> int:
-        size = self._quantity(node, UNIT_BYTES, f"{name} is a size, like 512M or 2G")
+        try:
+            size = size_bytes(_scalar_text(node))
+        except ValueError as error:
+            raise self._note(node, f"{name} is a size, like {SIZES}", _shown(node)) from error
         if 0 < size < _LIKELY_BYTES and isinstance(node, ScalarNode) and node.text.isdecimal():
             message = f"{name} of {size} bytes, which is hardly meant: a size has a unit"
             self._doubt(node, message, node.text, f"{node.text}M")
@@ -377,6 +379,10 @@ def _node_kind(shape: Shape) -> type[Node]:
 
 def _kind_name(kind: type[Node]) -> str:
     return {ScalarNode: "a word", SequenceNode: "a list", MappingNode: "a mapping"}[kind]
+
+
+def _scalar_text(node: Node) -> str:
+    return node.text if isinstance(node, ScalarNode) else ""
 
 
 def _shown(node: Node) -> str:

@@ -50,8 +50,6 @@ SIGNAL_DECISIONS = ("allow", "deny", "audit", "approve", "redirect", "absorb")
 PLAIN_DECISIONS = ("allow", "deny", "audit", "approve")
 REACTIONS = ("log", "stop", "kill")
 TARGET_WORDS = tuple(each.value for each in TargetType)
-UNIT_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
-UNIT_BYTES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
 
 class Form(Enum):

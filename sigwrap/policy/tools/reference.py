@@ -10,13 +10,12 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from sigwrap.amounts import SECONDS_PATTERN, SIZE_PATTERN
 from sigwrap.policy.language.schema import (
     ENFORCED,
     NOT_ENFORCED_YET,
     PATTERNS,
     POLICY,
-    UNIT_BYTES,
-    UNIT_SECONDS,
     Duration,
     Flag,
     Form,
@@ -101,7 +100,7 @@ def _value(shape: Shape) -> str:
         case Flag():
             return "true or false"
         case Duration():
-            return "seconds, or `90s`, `10m`, `2h`"
+            return "seconds, or `45s`, `10m`, `1h30m`, `2d`"
         case Size():
             return "bytes, or `64K`, `512M`, `2G`"
         case ListOf():
@@ -150,9 +149,9 @@ def _schema(shape: Shape) -> dict[str, Any]:
         case Flag():
             return {"type": "boolean"}
         case Duration():
-            return _quantity_schema(UNIT_SECONDS)
+            return _amount_schema(SECONDS_PATTERN)
         case Size():
-            return _quantity_schema(UNIT_BYTES)
+            return _amount_schema(SIZE_PATTERN)
         case ListOf():
             schema = {"type": "array", "items": _schema(shape.item)}
             return {**schema, "minItems": shape.minimum} if shape.minimum else schema
@@ -169,9 +168,8 @@ def _schema(shape: Shape) -> dict[str, Any]:
             return {"anyOf": [_schema(option) for option in shape.options]}
 
 
-def _quantity_schema(units: dict[str, int]) -> dict[str, Any]:
-    pattern = f"^[0-9]+[{''.join(units)}]?$"
-    return {"type": ["string", "integer"], "minimum": 0, "pattern": pattern}
+def _amount_schema(pattern: str) -> dict[str, Any]:
+    return {"type": ["string", "integer"], "minimum": 0, "pattern": f"^{pattern}$"}
 
 
 def _write(folder: str) -> None:
