@@ -8,6 +8,7 @@ differences   what two policies do differently
 starter       a first policy for a project
 generate      recorded events to a policy that allows just them
 suggest       the rule that would change what was decided of a recorded request
+again         recorded requests, each decided once
 tries         one refusal, however many tries it takes
 suggested     a policy with such rules, for what sessions were denied
 pin           rules that deny a tool whose file is another than now

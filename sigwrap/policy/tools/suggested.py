@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import lru_cache
+from functools import partial
 
 from sigwrap.escape import printable
 from sigwrap.events import EXEC_TYPES, Event, text, times
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import DEFAULT_RULE, Action, CommandRequest, Decision
 from sigwrap.policy.judge.rules import Policy
+from sigwrap.policy.tools.again import Again
 from sigwrap.policy.tools.generate import Request, quoted, requests_from_events
 from sigwrap.policy.tools.suggest import (
     COMMAND_RULES,
@@ -87,15 +88,15 @@ class Suggested:
 def suggested_policy(
     read: ReadEvents, engine: Engine, load: Load, wanted: Wanted, head: Head
 ) -> Suggested:
-    again = _Again(engine)
-    groups = _Groups.of(read(), again, wanted, frozenset())
-    too_wide = _changes(read(), again, Engine(load(groups.text(head))), wanted).rules
+    before = Again(partial(_decided, engine))
+    groups = _Groups.of(read(), engine, before, wanted, frozenset())
+    too_wide = _changes(read(), before, engine, Engine(load(groups.text(head))), wanted).rules
     if too_wide:
         exact = frozenset(
             key._replace(part=0) for key in groups.keys if groups.name_of(key) in too_wide
         )
-        groups = _Groups.of(read(), again, wanted, exact)
-    also = _changes(read(), again, Engine(load(groups.text(head))), wanted)
+        groups = _Groups.of(read(), engine, before, wanted, exact)
+    also = _changes(read(), before, engine, Engine(load(groups.text(head))), wanted)
     is_empty = not groups.keys and not groups.reasons
     return Suggested(
         text="" if is_empty else groups.text(head, also.requests),
@@ -106,17 +107,11 @@ def suggested_policy(
     )
 
 
-class _Again:
-    """Decides what was recorded; equal requests are frequent."""
-
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
-        self.decide = lru_cache(maxsize=4096)(self._decide)
-
-    def _decide(self, request: Request) -> Decision:
-        if isinstance(request, CommandRequest):
-            return self.engine.decide_command(request)
-        return self.engine.decide_signal(request)
+def _decided(engine: Engine, event: Event) -> Decision:
+    [(_, request)] = requests_from_events([event])
+    if isinstance(request, CommandRequest):
+        return engine.decide_command(request)
+    return engine.decide_signal(request)
 
 
 class _Key(NamedTuple):
@@ -152,13 +147,17 @@ class _Groups:
 
     @classmethod
     def of(
-        cls, events: Iterable[Event], again: _Again, wanted: Wanted, exact: frozenset[_Key]
+        cls,
+        events: Iterable[Event],
+        engine: Engine,
+        again: Again[Decision],
+        wanted: Wanted,
+        exact: frozenset[_Key],
     ) -> _Groups:
-        groups = cls(again.engine.policy)
-        engine = again.engine
+        groups = cls(engine.policy)
         tries = Tries()
         for event, request in requests_from_events(_with_ends(events, tries)):
-            decided = again.decide(request)
+            decided = again.decided(event)
             became = wanted.covers(event, decided)
             if became is None:
                 continue
@@ -281,14 +280,20 @@ class _Changes(NamedTuple):
     requests: int
 
 
-def _changes(events: Iterable[Event], again: _Again, engine: Engine, wanted: Wanted) -> _Changes:
+def _changes(
+    events: Iterable[Event],
+    before: Again[Decision],
+    base: Engine,
+    engine: Engine,
+    wanted: Wanted,
+) -> _Changes:
     """What else than what was wanted comes out otherwise."""
-    after = _Again(engine)
+    after = Again(partial(_decided, engine))
     rules, count = set[str](), 0
     for event, request in requests_from_events(events):
-        before, now = again.decide(request), after.decide(request)
-        if now.action is not before.action and wanted.covers(event, before) is None:
-            rules |= _new_rules(request, engine, again.engine)
+        then, now = before.decided(event), after.decided(event)
+        if now.action is not then.action and wanted.covers(event, then) is None:
+            rules |= _new_rules(request, engine, base)
             count += times(event.payload)
     return _Changes(frozenset(rules), count)
 

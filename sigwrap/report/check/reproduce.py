@@ -22,6 +22,7 @@ from sigwrap.policy.judge.recorded import (
     signal_request,
 )
 from sigwrap.policy.judge.request import Action, Decision, Via
+from sigwrap.policy.tools.again import Again
 from sigwrap.report.check.recorded_policy import NoPolicy, has_other_texts, recorded_policy
 from sigwrap.report.check.telling import (
     exec_told_otherwise,
@@ -86,7 +87,6 @@ DENYING_RULES = UNAIMED_RULES | {PROTECTS_SIGWRAP_RULE, PTRACE_RULE}
 _JOB_STOPS = {signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
 
 _NO_YES = "nobody said yes to it before"
-_KEPT_DECISIONS = 1_000
 _MOST_REMEMBERED = 10_000
 _MOST_LINES = 1_000
 
@@ -202,7 +202,7 @@ class _Judge:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._limits = engine.policy.limits
-        self._known: dict[str, tuple[Decision, ...]] = {}
+        self._again = Again(self._decided)
         # What came before: yeses by id and by rule, what runs in another's place, execs.
         self._granted = _Remembered()
         self._granted_signals = _Remembered()
@@ -258,7 +258,7 @@ class _Judge:
             return "" if is_traced else f"{rule} is for a caller that is traced"
         if payload.get("stub") is True:
             return self._stub_objection(event, decision)
-        policys = self._policys(payload)
+        policys = self._again.decided(event)
         if rule == "limits.max_execs" and event.type == "exec_denied":
             return self._used_up_objection(policys)
         if event.type != "exec_denied" and 0 < self._limits.max_execs <= self._gone_on:
@@ -268,18 +268,12 @@ class _Judge:
                 return self._outcome_objection(payload, decision, each)
         return _differs(policys[0], decision, rule)
 
-    def _policys(self, payload: Payload) -> tuple[Decision, ...]:
+    def _decided(self, event: Event) -> tuple[Decision, ...]:
         """Of a caller that is traced it may be either: a wrapper is then judged as if it would run
         all that it wraps."""
-        key = request_key(payload)
-        known = self._known.get(key)
-        if known is None:
-            if len(self._known) >= _KEPT_DECISIONS:
-                self._known.clear()
-            known = self._known[key] = self._decided(payload)
-        return known
-
-    def _decided(self, payload: Payload) -> tuple[Decision, ...]:
+        payload = event.payload
+        if event.type in SIGNAL_TYPES:
+            return (self._engine.decide_signal(signal_request(payload)),)
         request = command_request(payload)
         limit = exceeded(self._limits, request.depth, crowd(payload))
         if limit is not None:
@@ -354,10 +348,10 @@ class _Judge:
         return "" if needs else f"{rule} does not answer so"
 
     def _policy_objection(self, event: Event, decision: str, rule: str) -> str:
-        payload, request = event.payload, signal_request(event.payload)
+        payload = event.payload
         if "parent" in texts(payload.get("target_types")):
             return f"the policy is not asked about sigwrap itself: {PROTECTS_SIGWRAP_RULE} denies"
-        judged = self._engine.decide_signal(request)
+        [judged] = self._again.decided(event)
         if judged.rule != rule:
             return _differs(judged, decision, rule)
         # Of a group that a call reaches wholly or not at all, one member refuses for all.
@@ -371,17 +365,6 @@ class _Judge:
         if event.type == "signal_redirected" and payload.get("signal") != judged.redirect_signal:
             return f"the policy's signal is {judged.redirect_signal}"
         return ""
-
-
-_KEY = (
-    *("path", "argv", "cwd", "depth", "truncated", "traced", "programs", "here"),
-    *("elsewhere", "shadows", "siblings", "processes"),
-)
-
-
-def request_key(payload: Payload) -> str:
-    """All that a decision is made of; the fields may be of any type."""
-    return repr([CUT in payload, *map(payload.get, _KEY)])
 
 
 def _differs(policys: Decision, decision: str, rule: str) -> str:

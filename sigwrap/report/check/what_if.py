@@ -32,16 +32,16 @@ from sigwrap.policy.judge.request import (
 from sigwrap.policy.judge.rules import CommandRule, Policy, SignalRule
 from sigwrap.policy.judge.signals import ALL, signal_name
 from sigwrap.policy.judge.subcommand import has_subcommands, name_for_subcommands, subcommand
+from sigwrap.policy.tools.again import Again
 from sigwrap.policy.tools.suggest import Suggester, Suggestion
 from sigwrap.report.check.recorded_policy import NoPolicy, recorded_policy
-from sigwrap.report.check.reproduce import BUILT_IN, request_key, untold
+from sigwrap.report.check.reproduce import BUILT_IN, untold
 
 NOT_RECORDED = "what the other policy asks of them was not asked then"
 
 _MOST_DIFFERENCES = 1_000
 _LONGEST_NAME = 80
 _LONGEST_EXAMPLE = 200
-_KEPT_DECISIONS = 1_000
 
 
 class Outcome(Enum):
@@ -104,7 +104,7 @@ class WhatIfFold:
         self._decisions = self._differ = self._by_other_rule = self._own = self._left_out = 0
         self._gone_on = 0
         self._doubtful: Counter[str] = Counter()
-        self._known: dict[str, tuple[Decision, str]] = {}
+        self._again = Again(self._judged)
         self._found: dict[tuple[object, ...], Difference] = {}
 
     def add(self, event: Event) -> None:
@@ -138,22 +138,22 @@ class WhatIfFold:
         if not self._is_the_policys(payload):
             self._gone_on += event.type != "exec_denied"
             return
-        decision, doubt = self._judged(payload)
+        decision, doubt = self._again.decided(event)
         if decision.action is not Action.DENY:
             decision = used_up(self._policy.limits, self._gone_on) or decision
         self._gone_on += decision.action is not Action.DENY
         self._compare(event, decision, doubt)
 
-    def _judged(self, payload: Payload) -> tuple[Decision, str]:
-        key = request_key(payload)
-        known = self._known.get(key)
-        if known is None:
-            if len(self._known) >= _KEPT_DECISIONS:
-                self._known.clear()
-            known = self._known[key] = self._judged_anew(payload)
-        return known
+    def _compare_signal(self, event: Event) -> None:
+        if self._is_the_policys(event.payload):
+            self._compare(event, *self._again.decided(event))
 
-    def _judged_anew(self, payload: Payload) -> tuple[Decision, str]:
+    def _judged(self, event: Event) -> tuple[Decision, str]:
+        """And what makes it doubtful."""
+        is_exec = event.type in EXEC_TYPES
+        return self._judged_exec(event.payload) if is_exec else self._judged_signal(event.payload)
+
+    def _judged_exec(self, payload: Payload) -> tuple[Decision, str]:
         request, unknown = _with_findings(command_request(payload))
         limit = exceeded(self._policy.limits, request.depth, crowd(payload))
         if limit is not None:
@@ -171,14 +171,11 @@ class WhatIfFold:
             for rule in self._pins
         )
 
-    def _compare_signal(self, event: Event) -> None:
-        payload = event.payload
-        if not self._is_the_policys(payload):
-            return
+    def _judged_signal(self, payload: Payload) -> tuple[Decision, str]:
         handled = AskedFact(lambda: payload.get("target_handles") is True)
         decision = self._engine.decide_signal(signal_request(payload)._replace(handled=handled))
         was_asked = "target_handles" in payload or handled.answer is None
-        self._compare(event, decision, "" if was_asked else NOT_RECORDED)
+        return decision, "" if was_asked else NOT_RECORDED
 
     def _is_the_policys(self, payload: Payload) -> bool:
         self._decisions += 1

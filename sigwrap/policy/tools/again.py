@@ -1,0 +1,43 @@
+"""What was recorded, decided again: equal requests are frequent, and each is decided once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from sigwrap.events import EXEC_TYPES, Event
+
+_MOST_KEPT = 1_000
+# All that a request is made of (judge/recorded.py), and what limits look at.
+_OF_AN_EXEC = (
+    *("path", "argv", "cwd", "depth", "truncated", "traced", "programs", "here", "cut"),
+    *("elsewhere", "shadows", "siblings", "processes"),
+)
+_OF_A_SIGNAL = (
+    *("signal", "original_signal", "target_type", "target_types", "target_cmd", "target_pid"),
+    "target_handles",
+)
+
+Found = TypeVar("Found")
+
+
+class Again(Generic[Found]):
+    def __init__(self, decide: Callable[[Event], Found]) -> None:
+        self._decide = decide
+        self._known: dict[str, Found] = {}
+
+    def decided(self, event: Event) -> Found:
+        key = _key(event)
+        if key not in self._known:
+            if len(self._known) >= _MOST_KEPT:
+                self._known.clear()
+            self._known[key] = self._decide(event)
+        return self._known[key]
+
+
+def _key(event: Event) -> str:
+    """The fields may be of any type."""
+    of_an_exec = event.type in EXEC_TYPES
+    fields = _OF_AN_EXEC if of_an_exec else _OF_A_SIGNAL
+    # An ellipsis is in no log: a field that is null is another thing than one that isn't there.
+    return repr((of_an_exec, [event.payload.get(each, ...) for each in fields]))
