@@ -25,7 +25,7 @@ from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
 from sigwrap.policy.tools.generate import requests_from_events
-from sigwrap.policy.tools.suggest import SIGNAL_RULES, Suggester, Suggestion, suggested
+from sigwrap.policy.tools.suggest import SIGNAL_RULES, Suggester, Suggestion
 from sigwrap.start.policy_files import find_base, read_source
 from tests.policy.conftest import VARIABLES as SOME_VARIABLES
 from tests.policy.test_properties import (
@@ -118,6 +118,12 @@ def sent(engine: Engine, request: SignalRequest) -> Event:
         "rule_name": decision.rule,
     }
     return Event(seq=1, time_ns=0, type="signal_blocked", pid=9, payload=payload, hash="")
+
+
+def suggested(
+    event: Event, *, decision: str = "allow", engine: Engine | None = None
+) -> Suggestion | None:
+    return Suggester(engine).rule_for([event], decision)
 
 
 @pytest.fixture

@@ -143,13 +143,6 @@ class Suggester:
         return known
 
 
-def suggested(
-    event: Event, *, decision: str = "allow", engine: Engine | None = None
-) -> Suggestion | None:
-    """Of one that is asked for alone."""
-    return Suggester(engine).rule_for([event], decision)
-
-
 def drafted(
     event: Event,
     request: Request,

@@ -83,7 +83,6 @@ PTRACE_RULE = "builtin:ptrace"
 UNAIMED_RULES = frozenset(
     {"builtin:everybody", "builtin:unresolved", "builtin:group", "builtin:terminal"}
 )
-DENYING_RULES = UNAIMED_RULES | {PROTECTS_SIGWRAP_RULE, PTRACE_RULE}
 _JOB_STOPS = {signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
 
 _NO_YES = "nobody said yes to it before"
