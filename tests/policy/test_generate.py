@@ -113,13 +113,24 @@ def test_what_could_not_be_read_does_not_break_it(parse: Parse) -> None:
         ran("/bin/caf\udce9"),
         ran("/bin/a${HOME}*\n"),
         ran("/bin/b${HOME}"),
-        ran("/usr/bin/git", "caf\udce9"),
         event("signal_sent", signal=15, target_type=None),
     ]
     engine = Engine(parse(generate_policy(events, name="odd")))
     for _, request in requests_from_events(events[:-1]):
         assert isinstance(request, CommandRequest)
         assert engine.decide_command(request).action is Action.ALLOW
+
+
+def test_a_subcommand_that_no_policy_can_name_is_left_out_and_said(parse: Parse) -> None:
+    unreadable = ran("/usr/bin/git", "caf\udce9")
+    text = generate_policy([ran("/usr/bin/git", "x\ny"), unreadable], name="odd")
+    engine = Engine(parse(text))
+    for event_, action in ((ran("/usr/bin/git", "x\ny"), "allow"), (unreadable, "deny")):
+        [(_, request)] = requests_from_events([event_])
+        assert isinstance(request, CommandRequest)
+        assert engine.decide_command(request).action.value == action
+    assert "no policy can name what is no text: subcommands of\n# git\n" in text
+    assert parse(generate_policy([unreadable], name="odd")).command_rules == ()
 
 
 def test_a_folder_is_no_program(parse: Parse) -> None:

@@ -7,6 +7,7 @@ listing       policies in a line each
 differences   what two policies do differently
 starter       a first policy for a project
 generate      recorded events to a policy that allows just them
+literal       words of a process as YAML, as a glob, as a regular expression
 suggest       the rule that would change what was decided of a recorded request
 again         recorded requests, each decided once
 tries         one refusal, however many tries it takes

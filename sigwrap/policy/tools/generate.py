@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 
 from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES, Event
 from sigwrap.policy.judge.engine import is_system_file
-from sigwrap.policy.judge.match import escape_glob, is_glob
 from sigwrap.policy.judge.recorded import command_request, signal_request
 from sigwrap.policy.judge.request import (
     CommandRequest,
@@ -20,11 +19,9 @@ from sigwrap.policy.judge.request import (
 )
 from sigwrap.policy.judge.signals import ALL, GROUPS, signal_name
 from sigwrap.policy.judge.subcommand import has_subcommands, name_for_subcommands, readings
+from sigwrap.policy.tools.literal import as_it_is_read, glob_of, yaml_list, yaml_word
 
 LEARNED_EVENTS = ("exec_allowed", "exec_audited", "signal_sent", "signal_approved")
-
-# Including those of YAML 1.1, for the sake of editors and other tools.
-_YAML_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 
 Request = CommandRequest | SignalRequest
 
@@ -50,6 +47,7 @@ class _Profile:
     def __init__(self) -> None:
         self._names: set[str] = set()
         self._subcommands: dict[str, set[str]] = {}
+        self._untold: set[str] = set()  # commands of which one is no text, so no policy names it
         self._signals: dict[TargetType, set[int]] = {}
 
     def add(self, request: Request) -> None:
@@ -63,13 +61,16 @@ class _Profile:
                 self._signals.setdefault(target, set()).add(request.signal)
 
     def policy_text(self, name: str) -> str:
-        lines = ["version: 1", f"name: {quoted(name)}"]
+        lines = ["version: 1", f"name: {yaml_word(name)}"]
         lines += ["description: What was observed, and nothing else."]
         lines += ["defaults: {command: deny, signal: deny}"]
         if self._names or self._subcommands:
             lines += ["", "command_rules:", *self._command_lines()]
         if self._signals:
             lines += ["", "signal_rules:", *self._signal_lines()]
+        if self._untold:
+            lines += ["", "# Left out, since no policy can name what is no text: subcommands of"]
+            lines += [f"# {', '.join(sorted(self._untold))}"]
         return "\n".join(lines) + "\n"
 
     def _add_program(self, program: Program) -> None:
@@ -84,8 +85,11 @@ class _Profile:
             words = {next(iter(each), "") for each in readings(called, program.argv)}
             # Behind `--` a subcommand may look like an option; a rule can't name it.
             named = {word for word in words if word == "-" or not word.startswith("-")}
-            if named:
-                self._subcommands.setdefault(called, set()).update(named)
+            told = {word for word in named if as_it_is_read(word) == word}
+            if told:
+                self._subcommands.setdefault(called, set()).update(told)
+            if told != named:
+                self._untold.add(called)
         else:
             self._names.add(name)
 
@@ -93,15 +97,13 @@ class _Profile:
         for command, words in sorted(self._subcommands.items()):
             yield f"  - name: {command}"
             yield f"    commands: [{command}]"
-            # A subcommand that YAML can't hold can't be listed: the whole command is allowed then.
-            if all(map(_printable, words)):
-                yield f"    subcommands: {_listed(sorted(words))}"
+            yield f"    subcommands: {yaml_list(sorted(words))}"
             yield "    decision: allow"
         if self._names:
             yield "  - name: other-commands"
             yield "    commands:"
-            for word in sorted({literal_glob(name) for name in self._names}):
-                yield f"      - {quoted(word)}"
+            for word in sorted({glob_of(name) for name in self._names}):
+                yield f"      - {yaml_word(word)}"
             yield "    decision: allow"
 
     def _signal_lines(self) -> Iterator[str]:
@@ -109,7 +111,7 @@ class _Profile:
         for target in TargetType:
             if target in self._signals:
                 yield f"  - name: to-{target.value}"
-                yield f"    signals: {_listed(_signal_words(self._signals[target]))}"
+                yield f"    signals: {yaml_list(_signal_words(self._signals[target]))}"
                 yield f"    target: {target.value}"
                 yield "    decision: allow"
 
@@ -121,26 +123,3 @@ def _signal_words(numbers: set[int]) -> list[str]:
             words.append(group)
             numbers = numbers - members
     return words + [signal_name(number) for number in sorted(numbers)]
-
-
-def literal_glob(name: str) -> str:
-    """A glob for just this name, or nearly: what YAML can't hold becomes whatever isn't ASCII that
-    is seen, so that a process can't have a name proposed that others have as well."""
-    if is_glob(name) or "${" in name or not _printable(name):
-        name = escape_glob(name).replace("${", "[$]{")
-    return "".join(c if _printable(c) else "[! -~]" for c in name)
-
-
-def _printable(text: str) -> bool:
-    return text.isprintable()
-
-
-def _listed(words: Iterable[str]) -> str:
-    return f"[{', '.join(map(quoted, words))}]"
-
-
-def quoted(word: str) -> str:
-    plain = word.isascii() and word.replace("-", "").replace("_", "").replace(".", "").isalnum()
-    if plain and word[0].isalpha() and word.lower() not in _YAML_WORDS:
-        return word
-    return '"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from sigwrap.policy.tools.generate import literal_glob, quoted
+from sigwrap.policy.tools.literal import glob_of, yaml_word
 from sigwrap.tuples import NamedTuple
 
 
@@ -32,7 +32,7 @@ def _rule(rule_name: str, name: str, versions: Sequence[Pin]) -> Iterator[str]:
         f"sigwrap policy pin {name} tells its digest of now"
     )
     yield f"  - name: {rule_name}"
-    yield f"    commands: [{quoted(literal_glob(name))}]"
+    yield f"    commands: [{yaml_word(glob_of(name))}]"
     yield "    not_sha256:"
     paths: dict[str, list[str]] = {}
     for pin in versions:
@@ -40,7 +40,7 @@ def _rule(rule_name: str, name: str, versions: Sequence[Pin]) -> Iterator[str]:
     for digest, having in paths.items():
         yield f'      - "{digest}"  # {", ".join(having)}'
     yield "    decision: deny"
-    yield f"    message: {quoted(message.replace('${', '$ {'))}"
+    yield f"    message: {yaml_word(message.replace('${', '$ {'))}"
 
 
 def _rule_name(name: str, taken: set[str]) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sigwrap.policy.tools.generate import quoted
+from sigwrap.policy.tools.literal import yaml_list, yaml_word
 from sigwrap.tuples import NamedTuple
 
 PROJECT_FILES = ("package.json", "Makefile", "pyproject.toml")
@@ -52,8 +52,8 @@ def _lines(name: str, extends: str, project: Project) -> Iterator[str]:
     yield "version: 1"
     yield f"name: {name}"
     about = f"What {extends} decides, and this project's own rules before it."
-    yield f"description: {quoted(about)}"
-    yield f"extends: {quoted(extends)}"
+    yield f"description: {yaml_word(about)}"
+    yield f"extends: {yaml_word(extends)}"
     rules = list(_rules(project))
     yield ""
     yield from ["command_rules:", *rules] if rules else ["# command_rules:"]
@@ -84,13 +84,13 @@ def _rules(project: Project) -> Iterator[str]:
         yield "    description: Scripts of package.json that look as if they left this machine."
         yield "    commands: [npm, npm-cli.js, pnpm, pnpm.cjs, yarn, yarn.js, bun]"
         words = [word for each in project.scripts for word in (f"run {each}", each)]
-        yield f"    subcommands: {_listed(words)}"
+        yield f"    subcommands: {yaml_list(words)}"
         yield "    decision: approve"
     if project.targets:
         yield "  - name: ask-before-targets"
         yield "    description: Targets of the Makefile that look as if they left this machine."
         yield "    commands: [make, gmake]"
-        yield f"    args_patterns: {_listed(f'^{re.escape(each)}$' for each in project.targets)}"
+        yield f"    args_patterns: {yaml_list(f'^{re.escape(each)}$' for each in project.targets)}"
         yield "    decision: approve"
 
 
@@ -111,11 +111,3 @@ def _scripts(text: str) -> list[str]:
 def _leaving(names: Sequence[str]) -> tuple[str, ...]:
     found = dict.fromkeys(name for name in names if _LEAVES_THE_MACHINE.match(name))
     return tuple(found)[:_MOST_NAMES]
-
-
-def _listed(words: Iterable[str]) -> str:
-    return f"[{', '.join(_word(each) for each in words)}]"
-
-
-def _word(word: str) -> str:
-    return f"'{word}'" if "\\" in word else quoted(word)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from posixpath import normpath
 
 from sigwrap.escape import printable
 from sigwrap.events import Event, Payload, text
@@ -21,7 +20,6 @@ from sigwrap.policy.judge.match import (
     Regex,
     check_regex,
     check_regexes,
-    is_glob,
     to_bytes,
 )
 from sigwrap.policy.judge.path_shadow import PATH_SHADOW_RULE, found_at, goes_by_its_own_name
@@ -42,7 +40,15 @@ from sigwrap.policy.judge.subcommand import (
     names_of,
     readings,
 )
-from sigwrap.policy.tools.generate import Request, literal_glob, quoted, requests_from_events
+from sigwrap.policy.tools.generate import Request, requests_from_events
+from sigwrap.policy.tools.literal import (
+    glob_of,
+    is_plain,
+    regex_of,
+    stands_as_it_is,
+    yaml_list,
+    yaml_word,
+)
 from sigwrap.tuples import NamedTuple
 
 COMMAND_RULES, SIGNAL_RULES = "command_rules", "signal_rules"
@@ -198,7 +204,7 @@ def _for_both(one: Draft, other: Draft) -> Draft | None:
 
 
 def rule_line(draft: Draft, name: str) -> str:
-    patterns = [("args_patterns", _listed(draft.patterns))] if draft.patterns else []
+    patterns = [("args_patterns", yaml_list(draft.patterns))] if draft.patterns else []
     keys = [("name", name), *draft.keys, *patterns, ("decision", draft.decision)]
     note = f"  # {draft.note}" if draft.note else ""
     return f"- {{{', '.join(f'{key}: {value}' for key, value in keys)}}}{note}"
@@ -222,7 +228,7 @@ def _about_exec(
     commands = list(_commands(subjects, request.cwd if lenient else None))
     exactly = _Exactly(is_masked=payload.get("masked") is True)
     words, keys, patterns = _about_programs(subjects, request, rule, engine, exactly, exact=exact)
-    keys = [("commands", _listed(commands)), *keys, *_as_before(subjects, request, engine)]
+    keys = [("commands", yaml_list(commands)), *keys, *_as_before(subjects, request, engine)]
     return Draft(COMMAND_RULES, tuple(words), tuple(keys), tuple(patterns), decision)
 
 
@@ -293,7 +299,7 @@ def _about_programs(
         else:
             subcommands = [only]  # narrower than a pattern, which any argument may fit
     if subcommands:
-        keys.append(("subcommands", _listed(subcommands)))
+        keys.append(("subcommands", yaml_list(subcommands)))
     return words, keys, patterns
 
 
@@ -368,7 +374,7 @@ def _subcommands(
 
 def _can_be_named(subcommand: str) -> bool:
     is_option = subcommand.startswith("-") and subcommand != "-"
-    return not is_option and _is_plain(subcommand) and len(subcommand) <= _LONGEST_EXACT
+    return not is_option and is_plain(subcommand) and len(subcommand) <= _LONGEST_EXACT
 
 
 def _telling_argument(program: Program, decided_by: CompiledCommandRule | None) -> str:
@@ -402,19 +408,8 @@ class _Exactly(NamedTuple):
         return patterns
 
     def _pattern(self, found: str) -> str:
-        # What a rule's patterns are searched in.
-        shown = to_bytes(found).decode()
-        parts = shown.split(_MASK) if self.is_masked else [shown]
-        return f"^{_SECRET.join(map(_literal, parts))}$"
-
-
-def _literal(part: str) -> str:
-    return "".join(
-        re.sub(r"[\\.+*?()|\[\]{}^$]", r"\\\g<0>", each)
-        if _is_plain(each)
-        else f"\\x{{{ord(each):x}}}"
-        for each in part
-    )
+        parts = found.split(_MASK) if self.is_masked else [found]
+        return f"^{_SECRET.join(map(regex_of, parts))}$"
 
 
 def _word(program: Program) -> str:
@@ -438,7 +433,7 @@ def _commands(subjects: Sequence[Program], folder: str | None) -> dict[str, None
 
 def _choosing(program: Program, folder: str) -> tuple[str, ...]:
     """Words of a rule that choose it (CompiledCommandRule.chooses): of a link its own as well."""
-    if not _is_literal(program.path):
+    if not stands_as_it_is(program.path):
         raise NoRule(
             f"it was found along PATH before {_system_file(program)}, and its path can't stand in "
             "a rule: call it by its path"
@@ -446,7 +441,7 @@ def _choosing(program: Program, folder: str) -> tuple[str, ...]:
     if goes_by_its_own_name(program):
         return (program.path,)
     for link in (found_at(program, folder), program.name):
-        if _is_literal(link):
+        if stands_as_it_is(link):
             return (link, program.path)
     raise NoRule(
         f"it was found along PATH before {_system_file(program)}, by a link whose name can't stand "
@@ -458,22 +453,8 @@ def _system_file(program: Program) -> str:
     return printable(program.shadows[:_LONGEST_EXACT])
 
 
-def _is_literal(word: str) -> bool:
-    """As a word of `commands`: neither a glob nor what is read otherwise than it stands there."""
-    return (
-        bool(word)
-        and _is_plain(word)
-        and not is_glob(word)
-        and "${" not in word
-        and not word.startswith("~")
-        and ("/" not in word or normpath(word) == word)
-        and len(word) <= MAX_PATTERN_CHARACTERS
-    )
-
-
 def _as_glob(word: str) -> str:
-    word = to_bytes(word).decode()
-    found = literal_glob("".join(each if _is_plain(each) else "\n" for each in word))
+    found = glob_of(word)
     if len(found) > MAX_PATTERN_CHARACTERS:
         raise NoRule("its name is too long for a rule")
     return found
@@ -499,7 +480,7 @@ def _about_signal(payload: Payload, request: SignalRequest, decision: str) -> Dr
     name, kind = signal_name(request.signal), most_specific(request.target_types)
     pattern = "" if kind in _ONE_PROCESS else _pattern_of_target(request.target_command)
     target = f"{{type: {kind.value}, pattern: {pattern}}}" if pattern else kind.value
-    keys = [("signals", _listed([name])), ("target", target)]
+    keys = [("signals", yaml_list([name])), ("target", target)]
     if isinstance(handled := payload.get("target_handles"), bool):
         keys.append(("handled", str(handled).lower()))
     words = (name.lower(), "to", request.target_command if pattern else kind.value)
@@ -513,19 +494,4 @@ def _pattern_of_target(command: str) -> str:
         pattern = _as_glob(command)
     except NoRule:
         return ""
-    return _quoted(pattern) if command and Glob(pattern).matches(command) else ""
-
-
-def _listed(words: Iterable[str]) -> str:
-    return f"[{', '.join(map(_quoted, words))}]"
-
-
-def _quoted(word: str) -> str:
-    """Between single quotes where double quotes would double its backslashes."""
-    if not word:
-        return '""'
-    return "'" + word.replace("'", "''") + "'" if "\\" in word else quoted(word)
-
-
-def _is_plain(found: str) -> bool:
-    return found.isprintable() and printable(found) == found
+    return yaml_word(pattern) if command and Glob(pattern).matches(command) else ""

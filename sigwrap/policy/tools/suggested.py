@@ -17,7 +17,8 @@ from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import DEFAULT_RULE, Action, CommandRequest, Decision
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.tools.again import Again
-from sigwrap.policy.tools.generate import Request, quoted, requests_from_events
+from sigwrap.policy.tools.generate import Request, requests_from_events
+from sigwrap.policy.tools.literal import yaml_word
 from sigwrap.policy.tools.suggest import (
     COMMAND_RULES,
     SIGNAL_RULES,
@@ -380,7 +381,7 @@ def _head_lines(head: Head, also_changed: int) -> Iterator[str]:
         )
     yield "version: 1"
     yield f"name: {head.name}"
-    yield f"extends: {quoted(head.extends)}"
+    yield f"extends: {yaml_word(head.extends)}"
 
 
 def _comment(line: str, indent: str = "") -> str:
