@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from sigwrap.cli.policy import writing
 from sigwrap.cli.policy.commands import app
 from sigwrap.errors import SigwrapError
 from sigwrap.events import Event
-from sigwrap.start.policy_files import SHIPPED, read_source
+from sigwrap.start.policy_files import SHIPPED, host_variables, read_source
 from sigwrap.status import REFUSED
 from sigwrap.store.writer import SessionLog
 
@@ -384,6 +385,72 @@ def test_suggest_writes_a_policy_that_loads_and_differs_by_its_rules(
         "allow-git-push-force",
         "allow-npm-install",
     ]
+
+
+GONE = """\
+# Ours.
+version: 1
+name: gone
+extends: agent-default
+command_rules:
+    # Nobody ships from here.
+    - name: no-ship
+      commands: [ship]
+      decision: deny
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        (GONE, "# Nobody ships from here.\n"),
+        (
+            GONE.replace(
+                "command_rules:", "limits: {max_depth: 9}\nsignal_rules: []\ncommand_rules:"
+            ),
+            "",
+        ),
+        (
+            "{version: 1, name: gone, extends: agent-default, command_rules: "
+            "[{name: no-ship, commands: [ship], decision: deny}]}",
+            "",
+        ),
+        (GONE.replace("agent-default", "../base.yaml"), ""),
+    ],
+)
+def test_suggest_begins_with_the_text_in_the_log_where_the_policy_s_file_is_gone(
+    run: Run, tmp_path: Path, text: str, kept: str
+) -> None:
+    log = SessionLog.create(str(tmp_path / "store"), "s3", key=None)
+    base = read_source("agent-default")
+    bases = [{"name": base.name, "text": base.text, "shipped": True}]
+    if "../base.yaml" in text:
+        bases = [{"name": "../base.yaml", "text": "version: 1\nname: b\n"}]
+    started = {
+        "session_id": "s3",
+        "cwd": "/gone",
+        "policy_sources": [{"name": "gone.yaml", "text": text}, *bases],
+        "policy_variables": host_variables(os.getcwd()),
+    }
+    log.append("session_started", 1, started, 1)
+    for pid, command, rule in ((2, "ship", "no-ship"), (3, "git", "builtin:default")):
+        payload = {"path": f"/usr/bin/{command}", "argv": [command, "x"], "comm": "sh"}
+        payload |= {"rule_name": rule, "decision": "deny"}
+        log.append("exec_denied" if pid == 2 else "exec_allowed", pid, payload, pid)
+    log.close()
+    written = tmp_path / "s.yaml"
+    status, out, err = run("suggest", str(log.path), "-o", str(written), "--name", "mine")
+    assert (status, err) == (
+        0,
+        "sigwrap: /gone/gone.yaml is not there any more: begun with its text in the log\n",
+    )
+    assert "with 1 rule" in out
+    text = written.read_text()
+    assert "# /gone/gone.yaml is not there any more. Its text" in text
+    assert kept in text and "name: mine\n" in text
+    assert run("check", str(written))[0] == 0
+    status, out, _ = run("diff", f"session:{log.path}", str(written))
+    assert [line.split(": ")[1] for line in out.splitlines()[1:]] == ["allow-ship"], out
 
 
 def test_suggest_can_be_asked_for_less(run: Run, denied: str) -> None:

@@ -1,14 +1,19 @@
-"""The policy of a session, as it is found now: a shipped one, or the file that it was in."""
+"""The policy of a session: as it is found now, a shipped one or its file, or as the log has it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from sigwrap.errors import PolicyError, SessionError
+from sigwrap.escape import printable
 from sigwrap.events import Payload, text
 from sigwrap.policy.judge.rules import Policy
+from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.variables import BUILT_IN
+from sigwrap.policy.tools.inserted import CannotInsert, with_rules_first
+from sigwrap.policy.tools.show import policy_text
+from sigwrap.policy.tools.suggest import COMMAND_RULES, SIGNAL_RULES
 from sigwrap.report.check.recorded_policy import (
     NoPolicy,
     recorded_policy,
@@ -17,6 +22,8 @@ from sigwrap.report.check.recorded_policy import (
 )
 from sigwrap.start.policy_files import SHIPPED, read_source
 from sigwrap.store.reader import Session
+
+Load = Callable[[str], Policy]
 
 
 def started_of(session: Session) -> Payload:
@@ -35,23 +42,40 @@ def policy_then(session: Session, variables: Mapping[str, str]) -> Policy:
 
 
 def selector_of(started: Payload, session_id: str) -> str:
-    """By which the policy is found now: a shipped one's name, or the path of a file."""
+    """A shipped one's name, or the path of the file, which may be gone by now."""
+    name = _sources(started, session_id)[0].name
+    shipped = name.removesuffix(".yaml")
+    if shipped in SHIPPED and read_source(shipped).text == _sources(started, session_id)[0].text:
+        return shipped
+    path = os.path.normpath(os.path.join(text(started.get("cwd")) or "/", name))
+    # Of a shipped one, the text may be that of another version.
+    return shipped if shipped in SHIPPED and not os.path.isfile(path) else path
+
+
+def is_gone(selector: str) -> bool:
+    return selector not in SHIPPED and not os.path.isfile(selector)
+
+
+def text_then(session: Session, variables: Mapping[str, str], load: Load) -> str:
+    """One to put rules into that means now what it meant then: as it was written where that can
+    be, else as it took effect."""
+    then = policy_then(session, variables)
+    written = _sources(started_of(session), session.id)[0].text
     try:
-        first = recorded_sources(started)[0]
+        with_rules_first(written, then.name, {COMMAND_RULES: (), SIGNAL_RULES: ()})
+        is_safe = all(printable(line) == line for line in written.split("\n"))
+        if is_safe and policy_text(load(written)) == policy_text(then):
+            return written
+    except (CannotInsert, PolicyError):
+        pass
+    return policy_text(then)
+
+
+def _sources(started: Payload, session_id: str) -> list[Source]:
+    try:
+        return recorded_sources(started)
     except NoPolicy as why:
         raise SessionError(f"{session_id}: {why}", "--extends names the one to begin with") from why
-    name = first.name.removesuffix(".yaml")
-    if name in SHIPPED and read_source(name).text == first.text:
-        return name
-    path = os.path.normpath(os.path.join(text(started.get("cwd")) or "/", first.name))
-    if os.path.isfile(path):
-        return path
-    if name in SHIPPED:  # of another version
-        return name
-    raise PolicyError(
-        f"the policy of {session_id} is not there any more: {path}",
-        "--extends names the one to begin with",
-    )
 
 
 def variables_of(started: Payload, others: Mapping[str, str]) -> dict[str, str]:

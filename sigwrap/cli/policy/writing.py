@@ -14,7 +14,7 @@ import typer
 from sigwrap.cli.examples import examples
 from sigwrap.cli.options import StoreOption, store_folder
 from sigwrap.cli.output import note, out
-from sigwrap.cli.policy.recorded import selector_of, started_of, variables_of
+from sigwrap.cli.policy.recorded import is_gone, selector_of, started_of, text_then, variables_of
 from sigwrap.cli.policy.shared import variables, write_new
 from sigwrap.cli.several import SessionsArgument
 from sigwrap.cli.tool_files import pinned
@@ -126,8 +126,9 @@ def suggest(
     """Print rules for what a session was denied.
 
     Also for what it was asked about: a policy with one rule for each such thing, which extends the
-    session's. What else it would change of what was recorded is counted in its head. Read it before
-    you use it: a program may have asked for what it ought not to get.
+    session's; where that file is gone, the rules are put into its text as the log has it. What else
+    they would change of what was recorded is counted in the head. Read it before you use it: a
+    program may have asked for what it ought not to get.
     """
     if not re.fullmatch(PATTERNS[Form.NAME], name):
         raise UsageError(f"--name {shell_words([name])}: a policy can't be called that")
@@ -150,20 +151,31 @@ def suggest(
             "these sessions ran in different folders, or as different users",
             "what ${PROJECT_ROOT} and ${HOME} stand for is one thing only: give one at a time",
         )
-    base = load_policy(selectors[0], variables=here)
     file = output or "suggested.yaml"
+    load = partial(_load_text, file, here)
+    selector, begins_with = selectors[0], ""
+    if extends is None and is_gone(selector):
+        if any(each.get("policy_sources") != started[0].get("policy_sources") for each in started):
+            raise UsageError(
+                f"{shell_words([selector])} is not there any more, and was another in each session",
+                "give one at a time",
+            )
+        begins_with = text_then(opened[0], here, load)
+        note(f"{shell_words([selector])} is not there any more: begun with its text in the log")
+    base = load(begins_with) if begins_with else load_policy(selector, variables=here)
     head = Head(
         name=name,
-        extends=_from(selectors[0], file),
+        extends=selector if begins_with else _from(selector, file),
         about=_sessions_named([each.id for each in opened]),
         became=" or ".join(each.past for each in Only if each in kinds),
         decision=wanted.decision,
         policy=base.name,
+        begins_with=begins_with,
     )
     suggested = suggested_policy(
         lambda: chain.from_iterable(each.events() for each in opened),
         Engine(base),
-        partial(_load_text, file, here),
+        load,
         wanted,
         head,
     )

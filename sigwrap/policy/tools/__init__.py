@@ -11,6 +11,7 @@ literal       words of a process as YAML, as a glob, as a regular expression
 suggest       the rule that would change what was decided of a recorded request
 again         recorded requests, each decided once
 tries         one refusal, however many tries it takes
+inserted      rules put before those of a policy's text
 suggested     a policy with such rules, for what sessions were denied
 pin           rules that deny a tool whose file is another than now
 shipped       the nodes of the shipped policies, so that no run has to read their texts

@@ -18,6 +18,7 @@ from sigwrap.policy.judge.request import DEFAULT_RULE, Action, CommandRequest, D
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.tools.again import Again
 from sigwrap.policy.tools.generate import Request, requests_from_events
+from sigwrap.policy.tools.inserted import with_rules_first
 from sigwrap.policy.tools.literal import yaml_word
 from sigwrap.policy.tools.suggest import (
     COMMAND_RULES,
@@ -75,6 +76,7 @@ class Head:
     became: str  # of what the rules are for
     decision: str
     policy: str
+    begins_with: str = ""  # the text that the rules are put into, instead of extending another
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,11 +229,16 @@ class _Groups:
         return self._names()[key]
 
     def text(self, head: Head, also_changed: int = 0) -> str:
-        lines = list(_head_lines(head, also_changed))
-        for section in (COMMAND_RULES, SIGNAL_RULES):
-            rules = list(self._rule_lines(section))
-            if rules:
-                lines += ["", f"{section}:", *rules]
+        sections = (COMMAND_RULES, SIGNAL_RULES)
+        rules = {each: list(self._rule_lines(each)) for each in sections}
+        lines = list(_about_lines(head, also_changed))
+        if head.begins_with:
+            text = with_rules_first(head.begins_with, head.name, rules)
+            return "\n".join([*lines, *self._last_lines(), "", text])
+        lines += ["version: 1", f"name: {head.name}", f"extends: {yaml_word(head.extends)}"]
+        for section, found in rules.items():
+            if found:
+                lines += ["", f"{section}:", *(f"  {each}" for each in found)]
         lines += self._last_lines()
         return "\n".join(lines) + "\n"
 
@@ -246,10 +253,9 @@ class _Groups:
             draft = group.draft._replace(patterns=tuple(group.patterns))
             yield _comment(
                 f"{_counted(group.count)} {group.became.past}, by {_askers(group)}"
-                f"{_by_rule(key.rule, group.why)}",
-                "  ",
+                f"{_by_rule(key.rule, group.why)}"
             )
-            yield f"  {rule_line(draft, names[key])}"
+            yield rule_line(draft, names[key])
 
     def _last_lines(self) -> Iterator[str]:
         if self.reasons:
@@ -367,7 +373,7 @@ def _short(word: str, longest: int) -> str:
     return word if len(word) <= longest else f"{word[: longest - 1]}…"
 
 
-def _head_lines(head: Head, also_changed: int) -> Iterator[str]:
+def _about_lines(head: Head, also_changed: int) -> Iterator[str]:
     what = f"Rules that {head.decision} what was {head.became} in {head.about}"
     yield _comment(f"{what}, under the policy {head.policy}.")
     yield "# They are no advice: a program may have asked for what it ought not to get. Read each"
@@ -379,10 +385,10 @@ def _head_lines(head: Head, also_changed: int) -> Iterator[str]:
         yield _comment(
             f"Beside what it is for, it changes what was decided {_counted(also_changed)}."
         )
-    yield "version: 1"
-    yield f"name: {head.name}"
-    yield f"extends: {yaml_word(head.extends)}"
+    if head.begins_with:
+        yield _comment(f"{head.extends} is not there any more. Its text, as the log has it,")
+        yield "# is below, with these rules before its own."
 
 
-def _comment(line: str, indent: str = "") -> str:
-    return f"{indent}# {printable(line)}"
+def _comment(line: str) -> str:
+    return f"# {printable(line)}"
