@@ -3,6 +3,7 @@ there when it is whole. What is no regular file (/dev/stdout, a FIFO) is written
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import stat
@@ -20,43 +21,96 @@ from sigwrap.store.location import (
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _NAME_KEPT = 100
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP)  # as of FAT
 
 
 @contextmanager
-def whole_file(path: str, *, reads: Iterable[str]) -> Iterator[str]:
-    """Where to write; `reads`: what is read meanwhile, and must stay."""
-    target = os.path.realpath(path)
-    _refuse_logs(path, target, reads)
+def whole_file(path: str, *, reads: Iterable[str] = (), only_new: bool = False) -> Iterator[str]:
+    """Where to write; `reads`: what is read meanwhile, and must stay. `only_new`: what is there
+    already stays too."""
+    with _as_complaint(path):
+        target = os.path.realpath(path)
+        _refuse_logs(path, target, reads)
+        mode = _mode(target)
+        if only_new and os.path.lexists(path):
+            raise _there_already(path)
+    if mode is not None and not stat.S_ISREG(mode):
+        yield path
+        return
     folder, name = os.path.split(target)
     unfinished = os.path.join(folder, f".{name[:_NAME_KEPT]}.{os.getpid()}.unfinished")
-    try:
-        mode = _mode(target)
-        if mode is not None and not stat.S_ISREG(mode):
-            yield path
-            return
+    with _as_complaint(path):
         fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
-        with _removed_by_signals(unfinished):
-            try:
-                if mode is not None:
-                    os.fchmod(fd, stat.S_IMODE(mode))
-                yield unfinished
+    with _removed_by_signals(unfinished):
+        try:
+            if mode is not None:
+                os.fchmod(fd, stat.S_IMODE(mode))
+            yield unfinished
+            with _as_complaint(path):
                 os.fsync(fd)
-                os.rename(unfinished, target)
-            except BaseException:
-                _remove(unfinished)
-                raise
-            finally:
-                os.close(fd)
+                _put(unfinished, target, only_new=only_new)
+        except BaseException:
+            _remove(unfinished)
+            raise
+        finally:
+            os.close(fd)
+
+
+def write_lines(
+    path: str, lines: Iterable[str], *, reads: Iterable[str] = (), only_new: bool = False
+) -> None:
+    try:
+        with (
+            whole_file(path, reads=reads, only_new=only_new) as place,
+            _as_complaint(path),
+            open(place, "w", encoding="utf-8", errors="backslashreplace", newline="") as file,
+        ):
+            file.writelines(f"{line}\n" for line in _read(lines))
+    except _ReadingFailed as failed:
+        raise failed.why from None
+
+
+class _ReadingFailed(Exception):
+    """What is to be written could not be read: no fault of the file's."""
+
+    def __init__(self, why: OSError) -> None:
+        self.why = why
+
+
+def _read(lines: Iterable[str]) -> Iterator[str]:
+    try:
+        yield from lines
+    except OSError as error:
+        raise _ReadingFailed(error) from error
+
+
+@contextmanager
+def _as_complaint(path: str) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise UsageError(f"can't write {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageError(f"can't write {path!r}: no file can have that name") from error
 
 
-def write_lines(path: str, lines: Iterable[str], *, reads: Iterable[str]) -> None:
-    with (
-        whole_file(path, reads=reads) as place,
-        open(place, "w", encoding="utf-8", errors="backslashreplace", newline="") as file,
-    ):
-        file.writelines(f"{line}\n" for line in lines)
+def _there_already(path: str) -> UsageError:
+    return UsageError(f"{path} is there already", "choose another name, or remove it")
+
+
+def _put(unfinished: str, target: str, *, only_new: bool) -> None:
+    if only_new:
+        try:
+            os.link(unfinished, target)  # which replaces nothing; a rename would
+        except FileExistsError as error:
+            raise _there_already(target) from error
+        except OSError as error:
+            if error.errno not in _NO_LINKS or os.path.lexists(target):
+                raise
+        else:
+            _remove(unfinished)
+            return
+    os.rename(unfinished, target)
 
 
 def _refuse_logs(path: str, target: str, reads: Iterable[str]) -> None:

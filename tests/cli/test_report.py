@@ -126,7 +126,7 @@ def test_what_asks_for_nothing_that_is_there_says_what_there_is(run: Run) -> Non
     ("words", "said"),
     [
         (("--only", "denid"), "did you mean denied?"),
-        (("--since", "yesterday"), "--since yesterday: no moment (such as +90s, 10m, 14:03"),
+        (("--since", "yesterday"), "--since yesterday: no moment (such as +90s, 1h30m, 14:03"),
         (("--until", ""), "--until '': no moment"),
         (("--github",), "$GITHUB_STEP_SUMMARY is not set"),
         (("--follow", "--json"), "--follow writes text"),

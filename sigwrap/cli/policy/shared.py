@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sigwrap.errors import UsageError
+from sigwrap.cli.whole_file import write_lines
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.problems import Place
 from sigwrap.start.policy_files import SHIPPED, host_variables, load_policy
@@ -38,15 +38,7 @@ def load(selector: str, root: Path | None) -> Policy:
 
 def write_new(path: str, text: str) -> None:
     """A policy is written by hand: none is overwritten."""
-    try:
-        with open(path, "x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError as error:
-        raise UsageError(f"{path} is there already", "choose another name, or remove it") from error
-    except OSError as error:
-        raise UsageError(f"can't write {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise UsageError(f"can't write {path!r}: no file can have that name") from error
+    write_lines(path, text.removesuffix("\n").split("\n"), only_new=True)
 
 
 def plain(value: Any) -> Any:
