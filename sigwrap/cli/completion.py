@@ -8,6 +8,8 @@ shell completes that without us.
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from pathlib import Path
@@ -37,7 +39,7 @@ class Shell(Enum):
 
 _SCRIPTS = {
     Shell.BASH: r"""_sigwrap() {
-    local i IFS=$'\n' word="${COMP_WORDS[COMP_CWORD]}"
+    local i IFS=$'\n' part word="${COMP_WORDS[COMP_CWORD]}"
     COMPREPLY=()
     for ((i = 1; i < COMP_CWORD; i++)); do
         if [[ ${COMP_WORDS[i]} == -- ]]; then
@@ -51,10 +53,27 @@ _SCRIPTS = {
             return
         fi
     done
-    local line
+    # Bash takes --store=X for three words, and completes the last of them.
+    local line rest=$COMP_LINE last=
+    local -a typed=()
+    for ((i = 0; i <= COMP_CWORD; i++)); do
+        part=${COMP_WORDS[i]}
+        if [[ $rest != [[:space:]]* && ($part == [=:@]* || $last == *[=:@]) ]]; then
+            last=${typed[-1]}$part
+            typed[-1]=$last
+        else
+            last=$part
+            typed+=("$part")
+        fi
+        rest=${rest#"${rest%%[![:space:]]*}"}
+        rest=${rest#"$part"}
+    done
+    [[ $word == [=:@]* ]] && word=
+    local before=${last%"$word"}
     while IFS= read -r line; do
-        [[ $line == "$word"* ]] && COMPREPLY+=("$(printf %q "${line%%$'\t'*}")")
-    done < <("${COMP_WORDS[0]}" complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+        line=${line%%$'\t'*}
+        [[ $line == "$last"* ]] && COMPREPLY+=("$(printf %q "${line#"$before"}")")
+    done < <("${COMP_WORDS[0]}" complete -- "${typed[@]:1}" 2>/dev/null)
     ((${#COMPREPLY[@]})) || compopt -o default
 }
 complete -o nosort -F _sigwrap sigwrap 2>/dev/null || complete -F _sigwrap sigwrap""",
@@ -75,6 +94,7 @@ _sigwrap() {
     if ((${#words_of_it})); then
         compadd -V sigwrap -l -d shown -a words_of_it
     else
+        compset -P '--*='
         _files
     fi
 }
@@ -84,8 +104,16 @@ elif (($+functions[compdef])); then
     compdef _sigwrap sigwrap
 fi""",
     Shell.FISH: r"""function __sigwrap_words
-    set -l words (commandline -opc) (commandline -ct)
-    $words[1] complete -- $words[2..-1] 2>/dev/null
+    set -l word (commandline -ct)
+    set -l words (commandline -opc)
+    set -l found ($words[1] complete -- $words[2..-1] "$word" 2>/dev/null)
+    if set -q found[1]
+        string join \n -- $found
+    else
+        set -l option (string match -r -- '^--[^=]*=' $word)
+        set -l file (string replace -r -- '^--[^=]*=' '' $word)
+        __fish_complete_path "$file" | string replace -r -- '^' "$option"
+    end
 end
 function __sigwrap_before_dashes
     not contains -- -- (commandline -opc)
@@ -140,7 +168,12 @@ def _offers(root: Any, before: list[str], word: str) -> Iterator[Offer]:
         command, rest = inner, rest[1:]
     options = _options(root.commands["run"] if command is root else command)
     if rest and (asked := options.get(rest[-1])) is not None and _takes_value(asked):
-        yield from _values(asked.name, asked.type, rest)
+        yield from _values(asked.name, asked.type, rest[:-1], options)
+        return
+    name, equals, _ = word.partition("=")
+    if equals and (asked := options.get(name)) is not None and _takes_value(asked):
+        values = _values(asked.name, asked.type, rest, options)
+        yield from ((f"{name}={value}", what) for value, what in values)
         return
     if word.startswith("-"):
         yield from ((name, each.help or "") for name, each in options.items())
@@ -153,8 +186,7 @@ def _offers(root: Any, before: list[str], word: str) -> Iterator[Offer]:
             if not each.hidden:
                 yield name, each.get_short_help_str(_HELP_CHARACTERS)
         return
-    position = len(_without_options(rest, options))
-    yield from _arguments(command, position, rest)
+    yield from _arguments(command, rest, options)
 
 
 def _inner(command: Any, word: str) -> Any:
@@ -186,18 +218,20 @@ def _without_options(words: list[str], options: dict[str, Any]) -> list[str]:
     return found
 
 
-def _values(name: str, kind: Any, rest: list[str]) -> Iterable[Offer]:
+def _values(name: str, kind: Any, rest: list[str], options: dict[str, Any]) -> Iterable[Offer]:
     if (choices := getattr(kind, "choices", None)) is not None:
         return [(str(getattr(each, "value", each)), "") for each in choices]
     by_name: dict[str, Callable[[], Iterable[Offer]]] = {
         "policy": _policies,
+        "extends": _policies,
         "signal": lambda: ((each.name, "") for each in AgentSignal),
-        "rule": lambda: _rules(rest),
+        "rule": lambda: _rules(_store(rest), _without_options(rest, options)),
     }
     return by_name.get(name, lambda: ())()
 
 
-def _arguments(command: Any, position: int, rest: list[str]) -> Iterator[Offer]:
+def _arguments(command: Any, rest: list[str], options: dict[str, Any]) -> Iterator[Offer]:
+    position = len(_without_options(rest, options))
     arguments = [each for each in command.params if each.param_type_name == "argument"]
     if not arguments:
         return
@@ -214,7 +248,7 @@ def _arguments(command: Any, position: int, rest: list[str]) -> Iterator[Offer]:
         case ("policy" | "files", _):
             yield from _policies()
         case _:
-            yield from _values(argument.name, argument.type, rest)
+            yield from _values(argument.name, argument.type, rest, options)
 
 
 def _store(words: list[str]) -> str:
@@ -224,7 +258,16 @@ def _store(words: list[str]) -> str:
             given = words[position + 1]
         elif word.startswith("--store="):
             given = word.partition("=")[2]
-    return store_folder(given)
+    return store_folder(given if given is None else _unquoted(given))
+
+
+def _unquoted(word: str) -> str:
+    """As the shell would pass it on."""
+    try:
+        [found] = shlex.split(word)
+    except ValueError:  # it is not closed yet, or not one word
+        return word
+    return os.path.expanduser(found) if word.startswith("~") else found
 
 
 def _sessions(store: str, *, only_running: bool = False) -> Iterator[Offer]:
@@ -245,13 +288,13 @@ def _policies() -> Iterator[Offer]:
     yield from ((str(path), "") for path in sorted(Path().glob("*.yaml")))
 
 
-def _rules(words: list[str]) -> Iterator[Offer]:
+def _rules(store: str, sessions: list[str]) -> Iterator[Offer]:
     """Of the policy that the session had."""
     from sigwrap.store.catalog import open_session
 
-    session = next((word for word in words if not word.startswith("-")), "")
+    session = _unquoted(sessions[0]) if sessions else ""
     seen: dict[str, str] = {}
-    for event in open_session(_store(words), session).events():
+    for event in open_session(store, session).events():
         rule = event.payload.get("rule_name")
         if isinstance(rule, str) and rule:
             seen.setdefault(rule, "")

@@ -29,11 +29,17 @@ Words = Callable[..., list[str]]
 def store(sigwrap: Sigwrap) -> Sigwrap:
     """With a session that has a name, and a hostile one."""
     evil = "$(touch pwned)`touch pwned`'\"; touch pwned #"
-    for session_id, name in (("20260101-aa", "nightly-build"), ("20260102-bb", evil)):
-        log = SessionLog.create(str(sigwrap.store), session_id)
+    other = sigwrap.folder / "other"
+    for folder, session_id, name in (
+        (sigwrap.store, "20260101-aa", "nightly-build"),
+        (sigwrap.store, "20260102-bb", evil),
+        (other, "20260103-cc", "other-build"),
+    ):
+        log = SessionLog.create(str(folder), session_id)
         started = {"session_id": session_id, "name": name, "command": ["npm", "start"]}
         log.append("session_started", 1, started, 1)
-        log.append("exec_denied", 2, {"rule_name": "no-curl", "argv": ["curl"]}, 2)
+        rule = "no-curl" if name == "nightly-build" else "no-rm"
+        log.append("exec_denied", 2, {"rule_name": rule, "argv": ["curl"]}, 2)
         log.close()
     sigwrap.env["PATH"] = f"{Path(UNDER_TEST).parent}:{sigwrap.env['PATH']}"
     sigwrap.env["TERM"] = "dumb"
@@ -70,6 +76,24 @@ def words(store: Sigwrap) -> Words:
         (("completion", "z"), ["zsh"]),
         (("sessions", "rm", "20260101-aa", "20260102"), ["20260102-bb"]),
         (("nothing", "x"), []),
+        (("--policy=agent-s",), ["--policy=agent-strict"]),
+        (("replay", "--policy=agent-s"), ["--policy=agent-strict"]),
+        (("report", "--format=js"), ["--format=json"]),
+        (("policy", "init", "--extends", "agent-s"), ["agent-strict"]),
+        (("report", "--rule", ""), ["no-rm"]),
+        (("report", "20260101-aa", "--rule", ""), ["no-curl"]),
+        (
+            (
+                "report",
+                "--format",
+                "json",
+                "--rule=",
+            ),
+            ["--rule=no-rm"],
+        ),
+        (("report", "--process", "npm", "nightly-build", "--rule", ""), ["no-curl"]),
+        (("report", "'nightly-build'", "--rule", ""), ["no-curl"]),
+        (("report", "--store=/nonexistent", ""), []),
         (("report", "--store", "/nonexistent", ""), []),
     ],
 )
@@ -95,6 +119,14 @@ def shell(request: pytest.FixtureRequest, store: Sigwrap) -> Terminal:
         ("sigwrap -p agent-st\t", rb"agent-strict"),
         ("sigwrap -p ci -- ech\t", rb"-- echo"),
         ("sigwrap report --form\t", rb"--format"),
+        ("sigwrap --policy=agent-st\t", rb"--policy=agent-strict"),
+        ("true; sigwrap --policy=agent-st\t", rb"--policy=agent-strict"),
+        ("sigwrap report --format=j\t", rb"--format=json"),
+        ("sigwrap report --store=other oth\t", rb"other-build"),
+        ("sigwrap report --store other oth\t", rb"other-build"),
+        ("sigwrap report --store='other' --json oth\t", rb"other-build"),
+        ("sigwrap report --store=oth\t", rb"--store=other/"),
+        ("sigwrap report --store oth\t", rb"--store other/"),
     ],
 )
 def test_tab(shell: Terminal, store: Sigwrap, typed: str, completed: bytes) -> None:
