@@ -19,7 +19,8 @@ SessionsArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[SESSION…]",
-        help="Ids, unique prefixes, --names, or files; left out: the latest that joined no other.",
+        help="Ids, unique beginnings or ends of them, --names, or files; left out: the latest that "
+        "joined no other.",
         show_default=False,
     ),
 ]

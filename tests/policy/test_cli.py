@@ -248,16 +248,22 @@ def test_list_has_what_is_shipped_and_the_files_here(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.yaml").write_text(f"{GOOD}description: Ours. And more.\n")
+    (tmp_path / "plain.yaml").write_text(
+        f"{GOOD}command_rules:\n- {{name: a, commands: [x], decision: deny}}\n"
+        "- {name: b, commands: [y], decision: allow}\n- {name: c, commands: [z], decision: deny}\n"
+    )
     (tmp_path / "bad.yaml").write_text(f"{GOOD}defalts: {{}}\n")
     (tmp_path / "compose.yaml").write_text("version: 3\nservices: {}\n")
     (tmp_path / "empty.yaml").write_text("")
     (tmp_path / "folder.yaml").mkdir()
     out = run("list")[1].splitlines()
-    assert [line.split()[0] for line in out] == [*SHIPPED, "bad.yaml", "mine.yaml"]
-    assert out[-1].endswith("  file; 0 rules; else command: audit, signal: deny; Ours.")
-    assert out[-2].endswith("  doesn't load: sigwrap policy check bad.yaml")
+    assert [line.split()[0] for line in out] == [*SHIPPED, "bad.yaml", "mine.yaml", "plain.yaml"]
+    assert out[-1].endswith("; no description; rules: 2 deny, 1 allow")
+    assert out[-2].endswith("  file; 0 rules; else command: audit, signal: deny; Ours.")
+    assert out[-3].endswith("  doesn't load: sigwrap policy check bad.yaml")
     listed = json.loads(run("list", "--json")[1])
-    assert [each["shipped"] for each in listed] == [True] * len(SHIPPED) + [False] * 2
+    assert [each["shipped"] for each in listed] == [True] * len(SHIPPED) + [False] * 3
+    assert listed[-1]["decisions"] == {"deny": 2, "allow": 1}
     assert listed[3]["bases"] == ["agent-default"] and listed[3]["rules"] > listed[0]["rules"]
 
 
@@ -325,6 +331,17 @@ def test_diff_exits_1_where_policies_differ(run: Run, tmp_path: Path) -> None:
         }
     ]
     assert run("diff", str(good), "agent-defualt")[0] == REFUSED
+
+
+def test_diff_breaks_its_lines_where_a_terminal_would(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = run("diff", "agent-default", "agent-strict")[1].splitlines()
+    monkeypatch.setattr("sigwrap.cli.policy.reading.columns", lambda: 60)
+    broken = run("diff", "agent-default", "agent-strict")[1].splitlines()
+    assert max(map(len, whole)) > 200 and max(map(len, broken)) <= 60
+    begun = [line for line in broken if not line.startswith("    ")]
+    assert len(begun) == len(whole)
 
 
 def test_schema_is_the_one_of_the_documents(run: Run) -> None:

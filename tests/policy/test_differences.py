@@ -14,6 +14,7 @@ from tests.policy.test_properties import parse as parse_text
 from tests.policy.test_suggest import base
 
 HEAD = "version: 1\nname: x\n"
+MANY = ", ".join(f"a-long-name-{number}" for number in range(100))
 TWO = (
     "command_rules:\n"
     "- {name: a, commands: [git], subcommands: [push], decision: deny}\n"
@@ -50,7 +51,12 @@ def test_names_and_descriptions_do_not_count(parse: Parse) -> None:
         (
             "command_rules: [{name: a, commands: [x], decision: deny}]",
             "command_rules: [{name: a, commands: [x, y], decision: deny}]",
-            '~ command_rules: a: commands: ["x"] -> ["x", "y"]',
+            '~ command_rules: a: commands: + "y"',
+        ),
+        (
+            f"command_rules: [{{name: a, commands: [{MANY}, x], decision: deny}}]",
+            f"command_rules: [{{name: a, commands: [{MANY}, y], decision: deny}}]",
+            '~ command_rules: a: commands: - "x", + "y"',
         ),
         (
             "",

@@ -12,6 +12,7 @@ from sigwrap.cli.options import JsonOption, StoreOption, store_folder
 from sigwrap.cli.output import note, out
 from sigwrap.cli.policy.recorded import policy_then
 from sigwrap.cli.policy.shared import PolicyArgument, RootOption, load, plain, variables
+from sigwrap.cli.showing import columns
 from sigwrap.errors import PolicyError
 from sigwrap.escape import printable
 from sigwrap.policy.judge.rules import Policy
@@ -21,6 +22,7 @@ from sigwrap.policy.tools.differences import differences, differences_text
 from sigwrap.policy.tools.listing import Listed, listing_text
 from sigwrap.policy.tools.reference import json_schema
 from sigwrap.policy.tools.show import policy_text
+from sigwrap.report.forms.layout import wrapped
 from sigwrap.start.policy_files import SHIPPED, files_here, load_policy
 from sigwrap.status import REFUSED
 from sigwrap.store.catalog import open_session
@@ -129,7 +131,8 @@ def diff(
         document = {"schema": _DIFF_FORMAT, "first": first, "second": second}
         out(json.dumps({**document, "differences": [plain(each) for each in found]}, indent=2))
     else:
-        out(differences_text(found, first, second))
+        lines = differences_text(found, first, second).split("\n")
+        out("\n".join(row for line in lines for row in wrapped(line, columns(), "    ")))
     if found:
         raise typer.Exit(1)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
-from sigwrap.escape import printable
+from sigwrap.escape import printable, shortened
 from sigwrap.policy.judge.match import is_glob
 from sigwrap.policy.judge.rules import CommandRule, Policy, SignalRule
 from sigwrap.policy.tools.show import Rule, policy_entries, rule_entries
@@ -53,14 +53,29 @@ def _line(each: Difference) -> str:
             return f"> {each.where}: now decides {each.after}"
         case _:
             key = f": {each.key}" if each.key else ""
-            return f"~ {each.where}{key}: {_value(each.before)} -> {_value(each.after)}"
+            return f"~ {each.where}{key}: {_change(each.before, each.after)}"
+
+
+def _change(before: Any, after: Any) -> str:
+    """Of lists, what one of them has alone: long ones would be cut before they differ."""
+    if not (isinstance(before, list) and isinstance(after, list)):
+        return f"{_value(before)} -> {_value(after)}"
+    was, now = ({json.dumps(each): each for each in items} for items in (before, after))
+    changes = [f"- {_item(each)}" for text, each in was.items() if text not in now]
+    changes += [f"+ {_item(each)}" for text, each in now.items() if text not in was]
+    if not changes:  # one has a word twice
+        return f"{_value(before)} -> {_value(after)}"
+    return shortened(", ".join(changes), _SHOWN)
+
+
+def _item(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _value(value: Any) -> str:
     if value is None:
         return "(left out)"
-    shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 1]}…"
+    return shortened(value if isinstance(value, str) else _item(value), _SHOWN)
 
 
 def _other(policy: Policy) -> dict[str, Any]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sigwrap.escape import printable, shortened
-from sigwrap.policy.judge.rules import Policy
+from sigwrap.policy.judge.rules import CommandRule, Policy, SignalRule
 
 _SHOWN = 100
 
@@ -21,11 +22,12 @@ class Listed:
     command: str = ""  # what becomes of what no rule is about
     signal: str = ""
     rules: int = 0  # its bases' too
+    decisions: dict[str, int] = field(default_factory=dict)  # how many rules decide so
     problem: str = ""  # why it doesn't load; then the rest is unknown
 
     @classmethod
     def of(cls, selector: str, policy: Policy, *, shipped: bool = False) -> Listed:
-        rules = (policy.command_rules, policy.signal_rules)
+        rules: list[CommandRule | SignalRule] = [*policy.command_rules, *policy.signal_rules]
         return cls(
             selector=selector,
             shipped=shipped,
@@ -33,7 +35,8 @@ class Listed:
             about=_first_sentence(policy.description),
             command=policy.default_command.value,
             signal=policy.default_signal.value,
-            rules=sum(map(len, rules)),
+            rules=len(rules),
+            decisions=dict(Counter(rule.decision.value for rule in rules).most_common()),
         )
 
 
@@ -57,6 +60,11 @@ def _parts(listed: Listed) -> Iterator[str]:
     yield f"else command: {listed.command}, signal: {listed.signal}"
     if listed.about:
         yield shortened(printable(listed.about), _SHOWN)
+    elif listed.decisions:
+        counts = [f"{count} {decision}" for decision, count in listed.decisions.items()]
+        yield f"no description; rules: {', '.join(counts)}"
+    else:
+        yield "no description"
 
 
 def _first_sentence(description: str) -> str:
