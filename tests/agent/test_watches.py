@@ -22,7 +22,7 @@ from sigwrap.policy.tools.generate import generate_policy
 
 def noted(watch: LoopWatch, *times_s: float, argv: tuple[str, ...] = ("ls", "-l")) -> list[float]:
     """At which of these times it says that this is a loop."""
-    return [now_s for now_s in times_s if watch.noted("/bin/ls", argv, "/work", now_s)]
+    return [now_s for now_s in times_s if watch.noted("/bin/ls", argv, "/project", now_s)]
 
 
 def test_the_nth_within_the_time_makes_it_a_loop() -> None:
@@ -41,12 +41,12 @@ def test_a_loop_is_told_once_until_it_has_been_quiet_for_the_time() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        ("/bin/l", ("ls", "-l"), "/work"),
-        ("/bin/ls", ("ls", "-l", ""), "/work"),
-        ("/bin/ls", ("ls-l",), "/work"),
-        ("/bin/ls", ("ls", "-\udcff"), "/work"),
+        ("/bin/l", ("ls", "-l"), "/project"),
+        ("/bin/ls", ("ls", "-l", ""), "/project"),
+        ("/bin/ls", ("ls-l",), "/project"),
+        ("/bin/ls", ("ls", "-\udcff"), "/project"),
         ("/bin/ls", ("ls", "-l"), "/"),
-        ("/work", ("ls", "-l"), "/bin/ls"),
+        ("/project", ("ls", "-l"), "/bin/ls"),
     ],
 )
 def test_another_file_other_arguments_or_another_folder_are_another_exec(
@@ -61,14 +61,14 @@ def test_another_file_other_arguments_or_another_folder_are_another_exec(
 
 def test_a_list_of_arguments_is_as_good_as_a_tuple() -> None:
     watch = LoopWatch(2, 10)
-    assert not watch.noted("/bin/ls", ["ls", "-l"], "/work", 0)
+    assert not watch.noted("/bin/ls", ["ls", "-l"], "/project", 0)
     assert noted(watch, 1) == [1]
 
 
 def test_of_too_many_different_execs_the_oldest_is_forgotten() -> None:
     def others(count: int) -> None:
         for number in range(count):
-            assert not watch.noted("/bin/true", ("true", str(number)), "/work", 1)
+            assert not watch.noted("/bin/true", ("true", str(number)), "/project", 1)
 
     watch = LoopWatch(3, 10)
     assert noted(watch, 0, 0) == []
@@ -88,7 +88,7 @@ def test_a_clock_that_goes_back_raises_nothing() -> None:
 
 
 def request(*argv: str, path: str = "") -> CommandRequest:
-    program = program_named(path or f"/usr/bin/{argv[0]}", argv, "/work")
+    program = program_named(path or f"/usr/bin/{argv[0]}", argv, "/project")
     return CommandRequest(programs=(program,))
 
 
@@ -101,7 +101,7 @@ def profile(*observed: CommandRequest) -> Policy:
     events = []
     for each in observed:
         program = each.programs[0]
-        payload = {"path": program.path, "argv": list(program.argv), "cwd": "/work"}
+        payload = {"path": program.path, "argv": list(program.argv), "cwd": "/project"}
         events.append(Event(seq=1, time_ns=0, type="exec_allowed", pid=1, payload=payload, hash=""))
     return parsed(generate_policy(events, name="profile"))
 
@@ -117,7 +117,7 @@ def test_what_was_observed_is_inside_and_all_else_outside() -> None:
 def test_a_program_that_only_bears_the_name_is_outside() -> None:
     """The link is called ls; what would run is another file."""
     watch = DriftWatch(profile(request("ls")))
-    program = program_named("/work/evil", ("ls",), "/work")._replace(name="ls")
+    program = program_named("/project/evil", ("ls",), "/project")._replace(name="ls")
     assert watch.is_outside(CommandRequest(programs=(program,)))
 
 
@@ -155,8 +155,8 @@ def test_a_policy_that_lets_run_what_it_does_not_name_is_no_profile(default: str
 def test_what_lies_outside_is_named_and_told_apart_as_a_profile_does() -> None:
     text = "version: 1\nname: p\ncommand_rules:\n  - {name: a, commands: [env], decision: allow}\n"
     watch = DriftWatch(parsed(text))
-    env = program_named("env", ("env", "git", "status", "-s"), "/work")
-    git = program_named("git", ("git", "status", "-s"), "/work")
+    env = program_named("env", ("env", "git", "status", "-s"), "/project")
+    git = program_named("git", ("git", "status", "-s"), "/project")
     spelling = git._replace(name="git-status", counts_by_name=True)
     assert watch.outside(CommandRequest(programs=(env, spelling, git))) == git
     assert watch.outside(CommandRequest(programs=(env, spelling))) is None

@@ -158,19 +158,19 @@ def test_the_socket_is_for_its_user_only(asking: Make) -> None:
 def test_all_of_a_long_one(asking: Make) -> None:
     subject = asking().start()
     what = "rm " + "a" * 60_000 + " /"
-    approval_id = subject.ask(what, files=["/usr/bin/rm"], folder="/work", note="look twice")
+    approval_id = subject.ask(what, files=["/usr/bin/rm"], folder="/project", note="look twice")
     listed = subject.sigwrap("approvals").stdout
     assert "a ... and 56005 more characters\n" in listed
     command = f"sigwrap approvals --full {approval_id} --store {subject.store}"
     assert f"all that is known: {command}\n" in listed
-    for line in ("file /usr/bin/rm", "folder /work", "note look twice"):
+    for line in ("file /usr/bin/rm", "folder /project", "note look twice"):
         assert f"\n        {line}\n" in listed
     full = subject.sigwrap("approvals", "--full", approval_id)
     assert full.stdout.startswith(f"{approval_id}  bash (pid 4312, depth 2) wants to run {what}\n")
     assert "all that is known" not in full.stdout
     [event] = subject.events("approval_requested")
     assert event.payload["what"].endswith("a ... and 59005 more characters")
-    assert (event.payload["files"], event.payload["cwd"]) == (["/usr/bin/rm"], "/work")
+    assert (event.payload["files"], event.payload["cwd"]) == (["/usr/bin/rm"], "/project")
     missing = subject.sigwrap("approvals", "--full", "zzzzzz")
     assert missing.returncode == 125
     assert f"there is {approval_id}" in missing.stderr

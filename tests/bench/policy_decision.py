@@ -17,7 +17,7 @@ from sigwrap.start.policy_files import find_base, load_policy
 
 RULES = 200
 ROUNDS = 400
-VARIABLES = {"PROJECT_ROOT": "/work", "HOME": "/home/user", "TMPDIR": "/tmp"}
+VARIABLES = {"PROJECT_ROOT": "/project", "HOME": "/home/user", "TMPDIR": "/tmp"}
 # Each as one program, the way a shell or make starts it.
 COMMAND_LINES = (
     "git status --short",

@@ -50,7 +50,18 @@ def process() -> Process:
 
 
 def facts(process: Process, *here: Program, **different: Any) -> ExecFacts:
-    values = (process, "execve", here[0].path, "/work", False, here, here, True, Crowd(1, 1), None)
+    values = (
+        process,
+        "execve",
+        here[0].path,
+        "/project",
+        False,
+        here,
+        here,
+        True,
+        Crowd(1, 1),
+        None,
+    )
     return ExecFacts(*values)._replace(**different)
 
 

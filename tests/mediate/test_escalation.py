@@ -84,7 +84,7 @@ def _effects(steps: Any, **replies: Any) -> list[Effect]:
 def _exec(name: str, *, is_watched: bool = False, stub: str | None = None, **replies: Any) -> Any:
     program = Program(f"/usr/bin/{name}", name, (name, "--token=abcdefgh"))
     facts = ExecFacts(
-        *(BASH, "execve", program.path, "/work", False, (program,), (program,), True),
+        *(BASH, "execve", program.path, "/project", False, (program,), (program,), True),
         *(Crowd(0, 0), stub),
     )
     mediator = ExecMediator(engine(RULES), is_watched=is_watched)

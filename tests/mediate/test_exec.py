@@ -78,7 +78,7 @@ def facts(process: Process, *programs: Program, **different: Any) -> ExecFacts:
         "process": process,
         "syscall": "execve",
         "path": programs[0].path,
-        "cwd": "/work",
+        "cwd": "/project",
         "truncated": False,
         "programs": programs,
         "here": programs,
@@ -131,7 +131,7 @@ def test_an_allowed_exec_is_held_recorded_and_verified(shell: Shell) -> None:
     assert transcript.payload == {
         "path": "ls",
         "argv": ("ls", "-l"),
-        "cwd": "/work",
+        "cwd": "/project",
         "comm": "bash",
         "ppid": 30,
         "depth": 1,
@@ -160,9 +160,9 @@ def test_a_descriptor_has_the_path_of_its_file(shell: Shell) -> None:
 
 
 def test_a_script_names_its_interpreter_too(shell: Shell) -> None:
-    script = Program("/work/x", "x", ("x", "--token=abcdefgh"))
+    script = Program("/project/x", "x", ("x", "--token=abcdefgh"))
     shown = [
-        {"path": "/work/x", "name": "x", "argv": ("x", "--token=***")},
+        {"path": "/project/x", "name": "x", "argv": ("x", "--token=***")},
         {"path": "/usr/bin/sh", "name": "sh", "argv": ("sh",)},
     ]
     shell.asks_for(script, "sh").yields(Hold(), reply=Held.YES).records(
@@ -465,10 +465,10 @@ def test_arguments_that_are_not_passed_on_need_not_be_read(bash: Process) -> Non
 
 def test_the_arguments_are_those_of_the_program_that_the_rule_names(shell: Shell) -> None:
     """Of a script whose interpreter is redirected, the interpreter's."""
-    interpreter = program("was", "/work/script", "y")
+    interpreter = program("was", "/project/script", "y")
     effect = shell.asks_for(program("script", "y"), interpreter).next()
     assert isinstance(effect, Prepare)
-    assert effect.argv == ("good", "-q", "/work/script", "y")
+    assert effect.argv == ("good", "-q", "/project/script", "y")
 
 
 def test_a_rule_on_what_cannot_be_verified_redirects_too(bash: Process) -> None:
@@ -559,7 +559,7 @@ NO = Answer(granted=False, by="uid 0, pid 7", message="not on a Friday", reason=
 
 
 CONTENT = ("8:1 17 cafe",)
-PLACE = ("/work", "root and folder")
+PLACE = ("/project", "root and folder")
 PUSH = program("git", "push", "--token=abcdefgh")
 
 
@@ -575,7 +575,7 @@ def question(**different: Any) -> Question:
         "message": "pushes are looked at",
         "key": ("exec", "ask-push", "/usr/bin/git", *what, "", "", *PLACE, *CONTENT),
         "files": ("/usr/bin/git",),
-        "folder": "/work",
+        "folder": "/project",
         "note": "",
         "masked": "git push '--token=***'",
     }
@@ -831,7 +831,7 @@ def test_variables_that_are_not_known_are_asked_about_each_time(bash: Process) -
 
 
 def test_the_question_has_the_words_that_a_script_goes_on_with(shell: Shell) -> None:
-    script = Program("/work/git", "git", ("./git", "all"))
+    script = Program("/project/git", "git", ("./git", "all"))
     words = ("/usr/bin/env", "-S ls -a --token abc", "./git", "all")
     env = Program("/usr/bin/env", "env", words)
     wrapped = Program("/usr/bin/ls", "ls", ("ls", "-a", "--token", "abc", "./git", "all"))
@@ -839,20 +839,20 @@ def test_the_question_has_the_words_that_a_script_goes_on_with(shell: Shell) -> 
     found = next_question(shell.asks_for(script, env, script_wraps=wrapped, **by_env), NO, CONTENT)
     assert found.runs == "/usr/bin/env '-S ls -a --token abc' ./git all"
     assert found.masked_runs == "/usr/bin/env '-S ls -a --token ***' ./git all"
-    assert found.files == ("/work/git", "/usr/bin/env", "/usr/bin/ls")
+    assert found.files == ("/project/git", "/usr/bin/env", "/usr/bin/ls")
 
 
 def test_what_its_first_line_says_not_plainly_is_not_among_the_files(shell: Shell) -> None:
-    script = Program("/work/git", "git", ("./git", "all"))
+    script = Program("/project/git", "git", ("./git", "all"))
     env = Program("/usr/bin/env", "env", ("/usr/bin/env", "-S PATH=. ls", "./git", "all"))
     wrapped = Program("/usr/bin/ls", "ls", ("ls", "./git", "all"), missing=True)
     by_env = {"scripts": ("./git",), "programs": (script, env, wrapped)}
     found = next_question(shell.asks_for(script, env, **by_env), NO, CONTENT)
-    assert (found.files, found.note) == (("/work/git", "/usr/bin/env"), "")
+    assert (found.files, found.note) == (("/project/git", "/usr/bin/env"), "")
 
 
 def test_words_for_a_scripts_interpreter_are_shown(shell: Shell) -> None:
-    script = Program("/work/git", "git", ("./git", "all"))
+    script = Program("/project/git", "git", ("./git", "all"))
     plain = Program("/usr/bin/perl", "perl", ("/usr/bin/perl", "-x", "./git", "all"))
     found = next_question(shell.asks_for(script, plain, scripts=("./git",)), NO, CONTENT)
     assert found.runs == "/usr/bin/perl -x ./git all"
@@ -882,11 +882,11 @@ def test_a_caller_that_may_not_be_looked_into_any_more_is_denied(shell: Shell) -
 
 
 def test_the_question_names_all_that_would_run(shell: Shell) -> None:
-    script = Program(path="/work/git", name="git", argv=("./git", "a b", "c'd"))
+    script = Program(path="/project/git", name="git", argv=("./git", "a b", "c'd"))
     transcript = shell.asks_for(script, program("bash", "./git"), program("bash"))
     found = next_question(transcript, YES, CONTENT)
     assert found.what == "./git 'a b' 'c'\\''d'"
-    assert found.files == ("/work/git", "/usr/bin/bash")
+    assert found.files == ("/project/git", "/usr/bin/bash")
 
 
 @pytest.mark.parametrize(

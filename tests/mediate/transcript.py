@@ -25,7 +25,7 @@ from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
 
-OURS = Whereabouts("/work", "root and folder", True)
+OURS = Whereabouts("/project", "root and folder", True)
 
 
 class Transcript:

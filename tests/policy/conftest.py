@@ -10,7 +10,7 @@ from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
 from sigwrap.policy.problems import InvalidPolicy, Problem
 
-VARIABLES = {"PROJECT_ROOT": "/work/project", "HOME": "/home/user", "USER": "user"}
+VARIABLES = {"PROJECT_ROOT": "/project/app", "HOME": "/home/user", "USER": "user"}
 Parse = Callable[..., Policy]
 MakeEngine = Callable[[str], Engine]
 Problems = Callable[[str], list[Problem]]

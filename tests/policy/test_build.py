@@ -206,7 +206,7 @@ tests:
     assert line == CommandCase(
         place=line.place,
         argv=("ls", "a b"),
-        cwd="/work/project",
+        cwd="/project/app",
         depth=1,
         truncated=False,
         traced=False,
@@ -216,7 +216,7 @@ tests:
     assert words == CommandCase(
         place=words.place,
         argv=("ls", "a b", ""),
-        cwd="/work/project",
+        cwd="/project/app",
         depth=0,
         truncated=True,
         traced=True,

@@ -231,9 +231,9 @@ def test_a_size_has_a_unit_or_is_in_bytes(parse: Parse, written: str, size: int)
 @pytest.mark.parametrize(
     ("written", "means"),
     [
-        ("./deploy", "/work/project/deploy"),
-        ("bin/*", "/work/project/bin/*"),
-        ("../other/run", "/work/other/run"),
+        ("./deploy", "/project/app/deploy"),
+        ("bin/*", "/project/app/bin/*"),
+        ("../other/run", "/project/other/run"),
         ("~/bin/x", "/home/user/bin/x"),
         ("/opt/x", "/opt/x"),
         ("**/deploy", "**/deploy"),
@@ -250,12 +250,12 @@ def test_a_program_with_a_slash_is_a_full_path(parse: Parse, written: str, means
 @pytest.mark.parametrize(
     ("written", "means"),
     [
-        ("build", "/work/project/build"),
-        (".", "/work/project"),
-        ("./.git/", "/work/project/.git"),
+        ("build", "/project/app/build"),
+        (".", "/project/app"),
+        ("./.git/", "/project/app/.git"),
         ("~", "/home/user"),
         ("~/.ssh", "/home/user/.ssh"),
-        ("src/**", "/work/project/src/**"),
+        ("src/**", "/project/app/src/**"),
         ("**/*.pem", "**/*.pem"),
         ("/etc", "/etc"),
     ],
@@ -269,10 +269,10 @@ def test_a_path_is_a_full_path(parse: Parse, key: str, written: str, means: str)
 
 def test_a_projects_folder_is_matched_literally() -> None:
     source = Source(name="policy.yaml", text=f"version: 1\nname: x\n{GLOB % './x'}")
-    variables = {"PROJECT_ROOT": "/work/a*[b]"}
+    variables = {"PROJECT_ROOT": "/project/a*[b]"}
     policy = parse_policy(source, variables=variables, find_base=lambda _name, _source: None)
-    assert Glob(policy.command_rules[0].commands[0]).matches("/work/a*[b]/x")
-    assert not Glob(policy.command_rules[0].commands[0]).matches("/work/abb/x")
+    assert Glob(policy.command_rules[0].commands[0]).matches("/project/a*[b]/x")
+    assert not Glob(policy.command_rules[0].commands[0]).matches("/project/abb/x")
 
 
 @pytest.mark.parametrize(

@@ -138,9 +138,9 @@ def test_a_folder_is_no_program(parse: Parse) -> None:
 
 
 def test_a_relative_path_starts_at_the_folder_of_the_caller() -> None:
-    ((_, request),) = requests_from_events([ran("../tools/./run", cwd="/work/project")])
+    ((_, request),) = requests_from_events([ran("../tools/./run", cwd="/project/app")])
     assert isinstance(request, CommandRequest)
-    assert request.programs[0].path == "/work/tools/run"
+    assert request.programs[0].path == "/project/tools/run"
     ((_, request),) = requests_from_events([ran("//bin/ls")])
     assert isinstance(request, CommandRequest)
     assert request.programs[0].path == "/bin/ls"

@@ -141,7 +141,7 @@ tests: [{command: ls -l, decision: audit}, {signal: 9, target: children, decisio
     )
     rule = policy.command_rules[0]
     assert rule.commands == ("/home/user/tools/bin/*",)
-    assert rule.args_patterns == ("^/work/project/x.y",)
+    assert rule.args_patterns == ("^/project/app/x.y",)
     assert (rule.min_depth, rule.max_depth, rule.truncated, rule.traced) == (1, 3, False, True)
     assert rule.sha256 == {"ab" * 32}
     assert rule.not_sha256 == {"cd" * 32}

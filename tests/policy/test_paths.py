@@ -19,17 +19,17 @@ def resolved_in(text: str, folder: str) -> str:
         ("//etc//", "/etc"),
         ("/etc/../etc/.", "/etc"),
         ("/..", "/"),
-        ("x", "/work/p/x"),
+        ("x", "/project/app/x"),
         ("../../etc", "/etc"),
         ("~", "/home/user"),
         ("~/x", "/home/user/x"),
-        ("~other", "/work/p/~other"),
+        ("~other", "/project/app/~other"),
         ("/proc/self/root/etc", "/etc"),
         ("/proc/thread-self/root", "/"),
         ("/proc/12/task/13/root/etc", "/etc"),
         ("/proc/self/root/proc/1/root/etc", "/etc"),
         ("/proc/self/root/../etc", "/etc"),
-        ("/proc/self/cwd/x", "/work/p/x"),
+        ("/proc/self/cwd/x", "/project/app/x"),
         ("/proc/net/root", "/proc/net/root"),
         ("/proc/self/task/root", "/proc/self/task/root"),
         ("/proc/root", "/proc/root"),
@@ -40,7 +40,7 @@ def resolved_in(text: str, folder: str) -> str:
     ],
 )
 def test_one_file_has_many_spellings(text: str, path: str) -> None:
-    assert resolved_in(text, "/work/p") == path
+    assert resolved_in(text, "/project/app") == path
 
 
 def test_of_a_folder_that_is_not_known_only_its_inside_is_told() -> None:

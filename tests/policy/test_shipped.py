@@ -36,7 +36,7 @@ from sigwrap.start.policy_files import (
     read_source,
 )
 
-VARIABLES = {"PROJECT_ROOT": "/work/p", "HOME": "/home/user", "USER": "user", "TMPDIR": "/tmp"}
+VARIABLES = {"PROJECT_ROOT": "/project/app", "HOME": "/home/user", "USER": "user", "TMPDIR": "/tmp"}
 
 
 def load(name: str) -> Policy:

@@ -78,7 +78,7 @@ def exec_event(programs: tuple[Program, ...], decision: Decision, **more: Any) -
     payload = {
         "path": programs[0].path,
         "argv": list(programs[0].argv),
-        "cwd": "/work/project",
+        "cwd": "/project/app",
         "decision": decision.action.value,
         "rule_name": decision.rule,
         "programs": [
@@ -102,7 +102,7 @@ def ran(engine: Engine, *argv: str, path: str = "", **more: Any) -> Event:
     """As a run under that policy would have recorded it."""
     name = argv[0].rpartition("/")[2]
     program = Program(path=path or f"/usr/bin/{name}", name=name, argv=argv)
-    request = CommandRequest((program,), depth=1, cwd="/work/project")
+    request = CommandRequest((program,), depth=1, cwd="/project/app")
     return exec_event((program,), engine.decide_command(request), **more)
 
 
@@ -288,7 +288,7 @@ PIP = Program("/usr/bin/python3.11", "pip", ("pip", "install", "x"), counts_by_n
         ((SHIM, SHELL), '["/home/u/.pyenv/shims/pip"'),
         ((LINK,), '["/home/u/.nvm/bin/npm", "/home/u/.nvm/lib/npm-cli.js"]'),
         ((LINK._replace(found="/home/u/[1]/bin/npm"),), '[npm, "/home/u/.nvm/lib/npm-cli.js"]'),
-        ((PYTHON, PIP), '["/work/project/.venv/bin/python3", "/usr/bin/python3.11"]'),
+        ((PYTHON, PIP), '["/project/app/.venv/bin/python3", "/usr/bin/python3.11"]'),
     ],
 )
 @pytest.mark.parametrize("with_engine", [True, False])
@@ -297,7 +297,7 @@ def test_one_found_before_the_systems_is_chosen_by_its_path_and_its_links(
 ) -> None:
     text = f"version: 1\nname: x\nextends: agent-default\ntrust: {{path_shadow: {reaction}}}\n"
     engine = Engine(base(text))
-    request = CommandRequest(programs, depth=1, cwd="/work/project")
+    request = CommandRequest(programs, depth=1, cwd="/project/app")
     event = exec_event(programs, engine.decide_command(request))
     found = suggested(event, engine=engine if with_engine else None)
     assert found is not None
@@ -316,7 +316,7 @@ def test_one_found_before_the_systems_is_chosen_by_its_path_and_its_links(
 def test_where_no_rule_can_name_what_was_found_the_way_out_is_said(agent: Engine) -> None:
     path = "/home/u/[1]/pip"
     program = SHIM._replace(path=path, found=path)
-    request = CommandRequest((program,), depth=1, cwd="/work/project")
+    request = CommandRequest((program,), depth=1, cwd="/project/app")
     found = suggested(exec_event((program,), agent.decide_command(request)), engine=agent)
     assert found is not None
     assert found.why_not == (

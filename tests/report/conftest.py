@@ -26,7 +26,7 @@ class Scenario:
             session_id=session_id,
             name="demo",
             command=["npm", "start"],
-            cwd="/work",
+            cwd="/project",
             user="ann",
             uid=1000,
             host="box",

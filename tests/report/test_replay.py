@@ -53,7 +53,7 @@ def test_each_event_is_one_line(scenario: Scenarios) -> None:
         "     4   +3.000000 s  process_exited            10  comm  exit 0",
     ]
     assert all(line.isprintable() and len(line) < 500 for line in lines)
-    assert lines[0].endswith("  npm start  in /work  under builtin:record")
+    assert lines[0].endswith("  npm start  in /project  under builtin:record")
 
 
 def test_members_of_a_payload_stay_on_the_line() -> None:

@@ -22,8 +22,8 @@ def _question(**different: Any) -> Question:
         "rule": "ask",
         "message": "look",
         "key": (),
-        "files": ("/work/deploy", "/usr/bin/bash"),
-        "folder": "/work",
+        "files": ("/project/deploy", "/usr/bin/bash"),
+        "folder": "/project",
     }
     return Question(**(values | different))
 
@@ -38,8 +38,8 @@ def test_all_that_is_known_is_said() -> None:
     assert said == [
         "sigwrap: bash (pid 7, depth 2) wants to run",
         "    ./deploy 'a b'",
-        "  file /work/deploy, then /usr/bin/bash",
-        "  folder /work",
+        "  file /project/deploy, then /usr/bin/bash",
+        "  folder /project",
         "  note it has changed",
         "  rule ask of mine: look [3f9a10]",
     ]

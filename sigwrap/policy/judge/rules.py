@@ -149,7 +149,7 @@ class CommandCase(NamedTuple):
     rule: str
     system_file: bool | None = None
     loads_code: bool | None = None
-    cwd: str = "/work"
+    cwd: str = "/project"
 
 
 class SignalCase(NamedTuple):

@@ -54,7 +54,7 @@ def run_cases(engine: Engine) -> Iterator[CaseResult]:
 def command_request(
     argv: Sequence[str],
     *,
-    folder: str = "/work",
+    folder: str = "/project",
     depth: int = 1,
     truncated: bool = False,
     traced: bool = False,

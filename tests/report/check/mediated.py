@@ -50,7 +50,7 @@ from sigwrap.store.reader import Session
 from sigwrap.store.writer import SessionLog
 from tests.mediate.transcript import OURS
 
-VARIABLES = {"HOME": "/home/ann", "PROJECT_ROOT": "/work"}
+VARIABLES = {"HOME": "/home/ann", "PROJECT_ROOT": "/project"}
 NO, YES = False, True
 
 
@@ -87,7 +87,7 @@ class Mediated:
             "process": self.process,
             "syscall": "execve",
             "path": programs[0].path,
-            "cwd": "/work",
+            "cwd": "/project",
             "truncated": False,
             "programs": programs,
             "here": programs,

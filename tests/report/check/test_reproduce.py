@@ -166,7 +166,7 @@ def execs(draw: st.DrawFn) -> dict[str, Any]:
         "process": Process(pid=40, start_time=1, parent=None, ppid=30, depth=depth, comm="bash"),
         "held": draw(st.sampled_from([Held.YES, Held.NO, Held.BY_ITS_TRACER, CannotHold("so")])),
         "says": draw(st.booleans()),
-        "cwd": draw(st.sampled_from(["/work", "", "/etc"])),
+        "cwd": draw(st.sampled_from(["/project", "", "/etc"])),
     }
 
 

@@ -58,7 +58,7 @@ def test_the_whole_report_of_a_small_session(scenario: Scenarios) -> None:
         == f"""\
 exited: exit status 130 after 2.50 s
 command  npm start
-by       ann (uid 1000) on box, in /work
+by       ann (uid 1000) on box, in /project
 started  2025-11-21 06:03:20 UTC, 1 min ago
 session  s1 (demo), sigwrap 0.1.0
 policy   builtin:record abcd
