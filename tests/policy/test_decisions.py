@@ -16,7 +16,7 @@ from sigwrap.policy.tools.cases import command_request
 from sigwrap.run.asking.approvals import ALLOWED_BY_CI
 from sigwrap.start.policy_files import SHIPPED, load_policy
 
-VARIABLES = {"PROJECT_ROOT": "/work/p", "HOME": "/home/user", "USER": "user", "TMPDIR": "/tmp"}
+VARIABLES = {"PROJECT_ROOT": "/project/app", "HOME": "/home/user", "USER": "user", "TMPDIR": "/tmp"}
 LIST = Path(__file__).with_name("decisions.txt")
 
 
