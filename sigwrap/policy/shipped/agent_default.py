@@ -1,6 +1,6 @@
 """policies/agent-default.yaml, read by policy/tools/shipped.py: change nothing here."""
 
-DIGEST = "43318e136c24f8000294f33570ff3423c18945d9c2bb7033ba4aad9e9162a1cc"
+DIGEST = "49322fcef8bd076f1c444bec3439eb9bc931410bc4dc26d80abc73e34764c35f"
 NODES = r"""
 ["{",2,1,[2,1,"version"],[2,10,1,"1"],[3,1,"name"],[3,7,"agent-default"],[4,1,"description"],[4,14,
 "For a coding agent on a developer's machine. Its day's work runs freely and is recorded; package\ninstalls are asked about; what destroys a system, or publishes, merges and deploys on its own, is\ndenied. Inside the session signals are free, but that no other program ends, stops, hangs up or\ncrashes the agent, its workers or whoever started the sender, or opens the agent's debugger;\nnothing outside is signalled. What is denied and asked about is known by its names and its usual spellings: a help against mistakes and against an\nagent that was talked into something, not a wall against a program that does the same in its own\nway.\n"],
