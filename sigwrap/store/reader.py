@@ -16,7 +16,7 @@ from sigwrap.store.codec import Row, decode_row
 from sigwrap.store.database import opened
 from sigwrap.store.journal import writer_lives
 from sigwrap.store.journal_reader import JournalFile
-from sigwrap.store.location import journal_path
+from sigwrap.store.location import SESSIONS_FOLDER, journal_path
 
 _STANDSTILL = ("tree_frozen", "tree_thawed")
 
@@ -47,9 +47,14 @@ class Session:
 
     @property
     def has_journal(self) -> bool:
-        """Until the writer has ended, and for good where it was killed. A copy, such as a
-        checkpoint, has none."""
+        """Until the writer has ended, and where it was killed until somebody recovers the log. A
+        copy, such as a checkpoint, has none."""
         return os.path.exists(journal_path(self.path))
+
+    @property
+    def lies_among_sessions(self) -> bool:
+        """In a store, where no copies are."""
+        return os.path.basename(os.path.dirname(os.path.abspath(self.path))) == SESSIONS_FOLDER
 
     def events(
         self, after_seq: int = 0, *, of: Callable[[object], bool] | None = None

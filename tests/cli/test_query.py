@@ -219,6 +219,21 @@ def test_a_full_standard_output_is_one_line(run: Run) -> None:
         assert done.stderr == "sigwrap: can't write to standard output: No space left on device\n"
 
 
+def test_a_full_disk_is_said_of_a_database_too(store: Path, small_disk: Path) -> None:
+    (small_disk / "ballast").write_bytes(bytes(480 << 10))
+    done = subprocess.run(
+        [UNDER_TEST, "export", "--format", "sqlite", "-o", "x.db", "--all", "--store", str(store)],
+        cwd=small_disk,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 125
+    assert done.stderr.startswith("sigwrap: the database can't be written: ")
+    assert len(done.stderr.splitlines()) == 1
+    assert os.listdir(small_disk) == ["ballast"]
+
+
 def test_a_reader_who_has_seen_enough_is_no_error(run: Run) -> None:
     reading, writing = os.pipe()
     os.close(reading)

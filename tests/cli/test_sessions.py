@@ -164,7 +164,10 @@ def test_recover_puts_a_killed_one_into_one_file(sigwrap: Sigwrap, killed: str) 
         assert connection.execute("SELECT max(seq) FROM events").fetchone() == (before.events,)
     assert verify_session(open_session(str(sigwrap.store), ""), None) == before
     assert before.outcome is Outcome.INTACT and not before.ended
-    assert b"did not end cleanly" in sigwrap.run("sessions").stdout
+    for command in ("sessions", "report"):
+        assert b"did not end cleanly" in sigwrap.run(command).stdout
+    assert b"before an end was recorded" in sigwrap.run("why").stdout
+    assert b"it did not end cleanly" in sigwrap.run("verify").stdout
     assert sigwrap.run("sessions", "recover").stdout == b"nothing to recover\n"
     assert b"in one file already" in sigwrap.run("sessions", "recover", killed).stdout
 

@@ -6,6 +6,8 @@ from enum import Enum
 
 from sigwrap.store.reader import Session
 
+WHAT_ENDED_IT = "sigwrap was killed, or could not write any more"
+
 
 class Ending(Enum):
     RUNNING = "running"
@@ -19,4 +21,5 @@ def ending_of(session: Session) -> Ending:
     crashed. ENDED is what its last event says."""
     if session.running:
         return Ending.RUNNING
-    return Ending.NOT_CLEAN if session.has_journal else Ending.MOMENT
+    is_all_of_it = session.has_journal or session.lies_among_sessions
+    return Ending.NOT_CLEAN if is_all_of_it else Ending.MOMENT

@@ -29,7 +29,7 @@ from sigwrap.report.folds.cause import (
     unsent,
 )
 from sigwrap.report.folds.command_end import at_the_end
-from sigwrap.report.folds.ending import Ending
+from sigwrap.report.folds.ending import WHAT_ENDED_IT, Ending
 from sigwrap.report.folds.lives import Lives, Living, Ran, shown
 from sigwrap.report.folds.measures import Measures, Stopped
 from sigwrap.report.forms.times import local_time
@@ -303,7 +303,7 @@ class WhyFold:
         if self._measures.session_end is not None:
             return Cause.UNKNOWN, "its end was not seen"
         if ending is Ending.NOT_CLEAN:
-            said = "sigwrap's supervisor died before it could record an end"
+            said = f"{WHAT_ENDED_IT}, before an end was recorded"
             return Cause.SUPERVISOR_DIED, said
         if (stopped := self._measures.stopped) is not None:
             return Cause.RUNNING, f"stopped since {local_time(stopped.since_ns)} by {stopped.by}"
@@ -321,7 +321,7 @@ class WhyFold:
             return unended(self._command_pid, "", *self._not_ended(ending))
         if not why.seq:
             return why
-        said = f"{why.text}; sigwrap's supervisor died before the end of the session"
+        said = f"{why.text}; {WHAT_ENDED_IT}, before the end of the session"
         return replace(why, text=said)
 
     def _is_unexecuted(self, why: Why | None) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from sigwrap.escape import printable
-from sigwrap.report.folds.ending import Ending
+from sigwrap.report.folds.ending import WHAT_ENDED_IT, Ending
 from sigwrap.report.folds.summary import Summary
 from sigwrap.report.forms.times import local_time, span
 from sigwrap.tuples import NamedTuple
@@ -37,8 +37,8 @@ def verdict(summary: Summary, *, now_ns: int, utc: bool = False) -> Verdict:
             moment = f"state after event {summary.events}, {duration} into the run"
             return Verdict(f"{moment}{_stopped(summary, utc=utc)}", News.OPEN)
         case Ending.NOT_CLEAN:
-            why = "sigwrap was killed, or could not write any more"
-            return Verdict(f"did not end cleanly: {why}, {duration} into the run", News.BAD)
+            sentence = f"did not end cleanly: {WHAT_ENDED_IT}, {duration} into the run"
+            return Verdict(sentence, News.BAD)
 
 
 def _stopped(summary: Summary, *, utc: bool) -> str:

@@ -36,6 +36,7 @@ _READS = {
     sqlite3.SQLITE_RECURSIVE,
 }
 _PRAGMAS = {"table_info", "table_xinfo", "table_list"}
+_TABLES_OF_JSON = ("json_each", "json_tree")
 _FORBIDDEN_FUNCTIONS = {"load_extension", "fts3_tokenizer"}
 
 Meanwhile = Callable[[int], None]
@@ -46,7 +47,11 @@ class QueryDatabase:
 
     def __init__(self, path: str = "") -> None:
         self._is_temporary = not path
-        self._connection = sqlite3.connect(path, isolation_level=None)
+        with self._room():
+            self._connection = sqlite3.connect(path, isolation_level=None)
+            self._prepare()
+
+    def _prepare(self) -> None:
         connection = self._connection
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
         connection.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, _LONGEST_SQL)
@@ -64,6 +69,8 @@ class QueryDatabase:
         for view in VIEWS.values():
             columns = ", ".join(f'"{column.name}" {column.type}' for column in view.columns)
             connection.execute(f"CREATE TABLE {view.name} ({columns})")
+        for function in _TABLES_OF_JSON:  # the first use defines it, which a query may not
+            connection.execute(f"SELECT 1 FROM {function}('[]')").fetchall()
 
     def close(self) -> None:
         self._connection.close()

@@ -133,6 +133,11 @@ def test_events_are_there_with_all_that_they_say(ask: Ask, log: Scenario) -> Non
     assert ask(sql, log.session) == [(137, log.log.head)]
 
 
+def test_a_list_in_an_event_can_be_taken_apart(ask: Ask, log: Scenario) -> None:
+    sql = "select each.value from execs, json_each(argv) each order by execs.seq, each.key limit 2"
+    assert len(ask(sql, log.session)) == 2
+
+
 def test_files_and_network_are_empty_until_there_are_such_events(
     ask: Ask, log: Scenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
