@@ -34,6 +34,7 @@ from sigwrap.policy.judge.signals import ALL, signal_name
 from sigwrap.policy.judge.subcommand import has_subcommands, name_for_subcommands, subcommand
 from sigwrap.policy.tools.again import Again
 from sigwrap.policy.tools.suggest import Suggester, Suggestion
+from sigwrap.policy.tools.tries import Tries
 from sigwrap.report.check.recorded_policy import NoPolicy, recorded_policy
 from sigwrap.report.check.reproduce import BUILT_IN, untold
 
@@ -106,6 +107,7 @@ class WhatIfFold:
         self._doubtful: Counter[str] = Counter()
         self._again = Again(self._judged)
         self._found: dict[tuple[object, ...], Difference] = {}
+        self._tries = Tries()
 
     def add(self, event: Event) -> None:
         if event.seq == 1 and event.type == "session_started":
@@ -114,6 +116,8 @@ class WhatIfFold:
             self._compare_exec(event)
         elif event.type in SIGNAL_TYPES:
             self._compare_signal(event)
+        elif event.type == "process_exited":
+            self._tries.ended(event.pid)
 
     def result(self) -> WhatIf:
         order = {each: position for position, each in enumerate(Outcome)}
@@ -134,18 +138,28 @@ class WhatIfFold:
         )
 
     def _compare_exec(self, event: Event) -> None:
-        payload = event.payload
-        if not self._is_the_policys(payload):
-            self._gone_on += event.type != "exec_denied"
+        if _is_own(event.payload):
+            if not self._is_another_try(event, goes_on=False):
+                self._count_own()
+                self._gone_on += event.type != "exec_denied"
             return
         decision, doubt = self._again.decided(event)
         if decision.action is not Action.DENY:
             decision = used_up(self._policy.limits, self._gone_on) or decision
-        self._gone_on += decision.action is not Action.DENY
-        self._compare(event, decision, doubt)
+        goes_on = decision.action is not Action.DENY
+        if not self._is_another_try(event, goes_on=goes_on):
+            self._gone_on += goes_on
+            self._compare(event, decision, doubt)
+
+    def _is_another_try(self, event: Event, *, goes_on: bool) -> bool:
+        """Of an exec that was refused before, in another folder of PATH. Where one folder's would
+        be denied by the other policy too and the next one's would go on, that one counts."""
+        return event.type == "exec_denied" and self._tries.is_another(event, is_told=goes_on)
 
     def _compare_signal(self, event: Event) -> None:
-        if self._is_the_policys(event.payload):
+        if _is_own(event.payload):
+            self._count_own()
+        else:
             self._compare(event, *self._again.decided(event))
 
     def _judged(self, event: Event) -> tuple[Decision, str]:
@@ -177,14 +191,12 @@ class WhatIfFold:
         was_asked = "target_handles" in payload or handled.answer is None
         return decision, "" if was_asked else NOT_RECORDED
 
-    def _is_the_policys(self, payload: Payload) -> bool:
+    def _count_own(self) -> None:
         self._decisions += 1
-        rule = text(payload.get("rule_name"))
-        own = payload.get("stub") is True or (rule.startswith(BUILT_IN) and rule != DEFAULT_RULE)
-        self._own += own
-        return not own
+        self._own += 1
 
     def _compare(self, event: Event, decision: Decision, doubt: str) -> None:
+        self._decisions += 1
         rule = text(event.payload.get("rule_name"))
         kind = "exec" if event.type in EXEC_TYPES else "signal"
         was = self._then.outcome(event, kind, rule)
@@ -222,6 +234,12 @@ class WhatIfFold:
             return None
         as_decided = event._replace(payload={**event.payload, "rule_name": decision.rule})
         return self._suggester.rule_for([as_decided])
+
+
+def _is_own(payload: Payload) -> bool:
+    """A decision of sigwrap's, which no policy changes."""
+    rule = text(payload.get("rule_name"))
+    return payload.get("stub") is True or (rule.startswith(BUILT_IN) and rule != DEFAULT_RULE)
 
 
 class _Then:

@@ -102,6 +102,29 @@ def test_the_same_by_another_rule_is_no_difference(made: Mediated) -> None:
     assert "2 decisions would be the same by another rule" in what_if_text(found)
 
 
+def pushed_from(made: Mediated, *folders: str) -> None:
+    """What a shell does that looks for git along PATH."""
+    for folder in folders:
+        made.run(program("git", "push", path=f"{folder}/git"))
+
+
+def test_what_was_tried_in_several_folders_of_path_is_one_request(made: Mediated) -> None:
+    pushed_from(made, "/usr/local/bin", "/usr/bin", "/bin")
+    found = under(made, "defaults: {command: allow}\n")
+    assert (found.decisions, found.differ) == (1, 1)
+    assert kinds(found) == [("git push", "denied", "push", "let through", "builtin:default", 1)]
+    found = under(made, "defaults: {command: deny}\n")
+    assert (found.decisions, found.differ, found.by_other_rule) == (1, 0, 1)
+
+
+def test_a_folder_of_path_from_which_it_would_go_on_counts(made: Mediated) -> None:
+    pushed_from(made, "/usr/local/bin", "/usr/bin", "/bin")
+    rules = "command_rules:\n  - {name: own, commands: [/usr/bin/git], decision: allow}\n"
+    found = under(made, f"{rules}defaults: {{command: deny}}\n")
+    assert kinds(found) == [("git push", "denied", "push", "let through", "own", 1)]
+    assert found.differences[0].first_seq == 3
+
+
 def test_limits_are_those_of_the_other_policy(made: Mediated) -> None:
     for _ in range(4):
         made.run(program("ls"))
