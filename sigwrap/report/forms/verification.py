@@ -54,9 +54,10 @@ def _reproduced(reproduction: Reproduction | None) -> Iterator[str]:
 
 
 def trust(verification: Verification, style: Style) -> str:
+    """Of the chain alone: a report decides nothing again."""
     match verification.outcome:
         case Outcome.INTACT:
-            how = "verified with the key" if verification.keyed else "verified"
+            how = "chain verified with the key" if verification.keyed else "chain verified"
             return f"{style.good(how)}, head {verification.head}"
         case Outcome.BROKEN:
             return f"{style.bad('NOT INTACT')}: {_problem(verification)}"

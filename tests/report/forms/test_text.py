@@ -62,7 +62,7 @@ by       ann (uid 1000) on box, in /project
 started  2025-11-21 06:03:20 UTC, 1 min ago
 session  s1 (demo), sigwrap 0.1.0
 policy   builtin:record abcd
-log      16 events, verified, head {head}
+log      16 events, chain verified, head {head}
 execs    6: 6 audited
 signals  1: 1 audited
 
@@ -118,7 +118,7 @@ def test_a_broken_or_unchecked_chain_is_said_at_once(scenario: Scenarios) -> Non
     made = scenario(key=b"secret")
     made.end()
     for key, said in (
-        (b"secret", "2 events, verified with the key, head "),
+        (b"secret", "2 events, chain verified with the key, head "),
         (b"wrong", "2 events, NOT INTACT: row 1: its hash"),
         (None, "2 events, not verified: the log is keyed: set $SIGWRAP_KEY"),
     ):
