@@ -38,6 +38,9 @@ class Group(TyperGroup):
     def _meant(self, ctx: Any, args: list[str]) -> str:
         word, *rest = args
         near = self.options_meant.get(word)
+        if near is None and (below := self._below(ctx, word)):
+            path = shell_words([below, *args])
+            return f"did you mean {ctx.command_path} {path}? "
         if near is None:
             near = nearest_word(word, self.list_commands(ctx))
             command = self.get_command(ctx, near) if near else None
@@ -46,6 +49,14 @@ class Group(TyperGroup):
             if _accepts(command, near, rest, ctx):
                 near = shell_words([near, *rest])
         return f"did you mean {ctx.command_path} {near}? "
+
+    def _below(self, ctx: Any, word: str) -> str:
+        """The first of its commands that has one of that name."""
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            if isinstance(command, Group) and command.get_command(ctx, word) is not None:
+                return name
+        return ""
 
     def other_meaning(self, args: list[str]) -> str:
         return ""
@@ -138,6 +149,14 @@ class Root(Group):
             path.append(words[len(path)])
             command = inner
         return path, command if path else None
+
+    def _below(self, ctx: Any, word: str) -> str:
+        """The first of its commands that has one of that name."""
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            if isinstance(command, Group) and command.get_command(ctx, word) is not None:
+                return name
+        return ""
 
     def other_meaning(self, args: list[str]) -> str:
         return f"to run it: sigwrap -- {shortened(shell_words(args), _LINE_SHOWN)}; "

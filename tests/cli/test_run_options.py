@@ -199,6 +199,10 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
             "chekc is no command of sigwrap policy's "
             "(did you mean sigwrap policy check? all commands: sigwrap policy --help)",
         ),
+        (
+            "prune --keep 3",
+            "prune is no command of sigwrap's (did you mean sigwrap sessions prune --keep 3? ",
+        ),
         ("sessions list", "list is no command of sigwrap sessions' (sigwrap sessions alone lists"),
         ("sessions shop", "(of one session: sigwrap report shop; all commands: sigwrap sessions"),
         ("why shop node", "node is no pid (sigwrap report shows those of a session in its tree)"),

@@ -99,7 +99,7 @@ def _headline(document: dict[str, Any], verdict: Verdict) -> tuple[str, bool]:
     match checked.get("outcome"):
         case "intact":
             how = "with the key" if checked.get("keyed") else "without a key"
-            return f"{ended}; the log's chain is intact, checked {how}.", ended_well
+            return f"{ended}; the chain of its log is intact, checked {how}.", ended_well
         case "broken":
             return f"{ended}; the log is NOT INTACT: row {checked.get('row')}: {problem}.", False
         case _:

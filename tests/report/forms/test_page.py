@@ -128,8 +128,9 @@ def test_it_opens_without_a_complaint_and_asks_nobody_for_anything(
     file = written(recorded)
     tab = opened(browser, file)
     assert shown(tab, "h1") == "npm start"
-    assert "interrupted by Ctrl+C: exit status 130 after 2.50 s; the log's chain is intact" in shown(
-        tab, ".verdict"
+    assert (
+        "interrupted by Ctrl+C: exit status 130 after 2.50 s; the chain of its log is intact"
+        in shown(tab, ".verdict")
     )
     assert not tab.value("document.querySelector('#needs-script').checkVisibility()")
     assert tab.complaints == []
@@ -488,8 +489,8 @@ UNCHECKED = {"outcome": "unchecked", "problem": "there is no key"}
         (None, WELL, "good", "."),
         (None, OPEN, "good", "."),
         (None, BADLY, "bad", "."),
-        (INTACT, WELL, "good", "; the log's chain is intact, checked with the key."),
-        (INTACT, BADLY, "bad", "; the log's chain is intact, checked with the key."),
+        (INTACT, WELL, "good", "; the chain of its log is intact, checked with the key."),
+        (INTACT, BADLY, "bad", "; the chain of its log is intact, checked with the key."),
         (BROKEN, OPEN, "bad", "; the log is NOT INTACT: row 7: its hash is another one."),
         (UNCHECKED, WELL, "bad", "; the log was not checked: there is no key."),
     ],
