@@ -470,6 +470,45 @@ def test_suggest_begins_with_the_text_in_the_log_where_the_policy_s_file_is_gone
     assert [line.split(": ")[1] for line in out.splitlines()[1:]] == ["allow-ship"], out
 
 
+@pytest.mark.parametrize(
+    ("text", "is_now"),
+    [
+        (GONE.replace("decision: deny", "decision: allow"), "is another one now"),
+        (GONE + "defaults: {command: allow}\n", "is another one now"),
+        ("TOKEN=abc123\n", "can't be loaded any more"),
+        ("", "can't be loaded any more"),
+        (GONE, ""),
+    ],
+)
+def test_suggest_extends_only_the_file_that_was_recorded(
+    run: Run, tmp_path: Path, text: str, is_now: str
+) -> None:
+    """A log can name any file, so nothing of its text is printed."""
+    (tmp_path / "ours.yaml").write_text(text)
+    log = SessionLog.create(str(tmp_path / "store"), "s3", key=None)
+    base = read_source("agent-default")
+    started = {
+        "session_id": "s3",
+        "cwd": str(tmp_path),
+        "policy_sources": [
+            {"name": "ours.yaml", "text": GONE},
+            {"name": base.name, "text": base.text, "shipped": True},
+        ],
+        "policy_variables": host_variables(os.getcwd()),
+    }
+    log.append("session_started", 1, started, 1)
+    payload = {"path": "/usr/bin/ship", "argv": ["ship", "x"], "comm": "sh", "decision": "deny"}
+    log.append("exec_denied", 2, {**payload, "rule_name": "no-ship"}, 2)
+    log.close()
+    status, out, err = run("suggest", str(log.path))
+    assert status == 0 and "TOKEN" not in out + err
+    if is_now:
+        assert err == f"sigwrap: {tmp_path}/ours.yaml {is_now}: begun with its text in the log\n"
+        assert f"ours.yaml {is_now}. Its text" in out and "name: no-ship" in out
+    else:
+        assert err == "" and "\nextends:" in out and "name: no-ship" not in out
+
+
 def test_suggest_can_be_asked_for_less(run: Run, denied: str) -> None:
     out = run("suggest", denied, "--only", "asked", "--decision", "audit")[1]
     assert "audit-npm-install" in out and "git" not in out

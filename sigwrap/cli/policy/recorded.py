@@ -20,7 +20,7 @@ from sigwrap.report.check.recorded_policy import (
     recorded_sources,
     recorded_variables,
 )
-from sigwrap.start.policy_files import SHIPPED, read_source
+from sigwrap.start.policy_files import SHIPPED, load_with_sources, read_source
 from sigwrap.store.reader import Session
 
 Load = Callable[[str], Policy]
@@ -52,8 +52,25 @@ def selector_of(started: Payload, session_id: str) -> str:
     return shipped if shipped in SHIPPED and not os.path.isfile(path) else path
 
 
-def is_gone(selector: str) -> bool:
-    return selector not in SHIPPED and not os.path.isfile(selector)
+def what_it_is_now(
+    selector: str, started: Payload, session_id: str, variables: Mapping[str, str]
+) -> str:
+    """Of the policy, where that isn't what was recorded: in words that hold nothing of its file. A
+    log can name any file, and whose text it is may be no business of who reads the policy."""
+    if selector not in SHIPPED and not os.path.isfile(selector):
+        return "is not there any more"
+    try:
+        _, now = load_with_sources(selector, variables=variables)
+    except PolicyError:
+        return "can't be loaded any more"
+    then = _sources(started, session_id)
+    is_same = len(then) == len(now) and all(map(_is_as_it_was, now, then))
+    return "" if is_same else "is another one now"
+
+
+def _is_as_it_was(now: Source, then: Source) -> bool:
+    """A file has its text; a shipped policy may be that of another version."""
+    return now.text == then.text or (now.shipped and now.name == then.name)
 
 
 def text_then(session: Session, variables: Mapping[str, str], load: Load) -> str:

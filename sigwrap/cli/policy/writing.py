@@ -14,12 +14,19 @@ import typer
 from sigwrap.cli.examples import examples
 from sigwrap.cli.options import StoreOption, store_folder
 from sigwrap.cli.output import note, out
-from sigwrap.cli.policy.recorded import is_gone, selector_of, started_of, text_then, variables_of
+from sigwrap.cli.policy.recorded import (
+    selector_of,
+    started_of,
+    text_then,
+    variables_of,
+    what_it_is_now,
+)
 from sigwrap.cli.policy.shared import variables, write_new
 from sigwrap.cli.several import SessionsArgument
 from sigwrap.cli.tool_files import pinned
 from sigwrap.errors import UsageError
 from sigwrap.escape import shell_words
+from sigwrap.events import Payload
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import Action
 from sigwrap.policy.judge.rules import Policy
@@ -34,6 +41,7 @@ from sigwrap.policy.tools.suggested import Head, Only, Wanted, suggested_policy
 from sigwrap.run.settings import DEFAULT_POLICY
 from sigwrap.start.policy_files import SHIPPED, find_base, load_policy
 from sigwrap.store.catalog import open_session
+from sigwrap.store.reader import Session
 
 _SUFFIXES = (".yaml", ".yml")
 _MOST_READ = 1 << 20
@@ -126,9 +134,9 @@ def suggest(
     """Print rules for what a session was denied.
 
     Also for what it was asked about: a policy with one rule for each such thing, which extends the
-    session's; where that file is gone, the rules are put into its text as the log has it. What else
-    they would change of what was recorded is counted in the head. Read it before you use it: a
-    program may have asked for what it ought not to get.
+    session's; where that file is gone or another one now, the rules are put into its text as the
+    log has it. What else they would change of what was recorded is counted in the head. Read it
+    before you use it: a program may have asked for what it ought not to get.
     """
     if not re.fullmatch(PATTERNS[Form.NAME], name):
         raise UsageError(f"--name {shell_words([name])}: a policy can't be called that")
@@ -154,14 +162,15 @@ def suggest(
     file = output or "suggested.yaml"
     load = partial(_load_text, file, here)
     selector, begins_with = selectors[0], ""
-    if extends is None and is_gone(selector):
+    is_now = "" if extends else _what_it_is_now(selector, started, opened, here)
+    if is_now:
         if any(each.get("policy_sources") != started[0].get("policy_sources") for each in started):
             raise UsageError(
-                f"{shell_words([selector])} is not there any more, and was another in each session",
+                f"{shell_words([selector])} {is_now}, and was another in each session",
                 "give one at a time",
             )
         begins_with = text_then(opened[0], here, load)
-        note(f"{shell_words([selector])} is not there any more: begun with its text in the log")
+        note(f"{shell_words([selector])} {is_now}: begun with its text in the log")
     base = load(begins_with) if begins_with else load_policy(selector, variables=here)
     head = Head(
         name=name,
@@ -170,6 +179,7 @@ def suggest(
         became=" or ".join(each.past for each in Only if each in kinds),
         decision=wanted.decision,
         policy=base.name,
+        is_now=is_now,
         begins_with=begins_with,
     )
     suggested = suggested_policy(
@@ -259,6 +269,15 @@ def _from(selector: str, file: str) -> str:
         raise UsageError(f"{shell_words([selector])}: a policy can't extend a file of that name")
     found = os.path.relpath(selector, os.path.dirname(file) or ".")
     return f"./{found}" if found in SHIPPED else found
+
+
+def _what_it_is_now(
+    selector: str, started: list[Payload], opened: list[Session], here: dict[str, str]
+) -> str:
+    """Of the policy of these sessions, where it isn't what each of them was recorded under."""
+    each = zip(started, opened, strict=True)
+    found = (what_it_is_now(selector, start, session.id, here) for start, session in each)
+    return next(filter(None, found), "")
 
 
 def _load_text(file: str, known: dict[str, str], text: str) -> Policy:

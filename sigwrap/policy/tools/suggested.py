@@ -76,6 +76,7 @@ class Head:
     became: str  # of what the rules are for
     decision: str
     policy: str
+    is_now: str = ""  # what is extended, where it is another than what was recorded
     begins_with: str = ""  # the text that the rules are put into, instead of extending another
 
 
@@ -386,7 +387,7 @@ def _about_lines(head: Head, also_changed: int) -> Iterator[str]:
             f"Beside what it is for, it changes what was decided {_counted(also_changed)}."
         )
     if head.begins_with:
-        yield _comment(f"{head.extends} is not there any more. Its text, as the log has it,")
+        yield _comment(f"{head.extends} {head.is_now}. Its text, as the log has it,")
         yield "# is below, with these rules before its own."
 
 
