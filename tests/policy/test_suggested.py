@@ -85,10 +85,10 @@ def test_there_is_a_rule_for_each_thing_with_how_often_by_whom_and_why(agent: En
         "command_rules:\n"
         "  # 2 times denied, by sh, node; rule force-push: a forced push is left to people\n"
         "  - {name: allow-git-push-force, commands: [git], subcommands: [push], "
-        'args_patterns: ["^--force$", "^-f$"], decision: allow}\n'
+        'args_patterns: ["^--force$", "^-f$"], decision: allow}  # also with further arguments\n'
         "  # once asked about, by sh; rule pkg-install: installing packages needs a yes\n"
         "  - {name: allow-npm-install, commands: [npm], subcommands: [install], "
-        "decision: allow}\n"
+        "decision: allow}  # also with further arguments\n"
         "\n"
         "# What no rule can change:\n"
         "#   once /usr/bin/git: a limit: raise limits.max_execs\n"

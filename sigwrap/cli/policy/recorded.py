@@ -11,9 +11,9 @@ from sigwrap.events import Payload, text
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.variables import BUILT_IN
+from sigwrap.policy.tools.draft import COMMAND_RULES, SIGNAL_RULES
 from sigwrap.policy.tools.inserted import CannotInsert, with_rules_first
 from sigwrap.policy.tools.show import policy_text
-from sigwrap.policy.tools.suggest import COMMAND_RULES, SIGNAL_RULES
 from sigwrap.report.check.recorded_policy import (
     NoPolicy,
     recorded_policy,

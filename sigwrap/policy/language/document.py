@@ -72,6 +72,10 @@ def read_document(source: Source) -> Node:
     return read_text(source)
 
 
+def nodes_of_shipped(name: str) -> Node:
+    return _node(name, json.loads(_nodes_of(name).NODES))
+
+
 def _nodes_of(file: str) -> Any:
     name = f"sigwrap.policy.shipped.{module_of(file)}"
     return __import__(name, fromlist=["NODES"])  # importlib is imported for nothing else

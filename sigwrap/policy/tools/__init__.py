@@ -8,7 +8,10 @@ differences   what two policies do differently
 starter       a first policy for a project
 generate      recorded events to a policy that allows just them
 literal       words of a process as YAML, as a glob, as a regular expression
+draft         a rule that is proposed, and its line
 suggest       the rule that would change what was decided of a recorded request
+by_name       commands whose name alone is no reason to allow them
+wide          what a rule lets through beside what was recorded
 again         recorded requests, each decided once
 tries         one refusal, however many tries it takes
 inserted      rules put before those of a policy's text

@@ -1,13 +1,12 @@
 """A rule that would change what was decided of a recorded exec or signal, as one line of a policy.
 
-It is as narrow as somebody would want it: about that command, that subcommand and, where a rule of
-the policy's own decided, those arguments; about signals to processes of that name. In a policy that
-extends the recorded one it comes first, so it decides.
+It is about that command, its subcommand or, where a rule of the policy's own decided or the command
+alone says too little, those arguments; about signals to processes of that name. A note says where
+it allows more than that. In a policy that extends the recorded one it comes first, so it decides.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from sigwrap.escape import printable
@@ -32,13 +31,24 @@ from sigwrap.policy.judge.request import (
     TargetType,
     most_specific,
 )
-from sigwrap.policy.judge.rules import Limits, Policy
+from sigwrap.policy.judge.rules import Limits
 from sigwrap.policy.judge.signals import ALL, signal_name
 from sigwrap.policy.judge.subcommand import (
     has_subcommands,
     name_for_subcommands,
     names_of,
     readings,
+)
+from sigwrap.policy.tools.by_name import runs_anything, says_too_little
+from sigwrap.policy.tools.draft import (
+    COMMAND_RULES,
+    SIGNAL_RULES,
+    Draft,
+    NoRule,
+    for_both,
+    rule_line,
+    rule_names,
+    unused_name,
 )
 from sigwrap.policy.tools.generate import Request, requests_from_events
 from sigwrap.policy.tools.literal import (
@@ -49,18 +59,16 @@ from sigwrap.policy.tools.literal import (
     yaml_list,
     yaml_word,
 )
+from sigwrap.policy.tools.wide import note_on
 from sigwrap.tuples import NamedTuple
-
-COMMAND_RULES, SIGNAL_RULES = "command_rules", "signal_rules"
 
 _MASK = "***"  # what was a secret (mediate/masking.py)
 _SECRET = "[A-Za-z0-9._~+/=:@%,-]+"  # nothing that a shell would take for more than a word
 _LONGEST_EXACT = 200
-_LONGEST_NAME = 60
 _MOST_PROGRAMS = 8
 _MOST_JUDGED = 100
-_MOST_PATTERNS = 16
 _ONE_PROCESS = (TargetType.SELF, TargetType.ROOT)  # there is no other of the kind
+_LENIENT = (Action.ALLOW.value, Action.AUDIT.value)
 _BUILT_IN = "builtin:"
 _LIMITS = "limits."
 
@@ -77,12 +85,6 @@ _WHY_NOT = {
     "terminal": "the terminal isn't the session's own",
 }
 
-# By name they could run anything, so only these very arguments are meant.
-_RUN_ANYTHING = frozenset(
-    "ash bash busybox csh dash doas env fish ksh mksh node nodejs perl php python ruby sh ssh su "
-    "sudo tcsh xargs zsh".split()
-)
-
 
 class Suggestion(NamedTuple):
     section: str  # of the policy, for the line
@@ -90,21 +92,6 @@ class Suggestion(NamedTuple):
     line: str  # of YAML, fit for a terminal; empty where no rule can change it
     why_not: str  # empty where there is a line
     for_all: bool = True  # that it was asked for; of several requests, one rule may fit only some
-
-
-class Draft(NamedTuple):
-    """A rule without a name."""
-
-    section: str
-    words: tuple[str, ...]  # for its name
-    keys: tuple[tuple[str, str], ...]  # with their values as YAML
-    patterns: tuple[str, ...]  # of args_patterns
-    decision: str
-    note: str = ""  # what whoever reads the line should know
-
-
-class NoRule(Exception):
-    """Says why no rule can change it."""
 
 
 class Suggester:
@@ -124,6 +111,7 @@ class Suggester:
         rule can; None: that is neither an exec nor a signal. `are_some`: of more, which have other
         arguments."""
         draft, for_all = None, True
+        drafted_for = list[Request]()
         for event, request in requests_from_events(events):
             try:
                 found = drafted(event, request, decision, self._engine)
@@ -133,14 +121,17 @@ class Suggester:
                     return Suggestion(section, "", "", str(why))
                 for_all = False
                 continue
-            both = found if draft is None else _for_both(draft, found)
+            both = found if draft is None else for_both(draft, found)
             for_all = for_all and both is not None
-            draft = both or draft
+            if both is not None:
+                draft = both
+                drafted_for.append(request)
         if draft is None:
             return None
         for_all = for_all and not (are_some and draft.patterns)
         name = self._name(draft)
-        return Suggestion(draft.section, name, rule_line(draft, name), "", for_all)
+        line = rule_line(with_note(draft, drafted_for, self._engine), name)
+        return Suggestion(draft.section, name, line, "", for_all)
 
     def _name(self, draft: Draft) -> str:
         known = self._names.get(draft)
@@ -163,51 +154,12 @@ def drafted(
     return _about_exec(event.payload, request, decision, engine, exact=exact)
 
 
-def unused_name(draft: Draft, taken: set[str]) -> str:
-    """It is taken then: no two rules of a policy have the same name, its base's included."""
-    slug = re.sub(r"[^A-Za-z0-9._]+", "-", "-".join((draft.decision, *draft.words)))
-    first = name = slug[:_LONGEST_NAME].strip("-._")
-    number = 1
-    while name in taken:
-        number += 1
-        name = f"{first}-{number}"
-    taken.add(name)
-    return name
-
-
-def rule_names(policy: Policy) -> set[str]:
-    return {
-        *(rule.name for rule in policy.command_rules),
-        *(rule.name for rule in policy.signal_rules),
-    }
-
-
-def fit_together(patterns: Sequence[str]) -> bool:
-    """In one rule."""
-    if len(patterns) > _MOST_PATTERNS:
-        return False
-    try:
-        check_regexes(patterns)
-    except BadPattern:
-        return False
-    return True
-
-
-def _for_both(one: Draft, other: Draft) -> Draft | None:
-    if (one.section, one.keys) != (other.section, other.keys):
-        return None
-    if not one.patterns:  # it is about any arguments
-        return one
-    patterns = tuple(dict.fromkeys((*one.patterns, *other.patterns)))
-    is_about_some = other.patterns and fit_together(patterns)
-    return one._replace(patterns=patterns) if is_about_some else None
-
-
-def rule_line(draft: Draft, name: str) -> str:
-    patterns = [("args_patterns", yaml_list(draft.patterns))] if draft.patterns else []
-    keys = [("name", name), *draft.keys, *patterns, ("decision", draft.decision)]
-    note = f"  # {draft.note}" if draft.note else ""
-    return f"- {{{', '.join(f'{key}: {value}' for key, value in keys)}}}{note}"
+def with_note(draft: Draft, requests: Iterable[Request], engine: Engine | None) -> Draft:
+    """That it allows more than these, if it does. What only denies or asks needs none."""
+    if draft.section != COMMAND_RULES or draft.decision not in _LENIENT:
+        return draft
+    commands = (each for each in requests if isinstance(each, CommandRequest))
+    return draft._replace(note=note_on(rule_line(draft, "alone"), commands, engine))
 
 
 def _about_exec(
@@ -218,7 +170,7 @@ def _about_exec(
     *,
     exact: bool,
 ) -> Draft:
-    lenient = decision in (Action.ALLOW.value, Action.AUDIT.value)
+    lenient = decision in _LENIENT
     rule = text(payload.get("rule_name"))
     if lenient:
         _complain_of_allowance(payload, request, rule)
@@ -227,7 +179,9 @@ def _about_exec(
         raise NoRule("it would run more programs than one rule should be about")
     commands = list(_commands(subjects, request.cwd if lenient else None))
     exactly = _Exactly(is_masked=payload.get("masked") is True)
-    words, keys, patterns = _about_programs(subjects, request, rule, engine, exactly, exact=exact)
+    words, keys, patterns = _about_programs(
+        subjects, request, rule, engine, exactly, exact=exact, lenient=lenient
+    )
     keys = [("commands", yaml_list(commands)), *keys, *_as_before(subjects, request, engine)]
     return Draft(COMMAND_RULES, tuple(words), tuple(keys), tuple(patterns), decision)
 
@@ -276,6 +230,7 @@ def _about_programs(
     exactly: _Exactly,
     *,
     exact: bool,
+    lenient: bool,
 ) -> tuple[list[str], list[tuple[str, str]], list[str]]:
     """Words for the rule's name, keys beside `commands`, and patterns for the arguments."""
     first = subjects[0]
@@ -283,12 +238,13 @@ def _about_programs(
     # A link and its file, a script's own name and its package's: one command, and its words.
     is_one = all(each.argv == first.argv and _called(each) == called for each in subjects)
     if not is_one:
-        return [called], [], exactly.lines_of(subjects)
+        return [called], _first_words(subjects), exactly.lines_of(subjects)
     decided_by = _decided_by(first, request, engine)
     subcommands = _subcommands(called, first, decided_by)
     words, keys = [called, *subcommands[:1]], list[tuple[str, str]]()
     patterns = list[str]()
-    if exact or _is_to_be_exact(called, rule, subcommands, decided_by):
+    is_too_little = lenient and not subcommands and says_too_little(called, first, request, engine)
+    if exact or is_too_little or _is_to_be_exact(called, rule, subcommands, decided_by):
         telling = _telling_argument(first, decided_by) if subcommands and not exact else ""
         words.append(telling)
         only = " ".join(first.argv[1:]) if len(first.argv) <= 2 else None
@@ -298,9 +254,25 @@ def _about_programs(
             patterns = exactly.lines_of([first]) if len(first.argv) > 1 else []
         else:
             subcommands = [only]  # narrower than a pattern, which any argument may fit
+            if lenient and not only:  # options alone are no subcommand either
+                patterns = exactly.texts([only])
     if subcommands:
         keys.append(("subcommands", yaml_list(subcommands)))
     return words, keys, patterns
+
+
+def _first_words(subjects: Sequence[Program]) -> list[tuple[str, str]]:
+    """Where one has no arguments, any empty one among others' would fit its pattern."""
+    if all(len(each.argv) > 1 for each in subjects):
+        return []
+    found = [
+        next(iter(reading), "")
+        for each in subjects
+        for reading in readings(_called(each), each.argv)
+    ]
+    if not all(map(_can_be_named, found)):
+        return []
+    return [("subcommands", yaml_list(dict.fromkeys(found)))]
 
 
 def _decided_by(
@@ -317,7 +289,7 @@ def _is_to_be_exact(
 ) -> bool:
     """Where no rule decided, or one for every command, the command as such is meant; and where one
     did that is about all arguments of a subcommand, that subcommand."""
-    if called.rstrip("0123456789.") in _RUN_ANYTHING:
+    if runs_anything(called):
         return True
     if has_subcommands(called) and not subcommands:
         return True

@@ -17,20 +17,20 @@ from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import DEFAULT_RULE, Action, CommandRequest, Decision
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.tools.again import Again
-from sigwrap.policy.tools.generate import Request, requests_from_events
-from sigwrap.policy.tools.inserted import with_rules_first
-from sigwrap.policy.tools.literal import yaml_word
-from sigwrap.policy.tools.suggest import (
+from sigwrap.policy.tools.draft import (
     COMMAND_RULES,
     SIGNAL_RULES,
     Draft,
     NoRule,
-    drafted,
     fit_together,
     rule_line,
     rule_names,
     unused_name,
 )
+from sigwrap.policy.tools.generate import Request, requests_from_events
+from sigwrap.policy.tools.inserted import with_rules_first
+from sigwrap.policy.tools.literal import yaml_word
+from sigwrap.policy.tools.suggest import drafted, with_note
 from sigwrap.policy.tools.tries import Tries
 from sigwrap.tuples import NamedTuple
 
@@ -38,6 +38,7 @@ MOST_RULES = 300
 _MOST_CHARACTERS = 150_000  # of all rules: a policy may have 256 Ki
 _MOST_REASONS = 50
 _ASKERS_SHOWN = 3
+_REQUESTS_KEPT = 8
 _WORD_SHOWN = 60
 _WHY_SHOWN = 200
 
@@ -136,11 +137,12 @@ class _Group:
     count: int = 0
     by: dict[str, int] = field(default_factory=dict)
     patterns: dict[str, None] = field(default_factory=dict)
+    requests: list[Request] = field(default_factory=list)  # the first ones
 
 
 class _Groups:
-    def __init__(self, policy: Policy) -> None:
-        self._policy = policy
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
         self._groups: dict[_Key, _Group] = {}
         self._parts: dict[_Key, int] = {}
         self.reasons: dict[str, int] = {}
@@ -158,7 +160,7 @@ class _Groups:
         wanted: Wanted,
         exact: frozenset[_Key],
     ) -> _Groups:
-        groups = cls(engine.policy)
+        groups = cls(engine)
         tries = Tries()
         for event, request in requests_from_events(_with_ends(events, tries)):
             decided = again.decided(event)
@@ -176,7 +178,7 @@ class _Groups:
             except NoRule as why:
                 groups.add_unchanged(event, str(why), count)
             else:
-                groups.add(event, draft, rule, became, _why(event, decided), count)
+                groups.add((event, request), draft, rule, became, _why(event, decided), count)
         return groups
 
     def key_of(self, draft: Draft, rule: str) -> _Key:
@@ -184,8 +186,15 @@ class _Groups:
         return key._replace(part=self._parts.get(key, 0))
 
     def add(
-        self, event: Event, draft: Draft, rule: str, became: Only, why: str, count: int
+        self,
+        asked: tuple[Event, Request],
+        draft: Draft,
+        rule: str,
+        became: Only,
+        why: str,
+        count: int,
     ) -> None:
+        event, request = asked
         key = self.key_of(draft, rule)
         group = self._groups.get(key)
         if group is not None and not _takes(group, draft.patterns):
@@ -210,6 +219,8 @@ class _Groups:
         group.patterns.update(dict.fromkeys(new))
         self.requests += count
         group.count += count
+        if len(group.requests) < _REQUESTS_KEPT and request not in group.requests:
+            group.requests.append(request)
         by = _asker(event)
         if by in group.by or len(group.by) < _ASKERS_SHOWN:
             group.by[by] = group.by.get(by, 0) + count
@@ -244,7 +255,7 @@ class _Groups:
         return "\n".join(lines) + "\n"
 
     def _names(self) -> dict[_Key, str]:
-        taken = rule_names(self._policy)
+        taken = rule_names(self._engine.policy)
         return {key: unused_name(group.draft, taken) for key, group in self._groups.items()}
 
     def _rule_lines(self, section: str) -> Iterator[str]:
@@ -252,6 +263,7 @@ class _Groups:
         found = [(key, group) for key, group in self._groups.items() if key.section == section]
         for key, group in sorted(found, key=lambda each: -each[1].count):
             draft = group.draft._replace(patterns=tuple(group.patterns))
+            draft = with_note(draft, group.requests, self._engine)
             yield _comment(
                 f"{_counted(group.count)} {group.became.past}, by {_askers(group)}"
                 f"{_by_rule(key.rule, group.why)}"
@@ -380,7 +392,8 @@ def _about_lines(head: Head, also_changed: int) -> Iterator[str]:
     yield "# They are no advice: a program may have asked for what it ought not to get. Read each"
     yield "# before you use it, and take out those for what should stay as it was. A rule with"
     yield "# subcommands is for all command lines that begin so; one with args_patterns for those"
-    yield "# that one of them fits, and for those of which one fits a single argument."
+    yield "# that one of them fits, and for those of which one fits a single argument. Where a rule"
+    yield "# allows more than was recorded, the end of its line says so."
     yield "# Then: sigwrap policy check FILE, and sigwrap -p FILE -- COMMAND"
     if also_changed:
         yield _comment(

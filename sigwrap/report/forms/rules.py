@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from sigwrap.policy.tools.suggest import COMMAND_RULES, SIGNAL_RULES, Suggestion
+from sigwrap.policy.tools.draft import COMMAND_RULES, SIGNAL_RULES
+from sigwrap.policy.tools.suggest import Suggestion
 
 
 def policy_lines(suggestions: Iterable[Suggestion | None]) -> Iterator[str]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from sigwrap.policy.tools.suggest import COMMAND_RULES, SIGNAL_RULES, Suggestion
+from sigwrap.policy.tools.draft import COMMAND_RULES, SIGNAL_RULES
+from sigwrap.policy.tools.suggest import Suggestion
 from sigwrap.report.forms.rules import policy_lines
 
 TERM = Suggestion(SIGNAL_RULES, "term", "- {name: term}", "")

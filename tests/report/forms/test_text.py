@@ -159,12 +159,13 @@ def test_what_was_not_simply_let_through_comes_first_with_its_rule(scenario: Sce
         "rule no-rm: not that",
         "by sh (10), at +2.000 s, event 3",
         "to let it through, only if it was right: - {name: allow-rm, commands: [rm], "
-        'args_patterns: ["^-rf /$"], decision: allow}',
+        'args_patterns: ["^-rf /$"], decision: allow}  # also for arguments that read like these',
         "asked, denied  npm install",
         "rule installs: not approved by ann",
         "by sh (10), at +6.000 s, event 7",
         "to let it through, only if it was right: - {name: allow-npm-install, commands: [npm], "
-        'subcommands: [install], args_patterns: ["^install$"], decision: allow}',
+        'subcommands: [install], args_patterns: ["^install$"], decision: allow}'
+        "  # also with further arguments",
         "audited  sh  (rule builtin:record)",
         "rules for what should have gone through: sigwrap policy suggest s1",
     ]
