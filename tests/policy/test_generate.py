@@ -1,4 +1,4 @@
-"""Profile, then lock: what was observed is allowed, and nothing else."""
+"""Profile, then lock: programs, subcommands and signals that were observed are allowed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def test_the_policy_is_minimal_and_readable() -> None:
     assert generate_policy(OBSERVED, name="locked") == (
         "version: 1\n"
         "name: locked\n"
-        "description: What was observed, and nothing else.\n"
+        "description: What was observed. A program may have any arguments, a subcommand any "
+        "others, a signal any target of its kind.\n"
         "defaults: {command: deny, signal: deny}\n"
         "\n"
         "command_rules:\n"

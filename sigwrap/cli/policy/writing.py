@@ -210,7 +210,8 @@ def generate(
 ) -> None:
     """Print a policy of what sessions did.
 
-    It allows that, and nothing else.
+    It allows the programs and subcommands that ran, with any arguments, and the signals that were
+    sent, to any process of the same kind; everything else is denied.
     """
     if not name or not name.isprintable():
         raise UsageError(f"--name {shell_words([name])}: a policy can't be called that")

@@ -6,7 +6,7 @@ cases         the `tests:` of a policy
 listing       policies in a line each
 differences   what two policies do differently
 starter       a first policy for a project
-generate      recorded events to a policy that allows just them
+generate      recorded events to a policy of programs, subcommands and signals
 literal       words of a process as YAML, as a glob, as a regular expression
 draft         a rule that is proposed, and its line
 suggest       the rule that would change what was decided of a recorded request

@@ -1,6 +1,7 @@
-"""Recorded events to requests, and to a policy that allows just them.
+"""Recorded events to requests, and to a policy that allows such programs, subcommands and signals.
 
-What was let through is learned; what was denied, absorbed or replaced is not.
+What was let through is learned; what was denied, absorbed or replaced is not. Arguments aren't
+learned: a build has others each time. policy/tools/suggest.py makes rules for these very ones.
 """
 
 from __future__ import annotations
@@ -22,6 +23,11 @@ from sigwrap.policy.judge.subcommand import has_subcommands, name_for_subcommand
 from sigwrap.policy.tools.literal import as_it_is_read, glob_of, yaml_list, yaml_word
 
 LEARNED_EVENTS = ("exec_allowed", "exec_audited", "signal_sent", "signal_approved")
+
+_DESCRIPTION = (
+    "What was observed. A program may have any arguments, a subcommand any others, a signal any "
+    "target of its kind."
+)
 
 Request = CommandRequest | SignalRequest
 
@@ -62,7 +68,7 @@ class _Profile:
 
     def policy_text(self, name: str) -> str:
         lines = ["version: 1", f"name: {yaml_word(name)}"]
-        lines += ["description: What was observed, and nothing else."]
+        lines += [f"description: {_DESCRIPTION}"]
         lines += ["defaults: {command: deny, signal: deny}"]
         if self._names or self._subcommands:
             lines += ["", "command_rules:", *self._command_lines()]
