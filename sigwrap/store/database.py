@@ -89,6 +89,15 @@ def opened(path: str) -> Iterator[Database]:
         raise StoreError(f"can't read {path}: {error}") from error
 
 
+def last_row(path: str) -> Row | None:
+    """None also of a database that is missing, or damaged."""
+    try:
+        with opened(path) as database:
+            return database.last()
+    except StoreError:
+        return None
+
+
 def is_database(path: str) -> bool:
     """Whether it begins as one, be it whole or not."""
     try:

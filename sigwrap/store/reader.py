@@ -1,7 +1,9 @@
 """A session's log, whether its writer is running, has ended, or was killed half-way.
 
 The journal has all of it until the writer has put the whole database in its place, and ends. What a
-writer that was killed leaves is the journal, and a database that lags behind it.
+writer that was killed leaves is the journal, and a database that lags behind it. A database that
+ends with session_ended is whole: a journal that lies beside it, and has no writer, takes its place
+for nobody, since anybody could have put it there.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from contextlib import closing, contextmanager
 from sigwrap.errors import StoreError
 from sigwrap.events import Event
 from sigwrap.store.codec import Row, decode_row
-from sigwrap.store.database import opened
+from sigwrap.store.database import last_row, opened
 from sigwrap.store.journal import writer_lives
 from sigwrap.store.journal_reader import JournalFile
 from sigwrap.store.location import SESSIONS_FOLDER, journal_path
@@ -76,6 +78,21 @@ class Session:
         with opened(self.path) as database:
             yield from database.rows(after_seq)
 
+    def row_of_the_lagging_database(self) -> Row | None:
+        """Its last, where rows come from the journal: that has to be there as well. To be asked
+        before the journal is read, which grows first."""
+        with self._journal() as journal:
+            return None if journal is None or journal.is_empty else last_row(self.path)
+
+    def first_stray_row(self) -> int:
+        """Of a journal beside a database that is whole: the first row that is another one in the
+        database; 0 where there is none."""
+        journal = JournalFile.open(journal_path(self.path))
+        if journal is None:
+            return 0
+        with closing(journal):
+            return first_stray_row(journal, self.path) if self._is_whole else 0
+
     def followed(self, wait: Callable[[], None]) -> Iterator[Event]:
         """Each event as it is recorded, until its writer is gone; `wait` waits for more."""
         seq = 0
@@ -134,6 +151,11 @@ class Session:
             return error
         return StoreError(f"{self.path}: {error.message}", error.hint)
 
+    @property
+    def _is_whole(self) -> bool:
+        """Its database, and nobody writes any more."""
+        return not self.running and is_end(last_row(self.path))
+
     @contextmanager
     def _journal(self) -> Iterator[JournalFile | None]:
         journal = JournalFile.open(journal_path(self.path))
@@ -141,4 +163,22 @@ class Session:
             yield None
             return
         with closing(journal):
-            yield journal
+            yield None if self._is_whole else journal
+
+
+def is_end(row: Row | None) -> bool:
+    return row is not None and row.type == "session_ended"
+
+
+def first_stray_row(journal: JournalFile, database_path: str) -> int:
+    seq = 0
+    with opened(database_path) as database:
+        try:
+            others = database.rows(0)
+            for row in journal.rows():
+                seq += 1
+                if row != next(others, None):
+                    return seq
+        except StoreError:
+            return seq + 1
+    return 0

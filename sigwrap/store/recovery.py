@@ -17,10 +17,11 @@ from sigwrap.errors import StoreError
 from sigwrap.linux.limits import way_to_room
 from sigwrap.store.belongings import Belonging, held, is_unfinished, without_writer
 from sigwrap.store.codec import Row
-from sigwrap.store.database import opened
+from sigwrap.store.database import last_row, opened
 from sigwrap.store.folder import HeldFolder
 from sigwrap.store.journal_reader import JournalFile
 from sigwrap.store.location import SESSIONS_FOLDER, Names
+from sigwrap.store.reader import first_stray_row, is_end
 from sigwrap.store.schema import copy_file
 from sigwrap.store.writer import FOLD_BATCH, make_private_database
 
@@ -41,8 +42,17 @@ def recover(store: str, session_id: str, files: Iterable[Belonging]) -> int:
         else:
             path = os.path.join(folder.path, names.journal)
             with closing(JournalFile(path, open(os.dup(journal_fd), "rb"))) as journal:
+                before = last_row(database)
                 if journal.is_empty:
                     events = _last_seq(_last(database))
+                elif before is not None and is_end(before):
+                    if first_stray_row(journal, database):
+                        raise StoreError(
+                            f"{database} has ended, and a journal beside it has other rows, "
+                            "so they stay two files",
+                            _LOOK,
+                        )
+                    events = before.seq
                 else:
                     events = _write_whole(folder, names, journal)
             os.fsync(folder.fd)
@@ -61,10 +71,7 @@ def _write_whole(folder: HeldFolder, names: Names, journal: JournalFile) -> int:
             f"another program has put rows into {wal}",
             f"sqlite3 {path} 'PRAGMA journal_mode = DELETE' puts them where they belong",
         )
-    try:
-        before = _last(path)
-    except StoreError:
-        before = None  # it is damaged, or missing: the journal has everything
+    before = last_row(path)  # None: the journal has everything
     try:
         fd, connection = make_private_database(folder, names.database)
         try:

@@ -167,3 +167,58 @@ def test_whoever_kills_it_loses_nothing(
 
 
 _ENVIRONMENT = {"PYTHONPATH": os.pathsep.join(sys.path), "PATH": os.environ["PATH"]}
+
+
+@pytest.fixture
+def forged(record: Recorder, tmp_path: Path) -> Path:
+    """Beside a session that has ended, the journal of another that is longer and says less."""
+    log = record("s1", exits=3)
+    log.append("session_ended", 1, {"exit_status": 0, "head": log.head, "counts": {}}, 9)
+    log.close()
+    (tmp_path / "sessions" / "s1.db").rename(tmp_path / "whole")
+    leave_as_killed(record("s1", exits=40))
+    (tmp_path / "whole").rename(tmp_path / "sessions" / "s1.db")
+    return tmp_path
+
+
+def test_a_journal_beside_a_session_that_ended_hides_nothing(forged: Path) -> None:
+    session = open_session(str(forged), "s1")
+    assert [event.seq for event in session.events()] == [1, 2, 3, 4, 5]
+    [listed] = list_sessions(str(forged))
+    assert listed.ended_cleanly
+    with (forged / "sessions" / "s1.journal").open("r+") as journal:
+        lines = journal.readlines()
+        lines[2] = lines[2].replace('"exit_code":0', '"exit_code":7')
+        journal.seek(0)
+        journal.writelines(lines)
+    found = verified(forged)
+    assert (found.outcome, found.row) == (Outcome.BROKEN, 3)
+    assert "a journal lies beside its database" in found.problem
+    with pytest.raises(StoreError, match="has ended, and a journal beside it has other rows"):
+        recovered(forged)
+    assert sorted(os.listdir(forged / "sessions")) == ["s1.db", "s1.journal"]
+
+
+def test_the_journal_of_a_session_that_ended_may_stay(record: Recorder, tmp_path: Path) -> None:
+    """As where its writer is killed before it removes it."""
+    log = record("s1")
+    counts = {"session_started": 1, "process_exited": 3}
+    log.append("session_ended", 1, {"exit_status": 0, "head": log.head, "counts": counts}, 9)
+    path = tmp_path / "sessions" / "s1.journal"
+    journal = path.read_bytes()
+    log.close()
+    path.write_bytes(journal)
+    path.chmod(0o600)
+    assert verified(tmp_path).outcome is Outcome.INTACT
+    assert recovered(tmp_path) == 5
+    assert os.listdir(tmp_path / "sessions") == ["s1.db"]
+
+
+def test_a_journal_without_a_row_of_the_database_is_not_intact(killed: Path) -> None:
+    shutil.copy(killed / "sessions" / "s1.journal", killed / "whole")
+    recovered(killed)
+    lines = (killed / "whole").read_bytes().splitlines(keepends=True)
+    (killed / "sessions" / "s1.journal").write_bytes(b"".join(lines[:5]))
+    found = verified(killed)
+    assert (found.outcome, found.row) == (Outcome.BROKEN, 601)
+    assert "its database has another row there" in found.problem

@@ -17,6 +17,9 @@ from sigwrap.store.chain import KEY_VARIABLE, ChainWalk
 from sigwrap.store.codec import Row, decode_row
 from sigwrap.store.reader import Session
 
+_OTHER_IN_DATABASE = "its database has another row there than its journal, or more rows"
+_STRAY = "a journal lies beside its database, which has ended, and has another row there"
+
 
 class Outcome(Enum):
     INTACT = "intact"
@@ -48,8 +51,13 @@ def verify_session(
     # Before the walk: a writer that ends meanwhile must not look like one that was killed.
     running = session.running
     check = _Check(session.id, key, expected_head)
+    lagging = session.row_of_the_lagging_database()
     try:
         for row in session.rows():
+            if lagging is not None and row.seq == lagging.seq:
+                if row != lagging:
+                    check.fail(row.seq, _OTHER_IN_DATABASE)
+                lagging = None
             try:
                 event = decode_row(row)
             except StoreError as error:
@@ -59,6 +67,11 @@ def verify_session(
             and_also(event)
     except StoreError as error:
         check.fail(check.events + 1, str(error))
+    else:
+        if lagging is not None:
+            check.fail(lagging.seq, _OTHER_IN_DATABASE)
+        if stray := session.first_stray_row():
+            check.fail(stray, _STRAY)
     return check.result(running)
 
 
