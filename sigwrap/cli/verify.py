@@ -10,6 +10,7 @@ import typer
 import sigwrap
 from sigwrap.cli.examples import examples
 from sigwrap.cli.options import JsonOption, PagerOption, SessionArgument, StoreOption, store_folder
+from sigwrap.cli.output import note
 from sigwrap.cli.pager import pager
 from sigwrap.cli.progress import Progress
 from sigwrap.cli.showing import key, style
@@ -18,6 +19,7 @@ from sigwrap.events import Event
 from sigwrap.report.check.reproduce import ReproductionFold
 from sigwrap.report.check.verify import Outcome, verify_session, with_reproduction
 from sigwrap.report.folds.ending import ending_of
+from sigwrap.report.forms.counts import counted
 from sigwrap.report.forms.documents import verification_json
 from sigwrap.report.forms.verification import render_verification
 from sigwrap.store.catalog import open_session
@@ -36,6 +38,10 @@ def verify(
             "--head", metavar="HASH", help="As printed at the end of the run.", show_default=False
         ),
     ] = None,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Fail also where a decision can't be made again: for CI."),
+    ] = False,
     as_json: JsonOption = False,
     no_pager: PagerOption = False,
 ) -> None:
@@ -66,5 +72,8 @@ def verify(
             show(verification_json(opened.id, opened.path, verification, reproduction))
         else:
             show(render_verification(opened.id, verification, ending, style(), reproduction))
-    if verification.outcome is not Outcome.INTACT:
+    unproven = sum(reproduction.not_judged.values()) if strict else 0
+    if verification.outcome is Outcome.INTACT and unproven:
+        note(f"--strict: {counted(unproven, 'decision')} can't be reproduced")
+    if verification.outcome is not Outcome.INTACT or unproven:
         raise typer.Exit(1)

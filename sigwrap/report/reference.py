@@ -39,9 +39,10 @@ of its variables in `session_started`; in each event of an exec or a signal what
 what rules asked about it (in `programs`: `system_file`, `loads_code`, `sha256`, `elsewhere`,
 `shadows` and `found`, `counts_by_name`, `missing`). So `sigwrap verify` decides all of it again,
 and names the first row of which the policy says otherwise: a decision that was edited is found even
-where the whole chain was made anew. It counts the decisions of which it can't say that: they rest
-on words that were masked or cut, or were made by another version of sigwrap (`sigwrap`,
-`judgement`).
+where the whole chain was made anew. It counts the decisions of which it can't say that, with the
+reason and their first rows: they rest on words that were masked or cut, or were made by another
+version of sigwrap (`sigwrap`, `judgement`). What no masked or cut word could have changed is held
+against the policy all the same. With `--strict` its status is 1 where there is any such decision.
 
 When a payload's format changes, its type gets a new version. sigwrap reads rows of older versions
 as if they had been written in the newest one, and never rewrites them; `sigwrap export` writes the

@@ -47,6 +47,10 @@ def bounded(payload: Payload, limit: int = EVENT_LIMIT) -> Payload:
     return {**payload, **fitted, CUT: cut}
 
 
+def json_size(value: object) -> int:
+    return len(_encode(value))
+
+
 def _too_long(sizes: dict[str, int], room: int) -> frozenset[str]:
     """Which have to be cut so that all fit: the longest, and no more of them than needed."""
     by_size = sorted(sizes, key=lambda name: sizes[name])

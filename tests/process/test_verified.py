@@ -11,7 +11,7 @@ import pytest
 
 from sigwrap.errors import SigwrapError
 from sigwrap.events import Event
-from sigwrap.report.check.reproduce import TOO_LONG
+from sigwrap.report.check.whatever_words import TOO_LONG
 from tests.support.harness import PYTHON, UNDER_TEST, Sigwrap
 from tests.support.policies import policy
 from tests.support.waiting import await_that

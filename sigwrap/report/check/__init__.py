@@ -3,6 +3,7 @@
 verify           its chain, its order, its frame, its counts
 reproduce        each decision again, under the recorded policy
 telling          does an event tell what was judged
+whatever_words   what may have been decided, where words were masked or cut
 recorded_policy  that policy, from the log alone
 what_if          each decision again, under another policy
 """

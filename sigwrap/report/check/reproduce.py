@@ -31,10 +31,9 @@ from sigwrap.report.check.telling import (
     signal_told_otherwise,
     stub_told_otherwise,
 )
+from sigwrap.report.check.whatever_words import possible_decisions, untold
 from sigwrap.store.bounds import CUT
 
-MASKED = "what may be a secret in them was masked"
-TOO_LONG = "they were too long for the log, and cut"
 OTHER_NAME = "their paths have other names than what would run"
 FORGOTTEN = "too many answers or stubs came before them"
 _OTHER_JUDGEMENT = "they were made by another version of sigwrap"
@@ -88,6 +87,7 @@ _JOB_STOPS = {signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
 _NO_YES = "nobody said yes to it before"
 _MOST_REMEMBERED = 10_000
 _MOST_LINES = 1_000
+_MOST_ROWS_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +99,7 @@ class Reproduction:
     problem: str = ""
     row: int = 0
     not_judged: dict[str, int] = field(default_factory=dict)  # how many, by the reason
+    not_judged_rows: dict[str, tuple[int, ...]] = field(default_factory=dict)  # the first of these
 
 
 class ReproductionFold:
@@ -111,6 +112,7 @@ class ReproductionFold:
         self._problem = ""
         self._row = 0
         self._not_judged: Counter[str] = Counter()
+        self._not_judged_rows: dict[str, list[int]] = {}
         self._judge: _Judge | None = None
         self._no_judge = "the log holds no policy"
         self._judges_otherwise = ""
@@ -130,6 +132,7 @@ class ReproductionFold:
             problem=self._problem,
             row=self._row,
             not_judged=dict(self._not_judged),
+            not_judged_rows={why: tuple(rows) for why, rows in self._not_judged_rows.items()},
         )
 
     def _start(self, started: Payload) -> None:
@@ -145,30 +148,29 @@ class ReproductionFold:
     def _decide(self, event: Event) -> None:
         self._decisions += 1
         if self._judge is None:
-            self._not_judged[self._no_judge] += 1
+            self._leave(event, self._no_judge)
             return
         try:
             problem = self._judge.objection(event)
         except _NotJudged as why:
-            self._not_judged[str(why)] += 1
+            self._leave(event, str(why))
             return
         if not problem:
             self._reproduced += 1
-        elif reason := self._judges_otherwise or untold(event.payload):
-            self._not_judged[reason] += 1
+        elif self._judges_otherwise:
+            self._leave(event, self._judges_otherwise)
         elif not self._problem:
             self._problem, self._row = problem, event.seq
+
+    def _leave(self, event: Event, why: str) -> None:
+        self._not_judged[why] += 1
+        rows = self._not_judged_rows.setdefault(why, [])
+        if len(rows) < _MOST_ROWS_NAMED:
+            rows.append(event.seq)
 
 
 class _NotJudged(Exception):
     pass
-
-
-def untold(payload: Payload) -> str:
-    """Why the same need not come out."""
-    if CUT in payload:
-        return TOO_LONG
-    return MASKED if payload.get("masked") is True else ""
 
 
 class _Remembered:
@@ -229,9 +231,15 @@ class _Judge:
             return f"{event.type} whose decision is {decision or 'missing'}"
         if event.type in SIGNAL_TYPES:
             is_redirected = event.type == "signal_redirected"
-            told_otherwise = signal_told_otherwise(payload, is_redirected=is_redirected)
-            return told_otherwise or self._signal_objection(event, decision)
+            problem = signal_told_otherwise(payload, is_redirected=is_redirected)
+            problem = problem or self._signal_objection(event, decision)
+            if problem and (reason := untold(payload)):
+                raise _NotJudged(reason)
+            return problem
         problem = exec_told_otherwise(payload) or self._exec_objection(event, decision)
+        reason = untold(payload) if problem else ""
+        if reason:
+            problem = self._objection_whatever_the_words(event, decision)
         if event.type == "exec_redirected":
             self._redirected += 1
             if payload.get("via") == Via.STUB.value:
@@ -240,13 +248,35 @@ class _Judge:
                 self._replacements.keep(event.pid, line)
         elif event.type != "exec_denied":
             self._gone_on += 1
-        if not problem and not is_named_as_its_path(payload):
+        if problem:
+            return problem
+        if reason:
+            raise _NotJudged(reason)
+        if not is_named_as_its_path(payload):
             raise _NotJudged(OTHER_NAME)
-        return problem
+        return ""
 
     # Execs
 
-    def _exec_objection(self, event: Event, decision: str) -> str:
+    def _objection_whatever_the_words(self, event: Event, decision: str) -> str:
+        """That holds for any words in the place of those that are not in the log."""
+        payload = event.payload
+        if CUT not in payload and (problem := exec_told_otherwise(payload)):
+            return problem
+        request = command_request(payload)
+        if exceeded(self._limits, request.depth, crowd(payload)) is not None:
+            return self._exec_objection(event, decision)
+        here = programs_here(payload, request)
+        possible = possible_decisions(self._engine, request, here, payload)
+        if possible is None:
+            return ""
+        problem = self._exec_objection(event, decision, tuple(possible))
+        return f"{problem}, whatever its other words are" if problem else ""
+
+    def _exec_objection(
+        self, event: Event, decision: str, possible: tuple[Decision, ...] = ()
+    ) -> str:
+        """`possible`: what the policy may have said, where words are missing."""
         payload, rule = event.payload, text(event.payload.get("rule_name"))
         if rule in UNSEEN_RULES:
             is_told = any(map(payload.get, ("path", "argv", "programs")))
@@ -257,15 +287,20 @@ class _Judge:
             return "" if is_traced else f"{rule} is for a caller that is traced"
         if payload.get("stub") is True:
             return self._stub_objection(event, decision)
-        policys = self._again.decided(event)
+        policys = possible or self._again.decided(event)
         if rule == "limits.max_execs" and event.type == "exec_denied":
             return self._used_up_objection(policys)
         if event.type != "exec_denied" and 0 < self._limits.max_execs <= self._gone_on:
             return f"limits.max_execs: {self._gone_on} programs had been started"
-        for each in policys:
-            if each.rule == rule and (event.type, decision) in _EXEC_OF[each.action]:
-                return self._outcome_objection(payload, decision, each)
-        return _differs(policys[0], decision, rule)
+        fitting = [
+            each
+            for each in policys
+            if each.rule == rule and (event.type, decision) in _EXEC_OF[each.action]
+        ]
+        if not fitting:
+            return _differs(policys[0], decision, rule)
+        problems = [self._outcome_objection(payload, decision, each) for each in fitting]
+        return "" if "" in problems else problems[0]
 
     def _decided(self, event: Event) -> tuple[Decision, ...]:
         """Of a caller that is traced it may be either: a wrapper is then judged as if it would run

@@ -15,7 +15,7 @@ from sigwrap.policy.judge.request import CommandRedirect, Program, most_specific
 from sigwrap.policy.judge.signals import ALL, signal_name
 from sigwrap.store.bounds import CUT, MARK
 
-_MASK = "***"  # mediate/masking.py
+MASK = "***"  # mediate/masking.py
 
 
 def is_named_as_its_path(payload: Payload) -> bool:
@@ -87,7 +87,7 @@ def _is_one_line(told: list[str], other: list[str], *, is_cut: bool) -> bool:
         least = min(len(told), len(other))
         told, other = told[:least], other[:least]
     return len(told) == len(other) and all(
-        _MASK in one or _MASK in another or one == another
+        MASK in one or MASK in another or one == another
         for one, another in zip(told, other, strict=True)
     )
 

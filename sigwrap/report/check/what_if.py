@@ -36,7 +36,8 @@ from sigwrap.policy.tools.again import Again
 from sigwrap.policy.tools.suggest import Suggester, Suggestion
 from sigwrap.policy.tools.tries import Tries
 from sigwrap.report.check.recorded_policy import NoPolicy, recorded_policy
-from sigwrap.report.check.reproduce import BUILT_IN, untold
+from sigwrap.report.check.reproduce import BUILT_IN
+from sigwrap.report.check.whatever_words import untold
 
 NOT_RECORDED = "what the other policy asks of them was not asked then"
 

@@ -181,6 +181,9 @@ def verification_json(
                 "count": reproduction.decisions,
                 "reproduced": reproduction.reproduced,
                 "not_judged": reproduction.not_judged,
+                "not_judged_rows": {
+                    why: list(rows) for why, rows in reproduction.not_judged_rows.items()
+                },
             },
         }
     )

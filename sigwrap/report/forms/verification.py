@@ -50,7 +50,16 @@ def _reproduced(reproduction: Reproduction | None) -> Iterator[str]:
     same, count = reproduction.reproduced, reproduction.decisions
     yield f"{same} of {counted(count, 'decision')} reproduced under the recorded policy"
     for reason, unknown in sorted(reproduction.not_judged.items()):
-        yield f"{counted(unknown, 'decision')} can't be reproduced: {printable(reason)}"
+        rows = _rows(reproduction.not_judged_rows.get(reason, ()), unknown)
+        yield f"{counted(unknown, 'decision')} can't be reproduced: {printable(reason)}{rows}"
+
+
+def _rows(first: tuple[int, ...], count: int) -> str:
+    if not first:
+        return ""
+    listed = ", ".join(map(str, first))
+    more = f" and {count - len(first)} more" if count > len(first) else ""
+    return f" (row {listed})" if count == 1 else f" (rows {listed}{more})"
 
 
 def trust(verification: Verification, style: Style) -> str:

@@ -32,8 +32,9 @@ from sigwrap.policy.judge.request import (
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.texts import policy_texts
 from sigwrap.report.check import reproduce
-from sigwrap.report.check.reproduce import MASKED, OTHER_NAME, TOO_LONG, ReproductionFold
+from sigwrap.report.check.reproduce import OTHER_NAME, ReproductionFold
 from sigwrap.report.check.verify import Outcome, verify_session, with_reproduction
+from sigwrap.report.check.whatever_words import MASKED, TOO_LONG
 from sigwrap.store.reader import Session
 from sigwrap.store.writer import SessionLog
 from tests.policy.test_properties import command_rules, policy, programs
@@ -510,3 +511,61 @@ def test_the_rules_beneath_every_policy_are_the_mediators() -> None:
     assert signal_rules.OF_A_STUB.rule == reproduce.STUB_RULE
     assert signal_rules.OWNER_JUDGED.rule == reproduce.OWNER_RULE
     assert signal_rules.OF_OWN_JOB.rule == reproduce.JOB_RULE
+
+
+def edited(made: Mediated, folder: Path, seq: int, **fields: Any) -> Session:
+    def change(event: Event) -> Event:
+        if event.seq != seq:
+            return event
+        return event._replace(type="exec_allowed", payload={**event.payload, **fields})
+
+    return forged(made, folder / "forged", change)
+
+
+ALLOWED = {"decision": "allow", "rule_name": "rest", "message": ""}
+
+
+@pytest.mark.parametrize(
+    "excuse",
+    [
+        {"masked": True},
+        {"cut": {"argv": {"size": 9, "hash": "00"}}},
+        {"cut": {"argv": {"json": 300, "blake2b": "00"}}},
+        {"cut": "x"},
+    ],
+)
+def test_a_row_that_only_says_so_was_not_masked_or_cut(
+    made: Mediated, tmp_path: Path, excuse: Payload
+) -> None:
+    made.run(program("git", "push"))
+    found = reproduction(edited(made, tmp_path, 2, **ALLOWED, **excuse))
+    assert (found.row, found.not_judged) == (2, {})
+
+
+def test_a_mask_excuses_nothing_where_the_rule_asks_for_no_words(tmp_path: Path) -> None:
+    rules = """\
+command_rules:
+  - {name: never, commands: [dd], decision: deny}
+  - {name: some, commands: [aws], args_patterns: [x], decision: deny}
+  - {name: rest, commands: ["*"], decision: allow}
+"""
+    made = Mediated(tmp_path, rules)
+    made.run(program("dd", "--password=x"))
+    found = reproduction(edited(made, tmp_path, 2, **ALLOWED))
+    assert (found.row, found.not_judged) == (2, {})
+    assert "whatever its other words are" in found.problem
+    made.log.close()
+    (tmp_path / "other").mkdir()
+    made = Mediated(tmp_path / "other", rules)
+    made.run(program("aws", "--password=x"))
+    found = made.reproduction()
+    assert (found.row, found.not_judged_rows) == (0, {MASKED: (2,)})
+    made.log.close()
+
+
+def test_the_first_rows_are_named(made: Mediated) -> None:
+    for _ in range(7):
+        made.run(program("aws", "--password=hunter2"))
+    found = made.reproduction()
+    assert found.not_judged == {MASKED: 7}
+    assert found.not_judged_rows == {MASKED: (2, 3, 4, 5, 6)}

@@ -14,8 +14,8 @@ from sigwrap.mediate.signal_facts import How, SignalFacts
 from sigwrap.policy.judge.request import Program, TargetType, with_implied
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
-from sigwrap.report.check.reproduce import MASKED
 from sigwrap.report.check.what_if import NOT_RECORDED, Outcome, WhatIf, WhatIfFold
+from sigwrap.report.check.whatever_words import MASKED
 from sigwrap.report.forms.what_if import what_if_json, what_if_md, what_if_text
 from tests.report.check.mediated import NO, VARIABLES, YES, Mediated, program
 from tests.report.check.test_reproduce import BASH, RULES, everything

@@ -97,10 +97,17 @@ def test_sessions_and_verifications_have_their_schemas(scenario: Scenarios) -> N
         ("s1", 0)
     ]
     verification = verify_session(made.session, b"key")
-    decisions = Reproduction(decisions=3, reproduced=2, not_judged={"masked": 1})
+    decisions = Reproduction(
+        decisions=3, reproduced=2, not_judged={"masked": 1}, not_judged_rows={"masked": (7,)}
+    )
     document = json.loads(verification_json("s1", made.log.path, verification, decisions))
     assert document["schema"] == "sigwrap.verify/2"
-    assert document["decisions"] == {"count": 3, "reproduced": 2, "not_judged": {"masked": 1}}
+    assert document["decisions"] == {
+        "count": 3,
+        "reproduced": 2,
+        "not_judged": {"masked": 1},
+        "not_judged_rows": {"masked": [7]},
+    }
     assert (document["outcome"], document["row"], document["ended"]) == ("broken", 1, False)
     verification = verify_session(made.session, None, head)
     intact = json.loads(verification_json("s1", "p", verification, Reproduction()))

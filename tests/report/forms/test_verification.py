@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from sigwrap.report.check.reproduce import Reproduction
 from sigwrap.report.check.verify import verify_session
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.forms.verification import render_verification
@@ -34,3 +35,21 @@ def test_a_verification_that_failed_is_one_line(scenario: Scenarios) -> None:
         text = render_verification("s1\n", verify_session(made.session, key), Ending.NOT_CLEAN)
         assert text.startswith(f"s1\\n: {said}")
         assert text.isprintable()
+
+
+def test_it_names_the_rows_that_nobody_can_vouch_for(scenario: Scenarios) -> None:
+    made = scenario()
+    made.end()
+    left = Reproduction(
+        decisions=9,
+        reproduced=1,
+        not_judged={"cut": 1, "masked": 7},
+        not_judged_rows={"cut": (4,), "masked": (2, 3)},
+    )
+    verification = verify_session(made.session, None)
+    text = render_verification("s1", verification, Ending.NOT_CLEAN, reproduction=left)
+    assert text.splitlines()[1:4] == [
+        "1 of 9 decisions reproduced under the recorded policy",
+        "1 decision can't be reproduced: cut (row 4)",
+        "7 decisions can't be reproduced: masked (rows 2, 3 and 5 more)",
+    ]
