@@ -150,14 +150,6 @@ class Root(Group):
             command = inner
         return path, command if path else None
 
-    def _below(self, ctx: Any, word: str) -> str:
-        """The first of its commands that has one of that name."""
-        for name in self.list_commands(ctx):
-            command = self.get_command(ctx, name)
-            if isinstance(command, Group) and command.get_command(ctx, word) is not None:
-                return name
-        return ""
-
     def other_meaning(self, args: list[str]) -> str:
         return f"to run it: sigwrap -- {shortened(shell_words(args), _LINE_SHOWN)}; "
 
