@@ -80,6 +80,12 @@ def shortened(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
+def beginning(text: str, characters: int) -> str:
+    """The same, or its beginning and how much follows."""
+    rest = len(text) - characters
+    return text if rest <= 0 else f"{text[:characters]} ... and {rest} more characters"
+
+
 def cut_to(line: str, columns: int) -> str:
     """The beginning of a printable line, in at most so many columns."""
     if columns_of(line) <= columns:

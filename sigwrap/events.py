@@ -91,6 +91,7 @@ _EXEC_FIELDS = (
     "message",  # of the rule, where it has one that the reason doesn't say
     "below",  # the nearest process above it that has run something, where that isn't `ppid`
 )
+QUESTION_CHARACTERS = 1_000  # of what is asked about; the event of the exec itself has all of it
 _APPROVAL_FIELDS = ("approval_id", "kind", "what", "rule_name", "message")
 _APPROVAL_ANSWER_FIELDS = (
     *_APPROVAL_FIELDS,

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from sigwrap.cli.chain_note import note_broken_chains
 from sigwrap.cli.examples import examples
 from sigwrap.cli.options import (
     JsonOption,
@@ -123,6 +124,7 @@ def replay(
         if instant or any(each is not None for each in (speed, until, stream, pid)):
             raise UsageError("--policy shows no events: it goes with --root, --format, --exit-zero")
         opened = open_session(store_folder(store), session)
+        note_broken_chains([opened])
         what_if = _decided_again(opened, policy, root)
         with pager(wanted=not no_pager) as show:
             show(_in_form(kind, opened.id, what_if))

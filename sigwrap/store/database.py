@@ -59,6 +59,19 @@ class Database:
         return next(iter(self._fetch(f"{_SELECT} ORDER BY seq DESC LIMIT 1")), None)
 
     def _fetch(self, query: str, *values: int) -> list[Row]:
+        try:
+            return self._fetched(query, *values)
+        except sqlite3.OperationalError as error:
+            if self._connection.text_factory is not str:
+                raise self._unreadable(error) from error
+            # One row that is no UTF-8 would be the end of all that are fetched with it. With other
+            # characters in its place the row is there, and has another hash than it says.
+            self._connection.text_factory = _utf8_as_far_as_it_is
+            return self._fetch(query, *values)
+        except sqlite3.Error as error:
+            raise self._unreadable(error) from error
+
+    def _fetched(self, query: str, *values: int) -> list[Row]:
         rows: list[Row] = []
         size = 0
         try:
@@ -69,8 +82,9 @@ class Database:
             return rows
         except TypeError as error:
             raise StoreError(f"can't read {self._path}: a payload is no text") from error
-        except sqlite3.Error as error:
-            raise StoreError(f"can't read {self._path}: {error}") from error
+
+    def _unreadable(self, error: sqlite3.Error) -> StoreError:
+        return StoreError(f"can't read {self._path}: {error}")
 
 
 @contextmanager
@@ -105,6 +119,10 @@ def is_database(path: str) -> bool:
             return bool(file.read(len(_MAGIC)) == _MAGIC)
     except OSError:
         return False
+
+
+def _utf8_as_far_as_it_is(text: bytes) -> str:
+    return text.decode(errors="replace")
 
 
 def _connect(path: str) -> sqlite3.Connection:

@@ -127,6 +127,13 @@ def test_verify_proves_the_log_or_fails_with_the_row(run: Run, store: Path, head
     assert by_json.returncode == 1
     assert json.loads(by_json.stdout)["row"] == 8
     assert "NOT INTACT" in run("report").stdout
+    for made_of_it in (
+        ("replay", "--policy", "ci"),
+        ("policy", "suggest", "newer", "--extends", "ci"),
+        ("policy", "generate", "newer"),
+    ):
+        (line,) = run(*made_of_it).stderr.splitlines()[:1]
+        assert line.startswith("sigwrap: newer: NOT INTACT: row 8: it follows row 6"), made_of_it
 
 
 def test_verify_without_the_right_key_fails(run: Run) -> None:

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from sigwrap.cli.chain_note import note_broken_chains
 from sigwrap.cli.examples import examples
 from sigwrap.cli.options import StoreOption, store_folder
 from sigwrap.cli.output import note, out
@@ -145,6 +146,7 @@ def suggest(
     folder = store_folder(store)
     found = [open_session(folder, each) for each in sessions or [""]]
     opened = list({os.path.realpath(each.path): each for each in found}.values())
+    note_broken_chains(opened)
     started = [started_of(each) for each in opened]
     selectors = [
         extends or selector_of(each, session.id)
@@ -216,7 +218,9 @@ def generate(
     if not name or not name.isprintable():
         raise UsageError(f"--name {shell_words([name])}: a policy can't be called that")
     folder = store_folder(store)
-    events = chain.from_iterable(open_session(folder, each).events() for each in sessions or [""])
+    opened = [open_session(folder, each) for each in sessions or [""]]
+    note_broken_chains(opened)
+    events = chain.from_iterable(each.events() for each in opened)
     out(generate_policy(events, name=name).rstrip())
 
 

@@ -21,8 +21,9 @@ from sigwrap.policy.judge.recorded import (
     programs_here,
     signal_request,
 )
-from sigwrap.policy.judge.request import Action, Decision, Via
+from sigwrap.policy.judge.request import Action, Decision
 from sigwrap.policy.tools.again import Again
+from sigwrap.report.check.before import Before, NotJudged
 from sigwrap.report.check.recorded_policy import NoPolicy, has_other_texts, recorded_policy
 from sigwrap.report.check.telling import (
     exec_told_otherwise,
@@ -35,7 +36,6 @@ from sigwrap.report.check.whatever_words import possible_decisions, untold
 from sigwrap.store.bounds import CUT
 
 OTHER_NAME = "their paths have other names than what would run"
-FORGOTTEN = "too many answers or stubs came before them"
 _OTHER_JUDGEMENT = "they were made by another version of sigwrap"
 
 _DECISIONS_OF = {
@@ -84,9 +84,6 @@ UNAIMED_RULES = frozenset(
 )
 _JOB_STOPS = {signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
 
-_NO_YES = "nobody said yes to it before"
-_MOST_REMEMBERED = 10_000
-_MOST_LINES = 1_000
 _MOST_ROWS_NAMED = 5
 
 
@@ -123,7 +120,7 @@ class ReproductionFold:
         elif event.type in _DECISIONS_OF:
             self._decide(event)
         elif self._judge is not None:
-            self._judge.note(event)
+            self._note(self._judge, event)
 
     def result(self) -> Reproduction:
         return Reproduction(
@@ -145,6 +142,14 @@ class ReproductionFold:
         except NoPolicy as none:
             self._no_judge = str(none)
 
+    def _note(self, judge: _Judge, event: Event) -> None:
+        try:
+            problem = judge.note(event)
+        except NotJudged:
+            return  # the same is said of the decisions
+        if problem and not self._judges_otherwise:
+            self._object(event, problem)
+
     def _decide(self, event: Event) -> None:
         self._decisions += 1
         if self._judge is None:
@@ -152,14 +157,18 @@ class ReproductionFold:
             return
         try:
             problem = self._judge.objection(event)
-        except _NotJudged as why:
+        except NotJudged as why:
             self._leave(event, str(why))
             return
         if not problem:
             self._reproduced += 1
         elif self._judges_otherwise:
             self._leave(event, self._judges_otherwise)
-        elif not self._problem:
+        else:
+            self._object(event, problem)
+
+    def _object(self, event: Event, problem: str) -> None:
+        if not self._problem:
             self._problem, self._row = problem, event.seq
 
     def _leave(self, event: Event, why: str) -> None:
@@ -169,62 +178,25 @@ class ReproductionFold:
             rows.append(event.seq)
 
 
-class _NotJudged(Exception):
-    pass
-
-
-class _Remembered:
-    """Texts by what they are about, the latest of them: a log may have any number."""
-
-    def __init__(self, most: int = _MOST_REMEMBERED) -> None:
-        self._most = most
-        self._texts: dict[int | str, str] = {}
-        self._forgets = False
-
-    def keep(self, key: int | str, value: str) -> None:
-        self._texts.pop(key, None)
-        if len(self._texts) >= self._most:
-            del self._texts[next(iter(self._texts))]
-            self._forgets = True
-        self._texts[key] = value
-
-    def drop(self, key: int | str) -> None:
-        self._texts.pop(key, None)
-
-    def about(self, key: int | str) -> str:
-        """Empty where there is none. Raises _NotJudged where it may be forgotten."""
-        value = self._texts.get(key, "")
-        if not value and self._forgets:
-            raise _NotJudged(FORGOTTEN)
-        return value
-
-
 class _Judge:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._limits = engine.policy.limits
         self._again = Again(self._decided)
-        # What came before: yeses by id and by rule, what runs in another's place, execs.
-        self._granted = _Remembered()
-        self._granted_signals = _Remembered()
-        self._stands_for = _Remembered()
-        self._replacements = _Remembered(_MOST_LINES)  # of stubs
-        self._gone_on = 0
-        self._redirected = 0
+        self._before = Before()
 
-    def note(self, event: Event) -> None:
-        if event.type == "approval_granted":
-            rule = text(event.payload.get("rule_name"))
-            if event.payload.get("kind") == "signal":
-                self._granted_signals.keep(rule, rule)
-            else:
-                self._granted.keep(text(event.payload.get("approval_id")), rule)
-        elif event.type == "process_exited":
-            self._stands_for.drop(event.pid)
-            self._replacements.drop(event.pid)
+    def note(self, event: Event) -> str:
+        """Of what decides nothing: empty where what it rests on is there. Raises NotJudged."""
+        return self._before.note(event)
 
     def objection(self, event: Event) -> str:
-        """Empty where the same comes out again. Raises _NotJudged."""
+        """Empty where the same comes out again. Raises NotJudged."""
+        try:
+            return self._objection(event)
+        finally:
+            self._before.decided(event)
+
+    def _objection(self, event: Event) -> str:
         payload = event.payload
         decision = text(payload.get("decision"))
         if decision not in _DECISIONS_OF[event.type]:
@@ -234,26 +206,18 @@ class _Judge:
             problem = signal_told_otherwise(payload, is_redirected=is_redirected)
             problem = problem or self._signal_objection(event, decision)
             if problem and (reason := untold(payload)):
-                raise _NotJudged(reason)
+                raise NotJudged(reason)
             return problem
         problem = exec_told_otherwise(payload) or self._exec_objection(event, decision)
         reason = untold(payload) if problem else ""
         if reason:
             problem = self._objection_whatever_the_words(event, decision)
-        if event.type == "exec_redirected":
-            self._redirected += 1
-            if payload.get("via") == Via.STUB.value:
-                self._stands_for.keep(event.pid, text(payload.get("rule_name")))
-                line = "\0".join(texts(payload.get("replacement_argv")))
-                self._replacements.keep(event.pid, line)
-        elif event.type != "exec_denied":
-            self._gone_on += 1
         if problem:
             return problem
         if reason:
-            raise _NotJudged(reason)
+            raise NotJudged(reason)
         if not is_named_as_its_path(payload):
-            raise _NotJudged(OTHER_NAME)
+            raise NotJudged(OTHER_NAME)
         return ""
 
     # Execs
@@ -290,8 +254,8 @@ class _Judge:
         policys = possible or self._again.decided(event)
         if rule == "limits.max_execs" and event.type == "exec_denied":
             return self._used_up_objection(policys)
-        if event.type != "exec_denied" and 0 < self._limits.max_execs <= self._gone_on:
-            return f"limits.max_execs: {self._gone_on} programs had been started"
+        if event.type != "exec_denied" and 0 < self._limits.max_execs <= self._before.gone_on:
+            return f"limits.max_execs: {self._before.gone_on} programs had been started"
         fitting = [
             each
             for each in policys
@@ -299,7 +263,7 @@ class _Judge:
         ]
         if not fitting:
             return _differs(policys[0], decision, rule)
-        problems = [self._outcome_objection(payload, decision, each) for each in fitting]
+        problems = [self._outcome_objection(event, decision, each) for each in fitting]
         return "" if "" in problems else problems[0]
 
     def _decided(self, event: Event) -> tuple[Decision, ...]:
@@ -318,7 +282,7 @@ class _Judge:
         return decision, self._engine.decide_command(request)
 
     def _used_up_objection(self, policys: tuple[Decision, ...]) -> str:
-        most = self._gone_on + self._redirected  # a replacement counts once it runs
+        most = self._before.gone_on + self._before.redirected  # a replacement counts once it runs
         if not 0 < self._limits.max_execs <= most:
             return f"limits.max_execs: no more than {most} programs had been started"
         if all(each.action is Action.DENY for each in policys):
@@ -328,26 +292,22 @@ class _Judge:
     def _stub_objection(self, event: Event, decision: str) -> str:
         payload, rule = event.payload, text(event.payload.get("rule_name"))
         parent = number(payload.get("ppid"))
-        if self._stands_for.about(parent) != rule:
+        if self._before.rule_of_stub(parent) != rule:
             return f"no stub of rule {rule} is its parent"
         if (event.type, decision) not in _STUB_COMMAND:
             return f"what a stub stands in for is not answered by {event.type}"
-        line = self._replacements.about(parent)
-        return stub_told_otherwise(payload, line.split("\0"))
+        return stub_told_otherwise(payload, self._before.replacement_of_stub(parent))
 
-    def _outcome_objection(self, payload: Payload, decision: str, policys: Decision) -> str:
+    def _outcome_objection(self, event: Event, decision: str, policys: Decision) -> str:
+        payload = event.payload
         match decision:
             case "approve":
-                return self._yes_objection(payload, policys.rule)
+                return self._before.yes_objection(event, policys.rule)
             case "redirect":
                 programs = command_request(payload).programs
                 return replaced_otherwise(payload, policys.redirect_to, programs)
             case _:
                 return ""
-
-    def _yes_objection(self, payload: Payload, rule: str) -> str:
-        granted = self._granted.about(text(payload.get("approval_id")))
-        return "" if granted == rule else _NO_YES
 
     # Signals
 
@@ -369,7 +329,7 @@ class _Judge:
                 )
             case _ if rule == STUB_RULE:
                 needs = is_let_through and "external" not in types
-                needs = needs and bool(self._stands_for.about(source))
+                needs = needs and bool(self._before.rule_of_stub(source))
             case _ if rule == OWNER_RULE:
                 needs = is_let_through and is_unaimed
             case _ if rule == JOB_RULE:
@@ -394,8 +354,8 @@ class _Judge:
             return ""
         if (event.type, decision) not in _SIGNAL_OF[judged.action]:
             return _differs(judged, decision, rule)
-        if event.type == "signal_approved" and not self._granted_signals.about(rule):
-            return _NO_YES
+        if event.type == "signal_approved":
+            return self._before.signal_yes_objection(payload)
         if event.type == "signal_redirected" and payload.get("signal") != judged.redirect_signal:
             return f"the policy's signal is {judged.redirect_signal}"
         return ""

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import takewhile
 
-from sigwrap.events import Payload, number, text, texts
+from sigwrap.escape import beginning, shell_words
+from sigwrap.events import QUESTION_CHARACTERS, Payload, number, text, texts
 from sigwrap.policy.judge.recorded import signal_request
 from sigwrap.policy.judge.request import CommandRedirect, Program, most_specific
 from sigwrap.policy.judge.signals import ALL, signal_name
@@ -70,6 +71,45 @@ def signal_told_otherwise(payload: Payload, *, is_redirected: bool) -> str:
     if types and told and told != most_specific(types).value:
         return "its target_type is not the first of its target_types"
     return ""
+
+
+def asked_about_otherwise(payload: Payload, what: str, *, is_cut: bool) -> str:
+    """Empty where its line is what somebody was asked about."""
+    argv = texts(payload.get("argv"))
+    asked = shell_words(_whole(argv) if is_cut else argv or [""])
+    if is_told_as(beginning(asked, QUESTION_CHARACTERS), what, is_cut=is_cut):
+        return ""
+    return "somebody said yes to another command"
+
+
+def signal_asked_about_otherwise(payload: Payload, what: str, *, is_cut: bool) -> str:
+    """Empty where the question names its target and its signal."""
+    name, call = text(payload.get("signal_name")), text(payload.get("syscall"))
+    if not what.startswith((f"{name} to ", f"{call} aimed at ")):
+        return "somebody said yes to another signal"
+    target = (
+        f"{number(payload.get('target_pid'))} ({shell_words([text(payload.get('target_cmd'))])})"
+    )
+    if is_cut or len(what) > QUESTION_CHARACTERS or target in what:
+        return ""
+    return "somebody said yes to a signal to others"
+
+
+def is_told_as(one: str, another: str, *, is_cut: bool) -> bool:
+    """Of what was cut, its beginning is."""
+    if not is_cut:
+        return one == another
+    one, another = one.removesuffix(MARK), another.removesuffix(MARK)
+    least = min(len(one), len(another), QUESTION_CHARACTERS)
+    return one[:least] == another[:least]
+
+
+def lines_of(payload: Payload) -> list[list[str]]:
+    """Of all that an exec would run."""
+    listed = payload.get("programs")
+    programs = listed if isinstance(listed, list) else []
+    lines = [texts(each.get("argv")) for each in programs if isinstance(each, dict)]
+    return [texts(payload.get("argv")), *lines]
 
 
 def stub_told_otherwise(payload: Payload, replacement_argv: list[str]) -> str:

@@ -61,7 +61,7 @@ def verify_session(
             try:
                 event = decode_row(row)
             except StoreError as error:
-                check.skip(row, str(error))
+                check.skip(row, error.message.removeprefix(f"row {row.seq}").lstrip(": "))
                 continue
             check.add(row, event)
             and_also(event)

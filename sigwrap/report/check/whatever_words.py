@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sigwrap.events import Payload, texts
+from sigwrap.events import Payload
 from sigwrap.policy.judge.engine import CompiledCommandRule, Engine, Facts
 from sigwrap.policy.judge.request import (
     DEFAULT_RULE,
@@ -18,7 +18,7 @@ from sigwrap.policy.judge.request import (
     Decision,
     Program,
 )
-from sigwrap.report.check.telling import MASK
+from sigwrap.report.check.telling import MASK, lines_of
 from sigwrap.store.bounds import CUT, EVENT_LIMIT, json_size
 
 MASKED = "what may be a secret in them was masked"
@@ -32,8 +32,23 @@ def untold(payload: Payload) -> str:
     """Why the same need not come out. Empty also where it only says so: a word that was masked has
     the mask, and what was cut had been too long."""
     if CUT in payload:
-        return TOO_LONG if _was_too_long(payload) else ""
-    return MASKED if payload.get("masked") is True and any(map(_has_mask, _lines(payload))) else ""
+        return TOO_LONG if was_cut(payload) else ""
+    has_mask = payload.get("masked") is True and any(map(_has_mask, lines_of(payload)))
+    return MASKED if has_mask else ""
+
+
+def was_cut(payload: Payload) -> bool:
+    """By what it says itself of the lengths of the fields that were cut."""
+    cut = payload.get(CUT)
+    if not isinstance(cut, dict):
+        return False
+    whole = json_size({name: each for name, each in payload.items() if name != CUT})
+    for name, entry in cut.items():
+        length = entry.get("json") if isinstance(entry, dict) else None
+        if type(length) is not int or name not in payload:
+            return False
+        whole += length - json_size(payload[name])
+    return whole + _VERSION_MEMBER > EVENT_LIMIT
 
 
 def possible_decisions(
@@ -118,26 +133,5 @@ def _distinct(decisions: Iterable[Decision]) -> list[Decision]:
     return list({(each.rule, each.action): each for each in decisions}.values())
 
 
-def _lines(payload: Payload) -> list[list[str]]:
-    listed = payload.get("programs")
-    programs = listed if isinstance(listed, list) else []
-    lines = [texts(each.get("argv")) for each in programs if isinstance(each, dict)]
-    return [texts(payload.get("argv")), *lines]
-
-
 def _has_mask(argv: Iterable[str]) -> bool:
     return any(MASK in word for word in argv)
-
-
-def _was_too_long(payload: Payload) -> bool:
-    """By what it says itself of the lengths of the fields that were cut."""
-    cut = payload.get(CUT)
-    if not isinstance(cut, dict):
-        return False
-    whole = json_size({name: each for name, each in payload.items() if name != CUT})
-    for name, entry in cut.items():
-        length = entry.get("json") if isinstance(entry, dict) else None
-        if type(length) is not int or name not in payload:
-            return False
-        whole += length - json_size(payload[name])
-    return whole + _VERSION_MEMBER > EVENT_LIMIT

@@ -39,9 +39,9 @@ def render_verification(
                 lines.append("whether its end was cut off: compare the head, or give it as --head")
             return "\n".join(lines)
         case Outcome.BROKEN:
-            return f"{name}: {style.bad('NOT INTACT')}: {_problem(verification)}"
+            return f"{name}: {style.bad('NOT INTACT')}: {problem_of(verification)}"
         case Outcome.UNCHECKED:
-            return f"{name}: {style.bad('not checked')}: {_problem(verification)}"
+            return f"{name}: {style.bad('not checked')}: {problem_of(verification)}"
 
 
 def _reproduced(reproduction: Reproduction | None) -> Iterator[str]:
@@ -69,12 +69,12 @@ def trust(verification: Verification, style: Style) -> str:
             how = "chain verified with the key" if verification.keyed else "chain verified"
             return f"{style.good(how)}, head {verification.head}"
         case Outcome.BROKEN:
-            return f"{style.bad('NOT INTACT')}: {_problem(verification)}"
+            return f"{style.bad('NOT INTACT')}: {problem_of(verification)}"
         case Outcome.UNCHECKED:
-            problem = _problem(verification)
+            problem = problem_of(verification)
             return f"{style.bad('not verified')}: {problem}, head {verification.head}"
 
 
-def _problem(verification: Verification) -> str:
+def problem_of(verification: Verification) -> str:
     where = f"row {verification.row}: " if verification.row else ""
     return where + printable(verification.problem)

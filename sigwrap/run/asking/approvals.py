@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable, Iterable
 
 from sigwrap.errors import StoreError
-from sigwrap.events import Payload, text
+from sigwrap.escape import beginning
+from sigwrap.events import QUESTION_CHARACTERS, Payload, text
 from sigwrap.linux.peer import Peer
 from sigwrap.linux.terminal_typists import Typist, find_typist, types_for
 from sigwrap.mediate.questions import (
@@ -60,7 +61,6 @@ ALLOWED_BY_CI = frozenset(
 )
 _LISTED = 200
 _LISTED_CHARACTERS = 4_000
-_RECORDED_CHARACTERS = 1_000  # the event of the exec itself has its arguments
 _MOST_OPEN = 64  # each holds descriptors of ours, and a person's patience
 _EVENT_OF_REASON = {"granted": "approval_granted", "expired": "approval_expired"}
 
@@ -302,8 +302,8 @@ class Approvals:
             **_about(request.id, request.question),
             "comm": request.question.process,
             "depth": request.question.depth,
-            "runs": _cut(request.question.masked_runs, _RECORDED_CHARACTERS),
-            "loads": _cut(request.question.masked_loads, _RECORDED_CHARACTERS),
+            "runs": beginning(request.question.masked_runs, QUESTION_CHARACTERS),
+            "loads": beginning(request.question.masked_loads, QUESTION_CHARACTERS),
             "files": request.question.files,
             "cwd": request.question.folder,
             "note": request.question.note,
@@ -393,7 +393,7 @@ class Approvals:
             **(
                 texts
                 if full
-                else {name: _cut(text, _LISTED_CHARACTERS) for name, text in texts.items()}
+                else {name: beginning(text, _LISTED_CHARACTERS) for name, text in texts.items()}
             ),
             "is_cut": not full and any(len(each) > _LISTED_CHARACTERS for each in texts.values()),
             "files": question.files,
@@ -444,7 +444,7 @@ class Approvals:
                     "granted": first.answer.granted,
                     "always": first.always,
                     "message": first.answer.message,
-                    "what": _cut(first.question.what, _LISTED_CHARACTERS),
+                    "what": beginning(first.question.what, _LISTED_CHARACTERS),
                     "settled": [settled.id for settled in found],
                 }
 
@@ -459,12 +459,7 @@ def _about(approval_id: str, question: Question) -> Payload:
     return {
         "approval_id": approval_id,
         "kind": question.kind,
-        "what": _cut(question.masked or question.what, _RECORDED_CHARACTERS),
+        "what": beginning(question.masked or question.what, QUESTION_CHARACTERS),
         "rule_name": question.rule,
         "message": question.message,
     }
-
-
-def _cut(text: str, characters: int) -> str:
-    rest = len(text) - characters
-    return text if rest <= 0 else f"{text[:characters]} ... and {rest} more characters"

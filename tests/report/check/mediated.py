@@ -6,12 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import sigwrap
+from sigwrap.escape import beginning
+from sigwrap.events import QUESTION_CHARACTERS
 from sigwrap.mediate.effects import (
     Ask,
     CannotHold,
     ContinueWatched,
     Held,
     Hold,
+    KernelRefused,
+    LoadedOther,
     Logged,
     LookAgain,
     Mediation,
@@ -62,7 +66,8 @@ class Mediated:
         self.signals = SignalMediator(Engine(policy), domain=False)
         self.log = SessionLog.create(str(store), "s1")
         self.process = Process(pid=40, start_time=1, parent=None, ppid=30, depth=1, comm="bash")
-        self._approvals = 0
+        self._questions = 0
+        self.outcome: Ran | KernelRefused | LoadedOther = Ran()
         self.add(
             "session_started",
             1,
@@ -117,7 +122,7 @@ class Mediated:
                 case Hold():
                     reply = held
                 case VerifyThenContinue() | ContinueWatched():
-                    reply = Ran()
+                    reply = self.outcome
                 case Prepare() | PrepareStubCommand():
                     reply = Prepared("/usr/bin/echo", ("echo",), True)
                 case Replace():
@@ -142,13 +147,19 @@ class Mediated:
                     reply = None
 
     def _answer(self, asked: Ask, says: bool) -> Answer:
-        if not says:
-            return Answer(granted=False, by="ann", message="", reason="denied")
-        self._approvals += 1
-        approval_id, question = f"a{self._approvals}", asked.question
-        payload = {"approval_id": approval_id, "kind": question.kind, "rule_name": question.rule}
-        self.log.append("approval_granted", self.process.pid, payload, 1)
-        return Answer(granted=True, by="ann", message="", reason="granted", id=approval_id)
+        self._questions += 1
+        approval_id, question = f"a{self._questions}", asked.question
+        about = {
+            "approval_id": approval_id,
+            "kind": question.kind,
+            "what": beginning(question.masked or question.what, QUESTION_CHARACTERS),
+            "rule_name": question.rule,
+        }
+        self.log.append("approval_requested", question.pid, about, 1)
+        event = "approval_granted" if says else "approval_denied"
+        self.log.append(event, question.pid, about, 1)
+        reason = "granted" if says else "denied"
+        return Answer(granted=says, by="ann", message="", reason=reason, id=approval_id)
 
     @property
     def session(self) -> Session:

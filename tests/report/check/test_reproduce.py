@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -16,7 +17,14 @@ from hypothesis import strategies as st
 import sigwrap
 from sigwrap.events import Event, Payload
 from sigwrap.mediate import signal_rules
-from sigwrap.mediate.effects import CannotHold, Held, SignalTarget
+from sigwrap.mediate.effects import (
+    CannotHold,
+    Held,
+    KernelRefused,
+    LoadedOther,
+    Ran,
+    SignalTarget,
+)
 from sigwrap.mediate.exec_facts import not_dumpable, stalled
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.signal_facts import Everybody, Group, How, SignalFacts, Unresolved
@@ -91,6 +99,12 @@ def everything(made: Mediated) -> None:
     made.run(program("echo"), stub_rule="stub", process=child_of_stub())
     made.run(program("ls"), held=CannotHold("it would run on"))
     made.run(program("ls"), held=Held.BY_ITS_TRACER)
+    made.outcome = KernelRefused(errno.ENOEXEC)
+    made.run(program("ls", "-l"))
+    made.run(program("npm", "run"), says=YES)
+    made.outcome = LoadedOther("another file", "/tmp/x", ("x",))
+    made.run(program("ls", "-l"))
+    made.outcome = Ran()
     made.run(program("npm", "i"), held=Held.NO)
     made.run(program("ls"), crowd=Crowd(4, 9))
     made.run(program("ls"), crowd=Crowd(3, 9))
@@ -243,6 +257,10 @@ def is_signal(number: int, kind: str) -> Callable[[Event], bool]:
     return found
 
 
+def is_question(what: str) -> Callable[[Event], bool]:
+    return lambda event: event.type == "approval_requested" and event.payload["what"] == what
+
+
 FORGERIES = {
     "a denial": as_if("exec_allowed", is_of("git", "push"), decision="allow", rule_name="rest"),
     "a denial alone": as_if("exec_allowed", is_of("git", "push"), decision="allow"),
@@ -337,6 +355,31 @@ FORGERIES = {
         rule_name="builtin:everybody",
     ),
     "who was asked": as_if("process_exited", lambda event: event.type == "approval_granted"),
+    "a question": as_if("process_exited", is_question("npm test")),
+    "a yes that nobody asked for": as_if(
+        "approval_granted",
+        lambda event: event.type == "exec_denied",
+        approval_id="a9",
+        kind="exec",
+        what="git push",
+    ),
+    "a yes of another process": as_if(
+        "exec_allowed",
+        is_of("npm", "ci"),
+        decision="approve",
+        approval_id="a1",
+    ),
+    "what somebody said yes to": as_if(
+        "exec_allowed", is_of("npm", "test"), argv=["npm", "publish"]
+    ),
+    "a denial as the kernel's": as_if("exec_failed", is_of("git", "push"), error="ENOENT"),
+    "a denial as a mismatch": as_if("exec_verification_failed", is_of("git", "push"), reason=""),
+    "what the kernel refused": as_if(
+        "exec_failed", lambda event: event.type == "exec_failed", path="/usr/bin/git"
+    ),
+    "the rule of what the kernel refused": as_if(
+        "exec_failed", lambda event: event.type == "exec_failed", rule_name="push"
+    ),
     "the policy": as_if(
         "session_started",
         lambda event: event.seq == 1,
@@ -359,9 +402,10 @@ def test_a_decision_that_was_edited_is_found_though_the_chain_is_made_anew(
     found = fold.result()
     named = with_reproduction(chain, found)
     assert named.outcome is Outcome.BROKEN and named.problem
-    later = [event.seq for event in made.session.events() if event.type == "exec_allowed"]
-    first = next(row for row in later if row > rows[0]) if what == "who was asked" else rows[0]
-    assert named.row == first
+    # What rests on a row that is gone is what breaks.
+    later = {"who was asked": "exec_allowed", "a question": "approval_granted"}.get(what)
+    of_that = [event.seq for event in made.session.events() if event.type == later]
+    assert named.row == (next(row for row in of_that if row > rows[0]) if later else rows[0])
 
 
 def test_of_two_rows_that_break_the_first_is_named(made: Mediated, tmp_path: Path) -> None:
@@ -407,6 +451,56 @@ def test_what_was_cut_is_no_forgery(made: Mediated) -> None:
     made.run(program("git", *["-c", "x=" + "y" * 100] * 100, "push"))
     found = made.reproduction()
     assert (found.row, found.reproduced, found.not_judged) == (0, 0, {TOO_LONG: 1})
+
+
+def test_a_yes_to_what_was_cut_is_not_vouched_for(made: Mediated, tmp_path: Path) -> None:
+    made.run(program("npm", "i", *["x" * 100] * 100), says=YES)
+    found = made.reproduction()
+    assert (found.row, found.reproduced, found.not_judged) == (0, 0, {TOO_LONG: 1})
+    (seq,) = (event.seq for event in made.session.events() if event.type == "exec_allowed")
+    found = reproduction(edited(made, tmp_path, seq, argv=["npm", "publish", "[...]"]))
+    assert found.row == seq and found.problem.startswith("somebody said yes to another command")
+
+
+def test_a_yes_to_a_group_is_for_each_of_it_whatever_its_rule(tmp_path: Path) -> None:
+    rules = """\
+signal_rules:
+  - {name: one, signals: [TERM], target: {type: children, pattern: sleep}, decision: approve}
+  - {name: other, signals: [TERM], target: {type: children, pattern: node}, decision: approve}
+defaults: {signal: deny}
+"""
+    made = Mediated(tmp_path, rules)
+    node = SignalTarget(51, 5, "node", with_implied([TargetType.CHILDREN]))
+    made.signal(kill(15, Group((CHILD, node))), says=YES)
+    made.signal(kill(15, Group((CHILD, node))), says=NO)
+    made.signal(kill(15, node), says=YES)
+    found = made.reproduction()
+    assert (found.problem, found.decisions, found.reproduced) == ("", 5, 5)
+
+    def change(event: Event) -> Event:
+        if event.type != "signal_approved" or event.payload["target_pid"] != 50:
+            return event
+        return event._replace(payload={**event.payload, "target_pid": 52})
+
+    found = reproduction(forged(made, tmp_path / "forged", change))
+    assert found.problem == "somebody said yes to a signal to others"
+    made.log.close()
+
+
+def test_a_script_goes_on_by_one_yes_and_nothing_else_does(made: Mediated, tmp_path: Path) -> None:
+    """`#!/usr/bin/env npm`: env's exec, and then npm's."""
+    script = program("npm", "x", path="/usr/bin/npm")
+    npm = program("npm", "/usr/bin/npm", "x")
+    env = program("env", "npm", "/usr/bin/npm", "x")
+    all_of_it = (script, env, npm)
+    made.run(*all_of_it, here=(script, env), scripts=(script,), script_wraps=npm, says=YES)
+    made.run(npm)
+    found = made.reproduction()
+    assert (found.problem, found.decisions, found.reproduced) == ("", 2, 2)
+    rows = [event.seq for event in made.session.events() if event.type == "exec_allowed"]
+    assert len(rows) == 2
+    found = reproduction(edited(made, tmp_path, rows[1], argv=["npm", "publish"]))
+    assert (found.problem, found.row) == ("nobody said yes to it before", rows[1])
 
 
 def test_what_was_cut_is_judged_apart_from_what_reads_the_same(tmp_path: Path) -> None:

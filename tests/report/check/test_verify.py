@@ -79,6 +79,27 @@ def test_the_first_row_that_breaks_is_named(ended: Any, statement: str, row: int
     assert (verification.outcome, verification.row) == (Outcome.BROKEN, row)
 
 
+@pytest.mark.parametrize(
+    ("statement", "problem"),
+    [
+        ("UPDATE events SET payload = CAST(x'7B22FF' AS TEXT) WHERE seq = 4", "can't be read"),
+        ("UPDATE events SET type = CAST(x'FF' AS TEXT) WHERE seq = 4", "its hash does not follow"),
+        ("UPDATE events SET payload = replace(payload, '\"v\":1', '\"v\":99') WHERE seq = 4", "99"),
+    ],
+)
+def test_a_row_that_cant_be_read_is_one_row_and_no_more(
+    ended: Any, statement: str, problem: str
+) -> None:
+    tamper(ended.log.path, statement)
+    seen: list[int] = []
+    verification = verify_session(
+        ended.session, None, and_also=lambda event: seen.append(event.seq)
+    )
+    assert_broken(verification, 4, problem)
+    assert not verification.problem.startswith("row 4")
+    assert {1, 2, 3, 5, 6, 7, 8} <= set(seen)
+
+
 def test_swapped_rows_are_found(ended: Any) -> None:
     tamper(
         ended.log.path,

@@ -1,0 +1,249 @@
+"""What an event rests on that came before it in the log.
+
+A yes rests on its question, what needs a yes on that yes, what came of an exec on its having been
+let through, a stub's command on its stub, and `max_execs` on how many have run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from sigwrap.escape import shell_words
+from sigwrap.events import Event, Payload, number, text, texts
+from sigwrap.policy.judge.request import Via
+from sigwrap.report.check.telling import (
+    asked_about_otherwise,
+    is_told_as,
+    lines_of,
+    signal_asked_about_otherwise,
+)
+from sigwrap.report.check.whatever_words import TOO_LONG, was_cut
+
+FORGOTTEN = "too many answers or stubs came before them"
+NO_YES = "nobody said yes to it before"
+
+_MOST_REMEMBERED = 10_000
+_MOST_LINES = 1_000
+
+Value = TypeVar("Value")
+
+
+class NotJudged(Exception):
+    """Says why nobody can tell."""
+
+
+class Remembered(Generic[Value]):
+    """By what they are about, the latest of them: a log may have any number."""
+
+    def __init__(self, most: int = _MOST_REMEMBERED) -> None:
+        self._most = most
+        self._values: dict[int | str, Value] = {}
+        self._forgets = False
+
+    def keep(self, key: int | str, value: Value) -> None:
+        self._values.pop(key, None)
+        if len(self._values) >= self._most:
+            del self._values[next(iter(self._values))]
+            self._forgets = True
+        self._values[key] = value
+
+    def drop(self, key: int | str) -> Value | None:
+        return self._values.pop(key, None)
+
+    def get(self, key: int | str) -> Value | None:
+        return self._values.get(key)
+
+    def about(self, key: int | str) -> Value | None:
+        """Raises NotJudged where it may be forgotten."""
+        value = self._values.get(key)
+        if value is None and self._forgets:
+            raise NotJudged(FORGOTTEN)
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """As its event has it; the same of a yes."""
+
+    id: str
+    pid: int
+    kind: str
+    rule: str
+    what: str
+    is_cut: bool
+
+    @staticmethod
+    def of(event: Event) -> _Question:
+        payload = event.payload
+        return _Question(
+            text(payload.get("approval_id")),
+            event.pid,
+            text(payload.get("kind")),
+            text(payload.get("rule_name")),
+            text(payload.get("what")),
+            was_cut(payload),
+        )
+
+    def is_answered_by(self, yes: _Question) -> bool:
+        is_cut = self.is_cut or yes.is_cut
+        same = (self.id, self.pid, self.kind, self.rule) == (yes.id, yes.pid, yes.kind, yes.rule)
+        return same and is_told_as(self.what, yes.what, is_cut=is_cut)
+
+
+@dataclass(frozen=True, slots=True)
+class _LetThrough:
+    """What a process was last let execute. `paths`: none where its event doesn't tell them all."""
+
+    rule: str
+    paths: frozenset[str]
+
+
+class Before:
+    """`note` is given each event that decides nothing, `decided` each other one."""
+
+    def __init__(self) -> None:
+        self.gone_on = 0
+        self.redirected = 0
+        self._questions = Remembered[_Question]()  # that wait for an answer, by their id
+        self._yeses = Remembered[_Question]()  # to execs that have not run yet, by their id
+        self._yeses_to_signals = Remembered[_Question]()  # by the sender
+        self._scripts = Remembered[tuple[str, list[list[str]]]](_MOST_LINES)
+        self._stubs = Remembered[str]()  # the rules of those that run
+        self._replacements = Remembered[list[str]](_MOST_LINES)  # of stubs
+        self._let_through = Remembered[_LetThrough]()
+        self._approved = Remembered[set[str]]()  # the rules of yeses whose exec is still to come
+        self._notes = {
+            "approval_requested": self._asked,
+            "approval_granted": self._granted,
+            "approval_denied": self._not_granted,
+            "approval_expired": self._not_granted,
+            "exec_failed": self._exec_failed,
+            "exec_verification_failed": self._other_was_loaded,
+            "process_exited": self._exited,
+        }
+
+    def note(self, event: Event) -> str:
+        """Empty where what it rests on is there. Raises NotJudged."""
+        noted = self._notes.get(event.type)
+        return "" if noted is None else noted(event)
+
+    def decided(self, event: Event) -> None:
+        payload, pid, rule = event.payload, event.pid, text(event.payload.get("rule_name"))
+        if event.type not in ("exec_allowed", "exec_audited", "exec_redirected"):
+            return
+        self._let_through.keep(pid, _LetThrough(rule, _paths(payload)))
+        self._scripts.drop(pid)
+        if event.type != "exec_redirected":
+            self.gone_on += 1
+        else:
+            self.redirected += 1
+            if payload.get("via") == Via.STUB.value:
+                self._stubs.keep(pid, rule)
+                self._replacements.keep(pid, texts(payload.get("replacement_argv")))
+        if approval_id := text(payload.get("approval_id")):
+            (self._approved.get(pid) or set()).discard(rule)
+            if self._yeses.drop(approval_id) is not None:
+                self._scripts.keep(pid, (approval_id, lines_of(payload)))
+
+    # Questions and answers
+
+    def _asked(self, event: Event) -> str:
+        question = _Question.of(event)
+        self._questions.keep(question.id, question)
+        if question.kind == "signal":
+            self._yeses_to_signals.drop(event.pid)
+        return ""
+
+    def _granted(self, event: Event) -> str:
+        yes = _Question.of(event)
+        question = self._questions.about(yes.id)
+        self._questions.drop(yes.id)
+        if question is None or not question.is_answered_by(yes):
+            return "it answers no question that was asked before"
+        if yes.kind == "signal":
+            self._yeses_to_signals.keep(event.pid, yes)
+        else:
+            self._yeses.keep(yes.id, yes)
+            self._approved.keep(event.pid, {yes.rule, *(self._approved.get(event.pid) or ())})
+        return ""
+
+    def _not_granted(self, event: Event) -> str:
+        self._questions.drop(text(event.payload.get("approval_id")))
+        return ""
+
+    def yes_objection(self, event: Event, rule: str) -> str:
+        """A yes is for one exec; where that runs a script, also for the next one of the process, by
+        which the script's interpreter goes on (mediate/approved_scripts.py). Raises NotJudged where
+        its words are not all there, and no other than those that somebody said yes to."""
+        payload, approval_id = event.payload, text(event.payload.get("approval_id"))
+        is_cut = was_cut(payload)
+        yes = self._yeses.get(approval_id)
+        if yes is not None:
+            is_cut = is_cut or yes.is_cut
+            is_its = (yes.pid, yes.rule) == (event.pid, rule)
+            problem = asked_about_otherwise(payload, yes.what, is_cut=is_cut) if is_its else NO_YES
+        else:
+            script = self._scripts.about(event.pid)
+            if script is None or script[0] != approval_id:
+                self._yeses.about(approval_id)
+                return NO_YES
+            problem = "" if is_cut or texts(payload.get("argv")) in script[1] else NO_YES
+        if is_cut and not problem:
+            raise NotJudged(TOO_LONG)
+        return problem
+
+    def signal_yes_objection(self, payload: Payload) -> str:
+        """Of several targets each may be another rule's; the question names the first one's."""
+        yes = self._yeses_to_signals.about(number(payload.get("source_pid")))
+        if yes is None:
+            return NO_YES
+        return signal_asked_about_otherwise(payload, yes.what, is_cut=yes.is_cut)
+
+    # What came of an exec
+
+    def _exec_failed(self, event: Event) -> str:
+        """What a yes was said to may be gone by then: nothing was let through."""
+        rule = text(event.payload.get("rule_name"))
+        if rule in (self._approved.get(event.pid) or ()):
+            return ""
+        let_through = self._let_through.about(event.pid)
+        self._let_through.drop(event.pid)
+        return _of_another_exec(event.payload, let_through)
+
+    def _other_was_loaded(self, event: Event) -> str:
+        return _of_another_exec(event.payload, self._let_through.about(event.pid))
+
+    # Stubs
+
+    def rule_of_stub(self, pid: int) -> str:
+        return self._stubs.about(pid) or ""
+
+    def replacement_of_stub(self, pid: int) -> list[str]:
+        return self._replacements.about(pid) or []
+
+    def _exited(self, event: Event) -> str:
+        for by_process in (self._stubs, self._replacements, self._scripts):
+            by_process.drop(event.pid)
+        for rules in (self._let_through, self._approved, self._yeses_to_signals):
+            rules.drop(event.pid)
+        return ""
+
+
+def _of_another_exec(payload: Payload, let_through: _LetThrough | None) -> str:
+    rule = text(payload.get("rule_name"))
+    if let_through is None or let_through.rule != rule:
+        return f"no exec of its process was let through by {rule or 'no rule'} before"
+    paths = let_through.paths
+    if paths and not was_cut(payload) and text(payload.get("path")) not in paths:
+        return f"another file than {shell_words(sorted(paths))} was let through before"
+    return ""
+
+
+def _paths(payload: Payload) -> frozenset[str]:
+    if payload.get("stub") is True or was_cut(payload):
+        return frozenset()
+    listed = payload.get("programs")
+    programs = listed if isinstance(listed, list) else []
+    paths = {text(each.get("path")) for each in programs[:1] if isinstance(each, dict)}
+    return frozenset({text(payload.get("path")), text(payload.get("replacement")), *paths} - {""})
