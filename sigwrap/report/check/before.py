@@ -7,7 +7,7 @@ let through, a stub's command on its stub, and `max_execs` on how many have run.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from sigwrap.escape import shell_words
 from sigwrap.events import Event, Payload, number, text, texts
@@ -25,6 +25,7 @@ NO_YES = "nobody said yes to it before"
 
 _MOST_REMEMBERED = 10_000
 _MOST_LINES = 1_000
+_LETS_THROUGH = frozenset({"exec_allowed", "exec_audited", "exec_redirected"})
 
 Value = TypeVar("Value")
 
@@ -91,12 +92,15 @@ class _Question:
         return same and is_told_as(self.what, yes.what, is_cut=is_cut)
 
 
-@dataclass(frozen=True, slots=True)
-class _LetThrough:
-    """What a process was last let execute. `paths`: none where its event doesn't tell them all."""
+class _LetThrough(NamedTuple):
+    """What a process was last let execute. A million come here: nothing is made of it before
+    somebody asks."""
 
-    rule: str
-    paths: frozenset[str]
+    rule: object
+    path: object
+    programs: object
+    replacement: object
+    is_told: bool
 
 
 class Before:
@@ -129,10 +133,14 @@ class Before:
         return "" if noted is None else noted(event)
 
     def decided(self, event: Event) -> None:
-        payload, pid, rule = event.payload, event.pid, text(event.payload.get("rule_name"))
-        if event.type not in ("exec_allowed", "exec_audited", "exec_redirected"):
+        if event.type not in _LETS_THROUGH:
             return
-        self._let_through.keep(pid, _LetThrough(rule, _paths(payload)))
+        payload, pid, rule = event.payload, event.pid, text(event.payload.get("rule_name"))
+        get = payload.get
+        is_told = get("stub") is not True and not was_cut(payload)
+        self._let_through.keep(
+            pid, _LetThrough(rule, get("path"), get("programs"), get("replacement"), is_told)
+        )
         self._scripts.drop(pid)
         if event.type != "exec_redirected":
             self.gone_on += 1
@@ -234,16 +242,14 @@ def _of_another_exec(payload: Payload, let_through: _LetThrough | None) -> str:
     rule = text(payload.get("rule_name"))
     if let_through is None or let_through.rule != rule:
         return f"no exec of its process was let through by {rule or 'no rule'} before"
-    paths = let_through.paths
-    if paths and not was_cut(payload) and text(payload.get("path")) not in paths:
-        return f"another file than {shell_words(sorted(paths))} was let through before"
+    paths = _paths(let_through)
+    if let_through.is_told and not was_cut(payload) and text(payload.get("path")) not in paths:
+        return f"another file than {shell_words(paths)} was let through before"
     return ""
 
 
-def _paths(payload: Payload) -> frozenset[str]:
-    if payload.get("stub") is True or was_cut(payload):
-        return frozenset()
-    listed = payload.get("programs")
-    programs = listed if isinstance(listed, list) else []
-    paths = {text(each.get("path")) for each in programs[:1] if isinstance(each, dict)}
-    return frozenset({text(payload.get("path")), text(payload.get("replacement")), *paths} - {""})
+def _paths(let_through: _LetThrough) -> list[str]:
+    """As asked for, with links resolved, of what ran in its place."""
+    programs = let_through.programs if isinstance(let_through.programs, list) else []
+    found = [each.get("path") for each in programs[:1] if isinstance(each, dict)]
+    return [text(each) for each in (let_through.path, let_through.replacement, *found) if each]
