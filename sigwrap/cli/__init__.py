@@ -18,7 +18,7 @@ report_reading  what a report is made of
 beside        a part of a command's work in a process beside it
 replay        replay
 verify        verify
-chain_note    what is said of a log that was changed, where rules are made from it
+chain_note    what is said on standard error of a log that was changed
 approvals     approvals, approve, deny
 control       which running session is meant, and what its refusal says
 signal        signal

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from sigwrap.cli.chain_note import note_where_broken
 from sigwrap.cli.examples import examples
 from sigwrap.cli.options import (
     JsonOption,
@@ -30,7 +31,7 @@ from sigwrap.errors import UsageError
 from sigwrap.escape import shell_words
 from sigwrap.events import Event
 from sigwrap.policy.problems import nearest_word
-from sigwrap.report.check.verify import Outcome, Verification
+from sigwrap.report.check.verify import Verification
 from sigwrap.report.folds.decisions import AUDITED, OUTCOMES
 from sigwrap.report.folds.ending import Ending, ending_of
 from sigwrap.report.folds.selection import Selection
@@ -163,8 +164,7 @@ def report(
             show(text)
             if follows:
                 _follow(opened, summary, page, selected())
-    if verification.outcome is Outcome.BROKEN:
-        note(f"{opened.path} is not intact: row {verification.row}: {verification.problem}")
+    note_where_broken(opened, verification)
     _note_what_was_not_found(selection)
 
 

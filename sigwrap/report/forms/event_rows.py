@@ -28,7 +28,7 @@ class EventRows:
         self._plain = 0
 
     def add(self, event: Event) -> None:
-        if _is_important(event) and len(self._important) < IMPORTANT_KEPT:
+        if len(self._important) < IMPORTANT_KEPT and _is_important(event):
             self._important.append(event)
             return
         if self._plain % self._step == 0:
