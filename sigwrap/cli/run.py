@@ -101,7 +101,7 @@ def _one_line(ended: Ended) -> str:
     counts = ended.counts
     execs = sum(counts.get(name, 0) for name in EXEC_TYPES - _DENIED_TYPES)
     signals = sum(counts.get(name, 0) for name in SIGNAL_TYPES - _DENIED_TYPES)
-    denied = sum(counts.get(name, 0) for name in _DENIED_TYPES)
+    denied = sum(counts.get(name, 0) for name in _DENIED_TYPES) - ended.denied_again
     unrecorded = _counted(ended.unrecorded, "event")
     lost = f"; {unrecorded} could not be recorded" if ended.unrecorded else ""
     return (

@@ -65,6 +65,7 @@ class Ended(NamedTuple):
     reason: str
     duration_s: float
     counts: dict[str, int]
+    denied_again: int  # of the denials, those of what had just been denied, along PATH
     unrecorded: int
     is_held_up: bool  # this process can't end
 
@@ -202,6 +203,7 @@ def run_session(
         reason=ended.reason,
         duration_s=duration_s,
         counts=dict(recorder.counts),
+        denied_again=supervisor.denied_again,
         unrecorded=recorder.unrecorded,
         is_held_up=supervisor.is_held_up,
     )

@@ -288,6 +288,10 @@ class Supervisor:
         self._loop.unwatch(channel.fileno())
         channel.close()
 
+    @property
+    def denied_again(self) -> int:
+        return 0 if self._mediation is None else self._mediation.denied_again()
+
     def _denial_of_command(self) -> str:
         """Nobody else has made an exec by then."""
         return "" if self._mediation is None else self._mediation.last_denial()

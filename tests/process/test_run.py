@@ -51,6 +51,16 @@ def test_the_last_line_counts_what_ran_apart_from_what_was_denied(sigwrap: Sigwr
     assert b" s; 3 execs, 0 signals, 0 denied; head " in done.stderr
 
 
+def test_the_last_line_counts_a_refusal_along_path_once_as_the_report_does(
+    sigwrap: Sigwrap,
+) -> None:
+    denied = "\n  - {name: no, commands: [uname], decision: deny}\n"
+    script = "PATH=/usr/bin:/bin; uname; uname; :"
+    done = sigwrap.run("--report", "-p", policy(sigwrap.folder, denied), "--", "sh", "-c", script)
+    assert b" s; 1 exec, 0 signals, 2 denied; head " in done.stderr
+    assert len(sigwrap.events("exec_denied")) == 4
+
+
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_streams_carry_any_bytes(sigwrap: Sigwrap, stream: str) -> None:
     everything = bytes(range(256)) * 4096

@@ -168,6 +168,10 @@ class Execs:
         """By which rule; empty where none was denied."""
         return self._mediator.last_denial
 
+    def denied_again(self) -> int:
+        """How many of the denials were of what had just been denied, along PATH."""
+        return self._mediator.denied_again
+
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:
         if self._tracer.take_back(notification):
             return
