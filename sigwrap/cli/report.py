@@ -133,8 +133,8 @@ def report(
 
     selection = selected()
     ending = ending_of(opened)
-    first = opened.first() if kind is Format.HTML else None
-    rows = EventRows(first.time_ns) if first is not None else None
+    first = opened.first()  # of a log that nobody can read there is nothing to report
+    rows = EventRows(first.time_ns) if kind is Format.HTML and first is not None else None
     progress = Progress()
 
     def take(event: Event, is_told: bool) -> None:

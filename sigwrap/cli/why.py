@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import asdict
 from typing import Annotated
 
@@ -11,13 +12,15 @@ import typer
 from sigwrap.cli.examples import examples
 from sigwrap.cli.options import JsonOption, SessionArgument, StoreOption, store_folder
 from sigwrap.cli.output import out
-from sigwrap.cli.showing import columns
+from sigwrap.cli.showing import columns, style
 from sigwrap.errors import SessionError, UsageError
-from sigwrap.escape import shell_words
+from sigwrap.escape import cut_to, printable, shell_words
+from sigwrap.events import Event, texts
 from sigwrap.report.folds.cause import Why
 from sigwrap.report.folds.ending import Ending, ending_of
 from sigwrap.report.folds.why import WhyFold
 from sigwrap.report.forms.layout import wrapped
+from sigwrap.report.forms.times import ago
 from sigwrap.store.catalog import open_session
 from sigwrap.store.reader import Session
 
@@ -47,6 +50,8 @@ def why(
     read, asked = _read(store_folder(store), session, list(map(_pid, pids or [])))
     found = [read.why(pid) for pid in asked or [0]]
     width = columns()
+    if width and not as_json:
+        out(style().heading(cut_to(read.title(time.time_ns()), width)))
     if as_json:
         documents = [_document(each, read.session) for each in found]
         out(json.dumps(documents if len(documents) > 1 else documents[0], indent=2))
@@ -71,8 +76,19 @@ class _Read:
         self.session = session
         self.fold = WhyFold()
         self._ending: Ending = ending_of(session)
+        self._first: Event | None = None
         for event in session.events():
+            self._first = self._first or event
             self.fold.add(event)
+
+    def title(self, now_ns: int) -> str:
+        """Whoever names no session may have another one in mind than the latest."""
+        first = self._first
+        if first is None:
+            return printable(self.session.id)
+        command = shell_words(texts(first.payload.get("command")))
+        age = ago(now_ns - first.time_ns) or "now"
+        return f"{printable(self.session.id)}, {age}: {command}"
 
     def why(self, pid: int) -> Why:
         found = self.fold.of(pid, self._ending)

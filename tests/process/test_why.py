@@ -434,3 +434,25 @@ def test_a_copy_of_the_log_is_a_moment(sigwrap: Sigwrap) -> None:
     process.communicate(b"\n", PATIENCE_S)
     assert why(sigwrap, copy) == "it had not ended when the log was copied"
     assert why(sigwrap) == "exit 0: it ended by itself"
+
+
+def test_a_terminal_is_told_of_which_session(sigwrap: Sigwrap) -> None:
+    sigwrap.run("--", "sh", "-c", ":")
+    terminal = sigwrap.on_terminal("why")
+    assert terminal.await_status() == 0
+    lines = terminal.output.rest().decode().splitlines()
+    assert re.search(r"\d{8}-\d{6}-\w{6}, \S+.*: sh -c :", lines[0])
+    assert lines[1] == "exit 0: it ended by itself"
+
+
+def test_a_question_that_waits_is_what_the_command_waits_for(sigwrap: Sigwrap) -> None:
+    sigwrap.policy = policy(
+        sigwrap.folder, "\n  - {name: ask, commands: [id], decision: approve}\n"
+    )
+    running = sigwrap.start("--approvals", "control", "--", "id", "-u")
+    sigwrap.await_event("approval_requested")
+    (asked,) = sigwrap.events("approval_requested")
+    approval_id = asked.payload["approval_id"]
+    assert why(sigwrap) == f"it waits for an answer (sigwrap approve {approval_id})"
+    sigwrap.native(UNDER_TEST, "deny", approval_id)
+    running.communicate(timeout=PATIENCE_S)

@@ -4,7 +4,7 @@ more than COMMAND's own."""
 from __future__ import annotations
 
 from sigwrap.escape import printable
-from sigwrap.report.folds.cause import Cause, Why
+from sigwrap.report.folds.cause import ENDED_BY_ITSELF, Cause, Why
 from sigwrap.report.folds.measures import Measures
 
 _NOT_SEEN = (Cause.OUTSIDE, Cause.UNKNOWN)
@@ -68,4 +68,6 @@ def _with_death(
         return why.text
     if reason.endswith(f"killed: {why.text.removeprefix('SIGKILL from sigwrap: ')}"):
         return reason
+    if why.text == ENDED_BY_ITSELF and why.status not in (None, 0, status):
+        return f"{reason}; {why.text}, with exit status {why.status}"
     return f"{reason}; {why.text}"

@@ -41,6 +41,7 @@ _ENDED_LIMIT = 10_000
 
 _NOT_RUN = frozenset({"exec_denied", "exec_verification_failed"})
 _NOT_EXECUTED = (126, 127)
+_ANSWERS = ("approval_granted", "approval_denied", "approval_expired")
 
 
 class Explained(NamedTuple):
@@ -69,6 +70,7 @@ class WhyFold:
         self._ended: OrderedDict[int, Why | _Ended] = OrderedDict()
         self._deaths: list[Why] = []
         self._measures = Measures()
+        self._asks: OrderedDict[int, str] = OrderedDict()  # by who waits for an answer
         self._takers: dict[str, Callable[[Event], None]] = {
             **self._measures.takers,
             **dict.fromkeys(set(EXEC_TYPES) - _NOT_RUN, self._lives.executed),
@@ -79,6 +81,8 @@ class WhyFold:
             "session_started": self._started,
             "process_exited": self._exited,
             "limit_exceeded": self._limit_exceeded,
+            "approval_requested": self._asked,
+            **dict.fromkeys(_ANSWERS, self._answered),
         }
 
     def add(self, event: Event) -> None:
@@ -126,6 +130,14 @@ class WhyFold:
         payload = event.payload
         if payload.get("effect") == "refused" and payload.get("limit") != "log_size":
             self._lives.fork_refused(event)
+
+    def _asked(self, event: Event) -> None:
+        self._asks[event.pid] = shortened(event.payload.get("approval_id"))
+        if len(self._asks) > _ENDED_LIMIT:
+            self._asks.popitem(last=False)
+
+    def _answered(self, event: Event) -> None:
+        self._asks.pop(event.pid, None)
 
     def _exited(self, event: Event) -> None:
         payload, pid = event.payload, event.pid
@@ -291,6 +303,9 @@ class WhyFold:
 
     def _of_process(self, pid: int, ending: Ending) -> Why | None:
         living = self._lives.get(pid)
+        if ending is Ending.RUNNING and (approval_id := self._asks.get(pid)):
+            said = f"it waits for an answer (sigwrap approve {approval_id})"
+            return unended(pid, "" if living is None else shown(living.ran), Cause.RUNNING, said)
         if living is None:
             ended = self._end_of(pid)
             if isinstance(ended, _Ended):

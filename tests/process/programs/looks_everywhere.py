@@ -9,7 +9,7 @@ value = sys.argv[1][::-1].encode()
 read, found = [], []
 for pid in filter(str.isdigit, os.listdir("/proc")):
     try:
-        with open(f"/proc/{pid}/comm") as file:
+        with open(f"/proc/{pid}/comm", errors="backslashreplace") as file:
             comm = file.read().strip()
         with open(f"/proc/{pid}/environ", "rb") as file:
             text = file.read()

@@ -79,6 +79,22 @@ class Log:
         return found
 
 
+def test_who_waits_for_an_answer_is_said_to_and_so_is_command_before_its_first_exec() -> None:
+    log = Log()
+    log.exec(8, COMMAND, "sh")
+    for pid in (8, COMMAND):
+        log.add("approval_requested", pid, approval_id=f"a{pid}", kind="exec", what="npm ci")
+    assert log.why(8).text == "it waits for an answer (sigwrap approve a8)"
+    assert (log.why().cause, log.why().text) == (
+        Cause.RUNNING,
+        f"it waits for an answer (sigwrap approve a{COMMAND})",
+    )
+    log.add("approval_granted", 8, approval_id="a8")
+    assert log.why(8).text == "no end of it is recorded yet"
+    ended = log.fold.of(ending=Ending.NOT_CLEAN)
+    assert ended is not None and ended.cause is Cause.SUPERVISOR_DIED
+
+
 def test_a_signal_names_its_sender_and_whoever_started_that() -> None:
     log = Log()
     log.exec(4290, COMMAND, "bash", "-c", "pkill -f redis")
@@ -289,6 +305,14 @@ def test_an_interrupt_that_command_handled_names_its_sender(place: str) -> None:
     log.end(130, "interrupted")
     expected = f"exit 130: interrupted by {OF_PLACES[place]}; it ended by itself"
     assert log.why().sentence == expected
+
+
+def test_a_status_that_the_runs_own_hides_is_told() -> None:
+    log = Log()
+    interrupted_from(log, "outside")
+    log.exit(COMMAND, 7)
+    log.end(130, "interrupted")
+    assert log.why().sentence.endswith("; it ended by itself, with exit status 7")
 
 
 def test_a_signal_to_the_whole_group_is_told_once() -> None:
