@@ -71,8 +71,8 @@ OUTCOME: Column[Told] = Column(
 )
 DECISION = text_field("decision", "the policy's word for it")
 RULE = text_field("rule", "the rule that decided", "rule_name")
-REASON = text_field("reason", "why")
-MESSAGE = text_field("message", "of the rule, where it has one")
+REASON = text_field("reason", "why; of a rule, its place in the policy's file")
+MESSAGE = text_field("message", "of the rule, where it has one: why, for people")
 COUNT: Column[Told] = Column(
     "count",
     INTEGER,

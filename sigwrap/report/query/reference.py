@@ -9,13 +9,13 @@ from sigwrap.report.forms.layout import wrapped
 from sigwrap.report.query.views import EXPORTED, VIEWS
 
 EXAMPLES = (
-    "select time, what, rule, reason from denials",
+    "select time, what, rule, message from denials",
     "select path, count(*) from execs group by path order by 2 desc",
 )
 _MORE_EXAMPLES = (
     ("--all", "select session, state, exit_status, command from sessions order by started"),
     ("--all", "select rule, sum(count) from denials group by rule order by 2 desc"),
-    ("", "select pid, command, exit_code, signal_name from processes where exit_code != 0"),
+    ("", "select pid, comm, command, exit_code from processes where exit_code != 0"),
     ("", "select signal_name, source, target, sum(count) from signals group by 1, 2, 3"),
     ("--format nl", "select type, count(*) from events group by type"),
     (

@@ -125,7 +125,7 @@ SESSIONS: View[Run] = View(
         _started("host", "where"),
         _started("cwd", "in which folder"),
         _started("policy", "under which policy"),
-        _started("policy_digest", "of its text"),
+        _started("policy_digest", "of its text and its variables, such as the folder"),
         _started("profile", "what `--profile` said"),
         _started("missing", "what sigwrap could not do there, as JSON", optional_json),
         _started("inside", "the session that it joined"),
