@@ -22,7 +22,7 @@ from sigwrap.cli.options import (
     chosen_format,
     store_folder,
 )
-from sigwrap.cli.output import out_bytes
+from sigwrap.cli.output import note, out_bytes
 from sigwrap.cli.pager import pager
 from sigwrap.cli.showing import columns, reader_may_leave, style
 from sigwrap.errors import UsageError
@@ -161,9 +161,13 @@ def replay(
     if not instant:
         events = in_rhythm(events, speed or 1.0, time.sleep)
     if stream is not None:
+        is_there = False
         with reader_may_leave():
             for data in recorded(events, stream.value, pid):
+                is_there = True
                 out_bytes(_harmless(data) if os.isatty(1) else data)
+        if not is_there:
+            note(f"no {stream.value} was recorded (redirect_to with record: true does that)")
         return
     with pager(wanted=instant and not no_pager) as show:
         for line in map(event_json, events) if as_json else _timeline(events):

@@ -141,7 +141,8 @@ def _remove(folder: str, sessions: Iterable[SessionFile], *, dry_run: bool) -> i
         what = f"{printable(file.id)}  {rough_span(now_ns - file.started_ns)} old  "
         if file.problem:
             what = f"{printable(file.id)}  "
-        what += f"{byte_size(file.size)}  {shell_words(file.command)[:200]}"
+        named = f"({printable(file.name)}) " if file.name else ""
+        what += f"{byte_size(file.size)}  {named}{shell_words(file.command)[:200]}"
         try:
             if not dry_run:
                 size += _remove_one(folder, file)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from dataclasses import dataclass, replace
 
 from sigwrap.errors import SessionError, StoreError
@@ -175,7 +176,13 @@ def _is_policy(file: str) -> SessionError:
 def _open_file(path: str, *, even_damaged: bool) -> Session:
     if path.endswith(_POLICY_SUFFIXES):
         raise _is_policy(path)
-    if not os.path.isfile(path):
+    try:
+        is_file = stat.S_ISREG(os.stat(path).st_mode)
+    except FileNotFoundError:
+        is_file = False
+    except OSError as error:
+        raise SessionError(f"can't read {path}: {error.strerror}") from error
+    if not is_file:
         raise SessionError(f"there is no event log {path}")
     # A file that was downloaded may have any name: the log says whose it is.
     session = Session("", path)

@@ -102,6 +102,12 @@ def test_replay_shows_every_event_or_the_state_at_one(run: Run) -> None:
     assert json.loads(run("replay", "--until", "5", "--json").stdout)["events"] == 5
 
 
+def test_what_was_not_recorded_is_said_and_no_empty_stream(run: Run) -> None:
+    done = run("replay", "--instant", "--recorded", "stdout")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.startswith("sigwrap: no stdout was recorded (")
+
+
 def test_verify_proves_the_log_or_fails_with_the_row(run: Run, store: Path, head: str) -> None:
     intact = run("verify", "--head", head)
     assert (intact.returncode, intact.stdout.splitlines()[0]) == (

@@ -57,10 +57,10 @@ def killed(sigwrap: Sigwrap, running: Running) -> str:
 
 def test_rm_removes_what_is_named_and_says_what_is_free(sigwrap: Sigwrap) -> None:
     for session_id in ("20260101-a1", "20260101-b2", "20260101-c3"):
-        record(sigwrap.store, session_id)
+        record(sigwrap.store, session_id, name="nightly")
     done = sigwrap.run("sessions", "rm", "a1", "20260101-b2")
     assert (done.returncode, done.stderr) == (0, b"")
-    assert re.match(rb"removed 20260101-a1  \d+ s old", done.stdout)
+    assert re.match(rb"removed 20260101-a1  \d+ s old  .*  \(nightly\) ", done.stdout)
     assert done.stdout.splitlines()[-1] == b"2 sessions removed, 16K freed"
     assert ids(sigwrap) == ["20260101-c3"]
 

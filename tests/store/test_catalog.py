@@ -133,6 +133,11 @@ def test_a_file_is_opened_by_its_path_whatever_its_name(store: str, tmp_path: Pa
         open_session(store, "./missing.db")
 
 
+def test_a_path_that_leads_nowhere_is_no_missing_file(store: str) -> None:
+    with pytest.raises(SessionError, match=r"can't read \./.*: File name too long"):
+        open_session(store, f"./{'x' * 300}.db")
+
+
 def test_a_file_is_told_by_a_slash_or_by_its_suffix(
     store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
