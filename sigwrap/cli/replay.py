@@ -117,7 +117,8 @@ def replay(
 ) -> None:
     """Show a session's events again, or decide them again.
 
-    In the rhythm in which they happened; or, with --policy, what another policy would have decided.
+    In the rhythm in which they happened, with pauses of 10 s at most; or, with --policy, what
+    another policy would have decided.
     """
     kind = chosen_format(form, Form.TEXT, as_json=as_json)
     if policy is not None:

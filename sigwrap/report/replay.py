@@ -11,7 +11,7 @@ from sigwrap.report.folds.ending import Ending
 from sigwrap.report.folds.summary import Summary, SummaryFold
 from sigwrap.report.forms.detail import detail
 
-_LONGEST_PAUSE_S = 24 * 3600.0  # a log from elsewhere may hold any time
+_LONGEST_PAUSE_S = 10.0  # somebody watches, and in a night nothing happens
 
 
 def in_rhythm(

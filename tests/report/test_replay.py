@@ -22,6 +22,9 @@ def test_pauses_are_those_of_the_run_divided_by_the_speed() -> None:
     events = [event_at(ns) for ns in (0, 2_000_000_000, 2_000_000_000, 1, 500_000_001)]
     assert list(in_rhythm(events, 4.0, slept.append)) == events
     assert slept == [0.5, 0.125]  # a clock that was set back is no pause
+    slept.clear()
+    assert list(in_rhythm([event_at(0), event_at(10**18)], 0.01, slept.append))
+    assert slept == [10.0]
 
 
 def test_the_state_at_a_moment_is_the_fold_so_far(scenario: Scenarios) -> None:

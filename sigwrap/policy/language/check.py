@@ -39,7 +39,14 @@ from sigwrap.policy.language.schema import (
     Text,
     Word,
 )
-from sigwrap.policy.language.variables import BUILT_IN, UnknownVariable, substitute
+from sigwrap.policy.language.variables import (
+    BUILT_IN,
+    MAX_SUBSTITUTED,
+    Room,
+    TooLong,
+    UnknownVariable,
+    substitute,
+)
 from sigwrap.policy.problems import Place, Problem, Severity, nearest_word
 
 MAX_TOTAL_SECONDS = 10 * 365 * 24 * 3600
@@ -82,11 +89,13 @@ class _Wrong(Exception):
 
 
 class Checker:
-    def __init__(self, variables: Mapping[str, str], *, shipped: bool = False) -> None:
+    def __init__(self, variables: Mapping[str, str], room: Room, *, shipped: bool = False) -> None:
         """`shipped`: only patterns with variables in them are compiled, for compiling takes time at
         each start."""
         self._variables = variables
+        self._room = room
         self._shipped = shipped
+        self._is_full = False
         self.problems: list[Problem] = []
         self.warnings: list[Problem] = []
 
@@ -202,9 +211,13 @@ class Checker:
             return text
         escape = {Form.GLOB: escape_glob, Form.REGEX: escape_regex}.get(form, str)
         try:
-            return substitute(text, self._variables, escape=escape, host_allowed=host_allowed)
-        except UnknownVariable as error:
-            self.problems.append(unknown_variable(node.place, error, self._variables))
+            return substitute(
+                text, self._variables, self._room, escape=escape, host_allowed=host_allowed
+            )
+        except (UnknownVariable, TooLong) as error:
+            if not (self._is_full and isinstance(error, TooLong)):
+                self.problems.append(variable_problem(node.place, error, self._variables))
+            self._is_full |= isinstance(error, TooLong)
             raise _Wrong from error
 
     def _rooted(self, node: ScalarNode, glob: str) -> str:
@@ -356,7 +369,12 @@ class Checker:
             self.warnings.append(warning)
 
 
-def unknown_variable(place: Place, error: UnknownVariable, variables: Mapping[str, str]) -> Problem:
+def variable_problem(
+    place: Place, error: UnknownVariable | TooLong, variables: Mapping[str, str]
+) -> Problem:
+    if isinstance(error, TooLong):
+        most = f"what variables stand for is more than {MAX_SUBSTITUTED} characters, all together"
+        return Problem(place=place, message=most)
     has_no_value = error.name in BUILT_IN
     nearest = "" if has_no_value else nearest_word(error.name, {*variables, *BUILT_IN})
     return Problem(

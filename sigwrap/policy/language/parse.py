@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from sigwrap.policy.judge.request import Action
 from sigwrap.policy.judge.rules import EnvPolicy, Limits, Policy, Session, Trust, Watch
 from sigwrap.policy.language import build
-from sigwrap.policy.language.check import Checked, Checker, unknown_variable
+from sigwrap.policy.language.check import Checked, Checker, variable_problem
 from sigwrap.policy.language.document import (
     MappingNode,
     Node,
@@ -16,7 +16,13 @@ from sigwrap.policy.language.document import (
     read_document,
 )
 from sigwrap.policy.language.schema import NOT_ENFORCED_YET, POLICY
-from sigwrap.policy.language.variables import BUILT_IN, UnknownVariable, substitute
+from sigwrap.policy.language.variables import (
+    BUILT_IN,
+    Room,
+    TooLong,
+    UnknownVariable,
+    substitute,
+)
 from sigwrap.policy.problems import InvalidPolicy, Place, Problem, Severity
 
 MAX_BASES = 8
@@ -51,6 +57,7 @@ class _Loader:
     def __init__(self, variables: Mapping[str, str], find_base: FindBase) -> None:
         self._built_in = {name: variables[name] for name in BUILT_IN if variables.get(name)}
         self._find_base = find_base
+        self._room = Room()
         self.unenforced: dict[str, Problem] = {}
         self.unenforced_of_shipped: list[str] = []
         self.problems: list[Problem] = []
@@ -70,7 +77,7 @@ class _Loader:
         base = self._base(document, source, variables, above)
         inherited = dict(base.variables) if base else {}
         known = {**self._built_in, **inherited, **variables}
-        checker = Checker(known, shipped=source.shipped)
+        checker = Checker(known, self._room, shipped=source.shipped)
         checked = checker.group(document, POLICY)
         found = build.inconsistencies(checked, base, shipped=source.shipped)
         self.problems += [*checker.problems, *found]
@@ -101,9 +108,12 @@ class _Loader:
             elif isinstance(value, ScalarNode) and isinstance(value.value, str):
                 known = {**self._built_in, **values}
                 try:
-                    values[key.text] = substitute(value.value, known)
+                    values[key.text] = substitute(value.value, known, self._room)
+                except TooLong as error:
+                    self.problems.append(variable_problem(value.place, error, known))
+                    break
                 except UnknownVariable as error:
-                    self.problems.append(unknown_variable(value.place, error, known))
+                    self.problems.append(variable_problem(value.place, error, known))
         return values
 
     def _base(

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+MAX_SUBSTITUTED = 1 << 20  # characters
+
 BUILT_IN = ("PROJECT_ROOT", "HOME", "USER", "TMPDIR")
 
 # ${SIGWRAP_HOST:NAME} stays as it is: a policy is shown and logged, the host's secrets are not.
@@ -28,9 +30,27 @@ class UnknownVariable(Exception):
         return self.reference.removeprefix("${").removesuffix("}").partition(":")[0]
 
 
+class TooLong(Exception):
+    """Report it at its place in the policy."""
+
+
+class Room:
+    """For all texts of a policy with variables in them, together: each of some variables may be the
+    one before it twice."""
+
+    def __init__(self, characters: int = MAX_SUBSTITUTED) -> None:
+        self._left = characters
+
+    def take(self, characters: int) -> None:
+        self._left -= characters
+        if self._left < 0:
+            raise TooLong
+
+
 def substitute(
     text: str,
     values: Mapping[str, str],
+    room: Room,
     *,
     escape: Callable[[str], str] = str,
     host_allowed: bool = False,
@@ -49,6 +69,9 @@ def substitute(
             return parts["default"]
         if value is None:
             raise UnknownVariable(reference)
+        room.take(len(value))
         return escape(value)
 
+    if "${" in text:
+        room.take(len(text))
     return _ANY.sub(replacement, text) if "${" in text else text
