@@ -6,7 +6,6 @@ let through, a stub's command on its stub, and `max_execs` on how many have run.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 from sigwrap.escape import shell_words
@@ -15,13 +14,14 @@ from sigwrap.policy.judge.request import Via
 from sigwrap.report.check.telling import (
     asked_about_otherwise,
     is_told_as,
-    lines_of,
+    programs_of,
     signal_asked_about_otherwise,
 )
 from sigwrap.report.check.whatever_words import TOO_LONG, was_cut
 
 FORGOTTEN = "too many answers or stubs came before them"
 NO_YES = "nobody said yes to it before"
+_NO_QUESTION = "it answers no question that was asked before"
 
 _MOST_REMEMBERED = 10_000
 _MOST_LINES = 1_000
@@ -63,15 +63,17 @@ class Remembered(Generic[Value]):
         return value
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """As its event has it; the same of a yes."""
+class _Question(NamedTuple):
+    """As its event has it; the same of an answer."""
 
     id: str
     pid: int
     kind: str
     rule: str
     what: str
+    folder: str
+    files: list[str]
+    by: str
     is_cut: bool
 
     @staticmethod
@@ -83,13 +85,25 @@ class _Question:
             text(payload.get("kind")),
             text(payload.get("rule_name")),
             text(payload.get("what")),
+            text(payload.get("cwd")),
+            texts(payload.get("files")),
+            text(payload.get("by")),
             was_cut(payload),
         )
 
-    def is_answered_by(self, yes: _Question) -> bool:
-        is_cut = self.is_cut or yes.is_cut
-        same = (self.id, self.pid, self.kind, self.rule) == (yes.id, yes.pid, yes.kind, yes.rule)
-        return same and is_told_as(self.what, yes.what, is_cut=is_cut)
+    def is_answered_by(self, answer: _Question) -> bool:
+        is_cut = self.is_cut or answer.is_cut
+        return self[:4] == answer[:4] and is_told_as(self.what, answer.what, is_cut=is_cut)
+
+
+class _Script(NamedTuple):
+    """That somebody said yes to, and that runs."""
+
+    id: str
+    rule: str
+    by: str
+    programs: list[tuple[str, list[str]]]  # path and words of all that it was to run
+    is_cut: bool
 
 
 class _LetThrough(NamedTuple):
@@ -112,7 +126,7 @@ class Before:
         self._questions = Remembered[_Question]()  # that wait for an answer, by their id
         self._yeses = Remembered[_Question]()  # to execs that have not run yet, by their id
         self._yeses_to_signals = Remembered[_Question]()  # by the sender
-        self._scripts = Remembered[tuple[str, list[list[str]]]](_MOST_LINES)
+        self._scripts = Remembered[_Script](_MOST_LINES)
         self._stubs = Remembered[str]()  # the rules of those that run
         self._replacements = Remembered[list[str]](_MOST_LINES)  # of stubs
         self._let_through = Remembered[_LetThrough]()
@@ -151,8 +165,9 @@ class Before:
                 self._replacements.keep(pid, texts(payload.get("replacement_argv")))
         if approval_id := text(payload.get("approval_id")):
             (self._approved.get(pid) or set()).discard(rule)
-            if self._yeses.drop(approval_id) is not None:
-                self._scripts.keep(pid, (approval_id, lines_of(payload)))
+            if (yes := self._yeses.drop(approval_id)) is not None:
+                runs = programs_of(payload)
+                self._scripts.keep(pid, _Script(yes.id, rule, yes.by, runs, was_cut(payload)))
 
     # Questions and answers
 
@@ -164,11 +179,14 @@ class Before:
         return ""
 
     def _granted(self, event: Event) -> str:
-        yes = _Question.of(event)
-        question = self._questions.about(yes.id)
-        self._questions.drop(yes.id)
-        if question is None or not question.is_answered_by(yes):
-            return "it answers no question that was asked before"
+        answer = _Question.of(event)
+        question = self._questions.about(answer.id)
+        self._questions.drop(answer.id)
+        if question is None or not question.is_answered_by(answer):
+            return _NO_QUESTION
+        if text(event.payload.get("reason")) != "granted":
+            return "it is a yes whose reason is another"
+        yes = question._replace(by=answer.by, is_cut=question.is_cut or answer.is_cut)
         if yes.kind == "signal":
             self._yeses_to_signals.keep(event.pid, yes)
         else:
@@ -177,8 +195,13 @@ class Before:
         return ""
 
     def _not_granted(self, event: Event) -> str:
-        self._questions.drop(text(event.payload.get("approval_id")))
-        return ""
+        answer = _Question.of(event)
+        question = self._questions.about(answer.id)
+        self._questions.drop(answer.id)
+        if question is None or not question.is_answered_by(answer):
+            return _NO_QUESTION
+        is_yes = event.payload.get("reason") == "granted"
+        return "it is a no whose reason is a yes" if is_yes else ""
 
     def yes_objection(self, event: Event, rule: str) -> str:
         """A yes is for one exec; where that runs a script, also for the next one of the process, by
@@ -186,17 +209,16 @@ class Before:
         its words are not all there, and no other than those that somebody said yes to."""
         payload, approval_id = event.payload, text(event.payload.get("approval_id"))
         is_cut = was_cut(payload)
-        yes = self._yeses.get(approval_id)
-        if yes is not None:
+        if (yes := self._yeses.get(approval_id)) is not None:
             is_cut = is_cut or yes.is_cut
-            is_its = (yes.pid, yes.rule) == (event.pid, rule)
-            problem = asked_about_otherwise(payload, yes.what, is_cut=is_cut) if is_its else NO_YES
+            problem = _not_for(yes, event, rule, is_cut=is_cut)
         else:
             script = self._scripts.about(event.pid)
-            if script is None or script[0] != approval_id:
+            if script is None or script.id != approval_id:
                 self._yeses.about(approval_id)
                 return NO_YES
-            problem = "" if is_cut or texts(payload.get("argv")) in script[1] else NO_YES
+            is_cut = is_cut or script.is_cut
+            problem = _not_what_it_runs(script, payload, rule, is_cut=is_cut)
         if is_cut and not problem:
             raise NotJudged(TOO_LONG)
         return problem
@@ -236,6 +258,32 @@ class Before:
         for rules in (self._let_through, self._approved, self._yeses_to_signals):
             rules.drop(event.pid)
         return ""
+
+
+def _not_for(yes: _Question, event: Event, rule: str, *, is_cut: bool) -> str:
+    payload = event.payload
+    if (yes.pid, yes.rule) != (event.pid, rule):
+        return NO_YES
+    if payload.get("reason") != f"approved by {yes.by}":
+        return "its reason names somebody else than said yes"
+    if problem := asked_about_otherwise(payload, yes.what, is_cut=is_cut):
+        return problem
+    if yes.folder and not is_cut and yes.folder != text(payload.get("cwd")):
+        return "somebody said yes to it in another folder"
+    if yes.files and not is_cut and programs_of(payload)[0][0] not in yes.files:
+        return "somebody said yes to another file"
+    return ""
+
+
+def _not_what_it_runs(script: _Script, payload: Payload, rule: str, *, is_cut: bool) -> str:
+    path, words = programs_of(payload)[0]
+    is_its = rule == script.rule and text(payload.get("reason")).startswith(
+        f"approved by {script.by} with "
+    )
+    if not is_its:
+        return NO_YES
+    known = script.is_cut or any(path == other for other, _ in script.programs[1:])
+    return "" if known and (is_cut or (path, words) in script.programs[1:]) else NO_YES
 
 
 def _of_another_exec(payload: Payload, let_through: _LetThrough | None) -> str:

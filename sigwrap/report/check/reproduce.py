@@ -11,7 +11,7 @@ import signal
 from collections import Counter
 from dataclasses import dataclass, field
 
-from sigwrap.events import SIGNAL_TYPES, Event, Payload, number, text, texts
+from sigwrap.events import EVENT_TYPES, SIGNAL_TYPES, Event, Payload, number, text, texts
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.limits import exceeded
 from sigwrap.policy.judge.recorded import (
@@ -23,11 +23,14 @@ from sigwrap.policy.judge.recorded import (
 )
 from sigwrap.policy.judge.request import Action, Decision
 from sigwrap.policy.tools.again import Again
+from sigwrap.report.check.account import Account
 from sigwrap.report.check.before import Before, NotJudged
 from sigwrap.report.check.recorded_policy import NoPolicy, has_other_texts, recorded_policy
 from sigwrap.report.check.telling import (
     exec_told_otherwise,
+    exit_told_otherwise,
     is_named_as_its_path,
+    message_told_otherwise,
     replaced_otherwise,
     signal_told_otherwise,
     stub_told_otherwise,
@@ -82,6 +85,8 @@ PTRACE_RULE = "builtin:ptrace"
 UNAIMED_RULES = frozenset(
     {"builtin:everybody", "builtin:unresolved", "builtin:group", "builtin:terminal"}
 )
+# They can absorb, replace and ask, and reach some of a group and not others.
+SENDING = frozenset("kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_send_signal".split())
 _JOB_STOPS = {signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
 
 _MOST_ROWS_NAMED = 5
@@ -119,6 +124,9 @@ class ReproductionFold:
             self._start(event.payload)
         elif event.type in _DECISIONS_OF:
             self._decide(event)
+        elif event.type not in EVENT_TYPES:
+            if not self._judges_otherwise:
+                self._object(event, "this version of sigwrap has no events of that type")
         elif self._judge is not None:
             self._note(self._judge, event)
 
@@ -138,7 +146,10 @@ class ReproductionFold:
         if started.get("judgement") != JUDGEMENT or started.get("sigwrap") != self._version:
             self._judges_otherwise = _OTHER_JUDGEMENT
         try:
-            self._judge = _Judge(Engine(recorded_policy(started)))
+            policy = recorded_policy(started)
+            self._judge = _Judge(Engine(policy), started)
+            if not self._judges_otherwise and started.get("policy") != policy.name:
+                self._problem, self._row = "its policy is not called so in the recorded text", 1
         except NoPolicy as none:
             self._no_judge = str(none)
 
@@ -179,7 +190,8 @@ class ReproductionFold:
 
 
 class _Judge:
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, started: Payload) -> None:
+        self._account = Account(started)
         self._engine = engine
         self._limits = engine.policy.limits
         self._again = Again(self._decided)
@@ -187,7 +199,9 @@ class _Judge:
 
     def note(self, event: Event) -> str:
         """Of what decides nothing: empty where what it rests on is there. Raises NotJudged."""
-        return self._before.note(event)
+        if event.type == "process_exited" and (problem := exit_told_otherwise(event.payload)):
+            return problem
+        return self._before.note(event) or self._account.note(event)
 
     def objection(self, event: Event) -> str:
         """Empty where the same comes out again. Raises NotJudged."""
@@ -203,12 +217,15 @@ class _Judge:
             return f"{event.type} whose decision is {decision or 'missing'}"
         if event.type in SIGNAL_TYPES:
             is_redirected = event.type == "signal_redirected"
+            if payload.get("source_pid") != event.pid:
+                return "its source_pid is another process than the one that it is of"
             problem = signal_told_otherwise(payload, is_redirected=is_redirected)
             problem = problem or self._signal_objection(event, decision)
             if problem and (reason := untold(payload)):
                 raise NotJudged(reason)
             return problem
-        problem = exec_told_otherwise(payload) or self._exec_objection(event, decision)
+        problem = self._account.first_exec(event) or self._exec_told_otherwise(event, decision)
+        problem = problem or self._exec_objection(event, decision)
         reason = untold(payload) if problem else ""
         if reason:
             problem = self._objection_whatever_the_words(event, decision)
@@ -222,10 +239,17 @@ class _Judge:
 
     # Execs
 
+    def _exec_told_otherwise(self, event: Event, decision: str) -> str:
+        return exec_told_otherwise(
+            event.payload,
+            is_replaced=event.type == "exec_redirected",
+            is_approved=decision == "approve",
+        )
+
     def _objection_whatever_the_words(self, event: Event, decision: str) -> str:
         """That holds for any words in the place of those that are not in the log."""
         payload = event.payload
-        if CUT not in payload and (problem := exec_told_otherwise(payload)):
+        if CUT not in payload and (problem := self._exec_told_otherwise(event, decision)):
             return problem
         request = command_request(payload)
         if exceeded(self._limits, request.depth, crowd(payload)) is not None:
@@ -300,6 +324,8 @@ class _Judge:
 
     def _outcome_objection(self, event: Event, decision: str, policys: Decision) -> str:
         payload = event.payload
+        if problem := message_told_otherwise(payload, policys.message):
+            return problem
         match decision:
             case "approve":
                 return self._before.yes_objection(event, policys.rule)
@@ -331,7 +357,7 @@ class _Judge:
                 needs = is_let_through and "external" not in types
                 needs = needs and bool(self._before.rule_of_stub(source))
             case _ if rule == OWNER_RULE:
-                needs = is_let_through and is_unaimed
+                needs = is_let_through and is_unaimed and payload.get("syscall") not in SENDING
             case _ if rule == JOB_RULE:
                 number_sent = number(payload.get("signal"))
                 needs = is_let_through and "correlation" in payload and "parent" not in types
@@ -350,8 +376,11 @@ class _Judge:
             return _differs(judged, decision, rule)
         # Of a group that a call reaches wholly or not at all, one member refuses for all.
         may_fail = judged.action in _FAILS_INSTEAD or "correlation" in payload
+        may_fail = may_fail and payload.get("syscall") not in SENDING
         if (event.type, decision) == _BLOCKED and may_fail:
             return ""
+        if problem := message_told_otherwise(payload, judged.message):
+            return problem
         if (event.type, decision) not in _SIGNAL_OF[judged.action]:
             return _differs(judged, decision, rule)
         if event.type == "signal_approved":

@@ -18,6 +18,10 @@ from sigwrap.store.bounds import CUT, MARK
 
 MASK = "***"  # mediate/masking.py
 
+_OF_A_REPLACEMENT = frozenset(
+    {"replacement", "replacement_argv", "replacement_env", "via", "record"}
+)
+
 
 def is_named_as_its_path(payload: Payload) -> bool:
     """A program goes by the last part of the path that was asked for, links not resolved: of
@@ -27,9 +31,13 @@ def is_named_as_its_path(payload: Payload) -> bool:
     return not name or not path or path.rpartition("/")[2] == name
 
 
-def exec_told_otherwise(payload: Payload) -> str:
+def exec_told_otherwise(payload: Payload, *, is_replaced: bool, is_approved: bool) -> str:
     """Empty where its line is that of the program that was judged. What was cut may have been cut
     in two ways, and then nobody knows."""
+    if not is_replaced and not _OF_A_REPLACEMENT.isdisjoint(payload):
+        return "it has a replacement, and nothing was replaced"
+    if not is_approved and "approval_id" in payload:
+        return "it has a yes, and nobody was asked"
     judged = _judged(payload)
     if judged is None:
         return ""
@@ -50,6 +58,9 @@ def replaced_otherwise(
     """Empty where the replacement is the one that the rule names."""
     if redirect is None:
         return "the policy's rule names no replacement"
+    told_how = payload.get("via"), payload.get("record"), texts(payload.get("replacement_env"))
+    if told_how != (redirect.via.value, redirect.record, [name for name, _ in redirect.env]):
+        return "its via, record or replacement_env is not that of the policy's rule"
     told = texts(payload.get("replacement_argv"))
     name = redirect.command.rpartition("/")[2]
     for program in programs:
@@ -64,7 +75,7 @@ def signal_told_otherwise(payload: Payload, *, is_redirected: bool) -> str:
     if asked_for and asked_for != sent and not is_redirected:
         return f"it tells of signal {sent}, and {asked_for} was asked for"
     name = text(payload.get("signal_name"))
-    if name and name != (signal_name(sent) if sent in ALL else str(sent)):
+    if name != (signal_name(sent) if sent in ALL else str(sent)):
         return f"its signal_name is not that of signal {sent}"
     types = signal_request(payload).target_types
     told = text(payload.get("target_type"))
@@ -106,10 +117,38 @@ def is_told_as(one: str, another: str, *, is_cut: bool) -> bool:
 
 def lines_of(payload: Payload) -> list[list[str]]:
     """Of all that an exec would run."""
+    return [texts(payload.get("argv")), *(words for _, words in _programs(payload))]
+
+
+def programs_of(payload: Payload) -> list[tuple[str, list[str]]]:
+    """Path and words of all that an exec would run, its file first."""
+    return _programs(payload) or [(text(payload.get("path")), texts(payload.get("argv")))]
+
+
+def _programs(payload: Payload) -> list[tuple[str, list[str]]]:
     listed = payload.get("programs")
     programs = listed if isinstance(listed, list) else []
-    lines = [texts(each.get("argv")) for each in programs if isinstance(each, dict)]
-    return [texts(payload.get("argv")), *lines]
+    return [
+        (text(each.get("path")), texts(each.get("argv")))
+        for each in programs
+        if isinstance(each, dict)
+    ]
+
+
+def message_told_otherwise(payload: Payload, message: str) -> str:
+    """`message`: of the rule. It is left out where the reason says as much."""
+    if payload.get("message", message) == message or CUT in payload:
+        return ""
+    return "its message is not that of the policy's rule"
+
+
+def exit_told_otherwise(payload: Payload) -> str:
+    died_of, name = number(payload.get("signal")), text(payload.get("signal_name"))
+    if died_of and payload.get("exit_code") is not None:
+        return "it has an exit code, and a signal that it died of"
+    if name != ("" if not died_of else signal_name(died_of) if died_of in ALL else str(died_of)):
+        return f"its signal_name is not that of signal {died_of}"
+    return ""
 
 
 def stub_told_otherwise(payload: Payload, replacement_argv: list[str]) -> str:

@@ -75,6 +75,7 @@ class Mediated:
             sigwrap=sigwrap.__version__,
             judgement=JUDGEMENT,
             keyed=False,
+            policy=policy.name,
             **policy_texts([source], VARIABLES),
         )
 
@@ -155,10 +156,11 @@ class Mediated:
             "what": beginning(question.masked or question.what, QUESTION_CHARACTERS),
             "rule_name": question.rule,
         }
-        self.log.append("approval_requested", question.pid, about, 1)
-        event = "approval_granted" if says else "approval_denied"
-        self.log.append(event, question.pid, about, 1)
+        told = {**about, "files": question.files, "cwd": question.folder}
+        self.log.append("approval_requested", question.pid, told, 1)
         reason = "granted" if says else "denied"
+        answer = {**about, "reason": reason, "by": "ann"}
+        self.log.append(f"approval_{reason}", question.pid, answer, 1)
         return Answer(granted=says, by="ann", message="", reason=reason, id=approval_id)
 
     @property

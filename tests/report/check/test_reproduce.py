@@ -84,8 +84,17 @@ def made(tmp_path: Path) -> Iterator[Mediated]:
     session.log.close()
 
 
+CALLS = {
+    How.CHANGE: "prlimit64",
+    How.OWNER: "fcntl",
+    How.PIDFD: "pidfd_send_signal",
+    How.TRACE: "ptrace",
+}
+
+
 def kill(number: int, aim: Any, how: How = How.NUMBER, handles: bool = False) -> SignalFacts:
-    return SignalFacts(BASH, "kill", number, how, aim, 4711, (), lambda _pid, _signal: handles)
+    call = CALLS.get(how, "kill")
+    return SignalFacts(BASH, call, number, how, aim, 4711, (), lambda _pid, _signal: handles)
 
 
 def everything(made: Mediated) -> None:
@@ -501,6 +510,21 @@ def test_a_script_goes_on_by_one_yes_and_nothing_else_does(made: Mediated, tmp_p
     assert len(rows) == 2
     found = reproduction(edited(made, tmp_path, rows[1], argv=["npm", "publish"]))
     assert (found.problem, found.row) == ("nobody said yes to it before", rows[1])
+
+
+@pytest.mark.parametrize("letters", [300, 1300, 2500, 5000])
+def test_of_a_script_and_what_it_goes_on_with_one_event_may_be_cut(
+    made: Mediated, letters: int
+) -> None:
+    script = program("npm", "x" * letters, path="/usr/bin/npm")
+    npm = program("npm", "/usr/bin/npm", "x" * letters)
+    env = program("env", "npm", "/usr/bin/npm", "x" * letters)
+    shown = (script, env, npm)
+    made.run(*shown, here=(script, env), scripts=(script.path,), script_wraps=npm, says=YES)
+    made.run(npm)
+    found = made.reproduction()
+    assert found.problem == ""
+    assert found.reproduced + sum(found.not_judged.values()) == found.decisions == 2
 
 
 def test_what_was_cut_is_judged_apart_from_what_reads_the_same(tmp_path: Path) -> None:

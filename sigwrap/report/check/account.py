@@ -1,0 +1,68 @@
+"""What a session says of itself as a whole, held against its events: what COMMAND was, under which
+policy it ran, and how it ended.
+"""
+
+from __future__ import annotations
+
+from sigwrap.events import Event, Payload, number, text, texts
+from sigwrap.status import INTERRUPTED, LIMIT_REACHED, from_signal
+
+_ENDED_BY_ITSELF = "COMMAND ended"  # mediate/run_end.py
+_DIED = "COMMAND died of "
+_INTERRUPTED = "interrupted"
+
+
+class Account:
+    def __init__(self, started: Payload) -> None:
+        self._command = texts(started.get("command"))
+        self._command_pid = number(started.get("command_pid"))
+        self._is_executed = False
+        self._status: int | None = None  # COMMAND's, where its end was seen
+        self._seen: set[str] = set()
+        self._notes = {
+            "process_exited": self._exited,
+            "interrupt_received": self._happened,
+            "limit_exceeded": self._happened,
+            "agent_signal": self._happened,
+            "session_ended": self._ended,
+        }
+
+    def note(self, event: Event) -> str:
+        """Of what decides nothing: empty where it agrees with what came before."""
+        noted = self._notes.get(event.type)
+        return "" if noted is None else noted(event)
+
+    def first_exec(self, event: Event) -> str:
+        """The first of a session is COMMAND's: before it there is nobody else."""
+        if self._is_executed or not self._command_pid:
+            return ""
+        self._is_executed = True
+        argv = texts(event.payload.get("argv"))
+        if event.pid != self._command_pid:
+            return f"the first exec is not that of COMMAND, which is {self._command_pid}"
+        if argv and "cut" not in event.payload and argv != self._command:
+            return "COMMAND's exec has other words than the session's command"
+        return ""
+
+    def _happened(self, event: Event) -> str:
+        self._seen.add(event.type)
+        return ""
+
+    def _exited(self, event: Event) -> str:
+        if event.pid == self._command_pid:
+            died_of = number(event.payload.get("signal"))
+            code = event.payload.get("exit_code")
+            self._status = from_signal(died_of) if died_of else code if type(code) is int else None
+        return ""
+
+    def _ended(self, event: Event) -> str:
+        status, reason = event.payload.get("exit_status"), text(event.payload.get("reason"))
+        is_own = reason == _ENDED_BY_ITSELF or reason.startswith(_DIED)
+        if is_own:
+            is_true = self._status in (None, status)
+            return "" if is_true else f"COMMAND's own status was {self._status}, not {status}"
+        if status == INTERRUPTED and not self._seen & {"interrupt_received", "agent_signal"}:
+            return "nothing interrupted the session"
+        if status == LIMIT_REACHED and not self._seen & {"limit_exceeded", "agent_signal"}:
+            return "no limit was passed"
+        return ""
