@@ -40,7 +40,11 @@ def verify(
     ] = None,
     strict: Annotated[
         bool,
-        typer.Option("--strict", help="Fail also where a decision can't be made again: for CI."),
+        typer.Option(
+            "--strict",
+            help="Fail also where a decision can't be made again, or a row holds other JSON than "
+            "sigwrap writes: for CI.",
+        ),
     ] = False,
     as_json: JsonOption = False,
     no_pager: PagerOption = False,
@@ -62,7 +66,9 @@ def verify(
         progress.read(event)
 
     try:
-        checked = verify_session(opened, key(), expected_head=head or "", and_also=add)
+        checked = verify_session(
+            opened, key(), expected_head=head or "", and_also=add, to_the_letter=strict
+        )
     finally:
         progress.done()
     reproduction = decisions.result()

@@ -185,16 +185,15 @@ def _open_file(path: str, *, even_damaged: bool) -> Session:
     if not is_file:
         raise SessionError(f"there is no event log {path}")
     # A file that was downloaded may have any name: the log says whose it is.
-    session = Session("", path)
+    session = Session(os.path.basename(path).removesuffix(DATABASE_SUFFIX), path)
     try:
         started = session.first()
     except StoreError:
         if not (even_damaged and is_database(path)):
             raise
-        session.id = os.path.basename(path).removesuffix(DATABASE_SUFFIX)
         return session
-    if started is not None:
-        session.id = str(started.payload.get("session_id", ""))
+    if started is not None and (session_id := text(started.payload.get("session_id"))):
+        session.id = session_id
     return session
 
 

@@ -87,6 +87,15 @@ def _encode_payload(type_name: str, payload: Payload) -> str:
     return f"{start},{members[1:]}" if payload else start + "}"
 
 
+def is_as_written(row: Row, event: Event) -> bool:
+    """No other JSON of the same meaning, and no key twice, of which another reader might take the
+    first. Of another version of its type nobody can tell."""
+    start = _VERSION_MEMBER.get(row.type)
+    if start is None or not row.payload.startswith(start):
+        return True
+    return _encode_payload(row.type, event.payload) == row.payload
+
+
 def canonical_row(seq: int, time_ns: int, type_name: str, pid: int, payload: str) -> bytes:
     return f"{seq}\t{time_ns}\t{type_name}\t{pid}\t{payload}".encode()
 

@@ -5,6 +5,7 @@ policy it ran, and how it ended.
 from __future__ import annotations
 
 from sigwrap.events import Event, Payload, number, text, texts
+from sigwrap.report.check.telling import exit_told_otherwise
 from sigwrap.status import INTERRUPTED, LIMIT_REACHED, from_signal
 
 _ENDED_BY_ITSELF = "COMMAND ended"  # mediate/run_end.py
@@ -16,7 +17,7 @@ class Account:
     def __init__(self, started: Payload) -> None:
         self._command = texts(started.get("command"))
         self._command_pid = number(started.get("command_pid"))
-        self._is_executed = False
+        self.has_begun = not self._command_pid
         self._status: int | None = None  # COMMAND's, where its end was seen
         self._seen: set[str] = set()
         self._notes = {
@@ -34,9 +35,7 @@ class Account:
 
     def first_exec(self, event: Event) -> str:
         """The first of a session is COMMAND's: before it there is nobody else."""
-        if self._is_executed or not self._command_pid:
-            return ""
-        self._is_executed = True
+        self.has_begun = True
         argv = texts(event.payload.get("argv"))
         if event.pid != self._command_pid:
             return f"the first exec is not that of COMMAND, which is {self._command_pid}"
@@ -53,7 +52,7 @@ class Account:
             died_of = number(event.payload.get("signal"))
             code = event.payload.get("exit_code")
             self._status = from_signal(died_of) if died_of else code if type(code) is int else None
-        return ""
+        return exit_told_otherwise(event.payload)
 
     def _ended(self, event: Event) -> str:
         status, reason = event.payload.get("exit_status"), text(event.payload.get("reason"))

@@ -28,7 +28,6 @@ from sigwrap.report.check.before import Before, NotJudged
 from sigwrap.report.check.recorded_policy import NoPolicy, has_other_texts, recorded_policy
 from sigwrap.report.check.telling import (
     exec_told_otherwise,
-    exit_told_otherwise,
     is_named_as_its_path,
     message_told_otherwise,
     replaced_otherwise,
@@ -67,6 +66,11 @@ _SIGNAL_OF = {
     Action.REDIRECT: {("signal_redirected", "redirect")},
     Action.ABSORB: {("signal_absorbed", "absorb")},
     Action.DENY: {("signal_blocked", "deny")},
+}
+_AS_DECIDED = {
+    "exec_allowed": Action.ALLOW,
+    "exec_audited": Action.AUDIT,
+    "exec_denied": Action.DENY,
 }
 # A call that can't absorb, replace or ask fails.
 _FAILS_INSTEAD = {Action.APPROVE, Action.REDIRECT, Action.ABSORB}
@@ -199,8 +203,6 @@ class _Judge:
 
     def note(self, event: Event) -> str:
         """Of what decides nothing: empty where what it rests on is there. Raises NotJudged."""
-        if event.type == "process_exited" and (problem := exit_told_otherwise(event.payload)):
-            return problem
         return self._before.note(event) or self._account.note(event)
 
     def objection(self, event: Event) -> str:
@@ -224,7 +226,8 @@ class _Judge:
             if problem and (reason := untold(payload)):
                 raise NotJudged(reason)
             return problem
-        problem = self._account.first_exec(event) or self._exec_told_otherwise(event, decision)
+        problem = "" if self._account.has_begun else self._account.first_exec(event)
+        problem = problem or self._exec_told_otherwise(event, decision)
         problem = problem or self._exec_objection(event, decision)
         reason = untold(payload) if problem else ""
         if reason:
@@ -288,7 +291,12 @@ class _Judge:
         if not fitting:
             return _differs(policys[0], decision, rule)
         problems = [self._outcome_objection(event, decision, each) for each in fitting]
-        return "" if "" in problems else problems[0]
+        if "" not in problems:
+            return problems[0]
+        if possible or _AS_DECIDED.get(event.type) is not fitting[0].action:
+            return ""
+        is_told = any(payload.get("reason") == each.reason for each in fitting)
+        return "" if is_told else "its reason is not the policy's"
 
     def _decided(self, event: Event) -> tuple[Decision, ...]:
         """Of a caller that is traced it may be either: a wrapper is then judged as if it would run

@@ -34,7 +34,7 @@ def is_named_as_its_path(payload: Payload) -> bool:
 def exec_told_otherwise(payload: Payload, *, is_replaced: bool, is_approved: bool) -> str:
     """Empty where its line is that of the program that was judged. What was cut may have been cut
     in two ways, and then nobody knows."""
-    if not is_replaced and not _OF_A_REPLACEMENT.isdisjoint(payload):
+    if not is_replaced and not payload.keys().isdisjoint(_OF_A_REPLACEMENT):
         return "it has a replacement, and nothing was replaced"
     if not is_approved and "approval_id" in payload:
         return "it has a yes, and nobody was asked"

@@ -14,10 +14,11 @@ from sigwrap.errors import StoreError
 from sigwrap.events import EVENT_TYPES, Event, Payload
 from sigwrap.report.check.reproduce import Reproduction
 from sigwrap.store.chain import KEY_VARIABLE, ChainWalk
-from sigwrap.store.codec import Row, decode_row
+from sigwrap.store.codec import Row, decode_row, is_as_written
 from sigwrap.store.reader import Session
 
 _OTHER_IN_DATABASE = "its database has another row there than its journal, or more rows"
+_OTHERWISE_WRITTEN = "its payload is not written as sigwrap writes it"
 _STRAY = "a journal lies beside its database, which has ended, and has another row there"
 
 
@@ -46,8 +47,11 @@ def verify_session(
     key: bytes | None,
     expected_head: str = "",
     and_also: Callable[[Event], object] = lambda event: None,
+    *,
+    to_the_letter: bool = False,
 ) -> Verification:
-    """`and_also` sees each event that can be read, so that a report needs no second pass."""
+    """`and_also` sees each event that can be read, so that a report needs no second pass.
+    `to_the_letter`: that each payload is written as sigwrap writes it takes time."""
     # Before the walk: a writer that ends meanwhile must not look like one that was killed.
     running = session.running
     check = _Check(session.id, key, expected_head)
@@ -64,6 +68,8 @@ def verify_session(
                 check.skip(row, error.message.removeprefix(f"row {row.seq}").lstrip(": "))
                 continue
             check.add(row, event)
+            if to_the_letter and not is_as_written(row, event):
+                check.fail(row.seq, _OTHERWISE_WRITTEN)
             and_also(event)
     except StoreError as error:
         check.fail(check.events + 1, str(error))

@@ -266,6 +266,17 @@ def is_signal(number: int, kind: str) -> Callable[[Event], bool]:
     return found
 
 
+NPM_ELSEWHERE = {"path": "/opt/npm", "name": "npm", "argv": ["npm", "test"]}
+
+
+def is_yes(what: str) -> Callable[[Event], bool]:
+    return lambda event: event.type == "approval_granted" and event.payload["what"] == what
+
+
+def is_no(what: str) -> Callable[[Event], bool]:
+    return lambda event: event.type == "approval_denied" and event.payload["what"] == what
+
+
 def is_question(what: str) -> Callable[[Event], bool]:
     return lambda event: event.type == "approval_requested" and event.payload["what"] == what
 
@@ -381,6 +392,35 @@ FORGERIES = {
     "what somebody said yes to": as_if(
         "exec_allowed", is_of("npm", "test"), argv=["npm", "publish"]
     ),
+    "where somebody said yes to it": as_if("exec_allowed", is_of("npm", "test"), cwd="/etc"),
+    "which file somebody said yes to": as_if(
+        "exec_allowed", is_of("npm", "test"), path="/opt/npm", programs=[NPM_ELSEWHERE]
+    ),
+    "who said yes": as_if("exec_allowed", is_of("npm", "test"), reason="approved by bob"),
+    "a yes whose reason is a no": as_if("approval_granted", is_yes("npm test"), reason="denied"),
+    "what a no was said to": as_if("approval_denied", is_no("npm ci"), what="npm test"),
+    "a no that answers nothing": as_if("approval_denied", is_no("npm ci"), approval_id="a99"),
+    "a yes where nobody was asked": as_if("exec_allowed", is_of("ls"), approval_id="a1"),
+    "a replacement where there is none": as_if(
+        "exec_allowed", is_of("ls"), replacement_argv=["rm", "-rf", "/"]
+    ),
+    "how something was replaced": as_if("exec_redirected", is_of("cat", "x"), via="stub"),
+    "whether it was recorded": as_if("exec_redirected", is_of("curl", "x"), record=True),
+    "what the rule says of it": as_if("exec_denied", is_of("git", "push"), message="all is well"),
+    "why": as_if("exec_denied", is_of("git", "push"), reason="approved by ann"),
+    "who sent a signal": as_if("signal_blocked", is_signal(9, "signal_blocked"), source_pid=41),
+    "that a signal was let through, as one of a group": as_if(
+        "signal_blocked",
+        lambda event: (
+            is_signal(15, "signal_redirected")(event) or is_signal(10, "signal_sent")(event)
+        ),
+        decision="deny",
+        correlation="1",
+    ),
+    "a signal without its name": as_if("signal_sent", is_signal(10, "signal_sent"), signal_name=""),
+    "what the policy is called": as_if(
+        "session_started", lambda event: event.seq == 1, policy="agent-strict"
+    ),
     "a denial as the kernel's": as_if("exec_failed", is_of("git", "push"), error="ENOENT"),
     "a denial as a mismatch": as_if("exec_verification_failed", is_of("git", "push"), reason=""),
     "what the kernel refused": as_if(
@@ -415,6 +455,17 @@ def test_a_decision_that_was_edited_is_found_though_the_chain_is_made_anew(
     later = {"who was asked": "exec_allowed", "a question": "approval_granted"}.get(what)
     of_that = [event.seq for event in made.session.events() if event.type == later]
     assert named.row == (next(row for row in of_that if row > rows[0]) if later else rows[0])
+
+
+@pytest.mark.parametrize(("version", "row"), [(sigwrap.__version__, 3), ("0.0.1", 0)])
+def test_this_version_has_no_events_of_an_unknown_type(version: str, row: int) -> None:
+    fold = ReproductionFold(version)
+    texts = policy_texts([Source("p", "version: 1\nname: x\n")], {})
+    started = {**texts, "policy": "x", "sigwrap": sigwrap.__version__, "judgement": 1}
+    fold.add(Event(1, 0, "session_started", 1, started, ""))
+    fold.add(Event(2, 0, "tree_frozen", 1, {}, ""))
+    fold.add(Event(3, 0, "exec_denied2", 1, {"decision": "deny"}, ""))
+    assert fold.result().row == row
 
 
 def test_of_two_rows_that_break_the_first_is_named(made: Mediated, tmp_path: Path) -> None:
@@ -502,7 +553,7 @@ def test_a_script_goes_on_by_one_yes_and_nothing_else_does(made: Mediated, tmp_p
     npm = program("npm", "/usr/bin/npm", "x")
     env = program("env", "npm", "/usr/bin/npm", "x")
     all_of_it = (script, env, npm)
-    made.run(*all_of_it, here=(script, env), scripts=(script,), script_wraps=npm, says=YES)
+    made.run(*all_of_it, here=(script, env), scripts=(script.path,), script_wraps=npm, says=YES)
     made.run(npm)
     found = made.reproduction()
     assert (found.problem, found.decisions, found.reproduced) == ("", 2, 2)

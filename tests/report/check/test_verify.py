@@ -34,7 +34,7 @@ def check(session: Session, key: bytes | None = None, head: str = "") -> Verific
 def tamper(path: str, *statements: str) -> None:
     database = sqlite3.connect(path)
     for trigger in ("events_are_not_changed", "events_are_not_deleted"):
-        database.execute(f"DROP TRIGGER {trigger}")
+        database.execute(f"DROP TRIGGER IF EXISTS {trigger}")
     for statement in statements:
         database.execute(statement)
     database.commit()
@@ -318,3 +318,22 @@ def rewrite(path: str, session_id: str, key: bytes) -> None:
             f"UPDATE events SET payload = '{changed}', hash = '{head.hex()}' WHERE seq = {seq}"
         )
     tamper(path, *statements)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    ['{"v":1, "comm":"x"}', '{"v":1,"comm":"make","comm":"x"}', '{"v":1,"comm":"\\u0078"}'],
+)
+def test_to_the_letter_other_json_of_the_same_meaning_is_found(
+    scenario: Scenarios, payload: str
+) -> None:
+    made = scenario()
+    made.execute(10, 1, "make")
+    made.exit(10)
+    made.end()
+    path, session = made.log.path, made.session
+    tamper(path, f"UPDATE events SET payload = '{payload}' WHERE type = 'process_exited'")
+    rewrite(path, session.id, b"")
+    assert check(session).outcome is Outcome.INTACT
+    (row,) = (each.seq for each in session.events() if each.type == "process_exited")
+    assert_broken(verify_session(session, None, to_the_letter=True), row, "is not written as")

@@ -1,0 +1,79 @@
+"""What a session says of itself as a whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sigwrap.events import Event
+from sigwrap.report.check.account import Account
+
+STARTED = {"command": ["npm", "start"], "command_pid": 10}
+
+
+def event(type_name: str, pid: int = 10, **payload: Any) -> Event:
+    return Event(2, 0, type_name, pid, payload, "")
+
+
+def ended(status: int, reason: str = "COMMAND ended") -> Event:
+    return event("session_ended", 1, exit_status=status, reason=reason)
+
+
+def exited(code: int | None = None, signal: int | None = None, name: str = "") -> Event:
+    return event("process_exited", exit_code=code, signal=signal, signal_name=name)
+
+
+def objections(*events: Event) -> list[str]:
+    account = Account(STARTED)
+    return [found for each in events if (found := account.note(each))]
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        (exited(3), ended(3)),
+        (exited(None, 15, "SIGTERM"), ended(143, "COMMAND died of SIGTERM")),
+        (ended(127, "COMMAND could not be executed: no such file"),),
+        (exited(0), event("interrupt_received"), ended(130, "interrupted")),
+        (event("agent_signal"), exited(0), ended(130, "SIGTERM from ann")),
+        (event("limit_exceeded"), exited(0), ended(124, "wall_time: 1 s are over")),
+        (exited(124), ended(124)),
+        (event("process_exited", 11, exit_code=9), exited(0), ended(0)),
+        (ended(0),),
+    ],
+)
+def test_an_end_that_agrees_with_what_came_before(events: tuple[Event, ...]) -> None:
+    assert objections(*events) == []
+
+
+@pytest.mark.parametrize(
+    ("events", "problem"),
+    [
+        ((exited(3), ended(0)), "COMMAND's own status was 3, not 0"),
+        ((exited(None, 9, "SIGKILL"), ended(0)), "COMMAND's own status was 137, not 0"),
+        ((exited(0), ended(130, "interrupted")), "nothing interrupted the session"),
+        ((exited(0), ended(124, "wall_time: 1 s are over")), "no limit was passed"),
+        ((exited(None, 9, "SIGTERM"),), "its signal_name is not that of signal 9"),
+        ((exited(0, 9, "SIGKILL"),), "it has an exit code, and a signal that it died of"),
+    ],
+)
+def test_an_end_that_does_not(events: tuple[Event, ...], problem: str) -> None:
+    assert objections(*events) == [problem]
+
+
+@pytest.mark.parametrize(
+    ("first", "problem"),
+    [
+        (event("exec_allowed", argv=["npm", "start"]), ""),
+        (event("exec_denied", argv=[]), ""),
+        (event("exec_allowed", argv=["npm", "[...]"], cut={}), ""),
+        (event("exec_allowed", argv=["rm"]), "COMMAND's exec has other words than the"),
+        (event("exec_allowed", 11, argv=["npm", "start"]), "the first exec is not that of COMMAND"),
+    ],
+)
+def test_the_first_exec_is_that_of_the_sessions_command(first: Event, problem: str) -> None:
+    account = Account(STARTED)
+    assert account.first_exec(first).startswith(problem)
+    assert account.has_begun
+    assert Account({}).has_begun
