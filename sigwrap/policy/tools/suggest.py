@@ -129,9 +129,13 @@ class Suggester:
         if draft is None:
             return None
         for_all = for_all and not (are_some and draft.patterns)
+        return self.suggestion(draft, drafted_for)._replace(for_all=for_all)
+
+    def suggestion(self, draft: Draft, requests: Iterable[Request]) -> Suggestion:
+        """`requests`: what it was drafted for."""
         name = self._name(draft)
-        line = rule_line(with_note(draft, drafted_for, self._engine), name)
-        return Suggestion(draft.section, name, line, "", for_all)
+        line = rule_line(with_note(draft, requests, self._engine), name)
+        return Suggestion(draft.section, name, line, "")
 
     def _name(self, draft: Draft) -> str:
         known = self._names.get(draft)

@@ -28,7 +28,7 @@ from sigwrap.report.forms.findings import (
     suggest_command,
 )
 from sigwrap.report.forms.incidents import sentence
-from sigwrap.report.forms.layout import cut, wrapped
+from sigwrap.report.forms.layout import cut, fits, wrapped, yaml_wrapped
 from sigwrap.report.forms.sizes import byte_size
 from sigwrap.report.forms.style import PLAIN, Style
 from sigwrap.report.forms.times import ago, local_time
@@ -211,12 +211,16 @@ class TextReport:
             yield from wrapped(f"    {line}", columns, "      ")
         if (suggestion := found.suggestion) is not None:
             how = "some of these" if not suggestion.for_all else "these" if found.examples else "it"
-            way = (
-                f"to let {how} through, only if it was right: {suggestion.line}"
-                if suggestion.line
-                else f"no rule can change that: {suggestion.why_not}"
-            )
-            yield from wrapped(f"    {way}", columns, "      ")
+            if not suggestion.line:
+                way = f"no rule can change that: {suggestion.why_not}"
+                yield from wrapped(f"    {way}", columns, "      ")
+                return
+            way = f"    to let {how} through, only if it was right:"
+            if fits(whole := f"{way} {suggestion.line}", columns):
+                yield whole
+            else:
+                yield from wrapped(way, columns, "      ")
+                yield from yaml_wrapped(f"    {suggestion.line}", columns)
 
     def _by(self, found: Finding) -> str:
         offset = f"{(found.first_ns - self.summary.started_ns) / 1e9:+.3f} s"
