@@ -98,6 +98,21 @@ def test_there_is_a_rule_for_each_thing_with_how_often_by_whom_and_why(agent: En
     assert [decided(after, each).action.value for each in events[:4]] == ["allow"] * 4
 
 
+def test_a_reason_that_only_some_of_them_have_is_left_out(agent: Engine) -> None:
+    def approved(package: str, by: str) -> Event:
+        asked = ran(agent, "npm", "install", package, comm="sh", reason=f"approved by {by}")
+        return asked._replace(type="exec_allowed", payload={**asked.payload, "message": ""})
+
+    strict = read_source("agent-strict").text
+    one, same, other = approved("a", "pid 7"), approved("b", "pid 7"), approved("c", "pid 8")
+    events = [each._replace(payload={**each.payload, "rule_name": "r"}) for each in (one, same)]
+    assert "# 2 times asked about, by sh; rule r: approved by pid 7\n" in (
+        suggestions(strict, events).text
+    )
+    events.append(other._replace(payload={**other.payload, "rule_name": "r"}))
+    assert "# 3 times asked about, by sh; rule r\n" in suggestions(strict, events).text
+
+
 def test_a_shell_that_tries_three_folders_was_refused_once(agent: Engine) -> None:
     folders = ("/usr/local/bin", "/usr/bin", "/bin")
     events = [ran(agent, "mkfs", "x", path=f"{each}/mkfs", comm="sh") for each in folders]

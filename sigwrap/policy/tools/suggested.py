@@ -133,7 +133,7 @@ class _Key(NamedTuple):
 class _Group:
     draft: Draft
     became: Only
-    why: str
+    why: str  # of all of them; empty where they have no reason in common
     count: int = 0
     by: dict[str, int] = field(default_factory=dict)
     patterns: dict[str, None] = field(default_factory=dict)
@@ -219,6 +219,8 @@ class _Groups:
         group.patterns.update(dict.fromkeys(new))
         self.requests += count
         group.count += count
+        if why != group.why:
+            group.why = ""
         if len(group.requests) < _REQUESTS_KEPT and request not in group.requests:
             group.requests.append(request)
         by = _asker(event)
