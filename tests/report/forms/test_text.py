@@ -198,6 +198,24 @@ def test_on_a_terminal_no_line_is_wider_than_it(scenario: Scenarios) -> None:
     assert "x" * 300 in report(made)
 
 
+def test_why_nobody_could_be_asked_is_said_once(scenario: Scenarios) -> None:
+    made = scenario()
+    begins, rest = "needs approval, and nobody can be asked", "there is no terminal; " + "x" * 40
+    for name, message in (("a", f"{begins}: {rest}"), ("b", f"{begins}: {rest}"), ("c", "no: why")):
+        for rule in ("one", "other"):
+            made.add("exec_denied", 10, argv=[name], rule_name=rule, message=message)
+    made.end()
+    found = [each for each in section("Needs attention", report(made)) if each.startswith("rule ")]
+    assert found == [
+        f"rule one: {begins}: {rest}",
+        f"rule other: {begins} (as above)",
+        f"rule one: {begins} (as above)",
+        f"rule other: {begins} (as above)",
+        "rule one: no: why",
+        "rule other: no: why",
+    ]
+
+
 def test_a_rule_can_be_copied_from_a_terminal(scenario: Scenarios) -> None:
     made = scenario()
     for folder in ("/etc", "/root", "/var/lib/something/quite/long"):
