@@ -212,6 +212,7 @@ def _types() -> tuple[EventType, ...]:
             "note",
             "timeout_s",
             "asked",
+            "exec",
             version=2,
         ),
         event("approval_granted", "somebody said yes", *_APPROVAL_ANSWER_FIELDS, version=2),

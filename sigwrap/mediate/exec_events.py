@@ -14,6 +14,12 @@ from sigwrap.policy.judge.match import too_long_to_match
 from sigwrap.policy.judge.request import Action, AskedFact, Decision, Program, answer_of
 from sigwrap.policy.judge.system_folders import may_be_the_systems
 
+# What a policy decides by, beside the session.
+_OF_A_REQUEST = (
+    *("path", "argv", "cwd", "depth", "truncated", "traced", "programs", "here"),
+    *("masked", "elsewhere", "shadows"),
+)
+
 
 def exec_payload(
     facts: ExecFacts, decision: Decision, *, verified: bool, traced: bool = False
@@ -60,6 +66,12 @@ def exec_payload(
     if decision.shadows:
         payload["shadows"] = decision.shadows
     return payload
+
+
+def request_of(facts: ExecFacts, decision: Decision) -> Payload:
+    """For a question: nothing has come of it yet, and maybe nothing does."""
+    payload = exec_payload(facts, decision, verified=False)
+    return {name: payload[name] for name in _OF_A_REQUEST if name in payload}
 
 
 def _nearest_that_ran(process: Process) -> int:

@@ -13,6 +13,7 @@ from sigwrap.mediate.effects import (
     ReadWhereabouts,
     Whereabouts,
 )
+from sigwrap.mediate.exec_events import request_of
 from sigwrap.mediate.exec_facts import ExecFacts
 from sigwrap.mediate.masking import masked
 from sigwrap.mediate.questions import Question
@@ -98,6 +99,7 @@ def question_about(
         masked=shell_words(masked(main.argv)),
         masked_runs=shell_words(_masked(runs)),
         masked_loads=shell_words(masked(loaded or ())),
+        request=request_of(facts, decision),
     )
 
 

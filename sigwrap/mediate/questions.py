@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
+from sigwrap.events import Payload
 from sigwrap.tuples import NamedTuple
 
 _SETTLED_KEPT = 1_000
@@ -30,6 +31,7 @@ class Question(NamedTuple):
     masked: str = ""  # `what` as the log has it, where that is less
     masked_runs: str = ""
     masked_loads: str = ""
+    request: Payload | None = None  # of an exec, as its event would have it: no secret is in it
 
 
 class Answer(NamedTuple):

@@ -176,6 +176,17 @@ def test_all_of_a_long_one(asking: Make) -> None:
     assert f"there is {approval_id}" in missing.stderr
 
 
+def test_what_a_rule_for_it_would_be_about_is_in_the_log_unless_it_is_long(asking: Make) -> None:
+    subject = asking().start()
+    short = {"path": "/usr/bin/rm", "argv": ["rm", "x"]}
+    subject.ask("rm x", request=short)
+    subject.ask("rm y", request={**short, "argv": ["rm", "y" * 2_048]})
+    told, untold = (each.payload for each in subject.events("approval_requested"))
+    assert told["exec"] == short
+    assert "exec" not in untold
+    assert untold["what"] == "rm y"
+
+
 @pytest.mark.parametrize("field", ["what", "files"])
 def test_words_from_right_to_left_are_named(asking: Make, field: str) -> None:
     subject = asking().start()

@@ -238,6 +238,7 @@ def test_nobody_inside_answers(
     run.process.say(run.question().encode() + b"\n")
     run.err.until(rb"refused: it is inside a supervised session")
     (request,) = as_user.events("approval_requested")
+    assert request.payload["exec"]["argv"] == ["./ok", "a"]
     assert run.answer("approve", request.payload["approval_id"]).returncode == 0
     run.out.until(rb"ok a\n")
     run.process.say(b"\n")

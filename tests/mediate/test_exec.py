@@ -578,6 +578,15 @@ def question(**different: Any) -> Question:
         "folder": "/project",
         "note": "",
         "masked": "git push '--token=***'",
+        "request": {
+            "path": "/usr/bin/git",
+            "argv": ("git", "push", "--token=***"),
+            "cwd": "/project",
+            "depth": 1,
+            "truncated": False,
+            "traced": False,
+            "masked": True,
+        },
     }
     return Question(**(values | different))
 

@@ -165,6 +165,23 @@ def test_the_line_is_one_that_a_person_would_write(
     assert found.line == line
 
 
+def test_a_rule_is_named_after_what_was_called(agent: Engine) -> None:
+    """Not after the file that a link of the system leads to."""
+    link = Program("/usr/bin/systemctl", "shutdown", ("shutdown", "now"), system_file=True)
+    programs = (link, link._replace(counts_by_name=True))
+    event = exec_event(programs, agent.decide_command(CommandRequest(programs)))
+    found = suggested(event, engine=agent)
+    assert found is not None
+    assert found.line.startswith("- {name: allow-shutdown, commands: [shutdown], ")
+    assert decided(with_line(found, AGENT), event).action.value == "allow"
+    found = suggested(ran(agent, "shutdown", "now", path=link.path), engine=agent)
+    assert found is not None
+    assert found.line.startswith("- {name: allow-shutdown-now, commands: [shutdown], ")
+    found = suggested(ran(agent, "rm", "-rf", "/", path="/home/u/bin/wipe"), engine=agent)
+    assert found is not None
+    assert found.line.startswith("- {name: allow-wipe, commands: [wipe], ")
+
+
 def test_variables_that_load_code_are_still_asked_about() -> None:
     strict = Engine(base(read_source("agent-strict").text))
     found = suggested(ran(strict, "curl", "http://x/"), engine=strict)

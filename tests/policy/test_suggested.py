@@ -98,6 +98,61 @@ def test_there_is_a_rule_for_each_thing_with_how_often_by_whom_and_why(agent: En
     assert [decided(after, each).action.value for each in events[:4]] == ["allow"] * 4
 
 
+def test_a_reason_that_only_some_of_them_have_is_left_out(agent: Engine) -> None:
+    def approved(package: str, by: str) -> Event:
+        asked = ran(agent, "npm", "install", package, comm="sh", reason=f"approved by {by}")
+        return asked._replace(type="exec_allowed", payload={**asked.payload, "message": ""})
+
+    strict = read_source("agent-strict").text
+    one, same, other = approved("a", "pid 7"), approved("b", "pid 7"), approved("c", "pid 8")
+    events = [each._replace(payload={**each.payload, "rule_name": "r"}) for each in (one, same)]
+    assert "# 2 times asked about, by sh; rule r: approved by pid 7\n" in (
+        suggestions(strict, events).text
+    )
+    events.append(other._replace(payload={**other.payload, "rule_name": "r"}))
+    assert "# 3 times asked about, by sh; rule r\n" in suggestions(strict, events).text
+
+
+def question(event: Event, *, is_told: bool = True, pid: int = 9) -> Event:
+    """What had been asked, before there was that event."""
+    names = ("path", "argv", "cwd", "programs")
+    payload = {"what": " ".join(event.payload["argv"]), "rule_name": event.payload["rule_name"]}
+    payload |= {"kind": "exec", "comm": "sh"}
+    if is_told:
+        payload["exec"] = {name: event.payload[name] for name in names}
+    return event._replace(type="approval_requested", payload=payload, pid=pid)
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_what_waits_for_an_answer_was_asked_about(agent: Engine, is_told: bool) -> None:
+    event = ran(agent, "npm", "install", "left-pad", comm="sh")
+    found = suggestions(AGENT, [question(event, is_told=is_told)])
+    if is_told:
+        assert "# once asked about, by sh; rule pkg-install: installing packages" in found.text
+        after = Engine(extending(AGENT, found.text))
+        assert decided(after, event).action.value == "allow"
+        assert (found.rules, found.requests, found.also_changed) == (1, 1, 0)
+    else:
+        assert found.text.endswith(
+            "# What no rule can change:\n"
+            "#   once npm install left-pad: nobody has answered, "
+            "and the log has no more of it yet\n"
+        )
+        assert (found.rules, found.unchanged) == (0, 1)
+    denied = Wanted(only=frozenset({Only.DENIED}), decision="allow")
+    assert not suggestions(AGENT, [question(event, is_told=is_told)], denied).text
+
+
+def test_a_question_and_what_came_of_it_are_one(agent: Engine) -> None:
+    event = ran(agent, "npm", "install", "left-pad", comm="sh")
+    started = event._replace(type="session_started", payload={})
+    answered = [question(event), event._replace(pid=9)]
+    assert "# once asked about" in suggestions(AGENT, answered).text
+    # In another session it is another process that has that number.
+    events = [started, question(event), started, *answered]
+    assert "# 2 times asked about" in suggestions(AGENT, events).text
+
+
 def test_a_shell_that_tries_three_folders_was_refused_once(agent: Engine) -> None:
     folders = ("/usr/local/bin", "/usr/bin", "/bin")
     events = [ran(agent, "mkfs", "x", path=f"{each}/mkfs", comm="sh") for each in folders]

@@ -10,6 +10,7 @@ generate      recorded events to a policy of programs, subcommands and signals
 literal       words of a process as YAML, as a glob, as a regular expression
 draft         a rule that is proposed, and its line
 suggest       the rule that would change what was decided of a recorded request
+together      the rules for requests of one kind, and how many they are for
 by_name       commands whose name alone is no reason to allow them
 wide          what a rule lets through beside what was recorded
 again         recorded requests, each decided once

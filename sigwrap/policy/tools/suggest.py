@@ -129,9 +129,13 @@ class Suggester:
         if draft is None:
             return None
         for_all = for_all and not (are_some and draft.patterns)
+        return self.suggestion(draft, drafted_for)._replace(for_all=for_all)
+
+    def suggestion(self, draft: Draft, requests: Iterable[Request]) -> Suggestion:
+        """`requests`: what it was drafted for."""
         name = self._name(draft)
-        line = rule_line(with_note(draft, drafted_for, self._engine), name)
-        return Suggestion(draft.section, name, line, "", for_all)
+        line = rule_line(with_note(draft, requests, self._engine), name)
+        return Suggestion(draft.section, name, line, "")
 
     def _name(self, draft: Draft) -> str:
         known = self._names.get(draft)
@@ -238,10 +242,10 @@ def _about_programs(
     # A link and its file, a script's own name and its package's: one command, and its words.
     is_one = all(each.argv == first.argv and _called(each) == called for each in subjects)
     if not is_one:
-        return [called], _first_words(subjects), exactly.lines_of(subjects)
+        return [_told(first)], _first_words(subjects), exactly.lines_of(subjects)
     decided_by = _decided_by(first, request, engine)
     subcommands = _subcommands(called, first, decided_by)
-    words, keys = [called, *subcommands[:1]], list[tuple[str, str]]()
+    words, keys = [_told(first), *subcommands[:1]], list[tuple[str, str]]()
     patterns = list[str]()
     is_too_little = lenient and not subcommands and says_too_little(called, first, request, engine)
     if exact or is_too_little or _is_to_be_exact(called, rule, subcommands, decided_by):
@@ -434,6 +438,12 @@ def _as_glob(word: str) -> str:
 
 def _called(program: Program) -> str:
     return name_for_subcommands(_basename(program), program.name)
+
+
+def _told(program: Program) -> str:
+    """For the rule's name: what was called, as long as the rule is for that (_commands)."""
+    is_by_name = program.counts_by_name or program.shadows or is_system_file(program)
+    return program.name.rpartition("/")[2] if is_by_name else _basename(program)
 
 
 def _basename(program: Program) -> str:

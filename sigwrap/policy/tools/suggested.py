@@ -12,7 +12,7 @@ from enum import Enum
 from functools import partial
 
 from sigwrap.escape import printable
-from sigwrap.events import EXEC_TYPES, Event, text, times
+from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES, Event, text, times
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import DEFAULT_RULE, Action, CommandRequest, Decision
 from sigwrap.policy.judge.rules import Policy
@@ -39,6 +39,7 @@ _MOST_CHARACTERS = 150_000  # of all rules: a policy may have 256 Ki
 _MOST_REASONS = 50
 _ASKERS_SHOWN = 3
 _REQUESTS_KEPT = 8
+_QUESTIONS_KEPT = 1_000
 _WORD_SHOWN = 60
 _WHY_SHOWN = 200
 
@@ -133,7 +134,7 @@ class _Key(NamedTuple):
 class _Group:
     draft: Draft
     became: Only
-    why: str
+    why: str  # of all of them; empty where they have no reason in common
     count: int = 0
     by: dict[str, int] = field(default_factory=dict)
     patterns: dict[str, None] = field(default_factory=dict)
@@ -141,8 +142,9 @@ class _Group:
 
 
 class _Groups:
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, only: frozenset[Only]) -> None:
         self._engine = engine
+        self.only = only
         self._groups: dict[_Key, _Group] = {}
         self._parts: dict[_Key, int] = {}
         self.reasons: dict[str, int] = {}
@@ -160,9 +162,10 @@ class _Groups:
         wanted: Wanted,
         exact: frozenset[_Key],
     ) -> _Groups:
-        groups = cls(engine)
+        groups = cls(engine, wanted.only)
         tries = Tries()
-        for event, request in requests_from_events(_with_ends(events, tries)):
+        seen = _with_ends(_with_questions(events, groups), tries)
+        for event, request in requests_from_events(seen):
             decided = again.decided(event)
             became = wanted.covers(event, decided)
             if became is None:
@@ -219,6 +222,8 @@ class _Groups:
         group.patterns.update(dict.fromkeys(new))
         self.requests += count
         group.count += count
+        if why != group.why:
+            group.why = ""
         if len(group.requests) < _REQUESTS_KEPT and request not in group.requests:
             group.requests.append(request)
         by = _asker(event)
@@ -226,7 +231,14 @@ class _Groups:
             group.by[by] = group.by.get(by, 0) + count
 
     def add_unchanged(self, event: Event, why: str, count: int) -> None:
-        what = f"{_what(event)}: {why}"
+        self._add_reason(f"{_what(event)}: {why}", count)
+
+    def add_open(self, question: Event) -> None:
+        """One that says too little for a rule."""
+        what = _short(text(question.payload.get("what")) or "something", _WORD_SHOWN)
+        self._add_reason(f"{what}: nobody has answered, and the log has no more of it yet", 1)
+
+    def _add_reason(self, what: str, count: int) -> None:
         self.unchanged += count
         if what in self.reasons or len(self.reasons) < _MOST_REASONS:
             self.reasons[what] = self.reasons.get(what, 0) + count
@@ -279,6 +291,32 @@ class _Groups:
         if self._left_out:
             yield ""
             yield _comment(f"Left out, since there is so much: {_counted(self._left_out)}")
+
+
+def _with_questions(events: Iterable[Event], groups: _Groups) -> Iterator[Event]:
+    """Of what was asked about and has neither run nor been refused, an event as if it had run: it
+    waits, or whoever asked has ended before there was an answer."""
+    waiting: dict[int, Event] = {}
+    for event in events:
+        if event.type == "session_started":
+            yield from _unanswered(waiting, groups)
+            waiting = {}
+        elif event.type == "approval_requested" and len(waiting) < _QUESTIONS_KEPT:
+            waiting[event.pid] = event
+        elif event.type in EXEC_TYPES or event.type in SIGNAL_TYPES:
+            waiting.pop(event.pid, None)
+        yield event
+    yield from _unanswered(waiting, groups)
+
+
+def _unanswered(waiting: dict[int, Event], groups: _Groups) -> Iterator[Event]:
+    for event in waiting.values():
+        asked = event.payload.get("exec")
+        if isinstance(asked, dict):
+            about = {name: event.payload.get(name) for name in ("rule_name", "comm", "message")}
+            yield event._replace(type="exec_allowed", payload={**asked, **about})
+        elif Only.ASKED in groups.only:
+            groups.add_open(event)
 
 
 def _with_ends(events: Iterable[Event], tries: Tries) -> Iterator[Event]:

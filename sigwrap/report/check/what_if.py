@@ -33,7 +33,10 @@ from sigwrap.policy.judge.rules import CommandRule, Policy, SignalRule
 from sigwrap.policy.judge.signals import ALL, signal_name
 from sigwrap.policy.judge.subcommand import has_subcommands, name_for_subcommands, subcommand
 from sigwrap.policy.tools.again import Again
-from sigwrap.policy.tools.suggest import Suggester, Suggestion
+from sigwrap.policy.tools.draft import Draft, NoRule
+from sigwrap.policy.tools.generate import Request, requests_from_events
+from sigwrap.policy.tools.suggest import Suggester, Suggestion, drafted
+from sigwrap.policy.tools.together import Together
 from sigwrap.policy.tools.tries import Tries
 from sigwrap.report.check.recorded_policy import NoPolicy, recorded_policy
 from sigwrap.report.check.reproduce import BUILT_IN
@@ -42,6 +45,7 @@ from sigwrap.report.check.whatever_words import untold
 NOT_RECORDED = "what the other policy asks of them was not asked then"
 
 _MOST_DIFFERENCES = 1_000
+_SEVERAL_RULES = 100  # differences that may have them: each takes some milliseconds
 _LONGEST_NAME = 80
 _LONGEST_EXAMPLE = 200
 
@@ -79,7 +83,10 @@ class Difference:
     count: int
     first_seq: int
     example: str
-    suggestion: Suggestion | None  # what would let it through, where that is denied or asked about
+    # What would let it through, where that is denied or asked about.
+    rules: tuple[Suggestion, ...] = ()
+    rules_for: int = 0  # of these requests
+    why_not: str = ""  # of the first of the others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +99,16 @@ class WhatIf:
     differences: tuple[Difference, ...]  # to act on first, first
     left_out: int  # requests that differ, in no difference: there were too many kinds
     doubtful: dict[str, int] = field(default_factory=dict)  # how many, by the reason
+
+
+@dataclass(slots=True)
+class _Judged:
+    """What becomes of equal requests."""
+
+    decision: Decision
+    doubt: str = ""  # what makes it doubtful
+    # The rule that would let it through, or why none can: once somebody needs it.
+    drafted: tuple[Request, Draft | str] | None = None
 
 
 class WhatIfFold:
@@ -108,6 +125,7 @@ class WhatIfFold:
         self._doubtful: Counter[str] = Counter()
         self._again = Again(self._judged)
         self._found: dict[tuple[object, ...], Difference] = {}
+        self._together: dict[tuple[object, ...], Together] = {}
         self._tries = Tries()
 
     def add(self, event: Event) -> None:
@@ -130,7 +148,7 @@ class WhatIfFold:
             own=self._own,
             differences=tuple(
                 sorted(
-                    self._found.values(),
+                    (self._with_rules(*each) for each in self._found.items()),
                     key=lambda each: (order[each.would_be], -each.count, each.first_seq),
                 )
             ),
@@ -144,13 +162,14 @@ class WhatIfFold:
                 self._count_own()
                 self._gone_on += event.type != "exec_denied"
             return
-        decision, doubt = self._again.decided(event)
-        if decision.action is not Action.DENY:
-            decision = used_up(self._policy.limits, self._gone_on) or decision
-        goes_on = decision.action is not Action.DENY
+        judged = self._again.decided(event)
+        if judged.decision.action is not Action.DENY:
+            limit = used_up(self._policy.limits, self._gone_on)
+            judged = judged if limit is None else _Judged(limit)
+        goes_on = judged.decision.action is not Action.DENY
         if not self._is_another_try(event, goes_on=goes_on):
             self._gone_on += goes_on
-            self._compare(event, decision, doubt)
+            self._compare(event, judged)
 
     def _is_another_try(self, event: Event, *, goes_on: bool) -> bool:
         """Of an exec that was refused before, in another folder of PATH. Where one folder's would
@@ -161,21 +180,20 @@ class WhatIfFold:
         if _is_own(event.payload):
             self._count_own()
         else:
-            self._compare(event, *self._again.decided(event))
+            self._compare(event, self._again.decided(event))
 
-    def _judged(self, event: Event) -> tuple[Decision, str]:
-        """And what makes it doubtful."""
+    def _judged(self, event: Event) -> _Judged:
         is_exec = event.type in EXEC_TYPES
         return self._judged_exec(event.payload) if is_exec else self._judged_signal(event.payload)
 
-    def _judged_exec(self, payload: Payload) -> tuple[Decision, str]:
+    def _judged_exec(self, payload: Payload) -> _Judged:
         request, unknown = _with_findings(command_request(payload))
         limit = exceeded(self._policy.limits, request.depth, crowd(payload))
         if limit is not None:
-            return limit, ""
+            return _Judged(limit)
         decision = self._engine.decide_exec(request, programs_here(payload, request))
         loading = not self._then.asked_for_code and any(each.answer is not None for each in unknown)
-        return decision, NOT_RECORDED if loading or self._may_be_pinned(request) else ""
+        return _Judged(decision, NOT_RECORDED if loading or self._may_be_pinned(request) else "")
 
     def _may_be_pinned(self, request: CommandRequest) -> bool:
         """By a digest that nobody has taken then."""
@@ -186,23 +204,24 @@ class WhatIfFold:
             for rule in self._pins
         )
 
-    def _judged_signal(self, payload: Payload) -> tuple[Decision, str]:
+    def _judged_signal(self, payload: Payload) -> _Judged:
         handled = AskedFact(lambda: payload.get("target_handles") is True)
         decision = self._engine.decide_signal(signal_request(payload)._replace(handled=handled))
         was_asked = "target_handles" in payload or handled.answer is None
-        return decision, "" if was_asked else NOT_RECORDED
+        return _Judged(decision, "" if was_asked else NOT_RECORDED)
 
     def _count_own(self) -> None:
         self._decisions += 1
         self._own += 1
 
-    def _compare(self, event: Event, decision: Decision, doubt: str) -> None:
+    def _compare(self, event: Event, judged: _Judged) -> None:
         self._decisions += 1
+        decision = judged.decision
         rule = text(event.payload.get("rule_name"))
         kind = "exec" if event.type in EXEC_TYPES else "signal"
         was = self._then.outcome(event, kind, rule)
         would_be = _OUTCOMES[decision.action.value]
-        if doubt := doubt or untold(event.payload):
+        if doubt := judged.doubt or untold(event.payload):
             self._doubtful[doubt] += 1
         if was is would_be and not _replaced_otherwise(event.payload, decision):
             self._by_other_rule += rule != decision.rule
@@ -225,16 +244,38 @@ class WhatIfFold:
                 count=1,
                 first_seq=event.seq,
                 example=example,
-                suggestion=self._suggestion(event, decision, would_be),
             )
         else:
             self._left_out += 1
+            return
+        if would_be in (Outcome.DENIED, Outcome.ASKED):
+            if judged.drafted is None:
+                judged.drafted = self._drafted(event, decision.rule)
+            if key not in self._together:
+                is_one_of_few = len(self._together) < _SEVERAL_RULES
+                self._together[key] = Together() if is_one_of_few else Together(most=1)
+            self._together[key].add(*judged.drafted)
 
-    def _suggestion(self, event: Event, decision: Decision, would_be: Outcome) -> Suggestion | None:
-        if would_be not in (Outcome.DENIED, Outcome.ASKED):
-            return None
-        as_decided = event._replace(payload={**event.payload, "rule_name": decision.rule})
-        return self._suggester.rule_for([as_decided])
+    def _drafted(self, event: Event, rule: str) -> tuple[Request, Draft | str]:
+        as_decided = event._replace(payload={**event.payload, "rule_name": rule})
+        [(_, request)] = requests_from_events([as_decided])
+        try:
+            return request, drafted(as_decided, request, Action.ALLOW.value, self._engine)
+        except NoRule as why:
+            return request, str(why)
+
+    def _with_rules(self, key: tuple[object, ...], difference: Difference) -> Difference:
+        together = self._together.get(key)
+        if together is None:
+            return difference
+        return replace(
+            difference,
+            rules=tuple(
+                self._suggester.suggestion(each.draft, each.requests) for each in together.rules
+            ),
+            rules_for=together.requests,
+            why_not=together.why_not,
+        )
 
 
 def _is_own(payload: Payload) -> bool:

@@ -9,10 +9,18 @@ from sigwrap.policy.tools.suggest import Suggestion
 
 
 def policy_lines(suggestions: Iterable[Suggestion | None]) -> Iterator[str]:
+    return grouped_lines(([each], "") for each in suggestions if each is not None)
+
+
+def grouped_lines(groups: Iterable[tuple[Iterable[Suggestion], str]]) -> Iterator[str]:
+    """The rules of each group after its comment, if it has one."""
     lines: dict[str, dict[str, None]] = {COMMAND_RULES: {}, SIGNAL_RULES: {}}
-    for each in suggestions:
-        if each is not None and each.line:
-            lines[each.section][each.line] = None
+    for suggestions, comment in groups:
+        for each in suggestions:
+            if each.line and each.line not in lines[each.section]:
+                if comment:
+                    lines[each.section][comment] = None
+                lines[each.section][each.line] = None
     for section, rules in lines.items():
         if rules:
             yield f"{section}:"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sigwrap.escape import printable, shell_words
@@ -28,7 +28,7 @@ from sigwrap.report.forms.findings import (
     suggest_command,
 )
 from sigwrap.report.forms.incidents import sentence
-from sigwrap.report.forms.layout import cut, wrapped
+from sigwrap.report.forms.layout import cut, fits, wrapped, yaml_wrapped
 from sigwrap.report.forms.sizes import byte_size
 from sigwrap.report.forms.style import PLAIN, Style
 from sigwrap.report.forms.times import ago, local_time
@@ -40,6 +40,7 @@ _PROGRAMS_SHOWN = 10
 _SIGNALS_SHOWN = 15
 _FAILURES_SHOWN = 10
 _GROUPS_SHOWN = 40
+_SAID_AGAIN = 40  # characters of a reason behind its first colon
 _NOT_ENFORCED = "not enforced yet: "
 _RECORDED = "Recorded (sigwrap replay --recorded stdout)"
 
@@ -186,8 +187,10 @@ class TextReport:
     def _attention(self) -> Iterator[str]:
         attention: Attention = self.summary.attention
         findings = Findings(self.summary.started)
+        said = set[str]()
         for group in attention.groups[:_GROUPS_SHOWN]:
-            yield from self._finding(findings.of(group, with_rule=group.outcome != AUDITED))
+            found = findings.of(group, with_rule=group.outcome != AUDITED)
+            yield from self._finding(_said_once(found, said))
         hidden = attention.more + sum(group.count for group in attention.groups[_GROUPS_SHOWN:])
         if hidden:
             yield f"and {hidden} times something else: sigwrap query, or --format html"
@@ -211,12 +214,16 @@ class TextReport:
             yield from wrapped(f"    {line}", columns, "      ")
         if (suggestion := found.suggestion) is not None:
             how = "some of these" if not suggestion.for_all else "these" if found.examples else "it"
-            way = (
-                f"to let {how} through, only if it was right: {suggestion.line}"
-                if suggestion.line
-                else f"no rule can change that: {suggestion.why_not}"
-            )
-            yield from wrapped(f"    {way}", columns, "      ")
+            if not suggestion.line:
+                way = f"no rule can change that: {suggestion.why_not}"
+                yield from wrapped(f"    {way}", columns, "      ")
+                return
+            way = f"    to let {how} through, only if it was right:"
+            if fits(whole := f"{way} {suggestion.line}", columns):
+                yield whole
+            else:
+                yield from wrapped(way, columns, "      ")
+                yield from yaml_wrapped(f"    {suggestion.line}", columns)
 
     def _by(self, found: Finding) -> str:
         offset = f"{(found.first_ns - self.summary.started_ns) / 1e9:+.3f} s"
@@ -271,6 +278,15 @@ class TextReport:
             line = f"{count:>7}  exit {code}  {shell_words(words(command))}"
             yield cut(line, self._columns)
         yield from _rest(failures, _FAILURES_SHOWN)
+
+
+def _said_once(found: Finding, said: set[str]) -> Finding:
+    """Why nobody could be asked, with what to do about it, is the same for everything."""
+    begins, _, rest = found.reason.partition(": ")
+    if found.reason in said and len(rest) > _SAID_AGAIN:
+        return replace(found, reason=f"{begins} (as above)")
+    said.add(found.reason)
+    return found
 
 
 def _policy(summary: Summary) -> str:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from sigwrap.escape import printable
 from sigwrap.report.check.what_if import Difference, Outcome, WhatIf
 from sigwrap.report.forms.counts import counted
-from sigwrap.report.forms.layout import wrapped
+from sigwrap.report.forms.layout import wrapped, yaml_wrapped
 from sigwrap.report.forms.markdown import block, code, table
-from sigwrap.report.forms.rules import policy_lines
+from sigwrap.report.forms.rules import grouped_lines
 from sigwrap.report.forms.style import PLAIN, Style
 
 WHAT_IF_SCHEMA = "sigwrap.what-if/1"
@@ -38,7 +38,7 @@ def what_if_text(found: WhatIf, style: Style = PLAIN, columns: int = 0) -> str:
     if rules := list(_rules(found)):
         lines += ["", style.heading(_RULES)]
         for each in rules:
-            lines += wrapped(f"  {each}", columns, "      ")
+            lines += yaml_wrapped(f"  {each}", columns)
     if found.differ:
         lines.append("")
     return "\n".join([*lines, *_notes(found)])
@@ -78,7 +78,9 @@ def what_if_json(session_id: str, found: WhatIf) -> str:
                 "count": each.count,
                 "first_seq": each.first_seq,
                 "example": each.example,
-                "rule": each.suggestion.line or None if each.suggestion else None,
+                "rules": [rule.line for rule in each.rules],
+                "rules_for": each.rules_for,
+                "why_not": each.why_not or None,
             }
             for each in found.differences
         ],
@@ -119,8 +121,7 @@ def _line(each: Difference) -> str:
     was = f"was {each.was.value} by {_rule(each.was_by)}"
     example = f"first at event {each.first_seq}: {printable(each.example)}"
     by = _rule(each.would_be_by)
-    requests = counted(each.count, each.kind)
-    return f"{requests} of {printable(each.what)} by rule {by} ({was}; {example})"
+    return f"{_requests(each)} by rule {by} ({was}; {example})"
 
 
 def _row(each: Difference) -> Iterable[str]:
@@ -137,8 +138,22 @@ def _rule(name: str) -> str:
 
 
 def _rules(found: WhatIf) -> Iterator[str]:
-    shown = (each for _, those in _sections(found) for each in _shown(those))
-    return policy_lines(each.suggestion for each in shown)
+    shown = [each for _, those in _sections(found) for each in _shown(those)]
+    yield from grouped_lines((each.rules, _for_some(each)) for each in shown)
+    for each in shown:
+        if each.why_not and not each.rules:
+            yield f"# none for {_requests(each)}: {printable(each.why_not)}"
+
+
+def _for_some(each: Difference) -> str:
+    if each.rules_for == each.count:
+        return ""
+    why_not = printable(each.why_not)
+    return f"# for {each.rules_for} of the {_requests(each)}; of the others: {why_not}"
+
+
+def _requests(each: Difference) -> str:
+    return f"{counted(each.count, each.kind)} of {printable(each.what)}"
 
 
 def _notes(found: WhatIf) -> Iterator[str]:

@@ -34,6 +34,7 @@ from sigwrap.run.asking.wording import Session, store_option, until
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.settings import ApprovalMode as Mode
+from sigwrap.store.bounds import json_size
 
 __all__ = ["Answer", "Approvals", "OnAnswer", "Question"]
 
@@ -61,6 +62,7 @@ ALLOWED_BY_CI = frozenset(
 )
 _LISTED = 200
 _LISTED_CHARACTERS = 4_000
+_LONGEST_REQUEST = 2_048  # of JSON
 _MOST_OPEN = 64  # each holds descriptors of ours, and a person's patience
 _EVENT_OF_REASON = {"granted": "approval_granted", "expired": "approval_expired"}
 
@@ -298,6 +300,8 @@ class Approvals:
         )
 
     def _asked(self, request: Open, asked: list[str]) -> Payload:
+        exec_asked = request.question.request
+        is_told = exec_asked is not None and json_size(exec_asked) <= _LONGEST_REQUEST
         return {
             **_about(request.id, request.question),
             "comm": request.question.process,
@@ -309,6 +313,8 @@ class Approvals:
             "note": request.question.note,
             "timeout_s": self._timeout_s,
             "asked": asked,
+            # What is long would have the words cut that an answer is compared with (verify).
+            **({"exec": exec_asked} if is_told else {}),
         }
 
     def _answered(self, settled: Settled) -> Payload:

@@ -14,6 +14,7 @@ from sigwrap.mediate.signal_facts import How, SignalFacts
 from sigwrap.policy.judge.request import Program, TargetType, with_implied
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
+from sigwrap.policy.tools.together import MOST_RULES_TOGETHER
 from sigwrap.report.check.what_if import NOT_RECORDED, Outcome, WhatIf, WhatIfFold
 from sigwrap.report.check.whatever_words import MASKED
 from sigwrap.report.forms.what_if import what_if_json, what_if_md, what_if_text
@@ -83,8 +84,8 @@ def test_what_would_be_denied_comes_first_then_what_would_be_asked(made: Mediate
     assert (
         "  3 execs of ls by rule no-lists (was let through by rest; first at event 2: ls)" in text
     )
-    suggestion = found.differences[0].suggestion
-    assert suggestion is not None and suggestion.line in text
+    [suggestion] = found.differences[0].rules
+    assert suggestion.line in text
     allowed = under(
         made,
         f"command_rules:\n  {suggestion.line}\n"
@@ -92,6 +93,65 @@ def test_what_would_be_denied_comes_first_then_what_would_be_asked(made: Mediate
         "defaults: {command: allow}\n",
     )
     assert "ls" not in [each.what for each in allowed.differences]
+
+
+ASKS = "command_rules:\n{rules}  - {{name: look, commands: [rm, sh], decision: approve}}\n"
+ASKS += "defaults: {{command: allow}}\n"
+
+
+def with_the_rules(made: Mediated, found: WhatIf) -> WhatIf:
+    """Of a policy made of what was proposed."""
+    lines = [f"  {rule.line}\n" for each in found.differences for rule in each.rules]
+    return under(made, ASKS.format(rules="".join(lines)))
+
+
+def test_the_rules_are_for_every_command_line_of_a_group(made: Mediated) -> None:
+    for folder in ("/etc", "/root", "/usr", "/usr", "/usr"):
+        made.run(program("rm", "-rf", folder))
+    for script in ("a.sh", "b.sh"):
+        made.run(program("sh", script))
+    found = under(made, ASKS.format(rules=""))
+    assert [(each.what, each.count, each.rules_for) for each in found.differences] == [
+        ("rm", 5, 5),
+        ("sh", 2, 2),
+    ]
+    assert [len(each.rules) for each in found.differences] == [1, 2]
+    assert not with_the_rules(made, found).differences
+    for form in (what_if_text(found), what_if_md(found)):
+        assert 'args_patterns: ["^-rf /etc$", "^-rf /root$", "^-rf /usr$"]' in form
+        assert "# for " not in form
+    first = json.loads(what_if_json("s1", found))["differences"][0]
+    assert (len(first["rules"]), first["rules_for"], first["why_not"]) == (1, 5, None)
+
+
+def test_rules_that_are_for_some_only_say_for_how_many(tmp_path: Path) -> None:
+    made = Mediated(tmp_path, RULES.replace("max_execs: 50", "max_execs: 500"))
+    for number in range(200):
+        made.run(program("rm", f"-rf={number}"))
+    made.run(program("rm", "x" * 5_000))
+    found = under(made, ASKS.format(rules=""))
+    [difference] = found.differences
+    assert (difference.count, len(difference.rules)) == (201, MOST_RULES_TOGETHER)
+    assert 0 < difference.rules_for < 201
+    assert with_the_rules(made, found).differ == 201 - difference.rules_for
+    said = f"# for {difference.rules_for} of the 201 execs of rm; of the others: more rules would "
+    for form in (what_if_text(found), what_if_md(found)):
+        assert form.count(said) == 1
+    [as_json] = json.loads(what_if_json("s1", found))["differences"]
+    assert (as_json["rules_for"], as_json["why_not"]) == (
+        difference.rules_for,
+        "more rules would be needed",
+    )
+    made.log.close()
+
+
+def test_what_no_rule_lets_through_says_why(made: Mediated) -> None:
+    made.run(program("rm", "x" * 5_000))
+    found = under(made, ASKS.format(rules=""))
+    said = "# none for 1 exec of rm: its arguments are too long for a rule to name all of them"
+    for form in (what_if_text(found), what_if_md(found)):
+        assert said in form
+        assert "command_rules:" not in form
 
 
 def test_the_same_by_another_rule_is_no_difference(made: Mediated) -> None:

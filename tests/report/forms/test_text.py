@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import yaml
 
 from sigwrap.report.check.verify import verify_session
 from sigwrap.report.folds.ending import Ending
@@ -192,8 +193,43 @@ def test_on_a_terminal_no_line_is_wider_than_it(scenario: Scenarios) -> None:
     for columns in (80, 200):
         lines = report(made, columns=columns).splitlines()
         wide = [line for line in lines if len(line) > columns]
-        assert wide == []
+        # What stands in quotes in a rule is to be copied: it stays whole.
+        assert [line for line in wide if not line.startswith(f"{' ' * 10}args_patterns: ")] == []
     assert "x" * 300 in report(made)
+
+
+def test_why_nobody_could_be_asked_is_said_once(scenario: Scenarios) -> None:
+    made = scenario()
+    begins, rest = "needs approval, and nobody can be asked", "there is no terminal; " + "x" * 40
+    for name, message in (("a", f"{begins}: {rest}"), ("b", f"{begins}: {rest}"), ("c", "no: why")):
+        for rule in ("one", "other"):
+            made.add("exec_denied", 10, argv=[name], rule_name=rule, message=message)
+    made.end()
+    found = [each for each in section("Needs attention", report(made)) if each.startswith("rule ")]
+    assert found == [
+        f"rule one: {begins}: {rest}",
+        f"rule other: {begins} (as above)",
+        f"rule one: {begins} (as above)",
+        f"rule other: {begins} (as above)",
+        "rule one: no: why",
+        "rule other: no: why",
+    ]
+
+
+def test_a_rule_can_be_copied_from_a_terminal(scenario: Scenarios) -> None:
+    made = scenario()
+    for folder in ("/etc", "/root", "/var/lib/something/quite/long"):
+        argv = ["rm", "-rf", folder]
+        made.add("exec_denied", 10, path="/bin/rm", argv=argv, decision="deny", rule_name="no-rm")
+    made.end()
+    found = section("Needs attention", report(made, columns=80))
+    at = found.index("to let these through, only if it was right:")
+    assert found[at + 1] == "# also for arguments that read like these"
+    assert report(made, columns=400).count("only if it was right: - {name: ") == 1
+    copied = "\n".join(["command_rules:", *(f"  {line}" for line in found[at + 1 : -1])])
+    [rule] = yaml.safe_load(copied)["command_rules"]
+    assert rule["args_patterns"][0] == "^-rf /etc$"
+    assert rule["decision"] == "allow"
 
 
 def test_what_waits_for_an_answer_is_said_while_it_can_have_one(scenario: Scenarios) -> None:
