@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,9 +12,9 @@ import pytest
 from sigwrap.cli.policy import writing
 from sigwrap.cli.policy.commands import app
 from sigwrap.errors import SigwrapError
-from sigwrap.events import Event
 from sigwrap.start.policy_files import SHIPPED, host_variables, read_source
 from sigwrap.status import REFUSED
+from sigwrap.store.reader import Session
 from sigwrap.store.writer import SessionLog
 
 ROOT = Path(__file__).parents[2]
@@ -159,17 +159,15 @@ def test_test_of_a_shipped_policy(run: Run) -> None:
 def test_generate_prints_one_policy_for_several_sessions(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    class Session:
-        def __init__(self, command: str) -> None:
-            payload = {"path": f"/usr/bin/{command}", "argv": [command]}
-            self.recorded = Event(
-                seq=1, time_ns=0, type="exec_audited", pid=1, payload=payload, hash=""
-            )
+    def recorded(store: str, command: str) -> Session:
+        log = SessionLog.create(str(tmp_path / command), command)
+        log.append("session_started", 1, {"session_id": command}, 1)
+        payload = {"path": f"/usr/bin/{command}", "argv": [command]}
+        log.append("exec_audited", 1, payload, 1)
+        log.close()
+        return Session(command, log.path)
 
-        def events(self) -> Iterator[Event]:
-            yield self.recorded
-
-    monkeypatch.setattr(writing, "open_session", lambda store, selector: Session(selector))
+    monkeypatch.setattr(writing, "open_session", recorded)
     status, out, _ = run("generate", "make", "cc", "--name", "locked")
     assert status == 0 and "name: locked" in out
     generated = tmp_path / "locked.yaml"
