@@ -80,7 +80,7 @@ class Summary:
     signals: dict[str, int]
     attention: Attention
     incidents: tuple[Incident, ...]
-    incidents_more: int
+    incidents_more: dict[str, int]  # by kind
     programs: Top[str]
     shadowing: Top[tuple[str, str]]  # by path, and the system's command of that name
     edges: Top[SignalEdge]

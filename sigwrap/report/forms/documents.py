@@ -57,7 +57,8 @@ def report_document(
         },
         "incidents": {
             "found": [_incident(each, started_ns) for each in summary.incidents],
-            "more": summary.incidents_more,
+            "more": sum(summary.incidents_more.values()),
+            "more_by_kind": summary.incidents_more,
         },
         "waiting": [_event(each) for each in summary.waiting],
         "interrupts": _listed(summary.interrupts),

@@ -41,6 +41,6 @@ def _said(event: Event, *, with_audited: bool) -> str:
         case "tree_thawed":
             return f"continued  {number(payload.get('processes'))} processes"
         case name if name in INCIDENT_TYPES:
-            return sentence(Incident(first=event, count=times(event.payload), last_seq=event.seq))
+            return sentence(Incident(first=event, last_seq=event.seq))
         case _:
             return ""

@@ -13,7 +13,7 @@ from sigwrap.report.folds.decisions import AUDITED, OUTCOMES
 from sigwrap.report.folds.summary import Summary
 from sigwrap.report.forms.counts import counted
 from sigwrap.report.forms.findings import Finding, Findings, by_line, suggest_command
-from sigwrap.report.forms.incidents import sentence
+from sigwrap.report.forms.incidents import others, sentence
 from sigwrap.report.forms.rules import policy_lines
 from sigwrap.report.forms.style import PLAIN
 from sigwrap.report.forms.text import Page, TextReport
@@ -77,7 +77,9 @@ def _lines(summary: Summary, verification: Verification | None, text: TextReport
     findings = [of_report.of(group) for group in summary.attention.groups[:_GROUPS_SHOWN]]
     yield from _attention(summary, findings)
     if summary.incidents:
-        yield from _titled("The session itself", _items(map(sentence, summary.incidents)))
+        rest = others(summary.incidents_more)
+        said = [*map(sentence, summary.incidents), *([rest] if rest else [])]
+        yield from _titled("The session itself", _items(said))
     for title, lines in text.sections():
         yield ""
         yield f"<details><summary>{title}</summary>"

@@ -27,7 +27,7 @@ from sigwrap.report.forms.findings import (
     rule_line,
     suggest_command,
 )
-from sigwrap.report.forms.incidents import sentence
+from sigwrap.report.forms.incidents import others, sentence
 from sigwrap.report.forms.layout import cut, wrapped
 from sigwrap.report.forms.sizes import byte_size
 from sigwrap.report.forms.style import PLAIN, Style
@@ -235,8 +235,8 @@ class TextReport:
         for each in self.summary.incidents:
             line = f"{self._offset(each.first)}  {sentence(each)}"
             yield from wrapped(line, self._columns, "    ")
-        if self.summary.incidents_more:
-            yield f"and {self.summary.incidents_more} more"
+        if rest := others(self.summary.incidents_more):
+            yield from wrapped(rest, self._columns, "    ")
 
     # What led to it
 

@@ -137,7 +137,11 @@ function startIncidents() {
   const found = list(incidents.found);
   if (!found.length) return;
   const lines = found.map((each) => entry(shown(each.text), each.first_seq, each.first_offset_ns));
-  byId("attention").after(addSection("incidents", "The session itself", "", entries(lines, incidents.more)));
+  const kinds = Object.entries(record(incidents.more_by_kind)).map(([kind, count]) => {
+    const [type, source] = kind.split(" ");
+    return `${figure(count)} ${typeWords(type)}${source ? ` from ${source}` : ""}`;
+  });
+  byId("attention").after(addSection("incidents", "The session itself", "", entries(lines, incidents.more, kinds.join(", "))));
 }
 
 function startEndings() {
@@ -159,8 +163,9 @@ function startEndings() {
 const entry = (words, seq, offsetNs) =>
   element("li", {}, words, element("span", { class: "where" }, offset(offsetNs / 1e3), " ", eventLink(seq)));
 
-const entries = (lines, more) =>
-  element("ul", { class: "entries" }, ...lines, more ? element("li", {}, `and ${figure(more)} more`) : null);
+const entries = (lines, more, kinds = "") =>
+  element("ul", { class: "entries" }, ...lines,
+    more ? element("li", {}, `and ${figure(more)} more${kinds ? `: ${kinds}` : ""}`) : null);
 
 function table(titles, lines) {
   return element("div", { class: "scrolled" }, element("table", {},
