@@ -18,8 +18,9 @@ class Fold(IncidentsFold):
         self.add(Event(self.seq, self.seq, type_name, pid, payload, ""))
 
     def trust(self, source: str, reason: str, outcome: str = "delivered") -> None:
-        told = {"signal": "SIGTRUST", "source": source, "reason": reason, "outcome": outcome}
-        self.happens("agent_signal", **told)
+        self.happens(
+            "agent_signal", signal="SIGTRUST", source=source, reason=reason, outcome=outcome
+        )
 
     @property
     def said(self) -> list[str]:

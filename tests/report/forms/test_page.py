@@ -215,6 +215,27 @@ def test_a_filter_holds_for_the_tree_and_for_what_needs_attention(
 
 
 @needs_chromium
+def test_the_tree_counts_the_processes_that_it_shows(browser: Browser, recorded: Scenario) -> None:
+    tab = opened(browser, written(recorded))
+    assert shown(tab, "#processes .count").strip() == "5 processes"
+    tab.press("/")
+    tab.type("make")
+    events_shown(tab, "1 of 12")
+    assert shown(tab, "#processes .count").strip() == "3 of 5 processes"
+
+
+@needs_chromium
+def test_a_fork_that_a_signal_killed_is_in_the_tree(browser: Browser, scenario: Any) -> None:
+    log = scenario()
+    log.execute(10, 1, "sh")
+    log.add("process_exited", 11, ppid=10, comm="bash", signal=9, signal_name="SIGKILL")
+    log.end()
+    tab = opened(browser, written(log))
+    assert tab.value(f"{node('bash')}.querySelector('.fact').textContent") == "only forked, SIGKILL"
+    assert tab.value(f"{node('bash')}.getAttribute('aria-level')") == "2"
+
+
+@needs_chromium
 def test_the_tree_is_folded_by_click_and_by_keyboard(browser: Browser, recorded: Scenario) -> None:
     tab = opened(browser, written(recorded))
     make_is_seen = f"{node('make')}.checkVisibility()"
