@@ -96,7 +96,7 @@ def _attention(summary: Summary, findings: list[Finding]) -> Iterator[str]:
     rows = (
         (
             found.label,
-            code(found.what),
+            _what(found),
             _rule(found),
             str(found.count),
             f"{code(by_line(found))}, event {found.first_seq}",
@@ -118,6 +118,18 @@ def _attention(summary: Summary, findings: list[Finding]) -> Iterator[str]:
         yield ""
         yield f"More rules are needed for all of these: {code(suggest_command(summary.started))}"
     yield from _rules("To deny what was audited", audited)
+
+
+def _what(found: Finding) -> str:
+    if not found.is_of_several:
+        return code(found.what)
+    lines = [f"{_times(count)} {code(line)}" for line, count in found.lines]
+    others = [f"{_times(found.other_lines)} others"] if found.other_lines else []
+    return "<br>".join((code(found.command), *lines, *others))
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _rules(title: str, findings: list[Finding]) -> Iterator[str]:

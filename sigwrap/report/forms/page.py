@@ -118,7 +118,11 @@ def _shown(document: dict[str, Any]) -> dict[str, Any]:
     attention = document.get("attention") or {}
     failures = document.get("failures") or {}
     lines = [_with_command(line) for line in processes.get("tree") or []]
-    groups = attention.get("groups") or []
+    # The examples are among the command lines.
+    groups = [
+        {name: group[name] for name in group if name != "examples"}
+        for group in attention.get("groups") or []
+    ]
     shown_lines, shown_groups = _first(lines, _TREE_BYTES), _first(groups, _GROUPS_BYTES)
     return {
         **document,

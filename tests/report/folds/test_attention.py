@@ -76,11 +76,23 @@ def test_a_group_is_of_one_rule_and_one_command() -> None:
     assert fold.groups[0].last_seq == 2
 
 
+def test_a_group_knows_how_often_each_command_line_came_as_far_as_they_are_kept() -> None:
+    fold = Fold()
+    for folder in ("/etc", "/root", "/usr", "/usr", "/lib", "/bin", "/usr", "/etc", "/bin"):
+        fold.exec("denied", "rm", "-rf", folder)
+    (group,) = fold.groups
+    assert group.command == ("rm",)
+    assert [each.payload["argv"][2] for each in group.examples] == ["/root", "/usr", "/lib"]
+    assert (group.each, group.with_others) == ((2, 1, 3, 1), 2)
+    assert sum(group.each) + group.with_others == group.count
+
+
 def test_a_command_with_subcommands_is_a_group_for_each() -> None:
     fold = Fold()
     for words in (("push", "--force"), ("push", "-f"), ("reset", "--hard")):
         fold.exec("denied", "git", *words)
     assert [each.count for each in fold.groups] == [2, 1]
+    assert [each.command for each in fold.groups] == [("git", "push"), ("git", "reset")]
 
 
 def test_signals_are_counted_as_often_as_they_were_sent() -> None:
@@ -89,6 +101,7 @@ def test_signals_are_counted_as_often_as_they_were_sent() -> None:
     fold.signal("SIGTERM", "node", count=29_999)
     fold.signal("SIGTERM", "npm")
     assert [each.count for each in fold.groups] == [30_000, 1]
+    assert [(each.command, each.each) for each in fold.groups] == [((), (30_000,)), ((), (1,))]
 
 
 def test_who_asked_is_counted_and_the_rest_is_only_a_number() -> None:

@@ -148,6 +148,29 @@ def test_what_needs_attention_comes_first_with_rule_and_reason(
 
 
 @needs_chromium
+def test_every_command_line_of_a_group_is_seen_with_its_number(
+    browser: Browser, scenario: Any
+) -> None:
+    log = scenario()
+    for folder in ("/etc", "/usr", "/usr", "/a", "/b", "/c"):
+        argv = ["rm", "-rf", folder]
+        log.add("exec_denied", 13, path="/bin/rm", argv=argv, ppid=11, rule_name="r")
+    log.end()
+    tab = opened(browser, written(log))
+    assert shown(tab, ".finding .first-line .what") == "rm"
+    assert shown(tab, ".finding .lines").replace("\n", " ").split(" \u00d7 ") == [
+        "1",
+        "rm -rf /etc 2",
+        "rm -rf /usr 1",
+        "rm -rf /a 1",
+        "rm -rf /b 1",
+        "others",
+    ]
+    assert tab.value("document.querySelector('.finding .lines').checkVisibility()")
+    assert not tab.value("Boolean(document.querySelector('.finding details'))")
+
+
+@needs_chromium
 def test_what_failed_is_named_with_its_exit_status(browser: Browser, recorded: Scenario) -> None:
     tab = opened(browser, written(recorded))
     assert shown(tab, "#failures tbody").split("\t") == ["npm start", "1", "1"]
