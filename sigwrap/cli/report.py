@@ -32,7 +32,7 @@ from sigwrap.escape import shell_words
 from sigwrap.events import Event
 from sigwrap.policy.problems import nearest_word
 from sigwrap.report.check.verify import Verification
-from sigwrap.report.folds.decisions import AUDITED, OUTCOMES
+from sigwrap.report.folds.decisions import OUTCOMES
 from sigwrap.report.folds.ending import Ending, ending_of
 from sigwrap.report.folds.selection import Selection
 from sigwrap.report.folds.summary import Summary, SummaryFold
@@ -171,11 +171,10 @@ def report(
 def _follow(session: Session, so_far: Summary, page: Page, selection: Selection | None) -> None:
     """From the beginning: what is said of a later event may need an earlier one."""
     fold = SummaryFold(selection)
-    with_audited = selection is not None and AUDITED in selection.only
     out("")
     for event in session.followed(lambda: time.sleep(_LOOK_AGAIN_S)):
         if fold.add(event) and event.seq > so_far.events:
-            line = live_line(event, so_far.started_ns, with_audited=with_audited)
+            line = live_line(event, so_far.started_ns)
             if line:
                 out(cut(line, page.columns))
     end = TextReport(fold.result(Ending.NOT_CLEAN), None, page)
