@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from sigwrap.events import EXEC_TYPES, Event, Payload, text, texts, times
 from sigwrap.policy.judge.subcommand import has_subcommands, subcommand
 from sigwrap.policy.tools.tries import Tries
-from sigwrap.report.folds.decisions import AUDITED, OUTCOMES
+from sigwrap.report.folds.decisions import APPROVED, AUDITED, OUTCOMES
 from sigwrap.tuples import NamedTuple
 
 GROUPS_LIMIT = 1_000
@@ -104,9 +104,11 @@ class AttentionFold:
         payload = event.payload
         rule = text(payload.get("rule_name"))
         is_exec = event.type in EXEC_TYPES
+        answer = self._answers.pop(event.pid, "") if self._answers else ""
         key = (
             became,
-            self._answers.pop(event.pid, "") if self._answers else "",
+            # A yes to a script is one to what it runs, about which nobody is asked again.
+            APPROVED if became == APPROVED else answer,
             rule,
             _command(payload) if is_exec else _signal(payload),
         )

@@ -60,6 +60,17 @@ def test_what_a_rule_denied_comes_before_what_nobody_answered() -> None:
     assert [each.first.payload["argv"] for each in fold.groups] == [["rm"], ["dd"], ["npm"]]
 
 
+def test_what_was_approved_is_in_its_order_though_about_some_nobody_was_asked_again() -> None:
+    fold = Fold()
+    fold.answered(fold.event("approval_granted", 11))
+    for argv in (["build"], ["dash"], ["build"]):  # a script, and the shell that reads it
+        payload = {"path": f"/bin/{argv[0]}", "argv": argv, "rule_name": "r", "approval_id": "a1"}
+        event = fold.event("exec_allowed", 11, **payload)
+        fold.add(event, outcome(event), SHELL)
+    assert shown(fold) == [("approved", 2, "build", 2), ("approved", 1, "dash", 3)]
+    assert [each.answer for each in fold.groups] == ["approved", "approved"]
+
+
 def test_a_group_is_of_one_rule_and_one_command() -> None:
     fold = Fold()
     fold.exec("denied", "rm", "-rf", "/")
