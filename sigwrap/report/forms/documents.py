@@ -110,6 +110,7 @@ def _finding(found: Finding, started_ns: int) -> dict[str, Any]:
         "kind": found.kind,
         "outcome": found.outcome,
         "label": found.label,
+        "answer": found.answer or None,
         "what": found.what,
         "examples": [line for line, _ in found.lines[1:]],
         "command": found.command,

@@ -3,14 +3,17 @@ every second, fourth, eighth …, however many there are."""
 
 from __future__ import annotations
 
-from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES, Event, Payload, text, texts
+from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES, Event, Payload, text, texts, times
+from sigwrap.report.folds.asked import AskedAbout
 from sigwrap.report.folds.decisions import ALLOWED, outcome
 from sigwrap.report.folds.incidents import INCIDENT_TYPES
 from sigwrap.report.forms.detail import detail
 from sigwrap.report.forms.findings import what
 
-Row = tuple[int, int, str, int, str, str, str, str]
-"""seq, offset_ns, type, pid, outcome, text, rule, command"""
+Row = tuple[int, int, str, int, str, str, str, str, int]
+"""seq, offset_ns, type, pid, outcome, text, rule, command, flags"""
+
+ASKED_ABOUT, ANOTHER_TRY = 1, 2
 
 IMPORTANT_KEPT = 10_000
 SAMPLE_KEPT = 10_000
@@ -22,17 +25,22 @@ class EventRows:
     def __init__(self, started_ns: int) -> None:
         """`started_ns`: of the session, which is not always that of its first row here."""
         self._started_ns = started_ns
-        self._important: list[Event] = []
-        self._sample: list[Event] = []
+        self._important: list[tuple[Event, int]] = []
+        self._sample: list[tuple[Event, int]] = []
+        self._asked_about = AskedAbout()
         self._step = 1
         self._plain = 0
 
-    def add(self, event: Event) -> None:
+    def add(self, event: Event, *, is_another_try: bool = False) -> None:
+        """`is_another_try`: in another folder of PATH, of what was refused before."""
+        flags = ASKED_ABOUT if self._asked_about.is_it(event) else 0
+        if is_another_try:
+            flags |= ANOTHER_TRY
         if len(self._important) < IMPORTANT_KEPT and _is_important(event):
-            self._important.append(event)
+            self._important.append((event, flags))
             return
         if self._plain % self._step == 0:
-            self._sample.append(event)
+            self._sample.append((event, flags))
             if len(self._sample) > SAMPLE_KEPT:
                 self._sample = self._sample[::2]
                 self._step *= 2
@@ -43,8 +51,8 @@ class EventRows:
         return len(self._important) + len(self._sample)
 
     def rows(self) -> list[Row]:
-        events = sorted([*self._important, *self._sample], key=lambda event: event.seq)
-        return [_row(event, self._started_ns) for event in events]
+        kept = sorted([*self._important, *self._sample], key=lambda each: each[0].seq)
+        return [_row(event, self._started_ns, flags) for event, flags in kept]
 
 
 def _is_important(event: Event) -> bool:
@@ -57,18 +65,20 @@ def _is_important(event: Event) -> bool:
     return name in INCIDENT_TYPES or name.startswith(_MARKS)
 
 
-def _row(event: Event, started_ns: int) -> Row:
+def _row(event: Event, started_ns: int, flags: int) -> Row:
     payload = event.payload
     is_request = event.type in EXEC_TYPES or event.type in SIGNAL_TYPES
+    often = f"{times(payload)} times  " if is_request and times(payload) > 1 else ""
     return (
         event.seq,
         event.time_ns - started_ns,
         event.type,
         event.pid,
         outcome(event),
-        what(event) if is_request else detail(event),
+        often + what(event) if is_request else detail(event),
         text(payload.get("rule_name")),
         _command(payload),
+        flags,
     )
 
 

@@ -26,6 +26,7 @@ class Finding:
     kind: str  # exec or signal
     outcome: str
     label: str  # the outcome, and whether somebody was asked
+    answer: str  # what came of asking; empty where nobody was asked
     what: str  # of the first
     command: str  # of an exec: the program, and its subcommand where it has such
     lines: tuple[tuple[str, int], ...]  # what, and how often; of an exec, the first command lines
@@ -60,6 +61,7 @@ class Findings:
             kind="exec" if group.is_exec else "signal",
             outcome=group.outcome,
             label=_label(group),
+            answer=group.answer,
             what=what(first),
             command=shortened(shell_words(group.command), _COMMAND_CHARACTERS),
             lines=tuple(zip(whats, group.each, strict=True)),
@@ -111,7 +113,7 @@ def suggest_command(started: Payload) -> str:
 
 
 def _label(group: Group) -> str:
-    if not group.answer or group.outcome == APPROVED:
+    if group.answer in ("", APPROVED):
         return group.outcome
     return "asked, no answer in time" if group.answer == "expired" else "asked, denied"
 

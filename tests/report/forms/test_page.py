@@ -71,8 +71,7 @@ def written(log: Scenario, **different: Any) -> Path:
     fold, rows = SummaryFold(), EventRows(STARTED_NS)
 
     def take(event: Event) -> None:
-        fold.add(event)
-        rows.add(event)
+        rows.add(event, is_another_try=not fold.add(event))
 
     verification = verify_session(log.session, None, and_also=take)
     summary = fold.result(Ending.NOT_CLEAN)
@@ -223,6 +222,64 @@ def test_typing_filters(browser: Browser, recorded: Scenario, typed: str, left: 
     assert count(tab, ".row") == left
     tab.press("Escape")
     events_shown(tab, "12")
+
+
+@needs_chromium
+def test_what_was_tried_again_along_path_is_marked_and_counted_as_such(
+    browser: Browser, scenario: Any
+) -> None:
+    log = scenario()
+    for folder in ("/usr/local/bin", "/usr/bin", "/bin"):
+        log.add("exec_denied", 11, path=f"{folder}/rm", argv=["rm", "x"], ppid=10, rule_name="r")
+    log.end()
+    tab = opened(browser, written(log))
+    assert "1 denied" in shown(tab, "#counts")
+    tab.press("/")
+    tab.type("only:denied")
+    events_shown(tab, "3 of 5")
+    assert shown(tab, "#found") == "3 events, 2 of them again along PATH"
+    said = tab.value("[...document.querySelectorAll('.row .said')].map((each) => each.innerText)")
+    assert said == ["rm x", "again along PATH: rm x", "again along PATH: rm x"]
+
+
+@needs_chromium
+def test_only_asked_is_what_somebody_was_asked_about(browser: Browser, scenario: Any) -> None:
+    log = scenario()
+    npm: dict[str, Any] = {"path": "/bin/npm", "argv": ["npm", "ci"], "ppid": 10, "rule_name": "r"}
+    log.add("approval_requested", 11, approval_id="a1", what="npm ci")
+    log.add("approval_denied", 11, approval_id="a1", what="npm ci")
+    log.add("exec_denied", 11, **npm)
+    log.add("exec_denied", 12, **{**npm, "argv": ["npm", "x"]})
+    log.add("exec_allowed", 13, **npm, approval_id="a2")
+    log.end()
+    tab = opened(browser, written(log))
+    assert count(tab, ".finding") == 3
+    tab.press("/")
+    tab.type("only:asked")
+    events_shown(tab, "4 of 7")
+    assert count(tab, ".finding") == 2
+    assert count(tab, ".node:not([hidden])") == count(tab, ".node")
+    assert "only:asked" in shown(tab, "#tree-note")
+
+
+@needs_chromium
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        ("only:denied", "2 events"),
+        ("only:denid", "0 events; only: doesn't know denid"),
+        ("only:denied,x", "2 events; only: doesn't know x"),
+        ("rule:no-such", "0 events; no event has the rule no-such"),
+        ("rule:force pid:99", "0 events"),
+    ],
+)
+def test_a_word_that_the_filter_does_not_know_is_named(
+    browser: Browser, recorded: Scenario, typed: str, hint: str
+) -> None:
+    tab = opened(browser, written(recorded))
+    tab.press("/")
+    tab.type(typed)
+    tab.until(f"document.querySelector('#found').textContent === {json.dumps(hint)}")
 
 
 @needs_chromium
@@ -503,7 +560,17 @@ def test_a_long_session_opens_and_filters_without_a_node_for_every_event(
     document["processes"]["tree"] = lines
     document["session"]["command"] = ["npm", "start"]
     rows: list[Row] = [
-        (at + 1, at * 1_000_000, "exec_allowed", at, "allowed", f"run {at} " + "w" * 390, "r", "c")
+        (
+            at + 1,
+            at * 1_000_000,
+            "exec_allowed",
+            at,
+            "allowed",
+            f"run {at} " + "w" * 390,
+            "r",
+            "c",
+            0,
+        )
         for at in range(20_000)
     ]
     file = write(tmp_path / "long.html", document, rows)
@@ -602,7 +669,7 @@ def test_any_session_becomes_json_that_ends_nothing_and_can_be_seen(
         "failures": {"top": [{"argv": command, "exit_code": reason}]},
         "processes": {"tree": [{"argv": command, "depth": 0}]},
     }
-    rows: list[Row] = [(1, 0, "t", 1, "", said, said, said)] * 2
+    rows: list[Row] = [(1, 0, "t", 1, "", said, said, said, 3)] * 2
     whole = "".join(page(document, BADLY, rows))
     whole.encode()
     assert "<img" not in whole

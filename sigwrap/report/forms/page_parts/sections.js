@@ -77,7 +77,7 @@ const groupThing = (group) => ({
   text: (value) => JSON.stringify([group.label, group.what, group.rule, group.reason, group.by, group.command_lines]).toLowerCase().includes(value),
   rule: (value) => shown(group.rule).toLowerCase().includes(value),
   pid: (value, any) => list(group.by).some((each) => any.includes(String(each.pid))),
-  only: (value, any) => any.includes(group.outcome),
+  only: (value, any) => any.includes(group.outcome) || (any.includes("asked") && Boolean(group.answer)),
   type: (value, any) => any.some((each) => each.startsWith(group.kind)),
 });
 

@@ -126,10 +126,11 @@ const lineThing = (line) => ({
 
 // What matches the filter is shown with all that it is below, whether or not that is folded.
 function arrangeTree() {
-  const known = filter.terms.filter((term) => ["text", "pid", "only"].includes(term.field));
+  const isAsked = (term) => term.field === "only" && term.any.includes("asked");
+  const known = filter.terms.filter((term) => ["text", "pid", "only"].includes(term.field) && !isAsked(term));
   const unknown = filter.terms.length - known.length;
   byId("tree-note").hidden = !unknown;
-  byId("tree-note").textContent = "The tree is not filtered by rule: and type:.";
+  byId("tree-note").textContent = "The tree is not filtered by rule:, type: and only:asked.";
   const wanted = new Set();
   if (known.length) {
     for (const line of tree.lines) {
