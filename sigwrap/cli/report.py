@@ -98,7 +98,7 @@ def report(
         list[str] | None,
         typer.Option(
             metavar="OUTCOME",
-            help=f"Only what was {', '.join(OUTCOMES)}; or {ASKED} about, whatever came of it.",
+            help=f"Only what was {', '.join(OUTCOMES)}; {ASKED}: what somebody was asked about.",
             show_default=False,
         ),
     ] = None,

@@ -4,7 +4,7 @@ signals that follow from them."""
 from __future__ import annotations
 
 from sigwrap.events import Event
-from sigwrap.report.folds.decisions import APPROVED, outcome
+from sigwrap.report.folds.decisions import APPROVED
 
 ASKED = "asked"
 _ANSWERS = ("approval_granted", "approval_denied", "approval_expired")
@@ -15,19 +15,22 @@ class AskedAbout:
     """Has to see every event, in order."""
 
     def __init__(self) -> None:
-        self._answered: dict[int, None] = {}  # whose question has its answer
+        self.answered: dict[int, bool] = {}  # whose question has its answer
 
-    def is_it(self, event: Event) -> bool:
-        name, answered = event.type, self._answered
-        if name == "approval_requested":
-            return True
+    def is_it(self, event: Event, became: str) -> bool:
+        """`became`: its outcome."""
+        answered = self.answered
+        if became:
+            is_answered = bool(answered) and answered.pop(event.pid, False)
+            return is_answered or became == APPROVED
+        name = event.type
+        if name == "process_exited":
+            if answered:
+                answered.pop(event.pid, None)
+            return False
         if name in _ANSWERS:
-            answered[event.pid] = None
+            answered[event.pid] = True
             if len(answered) > _ANSWERED_LIMIT:
                 del answered[next(iter(answered))]
             return True
-        became = outcome(event)
-        if answered and event.pid in answered and (became or name == "process_exited"):
-            del answered[event.pid]
-            return bool(became)
-        return became == APPROVED
+        return name == "approval_requested"

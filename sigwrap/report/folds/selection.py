@@ -31,7 +31,8 @@ class Selection:
 
     def takes(self, event: Event) -> bool:
         is_member = not self.process or self._is_member(event)
-        is_asked = ASKED in self.only and self._asked_about.is_it(event)
+        became = outcome(event) if self.only else ""
+        is_asked = ASKED in self.only and self._asked_about.is_it(event, became)
         if self.rule and not self._is_by_rule(event):
             return False
         if not is_member:
@@ -40,7 +41,7 @@ class Selection:
             return False
         if self.until_ns is not None and event.time_ns > self.until_ns:
             return False
-        if self.only and not is_asked and outcome(event) not in self.only:
+        if self.only and not is_asked and became not in self.only:
             return False
         self.taken += 1
         return True

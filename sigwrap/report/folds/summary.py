@@ -268,9 +268,9 @@ class SummaryFold:
             number(payload.get("ppid")),
             code,
             signal_name,
-            comm=text(payload.get("comm")) if signal_name else "",
-            seq=event.seq,
-            is_selected=is_selected,
+            text(payload.get("comm")) if signal_name else "",
+            event.seq,
+            is_selected,
         )
         self._attention.ended(event.pid)
         if signal_name and is_selected:

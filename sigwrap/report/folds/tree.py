@@ -188,14 +188,15 @@ class ProcessTree:
         ppid: int,
         exit_code: int | None,
         signal_name: str,
-        *,
         comm: str = "",
         seq: int = 0,
         is_selected: bool = True,
     ) -> None:
-        unrun = None if pid in self._living else self._end_unrun(pid, signal_name)
-        if unrun is None and signal_name and pid not in self._living:
-            unrun = self._fork(pid, comm, seq, is_selected)
+        unrun: _Node | None = None
+        if pid not in self._living:
+            refused = self._refused.pop(pid, None)
+            if signal_name:
+                unrun = refused.node if refused else self._fork(pid, comm, seq, is_selected)
         if pid in self._forkers:
             self._settle(pid, ppid)
         node = self._forget(pid)
@@ -281,11 +282,6 @@ class ProcessTree:
         """And so has been counted."""
         known = self._refused.pop(pid, None)
         return known is not None and known.ppid == ppid
-
-    def _end_unrun(self, pid: int, signal_name: str) -> _Node | None:
-        """The line of one that was killed, and had only asked."""
-        known = self._refused.pop(pid, None) if self._refused else None
-        return known.node if known is not None and signal_name else None
 
     def _fork(self, pid: int, comm: str, seq: int, is_selected: bool) -> _Node | None:
         """One that was killed and has run nothing, above what it forked, until that settles."""

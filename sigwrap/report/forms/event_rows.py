@@ -33,10 +33,12 @@ class EventRows:
 
     def add(self, event: Event, *, is_another_try: bool = False) -> None:
         """`is_another_try`: in another folder of PATH, of what was refused before."""
-        flags = ASKED_ABOUT if self._asked_about.is_it(event) else 0
-        if is_another_try:
-            flags |= ANOTHER_TRY
-        if len(self._important) < IMPORTANT_KEPT and _is_important(event):
+        became = outcome(event)
+        flags = ANOTHER_TRY if is_another_try else 0
+        about = self._asked_about
+        if (became != ALLOWED or about.answered) and about.is_it(event, became):
+            flags |= ASKED_ABOUT
+        if len(self._important) < IMPORTANT_KEPT and _is_important(event, became):
             self._important.append((event, flags))
             return
         if self._plain % self._step == 0:
@@ -55,9 +57,8 @@ class EventRows:
         return [_row(event, self._started_ns, flags) for event, flags in kept]
 
 
-def _is_important(event: Event) -> bool:
+def _is_important(event: Event, became: str) -> bool:
     name = event.type
-    became = outcome(event)
     if became:
         return became != ALLOWED
     if name == "process_exited":

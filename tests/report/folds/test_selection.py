@@ -84,8 +84,8 @@ def test_of_what_somebody_was_asked_about_whatever_came_of_it() -> None:
 def test_those_who_were_answered_do_not_fill_the_memory() -> None:
     about = AskedAbout()
     for pid in range(2_000):
-        about.is_it(Event(pid, pid, "approval_denied", pid, {}, ""))
-    assert len(about._answered) == 1_000
+        about.is_it(Event(pid, pid, "approval_denied", pid, {}, ""), "")
+    assert len(about.answered) == 1_000
 
 
 def test_of_what_came_of_it() -> None:

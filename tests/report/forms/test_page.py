@@ -482,6 +482,9 @@ def test_it_is_never_wider_than_the_window(
     recorded_width = "document.documentElement.scrollWidth"
     tab = opened(browser, written(recorded), width=width, height=740, fragment=f"#e{PUSH}")
     assert tab.value(recorded_width) == width
+    tab.value(f"location.hash = '#f=rule%3A{'w' * 300}%20only%3A{'w' * 300}'")
+    tab.until("document.querySelector('#found').textContent.includes('no event has the rule')")
+    assert tab.value(recorded_width) == width
     tab.press("?")
     assert tab.value(recorded_width) == width
 

@@ -54,14 +54,17 @@ function foundWords() {
   return plural(view.places.length, "event") + (tries ? `, ${figure(tries)} of them again along PATH` : "") + unknown;
 }
 
+const UNKNOWN_SHOWN = 40;
+
 function unknownWords() {
   const known = [...OUTCOMES, "asked"];
+  const cut = (word) => (word.length > UNKNOWN_SHOWN ? `${word.slice(0, UNKNOWN_SHOWN)}…` : word);
   return filter.terms.flatMap((term) => {
     if (term.field === "only") {
-      return term.any.filter((each) => each && !known.includes(each)).map((each) => `only: doesn't know ${each}`);
+      return term.any.filter((each) => each && !known.includes(each)).map((each) => `only: doesn't know ${cut(each)}`);
     }
     const isKnown = term.field !== "rule" || events.rules.some((rule) => rule.toLowerCase().includes(term.value));
-    return isKnown ? [] : [`no event has the rule ${term.value}`];
+    return isKnown ? [] : [`no event has the rule ${cut(term.value)}`];
   });
 }
 
