@@ -25,8 +25,9 @@ class EventRows:
     def __init__(self, started_ns: int) -> None:
         """`started_ns`: of the session, which is not always that of its first row here."""
         self._started_ns = started_ns
-        self._important: list[tuple[Event, int]] = []
-        self._sample: list[tuple[Event, int]] = []
+        self._important: list[Event] = []
+        self._sample: list[Event] = []
+        self._flags: dict[int, int] = {}  # by seq, where there are any
         self._asked_about = AskedAbout()
         self._step = 1
         self._plain = 0
@@ -34,18 +35,24 @@ class EventRows:
     def add(self, event: Event, *, is_another_try: bool = False) -> None:
         """`is_another_try`: in another folder of PATH, of what was refused before."""
         became = outcome(event)
-        flags = ANOTHER_TRY if is_another_try else 0
         about = self._asked_about
-        if (became != ALLOWED or about.answered) and about.is_it(event, became):
-            flags |= ASKED_ABOUT
+        if about.answered or (became != ALLOWED and event.type != "process_exited"):
+            flags = ANOTHER_TRY if is_another_try else 0
+            if about.is_it(event, became):
+                flags |= ASKED_ABOUT
+            if flags:
+                self._flags[event.seq] = flags
         if len(self._important) < IMPORTANT_KEPT and _is_important(event, became):
-            self._important.append((event, flags))
+            self._important.append(event)
             return
         if self._plain % self._step == 0:
-            self._sample.append((event, flags))
+            self._sample.append(event)
             if len(self._sample) > SAMPLE_KEPT:
                 self._sample = self._sample[::2]
                 self._step *= 2
+                self._forget_flags()
+        elif self._flags:
+            self._flags.pop(event.seq, None)
         self._plain += 1
 
     @property
@@ -53,8 +60,13 @@ class EventRows:
         return len(self._important) + len(self._sample)
 
     def rows(self) -> list[Row]:
-        kept = sorted([*self._important, *self._sample], key=lambda each: each[0].seq)
-        return [_row(event, self._started_ns, flags) for event, flags in kept]
+        events = sorted([*self._important, *self._sample], key=lambda event: event.seq)
+        get = self._flags.get
+        return [_row(event, self._started_ns, get(event.seq, 0)) for event in events]
+
+    def _forget_flags(self) -> None:
+        kept = {event.seq for events in (self._important, self._sample) for event in events}
+        self._flags = {seq: flags for seq, flags in self._flags.items() if seq in kept}
 
 
 def _is_important(event: Event, became: str) -> bool:

@@ -68,7 +68,9 @@ def test_of_a_long_session_what_needs_attention_is_kept_and_a_sample_of_the_rest
 def test_where_all_needs_attention_the_later_ones_are_a_sample() -> None:
     found = EventRows(1_001)
     for seq in range(1, 3 * IMPORTANT_KEPT):
-        found.add(event(seq, "exec_denied", argv=["x"]))
+        found.add(event(seq, "exec_denied", argv=["x"]), is_another_try=True)
+    assert len(found._flags) == found.kept, "what is told of events is bounded as they are"
+    assert all(row[8] == ANOTHER_TRY for row in found.rows())
     rows = found.rows()
     assert [row[0] for row in rows[:IMPORTANT_KEPT]] == list(range(1, IMPORTANT_KEPT + 1))
     assert IMPORTANT_KEPT < len(rows) <= IMPORTANT_KEPT + SAMPLE_KEPT
