@@ -32,9 +32,10 @@ from sigwrap.escape import shell_words
 from sigwrap.events import Event
 from sigwrap.policy.problems import nearest_word
 from sigwrap.report.check.verify import Verification
-from sigwrap.report.folds.decisions import AUDITED, OUTCOMES
+from sigwrap.report.folds.asked import ASKED
+from sigwrap.report.folds.decisions import OUTCOMES
 from sigwrap.report.folds.ending import Ending, ending_of
-from sigwrap.report.folds.selection import Selection
+from sigwrap.report.folds.selection import ONLY, Selection
 from sigwrap.report.folds.summary import Summary, SummaryFold
 from sigwrap.report.forms.documents import report_document, report_json
 from sigwrap.report.forms.event_rows import EventRows
@@ -96,7 +97,9 @@ def report(
     only: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="OUTCOME", help=f"Only what was {', '.join(OUTCOMES)}.", show_default=False
+            metavar="OUTCOME",
+            help=f"Only what was {', '.join(OUTCOMES)}; {ASKED}: what somebody was asked about.",
+            show_default=False,
         ),
     ] = None,
     follow: Annotated[
@@ -139,7 +142,7 @@ def report(
 
     def take(event: Event, is_told: bool) -> None:
         if rows is not None and (is_told or selection is None):
-            rows.add(event)
+            rows.add(event, is_another_try=not is_told)
         progress.read(event)
 
     try:
@@ -171,11 +174,10 @@ def report(
 def _follow(session: Session, so_far: Summary, page: Page, selection: Selection | None) -> None:
     """From the beginning: what is said of a later event may need an earlier one."""
     fold = SummaryFold(selection)
-    with_audited = selection is not None and AUDITED in selection.only
     out("")
     for event in session.followed(lambda: time.sleep(_LOOK_AGAIN_S)):
         if fold.add(event) and event.seq > so_far.events:
-            line = live_line(event, so_far.started_ns, with_audited=with_audited)
+            line = live_line(event, so_far.started_ns)
             if line:
                 out(cut(line, page.columns))
     end = TextReport(fold.result(Ending.NOT_CLEAN), None, page)
@@ -216,12 +218,12 @@ def _selection(
     if since is until is None and not (rule or process or only):
         return None
     for each in only:
-        if each not in OUTCOMES:
-            near = nearest_word(each, OUTCOMES)
+        if each not in ONLY:
+            near = nearest_word(each, ONLY)
             meant = f"did you mean {near}? " if near else ""
             raise UsageError(
                 f"--only {shell_words([each])}: no outcome of an exec or a signal is called so",
-                f"{meant}these are all: {', '.join(OUTCOMES)}",
+                f"{meant}these are all: {', '.join(ONLY)}",
             )
     first, last = session.first(), session.last()
     started_ns = first.time_ns if first is not None else 0

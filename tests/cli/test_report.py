@@ -89,6 +89,7 @@ def document(run: Run, *words: str) -> dict[str, Any]:
         (("--process", "sh"), {"allowed": 3, "denied": 1}, {"denied": 1}),
         (("--only", "denied"), {"denied": 1}, {"denied": 1}),
         (("--only", "denied", "--only", "allowed"), {"allowed": 3, "denied": 1}, {"denied": 1}),
+        (("--only", "asked"), {}, {}),
         (("--since", "+3s"), {"allowed": 1, "denied": 1}, {"denied": 1}),
         (("--since", "2s"), {"denied": 1}, {"denied": 1}),
         (("--until", "+3s"), {"allowed": 3}, {}),
@@ -126,6 +127,7 @@ def test_what_asks_for_nothing_that_is_there_says_what_there_is(run: Run) -> Non
     ("words", "said"),
     [
         (("--only", "denid"), "did you mean denied?"),
+        (("--only", "askd"), "did you mean asked? these are all: denied, "),
         (("--since", "yesterday"), "--since yesterday: no moment (such as +90s, 1h30m, 14:03"),
         (("--until", ""), "--until '': no moment"),
         (("--github",), "$GITHUB_STEP_SUMMARY is not set"),

@@ -5,6 +5,7 @@ attention    what one would act on first, in groups
 incidents    what happened to the session itself
 selection    a part of a session
 tree         the process tree
+asked        what somebody was asked about
 decisions    what became of an exec or a signal
 why          who ended a process
 lives        which processes live, what they run, and what was sent to them

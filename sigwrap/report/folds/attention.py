@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from sigwrap.events import EXEC_TYPES, Event, Payload, text, texts, times
 from sigwrap.policy.judge.subcommand import has_subcommands, subcommand
 from sigwrap.policy.tools.tries import Tries
-from sigwrap.report.folds.decisions import AUDITED, OUTCOMES
+from sigwrap.report.folds.decisions import APPROVED, AUDITED, OUTCOMES
 from sigwrap.tuples import NamedTuple
 
 GROUPS_LIMIT = 1_000
@@ -44,8 +44,10 @@ class Group:
     rule: str
     by: tuple[tuple[By, int], ...]
     by_more: int  # how often by others
+    command: tuple[str, ...]  # of an exec: the program, and its subcommand where it has such
     examples: tuple[Event, ...]  # with other words than the first
-    has_more_examples: bool
+    each: tuple[int, ...]  # how often with the words of the first, and with those of each example
+    with_others: int  # how often with words that were not kept
 
     @property
     def is_exec(self) -> bool:
@@ -71,7 +73,8 @@ class _Growing:
     by: dict[str, list[int]] = field(default_factory=dict)  # command: its first pid, how often
     by_more: int = 0
     examples: list[Event] = field(default_factory=list)
-    has_more_examples: bool = False
+    each: list[int] = field(default_factory=lambda: [0])
+    with_others: int = 0
 
 
 class AttentionFold:
@@ -101,9 +104,11 @@ class AttentionFold:
         payload = event.payload
         rule = text(payload.get("rule_name"))
         is_exec = event.type in EXEC_TYPES
+        answer = self._answers.pop(event.pid, "") if self._answers else ""
         key = (
             became,
-            self._answers.pop(event.pid, "") if self._answers else "",
+            # A yes to a script is one to what it runs, about which nobody is asked again.
+            APPROVED if became == APPROVED else answer,
             rule,
             _command(payload) if is_exec else _signal(payload),
         )
@@ -114,16 +119,12 @@ class AttentionFold:
                 return
             self._has_audited |= became == AUDITED
             group = self._groups[key] = _Growing(first=event, last_seq=event.seq)
-        elif is_exec and not group.has_more_examples:
-            shown = [each.payload.get("argv") for each in (group.first, *group.examples)]
-            if payload.get("argv") in shown:
-                pass
-            elif len(group.examples) < _EXAMPLES_KEPT:
-                group.examples.append(event)
-            else:
-                group.has_more_examples = True
         count = times(event.payload)
         group.count += count
+        if is_exec:
+            _count_words(group, event, count)
+        else:
+            group.each[0] += count
         group.last_seq = event.seq
         known = group.by.get(by.command)
         if known is not None:
@@ -144,12 +145,14 @@ class AttentionFold:
                 answer=answer,
                 count=group.count,
                 rule=rule,
-                by=tuple((By(pid, command), n) for command, (pid, n) in group.by.items()),
+                by=tuple((By(pid, words), n) for words, (pid, n) in group.by.items()),
                 by_more=group.by_more,
+                command=command if group.first.type in EXEC_TYPES else (),
                 examples=tuple(group.examples),
-                has_more_examples=group.has_more_examples,
+                each=tuple(group.each),
+                with_others=group.with_others,
             )
-            for (became, answer, rule, _), group in self._groups.items()
+            for (became, answer, rule, command), group in self._groups.items()
         ]
         groups.sort(
             key=lambda each: (OUTCOMES.index(each.outcome), each.answer != "", each.first.seq)
@@ -167,6 +170,22 @@ class AttentionFold:
                 return True
         self._has_audited = False
         return False
+
+
+def _count_words(group: _Growing, event: Event, count: int) -> None:
+    argv = event.payload.get("argv")
+    if argv == group.first.payload.get("argv"):
+        group.each[0] += count
+        return
+    for at, example in enumerate(group.examples, 1):
+        if argv == example.payload.get("argv"):
+            group.each[at] += count
+            return
+    if len(group.examples) < _EXAMPLES_KEPT:
+        group.examples.append(event)
+        group.each.append(count)
+    else:
+        group.with_others += count
 
 
 def _command(payload: Payload) -> tuple[str, ...]:

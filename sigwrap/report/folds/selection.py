@@ -6,8 +6,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sigwrap.events import EXEC_TYPES, Event, number, text, texts
-from sigwrap.report.folds.decisions import outcome
+from sigwrap.report.folds.asked import ASKED, AskedAbout
+from sigwrap.report.folds.decisions import OUTCOMES, outcome
 
+# What `only` may be: an outcome, or whatever became of what somebody was asked about.
+ONLY = (*OUTCOMES, ASKED)
 _MEMBERS_LIMIT = 65_536
 _RULES_KEPT = 500
 
@@ -20,13 +23,16 @@ class Selection:
     until_ns: int | None = None
     rule: str = ""
     process: str = ""  # a pid, or a program's name
-    only: frozenset[str] = frozenset()  # outcomes; empty: every event
+    only: frozenset[str] = frozenset()  # of ONLY; empty: every event
     taken: int = 0
     rules_seen: dict[str, None] = field(default_factory=dict)
     _members: dict[int, None] = field(default_factory=dict)
+    _asked_about: AskedAbout = field(default_factory=AskedAbout)
 
     def takes(self, event: Event) -> bool:
         is_member = not self.process or self._is_member(event)
+        became = outcome(event) if self.only else ""
+        is_asked = ASKED in self.only and self._asked_about.is_it(event, became)
         if self.rule and not self._is_by_rule(event):
             return False
         if not is_member:
@@ -35,7 +41,7 @@ class Selection:
             return False
         if self.until_ns is not None and event.time_ns > self.until_ns:
             return False
-        if self.only and outcome(event) not in self.only:
+        if self.only and not is_asked and became not in self.only:
             return False
         self.taken += 1
         return True

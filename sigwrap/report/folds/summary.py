@@ -80,7 +80,7 @@ class Summary:
     signals: dict[str, int]
     attention: Attention
     incidents: tuple[Incident, ...]
-    incidents_more: int
+    incidents_more: dict[str, int]  # by kind
     programs: Top[str]
     shadowing: Top[tuple[str, str]]  # by path, and the system's command of that name
     edges: Top[SignalEdge]
@@ -90,7 +90,8 @@ class Summary:
     failures: Top[Failure]
     recordings: Listed
     explained: Explained
-    processes: int
+    processes: int  # that the lines of the tree would stand for, if it had all of them
+    ran_processes: int  # of these, those that have run something
     running_processes: int
     tree: tuple[TreeLine, ...]
     tree_not_shown: int
@@ -191,6 +192,7 @@ class SummaryFold:
             recordings=self._recordings.result(),
             explained=explained or Explained("", None, {}),
             processes=self._tree.processes,
+            ran_processes=self._tree.ran,
             running_processes=self._tree.running,
             tree=self._tree.lines(),
             tree_not_shown=self._tree.not_shown,
@@ -261,7 +263,15 @@ class SummaryFold:
             runs = self._tree.runs(event.pid, 0, 0)
             if runs is not None:
                 self._failures.add(Failure(runs[1], code))
-        self._tree.exited(event.pid, number(payload.get("ppid")), code, signal_name)
+        self._tree.exited(
+            event.pid,
+            number(payload.get("ppid")),
+            code,
+            signal_name,
+            text(payload.get("comm")) if signal_name else "",
+            event.seq,
+            is_selected,
+        )
         self._attention.ended(event.pid)
         if signal_name and is_selected:
             self._deaths.add(event)

@@ -1,9 +1,9 @@
 """The process tree, as a fold: equal children of one parent are one node with a count.
 
 A process is known from its first exec; an exec in place becomes a child node marked so, and one
-that was refused a leaf. Who only forks, such as a subshell, has no node: what it forked hangs where
-it was forked itself, as soon as the log tells where that is. Bounded: past NODE_LIMIT different
-nodes, processes are only counted.
+that was refused a leaf. Who only forks, such as a subshell, has no node unless a signal killed it:
+what it forked hangs where it was forked itself, as soon as the log tells where that is. Bounded:
+past NODE_LIMIT different nodes, processes are only counted.
 """
 
 from __future__ import annotations
@@ -18,9 +18,13 @@ NODE_LIMIT = 1_000
 _LIVING_LIMIT = 65_536
 _FORKERS_LIMIT = 256
 _GONE_LIMIT = 10_000
+_REFUSED_LIMIT = 1_000
 _WORDS_KEPT = 64
 _SIGNALS_KEPT, _NAME_KEPT = 70, 20  # the kernel has 64
 _CHARACTERS_KEPT = 400
+
+# What a node stands for.
+_RAN, _IN_PLACE, _REFUSED, _FORKED = "ran", "ran in place", "refused", "only forked"
 
 # argv joined by NUL, which no argument can hold, and cut.
 CommandLine = str
@@ -60,9 +64,11 @@ class TreeLine:
     command: CommandLine
     in_place: bool
     refused: bool
+    forked: bool  # it ran nothing itself; the command is what the kernel called it
     first_pid: int
     first_seq: int
     count: int
+    processes: int  # that this line is the first one of: what runs in place is none of its own
     running: int
     failed: int
     not_started: int
@@ -70,7 +76,7 @@ class TreeLine:
     outcomes: tuple[tuple[str, int], ...]
 
 
-_Key = tuple[CommandLine, bool, bool]
+_Key = tuple[CommandLine, str]
 
 
 @dataclass(slots=True)
@@ -79,6 +85,7 @@ class _Node:
     first_pid: int = 0
     first_seq: int = 0
     count: int = 0
+    processes: int = 0
     running: int = 0
     failed: int = 0
     not_started: int = 0
@@ -97,8 +104,9 @@ class _Place(NamedTuple):
 
 class ProcessTree:
     def __init__(self) -> None:
-        self._root = _Node(("", False, False))
-        self.processes = 0
+        self._root = _Node(("", _RAN))
+        self.processes = 0  # that the nodes stand for
+        self.ran = 0  # of these, those that have run something
         self.not_shown = 0
         self._nodes = 0
         self._living: dict[int, _Place] = {}
@@ -106,6 +114,8 @@ class ProcessTree:
         self._forkers: dict[int, _Node] = {}
         # Whose child somebody was who ended before anybody below him was heard of.
         self._gone: OrderedDict[int, int] = OrderedDict()
+        # Who has run nothing, but asked to.
+        self._refused: dict[int, _Place] = {}
 
     @property
     def running(self) -> int:
@@ -129,11 +139,17 @@ class ProcessTree:
             if known.ppid == ppid:
                 before = node
         if before is None:
-            self.processes += 1
             if pid in self._forkers:
                 self._settle(pid, ppid)
-        parent = self._above(asked) if before is None else before
-        node = self._child(parent, (command_line(asked.argv), before is not None, False), asked)
+            kind, parent = _RAN, self._above(asked)
+        else:
+            kind, parent = _IN_PLACE, before
+        node = self._child(parent, (command_line(asked.argv), kind), asked)
+        if before is None:
+            self.ran += 1
+            if not self._refused or not self._was_refused(pid, ppid):
+                node.processes += 1
+                self.processes += 1
         node.running += 1
         self._living[pid] = _Place(ppid, node, before)
         if len(self._living) > _LIVING_LIMIT:
@@ -142,7 +158,16 @@ class ProcessTree:
     def refused(self, asked: Asked) -> None:
         known = self._living.get(asked.pid)
         parent = self._above(asked) if known is None else _of(known.node)
-        self._child(parent, (command_line(asked.argv), False, True), asked)
+        node = self._child(parent, (command_line(asked.argv), _REFUSED), asked)
+        if known is not None:
+            return
+        pid, ppid = asked.pid, asked.ppid
+        if not self._was_refused(pid, ppid):
+            node.processes += 1
+            self.processes += 1
+        self._refused[pid] = _Place(ppid, node, None)
+        if len(self._refused) > _REFUSED_LIMIT:
+            del self._refused[next(iter(self._refused))]
 
     def not_started(self, pid: int) -> None:
         """The kernel refused its last exec."""
@@ -157,7 +182,21 @@ class ProcessTree:
             before.running += 1
             self._living[pid] = _Place(known.ppid, before, None)
 
-    def exited(self, pid: int, ppid: int, exit_code: int | None, signal_name: str) -> None:
+    def exited(
+        self,
+        pid: int,
+        ppid: int,
+        exit_code: int | None,
+        signal_name: str,
+        comm: str = "",
+        seq: int = 0,
+        is_selected: bool = True,
+    ) -> None:
+        unrun: _Node | None = None
+        if pid not in self._living:
+            refused = self._refused.pop(pid, None)
+            if signal_name:
+                unrun = refused.node if refused else self._fork(pid, comm, seq, is_selected)
         if pid in self._forkers:
             self._settle(pid, ppid)
         node = self._forget(pid)
@@ -166,7 +205,9 @@ class ProcessTree:
             self._gone[pid] = ppid
             if len(self._gone) > _GONE_LIMIT:
                 self._gone.popitem(last=False)
-            return
+            if unrun is None:
+                return
+            node = _of(unrun)
         if signal_name:
             name = signal_name[:_NAME_KEPT]
             if name in node.killed or len(node.killed) < _SIGNALS_KEPT:
@@ -185,16 +226,18 @@ class ProcessTree:
             depth, node = waiting.pop()
             if id(node) not in shown:
                 continue
-            command, in_place, refused = node.key
+            command, kind = node.key
             found.append(
                 TreeLine(
                     depth=depth,
                     command=command,
-                    in_place=in_place,
-                    refused=refused,
+                    in_place=kind == _IN_PLACE,
+                    refused=kind == _REFUSED,
+                    forked=kind == _FORKED,
                     first_pid=node.first_pid,
                     first_seq=node.first_seq,
                     count=node.count,
+                    processes=node.processes,
                     running=node.running,
                     failed=node.failed,
                     not_started=node.not_started,
@@ -226,11 +269,35 @@ class ProcessTree:
                 return _of(self._living[pid].node)
         forker = self._forkers.get(asked.ppid)
         if forker is None:
-            forker = self._forkers[asked.ppid] = _Node(("", False, False))
-            if len(self._forkers) > _FORKERS_LIMIT:
-                oldest = next(iter(self._forkers))
-                self._merge(self._forkers.pop(oldest), self._root)
+            forker = self._forkers[asked.ppid] = _Node(("", _RAN))
+            self._bound_forkers()
         return forker
+
+    def _bound_forkers(self) -> None:
+        if len(self._forkers) > _FORKERS_LIMIT:
+            oldest = next(iter(self._forkers))
+            self._merge(self._forkers.pop(oldest), self._root)
+
+    def _was_refused(self, pid: int, ppid: int) -> bool:
+        """And so has been counted."""
+        known = self._refused.pop(pid, None)
+        return known is not None and known.ppid == ppid
+
+    def _fork(self, pid: int, comm: str, seq: int, is_selected: bool) -> _Node | None:
+        """One that was killed and has run nothing, above what it forked, until that settles."""
+        self.processes += 1
+        if self._nodes >= NODE_LIMIT:
+            self.not_shown += 1
+            return None
+        self._nodes += 1
+        node = _Node(
+            (command_line([comm or "?"]), _FORKED), pid, seq, 1, 1, is_selected=is_selected
+        )
+        forker = self._forkers.get(pid)
+        if forker is not None:
+            node.children = forker.children
+        self._forkers[pid] = _Node(("", _RAN), children={node.key: node})
+        return node
 
     def _settle(self, pid: int, ppid: int) -> None:
         """Whose child the forker is is known."""
@@ -246,6 +313,7 @@ class ProcessTree:
             self._merge(forker, self._forkers[ppid])
         else:
             self._forkers[ppid] = forker
+            self._bound_forkers()
 
     def _merge(self, source: _Node, target: _Node) -> None:
         waiting = [(source, target)]
@@ -304,6 +372,7 @@ def _add(node: _Node, same: _Node) -> None:
     if node.first_seq < same.first_seq:
         same.first_seq, same.first_pid = node.first_seq, node.first_pid
     same.count += node.count
+    same.processes += node.processes
     same.running += node.running
     same.failed += node.failed
     same.not_started += node.not_started

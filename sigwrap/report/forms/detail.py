@@ -25,7 +25,7 @@ def _said(event: Event) -> str:
     if name in EXEC_TYPES or name in SIGNAL_TYPES:
         return _request(event)
     if name in INCIDENT_TYPES:
-        return sentence(Incident(first=event, count=times(event.payload), last_seq=event.seq))
+        return sentence(Incident(first=event, last_seq=event.seq))
     match name:
         case "session_started":
             command = shell_words(texts(payload.get("command")) or ["?"])

@@ -3,14 +3,17 @@ every second, fourth, eighth …, however many there are."""
 
 from __future__ import annotations
 
-from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES, Event, Payload, text, texts
+from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES, Event, Payload, text, texts, times
+from sigwrap.report.folds.asked import AskedAbout
 from sigwrap.report.folds.decisions import ALLOWED, outcome
 from sigwrap.report.folds.incidents import INCIDENT_TYPES
 from sigwrap.report.forms.detail import detail
 from sigwrap.report.forms.findings import what
 
-Row = tuple[int, int, str, int, str, str, str, str]
-"""seq, offset_ns, type, pid, outcome, text, rule, command"""
+Row = tuple[int, int, str, int, str, str, str, str, int]
+"""seq, offset_ns, type, pid, outcome, text, rule, command, flags"""
+
+ASKED_ABOUT, ANOTHER_TRY = 1, 2
 
 IMPORTANT_KEPT = 10_000
 SAMPLE_KEPT = 10_000
@@ -24,11 +27,22 @@ class EventRows:
         self._started_ns = started_ns
         self._important: list[Event] = []
         self._sample: list[Event] = []
+        self._flags: dict[int, int] = {}  # by seq, where there are any
+        self._asked_about = AskedAbout()
         self._step = 1
         self._plain = 0
 
-    def add(self, event: Event) -> None:
-        if len(self._important) < IMPORTANT_KEPT and _is_important(event):
+    def add(self, event: Event, *, is_another_try: bool = False) -> None:
+        """`is_another_try`: in another folder of PATH, of what was refused before."""
+        became = outcome(event)
+        about = self._asked_about
+        if about.answered or (became != ALLOWED and event.type != "process_exited"):
+            flags = ANOTHER_TRY if is_another_try else 0
+            if about.is_it(event, became):
+                flags |= ASKED_ABOUT
+            if flags:
+                self._flags[event.seq] = flags
+        if len(self._important) < IMPORTANT_KEPT and _is_important(event, became):
             self._important.append(event)
             return
         if self._plain % self._step == 0:
@@ -36,6 +50,9 @@ class EventRows:
             if len(self._sample) > SAMPLE_KEPT:
                 self._sample = self._sample[::2]
                 self._step *= 2
+                self._forget_flags()
+        elif self._flags:
+            self._flags.pop(event.seq, None)
         self._plain += 1
 
     @property
@@ -44,12 +61,16 @@ class EventRows:
 
     def rows(self) -> list[Row]:
         events = sorted([*self._important, *self._sample], key=lambda event: event.seq)
-        return [_row(event, self._started_ns) for event in events]
+        get = self._flags.get
+        return [_row(event, self._started_ns, get(event.seq, 0)) for event in events]
+
+    def _forget_flags(self) -> None:
+        kept = {event.seq for events in (self._important, self._sample) for event in events}
+        self._flags = {seq: flags for seq, flags in self._flags.items() if seq in kept}
 
 
-def _is_important(event: Event) -> bool:
+def _is_important(event: Event, became: str) -> bool:
     name = event.type
-    became = outcome(event)
     if became:
         return became != ALLOWED
     if name == "process_exited":
@@ -57,18 +78,20 @@ def _is_important(event: Event) -> bool:
     return name in INCIDENT_TYPES or name.startswith(_MARKS)
 
 
-def _row(event: Event, started_ns: int) -> Row:
+def _row(event: Event, started_ns: int, flags: int) -> Row:
     payload = event.payload
     is_request = event.type in EXEC_TYPES or event.type in SIGNAL_TYPES
+    often = f"{times(payload)} times  " if is_request and times(payload) > 1 else ""
     return (
         event.seq,
         event.time_ns - started_ns,
         event.type,
         event.pid,
         outcome(event),
-        what(event) if is_request else detail(event),
+        often + what(event) if is_request else detail(event),
         text(payload.get("rule_name")),
         _command(payload),
+        flags,
     )
 
 

@@ -26,8 +26,11 @@ class Finding:
     kind: str  # exec or signal
     outcome: str
     label: str  # the outcome, and whether somebody was asked
-    what: str
-    examples: tuple[str, ...]  # other command lines of the same group
+    answer: str  # what came of asking; empty where nobody was asked
+    what: str  # of the first
+    command: str  # of an exec: the program, and its subcommand where it has such
+    lines: tuple[tuple[str, int], ...]  # what, and how often; of an exec, the first command lines
+    other_lines: int  # how often with other command lines
     rule: str
     reason: str
     count: int
@@ -37,6 +40,11 @@ class Finding:
     last_seq: int
     first_ns: int
     suggestion: Suggestion | None
+
+    @property
+    def is_of_several(self) -> bool:
+        """Command lines, so that none of them says what was done how often."""
+        return len(self.lines) > 1 or self.other_lines > 0
 
 
 class Findings:
@@ -48,12 +56,16 @@ class Findings:
 
     def of(self, group: Group, *, with_rule: bool = True) -> Finding:
         first = group.first
+        whats = (what(each) for each in (first, *group.examples))
         return Finding(
             kind="exec" if group.is_exec else "signal",
             outcome=group.outcome,
             label=_label(group),
+            answer=group.answer,
             what=what(first),
-            examples=tuple(map(what, group.examples)),
+            command=shortened(shell_words(group.command), _COMMAND_CHARACTERS),
+            lines=tuple(zip(whats, group.each, strict=True)),
+            other_lines=group.with_others,
             rule=printable(group.rule),
             reason=_reason(group),
             count=group.count,
@@ -72,7 +84,7 @@ class Findings:
         if self._suggester is None:
             self._suggester = Suggester(_engine(self._started))
         events = (group.first, *group.examples)
-        return self._suggester.rule_for(events, decision, are_some=group.has_more_examples)
+        return self._suggester.rule_for(events, decision, are_some=group.with_others > 0)
 
 
 def what(event: Event) -> str:
@@ -101,7 +113,7 @@ def suggest_command(started: Payload) -> str:
 
 
 def _label(group: Group) -> str:
-    if not group.answer or group.outcome == APPROVED:
+    if group.answer in ("", APPROVED):
         return group.outcome
     return "asked, no answer in time" if group.answer == "expired" else "asked, denied"
 

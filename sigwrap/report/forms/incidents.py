@@ -8,12 +8,29 @@ from sigwrap.report.folds.incidents import Incident
 
 _CHARACTERS = 300
 _FILES_SHOWN = 3
+_NAME_A_PROCESS = ("abi_refused", "call_refused", "control_refused", "mediation_failed")
 
 
 def sentence(incident: Incident) -> str:
     said = printable(" ".join(_said(incident.first).split()))
-    times = f" ({incident.count} times)" if incident.count > 1 else ""
+    times = ""
+    if incident.count > 1:
+        by_several = incident.by_others and incident.first.type in _NAME_A_PROCESS
+        times = f" ({incident.count} times{', by several processes' if by_several else ''})"
     return shortened(said, _CHARACTERS) + times
+
+
+def others(more: dict[str, int]) -> str:
+    """What was not kept, by kind; empty where there is nothing."""
+    if not more:
+        return ""
+    kinds = ", ".join(f"{count} {_kind(name)}" for name, count in more.items())
+    return f"and {sum(more.values())} more: {kinds}"
+
+
+def _kind(name: str) -> str:
+    type_name, _, source = name.partition(" ")
+    return type_name.replace("_", " ") + (f" from {source}" if source else "")
 
 
 def _said(event: Event) -> str:
@@ -48,7 +65,9 @@ def _said(event: Event) -> str:
             return f"{who} was kept from the control socket{why}"
         case "own_files_changed":
             files = texts(payload.get("files"))[:_FILES_SHOWN]
-            return f"files that sigwrap runs from were changed: {shell_words(files)}"
+            more = number(payload.get("count")) - len(files)
+            said = f"files that sigwrap runs from were changed: {shell_words(files)}"
+            return f"{said} and {more} more" if more > 0 else said
         case "servers_killed":
             return f"{told('count')} programs that serve a file system kept others waiting: killed"
         case "abi_refused":
@@ -57,6 +76,7 @@ def _said(event: Event) -> str:
             return f"{process} was refused system call {told('syscall_number')}{why}"
         case "agent_signal":
             source = text(payload.get("source")) or "nobody"
-            return f"agent signal {told('signal')} from {source}{why}: {told('outcome')}"
+            error = f" ({text(payload.get('error'))})" if payload.get("error") else ""
+            return f"agent signal {told('signal')} from {source}{why}: {told('outcome')}{error}"
         case _:
             return event.type

@@ -5,22 +5,22 @@ from __future__ import annotations
 from sigwrap.escape import printable
 from sigwrap.events import Event, number, text, times
 from sigwrap.report.folds.cause import sent_to_sigwrap
-from sigwrap.report.folds.decisions import ALLOWED, AUDITED, outcome
+from sigwrap.report.folds.decisions import ALLOWED, outcome
 from sigwrap.report.folds.incidents import INCIDENT_TYPES, Incident
 from sigwrap.report.forms.findings import what
 from sigwrap.report.forms.incidents import sentence
 
 
-def live_line(event: Event, started_ns: int, *, with_audited: bool = False) -> str:
+def live_line(event: Event, started_ns: int) -> str:
     """Empty where there is nothing to say."""
-    said = _said(event, with_audited=with_audited)
+    said = _said(event)
     return f"{(event.time_ns - started_ns) / 1e9:>+10.3f} s  {said}" if said else ""
 
 
-def _said(event: Event, *, with_audited: bool) -> str:
+def _said(event: Event) -> str:
     payload = event.payload
     became = outcome(event)
-    if became == ALLOWED or (became == AUDITED and not with_audited):
+    if became == ALLOWED:
         return ""
     if became:
         count = f"{times(event.payload)} times  " if times(event.payload) > 1 else ""
@@ -41,6 +41,6 @@ def _said(event: Event, *, with_audited: bool) -> str:
         case "tree_thawed":
             return f"continued  {number(payload.get('processes'))} processes"
         case name if name in INCIDENT_TYPES:
-            return sentence(Incident(first=event, count=times(event.payload), last_seq=event.seq))
+            return sentence(Incident(first=event, last_seq=event.seq))
         case _:
             return ""

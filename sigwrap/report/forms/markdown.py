@@ -13,7 +13,7 @@ from sigwrap.report.folds.decisions import AUDITED, OUTCOMES
 from sigwrap.report.folds.summary import Summary
 from sigwrap.report.forms.counts import counted
 from sigwrap.report.forms.findings import Finding, Findings, by_line, suggest_command
-from sigwrap.report.forms.incidents import sentence
+from sigwrap.report.forms.incidents import others, sentence
 from sigwrap.report.forms.rules import policy_lines
 from sigwrap.report.forms.style import PLAIN
 from sigwrap.report.forms.text import Page, TextReport
@@ -77,7 +77,9 @@ def _lines(summary: Summary, verification: Verification | None, text: TextReport
     findings = [of_report.of(group) for group in summary.attention.groups[:_GROUPS_SHOWN]]
     yield from _attention(summary, findings)
     if summary.incidents:
-        yield from _titled("The session itself", _items(map(sentence, summary.incidents)))
+        rest = others(summary.incidents_more)
+        said = [*map(sentence, summary.incidents), *([rest] if rest else [])]
+        yield from _titled("The session itself", _items(said))
     for title, lines in text.sections():
         yield ""
         yield f"<details><summary>{title}</summary>"
@@ -94,7 +96,7 @@ def _attention(summary: Summary, findings: list[Finding]) -> Iterator[str]:
     rows = (
         (
             found.label,
-            code(found.what),
+            _what(found),
             _rule(found),
             str(found.count),
             f"{code(by_line(found))}, event {found.first_seq}",
@@ -116,6 +118,18 @@ def _attention(summary: Summary, findings: list[Finding]) -> Iterator[str]:
         yield ""
         yield f"More rules are needed for all of these: {code(suggest_command(summary.started))}"
     yield from _rules("To deny what was audited", audited)
+
+
+def _what(found: Finding) -> str:
+    if not found.is_of_several:
+        return code(found.what)
+    lines = [f"{_times(count)} {code(line)}" for line, count in found.lines]
+    others = [f"{_times(found.other_lines)} others"] if found.other_lines else []
+    return "<br>".join((code(found.command), *lines, *others))
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _rules(title: str, findings: list[Finding]) -> Iterator[str]:

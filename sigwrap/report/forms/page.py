@@ -118,7 +118,11 @@ def _shown(document: dict[str, Any]) -> dict[str, Any]:
     attention = document.get("attention") or {}
     failures = document.get("failures") or {}
     lines = [_with_command(line) for line in processes.get("tree") or []]
-    groups = attention.get("groups") or []
+    # The examples are among the command lines.
+    groups = [
+        {name: group[name] for name in group if name != "examples"}
+        for group in attention.get("groups") or []
+    ]
     shown_lines, shown_groups = _first(lines, _TREE_BYTES), _first(groups, _GROUPS_BYTES)
     return {
         **document,
@@ -168,7 +172,7 @@ def _events(events: Iterable[Row], expected: int) -> Iterator[str]:
     left, room = min(expected, _EVENTS_KEPT), _EVENTS_BYTES
     yield '{"rows":['
     comma = ""
-    for seq, offset_ns, type_name, pid, outcome, said, rule, command in events:
+    for seq, offset_ns, type_name, pid, outcome, said, rule, command, flags in events:
         share = max(room // max(left, 1) - _ROW_BYTES, _FEWEST_BYTES)
         found = []
         for name, word in zip(names, (type_name, outcome, rule, command), strict=True):
@@ -180,6 +184,8 @@ def _events(events: Iterable[Row], expected: int) -> Iterator[str]:
             found.append(known[shown])
         shown = _fitting(said, _EVENT_CHARACTERS, share)
         row = [seq, offset_ns // 1_000, found[0], pid, found[1], shown, *found[2:]]
+        if flags:
+            row.append(flags)
         written = _json(row)
         left, room = left - 1, room - len(written.encode())
         yield comma + written

@@ -27,7 +27,7 @@ from sigwrap.report.forms.findings import (
     rule_line,
     suggest_command,
 )
-from sigwrap.report.forms.incidents import sentence
+from sigwrap.report.forms.incidents import others, sentence
 from sigwrap.report.forms.layout import cut, fits, wrapped, yaml_wrapped
 from sigwrap.report.forms.sizes import byte_size
 from sigwrap.report.forms.style import PLAIN, Style
@@ -203,17 +203,24 @@ class TextReport:
         label = style.bad(found.label) if found.outcome == DENIED else style.heading(found.label)
         times = f"{found.count} times  " if found.count > 1 else ""
         brief = f"  ({rule_line(found)})" if found.outcome == AUDITED else ""
-        first, *rest = wrapped(f"{found.label}  {times}{found.what}{brief}", columns, "    ")
+        what = found.command if found.is_of_several else found.what
+        if found.is_of_several and found.outcome == AUDITED:
+            what += f", such as {found.what}"
+        first, *rest = wrapped(f"{found.label}  {times}{what}{brief}", columns, "    ")
         yield label + first[len(found.label) :]
         yield from rest
         if found.outcome == AUDITED:
             return
-        for other in found.examples:
-            yield cut(f"    also: {other}", columns)
+        if found.is_of_several:
+            for line, count in found.lines:
+                yield cut(f"    {count:>5}  {line}", columns)
+            if found.other_lines:
+                yield f"    {found.other_lines:>5}  others"
         for line in (rule_line(found), self._by(found)):
             yield from wrapped(f"    {line}", columns, "      ")
         if (suggestion := found.suggestion) is not None:
-            how = "some of these" if not suggestion.for_all else "these" if found.examples else "it"
+            all_of_it = "these" if len(found.lines) > 1 else "it"
+            how = all_of_it if suggestion.for_all else "some of these"
             if not suggestion.line:
                 way = f"no rule can change that: {suggestion.why_not}"
                 yield from wrapped(f"    {way}", columns, "      ")
@@ -242,8 +249,8 @@ class TextReport:
         for each in self.summary.incidents:
             line = f"{self._offset(each.first)}  {sentence(each)}"
             yield from wrapped(line, self._columns, "    ")
-        if self.summary.incidents_more:
-            yield f"and {self.summary.incidents_more} more"
+        if rest := others(self.summary.incidents_more):
+            yield from wrapped(rest, self._columns, "    ")
 
     # What led to it
 

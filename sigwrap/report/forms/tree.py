@@ -19,8 +19,16 @@ _NARROWEST_COMMAND = 16
 
 
 def tree_title(summary: Summary) -> str:
+    """How many processes there were, and how many of them the lines below it show."""
+    lines = _chosen(summary.tree, _LINES_SHOWN)
+    count = _of(sum(line.processes for line in lines), summary.processes)
     alive = summary.running_processes
-    return f"Processes ({summary.processes}{f', {alive} {_alive(summary)}' if alive else ''})"
+    running = f", {_of(sum(line.running for line in lines), alive)} {_alive(summary)}"
+    return f"Processes ({count}{running if alive else ''})"
+
+
+def _of(shown: int, there_are: int) -> str:
+    return str(there_are) if shown == there_are else f"{shown} of {there_are}"
 
 
 def tree_lines(summary: Summary, style: Style, columns: int) -> Iterator[str]:
@@ -79,6 +87,8 @@ def _shown(line: TreeLine, alive: str, style: Style, columns: int) -> str:
 
 def _notes(line: TreeLine, alive: str) -> list[str]:
     notes = [] if line.count == 1 else [f"x{line.count}"]
+    if line.forked:
+        notes.append("only forked")
     if line.running:
         notes.append(f"{line.running} {alive}" if line.count > 1 else alive)
     if line.failed:

@@ -60,6 +60,17 @@ def test_what_a_rule_denied_comes_before_what_nobody_answered() -> None:
     assert [each.first.payload["argv"] for each in fold.groups] == [["rm"], ["dd"], ["npm"]]
 
 
+def test_what_was_approved_is_in_its_order_though_about_some_nobody_was_asked_again() -> None:
+    fold = Fold()
+    fold.answered(fold.event("approval_granted", 11))
+    for argv in (["build"], ["dash"], ["build"]):  # a script, and the shell that reads it
+        payload = {"path": f"/bin/{argv[0]}", "argv": argv, "rule_name": "r", "approval_id": "a1"}
+        event = fold.event("exec_allowed", 11, **payload)
+        fold.add(event, outcome(event), SHELL)
+    assert shown(fold) == [("approved", 2, "build", 2), ("approved", 1, "dash", 3)]
+    assert [each.answer for each in fold.groups] == ["approved", "approved"]
+
+
 def test_a_group_is_of_one_rule_and_one_command() -> None:
     fold = Fold()
     fold.exec("denied", "rm", "-rf", "/")
@@ -76,11 +87,23 @@ def test_a_group_is_of_one_rule_and_one_command() -> None:
     assert fold.groups[0].last_seq == 2
 
 
+def test_a_group_knows_how_often_each_command_line_came_as_far_as_they_are_kept() -> None:
+    fold = Fold()
+    for folder in ("/etc", "/root", "/usr", "/usr", "/lib", "/bin", "/usr", "/etc", "/bin"):
+        fold.exec("denied", "rm", "-rf", folder)
+    (group,) = fold.groups
+    assert group.command == ("rm",)
+    assert [each.payload["argv"][2] for each in group.examples] == ["/root", "/usr", "/lib"]
+    assert (group.each, group.with_others) == ((2, 1, 3, 1), 2)
+    assert sum(group.each) + group.with_others == group.count
+
+
 def test_a_command_with_subcommands_is_a_group_for_each() -> None:
     fold = Fold()
     for words in (("push", "--force"), ("push", "-f"), ("reset", "--hard")):
         fold.exec("denied", "git", *words)
     assert [each.count for each in fold.groups] == [2, 1]
+    assert [each.command for each in fold.groups] == [("git", "push"), ("git", "reset")]
 
 
 def test_signals_are_counted_as_often_as_they_were_sent() -> None:
@@ -89,6 +112,7 @@ def test_signals_are_counted_as_often_as_they_were_sent() -> None:
     fold.signal("SIGTERM", "node", count=29_999)
     fold.signal("SIGTERM", "npm")
     assert [each.count for each in fold.groups] == [30_000, 1]
+    assert [(each.command, each.each) for each in fold.groups] == [((), (30_000,)), ((), (1,))]
 
 
 def test_who_asked_is_counted_and_the_rest_is_only_a_number() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from sigwrap.events import Event
+from sigwrap.report.folds.asked import AskedAbout
 from sigwrap.report.folds.selection import Selection
 
 
@@ -54,6 +55,37 @@ def test_of_a_process_and_all_that_it_started() -> None:
     assert taken(Selection(process="make"), *events) == [2, 3, 5, 6, 8, 10]
     assert taken(Selection(process="12"), *events) == [3, 5, 6, 8, 9]
     assert taken(Selection(process="none"), *events) == []
+
+
+def test_of_what_somebody_was_asked_about_whatever_came_of_it() -> None:
+    def event(seq: int, name: str, pid: int, **payload: object) -> Event:
+        return Event(seq, seq, name, pid, payload, "")
+
+    events = [
+        event(1, "approval_requested", 10),
+        execed(2, 11, 1, "ls"),
+        event(3, "approval_denied", 10),
+        event(4, "exec_denied", 10),
+        event(5, "exec_denied", 10),  # by what was answered before
+        event(6, "approval_granted", 11),
+        event(7, "exec_allowed", 11, approval_id="a"),
+        event(8, "exec_allowed", 11, approval_id="a"),  # the shell of an approved script
+        event(9, "approval_denied", 12),
+        exited(10, 12),
+        event(11, "exec_denied", 12),  # of another process with that number
+        event(12, "limit_exceeded", 12),
+    ]
+    asked = [1, 3, 4, 6, 7, 8, 9]
+    assert taken(Selection(only=frozenset({"asked"})), *events) == asked
+    both = Selection(only=frozenset({"asked", "denied"}))
+    assert taken(both, *events) == sorted([*asked, 5, 11])
+
+
+def test_those_who_were_answered_do_not_fill_the_memory() -> None:
+    about = AskedAbout()
+    for pid in range(2_000):
+        about.is_it(Event(pid, pid, "approval_denied", pid, {}, ""), "")
+    assert len(about.answered) == 1_000
 
 
 def test_of_what_came_of_it() -> None:

@@ -25,7 +25,8 @@ class Tree(ProcessTree):
         self.refused(Asked(self.seq, pid, ppid, below, list(argv), "denied"))
 
     def ends(self, pid: int, ppid: int = 1, code: int | None = 0, signal: str = "") -> None:
-        self.exited(pid, ppid, code, signal)
+        self.seq += 1
+        self.exited(pid, ppid, code, signal, comm="bash", seq=self.seq)
 
 
 def drawn(tree: Tree) -> list[tuple[int, str, int, int]]:
@@ -89,6 +90,7 @@ def test_a_process_that_only_forked_ends_unnoticed() -> None:
     tree = Tree()
     tree.ends(99, 1, 1)
     assert tree.lines() == ()
+    assert tree.processes == 0
 
 
 def test_past_the_limit_lines_are_only_counted() -> None:
@@ -182,6 +184,43 @@ def test_a_subshell_that_runs_something_at_last_leaves_its_children_beside_it() 
     assert drawn(tree) == [(0, "sh", 1, 1), (1, "ls", 1, 1), (1, "node", 1, 1), (2, "git", 1, 1)]
 
 
+def test_a_subshell_that_a_signal_killed_is_shown_where_it_was_forked() -> None:
+    tree = Tree()
+    tree.runs_now(10, 1, "sh")
+    tree.runs_now(12, 11, "ls")
+    tree.ends(12, 11)
+    tree.ends(11, 10, None, "SIGSEGV")
+    tree.ends(13, 10, None, "SIGKILL")
+    assert drawn(tree) == [(0, "sh", 1, 1), (1, "bash", 2, 0), (2, "ls", 1, 0)]
+    fork = tree.lines()[1]
+    assert (fork.forked, fork.processes) == (True, 2)
+    assert dict(fork.killed) == {"SIGSEGV": 1, "SIGKILL": 1}
+    assert (tree.processes, tree.ran, tree.running) == (4, 2, 1)
+
+
+def test_a_subshell_of_a_subshell_that_was_killed_is_shown_below_what_ran() -> None:
+    for outer in (None, "SIGKILL"):
+        tree = Tree()
+        tree.runs_now(10, 1, "sh")
+        tree.ends(12, 11, None, "SIGKILL")
+        tree.ends(11, 10, None if outer else 0, outer or "")
+        expected = [(1, "bash", 1, 0), (2, "bash", 1, 0)] if outer else [(1, "bash", 1, 0)]
+        assert drawn(tree) == [(0, "sh", 1, 1), *expected]
+
+
+def test_subshells_that_were_killed_are_only_counted_past_the_limit() -> None:
+    tree = Tree()
+    for pid in range(10, NODE_LIMIT + 30):
+        tree.runs_now(pid, 1, f"program{pid}")
+    tree.ends(9_999, 10, None, "SIGKILL")
+    assert (len(tree.lines()), tree.not_shown) == (NODE_LIMIT, 21)
+    tree = Tree()
+    for pid in range(10, 10 + 4 * module._FORKERS_LIMIT, 2):
+        tree.ends(pid, pid + 1, None, "SIGKILL")
+    assert len(tree._forkers) == module._FORKERS_LIMIT
+    assert tree.processes == 2 * module._FORKERS_LIMIT
+
+
 def test_forkers_that_never_end_do_not_fill_the_memory() -> None:
     tree = Tree()
     for pid in range(10, 10 + 3 * module._FORKERS_LIMIT, 2):
@@ -194,7 +233,7 @@ def test_forkers_that_never_end_do_not_fill_the_memory() -> None:
 # What did not run
 
 
-def test_a_refused_exec_is_a_leaf_and_no_process() -> None:
+def test_a_refused_exec_is_a_leaf() -> None:
     tree = Tree()
     tree.runs_now(10, 1, "sh")
     tree.denied(11, 10, "rm", "-rf", "/")
@@ -207,7 +246,42 @@ def test_a_refused_exec_is_a_leaf_and_no_process() -> None:
         (1, "=> true", 1, 1),
     ]
     assert [line.refused for line in tree.lines()] == [False, True, True, False]
-    assert (tree.processes, tree.running) == (1, 1)
+    assert [line.processes for line in tree.lines()] == [1, 1, 0, 0]
+    assert (tree.processes, tree.ran, tree.running) == (2, 1, 1)
+
+
+def test_who_was_refused_is_a_process_once_whatever_it_does_then() -> None:
+    tree = Tree()
+    tree.runs_now(10, 1, "sh")
+    tree.denied(11, 10, "rm")
+    tree.denied(11, 10, "dd")
+    tree.runs_now(11, 10, "true")
+    assert (tree.processes, tree.ran) == (2, 2)
+    tree.ends(11, 10)
+    tree.denied(11, 10, "rm")
+    tree.denied(11, 12, "rm")  # the end of the one before was not seen
+    assert (tree.processes, tree.ran) == (4, 2)
+    assert sum(line.processes for line in tree.lines()) == 4
+
+
+def test_who_was_killed_after_a_refusal_died_on_its_line() -> None:
+    tree = Tree()
+    tree.runs_now(10, 1, "sh")
+    tree.denied(11, 10, "rm")
+    tree.ends(11, 10, None, "SIGKILL")
+    tree.denied(12, 10, "rm")
+    tree.ends(12, 10, 126)
+    assert drawn(tree) == [(0, "sh", 1, 1), (1, "rm", 2, 0)]
+    assert tree.lines()[1].killed == (("SIGKILL", 1),)
+    assert tree.lines()[1].failed == 0
+
+
+def test_those_who_were_refused_and_never_end_do_not_fill_the_memory() -> None:
+    tree = Tree()
+    for pid in range(10, 10 + 2 * module._REFUSED_LIMIT):
+        tree.denied(pid, 1, "rm")
+    assert len(tree._refused) == module._REFUSED_LIMIT
+    assert tree.processes == 2 * module._REFUSED_LIMIT
 
 
 def test_an_exec_that_the_kernel_refused_leaves_what_ran_before() -> None:
@@ -239,6 +313,7 @@ def test_of_a_selection_the_lines_above_are_shown_too() -> None:
             st.tuples(st.just("exec"), st.integers(1, 6), st.integers(1, 6), st.integers(0, 6)),
             st.tuples(st.just("deny"), st.integers(1, 6), st.integers(1, 6), st.integers(0, 6)),
             st.tuples(st.just("exit"), st.integers(1, 6), st.integers(0, 6), st.integers(0, 1)),
+            st.tuples(st.just("kill"), st.integers(1, 6), st.integers(0, 6), st.just(0)),
             st.tuples(st.just("fail"), st.integers(1, 6), st.just(0), st.just(0)),
         )
     )
@@ -258,9 +333,13 @@ def test_every_exec_is_in_the_tree_once_whatever_comes(
                 tree.denied(pid, ppid, f"program{more}", below=more)
             case "exit":
                 tree.ends(pid, ppid, more)
+            case "kill":
+                tree.ends(pid, ppid, None, "SIGKILL")
             case "fail":
                 tree.not_started(pid)
     lines = tree.lines()
-    assert sum(line.count for line in lines) == asked
+    assert sum(line.count for line in lines if not line.forked) == asked
+    assert sum(line.processes for line in lines) == tree.processes
+    assert tree.ran <= tree.processes
     assert sum(line.running for line in lines) == tree.running
     assert all(line.running >= 0 for line in lines)

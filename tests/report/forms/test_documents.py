@@ -7,9 +7,11 @@ from typing import Any
 from sigwrap.report.check.reproduce import Reproduction
 from sigwrap.report.check.verify import verify_session
 from sigwrap.report.folds.ending import Ending
+from sigwrap.report.folds.selection import Selection
 from sigwrap.report.folds.summary import SummaryFold
 from sigwrap.report.forms.documents import (
     event_json,
+    report_document,
     report_json,
     sessions_json,
     verification_json,
@@ -58,9 +60,11 @@ def test_the_report_holds_what_the_text_holds(scenario: Scenarios) -> None:
             "argv": ["git", "status\udcff"],
             "exec_in_place": False,
             "refused": False,
+            "forked": False,
             "first_pid": 10,
             "first_seq": 2,
             "count": 1,
+            "processes": 1,
             "running": 0,
             "failed": 0,
             "not_started": 0,
@@ -68,6 +72,27 @@ def test_the_report_holds_what_the_text_holds(scenario: Scenarios) -> None:
             "outcomes": {"audited": 1},
         }
     ]
+
+
+def test_numbers_say_what_they_count(scenario: Scenarios) -> None:
+    made = scenario()
+    made.execute(10, 1, "sh")
+    made.add("exec_denied", 11, path="/bin/rm", argv=["rm"], ppid=10, rule_name="r")
+    for number in range(22):
+        made.add("call_refused", 10, comm=f"sh{number}", syscall_number=1)
+    made.end()
+    fold = SummaryFold(Selection(rule="builtin:record"))
+    whole = SummaryFold()
+    for event in made.session.events():
+        fold.add(event)
+        whole.add(event)
+    of_a_part = report_document(fold.result(Ending.ENDED))["processes"]
+    assert (of_a_part["count"], of_a_part["known"], of_a_part["in_tree"]) == (1, 2, 1)
+    document = report_document(whole.result(Ending.ENDED))
+    assert document["processes"]["in_tree"] == 2
+    assert len(document["incidents"]["found"]) == 20
+    assert document["incidents"]["more"] == 2
+    assert document["incidents"]["more_by_kind"] == {"call_refused": 2}
 
 
 def test_an_event_is_one_line_with_its_time_twice(scenario: Scenarios) -> None:

@@ -3,7 +3,13 @@ from __future__ import annotations
 from typing import Any
 
 from sigwrap.events import Event
-from sigwrap.report.forms.event_rows import IMPORTANT_KEPT, SAMPLE_KEPT, EventRows
+from sigwrap.report.forms.event_rows import (
+    ANOTHER_TRY,
+    ASKED_ABOUT,
+    IMPORTANT_KEPT,
+    SAMPLE_KEPT,
+    EventRows,
+)
 
 
 def rows_of(*events: Event) -> EventRows:
@@ -25,11 +31,24 @@ def test_a_row_says_what_became_of_what_and_by_which_rule() -> None:
         event(4, "process_exited", comm="node", exit_code=3),
     ).rows()
     assert rows == [
-        (1, 0, "session_started", 7, "", "'?'  in ?  under ?", "", ""),
-        (2, 1, "exec_denied", 7, "denied", "/bin/rm 'x y'", "no-rm", "rm"),
-        (3, 2, "signal_sent", 7, "allowed", "SIGTERM to node", "", "sh"),
-        (4, 3, "process_exited", 7, "", "node  exit 3", "", "node"),
+        (1, 0, "session_started", 7, "", "'?'  in ?  under ?", "", "", 0),
+        (2, 1, "exec_denied", 7, "denied", "/bin/rm 'x y'", "no-rm", "rm", 0),
+        (3, 2, "signal_sent", 7, "allowed", "SIGTERM to node", "", "sh", 0),
+        (4, 3, "process_exited", 7, "", "node  exit 3", "", "node", 0),
     ]
+
+
+def test_a_row_knows_what_somebody_was_asked_about_and_what_is_another_try() -> None:
+    found = EventRows(1_001)
+    refused: dict[str, Any] = {"path": "/bin/npm", "argv": ["npm"]}
+    found.add(event(1, "approval_requested"))
+    found.add(event(2, "approval_denied"))
+    found.add(event(3, "exec_denied", **refused))
+    found.add(event(4, "exec_denied", **refused), is_another_try=True)
+    found.add(event(5, "signal_blocked", signal_name="SIGHUP", target_cmd="sh", count=20))
+    rows = found.rows()
+    assert [row[8] for row in rows] == [ASKED_ABOUT, ASKED_ABOUT, ASKED_ABOUT, ANOTHER_TRY, 0]
+    assert rows[4][5] == "20 times  SIGHUP to sh"
 
 
 def test_of_a_long_session_what_needs_attention_is_kept_and_a_sample_of_the_rest() -> None:
@@ -49,7 +68,9 @@ def test_of_a_long_session_what_needs_attention_is_kept_and_a_sample_of_the_rest
 def test_where_all_needs_attention_the_later_ones_are_a_sample() -> None:
     found = EventRows(1_001)
     for seq in range(1, 3 * IMPORTANT_KEPT):
-        found.add(event(seq, "exec_denied", argv=["x"]))
+        found.add(event(seq, "exec_denied", argv=["x"]), is_another_try=True)
+    assert len(found._flags) == found.kept, "what is told of events is bounded as they are"
+    assert all(row[8] == ANOTHER_TRY for row in found.rows())
     rows = found.rows()
     assert [row[0] for row in rows[:IMPORTANT_KEPT]] == list(range(1, IMPORTANT_KEPT + 1))
     assert IMPORTANT_KEPT < len(rows) <= IMPORTANT_KEPT + SAMPLE_KEPT

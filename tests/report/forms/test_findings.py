@@ -7,6 +7,7 @@ import pytest
 
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.folds.summary import Summary, SummaryFold
+from sigwrap.report.forms.documents import report_document
 from sigwrap.report.forms.findings import Finding, Findings
 from sigwrap.report.forms.markdown import render_markdown
 from sigwrap.report.forms.text import render_text
@@ -72,6 +73,47 @@ def test_where_there_are_more_command_lines_than_are_kept_it_is_for_some(
     markdown = render_markdown(summary)
     assert "More rules are needed for all of these: `sigwrap policy suggest s1`" in markdown
     assert "<summary>To let these through, only where it was right</summary>" in markdown
+
+
+def test_several_command_lines_are_told_each_with_its_number(scenario: Scenarios) -> None:
+    made = scenario()
+    for folder in ("/etc", "/usr", "/usr", "/a|b", "/c", "/d"):
+        denied(made, "removal", "rm", "-rf", folder)
+    made.execute(11, 1, "ls", "a")
+    made.execute(11, 1, "ls", "b")
+    summary = summary_of(made)
+    text = render_text(summary)
+    assert (
+        "\n  denied  6 times  rm\n"
+        "          1  rm -rf /etc\n"
+        "          2  rm -rf /usr\n"
+        "          1  rm -rf '/a|b'\n"
+        "          1  rm -rf /c\n"
+        "          1  others\n"
+        "      rule removal\n"
+    ) in text
+    assert "\n  audited  2 times  ls, such as ls a  (rule builtin:record)\n" in text
+    assert (
+        "| denied | `rm`<br>once `rm -rf /etc`<br>2 times `rm -rf /usr`<br>"
+        "once `rm -rf '/a\\|b'`<br>once `rm -rf /c`<br>once others | `removal` | 6 |"
+    ) in render_markdown(summary)
+    group = report_document(summary)["attention"]["groups"][0]
+    assert (group["what"], group["command"]) == ("rm -rf /etc", "rm")
+    assert group["examples"] == ["rm -rf /usr", "rm -rf '/a|b'", "rm -rf /c"]
+    assert group["command_lines"][:2] == [
+        {"what": "rm -rf /etc", "count": 1},
+        {"what": "rm -rf /usr", "count": 2},
+    ]
+    assert group["other_command_lines"] == 1
+
+
+def test_one_command_line_over_and_over_is_all_that_is_told(scenario: Scenarios) -> None:
+    made = scenario()
+    for _ in range(3):
+        denied(made, "removal", "rm", "-rf", "/etc")
+    summary = summary_of(made)
+    assert "\n  denied  3 times  rm -rf /etc\n      rule removal\n" in render_text(summary)
+    assert "| denied | `rm -rf /etc` | `removal` | 3 |" in render_markdown(summary)
 
 
 def test_no_two_rules_of_a_report_have_the_same_name(scenario: Scenarios) -> None:

@@ -71,8 +71,7 @@ def written(log: Scenario, **different: Any) -> Path:
     fold, rows = SummaryFold(), EventRows(STARTED_NS)
 
     def take(event: Event) -> None:
-        fold.add(event)
-        rows.add(event)
+        rows.add(event, is_another_try=not fold.add(event))
 
     verification = verify_session(log.session, None, and_also=take)
     summary = fold.result(Ending.NOT_CLEAN)
@@ -148,6 +147,29 @@ def test_what_needs_attention_comes_first_with_rule_and_reason(
 
 
 @needs_chromium
+def test_every_command_line_of_a_group_is_seen_with_its_number(
+    browser: Browser, scenario: Any
+) -> None:
+    log = scenario()
+    for folder in ("/etc", "/usr", "/usr", "/a", "/b", "/c"):
+        argv = ["rm", "-rf", folder]
+        log.add("exec_denied", 13, path="/bin/rm", argv=argv, ppid=11, rule_name="r")
+    log.end()
+    tab = opened(browser, written(log))
+    assert shown(tab, ".finding .first-line .what") == "rm"
+    assert shown(tab, ".finding .lines").replace("\n", " ").split(" \u00d7 ") == [
+        "1",
+        "rm -rf /etc 2",
+        "rm -rf /usr 1",
+        "rm -rf /a 1",
+        "rm -rf /b 1",
+        "others",
+    ]
+    assert tab.value("document.querySelector('.finding .lines').checkVisibility()")
+    assert not tab.value("Boolean(document.querySelector('.finding details'))")
+
+
+@needs_chromium
 def test_what_failed_is_named_with_its_exit_status(browser: Browser, recorded: Scenario) -> None:
     tab = opened(browser, written(recorded))
     assert shown(tab, "#failures tbody").split("\t") == ["npm start", "1", "1"]
@@ -203,6 +225,64 @@ def test_typing_filters(browser: Browser, recorded: Scenario, typed: str, left: 
 
 
 @needs_chromium
+def test_what_was_tried_again_along_path_is_marked_and_counted_as_such(
+    browser: Browser, scenario: Any
+) -> None:
+    log = scenario()
+    for folder in ("/usr/local/bin", "/usr/bin", "/bin"):
+        log.add("exec_denied", 11, path=f"{folder}/rm", argv=["rm", "x"], ppid=10, rule_name="r")
+    log.end()
+    tab = opened(browser, written(log))
+    assert "1 denied" in shown(tab, "#counts")
+    tab.press("/")
+    tab.type("only:denied")
+    events_shown(tab, "3 of 5")
+    assert shown(tab, "#found") == "3 events, 2 of them again along PATH"
+    said = tab.value("[...document.querySelectorAll('.row .said')].map((each) => each.innerText)")
+    assert said == ["rm x", "again along PATH: rm x", "again along PATH: rm x"]
+
+
+@needs_chromium
+def test_only_asked_is_what_somebody_was_asked_about(browser: Browser, scenario: Any) -> None:
+    log = scenario()
+    npm: dict[str, Any] = {"path": "/bin/npm", "argv": ["npm", "ci"], "ppid": 10, "rule_name": "r"}
+    log.add("approval_requested", 11, approval_id="a1", what="npm ci")
+    log.add("approval_denied", 11, approval_id="a1", what="npm ci")
+    log.add("exec_denied", 11, **npm)
+    log.add("exec_denied", 12, **{**npm, "argv": ["npm", "x"]})
+    log.add("exec_allowed", 13, **npm, approval_id="a2")
+    log.end()
+    tab = opened(browser, written(log))
+    assert count(tab, ".finding") == 3
+    tab.press("/")
+    tab.type("only:asked")
+    events_shown(tab, "4 of 7")
+    assert count(tab, ".finding") == 2
+    assert count(tab, ".node:not([hidden])") == count(tab, ".node")
+    assert "only:asked" in shown(tab, "#tree-note")
+
+
+@needs_chromium
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        ("only:denied", "2 events"),
+        ("only:denid", "0 events; only: doesn't know denid"),
+        ("only:denied,x", "2 events; only: doesn't know x"),
+        ("rule:no-such", "0 events; no event has the rule no-such"),
+        ("rule:force pid:99", "0 events"),
+    ],
+)
+def test_a_word_that_the_filter_does_not_know_is_named(
+    browser: Browser, recorded: Scenario, typed: str, hint: str
+) -> None:
+    tab = opened(browser, written(recorded))
+    tab.press("/")
+    tab.type(typed)
+    tab.until(f"document.querySelector('#found').textContent === {json.dumps(hint)}")
+
+
+@needs_chromium
 def test_a_filter_holds_for_the_tree_and_for_what_needs_attention(
     browser: Browser, recorded: Scenario
 ) -> None:
@@ -212,6 +292,27 @@ def test_a_filter_holds_for_the_tree_and_for_what_needs_attention(
     events_shown(tab, "2 of 12")
     assert count(tab, ".finding") == 1
     assert count(tab, ".node:not([hidden])") == 3  # with what it is below
+
+
+@needs_chromium
+def test_the_tree_counts_the_processes_that_it_shows(browser: Browser, recorded: Scenario) -> None:
+    tab = opened(browser, written(recorded))
+    assert shown(tab, "#processes .count").strip() == "5 processes"
+    tab.press("/")
+    tab.type("make")
+    events_shown(tab, "1 of 12")
+    assert shown(tab, "#processes .count").strip() == "3 of 5 processes"
+
+
+@needs_chromium
+def test_a_fork_that_a_signal_killed_is_in_the_tree(browser: Browser, scenario: Any) -> None:
+    log = scenario()
+    log.execute(10, 1, "sh")
+    log.add("process_exited", 11, ppid=10, comm="bash", signal=9, signal_name="SIGKILL")
+    log.end()
+    tab = opened(browser, written(log))
+    assert tab.value(f"{node('bash')}.querySelector('.fact').textContent") == "only forked, SIGKILL"
+    assert tab.value(f"{node('bash')}.getAttribute('aria-level')") == "2"
 
 
 @needs_chromium
@@ -381,6 +482,9 @@ def test_it_is_never_wider_than_the_window(
     recorded_width = "document.documentElement.scrollWidth"
     tab = opened(browser, written(recorded), width=width, height=740, fragment=f"#e{PUSH}")
     assert tab.value(recorded_width) == width
+    tab.value(f"location.hash = '#f=rule%3A{'w' * 300}%20only%3A{'w' * 300}'")
+    tab.until("document.querySelector('#found').textContent.includes('no event has the rule')")
+    assert tab.value(recorded_width) == width
     tab.press("?")
     assert tab.value(recorded_width) == width
 
@@ -459,7 +563,17 @@ def test_a_long_session_opens_and_filters_without_a_node_for_every_event(
     document["processes"]["tree"] = lines
     document["session"]["command"] = ["npm", "start"]
     rows: list[Row] = [
-        (at + 1, at * 1_000_000, "exec_allowed", at, "allowed", f"run {at} " + "w" * 390, "r", "c")
+        (
+            at + 1,
+            at * 1_000_000,
+            "exec_allowed",
+            at,
+            "allowed",
+            f"run {at} " + "w" * 390,
+            "r",
+            "c",
+            0,
+        )
         for at in range(20_000)
     ]
     file = write(tmp_path / "long.html", document, rows)
@@ -558,7 +672,7 @@ def test_any_session_becomes_json_that_ends_nothing_and_can_be_seen(
         "failures": {"top": [{"argv": command, "exit_code": reason}]},
         "processes": {"tree": [{"argv": command, "depth": 0}]},
     }
-    rows: list[Row] = [(1, 0, "t", 1, "", said, said, said)] * 2
+    rows: list[Row] = [(1, 0, "t", 1, "", said, said, said, 3)] * 2
     whole = "".join(page(document, BADLY, rows))
     whole.encode()
     assert "<img" not in whole

@@ -3,12 +3,15 @@
 
 const events = readJson("events");
 const rows = list(events.rows);
-const [SEQ, AT_US, TYPE, PID, OUTCOME, SAID, RULE, COMMAND] = [0, 1, 2, 3, 4, 5, 6, 7];
+const [SEQ, AT_US, TYPE, PID, OUTCOME, SAID, RULE, COMMAND, FLAGS] = [0, 1, 2, 3, 4, 5, 6, 7, 8];
+const [ASKED_ABOUT, ANOTHER_TRY] = [1, 2];
 
 const typeOf = (row) => events.types[row[TYPE]];
 const outcomeOf = (row) => events.outcomes[row[OUTCOME]];
 const ruleOf = (row) => events.rules[row[RULE]];
 const commandOf = (row) => events.commands[row[COMMAND]];
+const isAskedAbout = (row) => (row[FLAGS] & ASKED_ABOUT) > 0;
+const isAnotherTry = (row) => (row[FLAGS] & ANOTHER_TRY) > 0;
 const needsAttention = (row) => !["", "allowed"].includes(outcomeOf(row)) || typeOf(row).startsWith("interrupt_");
 
 const placeOfSeq = new Map(rows.map((row, place) => [row[SEQ], place]));
@@ -28,7 +31,7 @@ function eventThing(place) {
     text: (value) => searchable(place).includes(value),
     rule: (value) => ruleOf(row).toLowerCase().includes(value),
     pid: (value, any) => any.includes(String(row[PID])),
-    only: (value, any) => any.includes(outcomeOf(row)),
+    only: (value, any) => any.includes(outcomeOf(row)) || (any.includes("asked") && isAskedAbout(row)),
     type: (value, any) => any.some((each) => typeOf(row).includes(each)),
   };
 }
@@ -39,9 +42,30 @@ function filterEvents() {
   view.selected = kept === undefined ? -1 : view.places.indexOf(kept);
   const all = figure(rows.length);
   byId("events-count").textContent = filter.terms.length ? `${figure(view.places.length)} of ${all}` : all;
-  byId("found").textContent = filter.terms.length ? plural(view.places.length, "event") : "";
+  byId("found").textContent = filter.terms.length ? foundWords() : "";
   byId("list").scrollTop = Math.max(0, view.selected * view.height - byId("list").clientHeight / 2);
   drawRows();
+}
+
+// What is counted once above the list is here as often as it was tried.
+function foundWords() {
+  const tries = view.places.filter((place) => isAnotherTry(rows[place])).length;
+  const unknown = unknownWords().map((each) => `; ${each}`).join("");
+  return plural(view.places.length, "event") + (tries ? `, ${figure(tries)} of them again along PATH` : "") + unknown;
+}
+
+const UNKNOWN_SHOWN = 40;
+
+function unknownWords() {
+  const known = [...OUTCOMES, "asked"];
+  const cut = (word) => (word.length > UNKNOWN_SHOWN ? `${word.slice(0, UNKNOWN_SHOWN)}…` : word);
+  return filter.terms.flatMap((term) => {
+    if (term.field === "only") {
+      return term.any.filter((each) => each && !known.includes(each)).map((each) => `only: doesn't know ${cut(each)}`);
+    }
+    const isKnown = term.field !== "rule" || events.rules.some((rule) => rule.toLowerCase().includes(term.value));
+    return isKnown ? [] : [`no event has the rule ${cut(term.value)}`];
+  });
 }
 
 function drawRows() {
@@ -68,7 +92,7 @@ function eventLine(row, at) {
   return element(
     "div",
     {
-      class: `row ${outcome} ${at === view.selected ? "selected" : ""}`,
+      class: `row ${outcome} ${isAnotherTry(row) ? "again" : ""} ${at === view.selected ? "selected" : ""}`,
       id: `row-${at}`,
       role: "option",
       "aria-selected": at === view.selected ? "true" : "false",
@@ -80,7 +104,8 @@ function eventLine(row, at) {
     element("span", { class: "at" }, offset(row[AT_US])),
     element("span", { class: "pid" }, String(row[PID])),
     element("span", { class: "type" }, outcome && outcome !== "allowed" ? badge(outcome) : typeWords(typeOf(row))),
-    element("span", { class: "said" }, row[SAID] || typeWords(typeOf(row))),
+    element("span", { class: "said" },
+      isAnotherTry(row) ? element("span", { class: "dim" }, "again along PATH: ") : null, row[SAID] || typeWords(typeOf(row))),
   );
 }
 
@@ -141,6 +166,7 @@ function showDetail(row) {
     ["outcome", outcomeOf(row) && badge(outcomeOf(row))],
     ["rule", ruleOf(row) && narrowing(`rule:${quoted(ruleOf(row))}`, "Only what this rule decided", ruleOf(row))],
     ["says", row[SAID]],
+    ["counts", isAnotherTry(row) && "as one refusal with the try before it, in another folder of PATH"],
   ];
   const box = byId("detail");
   box.replaceChildren(

@@ -74,10 +74,10 @@ function startAttention() {
 }
 
 const groupThing = (group) => ({
-  text: (value) => JSON.stringify([group.label, group.what, group.rule, group.reason, group.by, group.examples]).toLowerCase().includes(value),
+  text: (value) => JSON.stringify([group.label, group.what, group.rule, group.reason, group.by, group.command_lines]).toLowerCase().includes(value),
   rule: (value) => shown(group.rule).toLowerCase().includes(value),
   pid: (value, any) => list(group.by).some((each) => any.includes(String(each.pid))),
-  only: (value, any) => any.includes(group.outcome),
+  only: (value, any) => any.includes(group.outcome) || (any.includes("asked") && Boolean(group.answer)),
   type: (value, any) => any.some((each) => each.startsWith(group.kind)),
 });
 
@@ -85,7 +85,7 @@ const groupThing = (group) => ({
 const asker = (by) => (["", "''"].includes(shown(by.command)) ? `process ${shown(by.pid)}` : `${by.command} (${shown(by.pid)})`);
 
 function suggestionLabel(group, suggestion) {
-  const what = suggestion.for_all === false ? "some of these" : list(group.examples).length ? "these" : "it";
+  const what = suggestion.for_all === false ? "some of these" : list(group.command_lines).length > 1 ? "these" : "it";
   return group.outcome === "audited" ? `to deny ${what}:` : `to let ${what} through, only if it was right:`;
 }
 
@@ -99,13 +99,20 @@ function drawGroup(group) {
   const others = askers.slice(ASKERS_SHOWN);
   const byOthers = others.reduce((sum, each) => sum + each.count, group.by_more || 0);
   const suggestion = record(group.suggestion);
-  const examples = list(group.examples);
+  const lines = list(group.command_lines);
+  const isOfSeveral = lines.length > 1 || group.other_command_lines > 0;
   return element("li", { class: `finding ${group.outcome}` },
     element("div", { class: "first-line" },
       badge(group.outcome, shown(group.label) || group.outcome),
-      element("code", { class: "what" }, shown(group.what)),
+      element("code", { class: "what" }, shown(isOfSeveral ? group.command : group.what)),
       group.count > 1 ? element("span", { class: "times" }, `× ${figure(group.count)}`) : null,
       element("span", { class: "where" }, offset(group.first_offset_ns / 1e3), " ", eventLink(group.first_seq))),
+    isOfSeveral
+      ? element("ul", { class: "more lines" },
+          ...lines.map((each) => element("li", {},
+            element("span", { class: "times" }, `${figure(each.count)} ×`), element("code", { class: "what" }, shown(each.what)))),
+          group.other_command_lines ? element("li", {}, element("span", { class: "times" }, `${figure(group.other_command_lines)} ×`), "others") : null)
+      : null,
     element("div", { class: "more" },
       group.rule ? "rule " : null,
       group.rule ? narrowing(`rule:${quoted(shown(group.rule))}`, "Only what this rule decided", shown(group.rule)) : null,
@@ -113,10 +120,9 @@ function drawGroup(group) {
       by.length && (group.rule || group.reason) ? ", " : null,
       ...(by.length ? ["by ", ...by] : []),
       byOthers ? `, others ${times(byOthers)}` : null),
-    examples.length || others.length
+    others.length
       ? element("details", { class: "more" },
-          element("summary", {}, examples.length ? plural(examples.length, "other command line") : plural(others.length, "other caller")),
-          ...examples.map((each) => element("code", { class: "what" }, shown(each))),
+          element("summary", {}, plural(others.length, "other caller")),
           ...others.map((each) => element("div", {}, "by ", ...drawAsker(each))))
       : null,
     ...(suggestion.line
@@ -137,7 +143,11 @@ function startIncidents() {
   const found = list(incidents.found);
   if (!found.length) return;
   const lines = found.map((each) => entry(shown(each.text), each.first_seq, each.first_offset_ns));
-  byId("attention").after(addSection("incidents", "The session itself", "", entries(lines, incidents.more)));
+  const kinds = Object.entries(record(incidents.more_by_kind)).map(([kind, count]) => {
+    const [type, source] = kind.split(" ");
+    return `${figure(count)} ${typeWords(type)}${source ? ` from ${source}` : ""}`;
+  });
+  byId("attention").after(addSection("incidents", "The session itself", "", entries(lines, incidents.more, kinds.join(", "))));
 }
 
 function startEndings() {
@@ -159,8 +169,9 @@ function startEndings() {
 const entry = (words, seq, offsetNs) =>
   element("li", {}, words, element("span", { class: "where" }, offset(offsetNs / 1e3), " ", eventLink(seq)));
 
-const entries = (lines, more) =>
-  element("ul", { class: "entries" }, ...lines, more ? element("li", {}, `and ${figure(more)} more`) : null);
+const entries = (lines, more, kinds = "") =>
+  element("ul", { class: "entries" }, ...lines,
+    more ? element("li", {}, `and ${figure(more)} more${kinds ? `: ${kinds}` : ""}`) : null);
 
 function table(titles, lines) {
   return element("div", { class: "scrolled" }, element("table", {},

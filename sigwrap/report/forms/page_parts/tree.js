@@ -33,12 +33,27 @@ function startTree() {
     element("button", { type: "button", class: "small", onclick: fold(false) }, "Fold all"),
     element("button", { type: "button", class: "small", onclick: fold(true) }, "Unfold all"));
   const hidden = processes.lines_not_shown;
-  addSection("processes", "Process tree", plural(processes.count ?? 0, "process", "processes"), tools, tree.box,
+  addSection("processes", "Process tree", " ", tools, tree.box,
     hidden ? element("p", { class: "notice" }, `${figure(hidden)} more execs have no line here.`) : null,
     element("p", { class: "notice", id: "tree-note", hidden: true }));
   filter.listeners.push(arrangeTree);
   arrangeTree();
 }
+
+// How many there were, and how many of them are among these lines.
+function countProcesses(lines) {
+  const processes = record(report.processes);
+  const sum = (name) => lines.reduce((all, line) => all + (line[name] ?? 0), 0);
+  const of = (some, all) => (some === all ? figure(all) : `${figure(some)} of ${figure(all)}`);
+  const known = processes.known ?? 0;
+  const count = `${of(sum("processes"), known)} ${known === 1 ? "process" : "processes"}`;
+  const alive = processes.running ? `, ${of(sum("running"), processes.running)} ${aliveWords()}` : "";
+  byId("processes").querySelector(".count").textContent = ` ${count}${alive}`;
+}
+
+// What is to be said of those whose end nobody saw.
+const aliveWords = () =>
+  ["ended", "did not end cleanly"].includes(report.ending) ? "whose end is not recorded" : "running";
 
 function relate(lines) {
   const open = [];
@@ -62,7 +77,8 @@ function drawLine(line) {
   const twist = element("span", { class: "twist", "aria-hidden": "true", onclick: (click) => { click.stopPropagation(); fold(line); } });
   const facts = [
     line.count > 1 ? `× ${figure(line.count)}` : null,
-    line.running ? (line.count > 1 ? `${figure(line.running)} running` : "running") : null,
+    line.forked ? "only forked" : null,
+    line.running ? (line.count > 1 ? `${figure(line.running)} ${aliveWords()}` : aliveWords()) : null,
     line.failed ? (line.count > 1 ? `${figure(line.failed)} failed` : "failed") : null,
     line.not_started ? "could not start" : null,
     ...Object.entries(line.killed).map(([name, count]) => `${name}${count > 1 ? ` × ${figure(count)}` : ""}`),
@@ -110,10 +126,11 @@ const lineThing = (line) => ({
 
 // What matches the filter is shown with all that it is below, whether or not that is folded.
 function arrangeTree() {
-  const known = filter.terms.filter((term) => ["text", "pid", "only"].includes(term.field));
+  const isAsked = (term) => term.field === "only" && term.any.includes("asked");
+  const known = filter.terms.filter((term) => ["text", "pid", "only"].includes(term.field) && !isAsked(term));
   const unknown = filter.terms.length - known.length;
   byId("tree-note").hidden = !unknown;
-  byId("tree-note").textContent = "The tree is not filtered by rule: and type:.";
+  byId("tree-note").textContent = "The tree is not filtered by rule:, type: and only:asked.";
   const wanted = new Set();
   if (known.length) {
     for (const line of tree.lines) {
@@ -121,6 +138,7 @@ function arrangeTree() {
       for (let each = line; each && !wanted.has(each.at); each = tree.lines[each.parent]) wanted.add(each.at);
     }
   }
+  countProcesses(known.length ? tree.lines.filter((line) => wanted.has(line.at)) : tree.lines);
   for (const line of tree.lines) {
     const above = tree.lines[line.parent];
     line.isShown = known.length ? wanted.has(line.at) : !above || (above.isShown && above.isOpen);

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from typing import Any
+
+from sigwrap.events import EVENT_TYPES, Event
+from sigwrap.report.folds import incidents as module
+from sigwrap.report.folds.incidents import INCIDENT_TYPES, IncidentsFold
+from sigwrap.report.forms.incidents import others, sentence
+
+
+class Fold(IncidentsFold):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seq = 0
+
+    def happens(self, type_name: str, pid: int = 10, **payload: Any) -> None:
+        self.seq += 1
+        self.add(Event(self.seq, self.seq, type_name, pid, payload, ""))
+
+    def trust(self, source: str, reason: str, outcome: str = "delivered") -> None:
+        self.happens(
+            "agent_signal", signal="SIGTRUST", source=source, reason=reason, outcome=outcome
+        )
+
+    @property
+    def said(self) -> list[str]:
+        return [sentence(each) for each in self.result()]
+
+
+def test_agent_signals_are_one_only_where_the_same_is_told_of_them() -> None:
+    fold = Fold()
+    fold.trust("trust.path_shadow", "/a/pip was called")
+    fold.trust("trust.path_shadow", "/b/pip was called")
+    fold.trust("trust.boundary", "sh (9) tried SIGTERM by kill on sigwrap's own process 7")
+    fold.trust("trust.path_shadow", "/a/pip was called")
+    fold.trust("a person", "look", "held back")
+    fold.trust("a person", "look", "delivered")
+    signal = "agent signal SIGTRUST from"
+    assert fold.said == [
+        f"{signal} trust.boundary: sh (9) tried SIGTERM by kill on sigwrap's own process 7: "
+        "delivered",
+        f"{signal} a person: look: held back",
+        f"{signal} a person: look: delivered",
+        f"{signal} trust.path_shadow: /a/pip was called: delivered (2 times)",
+        f"{signal} trust.path_shadow: /b/pip was called: delivered",
+    ]
+
+
+def test_the_most_serious_comes_first_whenever_it_came() -> None:
+    fold = Fold()
+    fold.happens("limit_near", limit="max_processes")
+    fold.happens("limit_exceeded", limit="max_processes")
+    fold.trust("trust.boundary", "a")
+    fold.happens("store_tampered", what="removed", path="/s")
+    assert [each.first.type for each in fold.result()] == [
+        "store_tampered",
+        "agent_signal",
+        "limit_exceeded",
+        "limit_near",
+    ]
+
+
+def test_many_of_a_kind_leave_the_others_their_room_and_are_counted_as_such() -> None:
+    fold = Fold()
+    limit = module._OF_A_KIND_LIMIT
+    for number in range(limit + 5):
+        fold.trust("trust.path_shadow", f"/bin{number}/pip was called")
+        fold.happens("call_refused", comm=f"sh{number}", syscall_number=1)
+    fold.trust("trust.path_shadow", f"/bin{limit}/pip was called")
+    fold.trust("trust.boundary", "sh tried it")
+    assert fold.said[0].startswith("agent signal SIGTRUST from trust.boundary: sh tried it")
+    assert len(fold.said) == 1 + 2 * limit
+    assert fold.more == {"call_refused": 5, "agent_signal trust.path_shadow": 6}
+    assert others(fold.more) == (
+        "and 11 more: 5 call refused, 6 agent signal from trust.path_shadow"
+    )
+    assert others({}) == ""
+
+
+def test_what_differs_in_what_a_reader_must_know_is_not_one() -> None:
+    fold = Fold()
+    for path in ("/s/s1.db", "/s/s1.db-wal", "/s/s1.db"):
+        fold.happens("store_tampered", what="the log was removed", path=path)
+    for pid, command in ((5, "curl"), (6, "curl"), (7, "nc")):
+        fold.happens("control_refused", peer_pid=pid, peer_cmd=command, reason="it is inside")
+    for effect in ("refused", "terminated"):
+        fold.happens("limit_exceeded", limit="max_processes", effect=effect, count=3)
+    touched = "somebody touched the log's own files (the log was removed)"
+    assert fold.said == [
+        f"{touched}: /s/s1.db (2 times)",
+        f"{touched}: /s/s1.db-wal",
+        "the limit max_processes refused more (3 times)",
+        "the limit max_processes ended the run (3 times)",
+        "curl (5) was kept from the control socket: it is inside (2 times, by several processes)",
+        "nc (7) was kept from the control socket: it is inside",
+    ]
+
+
+def test_a_count_of_files_or_processes_is_not_how_often_it_happened() -> None:
+    fold = Fold()
+    fold.happens("own_files_changed", files=["/a", "/b", "/c"], count=5)
+    fold.happens("servers_killed", processes=["7 fuse"], count=2)
+    for count in (1, 30, 60, 1):
+        fold.happens("killswitch_missed", url="https://x", reason="timeout", count=count)
+    assert fold.said == [
+        "files that sigwrap runs from were changed: /a /b /c and 2 more",
+        "2 programs that serve a file system kept others waiting: killed",
+        "the remote kill switch https://x gave no answer: timeout (61 times)",
+    ]
+
+
+def test_what_is_told_of_an_incident_are_fields_of_its_event() -> None:
+    for name, told in INCIDENT_TYPES.items():
+        assert set(told) <= set(EVENT_TYPES[name].fields), name
