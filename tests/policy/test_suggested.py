@@ -153,6 +153,20 @@ def test_a_question_and_what_came_of_it_are_one(agent: Engine) -> None:
     assert "# 2 times asked about" in suggestions(AGENT, events).text
 
 
+def test_what_a_wrapper_wraps_is_asked_about_when_the_wrapper_executes_it(agent: Engine) -> None:
+    def program(*argv: str) -> Program:
+        return Program(path=f"/usr/bin/{argv[0]}", name=argv[0], argv=argv)
+
+    both = (program("env", "npm", "install", "x"), program("npm", "install", "x"))
+    request = CommandRequest(both, depth=1, cwd="/project/app")
+    wrapper = exec_event(both, agent.decide_exec(request, 1), here=1, comm="sh")
+    assert wrapper.payload["decision"] == "audit"
+    wrapped = ran(agent, "npm", "install", "x", comm="env")
+    found = suggestions(AGENT, [wrapper, wrapped])
+    assert (found.rules, found.requests) == (1, 1)
+    assert "# once asked about, by env; rule pkg-install" in found.text
+
+
 def test_a_shell_that_tries_three_folders_was_refused_once(agent: Engine) -> None:
     folders = ("/usr/local/bin", "/usr/bin", "/bin")
     events = [ran(agent, "mkfs", "x", path=f"{each}/mkfs", comm="sh") for each in folders]

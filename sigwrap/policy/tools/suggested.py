@@ -14,6 +14,7 @@ from functools import partial
 from sigwrap.escape import printable
 from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES, Event, text, times
 from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.recorded import programs_here
 from sigwrap.policy.judge.request import DEFAULT_RULE, Action, CommandRequest, Decision
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.tools.again import Again
@@ -116,7 +117,7 @@ def suggested_policy(
 def _decided(engine: Engine, event: Event) -> Decision:
     [(_, request)] = requests_from_events([event])
     if isinstance(request, CommandRequest):
-        return engine.decide_command(request)
+        return engine.decide_exec(request, programs_here(event.payload, request))
     return engine.decide_signal(request)
 
 
