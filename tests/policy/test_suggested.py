@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sigwrap.escape import printable
 from sigwrap.events import Event
 from sigwrap.policy.judge.engine import Engine
-from sigwrap.policy.judge.request import CommandRequest, SignalRequest
+from sigwrap.policy.judge.request import CommandRequest, Program, SignalRequest
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
