@@ -160,7 +160,7 @@ def test_what_a_wrapper_wraps_is_asked_about_when_the_wrapper_executes_it(agent:
     both = (program("env", "npm", "install", "x"), program("npm", "install", "x"))
     request = CommandRequest(both, depth=1, cwd="/project/app")
     wrapper = exec_event(both, agent.decide_exec(request, 1), here=1, comm="sh")
-    assert wrapper.payload["decision"] == "audit"
+    assert wrapper.payload["decision"] == "allow"
     wrapped = ran(agent, "npm", "install", "x", comm="env")
     found = suggestions(AGENT, [wrapper, wrapped])
     assert (found.rules, found.requests) == (1, 1)
