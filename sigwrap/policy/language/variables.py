@@ -72,6 +72,7 @@ def substitute(
         room.take(len(value))
         return escape(value)
 
-    if "${" in text:
-        room.take(len(text))
-    return _ANY.sub(replacement, text) if "${" in text else text
+    if "${" not in text:
+        return text
+    room.take(len(text))
+    return _ANY.sub(replacement, text)
