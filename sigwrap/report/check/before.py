@@ -180,9 +180,7 @@ class Before:
 
     def _granted(self, event: Event) -> str:
         answer = _Question.of(event)
-        question = self._questions.about(answer.id)
-        self._questions.drop(answer.id)
-        if question is None or not question.is_answered_by(answer):
+        if (question := self._taken(answer)) is None:
             return _NO_QUESTION
         if text(event.payload.get("reason")) != "granted":
             return "it is a yes whose reason is another"
@@ -195,13 +193,16 @@ class Before:
         return ""
 
     def _not_granted(self, event: Event) -> str:
-        answer = _Question.of(event)
-        question = self._questions.about(answer.id)
-        self._questions.drop(answer.id)
-        if question is None or not question.is_answered_by(answer):
+        if self._taken(_Question.of(event)) is None:
             return _NO_QUESTION
         is_yes = event.payload.get("reason") == "granted"
         return "it is a no whose reason is a yes" if is_yes else ""
+
+    def _taken(self, answer: _Question) -> _Question | None:
+        """The question that it answers, which has no other answer then."""
+        question = self._questions.about(answer.id)
+        self._questions.drop(answer.id)
+        return question if question is not None and question.is_answered_by(answer) else None
 
     def yes_objection(self, event: Event, rule: str) -> str:
         """A yes is for one exec; where that runs a script, also for the next one of the process, by
