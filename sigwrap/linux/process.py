@@ -36,6 +36,17 @@ def exit_status_by_pidfd(pidfd: int) -> int | None:
     return status if mask & _PIDFD_INFO_EXIT else None
 
 
+def exit_status_of_child(pidfd: int) -> int | None:
+    """The wait(2) status of a child that waits to be reaped, and goes on waiting for it."""
+    try:
+        found = os.waitid(os.P_PIDFD, pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except OSError:
+        return None
+    if found is None:
+        return None
+    return found.si_status << 8 if found.si_code == os.CLD_EXITED else found.si_status
+
+
 def fork() -> int:
     try:
         return os.fork()

@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 from sigwrap.linux import procfs
 from sigwrap.linux.paths import Place
-from sigwrap.linux.process import exit_status_by_pidfd
+from sigwrap.linux.process import exit_status_by_pidfd, exit_status_of_child
 from sigwrap.mediate.lineage import Image, Images, Process
 from sigwrap.run.loop import Loop
 
@@ -219,6 +219,8 @@ class Processes:
             found = procfs.stat(process.pid)
             if found is not None and found.start_time == process.start_time:
                 status = found.exit_status
+                if not status and found.ppid == self._supervisor:  # or it may not be read
+                    status = exit_status_of_child(pidfd) or 0
         self._loop.unwatch(pidfd)
         os.close(pidfd)
         self._forget(process)

@@ -43,6 +43,8 @@ def test_a_caller_that_is_not_dumpable(as_user: Sigwrap, compiled: Path, program
         assert as_user.sealed_events("exec_allowed")[-1].payload["verified"] is True
     else:
         assert (done.returncode, done.stdout) == (7, b"13\n")
+        (exited,) = as_user.sealed_events("process_exited")
+        assert exited.payload["exit_code"] == 7
         (event,) = as_user.sealed_events("exec_denied")
         assert event.payload["rule_name"] == "builtin:unreadable"
         assert "may not be looked into" in event.payload["reason"]
