@@ -57,9 +57,11 @@ class Account:
     def _ended(self, event: Event) -> str:
         status, reason = event.payload.get("exit_status"), text(event.payload.get("reason"))
         is_own = reason == _ENDED_BY_ITSELF or reason.startswith(_DIED)
+        if self._status == status:  # also where what it left behind was killed for another reason
+            return ""
         if is_own:
-            is_true = self._status in (None, status)
-            return "" if is_true else f"COMMAND's own status was {self._status}, not {status}"
+            is_unseen = self._status is None
+            return "" if is_unseen else f"COMMAND's own status was {self._status}, not {status}"
         if status == INTERRUPTED and not self._seen & {"interrupt_received", "agent_signal"}:
             return "nothing interrupted the session"
         if status == LIMIT_REACHED and not self._seen & {"limit_exceeded", "agent_signal"}:

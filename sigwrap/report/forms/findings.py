@@ -134,6 +134,8 @@ def _reason(group: Group) -> str:
         message = f"found along PATH before {shadows}"
     if not message and not reason.startswith(f"rule {group.rule}"):
         message = reason
+        if group.outcome == APPROVED and group.count > 1:
+            message += ", the first time"  # to the others somebody else may have said yes
     return shortened(printable(" ".join(message.split())), _REASON_CHARACTERS)
 
 

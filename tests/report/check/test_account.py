@@ -39,6 +39,8 @@ def objections(*events: Event) -> list[str]:
         (event("agent_signal"), exited(0), ended(130, "SIGTERM from ann")),
         (event("limit_exceeded"), exited(0), ended(124, "wall_time: 1 s are over")),
         (exited(124), ended(124)),
+        (exited(124), ended(124, "killed: sigwrap's front process died")),
+        (exited(None, 2, "SIGINT"), ended(130, "killed: sigwrap's front process died")),
         (event("process_exited", 11, exit_code=9), exited(0), ended(0)),
         (ended(0),),
     ],

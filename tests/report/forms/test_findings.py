@@ -155,3 +155,17 @@ def test_without_a_policy_that_loads_there_is_a_rule_all_the_same(
     [finding] = found(made, recorded)
     assert finding.suggestion is not None
     assert 'args_patterns: ["^push -f origin$"]' in finding.suggestion.line
+
+
+@pytest.mark.parametrize(
+    ("times", "reason"), [(1, "approved by ann"), (2, "approved by ann, the first time")]
+)
+def test_of_several_that_were_approved_only_the_first_is_said_to_be_by_somebody(
+    scenario: Scenarios, times: int, reason: str
+) -> None:
+    made = scenario()
+    for who in ("ann", "bob")[:times]:
+        said = {"decision": "approve", "rule_name": "ask", "reason": f"approved by {who}"}
+        made.add("exec_allowed", 10, path="/usr/bin/npm", argv=["npm", "ci"], ppid=1, **said)
+    [finding] = found(made, started(POLICY))
+    assert (finding.outcome, finding.reason) == ("approved", reason)
