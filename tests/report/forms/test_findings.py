@@ -165,7 +165,7 @@ def test_of_several_that_were_approved_only_the_first_is_said_to_be_by_somebody(
 ) -> None:
     made = scenario()
     for who in ("ann", "bob")[:times]:
-        said = {"decision": "approve", "rule_name": "ask", "reason": f"approved by {who}"}
+        said = {"rule_name": "ask", "reason": f"approved by {who}", "approval_id": f"a-{who}"}
         made.add("exec_allowed", 10, path="/usr/bin/npm", argv=["npm", "ci"], ppid=1, **said)
     [finding] = found(made, started(POLICY))
     assert (finding.outcome, finding.reason) == ("approved", reason)
