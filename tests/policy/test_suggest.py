@@ -524,9 +524,9 @@ def test_by_name_alone_only_what_does_no_harm_is_allowed_and_with_a_note(
 
 def test_a_script_without_arguments_opens_no_other_way_to_its_shell() -> None:
     engine = Engine(base(DENIES_ALL))
-    script = Program("/work/project/a.sh", "a.sh", ("./a.sh",))
+    script = Program("/project/a.sh", "a.sh", ("./a.sh",))
     shell = Program("/usr/bin/dash", "sh", ("/bin/sh", "./a.sh"), system_file=True)
-    request = CommandRequest((script, shell), depth=1, cwd="/work/project")
+    request = CommandRequest((script, shell), depth=1, cwd="/project")
     event = exec_event(request.programs, engine.decide_command(request))
     found = suggested(event, engine=engine)
     assert found is not None
