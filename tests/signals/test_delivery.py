@@ -116,7 +116,8 @@ def _held_up(pid: int) -> Iterator[None]:
             await_state(each, "T")
         yield
     finally:
-        for each in both:
+        # The front last: it continues the supervisor too, and all may be over before we come to it.
+        for each in reversed(both):
             os.kill(each, signal.SIGCONT)
 
 
