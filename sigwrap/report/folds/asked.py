@@ -4,10 +4,9 @@ signals that follow from them."""
 from __future__ import annotations
 
 from sigwrap.events import Event
-from sigwrap.report.folds.decisions import APPROVED
+from sigwrap.report.folds.decisions import APPROVAL_ANSWERS, APPROVED
 
 ASKED = "asked"
-_ANSWERS = ("approval_granted", "approval_denied", "approval_expired")
 _ANSWERED_LIMIT = 1_000
 
 
@@ -28,7 +27,7 @@ class AskedAbout:
             if answered:
                 answered.pop(event.pid, None)
             return False
-        if name in _ANSWERS:
+        if name in APPROVAL_ANSWERS:
             answered[event.pid] = True
             if len(answered) > _ANSWERED_LIMIT:
                 del answered[next(iter(answered))]

@@ -15,6 +15,9 @@ DENIED = "denied"
 # From what one would act on first.
 OUTCOMES = (DENIED, REDIRECTED, ABSORBED, APPROVED, AUDITED, ALLOWED)
 
+# What becomes of a question.
+APPROVAL_ANSWERS = ("approval_granted", "approval_denied", "approval_expired")
+
 _BY_TYPE = {
     "exec_allowed": ALLOWED,
     "exec_audited": AUDITED,

@@ -18,7 +18,7 @@ from sigwrap.events import (
     times,
 )
 from sigwrap.report.folds.attention import Attention, AttentionFold, By
-from sigwrap.report.folds.decisions import ALLOWED, DENIED, outcome
+from sigwrap.report.folds.decisions import ALLOWED, APPROVAL_ANSWERS, DENIED, outcome
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.folds.incidents import INCIDENT_TYPES, Incident, IncidentsFold
 from sigwrap.report.folds.selection import Selection
@@ -37,7 +37,6 @@ _TYPES_KEPT = 200
 _OTHERS = "others"
 
 INTERRUPT_TYPES = frozenset(name for name in EVENT_TYPES if name.startswith("interrupt_"))
-APPROVAL_ANSWERS = ("approval_granted", "approval_denied", "approval_expired")
 
 
 class SignalEdge(NamedTuple):

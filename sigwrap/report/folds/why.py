@@ -29,6 +29,7 @@ from sigwrap.report.folds.cause import (
     unsent,
 )
 from sigwrap.report.folds.command_end import at_the_end
+from sigwrap.report.folds.decisions import APPROVAL_ANSWERS
 from sigwrap.report.folds.ending import WHAT_ENDED_IT, Ending
 from sigwrap.report.folds.lives import Lives, Living, Ran, shown
 from sigwrap.report.folds.measures import Measures, Stopped
@@ -41,7 +42,6 @@ _ENDED_LIMIT = 10_000
 
 _NOT_RUN = frozenset({"exec_denied", "exec_verification_failed"})
 _NOT_EXECUTED = (126, 127)
-_ANSWERS = ("approval_granted", "approval_denied", "approval_expired")
 
 
 class Explained(NamedTuple):
@@ -82,7 +82,7 @@ class WhyFold:
             "process_exited": self._exited,
             "limit_exceeded": self._limit_exceeded,
             "approval_requested": self._asked,
-            **dict.fromkeys(_ANSWERS, self._answered),
+            **dict.fromkeys(APPROVAL_ANSWERS, self._answered),
         }
 
     def add(self, event: Event) -> None:
