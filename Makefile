@@ -31,7 +31,7 @@ help:
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml build/extension.py sigwrap/linux/execs/_repeated.c
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(INSTALL) -e '.[dev]'
 	@touch $@

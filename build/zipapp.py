@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[1]
 PURE = ("sigwrap", "typer", "annotated_doc", "shellingham", "typing_extensions", "yaml")
 NATIVE_PACKAGES = ("re2",)
 NATIVE_MODULES = ("re2._re2", "yaml._yaml")
+REPEATED = "sigwrap.linux.execs._repeated"  # for every Python; there where it could be compiled
 ABI = EXTENSION_SUFFIXES[0].split(".")[1]
 SHEBANG = b"#!/usr/bin/env -S python3 -I\n"
 
@@ -51,6 +52,8 @@ def contents() -> Files:
         yield from package(name, prefix=f"{ABI}/")
     for name in NATIVE_MODULES:
         yield f"{ABI}/{name}.so", stripped(found(name))
+    if importlib.util.find_spec(REPEATED) is not None:
+        yield f"abi3/{REPEATED}.so", stripped(found(REPEATED))
 
 
 def package(name: str, prefix: str) -> Files:

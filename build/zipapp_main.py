@@ -19,6 +19,8 @@ from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleS
 
 ARCHIVE = os.path.dirname(__file__)
 CARRIED = os.path.join(ARCHIVE, EXTENSION_SUFFIXES[0].split(".")[1])
+FOR_EVERY_PYTHON = os.path.join(ARCHIVE, "abi3")
+NEEDS_NONE = "sigwrap.linux.execs._repeated"  # sigwrap goes without it
 
 
 class CarriedModules:
@@ -32,10 +34,15 @@ class CarriedModules:
         if "._" not in name:
             return None
         try:
-            data = __loader__.get_data(os.path.join(CARRIED, name + ".so"))
+            data = carried(name)
         except OSError:
             return None
-        fd = os.memfd_create(name)  # stays open: the linker knows a library by its path
+        try:
+            fd = os.memfd_create(name)  # stays open: the linker knows a library by its path
+        except OSError as failure:
+            if name == NEEDS_NONE:
+                return None
+            raise cant_load(name, failure) from None
         try:
             with open(fd, "wb", closefd=False) as file:
                 file.write(data)
@@ -43,6 +50,11 @@ class CarriedModules:
             raise cant_load(name, failure) from None
         file_name = f"/proc/self/fd/{fd}"
         return ModuleSpec(name, ExtensionFileLoader(name, file_name), origin=file_name)
+
+
+def carried(name):
+    folder = FOR_EVERY_PYTHON if name == NEEDS_NONE else CARRIED
+    return __loader__.get_data(os.path.join(folder, name + ".so"))
 
 
 def cant_load(name, failure):

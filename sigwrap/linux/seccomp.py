@@ -108,6 +108,10 @@ def _broken(refusal: OSError) -> ListenerBroken:
     )
 
 
+def read_notification(data: bytes | bytearray) -> Notification:
+    return Notification._make(_NOTIFICATION.unpack(data))
+
+
 class Listener:
     """One thread only; `receive` blocks, so poll the fd first."""
 
@@ -132,7 +136,7 @@ class Listener:
             if refusal.errno in (errno.ENOENT, errno.EINTR):
                 return None
             raise _broken(refusal) from refusal
-        return Notification._make(_NOTIFICATION.unpack(self._received))
+        return read_notification(self._received)
 
     def is_waiting(self, notification_id: int) -> bool:
         """False once the caller is gone: what was read of its pid may be another process's."""

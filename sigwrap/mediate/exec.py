@@ -110,6 +110,10 @@ class ExecMediator:
             case Unseen():
                 return self._deny_unseen(facts)
 
+    def goes_on(self, facts: ExecFacts, rule: str) -> Mediation:
+        """From where an exec was let go on, and recorded, as one before it by the same facts."""
+        yield from self._go_on(facts, facts.programs[0].path, rule, Image.ASKED)
+
     def look_over(self, facts: ExecFacts) -> None:
         """Judges it every way that may be needed: so who gathers its facts learns which digests
         are."""

@@ -4,9 +4,8 @@ control, and ends."""
 from __future__ import annotations
 
 import os
-import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from sigwrap.linux import ptrace
 from sigwrap.linux.ptrace import WALL
@@ -30,17 +29,18 @@ class Children:
         job_control: JobControl,
         ending: Ending,
         loop: Loop,
+        signals: SignalFd,
         on_continued: Callable[[], None],
     ) -> None:
-        """`on_continued`: COMMAND was stopped, and goes on."""
+        """`signals`: of SIGCHLD. `on_continued`: COMMAND was stopped, and goes on."""
         self._command_pid = command_pid
         self._mediation = mediation
         self._job_control = job_control
         self._ending = ending
         self._loop = loop
         self._on_continued = on_continued
-        self._signals = SignalFd({signal.SIGCHLD})
-        loop.watch(self._signals.fd, self._on_signal)
+        self._signals = signals
+        loop.watch(signals.fd, self._on_signal)
 
     def await_exec_stop(self) -> None:
         """A moment: mostly it comes sooner than the supervisor would fall asleep and be woken
@@ -51,6 +51,14 @@ class Children:
             if self._signals.read():
                 self._take()
                 return
+
+    def on_waited(self, waited: Iterable[tuple[int, int]]) -> None:
+        """What wait(2) has told somebody else: pids and statuses. A pid of -1: no child is left."""
+        for pid, wait_status in waited:
+            if pid < 0:
+                self._ending.no_child_is_left()
+            else:
+                self._on_status(pid, wait_status)
 
     def _on_signal(self, _happened: int) -> None:
         self._signals.read()
@@ -65,12 +73,15 @@ class Children:
                 return
             if pid == 0:
                 return
-            if os.WIFSTOPPED(wait_status) or os.WIFCONTINUED(wait_status):
-                self._on_stop(pid, wait_status)
-            else:
-                self._on_end(pid, wait_status)
+            self._on_status(pid, wait_status)
         # Children that end as fast as they are reaped must not keep the others waiting.
         self._loop.call_at(time.monotonic(), self._take)
+
+    def _on_status(self, pid: int, wait_status: int) -> None:
+        if os.WIFSTOPPED(wait_status) or os.WIFCONTINUED(wait_status):
+            self._on_stop(pid, wait_status)
+        else:
+            self._on_end(pid, wait_status)
 
     def _on_stop(self, pid: int, wait_status: int) -> None:
         if self._mediation is not None and self._mediation.on_stop(pid, wait_status):

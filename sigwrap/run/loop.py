@@ -23,6 +23,9 @@ class Loop:
     def __init__(self) -> None:
         self.poll = select.epoll()
         self._handlers: dict[int, Handler] = {}
+        self.ends = select.epoll()  # processes' pidfds, which may be asked for by themselves
+        self._end_handlers: dict[int, Handler] = {}
+        self.watch(self.ends.fileno(), self._take_ends)
         self._last_fd = -1
         self._deadlines: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
@@ -46,6 +49,33 @@ class Loop:
             self.poll.unregister(fd)
         if fd == self._last_fd:
             self._last_fd = -1
+
+    def watch_end(self, pidfd: int, handler: Handler) -> None:
+        """OSError like watch."""
+        self.ends.register(pidfd, select.EPOLLIN | select.EPOLLET)
+        self._end_handlers[pidfd] = handler
+
+    def watches_end(self, pidfd: int, handler: Handler) -> None:
+        """Who is in `ends` already."""
+        self._end_handlers[pidfd] = handler
+
+    def unwatch_end(self, pidfd: int) -> None:
+        """Before it is closed."""
+        if self._end_handlers.pop(pidfd, None) is not None:
+            self.ends.unregister(pidfd)
+
+    def on_end(self, pidfd: int) -> None:
+        if pidfd in self._end_handlers:
+            self._end_handlers[pidfd](select.EPOLLIN)
+
+    def _take_ends(self, _happened: int) -> None:
+        while ended := self.ends.poll(0, _MAX_EVENTS):
+            for pidfd, _ in ended:
+                self.on_end(pidfd)
+
+    @property
+    def next_deadline_s(self) -> float | None:
+        return self._deadlines[0][0] if self._deadlines else None
 
     def call_at(self, deadline_s: float, call: Callable[[], None]) -> None:
         """`deadline_s` on the monotonic clock."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from sigwrap import calls
 from sigwrap.calls import Family
@@ -48,6 +48,8 @@ class Mediation:
         domain: bool,
         environment: HostEnvironment,
         gate: Gate,
+        child_signals_fd: int,
+        on_waited: Callable[[Iterable[tuple[int, int]]], None],
     ) -> None:
         self._listener = listener
         self._processes = processes
@@ -103,11 +105,23 @@ class Mediation:
             arch: {number: (self._families[call.family], call.name) for number, call in row.items()}
             for arch, row in calls.BY_NUMBER.items()
         }
+        self._repeated = self._execs.repeated(
+            listener=listener,
+            recorder=recorder,
+            child_signals_fd=child_signals_fd,
+            on_waited=on_waited,
+        )
         self.holds = self._execs.holds
         self.last_denial = self._execs.last_denial
         self.denied_again = self._execs.denied_again
         self.stop_forks = self._forks.stop
         self.grant_nothing = performer.grant_nothing
+
+    def receive(self) -> Notification | None:
+        """A request that waits for an answer; None where there is none any more."""
+        if self._repeated is not None and self._repeated.may_serve():
+            return self._repeated.serve()
+        return self._listener.receive()
 
     def answer(self, notification: Notification) -> None:
         caller = None

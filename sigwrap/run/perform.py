@@ -110,6 +110,7 @@ class Scope:
         "is_over",
         "is_recorded",
         "process",
+        "recorded",
         "started_ns",
         "steps",
         "tid",
@@ -133,6 +134,7 @@ class Scope:
         self.evaluation_us = -1  # not known before the first effect
         self.is_checked = False  # that the caller still waits: so what was read of it is its own
         self.is_recorded = False
+        self.recorded: Record | None = None  # the last one
         self.event_failed = False
         self.is_answered = False
         self.is_over = False
@@ -200,6 +202,20 @@ class Performer:
     def grant_nothing(self) -> None:
         """From now on, and not to those either who wait already: the kill switch is on."""
         self._grants_nothing = True
+
+    @property
+    def grants(self) -> bool:
+        """Whatever the policy lets go on."""
+        return not self._grants_nothing
+
+    def goes_on_already(self, scope: Scope, *, is_written: bool) -> None:
+        """The extension has recorded and answered it: its mediator waits for what comes of it.
+        Where it could not be recorded, it was refused."""
+        scope.is_answered = scope.is_recorded = scope.is_checked = True
+        if is_written:
+            scope.steps.send(None)
+        else:
+            self._finish(scope)
 
     def begin(self, scope: Scope) -> None:
         if self._grants_nothing:
@@ -318,6 +334,7 @@ class Performer:
         if event in _TIMED:
             payload["evaluation_us"] = scope.evaluation_us
         is_written = self._recorder.record(event, scope.process.pid, payload)
+        scope.recorded = effect
         if escalation is not None:  # also where the log is full: that must not be a way out
             self._escalate(escalation)
         return _noted(scope, Logged.WRITTEN if is_written else Logged.FAILED)

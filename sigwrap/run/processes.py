@@ -16,10 +16,10 @@ from __future__ import annotations
 import errno
 import os
 import resource
-import select
 from collections.abc import Callable
 
 from sigwrap.linux import procfs
+from sigwrap.linux.execs.repeated import SeenProcess
 from sigwrap.linux.paths import Place
 from sigwrap.linux.process import exit_status_by_pidfd, exit_status_of_child
 from sigwrap.mediate.lineage import Image, Images, Process
@@ -27,7 +27,6 @@ from sigwrap.run.loop import Loop
 
 _NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _LEFT_TO_OTHERS = 128
-_EDGE = select.EPOLLIN | select.EPOLLET
 
 
 class Processes:
@@ -37,8 +36,8 @@ class Processes:
         self._on_end = on_end
         self._supervisor = os.getpid()
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self._first_left_to_others = limit - min(_LEFT_TO_OTHERS, limit // 3)
-        self._by_pid: dict[int, Process] = {}
+        self.first_left_to_others = limit - min(_LEFT_TO_OTHERS, limit // 3)
+        self.by_pid: dict[int, Process] = {}
         self._unwatched: set[int] = set()
         self._reaped: dict[int, int] = {}
         self._images = Images()
@@ -65,7 +64,7 @@ class Processes:
 
     def of_pid(self, pid: int, *, image: Image = ()) -> Process | None:
         """`image`: what it had, should it be about to end and have none any more."""
-        process = self._by_pid.get(pid)
+        process = self.by_pid.get(pid)
         if process is None:
             return self._adopt(pid, image)
         if pid in self._unwatched:
@@ -77,7 +76,7 @@ class Processes:
 
     def known(self, pid: int, start_time: int) -> Process | None:
         """Only if it has made itself known."""
-        process = self._by_pid.get(pid)
+        process = self.by_pid.get(pid)
         return process if process is not None and process.start_time == start_time else None
 
     def target(self, number: int) -> Process | None:
@@ -87,7 +86,7 @@ class Processes:
 
     def reaped(self, pid: int, status: int) -> None:
         """Our own child's status, kept for when its pidfd speaks."""
-        process = self._by_pid.get(pid)
+        process = self.by_pid.get(pid)
         if process is None:
             return
         if pid not in self._unwatched:
@@ -96,8 +95,42 @@ class Processes:
             self._forget(process)
             self._on_end(process, status)
 
+    @property
+    def are_all_told_of(self) -> bool:
+        """Of each its end is, and its image is known."""
+        return not self._unwatched and not self._unseen
+
+    def came_up(self, found: SeenProcess, parent: Process | None) -> Process:
+        """One that the extension has seen, from when it was forked. Its exec comes next."""
+        process = Process(
+            pid=found.pid,
+            start_time=found.start_time,
+            parent=parent,
+            ppid=found.ppid,
+            depth=found.depth,
+            comm=found.comm.decode("utf-8", "surrogateescape"),
+        )
+        self._images.note(process, found.forked)
+        if parent is not None:
+            process.family = parent.family
+        if found.has_ended:
+            return process
+        if found.pidfd < 0:
+            self._unwatched.add(found.pid)
+        else:
+            self._loop.watches_end(found.pidfd, lambda _: self._ended(found.pidfd, process))
+        self.by_pid[found.pid] = process
+        if parent is not None:
+            parent.known_children += 1
+        return process
+
+    def has_run(self, process: Process, program: Place, image: Image) -> None:
+        """Its exec has succeeded, and it may have ended since."""
+        process.runs(program)
+        self._images.loaded(process, image)
+
     def __len__(self) -> int:
-        return len(self._by_pid)
+        return len(self.by_pid)
 
     def loaded(self, process: Process, program: Place | None) -> None:
         """Its exec has succeeded, and it stands before its first instruction. `program`: what was
@@ -120,7 +153,7 @@ class Processes:
             if refusal.errno not in _NO_DESCRIPTORS:
                 return None  # it has ended, or is a thread that leads no process
             pidfd = -1
-        if pidfd >= self._first_left_to_others:
+        if pidfd >= self.first_left_to_others:
             os.close(pidfd)
             pidfd = -1
         # After the pidfd, so this is the process that it holds.
@@ -131,7 +164,7 @@ class Processes:
             return None
         if pidfd < 0 or not self._watch(pidfd, process):
             self._unwatched.add(pid)
-        self._by_pid[pid] = process
+        self.by_pid[pid] = process
         if process.parent is not None:
             process.parent.known_children += 1
         self._images.note(process, process.image)
@@ -139,7 +172,7 @@ class Processes:
 
     def _watch(self, pidfd: int, process: Process) -> bool:
         try:
-            self._loop.watch(pidfd, lambda _: self._ended(pidfd, process), _EDGE)
+            self._loop.watch_end(pidfd, lambda _: self._ended(pidfd, process))
         except OSError:
             os.close(pidfd)
             return False
@@ -165,7 +198,7 @@ class Processes:
         each needs its own parent first: from the bottom up, Python's stack would end before them.
         """
         unseen: list[tuple[int, Image]] = []
-        while pid not in self._by_pid and pid != self._supervisor:
+        while pid not in self.by_pid and pid != self._supervisor:
             found = procfs.stat(pid)
             if found is None:
                 break
@@ -221,14 +254,14 @@ class Processes:
                 status = found.exit_status
                 if not status and found.ppid == self._supervisor:  # or it may not be read
                     status = exit_status_of_child(pidfd) or 0
-        self._loop.unwatch(pidfd)
+        self._loop.unwatch_end(pidfd)
         os.close(pidfd)
         self._forget(process)
         self._on_end(process, status)
 
     def _forget(self, process: Process) -> None:
-        if self._by_pid.get(process.pid) is process:
-            del self._by_pid[process.pid]
+        if self.by_pid.get(process.pid) is process:
+            del self.by_pid[process.pid]
             if process.parent is not None:
                 process.parent.known_children -= 1
         self._unwatched.discard(process.pid)

@@ -3,13 +3,13 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sigwrap.errors import StoreError
 from sigwrap.events import Payload
 from sigwrap.mediate.log_budget import LogBudget, Mark
 from sigwrap.mediate.run_end import LimitReached
-from sigwrap.store.writer import SessionLog
+from sigwrap.store.writer import PendingRow, SessionLog
 
 LOOK_S = 0.5
 _SAID_AGAIN_AFTER_S = 10.0  # without a denial: a small event may fit between two large ones
@@ -46,6 +46,24 @@ class Recorder:
             return False
         self.counts[type_name] += 1
         return True
+
+    # Rows that the extension writes
+
+    @property
+    def room(self) -> int:
+        """How many bytes the log may take before somebody has to look."""
+        return self.budget.next_mark - self.log.size
+
+    def rows_written(
+        self, rows: Sequence[PendingRow], head: bytes, size: int, written_ns: int
+    ) -> None:
+        self.log.rows_written(rows, head, size, written_ns)
+        for row in rows:
+            self.counts[row[2]] += 1
+
+    def row_failed(self) -> None:
+        self.unrecorded += 1
+        self._fails(self.log.row_failed())
 
     def look(self) -> float:
         """Whether the session's files are still there; if not, they are written anew. Says after

@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import os
 import select
+import signal
 import socket
 import time
 from signal import SIGKILL
@@ -16,6 +17,8 @@ from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux.killed import oom_kills, used_up_cpu_limit
 from sigwrap.linux.memory import may_be_served
 from sigwrap.linux.seccomp import Listener
+from sigwrap.linux.sigfd import SignalFd
+from sigwrap.mediate.exit_event import exit_payload
 from sigwrap.mediate.heartbeat import BEATS_EVERY_S
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.run_end import (
@@ -25,7 +28,6 @@ from sigwrap.mediate.run_end import (
     SwitchedOff,
 )
 from sigwrap.policy.judge.engine import Engine
-from sigwrap.policy.judge.signals import signal_name
 from sigwrap.protocols.front import Channel
 from sigwrap.run.agent_signals import AgentSignals
 from sigwrap.run.aside import Aside
@@ -106,6 +108,7 @@ class Supervisor:
         recorder.on_event = self.watchers.on_event
         gate = Gate()
         self._aside = Aside(self._loop)
+        child_signals = SignalFd({signal.SIGCHLD})
         Relief(self._aside, recorder)
         self._mediation: Mediation | None = None
         if launched.listener is not None:
@@ -124,6 +127,8 @@ class Supervisor:
                 domain=domain,
                 environment=environment,
                 gate=gate,
+                child_signals_fd=child_signals.fd,
+                on_waited=lambda waited: self._children.on_waited(waited),
             )
         self._diagnostic = Diagnostic(
             recorder=recorder,
@@ -169,6 +174,7 @@ class Supervisor:
             job_control=self._job_control,
             ending=self._ending,
             loop=self._loop,
+            signals=child_signals,
             on_continued=self._freezing.freeze_who_goes_on,
         )
         self._kill_switch = KillSwitch(
@@ -253,7 +259,7 @@ class Supervisor:
         if not happened & select.EPOLLIN:  # the last process under the filter is gone
             self._close_listener(listener)
             return
-        notification = listener.receive()
+        notification = mediation.receive()
         if notification is not None:
             mediation.answer(notification)
             if mediation.holds(notification.tid):
@@ -333,19 +339,10 @@ class Supervisor:
                 killer = os.WTERMSIG(wait_status)
             else:
                 code = os.WEXITSTATUS(wait_status)
-        self._recorder.record(
-            "process_exited",
-            process.pid,
-            {
-                "ppid": process.ppid,
-                "comm": process.last_name,
-                "depth": process.depth,
-                "exit_code": code,
-                "signal": killer,
-                "signal_name": None if killer is None else signal_name(killer),
-                **(self._what_kernel_tells(process) if killer == SIGKILL else {}),
-            },
-        )
+        payload = exit_payload(process.ppid, process.last_name, process.depth, code, killer)
+        if killer == SIGKILL:
+            payload |= self._what_kernel_tells(process)
+        self._recorder.record("process_exited", process.pid, payload)
 
     def _what_kernel_tells(self, process: Process) -> Payload:
         """Of a SIGKILL that isn't our own."""

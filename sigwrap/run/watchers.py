@@ -17,6 +17,7 @@ from sigwrap.escape import printable
 from sigwrap.events import Payload
 from sigwrap.mediate.effects import Escalation, TellWatchers
 from sigwrap.mediate.exec import line_of, subject_of
+from sigwrap.mediate.exec_facts import ExecFacts
 from sigwrap.mediate.watch import (
     MOST_TOLD,
     Once,
@@ -84,10 +85,27 @@ class Watchers:
 
     def on_exec(self, _scope: object, effect: TellWatchers) -> None:
         if self._same_execs is not None:
-            self._look_for_loop(self._same_execs, effect)
+            self._look_for_loop(self._same_execs, effect.facts, time.monotonic())
         # A replacement is the policy's own doing, and no profile has it.
         if self._profile is not None and not effect.is_replaced:
             self._look_for_drift(self._profile, effect)
+
+    @property
+    def counts_execs(self) -> bool:
+        """Beside looking at each as it comes."""
+        return self._same_execs is not None
+
+    def on_repeated_exec(self, facts: ExecFacts, at_s: float) -> None:
+        """One of an exec that on_exec has seen before. Only how often it came counts."""
+        if self._same_execs is not None:
+            self._look_for_loop(self._same_execs, facts, at_s)
+
+    def execs_left(self, facts: ExecFacts) -> int:
+        """How many more of this exec nobody has to look at as they come; -1: any number."""
+        if self._same_execs is None:
+            return -1
+        main = facts.programs[0]
+        return self._same_execs.left(main.path, main.argv, facts.cwd, time.monotonic())
 
     def on_event(self, event: str, payload: Payload) -> None:
         """Before it is written: that the log is full must not be a way out."""
@@ -107,10 +125,9 @@ class Watchers:
             send = self._send if kind.may_be_followed else self._note
             send(kind.signal, kind.source, reason)
 
-    def _look_for_loop(self, watch: LoopWatch, effect: TellWatchers) -> None:
-        facts, rule = effect.facts, self._rule
-        main = facts.programs[0]
-        if rule is not None and watch.noted(main.path, main.argv, facts.cwd, time.monotonic()):
+    def _look_for_loop(self, watch: LoopWatch, facts: ExecFacts, now_s: float) -> None:
+        main, rule = facts.programs[0], self._rule
+        if rule is not None and watch.noted(main.path, main.argv, facts.cwd, now_s):
             what = f"{line_of(facts)}: {rule.same_exec} times within {rule.within_s} s"
             self._raise(_LOOP, what)
 

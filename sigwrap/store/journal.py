@@ -91,6 +91,27 @@ class Journal:
         self.size += written
         self._written_ns = time.time_ns()
 
+    @property
+    def fd(self) -> int:
+        return self._fd
+
+    @property
+    def is_torn(self) -> bool:
+        return self._torn
+
+    def was_appended(self, size: int, written_ns: int) -> None:
+        """By somebody else of this process: whole lines."""
+        self.size += size
+        self._written_ns = written_ns
+
+    def failed(self) -> StoreError:
+        """Of somebody else's line, what is there is taken back."""
+        self._take_back()
+        return StoreError(
+            f"can't write the event log {self.path}: not all of an event fitted",
+            way_to_room(_NO_ROOM),
+        )
+
     def objection(self, folder: Folder, name: str) -> str:
         """What somebody has done to it; empty where nobody has."""
         held, found = os.fstat(self._fd), folder.status(name)

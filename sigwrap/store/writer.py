@@ -16,7 +16,7 @@ from __future__ import annotations
 import _sqlite3 as sqlite3  # sqlite3 itself would first import datetime
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 
 from sigwrap.errors import StoreError
@@ -40,6 +40,9 @@ COPIED_MEANWHILE_BYTES = 16 << 20
 _ROWS_AT_ONCE = 256
 
 
+PendingRow = tuple[int, int, str, int, str, str]
+
+
 class SessionLog:
     def __init__(
         self,
@@ -53,13 +56,14 @@ class SessionLog:
         """OSError or sqlite3.Error where there can't be a database."""
         self.session_id = session_id
         self.seq = 0
+        self._key = key
         self._empty = hasher(key)
         self._head = genesis(session_id, key)
         self._folder = folder
         self._journal = journal
         self._durable = durable
         self._names = location.Names(session_id)
-        self._pending: list[tuple[int, int, str, int, str, str]] = []
+        self._pending: list[PendingRow] = []
         self._pending_bytes = 0
         self._retry_fold_at_ns = 0
         self._rows_in_place = 0
@@ -148,6 +152,40 @@ class SessionLog:
         pending.append((seq, time_ns, type_name, pid, text, hash_hex))
         self._pending_bytes += len(text)
         return seq
+
+    # Rows that the extension writes (linux/execs/_repeated.c)
+
+    @property
+    def takes_rows(self) -> bool:
+        """Whether somebody else may write the next ones, each with one write(2)."""
+        is_crowded = len(self._pending) >= FOLD_BATCH or self._pending_bytes >= FOLD_BATCH_BYTES
+        return not (self._durable or self._lost or is_crowded or self._journal.is_torn)
+
+    @property
+    def key(self) -> bytes:
+        return self._key
+
+    @property
+    def head_bytes(self) -> bytes:
+        return self._head
+
+    @property
+    def journal_fd(self) -> int:
+        return self._journal.fd
+
+    def rows_written(
+        self, rows: Sequence[PendingRow], head: bytes, size: int, written_ns: int
+    ) -> None:
+        """In the journal they are. `size`: in bytes; `written_ns`: when the last one was."""
+        if rows:
+            self.seq, self._head = rows[-1][0], head
+            self._pending += rows
+            self._pending_bytes += sum(len(row[4]) for row in rows)
+            self._journal.was_appended(size, written_ns)
+
+    def row_failed(self) -> StoreError:
+        """A row that somebody else was to write may be there in part."""
+        return self._journal.failed()
 
     def fold(self, limit: int = FOLD_BATCH) -> int:
         """Moves at most `limit` rows into the database; says how many are still pending.

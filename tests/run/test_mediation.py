@@ -34,6 +34,8 @@ def _mediation(**given: Any) -> Mediation:
         domain=True,
         environment=HostEnvironment({}, {}, ()),
         gate=Gate(),
+        child_signals_fd=-1,
+        on_waited=lambda waited: None,
     )
 
 

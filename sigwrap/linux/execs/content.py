@@ -23,17 +23,22 @@ LEASED = "somebody holds a lease on the file"
 _T = TypeVar("_T")
 
 
-class KnownByState(Generic[_T]):
+def has_settled(state: State) -> bool:
     """A write changes a file's ctime; two within one tick of a coarse clock may not, so of a file
     that has just been changed nothing is kept."""
+    seconds, nanoseconds = state.changed
+    return time.time_ns() - seconds * 1_000_000_000 - nanoseconds > _CTIME_GRAIN_NS
+
+
+class KnownByState(Generic[_T]):
+    """What is known of a file for as long as its state stays."""
 
     def __init__(self) -> None:
         self._known: dict[State, _T] = {}
         self.get = self._known.get
 
     def keep(self, state: State, found: _T) -> None:
-        seconds, nanoseconds = state.changed
-        if time.time_ns() - seconds * 1_000_000_000 - nanoseconds > _CTIME_GRAIN_NS:
+        if has_settled(state):
             if len(self._known) >= _KEPT:
                 self._known.clear()
             self._known[state] = found

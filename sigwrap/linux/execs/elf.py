@@ -39,6 +39,8 @@ class Loader(NamedTuple):
     may_change: bool  # somebody who isn't root may write to the file
 
 
+USUAL_OF_ROOT = Loader(b"", may_change=False)
+
 _known = KnownByState[Loader]()
 
 

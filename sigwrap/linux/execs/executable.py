@@ -81,6 +81,17 @@ class Executable:
         kernel does it: a search along PATH fails before. OSError and ExecRefused carry what the
         kernel would say. Without `search_path`, wrappers are not looked into. Raises MayWait, where
         `caller` may not."""
+        self._begin(caller, environment, ours)
+        try:
+            self._resolve(path, argv, folder_fd, flags, search_path)
+        except NotExecutableFormat as refusal:
+            self.close()
+            raise ExecRefused(errno.ENOEXEC) from refusal
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self, caller: Caller, environment: Environment | None, ours: Ours) -> None:
         self._caller = caller
         self.environment = environment
         self._ours = ours
@@ -99,14 +110,6 @@ class Executable:
         self.readable = True
         self._named_loader: tuple[int, elf.Loader] | None = None
         self._loader_fd = -1  # where it isn't a usual one
-        try:
-            self._resolve(path, argv, folder_fd, flags, search_path)
-        except NotExecutableFormat as refusal:
-            self.close()
-            raise ExecRefused(errno.ENOEXEC) from refusal
-        except BaseException:
-            self.close()
-            raise
 
     def close(self) -> None:
         self._close(self._files)
@@ -120,6 +123,36 @@ class Executable:
         for fd in files:
             os.close(fd)
         files.clear()
+
+    @classmethod
+    def again(
+        cls, tid: int, pid: int, fd: int, programs: tuple[Program, ...], line: bytes, ours: Ours
+    ) -> Executable:
+        """The file of `fd`, which was judged before, by the same facts (run/execs/repeated.py).
+        OSError where the caller has ended."""
+        self = cls.__new__(cls)
+        self._begin(Caller(tid, pid, ours.view), None, ours)
+        self._hold(fd, self._caller.state_of(fd))
+        self.image = self._files[fd].place
+        self.programs = self.here = programs
+        self.command_line, self.cut = line, False
+        return self
+
+    def stays(self) -> State | None:
+        """The file's state, where all that was found out about it hangs on that and on its path;
+        else None."""
+        state, *others = self._files.values()
+        is_plain = not (others or self._shown_differently or self.scripts or self.cut)
+        if not (is_plain and self.readable and self._caller.shares_our_root):
+            return None
+        if self._digests or self._content or self._loader_fd >= 0:
+            return None
+        if self._named_loader is not None and self._named_loader[1] != elf.USUAL_OF_ROOT:
+            return None
+        path = self.programs[0].path
+        if not content.has_settled(state) or not self._ours.twins.is_none(state, path):
+            return None
+        return state
 
     @property
     def verified_image(self) -> Place | None:

@@ -82,6 +82,13 @@ class Twins:
             for name in ({basename} if basename in each.names else each.names)
         )
 
+    def is_none(self, state: State, path: str) -> bool:
+        """Whether that stays so for as long as the file has this state and this path."""
+        original = self._originals.get(state.inode)
+        if original is not None:
+            return path == original.path
+        return state.size not in self._by_size or self._compared.get(state) == ()
+
     def _is_called(self, name: str, first: str, inode: Inode, *, may_wait: bool) -> bool:
         """Whether the file has this name in one of the folders, since before the run."""
         us = self._us(may_wait=may_wait)

@@ -5,17 +5,18 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from sigwrap.linux.execs.asked import Asked, only_asks
 from sigwrap.linux.execs.executable import Executable
 from sigwrap.linux.execs.look import Seen, folder_of, look
 from sigwrap.linux.execs.ours import Ours
+from sigwrap.linux.execs.repeated import is_available
 from sigwrap.linux.execs.tracing import tracer_of
 from sigwrap.linux.memory import expect_served_memory
 from sigwrap.linux.paths import MayWait
 from sigwrap.linux.ptrace import Gone, NotTraceable
-from sigwrap.linux.seccomp import Notification
+from sigwrap.linux.seccomp import Listener, Notification
 from sigwrap.linux.signals.targets import refresh_comm
 from sigwrap.mediate.diagnosis import cut_words
 from sigwrap.mediate.effects import (
@@ -32,6 +33,7 @@ from sigwrap.mediate.exec_facts import ExecFacts, OnlyAsks, Unseen, stalled
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.mount import let_mount
+from sigwrap.mediate.repeats import limits_allow_repeats
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.limits import Crowd
 from sigwrap.policy.judge.named import Named
@@ -40,6 +42,7 @@ from sigwrap.run.execs.gate import Gate
 from sigwrap.run.execs.held_tracers import HeldTracers
 from sigwrap.run.execs.holdings import ExecHoldings, Looked
 from sigwrap.run.execs.readings import readings
+from sigwrap.run.execs.repeated import RepeatedExecs
 from sigwrap.run.execs.replacements import Replacements
 from sigwrap.run.execs.tracer import Tracer
 from sigwrap.run.execs.turns import Turns
@@ -47,6 +50,7 @@ from sigwrap.run.execs.unheld import Unheld
 from sigwrap.run.loop import Loop
 from sigwrap.run.perform import NO_HOLDINGS, PAUSED, CallerGone, Performer, Scope
 from sigwrap.run.processes import Processes
+from sigwrap.run.recorder import Recorder
 from sigwrap.run.recording.recordings import Recordings
 from sigwrap.run.restarts import Restarts
 from sigwrap.run.watchers import Watchers
@@ -115,7 +119,10 @@ class Execs:
         self._names_digests = any(
             rule.sha256 or rule.not_sha256 for rule in engine.policy.command_rules
         )
-        self._counts_crowd = engine.policy.limits.count_at_execs
+        self._limits = engine.policy.limits
+        self._counts_crowd = self._limits.count_at_execs
+        self._waits_through_signals = waits_through_signals
+        self._watchers = watchers
         self._processes = processes
         self._recordings = recordings
         self._turns = turns = Turns()
@@ -152,6 +159,36 @@ class Execs:
                 VerifyThenContinue: self._verify_then_continue,
                 ContinueWatched: self._continue_watched,
             }
+        )
+
+    def repeated(
+        self,
+        *,
+        listener: Listener,
+        recorder: Recorder,
+        child_signals_fd: int,
+        on_waited: Callable[[Iterable[tuple[int, int]]], None],
+    ) -> RepeatedExecs | None:
+        """None where each exec is to be judged anew."""
+        if not (self._waits_through_signals and limits_allow_repeats(self._limits)):
+            return None
+        if not is_available():
+            return None
+        return RepeatedExecs(
+            listener=listener,
+            limits=self._limits,
+            recorder=recorder,
+            mediator=self._mediator,
+            performer=self._performer,
+            processes=self._processes,
+            recordings=self._recordings,
+            tracer=self._tracer,
+            gate=self._gate,
+            watchers=self._watchers,
+            ours=self._ours,
+            loop=self._loop,
+            child_signals_fd=child_signals_fd,
+            on_waited=on_waited,
         )
 
     def on_stop(self, tid: int, wait_status: int) -> bool:
@@ -297,7 +334,7 @@ class Execs:
         if expected is not None and expected.is_of(asked.path, asked.argv, asked.truncated):
             held.expected = expected
         refresh_comm(process)
-        return ExecFacts(
+        held.facts = facts = ExecFacts(
             process,
             held.syscall,
             os.fsdecode(asked.path),
@@ -311,6 +348,7 @@ class Execs:
             executable.scripts,
             executable.script_wraps,
         )
+        return facts
 
     def _crowd(self, process: Process) -> Crowd:
         if not self._counts_crowd:

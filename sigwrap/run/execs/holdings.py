@@ -9,7 +9,7 @@ from sigwrap.linux.execs.environment import Variables
 from sigwrap.linux.execs.executable import Executable
 from sigwrap.linux.execs.look import Seen
 from sigwrap.linux.seccomp import Notification
-from sigwrap.mediate.exec_facts import Unseen
+from sigwrap.mediate.exec_facts import ExecFacts, Unseen
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.run.execs.gate import Gate
 from sigwrap.run.execs.tracer import Tracee, Tracer
@@ -28,6 +28,7 @@ class ExecHoldings:
         "at_exec_stop",
         "executable",
         "expected",
+        "facts",
         "found_aside",
         "gate",
         "goes_on",
@@ -56,6 +57,7 @@ class ExecHoldings:
         self.gate = gate
         self.asked: Asked | None = None
         self.executable: Executable | None = None
+        self.facts: ExecFacts | None = None  # by which it is judged
         self.seen_again: Looked | None = None
         self.tracee: Tracee | None = None
         self.tracer_held: Callable[[], None] | None = None  # lets the caller's tracer go

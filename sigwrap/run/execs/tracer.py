@@ -86,6 +86,8 @@ class Tracer:
         self._turns = turns
         self._restarts = restarts
         self._waits_through_signals = waits_through_signals
+        # Gets one that runs what was judged, and is let go; what its request holds is there yet.
+        self.on_verified: Callable[[Tracee], None] = lambda tracee: None
         self._by_tid: dict[int, Tracee] = {}
         self._by_pid: dict[int, Tracee] = {}
 
@@ -113,6 +115,10 @@ class Tracer:
         except NotTraceable:
             if not is_ours or tracer_of(scope.tid) != os.getpid():
                 raise
+        return self.held_already(scope)
+
+    def held_already(self, scope: Scope) -> Tracee:
+        """It was seized."""
         tracee = Tracee(scope)
         self._by_tid[scope.tid] = tracee
         self._by_pid[scope.process.pid] = tracee
@@ -231,6 +237,7 @@ class Tracer:
             judged = tracee.judged
             self._loaded(tracee.process, None if judged is None else judged.verified_image)
             ptrace.detach(pid)
+            self.on_verified(tracee)
             self._performer.resume(tracee.scope, Ran())
             return
         try:

@@ -50,6 +50,11 @@ class Recordings:
     def expect(self, stub: Process, expected: Expected) -> None:
         self._expected[stub] = expected
 
+    @property
+    def expects(self) -> bool:
+        """Whether there is a stub whose child has yet to exec."""
+        return bool(self._expected)
+
     def expected_of(self, process: Process) -> Expected | None:
         return self._expected.get(process.parent) if process.parent is not None else None
 

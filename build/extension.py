@@ -1,0 +1,58 @@
+"""Compiles the one file of C where a compiler and Python's headers are there. Read by hatchling.
+
+Where they aren't, sigwrap is the same without: each exec is judged anew.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sysconfig
+import tempfile
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+SOURCE = "sigwrap/linux/execs/_repeated.c"
+TARGET = "sigwrap/linux/execs/_repeated.abi3.so"
+FLAGS = ["-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-s"]
+
+
+class CompiledExtension(BuildHookInterface):  # type: ignore[misc]
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        target = os.path.join(self.root, TARGET)
+        if version != "editable":
+            self._folder = tempfile.mkdtemp()
+            target = os.path.join(self._folder, os.path.basename(TARGET))
+        why = compiled(os.path.join(self.root, SOURCE), target)
+        if why:
+            self.app.display_warning(f"without {TARGET}, each exec is judged anew: {why}")
+        elif version != "editable":
+            build_data["force_include"][target] = TARGET
+            build_data["pure_python"] = False
+            machine = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+            build_data["tag"] = f"cp311-abi3-{machine}"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        if version != "editable":
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def compiled(source: str, target: str) -> str:
+    """Why it could not be; empty where it was. What was there before is gone then."""
+    compiler = shlex.split(os.environ.get("CC", "")) or ["cc"]
+    if os.path.exists(target):
+        os.unlink(target)
+    headers = sysconfig.get_path("include")
+    if sysconfig.get_platform() != "linux-x86_64":
+        return "it is for linux-x86_64"
+    if not os.path.exists(os.path.join(headers, "Python.h")):
+        return "Python's headers are missing (apt-get install python3-dev)"
+    command = [*compiler, *FLAGS, f"-I{headers}", "-o", target, source]
+    try:
+        done = subprocess.run(command, stderr=subprocess.PIPE, text=True)
+    except OSError as failure:
+        return f"{compiler[0]}: {failure.strerror}"
+    return (done.stderr.strip() or "the compiler failed") if done.returncode else ""

@@ -1,0 +1,18 @@
+"""The event of a process's end."""
+
+from __future__ import annotations
+
+from sigwrap.events import Payload
+from sigwrap.policy.judge.signals import signal_name
+
+
+def exit_payload(ppid: int, comm: str, depth: int, code: int | None, killer: int | None) -> Payload:
+    """`code` or `killer`, the signal that killed it; neither where that isn't known."""
+    return {
+        "ppid": ppid,
+        "comm": comm,
+        "depth": depth,
+        "exit_code": code,
+        "signal": killer,
+        "signal_name": None if killer is None else signal_name(killer),
+    }

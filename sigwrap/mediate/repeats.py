@@ -1,0 +1,50 @@
+"""Which execs may go on again without being judged again.
+
+A mediator's answer depends on its facts alone. So where all the facts of an exec are those of an
+earlier one, the answer is that one's too; what was asked about the file beyond its state, what
+somebody said yes to, and what is counted has to be asked each time.
+"""
+
+from __future__ import annotations
+
+from sigwrap.mediate.effects import Record
+from sigwrap.mediate.exec_facts import ExecFacts
+from sigwrap.policy.judge.request import Program, answer_of
+from sigwrap.policy.judge.rules import Limits
+from sigwrap.policy.judge.system_folders import may_be_the_systems
+
+_REPEATED = frozenset({"exec_allowed", "exec_audited"})
+_NOT_REPEATED = ("approval_id", "below", "elsewhere", "masked", "shadows")
+
+
+def limits_allow_repeats(limits: Limits) -> bool:
+    """Where execs or forks are counted, each has to be looked at."""
+    return not (limits.max_execs or limits.at_fork)
+
+
+def is_repeatable(facts: ExecFacts, recorded: Record) -> bool:
+    """`recorded`: the event by which the exec goes on."""
+    if recorded.event not in _REPEATED or recorded.escalation is not None:
+        return False
+    if not (facts.readable and recorded.payload.get("verified")) or facts.truncated:
+        return False
+    if len(facts.programs) != 1 or facts.scripts or facts.stub_rule is not None:
+        return False
+    if any(name in recorded.payload for name in _NOT_REPEATED):
+        return False
+    return facts.syscall == "execve" and bool(facts.cwd) and _is_plain(facts.programs[0], facts)
+
+
+def _is_plain(program: Program, facts: ExecFacts) -> bool:
+    """Nothing was asked about the file but what stays while its path and its state do: whose it is
+    can change for the worse by root alone."""
+    if not program.argv or not facts.path.startswith("/") or not program.path_is_told:
+        return False
+    if program.elsewhere or program.shadows or program.counts_by_name or program.missing:
+        return False
+    if answer_of(program.loads_code) is not None or answer_of(program.system_file) is False:
+        return False
+    if program.sha256 is not None and getattr(program.sha256, "answer", None) is not None:
+        return False
+    # Found along PATH outside of the system's folders, it shadows what may come to be there.
+    return "/" in program.argv[0] or may_be_the_systems(facts.path)

@@ -1,0 +1,363 @@
+"""Execs that were judged before, by the very same facts, go on without being judged again.
+
+An exec that has run, and of which nothing has to be asked anew (mediate/repeats.py), is written
+down under all that it was judged by. The extension (linux/execs/_repeated.c) gathers the facts of a
+request, and where they are written down it records, answers and verifies, as the long way does.
+Whatever else comes of it is seen to here: the mediator is brought to where the exec is, and the
+tracer gets it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable
+
+from sigwrap.events import Payload
+from sigwrap.hints import Any
+from sigwrap.linux.execs.asked import Asked
+from sigwrap.linux.execs.executable import Executable
+from sigwrap.linux.execs.ours import Ours
+from sigwrap.linux.execs.repeated import (
+    HELD,
+    LEFT,
+    LEFT_AFTER_ENDS,
+    LONGEST_LINE,
+    Facts,
+    Held,
+    Native,
+    SeenProcess,
+    Served,
+    key_of,
+)
+from sigwrap.linux.execs.script import command_line
+from sigwrap.linux.memory import may_be_served
+from sigwrap.linux.paths import Place
+from sigwrap.linux.seccomp import Listener, Notification
+from sigwrap.mediate.effects import Record
+from sigwrap.mediate.exec import ExecMediator
+from sigwrap.mediate.exec_facts import ExecFacts
+from sigwrap.mediate.exit_event import exit_payload
+from sigwrap.mediate.lineage import Process
+from sigwrap.mediate.repeats import is_repeatable
+from sigwrap.policy.judge.rules import Limits
+from sigwrap.run.execs.gate import Gate
+from sigwrap.run.execs.holdings import ExecHoldings
+from sigwrap.run.execs.tracer import Tracee, Tracer
+from sigwrap.run.loop import Loop
+from sigwrap.run.perform import Performer, Scope
+from sigwrap.run.processes import Processes
+from sigwrap.run.recorder import Recorder
+from sigwrap.run.recording.recordings import Recordings
+from sigwrap.run.watchers import Watchers
+from sigwrap.store.codec import encode_payload
+from sigwrap.tuples import NamedTuple
+
+_KEPT = 1024
+_LONGEST_STAY_S = 0.5
+
+
+class _Remembered(NamedTuple):
+    """What an entry has besides what the extension reads."""
+
+    facts: ExecFacts
+    argv: tuple[str, ...]  # as the process shows them from then on
+    line: bytes
+    image: Place
+
+
+class RepeatedExecs:
+    def __init__(
+        self,
+        *,
+        listener: Listener,
+        limits: Limits,
+        recorder: Recorder,
+        mediator: ExecMediator,
+        performer: Performer,
+        processes: Processes,
+        recordings: Recordings,
+        tracer: Tracer,
+        gate: Gate,
+        watchers: Watchers,
+        ours: Ours,
+        loop: Loop,
+        child_signals_fd: int,
+        on_waited: Callable[[Iterable[tuple[int, int]]], None],
+    ) -> None:
+        self._recorder = recorder
+        self._mediator = mediator
+        self._performer = performer
+        self._processes = processes
+        self._recordings = recordings
+        self._tracer = tracer
+        self._gate = gate
+        self._watchers = watchers
+        self._ours = ours
+        self._loop = loop
+        self._on_waited = on_waited
+        self._remembered: dict[bytes, list[Any]] = {}
+        self._paths: dict[bytes, int] = {}  # of what is remembered
+        self._seen_once: set[int] = set()
+        self._budgets: dict[tuple[str, tuple[str, ...], str], list[int]] = {}
+        self._journal_fd = -1
+        self._native: Native | None = None
+        self._listener = listener
+        self._child_signals_fd = child_signals_fd
+        most = (limits.max_children, limits.max_processes) if limits.count_at_execs else (0, 0)
+        self._crowd = (limits.count_at_execs, *most)
+        tracer.on_verified = self._remember
+
+    def may_serve(self) -> bool:
+        """Nothing is going on that each exec has to be held against."""
+        return (
+            bool(self._remembered)
+            and self._performer.grants
+            and not self._gate.is_closed
+            and not may_be_served()
+            and not self._recordings.expects
+            and self._processes.are_all_told_of
+            and self._recorder.log.takes_rows
+            and self._recorder.room > 4 * LONGEST_LINE
+        )
+
+    def serve(self) -> Notification | None:
+        """A request that is left to the long way; None where there is none."""
+        request = b""
+        while True:
+            served = self._serve(request)
+            self._take(served)
+            request = served.request
+            if served.outcome != LEFT_AFTER_ENDS or not self.may_serve():
+                break
+        is_left = served.outcome in (LEFT, LEFT_AFTER_ENDS)
+        return served.notification() if is_left else None
+
+    def _serve(self, request: bytes) -> Served:
+        log, deadline_s = self._recorder.log, self._loop.next_deadline_s
+        now_s = time.monotonic()
+        until_s = now_s + _LONGEST_STAY_S if deadline_s is None else deadline_s
+        return self._extension().serve(
+            poll=self._loop.poll.fileno(),
+            ends=self._loop.ends.fileno(),
+            by_pid=self._processes.by_pid,
+            remembered=self._remembered,
+            paths=self._paths,
+            seq=log.seq,
+            head=log.head_bytes,
+            room=self._recorder.room,
+            deadline_ns=max(0, int(until_s * 1e9)),
+            request=request,
+        )
+
+    def _extension(self) -> Native:
+        """Anew where the journal was written anew."""
+        log = self._recorder.log
+        if self._native is None or self._journal_fd != log.journal_fd:
+            self._journal_fd = log.journal_fd
+            self._native = Native(
+                listener=self._listener.fd,
+                journal=self._journal_fd,
+                child_signals=self._child_signals_fd,
+                view=self._ours.view,
+                first_left_to_others=self._processes.first_left_to_others,
+                crowd=self._crowd,
+                key=log.key,
+                exits=_exit_texts(),
+            )
+        return self._native
+
+    # What the extension has done
+
+    def _take(self, served: Served) -> None:
+        self._recorder.rows_written(
+            served.rows, served.head, served.written_bytes, served.written_ns
+        )
+        self._take_processes([SeenProcess(*each) for each in served.processes])
+        self._take_hits(served.hits)
+        for pidfd in served.ended:
+            self._loop.on_end(pidfd)
+        self._on_waited(served.waited)
+        if served.held is not None:
+            self._hold(served, Held(*served.held))
+
+    def _take_processes(self, found: list[SeenProcess]) -> None:
+        seen: dict[int, Process] = {}
+        ended: list[Process] = []
+        for each in found:
+            parent = seen.get(each.ppid) or self._processes.by_pid.get(each.ppid)
+            process = seen[each.pid] = self._processes.came_up(each, parent)
+            if each.entry is not None:
+                remembered = _of(each.entry)
+                self._becomes(process, remembered)
+                self._processes.has_run(process, remembered.image, each.image)
+            if each.has_ended:
+                ended.append(process)
+        for process in ended:
+            process.ended()
+
+    def _becomes(self, process: Process, remembered: _Remembered) -> None:
+        process.comm_is_current = False
+        process.argv = remembered.argv
+
+    def _take_hits(self, hits: list[tuple[list[Any], int]]) -> None:
+        if not self._watchers.counts_execs:
+            return
+        for entry, at_ns in hits:
+            self._watchers.on_repeated_exec(_of(entry).facts, at_ns / 1e9)
+        for entry in {id(entry): entry for entry, _ in hits}.values():
+            self._renew_budget(_of(entry).facts)
+
+    def _hold(self, served: Served, held: Held) -> None:
+        """An exec that was let go on and is not over within a moment, was refused by the kernel, or
+        has loaded something else."""
+        notification, remembered = served.notification(), _of(held.entry)
+        process = self._processes.by_pid[notification.tid]
+        self._becomes(process, remembered)
+        facts = remembered.facts._replace(process=process)
+        holdings = ExecHoldings(notification, facts.syscall, self._tracer, self._gate)
+        steps = self._mediator.goes_on(facts, held.entry[_RULE])
+        tid = notification.tid
+        scope = Scope(notification.id, tid, process, steps, holdings, 0)
+        tracee = self._tracer.held_already(scope)
+        is_written = served.outcome == HELD
+        if not is_written:
+            os.close(held.fd)
+            tracee.is_refused = True
+            self._recorder.row_failed()
+        else:
+            try:
+                holdings.executable = tracee.judged = Executable.again(
+                    tid, process.pid, held.fd, facts.programs, remembered.line, self._ours
+                )
+            except OSError:  # it has ended; else its exec stop finds nothing judged, and kills it
+                os.close(held.fd)
+            holdings.goes_on = True
+            self._gate.passed(holdings)
+        self._performer.goes_on_already(scope, is_written=is_written)
+        if held.wait_status >= 0:
+            self._on_waited([(tid, held.wait_status)])
+
+    # Writing down
+
+    def _remember(self, tracee: Tracee) -> None:
+        held: ExecHoldings = tracee.scope.holdings
+        asked, facts, executable = held.asked, held.facts, held.executable
+        recorded = tracee.scope.recorded
+        if asked is None or facts is None or executable is None or recorded is None:
+            return
+        if tracee.judged is not executable or not is_repeatable(facts, recorded):
+            return
+        state = executable.stays()
+        if state is None:
+            return
+        key = key_of(
+            Facts(
+                path=asked.path,
+                real=os.fsencode(facts.programs[0].path),
+                cwd=os.fsencode(facts.cwd),
+                comm=os.fsencode(recorded.payload["comm"]),
+                argv=asked.argv,
+                depth=facts.process.depth,
+                state=state,
+            )
+        )
+        if key in self._remembered:
+            self._renew_budget(facts)  # it was used up
+        elif key and not self._comes_first(key):
+            self._write_down(key, asked, facts, recorded, executable.image)
+
+    def _write_down(
+        self, key: bytes, asked: Asked, facts: ExecFacts, recorded: Record, image: Place
+    ) -> None:
+        before, after = _texts_around_ppid(recorded, counts_crowd=self._crowd[0])
+        if len(before) + len(after) > LONGEST_LINE:
+            return
+        if len(self._remembered) >= _KEPT:
+            self._forget_all()
+        line = command_line(asked.argv)
+        remembered = _Remembered(_alone(facts), facts.process.argv, line, image)
+        self._paths[asked.path] = 1
+        self._remembered[key] = [
+            recorded.event.encode(),
+            before,
+            after,
+            _exit_text_after_ppid(facts.process),
+            self._renew_budget(facts),
+            recorded.payload["rule_name"],
+            remembered,
+        ]
+
+    def _forget_all(self) -> None:
+        self._budgets.clear()
+        self._remembered.clear()
+        self._paths.clear()
+
+    def _comes_first(self, key: bytes) -> bool:
+        """Most execs never come again: those are not worth an entry."""
+        mark = hash(key)
+        if mark in self._seen_once:
+            return False
+        if len(self._seen_once) >= 4 * _KEPT:
+            self._seen_once.clear()
+        self._seen_once.add(mark)
+        return True
+
+    def _renew_budget(self, facts: ExecFacts) -> list[int]:
+        """One for all entries of what counts as the same exec."""
+        main = facts.programs[0]
+        budget = self._budgets.setdefault((main.path, main.argv, facts.cwd), [0])
+        budget[0] = self._watchers.execs_left(facts)
+        return budget
+
+
+_RULE, _REST = 5, 6  # of an entry; the first five are the extension's
+
+
+def _of(entry: list[Any]) -> _Remembered:
+    remembered: _Remembered = entry[_REST]
+    return remembered
+
+
+def _alone(facts: ExecFacts) -> ExecFacts:
+    """Not with whoever it was, nor with what found out about the file: those hold memory."""
+    program = facts.programs[0]._replace(sha256=None, system_file=None, loads_code=False)
+    nobody = Process(pid=0, start_time=0, parent=None, ppid=0, depth=0, comm="")
+    return facts._replace(process=nobody, programs=(program,), here=(program,))
+
+
+def _texts_around_ppid(recorded: Record, *, counts_crowd: bool) -> tuple[bytes, bytes]:
+    """The payload as it is stored, around what differs each time: the parent's pid, how many
+    processes there are, and at the end how long it took."""
+    differs = ("ppid", "siblings", "processes", "evaluation_us")
+    names = [name for name in recorded.payload if name not in differs]
+    at = list(recorded.payload).index("ppid")
+    first = [name for name in list(recorded.payload)[:at] if name in names]
+    before = _encoded(recorded.event, {name: recorded.payload[name] for name in first})
+    rest = {name: recorded.payload[name] for name in names[len(first) :]}
+    after = _members(recorded.event, rest)
+    last = "siblings" if counts_crowd else "evaluation_us"
+    return before[:-1] + b',"ppid":', b"," + after + b',"%b":' % last.encode()
+
+
+def _exit_texts() -> tuple[bytes, bytes, bytes]:
+    event = "process_exited"
+    ended = exit_payload(0, "", 0, 0, None)
+    before = _encoded(event, {})[:-1] + b',"ppid":'
+    after = b"," + _members(event, {name: ended[name] for name in ("signal", "signal_name")}) + b"}"
+    return event.encode(), before, after
+
+
+def _exit_text_after_ppid(process: Process) -> bytes:
+    ended = exit_payload(0, process.last_name, process.depth, 0, None)
+    between = {name: ended[name] for name in ("comm", "depth")}
+    return b"," + _members("process_exited", between) + b',"exit_code":'
+
+
+def _encoded(event: str, payload: Payload) -> bytes:
+    return encode_payload(event, payload).encode()
+
+
+def _members(event: str, payload: Payload) -> bytes:
+    """Without the version in front."""
+    return _encoded(event, payload)[len(_encoded(event, {})) :][:-1] if payload else b""
