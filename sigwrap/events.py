@@ -462,6 +462,7 @@ def _types() -> tuple[EventType, ...]:
             "counts",
             "head",
             "unrecorded",
+            "repeated",
         ),
     )
 

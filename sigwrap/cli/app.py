@@ -79,7 +79,10 @@ def run_app(words: list[str]) -> int:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        out(f"sigwrap {sigwrap.__version__}")
+        from sigwrap.linux.execs.repeated import is_wanted
+
+        how = "with its extension" if is_wanted() else "in Python alone"
+        out(f"sigwrap {sigwrap.__version__}, {how}")
         raise typer.Exit
 
 

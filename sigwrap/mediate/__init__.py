@@ -8,6 +8,8 @@ exec            an exec, from what the caller asked for to what came of it
 exec_facts      what it would run, or why that is not known
 exec_question   what somebody is asked about it, and whether that is what then runs
 exec_events     the events of an exec
+repeats         which execs may go on again without being judged again
+exit_event      the event of a process's end
 approved_scripts  what a yes to a script goes on to cover
 signal          a signal, to each of its targets
 signal_answers  how its call ends where nothing is left to be judged

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from sigwrap.mediate.effects import Record
 from sigwrap.mediate.exec_facts import ExecFacts
-from sigwrap.policy.judge.request import Program, answer_of
+from sigwrap.policy.judge.request import AskedFact, Program, answer_of
 from sigwrap.policy.judge.rules import Limits
-from sigwrap.policy.judge.system_folders import may_be_the_systems
 
 _REPEATED = frozenset({"exec_allowed", "exec_audited"})
-_NOT_REPEATED = ("approval_id", "below", "elsewhere", "masked", "shadows")
+_NOT_REPEATED = ("approval_id", "elsewhere", "masked", "shadows")
 
 
 def limits_allow_repeats(limits: Limits) -> bool:
@@ -44,7 +43,4 @@ def _is_plain(program: Program, facts: ExecFacts) -> bool:
         return False
     if answer_of(program.loads_code) is not None or answer_of(program.system_file) is False:
         return False
-    if program.sha256 is not None and getattr(program.sha256, "answer", None) is not None:
-        return False
-    # Found along PATH outside of the system's folders, it shadows what may come to be there.
-    return "/" in program.argv[0] or may_be_the_systems(facts.path)
+    return not (isinstance(program.sha256, AskedFact) and program.sha256.answer is not None)

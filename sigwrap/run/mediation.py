@@ -124,10 +124,20 @@ class Mediation:
         return self._listener.receive()
 
     def answer(self, notification: Notification) -> None:
+        try:
+            self._answer(notification)
+        finally:
+            self._execs.forget_look(notification)
+
+    def _answer(self, notification: Notification) -> None:
         caller = None
         try:
-            caller = self._processes.of_thread(notification.tid)
             known = self._begin[notification.arch].get(notification.number)
+            if known is not None and not self._processes.has(notification.tid):
+                begin, syscall = known
+                if begin == self._execs.begin and self._execs.is_over(notification, syscall):
+                    return
+            caller = self._processes.of_thread(notification.tid)
             if caller is None or known is None:
                 self._refuse_unmediated(notification, caller)
             else:

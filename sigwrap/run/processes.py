@@ -62,6 +62,9 @@ class Processes:
                 process = self.of_pid(pid)
         return process
 
+    def has(self, pid: int) -> bool:
+        return pid in self.by_pid
+
     def of_pid(self, pid: int, *, image: Image = ()) -> Process | None:
         """`image`: what it had, should it be about to end and have none any more."""
         process = self.by_pid.get(pid)

@@ -32,6 +32,7 @@ class Recorder:
         self._told_of_tampering: set[str] = set()
         self.counts: Counter[str] = Counter()
         self.unrecorded = 0
+        self.repeated = 0  # execs that went on without being judged again
 
     def record(self, type_name: str, pid: int, payload: Payload) -> bool:
         self.on_event(type_name, payload)

@@ -360,6 +360,7 @@ def _seal(recorder: Recorder, ended: RunEnd, duration_s: float, tell: Tell) -> b
             "counts": dict(recorder.counts),
             "head": recorder.log.head,
             "unrecorded": recorder.unrecorded,
+            "repeated": recorder.repeated,
         },
     )
     try:

@@ -57,7 +57,7 @@ def test_a_process_that_can_t_be_watched_is_known_all_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Full:
-        def watch(self, *_: object) -> None:
+        def watch_end(self, *_: object) -> None:
             raise OSError(errno.ENOSPC, "no watches left")
 
     held = os.open("/", os.O_RDONLY)

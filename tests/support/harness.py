@@ -63,7 +63,7 @@ class Sigwrap:
     _terminals: list[Terminal] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        kept = ("PATH", "LANG", "LC_ALL", "USER", "TERM")
+        kept = ("PATH", "LANG", "LC_ALL", "USER", "TERM", "SIGWRAP_PURE_PYTHON")
         self.env = {name: os.environ[name] for name in kept if name in os.environ}
         self.env["HOME"] = str(self.folder)
         self.env["TMPDIR"] = str(self.folder)

@@ -78,7 +78,7 @@ typedef struct {
 
 /* A process that was first seen here, until serve() returns. */
 typedef struct {
-    int pid, ppid, depth, pidfd, has_ended, comm_length;
+    int pid, ppid, below, depth, pidfd, has_ended, comm_length;
     uint64_t start;
     Image forked, image; /* as the fork left it, and since its exec */
     char comm[64];
@@ -92,7 +92,7 @@ typedef struct {
 } Facts;
 
 /* What an entry of the remembered execs holds, in this order: repeated.py makes it. */
-enum { EVENT, BEFORE_PPID, AFTER_PPID, EXIT_AFTER_PPID, BUDGET };
+enum { EVENT, BEFORE_PPID, AFTER_PPID, AFTER_BELOW, EXIT_AFTER_PPID, BUDGET };
 
 /* What serve() says: go on as usual; a request is left to the long way; the end of somebody has to
    be dealt with before the request is looked at; an exec was let go on and isn't over; one was
@@ -104,7 +104,7 @@ static int counts_crowd, most_children, most_processes; /* 0: no limit */
 static unsigned mount_bit;
 static Place our_root;
 static PyObject *exit_before, *exit_after, *exit_event;
-static PyObject *name_depth, *name_image, *name_argv, *name_children;
+static PyObject *name_depth, *name_image, *name_argv, *name_children, *name_parent, *name_pid;
 
 static struct seccomp_notif request;
 static Facts facts;
@@ -244,7 +244,7 @@ static void begin_row(Row *row, PyObject *event, int pid, uint64_t time_ns)
 /* One write(2), as store/journal.py has it. Whether the row is recorded. */
 static int write_row(Row *row, PyObject *event, int pid, uint64_t time_ns)
 {
-    if (row->length >= LONGEST_ROW)
+    if (row->length > LONGEST_ROW - 256)
         return 0;
     static const char digits[] = "0123456789abcdef";
     uint8_t next[32];
@@ -503,13 +503,36 @@ static long number_of(PyObject *process, PyObject *name)
 
 typedef struct {
     int depth; /* -1 where that can't be told here */
+    int below; /* the nearest above that has run something, where that is not the parent; else 0 */
     int siblings, processes; /* that are alive and known, the caller not among them */
 } Whereabouts;
 
-/* Below a parent that has run something and that the caller was forked from. */
+static int has_run(PyObject *process)
+{
+    PyObject *argv = PyObject_GetAttr(process, name_argv);
+    int has_words = argv && PyTuple_Size(argv) > 0;
+    Py_XDECREF(argv);
+    return has_words;
+}
+
+/* exec_events.py, _nearest_that_ran; `parent` is borrowed. */
+static int nearest_that_ran(PyObject *parent)
+{
+    Py_INCREF(parent);
+    while (parent && parent != Py_None && !has_run(parent)) {
+        PyObject *above = PyObject_GetAttr(parent, name_parent);
+        Py_DECREF(parent);
+        parent = above;
+    }
+    int pid = parent && parent != Py_None ? number_of(parent, name_pid) : 0;
+    Py_XDECREF(parent);
+    return pid;
+}
+
+/* Below a parent that the caller was forked from. */
 static Whereabouts place_below(PyObject *by_pid, int ppid, const Image *image)
 {
-    Whereabouts found = {-1, 0, PyDict_Size(by_pid)};
+    Whereabouts found = {-1, 0, 0, PyDict_Size(by_pid)};
     for (int at = 0; at < seen_count; at++)
         if (!seen[at].has_ended) {
             found.processes++;
@@ -527,12 +550,12 @@ static Whereabouts place_below(PyObject *by_pid, int ppid, const Image *image)
     if (!known)
         return found;
     PyObject *its_image = PyObject_GetAttr(known, name_image);
-    PyObject *its_argv = PyObject_GetAttr(known, name_argv);
-    if (equal_images(its_image, image) && its_argv && PyTuple_Size(its_argv) > 0)
+    if (equal_images(its_image, image))
         found.depth = number_of(known, name_depth) + 1;
-    found.siblings += number_of(known, name_children);
     Py_XDECREF(its_image);
-    Py_XDECREF(its_argv);
+    found.siblings += number_of(known, name_children);
+    int below = nearest_that_ran(known);
+    found.below = below == ppid ? 0 : below;
     return found;
 }
 
@@ -606,6 +629,12 @@ static int write_exec(PyObject *entry, int ppid, const Whereabouts *where, uint6
     add_bytes(&row, PyList_GetItem(entry, BEFORE_PPID));
     add_number(&row, ppid);
     add_bytes(&row, PyList_GetItem(entry, AFTER_PPID));
+    if (where->below) {
+        static const char below[] = ",\"below\":";
+        add(&row, below, sizeof below - 1);
+        add_number(&row, where->below);
+    }
+    add_bytes(&row, PyList_GetItem(entry, AFTER_BELOW));
     if (counts_crowd) {
         static const char processes[] = ",\"processes\":", evaluation[] = ",\"evaluation_us\":";
         add_number(&row, where->siblings);
@@ -714,6 +743,7 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, int
         return is_over(pidfd, fd);
     if (process) {
         where.depth = before.ppid == process->ppid ? process->depth : -1;
+        where.below = process->below;
     } else {
         where.siblings++;
         where.processes++;
@@ -747,6 +777,7 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, int
         memset(process, 0, sizeof *process);
         process->pid = pid;
         process->ppid = before.ppid;
+        process->below = where.below;
         process->depth = where.depth;
         process->start = before.start;
         process->forked = process->image = before.image;
@@ -943,6 +974,8 @@ PyMODINIT_FUNC PyInit__repeated(void)
     name_depth = PyUnicode_InternFromString("depth");
     name_image = PyUnicode_InternFromString("image");
     name_argv = PyUnicode_InternFromString("argv");
+    name_parent = PyUnicode_InternFromString("parent");
+    name_pid = PyUnicode_InternFromString("pid");
     name_children = PyUnicode_InternFromString("known_children");
     return PyModule_Create(&definition);
 }

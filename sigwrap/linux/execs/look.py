@@ -36,14 +36,8 @@ def look(
     may_wait: bool = False,
 ) -> Seen | Unseen | WouldFail:
     """Raises MayWait, unless it may: then it is done aside, and says nothing until it is done."""
-    tid = notification.tid
-    if may_be_served() and not may_wait:
-        raise MayWait("its arguments may lie in memory that a program serves")
     try:
-        with Memory(tid, may_wait=may_wait) as memory:
-            asked = Asked(notification, syscall, memory)
-            executable = resolve(tid, process.pid, asked, memory, ours, may_wait=may_wait)
-            return Seen(asked, executable)
+        return _look(notification, process.pid, syscall, ours, may_wait=may_wait)
     except Unreadable as unreadable:
         if isinstance(unreadable.__cause__, PermissionError):
             return not_dumpable(process, syscall)
@@ -53,6 +47,28 @@ def look(
         if error in _OUR_SHORTAGE:
             return Unseen(process, syscall, f"sigwrap: {os.strerror(error)}", errno.EACCES)
         return WouldFail(error)
+
+
+def look_first(notification: Notification, syscall: str, ours: Ours) -> Seen | WouldFail | None:
+    """Before anybody knows whose call it is. None where somebody has to."""
+    try:
+        return _look(notification, notification.tid, syscall, ours, may_wait=False)
+    except (Unreadable, MayWait):
+        return None
+    except (ExecRefused, OSError) as refusal:
+        error = refusal.errno or errno.EACCES
+        return None if error in _OUR_SHORTAGE else WouldFail(error)
+
+
+def _look(
+    notification: Notification, pid: int, syscall: str, ours: Ours, *, may_wait: bool
+) -> Seen:
+    if may_be_served() and not may_wait:
+        raise MayWait("its arguments may lie in memory that a program serves")
+    tid = notification.tid
+    with Memory(tid, may_wait=may_wait) as memory:
+        asked = Asked(notification, syscall, memory)
+        return Seen(asked, resolve(tid, pid, asked, memory, ours, may_wait=may_wait))
 
 
 def cwd_of(tid: int) -> str:

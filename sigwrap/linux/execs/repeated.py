@@ -86,9 +86,13 @@ class Served(NamedTuple):
         return read_notification(self.request)
 
 
+def is_wanted() -> bool:
+    return _native is not None and not os.environb.get(PURE_VARIABLE.encode())
+
+
 def is_available() -> bool:
-    has_proc = bool(proc_files.held())
-    return _native is not None and has_proc and not os.environb.get(PURE_VARIABLE.encode())
+    """In a run: its descriptor of /proc is held by then."""
+    return is_wanted() and bool(proc_files.held())
 
 
 def key_of(facts: Facts) -> bytes:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from sigwrap.linux.execs.asked import Asked, only_asks
 from sigwrap.linux.execs.executable import Executable
-from sigwrap.linux.execs.look import Seen, folder_of, look
+from sigwrap.linux.execs.look import Seen, folder_of, look, look_first
 from sigwrap.linux.execs.ours import Ours
 from sigwrap.linux.execs.repeated import is_available
 from sigwrap.linux.execs.tracing import tracer_of
@@ -224,6 +224,28 @@ class Execs:
         else:
             self._look(notification, process, syscall)
 
+    def is_over(self, notification: Notification, syscall: str) -> bool:
+        """Of a caller that nobody knows yet: whether the call fails for a file that isn't there.
+        Most are searches along PATH, which are nothing to know a process by."""
+        started_ns = time.perf_counter_ns()
+        if self._gate.is_closed or only_asks(notification, syscall):
+            return False
+        if self._tracer.holds(notification.tid) or notification.id in self._looked:
+            return False
+        seen = look_first(notification, syscall, self._ours)
+        if isinstance(seen, WouldFail):
+            self._performer.fail_as_the_kernel(notification.id, seen)
+            return True
+        if seen is not None:
+            self._looked[notification.id] = _PutOff(seen, started_ns)
+        return False
+
+    def forget_look(self, notification: Notification) -> None:
+        """Where nobody has taken it: its caller is gone, or waits for its turn."""
+        left = self._looked.pop(notification.id, None)
+        if left is not None:
+            _close(left.seen)
+
     def begin_mount(self, notification: Notification, process: Process, _syscall: str) -> None:
         expect_served_memory()
         now_ns, tid = time.perf_counter_ns(), notification.tid
@@ -300,9 +322,7 @@ class Execs:
     def _go_on_with(self, notification: Notification, seen: Looked, started_ns: int) -> None:
         self._looked[notification.id] = _PutOff(seen, started_ns)
         self._answer_now(notification)
-        left = self._looked.pop(notification.id, None)  # its caller is gone, or waits for its turn
-        if left is not None:
-            _close(left.seen)
+        self.forget_look(notification)
 
     def _start(
         self,

@@ -174,6 +174,7 @@ class RepeatedExecs:
             served.rows, served.head, served.written_bytes, served.written_ns
         )
         self._take_processes([SeenProcess(*each) for each in served.processes])
+        self._recorder.repeated += len(served.hits)
         self._take_hits(served.hits)
         for pidfd in served.ended:
             self._loop.on_end(pidfd)
@@ -248,7 +249,7 @@ class RepeatedExecs:
             return
         if tracee.judged is not executable or not is_repeatable(facts, recorded):
             return
-        state = executable.stays()
+        state = executable.stays(asked.path)
         if state is None:
             return
         key = key_of(
@@ -270,8 +271,8 @@ class RepeatedExecs:
     def _write_down(
         self, key: bytes, asked: Asked, facts: ExecFacts, recorded: Record, image: Place
     ) -> None:
-        before, after = _texts_around_ppid(recorded, counts_crowd=self._crowd[0])
-        if len(before) + len(after) > LONGEST_LINE:
+        texts = _texts_of(recorded, counts_crowd=self._crowd[0])
+        if sum(map(len, texts)) > LONGEST_LINE:
             return
         if len(self._remembered) >= _KEPT:
             self._forget_all()
@@ -280,8 +281,7 @@ class RepeatedExecs:
         self._paths[asked.path] = 1
         self._remembered[key] = [
             recorded.event.encode(),
-            before,
-            after,
+            *texts,
             _exit_text_after_ppid(facts.process),
             self._renew_budget(facts),
             recorded.payload["rule_name"],
@@ -311,7 +311,7 @@ class RepeatedExecs:
         return budget
 
 
-_RULE, _REST = 5, 6  # of an entry; the first five are the extension's
+_RULE, _REST = 6, 7  # of an entry; those before are the extension's
 
 
 def _of(entry: list[Any]) -> _Remembered:
@@ -326,18 +326,23 @@ def _alone(facts: ExecFacts) -> ExecFacts:
     return facts._replace(process=nobody, programs=(program,), here=(program,))
 
 
-def _texts_around_ppid(recorded: Record, *, counts_crowd: bool) -> tuple[bytes, bytes]:
-    """The payload as it is stored, around what differs each time: the parent's pid, how many
-    processes there are, and at the end how long it took."""
-    differs = ("ppid", "siblings", "processes", "evaluation_us")
-    names = [name for name in recorded.payload if name not in differs]
-    at = list(recorded.payload).index("ppid")
-    first = [name for name in list(recorded.payload)[:at] if name in names]
-    before = _encoded(recorded.event, {name: recorded.payload[name] for name in first})
-    rest = {name: recorded.payload[name] for name in names[len(first) :]}
-    after = _members(recorded.event, rest)
-    last = "siblings" if counts_crowd else "evaluation_us"
-    return before[:-1] + b',"ppid":', b"," + after + b',"%b":' % last.encode()
+def _texts_of(recorded: Record, *, counts_crowd: bool) -> tuple[bytes, bytes, bytes]:
+    """The payload as it is stored, around what differs each time: the parent's pid, the nearest
+    above that has run something (it may not be there), and at the end how many processes there are
+    and how long it took."""
+    event, payload = recorded.event, recorded.payload
+    names = [name for name in payload if name not in _DIFFERS]
+    comes = list(payload).index("ppid")
+    between = max(map(names.index, {"verified", "message"}.intersection(names))) + 1
+    first, second, third = names[:comes], names[comes:between], names[between:]
+    before = _encoded(event, {name: payload[name] for name in first})[:-1] + b',"ppid":'
+    after_ppid = b"," + _members(event, {name: payload[name] for name in second})
+    rest = _members(event, {name: payload[name] for name in third})
+    last = b"siblings" if counts_crowd else b"evaluation_us"
+    return before, after_ppid, (b"," + rest if rest else b"") + b',"%b":' % last
+
+
+_DIFFERS = ("ppid", "below", "siblings", "processes", "evaluation_us")
 
 
 def _exit_texts() -> tuple[bytes, bytes, bytes]:

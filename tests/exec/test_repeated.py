@@ -1,0 +1,264 @@
+"""Execs that go on by an earlier decision about the very same facts: with the extension and without
+it, the log says the same, and nothing runs that would not have run."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sigwrap.events import Event
+from tests.support.harness import EXECS, PYTHON, Sigwrap
+from tests.support.policies import policy
+from tests.support.waiting import PATIENCE_S
+
+WITH = {"SIGWRAP_PURE_PYTHON": ""}
+WITHOUT = {"SIGWRAP_PURE_PYTHON": "1"}
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("sigwrap.linux.execs._repeated") is None,
+    reason="needs the extension: a C compiler and Python's headers at make setup",
+)
+
+# What differs between two runs of the same.
+_OF_A_RUN = ("evaluation_us", "ppid", "below")
+# Of an end not everything is known each time, whoever writes it down.
+_OF_AN_END = ("exit_code", "cpu_limit_s", "oom_kills")
+_LINES = {
+    "the same again": "i=0; while [ $i -lt 20 ]; do /bin/true; i=$((i+1)); done",
+    "several": "for i in 1 2 3 4 5 6; do /bin/true a; /bin/false; /bin/echo '\"$i\\'; done",
+    "by exec": "for i in 1 2 3 4 5; do sh -c 'exec /bin/true'; sh -c '/bin/true; exec id'; done",
+    "in a pipe": "for i in 1 2 3 4 5; do /bin/echo a | /bin/cat | /bin/cat; done",
+    "missing": "for i in 1 2 3 4; do /bin/nothing; nothing; /bin/true/x; /bin/true; done",
+    "denied": "for i in 1 2 3 4; do /bin/date; /bin/true; done",
+    "killed": "for i in 1 2 3 4; do sh -c 'kill -9 $$'; sh -c 'kill $$'; done",
+    "elsewhere": "for i in 1 2 3; do (cd /; /bin/pwd); (cd /usr; /bin/pwd); /bin/pwd; done",
+    "odd words": "for i in 1 2 3; do /bin/echo '' \"$(printf '\\377\\t')\" é; done",
+    "links": "for i in 1 2 3; do awk 'BEGIN {}'; /usr/bin/awk 'BEGIN {}'; done",
+    "deeper": "f() { for i in 1 2 3; do (/bin/true; (/bin/true)); done; }; f; (f; (f))",
+    "many words": "for i in 1 2 3; do /bin/true $(seq 1 40); /bin/true $(seq 1 200); done",
+    "orphans": "for i in 1 2 3 4; do (/bin/true & ) ; sh -c '(id & ) ' ; done; wait; sleep 0.2",
+}
+_RULES = "\n  - {name: no-date, commands: [date], decision: deny}\n"
+_MORE = {
+    "plain": (),
+    "counted": ("limits: {max_depth: 64, max_processes: 4096, max_children: 500}",),
+    "watched": ("watch: {loop: {same_exec: 5, within: 60s, action: log}}",),
+}
+
+
+def _told(event: Event) -> tuple[Any, ...]:
+    left_out = (*_OF_A_RUN, *(_OF_AN_END if event.type == "process_exited" else ()))
+    payload = {name: value for name, value in event.payload.items() if name not in left_out}
+    return event.type, repr(sorted(payload.items()))
+
+
+def _run(subject: Sigwrap, env: dict[str, str], *words: str, **options: Any) -> tuple[int, bytes]:
+    shutil.rmtree(subject.store, ignore_errors=True)
+    done = subject.run(*words, env=env, cwd="/tmp", **options)
+    return done.returncode, done.stdout
+
+
+def _repeated(subject: Sigwrap) -> int:
+    (ended,) = subject.sealed_events("session_ended")
+    count: int = ended.payload["repeated"]
+    return count
+
+
+@pytest.mark.parametrize("more", _MORE)
+@pytest.mark.parametrize("line", _LINES)
+def test_the_log_says_the_same(as_user: Sigwrap, line: str, more: str) -> None:
+    """In another order where the processes themselves come in any."""
+    name = policy(as_user.folder, _RULES, *_MORE[more])
+    words = ("-p", name, "--", "sh", "-c", _LINES[line])
+    kinds = (*EXECS, "exec_denied", "exec_failed", "process_exited", "agent_signal")
+    without = _run(as_user, WITHOUT, *words)
+    assert _repeated(as_user) == 0
+    told_without = [_told(event) for event in as_user.events(*kinds)]
+    assert _run(as_user, WITH, *words) == without
+    told = [_told(event) for event in as_user.sealed_events(*kinds)]
+    if line in ("in a pipe", "orphans"):
+        # In any order, and how many there are depends on who is quicker.
+        execs, without_it = (
+            {each for each in found if each[0].startswith("exec_")}
+            for found in (told, told_without)
+        )
+        assert more == "counted" or execs == without_it
+        return
+    assert Counter(told) == Counter(told_without)
+    execs = [each for each in told if each[0].startswith("exec_")]
+    assert execs == [each for each in told_without if each[0].startswith("exec_")]
+
+
+def test_most_of_a_loop_is_repeated(as_user: Sigwrap) -> None:
+    line = "i=0; while [ $i -lt 300 ]; do /bin/true; i=$((i+1)); done"
+    name = policy(as_user.folder, _RULES)
+    assert _run(as_user, WITH, "-p", name, "--", "sh", "-c", line) == (0, b"")
+    assert _repeated(as_user) >= 290
+    exits = as_user.events("process_exited")
+    assert len(exits) == 301
+    assert len(as_user.events(*EXECS)) == 301
+
+
+def test_each_exec_comes_before_its_end(as_user: Sigwrap) -> None:
+    name = policy(as_user.folder, _RULES)
+    _run(as_user, WITH, "-p", name, "--", "sh", "-c", _LINES["in a pipe"] * 5)
+    ran: set[int] = set()
+    for event in as_user.sealed_events(*EXECS, "process_exited"):
+        if event.type == "process_exited":
+            assert event.pid in ran
+        else:
+            ran.add(event.pid)
+    assert as_user.events()[-1].type == "session_ended"
+
+
+def test_another_file_of_the_same_name_is_judged(as_user: Sigwrap) -> None:
+    """Renamed over it, linked over it, and changed in place."""
+    folder = as_user.folder / "programs"
+    rules = f"\n  - {{name: no-bad, commands: [{folder}/bad], decision: deny}}\n"
+    made = f"mkdir {folder}; cp /bin/echo {folder}/good; cp /usr/bin/printf {folder}/bad"
+    as_user.native("sh", "-c", made)
+    text = f"""
+cd {folder}
+again() {{ for i in 1 2 3 4; do {folder}/tool $1; done; }}
+sleep 0.3
+ln good tool; again good
+ln -f bad tool; again bad
+cp --remove-destination good tool; again copy; sleep 0.3; again copy
+mv bad tool; again moved
+"""
+    done = as_user.run("-p", policy(as_user.folder, rules), "--", "sh", "-c", text, env=WITH)
+    said = done.stdout.decode().split()
+    assert set(said) == {"good", "copy"}
+    denied = as_user.sealed_events("exec_denied")
+    assert {event.payload["argv"][1] for event in denied} == {"bad", "moved"}
+
+
+def test_what_the_kernel_refuses_the_next_time(as_user: Sigwrap, compiled: Path) -> None:
+    """The variables are no fact that it is judged by, and too many of them are E2BIG."""
+    text = f"""
+import os, subprocess
+def run(**env):
+    pid = os.fork()
+    if not pid:
+        try:
+            os.execve("/bin/true", ["true"], env)
+        except OSError as failure:
+            os._exit(failure.errno)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+print([run() for _ in range(5)], run(A="x" * 200_000), [run() for _ in range(5)])
+"""
+    name = policy(as_user.folder, _RULES)
+    done = as_user.run("-p", name, "--", *PYTHON, "-c", text, env=WITH)
+    assert done.stdout == b"[0, 0, 0, 0, 0] 7 [0, 0, 0, 0, 0]\n", done.stderr
+    (failed,) = as_user.sealed_events("exec_failed")
+    assert failed.payload["error"] == "E2BIG"
+    assert not as_user.events("exec_verification_failed", "mediation_failed")
+    assert _repeated(as_user) >= 5
+
+
+def test_side_by_side(as_user: Sigwrap) -> None:
+    """More at once than there are processors: some exec stops come later than is waited for."""
+    each = "i=0; while [ $i -lt 60 ]; do /bin/true; i=$((i+1)); done"
+    text = f"for j in 1 2 3 4 5 6 7 8; do ({each}) & done; wait"
+    name = policy(as_user.folder, _RULES)
+    assert _run(as_user, WITH, "-p", name, "--", "sh", "-c", text) == (0, b"")
+    execs = as_user.sealed_events(*EXECS)
+    assert len(execs) == 481
+    ended = Counter(event.pid for event in as_user.events("process_exited"))
+    assert all(ended[event.pid] for event in execs)
+    assert not as_user.events("exec_verification_failed", "mediation_failed", "exec_failed")
+    assert _repeated(as_user) > 300
+
+
+def test_the_exec_that_makes_a_loop_is_noticed_as_it_comes(as_user: Sigwrap) -> None:
+    """The tree is killed there, and not some execs later."""
+    more = "watch: {loop: {same_exec: 50, within: 60s, action: kill}}"
+    text = "i=0; while [ $i -lt 500 ]; do /bin/true; i=$((i+1)); done"
+    name = policy(as_user.folder, _RULES, more)
+    _run(as_user, WITH, "-p", name, "--", "sh", "-c", text)
+    ran = [event for event in as_user.sealed_events(*EXECS) if event.payload["path"] == "/bin/true"]
+    assert 50 <= len(ran) <= 51
+    assert _repeated(as_user) >= 40
+
+
+def test_a_full_disk_denies_what_was_allowed_before(sigwrap: Sigwrap, small_disk: Path) -> None:
+    text = f"""
+i=0; while [ $i -lt 50 ]; do /bin/true || exit 1; i=$((i+1)); done
+cat /dev/zero >{small_disk}/filled 2>/dev/null
+i=0; while [ $i -lt 20 ]; do /bin/true && echo ran; i=$((i+1)); done
+rm -f {small_disk}/filled
+exit 0
+"""
+    sigwrap.store = small_disk / "store"
+    name = policy(sigwrap.folder, _RULES)
+    env = {**WITH, "SIGWRAP_STORE": str(small_disk / "store")}
+    done = sigwrap.run("-p", name, "--", "sh", "-c", text, env=env)
+    assert b"every exec and signal is denied" in done.stderr
+    assert done.stdout.count(b"ran") < 20
+    assert b"Permission denied" in done.stderr
+
+
+def test_a_process_group_that_is_killed_meanwhile(as_user: Sigwrap) -> None:
+    """At any moment of its execs; what is left of them has an end in the log."""
+    text = """
+import os, signal, subprocess, time
+for attempt in range(40):
+    line = "while :; do /bin/true; done"
+    run = subprocess.Popen(["sh", "-c", line], start_new_session=True)
+    time.sleep(0.005 + attempt * 0.0007)
+    os.killpg(run.pid, signal.SIGKILL)
+    run.wait()
+"""
+    name = policy(as_user.folder, _RULES)
+    done = as_user.run("-p", name, "--", *PYTHON, "-c", text, env=WITH)
+    assert done.returncode == 0, done.stderr
+    events = as_user.sealed_events(*EXECS, "process_exited")
+    ends = Counter(event.pid for event in events if event.type == "process_exited")
+    execs = {event.pid for event in events if event.type != "process_exited"}
+    assert execs <= set(ends)
+    assert not as_user.events("mediation_failed", "exec_verification_failed")
+
+
+def test_a_signal_to_who_was_seen_by_the_extension(as_user: Sigwrap) -> None:
+    """It is whose child it is, and its name is right."""
+    text = """
+for i in 1 2 3 4 5 6; do
+    /bin/sleep 100 & last=$!
+    while read name < /proc/$last/comm && [ "$name" != sleep ]; do :; done
+done
+kill $(jobs -p)
+wait
+"""
+    name = policy(as_user.folder, _RULES)
+    _run(as_user, WITH, "-p", name, "--", "bash", "-c", text)
+    sent = as_user.sealed_events("signal_sent")
+    assert [event.payload["target_cmd"] for event in sent] == ["sleep"] * 6
+    assert all("children" in event.payload["target_types"] for event in sent)
+    assert {event.payload["signal"] for event in as_user.events("process_exited")} == {None, 15}
+    assert _repeated(as_user) >= 3
+
+
+def test_it_says_which_one_runs(sigwrap: Sigwrap) -> None:
+    with_it = sigwrap.run("--version", env=WITH).stdout
+    without = sigwrap.run("--version", env=WITHOUT).stdout
+    assert with_it != without
+    assert b"extension" in with_it
+
+
+def test_frozen_between_two_repeated_execs(as_user: Sigwrap) -> None:
+    text = "i=0; while [ $i -lt 4000 ]; do /bin/true; i=$((i+1)); done"
+    name = policy(as_user.folder, _RULES)
+    running = as_user.start("-p", name, "--", "sh", "-c", text, env=WITH)
+    as_user.await_event("process_exited")
+    assert as_user.run("signal", "SIGSTOP").returncode == 0
+    as_user.await_event("tree_frozen")
+    assert as_user.run("signal", "SIGKILL").returncode == 0
+    assert running.wait(PATIENCE_S) != 0
+    kinds = [event.type for event in as_user.sealed_events()]
+    assert not set(EXECS).intersection(kinds[kinds.index("tree_frozen") :])
+    assert _repeated(as_user) > 0
