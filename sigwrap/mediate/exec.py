@@ -68,7 +68,7 @@ from sigwrap.policy.judge.request import (
     Program,
 )
 
-_GO_ON_TRACED = frozenset({Action.ALLOW, Action.AUDIT})
+_GO_ON = frozenset({Action.ALLOW, Action.AUDIT})
 _NO_YES_WHILE_TRACED = (
     "it needs approval, which nobody can give while its caller is traced: "
     "what then ran could be another program"
@@ -109,6 +109,15 @@ class ExecMediator:
                 return _leave_to_the_kernel()
             case Unseen():
                 return self._deny_unseen(facts)
+
+    def goes_on_by(self, facts: ExecFacts) -> Record | None:
+        """The event by which it goes on verified, where nothing else has to be done before."""
+        decision = self._judge(facts)
+        if decision.action not in _GO_ON:
+            return None
+        event = "exec_allowed" if decision.action is Action.ALLOW else "exec_audited"
+        payload = exec_payload(facts, decision, verified=facts.readable)
+        return Record(event, payload, _escalation(facts, decision))
 
     def goes_on(self, facts: ExecFacts, rule: str) -> Mediation:
         """From where an exec was let go on, and recorded, as one before it by the same facts."""
@@ -379,7 +388,7 @@ class ExecMediator:
         ground = yield from read_ground(facts, is_about_loading=about_loading)
         if ground.where.traced:
             as_traced = self._judge_as_traced(facts)
-            if as_traced.action not in _GO_ON_TRACED:  # a yes would be in vain
+            if as_traced.action not in _GO_ON:  # a yes would be in vain
                 yield from self._deny_as_traced(facts, as_traced)
                 return
         question = question_about(facts, ground, decision, asked_before=asked_before)

@@ -13,7 +13,7 @@ from sigwrap.policy.judge.request import AskedFact, Program, answer_of
 from sigwrap.policy.judge.rules import Limits
 
 _REPEATED = frozenset({"exec_allowed", "exec_audited"})
-_NOT_REPEATED = ("approval_id", "elsewhere", "masked", "shadows")
+_NOT_REPEATED = ("approval_id", "elsewhere", "shadows")
 
 
 def limits_allow_repeats(limits: Limits) -> bool:

@@ -91,8 +91,12 @@ class Watchers:
             self._look_for_drift(self._profile, effect)
 
     @property
+    def looks_at_execs(self) -> bool:
+        """At what each one is, not only how often it comes."""
+        return self._profile is not None
+
+    @property
     def counts_execs(self) -> bool:
-        """Beside looking at each as it comes."""
         return self._same_execs is not None
 
     def on_repeated_exec(self, facts: ExecFacts, at_s: float) -> None:

@@ -1,11 +1,12 @@
 /* Execs that were judged before, by the very same facts, go on as they did then.
 
    This is the mechanical part of an exec, and nothing else: it receives a request, gathers the
-   facts, and looks them up among those that the mediator has let through (run/execs/repeated.py
-   writes them down). What isn't there, and whatever is unusual, is left to the long way: serve()
-   returns, and says what it has received. So nothing is judged here.
+   facts, and looks them up among those that were let through. What isn't there is judged by
+   run/execs/repeated.py, where the file is a plain one that has run before; whatever is unusual
+   is left to the long way: serve() returns, and says what it has received. So nothing is judged
+   here.
 
-   What is there is seized, recorded, let go on, compared at its exec stop and released, with the
+   What may go on is seized, recorded, let go on, compared at its exec stop and released, with the
    same calls and the same comparison as on the long way (run/execs/tracer.py,
    linux/execs/image.py). As long as nothing else happens, it stays in here: what an exec costs is
    memory that the processor has forgotten, so little is touched. The ends of processes are taken
@@ -583,8 +584,9 @@ static void key_add_text(Key *made, const char *text, uint32_t length)
     key_add(made, text, length);
 }
 
-/* As repeated.py packs it, of what was judged. */
-static PyObject *find(PyObject *remembered, const Stat *stat, int depth, const struct statx *file)
+/* The entry by which an exec with these facts goes on, new or known; NULL where there is none. */
+static PyObject *find(PyObject *remembered, PyObject *judge, const Stat *stat, int depth, int fd,
+                      const struct statx *file)
 {
     static Key made;
     made.length = 0;
@@ -606,6 +608,17 @@ static PyObject *find(PyObject *remembered, const Stat *stat, int depth, const s
     key_add(&made, numbers, sizeof numbers);
     PyObject *bytes = PyBytes_FromStringAndSize(made.text, made.length);
     PyObject *entry = bytes ? PyDict_GetItemWithError(remembered, bytes) : NULL;
+    if (bytes && !entry) {
+        PyObject *made_now = PyObject_CallFunction(
+            judge, "Oy#y#y#y#y#iiIKKKKKK", bytes, facts.path, (Py_ssize_t)facts.path_length,
+            facts.real, (Py_ssize_t)facts.real_length, facts.cwd, (Py_ssize_t)facts.cwd_length,
+            stat->comm, (Py_ssize_t)stat->comm_length, facts.words,
+            (Py_ssize_t)facts.words_length, depth, fd, (unsigned)numbers[1], numbers[2],
+            numbers[3], numbers[4], numbers[5], numbers[6], numbers[7]);
+        Py_XDECREF(made_now);
+        entry = PyErr_Occurred() ? NULL : PyDict_GetItemWithError(remembered, bytes);
+        PyErr_Clear(); /* an error of sigwrap's own: the long way will come upon it */
+    }
     Py_XDECREF(bytes);
     return entry;
 }
@@ -692,7 +705,8 @@ static int is_over(int pidfd, int fd)
 static PyObject *hits, *held;
 
 /* Everything up to the answer can be left to the long way: nothing has happened yet. */
-static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, int ends)
+static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, PyObject *judge,
+                    int ends)
 {
     uint64_t since_ns = now_ns(CLOCK_MONOTONIC);
     int pid = request.pid, fd = -1, pidfd = -1, status;
@@ -761,7 +775,7 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, int
     facts.cwd_length = read_link(pid, "cwd", facts.cwd);
     if (facts.real_length < 0 || facts.cwd_length < 0 || !read_words(pid, request.data.args[1]))
         return is_over(pidfd, fd);
-    PyObject *entry = find(remembered, &before, where.depth, &file);
+    PyObject *entry = find(remembered, judge, &before, where.depth, fd, &file);
     if (!entry || written_bytes + LONGEST_ROW > room || !is_within_budget(entry))
         return is_over(pidfd, fd);
 
@@ -843,14 +857,14 @@ static PyObject *process_tuple(const Seen *process)
 
 static PyObject *serve(PyObject *module, PyObject *args)
 {
-    PyObject *by_pid, *remembered, *paths;
+    PyObject *by_pid, *remembered, *paths, *judge;
     const char *its_head, *given;
     Py_ssize_t head_length, given_length;
     unsigned long long its_seq, deadline_ns;
     long long its_room;
     int poll, ends;
-    if (!PyArg_ParseTuple(args, "iiO!O!O!Ky#LKy#", &poll, &ends, &PyDict_Type, &by_pid,
-                          &PyDict_Type, &remembered, &PyDict_Type, &paths, &its_seq, &its_head,
+    if (!PyArg_ParseTuple(args, "iiO!O!O!OKy#LKy#", &poll, &ends, &PyDict_Type, &by_pid,
+                          &PyDict_Type, &remembered, &PyDict_Type, &paths, &judge, &its_seq, &its_head,
                           &head_length, &its_room, &deadline_ns, &given, &given_length))
         return NULL;
     if (head_length != 32 || (given_length && given_length != sizeof request)) {
@@ -886,7 +900,7 @@ static PyObject *serve(PyObject *module, PyObject *args)
                 outcome = LEFT_AFTER_ENDS;
                 break;
             }
-            outcome = one_exec(by_pid, remembered, paths, ends);
+            outcome = one_exec(by_pid, remembered, paths, judge, ends);
             if (outcome != QUIET)
                 break;
         }

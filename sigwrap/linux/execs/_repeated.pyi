@@ -1,4 +1,4 @@
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from sigwrap.hints import Any
 
@@ -24,6 +24,7 @@ def serve(
     by_pid: Mapping[int, Any],
     remembered: Mapping[bytes, Any],
     paths: Mapping[bytes, Any],
+    judge: Callable[..., None],
     seq: int,
     head: bytes,
     room: int,

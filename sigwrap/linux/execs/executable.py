@@ -16,7 +16,7 @@ from sigwrap.linux.execs.asked import Asked, ExecRefused
 from sigwrap.linux.execs.content import HASHED_AT_ONCE_BYTES, READ_TO_COMPARE_BYTES
 from sigwrap.linux.execs.loading import Environment
 from sigwrap.linux.execs.ours import Ours
-from sigwrap.linux.execs.ownership import in_a_system_folder, is_the_systems
+from sigwrap.linux.execs.ownership import is_the_systems
 from sigwrap.linux.execs.script import (
     MAX_INTERPRETERS,
     NotExecutableFormat,
@@ -138,9 +138,9 @@ class Executable:
         self.command_line, self.cut = line, False
         return self
 
-    def stays(self, called: bytes) -> State | None:
+    def stays(self) -> State | None:
         """The file's state, where all that was found out about it hangs on that and on its path;
-        else None. `called`: by which path."""
+        else None."""
         state, *others = self._files.values()
         is_plain = not (others or self._shown_differently or self.scripts or self.cut)
         if not (is_plain and self.readable and self._caller.shares_our_root):
@@ -151,10 +151,7 @@ class Executable:
             return None
         if not (self._caller.is_local(state) and content.has_settled(state)):
             return None
-        path, argv = self.programs[0].path, self.programs[0].argv
-        # Found along PATH outside of the system's folders, it shadows what may come to be there.
-        if "/" not in argv[0] and not in_a_system_folder(os.fsdecode(called)):
-            return None
+        path = self.programs[0].path
         if not self._ours.twins.is_none(state, path):
             return None
         return state

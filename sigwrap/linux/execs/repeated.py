@@ -1,4 +1,4 @@
-"""The way to _repeated.c, which lets execs go on that were judged before, by the very same facts.
+"""The way to _repeated.c, which lets execs of files go on that have run before.
 
 The extension is there where a compiler was at the build. Where it isn't, every exec is judged anew,
 with the same result.
@@ -7,7 +7,7 @@ with the same result.
 from __future__ import annotations
 
 import os
-import struct
+from collections.abc import Callable
 
 from sigwrap.hints import Any
 from sigwrap.linux import proc_files
@@ -25,24 +25,32 @@ PURE_VARIABLE = "SIGWRAP_PURE_PYTHON"
 # What serve says: the order of the enum in _repeated.c.
 QUIET, LEFT, LEFT_AFTER_ENDS, HELD, UNWRITTEN = range(5)
 
-_NUMBERS = struct.Struct("<8Q")
-_LENGTH = struct.Struct("<I")
-_MOST_WORDS = 63
-_LONGEST_WORD = 1023
-LONGEST_LINE = 8192  # arguments, and a row of the log
-_LONGEST_PATH = 4095
+LONGEST_LINE = 8192  # a row of the log
 
 
 class Facts(NamedTuple):
-    """What an exec was judged by, as bytes."""
+    """What the extension has gathered of an exec."""
 
+    key: bytes  # all of it but `fd`, in one
     path: bytes  # as the caller wrote it
     real: bytes
     cwd: bytes
     comm: bytes
-    argv: list[bytes]
+    line: bytes  # the arguments, each with its NUL
     depth: int
-    state: State
+    fd: int  # of the file
+    mode: int
+    number: int
+    device: int
+    size: int
+    changed_s: int
+    changed_ns: int
+    mount: int
+
+    @property
+    def state(self) -> State:
+        changed = (self.changed_s, self.changed_ns)
+        return State(self.mode, (self.device, self.number), self.size, changed, self.mount)
 
 
 class SeenProcess(NamedTuple):
@@ -95,21 +103,6 @@ def is_available() -> bool:
     return is_wanted() and bool(proc_files.held())
 
 
-def key_of(facts: Facts) -> bytes:
-    """As find() in _repeated.c packs it. Empty where it doesn't look at such a one."""
-    words = [len(word) for word in facts.argv]
-    if not 0 < len(words) <= _MOST_WORDS or max(words) > _LONGEST_WORD:
-        return b""
-    line = b"\0".join(facts.argv) + b"\0"
-    texts = (facts.path, facts.real, facts.cwd, facts.comm, line)
-    if len(line) > LONGEST_LINE or max(map(len, texts[:4])) > _LONGEST_PATH:
-        return b""
-    state = facts.state
-    device, number = state.inode
-    numbers = (facts.depth, state.mode, number, device, state.size, *state.changed, state.mount)
-    return b"".join(_LENGTH.pack(len(text)) + text for text in texts) + _NUMBERS.pack(*numbers)
-
-
 class Native:
     """One session's extension."""
 
@@ -155,17 +148,33 @@ class Native:
         ends: int,
         by_pid: dict[int, Any],
         remembered: dict[bytes, list[Any]],
-        paths: dict[bytes, int],
+        paths: dict[bytes, Any],
+        judge: Callable[[Facts], None],
         seq: int,
         head: bytes,
         room: int,
         deadline_ns: int,
         request: bytes,
     ) -> Served:
-        """Answers requests until one is left to the long way, or something else happens. `room`:
-        how many bytes the log may take before somebody has to look."""
+        """Answers requests until one is left to the long way, or something else happens. `paths`:
+        of files that may go on, which `judge` puts into `remembered` then. `room`: how many bytes
+        the log may take before somebody has to look."""
+
+        def judge_facts(*gathered: Any) -> None:
+            judge(Facts(*gathered))
+
         return Served(
             *_native.serve(
-                poll, ends, by_pid, remembered, paths, seq, head, room, deadline_ns, request
+                poll,
+                ends,
+                by_pid,
+                remembered,
+                paths,
+                judge_facts,
+                seq,
+                head,
+                room,
+                deadline_ns,
+                request,
             )
         )

@@ -172,7 +172,7 @@ class Execs:
         """None where each exec is to be judged anew."""
         if not (self._waits_through_signals and limits_allow_repeats(self._limits)):
             return None
-        if not is_available():
+        if self._watchers.looks_at_execs or not is_available():
             return None
         return RepeatedExecs(
             listener=listener,

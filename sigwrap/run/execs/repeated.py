@@ -1,8 +1,10 @@
-"""Execs that were judged before, by the very same facts, go on without being judged again.
+"""Execs of plain files that have run before go on by a shorter way.
 
-An exec that has run, and of which nothing has to be asked anew (mediate/repeats.py), is written
-down under all that it was judged by. The extension (linux/execs/_repeated.c) gathers the facts of a
-request, and where they are written down it records, answers and verifies, as the long way does.
+A file is plain where nothing was found out about it but what hangs on its path and its state: no
+script, no wrapper, nothing that its own user may change. The extension (linux/execs/_repeated.c)
+gathers the facts of a request. Where the file is such a one, they are judged here, once for all
+requests with the very same facts, unless a rule asks for what differs each time
+(mediate/repeats.py). Then the extension records, answers and verifies, as the long way does.
 Whatever else comes of it is seen to here: the mediator is brought to where the exec is, and the
 tracer gets it.
 """
@@ -15,32 +17,34 @@ from collections.abc import Callable, Iterable
 
 from sigwrap.events import Payload
 from sigwrap.hints import Any
-from sigwrap.linux.execs.asked import Asked
 from sigwrap.linux.execs.executable import Executable
 from sigwrap.linux.execs.ours import Ours
+from sigwrap.linux.execs.ownership import in_a_system_folder, is_the_systems
 from sigwrap.linux.execs.repeated import (
     HELD,
     LEFT,
     LEFT_AFTER_ENDS,
     LONGEST_LINE,
-    Facts,
     Held,
     Native,
     SeenProcess,
     Served,
-    key_of,
 )
-from sigwrap.linux.execs.script import command_line
+from sigwrap.linux.execs.repeated import Facts as Known
 from sigwrap.linux.memory import may_be_served
-from sigwrap.linux.paths import Place
+from sigwrap.linux.paths import Place, State
 from sigwrap.linux.seccomp import Listener, Notification
+from sigwrap.mediate.diagnosis import cut_words
 from sigwrap.mediate.effects import Record
 from sigwrap.mediate.exec import ExecMediator
 from sigwrap.mediate.exec_facts import ExecFacts
 from sigwrap.mediate.exit_event import exit_payload
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.repeats import is_repeatable
+from sigwrap.policy.judge.limits import Crowd
+from sigwrap.policy.judge.request import AskedFact, Program
 from sigwrap.policy.judge.rules import Limits
+from sigwrap.policy.judge.wrappers import unwrap
 from sigwrap.run.execs.gate import Gate
 from sigwrap.run.execs.holdings import ExecHoldings
 from sigwrap.run.execs.tracer import Tracee, Tracer
@@ -55,6 +59,12 @@ from sigwrap.tuples import NamedTuple
 
 _KEPT = 1024
 _LONGEST_STAY_S = 0.5
+
+
+class _Plain(NamedTuple):
+    main: Program  # without what differs each time
+    state: State
+    image: Place
 
 
 class _Remembered(NamedTuple):
@@ -96,9 +106,9 @@ class RepeatedExecs:
         self._ours = ours
         self._loop = loop
         self._on_waited = on_waited
-        self._remembered: dict[bytes, list[Any]] = {}
-        self._paths: dict[bytes, int] = {}  # of what is remembered
-        self._seen_once: set[int] = set()
+        self._plain: dict[bytes, _Plain] = {}  # by the paths that they were called by
+        self._asking: set[bytes] = set()  # paths of which a rule has asked what differs
+        self._remembered: dict[bytes, list[Any]] = {}  # as the extension reads it
         self._budgets: dict[tuple[str, tuple[str, ...], str], list[int]] = {}
         self._journal_fd = -1
         self._native: Native | None = None
@@ -106,12 +116,12 @@ class RepeatedExecs:
         self._child_signals_fd = child_signals_fd
         most = (limits.max_children, limits.max_processes) if limits.count_at_execs else (0, 0)
         self._crowd = (limits.count_at_execs, *most)
-        tracer.on_verified = self._remember
+        tracer.on_verified = self._note
 
     def may_serve(self) -> bool:
         """Nothing is going on that each exec has to be held against."""
         return (
-            bool(self._remembered)
+            bool(self._plain)
             and self._performer.grants
             and not self._gate.is_closed
             and not may_be_served()
@@ -142,7 +152,8 @@ class RepeatedExecs:
             ends=self._loop.ends.fileno(),
             by_pid=self._processes.by_pid,
             remembered=self._remembered,
-            paths=self._paths,
+            paths=self._plain,
+            judge=self._judge,
             seq=log.seq,
             head=log.head_bytes,
             room=self._recorder.room,
@@ -239,69 +250,80 @@ class RepeatedExecs:
         if held.wait_status >= 0:
             self._on_waited([(tid, held.wait_status)])
 
-    # Writing down
+    # Judging
 
-    def _remember(self, tracee: Tracee) -> None:
+    def _note(self, tracee: Tracee) -> None:
+        """What has just run, by the long way."""
         held: ExecHoldings = tracee.scope.holdings
         asked, facts, executable = held.asked, held.facts, held.executable
         recorded = tracee.scope.recorded
         if asked is None or facts is None or executable is None or recorded is None:
             return
-        if tracee.judged is not executable or not is_repeatable(facts, recorded):
+        if tracee.judged is not executable or asked.path in self._asking:
             return
-        state = executable.stays(asked.path)
+        if not is_repeatable(facts, recorded):
+            return
+        state = executable.stays()
         if state is None:
             return
-        key = key_of(
-            Facts(
-                path=asked.path,
-                real=os.fsencode(facts.programs[0].path),
-                cwd=os.fsencode(facts.cwd),
-                comm=os.fsencode(recorded.payload["comm"]),
-                argv=asked.argv,
-                depth=facts.process.depth,
-                state=state,
-            )
-        )
-        if key in self._remembered:
-            self._renew_budget(facts)  # it was used up
-        elif key and not self._comes_first(key):
-            self._write_down(key, asked, facts, recorded, executable.image)
+        if len(self._plain) >= _KEPT:
+            self._forget_all()
+        main = facts.programs[0]._replace(argv=(), sha256=None, system_file=None, loads_code=False)
+        self._plain[asked.path] = _Plain(main, state, executable.image)
+        if self._watchers.counts_execs:
+            self._renew_budget(facts)  # it may have been used up
 
-    def _write_down(
-        self, key: bytes, asked: Asked, facts: ExecFacts, recorded: Record, image: Place
-    ) -> None:
+    def _judge(self, found: Known) -> None:
+        """An exec of such a file: where it may go on, it is remembered by all its facts."""
+        plain = self._plain[found.path]
+        real, argv = os.fsdecode(found.real), tuple(map(os.fsdecode, found.line[:-1].split(b"\0")))
+        if (plain.main.path, plain.state) != (real, found.state):
+            del self._plain[found.path]  # it is another file now
+            return
+        main = _asked_by(plain.main._replace(argv=argv), found)
+        if unwrap(real.rpartition("/")[2], argv) or unwrap(main.name, argv):
+            return
+        if "/" not in argv[0] and not in_a_system_folder(os.fsdecode(found.path)):
+            return  # found along PATH, it shadows what may come to be there
+        comm = found.comm.decode("utf-8", "surrogateescape")
+        caller = Process(pid=0, start_time=0, parent=None, ppid=0, depth=found.depth, comm=comm)
+        path, cwd = os.fsdecode(found.path), os.fsdecode(found.cwd)
+        facts = ExecFacts(
+            caller, "execve", path, cwd, False, (main,), (main,), True, Crowd(0, 0), None
+        )
+        try:
+            recorded = self._mediator.goes_on_by(facts)
+        except AskedAnew:
+            self._asking.add(found.path)
+            del self._plain[found.path]
+            return
+        if recorded is not None and is_repeatable(facts, recorded):
+            self._remember(found, facts, recorded, plain.image)
+
+    def _remember(self, found: Known, facts: ExecFacts, recorded: Record, image: Place) -> None:
         texts = _texts_of(recorded, counts_crowd=self._crowd[0])
         if sum(map(len, texts)) > LONGEST_LINE:
             return
         if len(self._remembered) >= _KEPT:
-            self._forget_all()
-        line = command_line(asked.argv)
-        remembered = _Remembered(_alone(facts), facts.process.argv, line, image)
-        self._paths[asked.path] = 1
-        self._remembered[key] = [
+            self._remembered.clear()
+            self._budgets.clear()
+        main = facts.programs[0]._replace(sha256=None, system_file=None, loads_code=False)
+        facts = facts._replace(programs=(main,), here=(main,))
+        argv = cut_words(main.argv)
+        facts.process.argv, facts.process.comm_is_current = argv, False
+        self._remembered[found.key] = [
             recorded.event.encode(),
             *texts,
             _exit_text_after_ppid(facts.process),
             self._renew_budget(facts),
             recorded.payload["rule_name"],
-            remembered,
+            _Remembered(facts, argv, found.line, image),
         ]
 
     def _forget_all(self) -> None:
         self._budgets.clear()
         self._remembered.clear()
-        self._paths.clear()
-
-    def _comes_first(self, key: bytes) -> bool:
-        """Most execs never come again: those are not worth an entry."""
-        mark = hash(key)
-        if mark in self._seen_once:
-            return False
-        if len(self._seen_once) >= 4 * _KEPT:
-            self._seen_once.clear()
-        self._seen_once.add(mark)
-        return True
+        self._plain.clear()
 
     def _renew_budget(self, facts: ExecFacts) -> list[int]:
         """One for all entries of what counts as the same exec."""
@@ -311,19 +333,30 @@ class RepeatedExecs:
         return budget
 
 
+class AskedAnew(Exception):
+    """A rule asks for what differs from exec to exec."""
+
+
+def _asked_by(program: Program, found: Known) -> Program:
+    def anew() -> Any:
+        raise AskedAnew
+
+    def is_the_systems_own() -> bool:
+        return is_the_systems(found.fd, os.fsdecode(found.path), program.path)
+
+    return program._replace(
+        sha256=AskedFact(anew),
+        loads_code=AskedFact(anew),
+        system_file=AskedFact(is_the_systems_own),
+    )
+
+
 _RULE, _REST = 6, 7  # of an entry; those before are the extension's
 
 
 def _of(entry: list[Any]) -> _Remembered:
     remembered: _Remembered = entry[_REST]
     return remembered
-
-
-def _alone(facts: ExecFacts) -> ExecFacts:
-    """Not with whoever it was, nor with what found out about the file: those hold memory."""
-    program = facts.programs[0]._replace(sha256=None, system_file=None, loads_code=False)
-    nobody = Process(pid=0, start_time=0, parent=None, ppid=0, depth=0, comm="")
-    return facts._replace(process=nobody, programs=(program,), here=(program,))
 
 
 def _texts_of(recorded: Record, *, counts_crowd: bool) -> tuple[bytes, bytes, bytes]:
