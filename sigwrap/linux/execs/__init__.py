@@ -12,7 +12,7 @@ ownership     whether a program is the system's own
 shadows       which of the system's commands a program found along PATH has the name of
 loading       what an exec's environment makes a program load
 tracing       who traces a caller, and whether that one stops it after an exec
-repeated      the way to _repeated.c, by which execs go on that were judged before
+repeated      the way to _repeated.c, for execs of plain files that have run before
 image         what the kernel loaded, held against what was judged
 ours          what sigwrap knows of the file system by itself
 twins         files that denying rules name, under other names

@@ -1,4 +1,4 @@
-/* Execs that were judged before, by the very same facts, go on as they did then.
+/* Execs of plain files that have run before.
 
    This is the mechanical part of an exec, and nothing else: it receives a request, gathers the
    facts, and looks them up among those that were let through. What isn't there is judged by
