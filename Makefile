@@ -79,5 +79,5 @@ bench: $(STAMP)
 	$(BIN)/python -m tests.bench.bench $(ARGS)
 
 clean:
-	rm -rf $(VENV) dist .work bench.json .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist .work bench.json sigwrap/linux/execs/*.abi3.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
