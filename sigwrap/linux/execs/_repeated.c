@@ -97,8 +97,8 @@ enum { EVENT, BEFORE_PPID, AFTER_PPID, AFTER_BELOW, EXIT_AFTER_PPID, BUDGET };
 
 /* What serve() says: go on as usual; a request is left to the long way; the end of somebody has to
    be dealt with before the request is looked at; an exec was let go on and isn't over; one was
-   recorded in vain, for the log can't be written. */
-enum { QUIET, LEFT, LEFT_AFTER_ENDS, HELD, UNWRITTEN };
+   refused, for the log can't be written; requests can't be received. */
+enum { QUIET, LEFT, LEFT_AFTER_ENDS, HELD, UNWRITTEN, BROKEN };
 
 static int listener, journal, child_signals, proc, first_left_to_others;
 static int counts_crowd, most_children, most_processes; /* 0: no limit */
@@ -892,8 +892,11 @@ static PyObject *serve(PyObject *module, PyObject *args)
                 given_length = 0;
             } else {
                 memset(&request, 0, sizeof request);
-                if (ioctl(listener, RECEIVE, &request) < 0)
-                    break; /* its caller is gone; what else is wrong, the long way finds */
+                if (ioctl(listener, RECEIVE, &request) < 0) {
+                    if (errno != ENOENT && errno != EINTR) /* its caller is gone */
+                        outcome = BROKEN;
+                    break;
+                }
             }
             take_ends(ends);
             if (PyList_Size(ended)) {
@@ -942,7 +945,7 @@ static PyObject *serve(PyObject *module, PyObject *args)
         Py_INCREF(Py_None);
         held = Py_None;
     }
-    int is_asked = outcome != QUIET;
+    int is_asked = outcome != QUIET && outcome != BROKEN;
     if (PyErr_Occurred())
         PyErr_Clear(); /* of memory: what is missing in a list shows in the figures */
     return Py_BuildValue("(iy#Ky#LKNNNNNN)", outcome, (char *)&request,

@@ -23,7 +23,7 @@ except ImportError:
 PURE_VARIABLE = "SIGWRAP_PURE_PYTHON"
 
 # What serve says: the order of the enum in _repeated.c.
-QUIET, LEFT, LEFT_AFTER_ENDS, HELD, UNWRITTEN = range(5)
+QUIET, LEFT, LEFT_AFTER_ENDS, HELD, UNWRITTEN, BROKEN = range(6)
 
 LONGEST_LINE = 8192  # a row of the log
 

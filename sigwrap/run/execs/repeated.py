@@ -21,6 +21,7 @@ from sigwrap.linux.execs.executable import Executable
 from sigwrap.linux.execs.ours import Ours
 from sigwrap.linux.execs.ownership import in_a_system_folder, is_the_systems
 from sigwrap.linux.execs.repeated import (
+    BROKEN,
     HELD,
     LEFT,
     LEFT_AFTER_ENDS,
@@ -140,6 +141,8 @@ class RepeatedExecs:
             request = served.request
             if served.outcome != LEFT_AFTER_ENDS or not self.may_serve():
                 break
+        if served.outcome == BROKEN:
+            return self._listener.receive()  # which says what is wrong
         is_left = served.outcome in (LEFT, LEFT_AFTER_ENDS)
         return served.notification() if is_left else None
 
