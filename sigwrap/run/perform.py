@@ -293,6 +293,7 @@ class Performer:
         if scope.is_over:
             return
         scope.is_over = True
+        scope.recorded = None
         self._asking.pop(scope, None)
         scope.steps.close()
         try:

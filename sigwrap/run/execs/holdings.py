@@ -88,7 +88,7 @@ class ExecHoldings:
         if self.tracer_held is not None:
             self.tracer_held()
         # A tracee and its scope lead to each other, and both here.
-        self.asked = self.executable = self.replacement = None
+        self.asked = self.facts = self.executable = self.replacement = None
         self.replacement_argv = ()
         self.tracer_held = None
         if self.recording is not None and not self.goes_on:

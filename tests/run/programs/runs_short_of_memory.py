@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from sigwrap.cli.main import main
@@ -17,12 +18,15 @@ from sigwrap.mediate.lineage import Process
 from sigwrap.run.execs import execs
 
 
-def look_if_there_is_memory(*facts: Any, **options: Any) -> object:
-    seen = look.look(*facts, **options)
-    if isinstance(seen, look.Seen) and os.path.basename(seen.asked.path) == b"too-much":
-        seen.executable.close()
-        raise MemoryError
-    return seen
+def if_there_is_memory(take_look: Callable[..., Any]) -> Callable[..., Any]:
+    def look_if_there_is_memory(*facts: Any, **options: Any) -> object:
+        seen = take_look(*facts, **options)
+        if isinstance(seen, look.Seen) and os.path.basename(seen.asked.path) == b"too-much":
+            seen.executable.close()
+            raise MemoryError
+        return seen
+
+    return look_if_there_is_memory
 
 
 def facts_if_there_is_memory(
@@ -41,7 +45,8 @@ def difference_if_there_is_memory(pid: int, judged: Executable, **options: bool)
 
 difference = image.difference
 image.difference = difference_if_there_is_memory
-execs.look = look_if_there_is_memory  # type: ignore[assignment]
+execs.look = if_there_is_memory(look.look)
+execs.look_first = if_there_is_memory(look.look_first)
 facts = execs.Execs._facts
 execs.Execs._facts = facts_if_there_is_memory  # type: ignore[assignment, method-assign]
 sys.exit(main(sys.argv[1:]))
