@@ -70,26 +70,30 @@ def main() -> None:
             inits=peers.inits(say),
         )
         say(f"Linux {linux()}, {os.cpu_count()} processors, {rounds} rounds, medians")
-        results: dict[str, Result] = {}
+        results = table.results_of(json.loads(chosen.output.read_text())) if chosen.add else {}
         for key in chosen.only:
             result = MEASURES[key](setting)
             if result is not None:
                 results[key] = result
                 show(result)
+            write(chosen.output, results, setting)
     rows = table.of_ceilings(results, all_=False)
     if rows:
         say("\n" + table.as_text(table.HEADER, rows))
+
+
+def write(output: Path, results: dict[str, Result], setting: Setting) -> None:
+    """After each measurement: all of them take a while."""
     document = {
         "machine": {
             "linux": linux(),
             "processors": os.cpu_count(),
             "python": platform.python_version(),
         },
-        "rounds": rounds,
-        "is_quick": chosen.quick,
-        "results": [each.as_document() for each in results.values()],
+        "is_quick": setting.is_quick,
+        "results": [results[key].as_document() for key in MEASURES if key in results],
     }
-    chosen.output.write_text(json.dumps(document, indent=2) + "\n")
+    output.write_text(json.dumps(document, indent=2) + "\n")
 
 
 def _arguments() -> argparse.Namespace:
@@ -102,6 +106,7 @@ def _arguments() -> argparse.Namespace:
     options.add_argument(
         "--peer", type=peers.given, action="append", default=[], metavar="NAME=WORDS"
     )
+    options.add_argument("--add", action="store_true", help="to what the output file has")
     options.add_argument("--output", type=Path, default=ROOT / "bench.json")
     return options.parse_args()
 

@@ -82,11 +82,11 @@ def as_markdown(header: Sequence[str], rows: Sequence[Row]) -> str:
 def section(document: Mapping[str, Any]) -> str:
     """All that the document says in figures."""
     results = results_of(document)
-    machine, rounds = document["machine"], document["rounds"]
+    machine = document["machine"]
     return "\n".join(
         (
-            f"{machine['processors']} processors, Linux {machine['linux']}, Python "
-            f"{machine['python']}; medians of {rounds} rounds.\n",
+            f"{machine['processors']} processors, Linux {machine['linux']}, "
+            f"Python {machine['python']}.\n",
             as_markdown(HEADER, of_ceilings(results)),
             *_details(results),
         )
@@ -96,8 +96,8 @@ def section(document: Mapping[str, Any]) -> str:
 def _details(results: Mapping[str, Result]) -> Iterator[str]:
     for result in results.values():
         if result.subjects:
-            per = f"one {result.unit}" if result.unit else "all of it"
-            yield f"**{result.name}**; times are for {per}:\n"
+            about = f"times are for one {result.unit}; medians of {result.rounds} rounds"
+            yield f"**{result.name}** ({about}):\n"
             yield as_markdown(SUBJECTS, of_subjects(result))
         elif result.key in ("reading", "growth", "memory"):
             yield f"**{result.name}**:\n"
