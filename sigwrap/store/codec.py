@@ -49,6 +49,7 @@ def _json_encoder() -> Callable[[Payload], str]:
 
 
 _encode_json = _json_encoder()
+_escape: Callable[[str], str] = json.encoder.encode_basestring_ascii
 
 
 def _refuse(constant: str) -> float:
@@ -80,11 +81,26 @@ def _encode_payload(type_name: str, payload: Payload) -> str:
     start = _VERSION_MEMBER.get(type_name)
     if start is None:
         raise InternalError(f"there is no event type {type_name!r}", "add it to EVENT_TYPES")
-    if type(base64 := payload.get("base64")) is Base64:  # to look for escapes takes half the time
-        others = _encode_json({name: each for name, each in payload.items() if name != "base64"})
-        return f'{start},{others[1:-1]},"base64":"{base64}"}}'
+    if type_name == "io_recorded" and payload:
+        return _encode_stream(start, payload)
     members = _encode_json(payload)
     return f"{start},{members[1:]}" if payload else start + "}"
+
+
+def _encode_stream(start: str, payload: Payload) -> str:
+    """The bytes are the last member, and long: they are copied once, and what is known to need no
+    escape isn't searched for any, which takes half the time."""
+    *others, last = payload
+    data = payload[last]
+    if type(data) is Base64:
+        value = f'"{data}"'
+    elif isinstance(data, str):
+        value = _escape(data)
+    else:
+        return f"{start},{_encode_json(payload)[1:]}"
+    members = _encode_json({name: payload[name] for name in others})[1:-1]
+    before = f"{start},{members}" if members else start
+    return f"{before},{_escape(last)}:{value}}}"
 
 
 def is_as_written(row: Row, event: Event) -> bool:

@@ -30,6 +30,9 @@ BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
 
 _MADE = 3  # the table, and its triggers
 _NUMBERS = 8
+# Rows are only added, at the end: nothing that was written is read again, and of a large batch what
+# is written soon is still in the processor's cache. SQLite's own 2 MB take half as much time again.
+_CACHE_KIB = 256
 
 
 def open_new_database(path: str, fd: int) -> sqlite3.Connection:
@@ -50,6 +53,7 @@ def open_new_database(path: str, fd: int) -> sqlite3.Connection:
         database.execute("PRAGMA journal_mode = MEMORY")
         database.execute("PRAGMA synchronous = OFF")
         database.execute("PRAGMA mmap_size = 0")
+        database.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         database.executescript(
             f"BEGIN; PRAGMA application_id = {APPLICATION_ID};"
             f"PRAGMA user_version = {SCHEMA_VERSION}; {EVENTS_TABLE}; {_TRIGGERS} COMMIT;"

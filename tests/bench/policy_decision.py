@@ -1,6 +1,6 @@
 """How long a decision takes: the median over a policy of 200 rules, for requests of a usual day.
 
-`python tests/bench/policy_decision.py`; budget: 10 µs.
+`python -m tests.bench.policy_decision`
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from sigwrap.policy.judge.request import CommandRequest
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
 from sigwrap.start.policy_files import find_base, load_policy
+from tests.bench.measuring import VALUE
+from tests.bench.results import Result
 
 RULES = 200
 ROUNDS = 400
@@ -33,7 +35,7 @@ COMMAND_LINES = (
 )
 
 
-def measure() -> dict[str, float]:
+def measure() -> Result:
     engine = Engine(
         parse_policy(
             Source(name="bench.yaml", text=policy_text()),
@@ -48,7 +50,11 @@ def measure() -> dict[str, float]:
             started_ns = time.perf_counter_ns()
             engine.decide_command(request)
             durations_ns.append(time.perf_counter_ns() - started_ns)
-    return {"policy_decision_us": statistics.median(durations_ns) / 1000}
+    return Result(
+        key="decision",
+        name=f"a decision by a policy of {RULES} rules",
+        figures={"us": {VALUE: statistics.median(durations_ns) / 1000}},
+    )
 
 
 def policy_text() -> str:
@@ -68,4 +74,4 @@ def _request(line: str) -> CommandRequest:
 
 
 if __name__ == "__main__":
-    print(f"policy decision: {measure()['policy_decision_us']:.1f} µs")  # noqa: T201
+    print(f"policy decision: {measure().figures['us'][VALUE]:.1f} µs")  # noqa: T201

@@ -141,6 +141,13 @@ def test_a_damaged_payload_names_its_row(payload: object) -> None:
         decode_row(Row(4, 1, "process_exited", 1, payload, HASH))  # type: ignore[arg-type]
 
 
+@given(payloads)
+def test_the_short_way_for_a_recorded_stream_is_what_json_makes(payload: dict[str, object]) -> None:
+    (version,) = (kind.version for kind in EVENT_TYPES.values() if kind.name == "io_recorded")
+    whole = json.dumps({VERSION_KEY: version, **payload}, separators=(",", ":"))
+    assert encode_payload("io_recorded", payload) == whole
+
+
 def test_the_short_way_for_recorded_bytes_is_what_json_makes() -> None:
     payload = io_payload("stdin", 3, b"\xff\0" * 100)
     text = encode_payload("io_recorded", payload)

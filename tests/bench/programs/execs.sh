@@ -1,6 +1,2 @@
-# Times itself, so that what comes before and after costs nothing here.
-count=$1
-started=$(date +%s%N)
 i=0
-while [ $i -lt $count ]; do /bin/true; i=$((i + 1)); done
-echo $((($(date +%s%N) - started) / count))e-9
+while [ $i -lt "$1" ]; do "$2"; i=$((i + 1)); done

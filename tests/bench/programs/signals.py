@@ -1,4 +1,4 @@
-"""Times itself, so that what comes before and after costs nothing here."""
+"""What so many signals to a child take, in seconds; the start of the interpreter is not in it."""
 
 import os
 import signal
@@ -13,6 +13,6 @@ if child == 0:
 started = time.perf_counter()
 for _ in range(count):
     os.kill(child, number)
-print((time.perf_counter() - started) / count)
+print(time.perf_counter() - started)
 os.kill(child, signal.SIGKILL)
 os.waitpid(child, 0)

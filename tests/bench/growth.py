@@ -1,0 +1,45 @@
+"""What an event costs as the log grows, from the first thousand to the last of a million."""
+
+from __future__ import annotations
+
+import statistics
+import time
+
+from sigwrap.run.recorder import Recorder
+from sigwrap.store.writer import SessionLog
+from tests.bench.measuring import VALUE
+from tests.bench.results import US, Result
+from tests.bench.setting import Setting
+from tests.support.long_session import recorded_demo
+
+_AT_A_TIME = 1_000
+_LOOKED_AT = 10
+
+
+def measure(setting: Setting) -> Result:
+    """In this process, as the supervisor does it: recorded, and folded when it is time."""
+    folder, events = setting.make_folder("growth"), setting.amount(1_000_000, 50_000)
+    usual = [e for e in recorded_demo(folder) if e.type in ("exec_allowed", "process_exited")]
+    log = SessionLog.create(str(folder), "growing")
+    recorder = Recorder(log, setting.say)
+    took_us = []
+    try:
+        for first in range(0, events, _AT_A_TIME):
+            started_ns = time.process_time_ns()
+            for number in range(first, first + _AT_A_TIME):
+                event = usual[number % len(usual)]
+                recorder.record(event.type, event.pid, event.payload)
+                if log.wants_fold:
+                    log.fold(log.pending)
+            took_us.append((time.process_time_ns() - started_ns) / 1e9 * US / _AT_A_TIME)
+    finally:
+        log.discard()
+    first_us = statistics.median(took_us[:_LOOKED_AT])
+    last_us = statistics.median(took_us[-_LOOKED_AT:])
+    figures = {
+        "first_us": {VALUE: first_us},
+        "last_us": {VALUE: last_us},
+        "last_of_first": {VALUE: last_us / first_us},
+    }
+    name = f"an event of a log that grows to {events:,}"
+    return Result(key="growth", name=name, figures=figures)
