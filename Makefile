@@ -34,6 +34,8 @@ setup: $(STAMP)
 $(STAMP): pyproject.toml build/extension.py sigwrap/linux/execs/_repeated.c
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(INSTALL) -e '.[dev]'
+# Where PYTHONDONTWRITEBYTECODE is set, each start would compile everything.
+	@$(BIN)/python $(COMPACT) -m compileall -q sigwrap
 	@touch $@
 
 $(BINARY_STAMP): $(STAMP)

@@ -8,6 +8,7 @@ version only, in a folder named after its ABI; build/zipapp_main.py loads them f
 from __future__ import annotations
 
 import importlib.util
+import marshal
 import os
 import py_compile
 import shutil
@@ -19,12 +20,15 @@ from collections.abc import Iterator
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
+from run_modules import code_of_a_run
+
 ROOT = Path(__file__).parents[1]
 PURE = ("sigwrap", "typer", "annotated_doc", "shellingham", "typing_extensions", "yaml")
 NATIVE_PACKAGES = ("re2",)
 NATIVE_MODULES = ("re2._re2", "yaml._yaml")
 REPEATED = "sigwrap.linux.execs._repeated"  # for every Python; there where it could be compiled
 ABI = EXTENSION_SUFFIXES[0].split(".")[1]
+SHARED, OF_A_RUN = code_of_a_run(ROOT / "sigwrap")
 SHEBANG = b"#!/usr/bin/env -S python3 -I\n"
 
 Files = Iterator[tuple[str, bytes]]
@@ -54,6 +58,8 @@ def contents() -> Files:
         yield f"{ABI}/{name}.so", stripped(found(name))
     if importlib.util.find_spec(REPEATED) is not None:
         yield f"abi3/{REPEATED}.so", stripped(found(REPEATED))
+    yield f"{ABI}/shared.code", marshal.dumps(SHARED)
+    yield f"{ABI}/run.code", marshal.dumps(OF_A_RUN)
 
 
 def package(name: str, prefix: str) -> Files:
@@ -73,6 +79,10 @@ def package(name: str, prefix: str) -> Files:
 
 def python_file(inside: str, source: Path) -> Files:
     yield inside, source.read_bytes()
+    name = inside.removesuffix(".py").replace("/", ".")
+    names = {name, name.replace("__init__", "")}
+    if names & (SHARED.keys() | OF_A_RUN.keys()):
+        return
     with tempfile.NamedTemporaryFile(suffix=".pyc") as compiled:
         py_compile.compile(
             str(source),

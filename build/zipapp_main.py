@@ -2,6 +2,7 @@
 
 import sigwrap.early  # isort: skip  # noqa: F401 (what it does, it does at once)
 import errno
+import marshal
 import os
 import sys
 
@@ -73,6 +74,52 @@ def missing_patterns():
     )
 
 
+class RunModules:
+    """Those that a run imports were read in two pieces (build/run_modules.py)."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if not name.startswith("sigwrap."):
+            return None
+        if name not in CODE_OF_RUN and name + "." not in CODE_OF_RUN:
+            while MORE_CODE:
+                CODE_OF_RUN.update(MORE_CODE.pop()())
+        is_package = name + "." in CODE_OF_RUN
+        if not is_package and name not in CODE_OF_RUN:
+            return None
+        spec = ModuleSpec(name, RunModules, is_package=is_package)
+        if is_package:
+            spec.submodule_search_locations = [file_of(name)]
+        return spec
+
+    @staticmethod
+    def create_module(spec):
+        return None
+
+    @staticmethod
+    def exec_module(module):
+        name = module.__name__
+        code = CODE_OF_RUN.pop(name, None)
+        if code is None:
+            code = CODE_OF_RUN.pop(name + ".")
+            module.__file__ = file_of(name) + "/__init__.py"
+        else:
+            module.__file__ = file_of(name) + ".py"
+        exec(marshal.loads(code), module.__dict__)
+
+
+def file_of(name):
+    return os.path.join(FOLDER, *name.split("."))
+
+
+FOLDER = ARCHIVE
+CODE_OF_RUN = {}
+MORE_CODE = [lambda: marshal.loads(__loader__.get_data(os.path.join(CARRIED, "run.code")))]
+try:
+    CODE_OF_RUN = marshal.loads(__loader__.get_data(os.path.join(CARRIED, "shared.code")))
+    sys.meta_path.insert(0, RunModules)
+except OSError:
+    pass  # of another Python
 sys.path.append(CARRIED)
 sys.meta_path.append(CarriedModules)
 

@@ -3,6 +3,8 @@
 The map, from the bottom up; imports go downward only (tests/test_layers.py holds that):
 
 hints       typing's names, without typing: a run looks at no type
+quick_import  modules of this package, found where they are bound to be
+bare        of the standard library, what a run can't wait for
 early       an interrupt before there is anything to end but sigwrap itself
 isolation   what Python imports is chosen by nobody else
 status      the exit statuses

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sigwrap.early import HINT, claim_supervisor_memory  # isort: skip  (what it does, it does at once)
+# First what they do at once: the one at an interrupt, the other for all imports after it.
+from sigwrap.early import HINT, claim_supervisor_memory  # isort: skip
+import sigwrap.quick_import  # isort: skip  # noqa: F401
 import gc
 import os
 import sys

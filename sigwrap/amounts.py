@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from sigwrap.bare import re
 
 SPANS = "45s, 10m, 1h30m, 2d or 2w"  # for whoever typed something else
 SIZES = "64K, 500M or 1G"

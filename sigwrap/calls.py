@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Mapping
-from enum import Enum
 
+from sigwrap.bare.enum import Enum
 from sigwrap.hints import Any
 from sigwrap.tuples import NamedTuple
 

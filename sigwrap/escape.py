@@ -8,10 +8,11 @@ and for some that strike out or enclose the character before, which makes anothe
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
-_SAFE_WORD = re.compile(r"[A-Za-z0-9_@%+=:,./~^-]+")
+from sigwrap.bare import re
+
+_SAFE = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_@%+=:,./~^-"
 _UNSEEN = (  # compiled where somebody needs it
     "[\u0334-\u0338\u0488\u0489\u1abe\u20d0-\u20f0\ua670-\ua672"
     "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
@@ -102,7 +103,7 @@ def _cut(text: str, longest: int) -> str:
 
 
 def _shell_word(word: str) -> str:
-    if _SAFE_WORD.fullmatch(word):
+    if word and not word.strip(_SAFE):  # none is left: each of them is safe
         return word
     if _is_seen(word):
         return "'" + word.replace("'", "'\\''") + "'"

@@ -9,8 +9,7 @@ Unpreparable, an errno), and never by letting the call go on.
 
 from __future__ import annotations
 
-from enum import Enum
-
+from sigwrap.bare.enum import Enum
 from sigwrap.hints import Protocol
 from sigwrap.mediate import effects
 from sigwrap.mediate.effects import Effect

@@ -25,12 +25,12 @@ terminating.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from enum import Enum
 from itertools import count
 
 from sigwrap.agent.signals import UNMASKABLE, AgentSignal, SignalInfo, checked
+from sigwrap.bare.collections import deque
+from sigwrap.bare.enum import Enum
 
 MAX_HISTORY = 1000
 MAX_QUEUED = 256

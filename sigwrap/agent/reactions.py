@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from enum import Enum
-
 from sigwrap.agent.dispatcher import ALWAYS_ESCALATE
 from sigwrap.agent.signals import AgentSignal
+from sigwrap.bare.enum import Enum
 from sigwrap.policy.judge.rules import Trust, Watch
 
 # A policy's word (its schema has REACTIONS) -> the signal that follows.

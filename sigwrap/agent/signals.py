@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
-
+from sigwrap.bare.enum import IntEnum
 from sigwrap.escape import printable
 from sigwrap.policy.problems import nearest_word
 from sigwrap.tuples import NamedTuple

@@ -6,10 +6,10 @@ argument each time.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
-from hashlib import blake2b
 
+from sigwrap.bare.collections import deque
+from sigwrap.bare.digests import blake2b
 from sigwrap.errors import PolicyError
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import Action, CommandRequest, Program

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from enum import Enum
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -45,6 +46,12 @@ PagerOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="For programs.")]
 
 _Format = TypeVar("_Format", bound=Enum)
+
+
+def words_of(kind: Iterable[Any]) -> Any:
+    """An enumeration as typer knows them, of the words of one that is none of the standard
+    library's."""
+    return Enum("Words", {each.name: each.value for each in kind})
 
 
 def chosen_format(chosen: _Format | None, default: _Format, *, as_json: bool) -> _Format:

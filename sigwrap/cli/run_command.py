@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from enum import Enum
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
+from sigwrap.bare.enum import Enum
+from sigwrap.cli.options import words_of
 from sigwrap.cli.run import start
 from sigwrap.cli.run_options import RUN_OPTIONS, FlagOption, ValueOption, value_of
 from sigwrap.errors import UsageError
@@ -50,7 +51,7 @@ def run(command: list[str], **given: Any) -> int:
 def _value(option: ValueOption, given: Any) -> object:
     if given is None:
         return RunSettings._field_defaults[option.field]
-    return value_of(option, given)
+    return value_of(option, given.value if issubclass(option.kind, Enum) else given)
 
 
 def _checked(option: ValueOption) -> Callable[[Any], Any]:
@@ -96,6 +97,9 @@ def _annotation(option: ValueOption | FlagOption) -> tuple[Any, Any]:
                 return Annotated[str | None, shown], None
             if kind is float:  # as a word, so that the table says what is wrong with it
                 return Annotated[str, shown], str(default)
+            if issubclass(kind, Enum):
+                words = words_of(kind)
+                return Annotated[words, shown], words(default.value)
             return Annotated[kind, shown], default
         case FlagOption(choices, _, help_text):
             shown = typer.Option("/".join(choices), help=help_text, show_default=False)

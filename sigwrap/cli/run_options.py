@@ -7,9 +7,8 @@ run_command.py makes typer's command from the same table.
 
 from __future__ import annotations
 
-from enum import Enum
-
 from sigwrap.amounts import size_bytes, span_s
+from sigwrap.bare.enum import Enum
 from sigwrap.errors import UsageError
 from sigwrap.hints import Any
 from sigwrap.mediate.interrupts import InterruptsEnd

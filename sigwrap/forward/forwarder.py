@@ -4,10 +4,10 @@ status; nothing is intercepted."""
 from __future__ import annotations
 
 import os
-import signal
 import time
 
 from sigwrap import status
+from sigwrap.bare import signal
 from sigwrap.errors import InternalError
 from sigwrap.escape import bounded, printable
 from sigwrap.front.parent import (
@@ -40,7 +40,7 @@ def run_alone(command: tuple[str, ...], grace_s: float | None) -> int:
     bootloader_pid = onefile.bootloader_pid()
     signals = take_signals()
     libc.set_child_subreaper()
-    own_code.keep_what_is_loaded()
+    own_code.keep_what_is_loaded(in_a_run=False)
     own_code.import_nothing_more()
     front_pid = os.getpid()
     child = linux_process.fork()

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import os
 import select
-import signal
 import time
 from abc import ABC, abstractmethod
 
 from sigwrap import status
+from sigwrap.bare import signal
 from sigwrap.linux import process as linux_process
 from sigwrap.linux import procfs
 from sigwrap.linux.sigfd import SignalFd, SignalInfo

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import os
 import select
-import signal
 import time
 from collections.abc import Callable, Iterable
 from math import ceil
 
 from sigwrap import status
+from sigwrap.bare import signal
 from sigwrap.escape import printable
 from sigwrap.front.parent import (
     ParentOfOne,

@@ -6,7 +6,6 @@ and what else an emulator remembers belong to the emulator, and nobody can ask f
 
 from __future__ import annotations
 
-import array
 import fcntl
 import os
 import select
@@ -116,9 +115,9 @@ class TerminalBefore:
 
     def _is_exclusive(self) -> bool:
         """To all but root."""
-        found = array.array("i", [0])
+        found = bytearray(4)  # an int
         fcntl.ioctl(self._fd, _TIOCGEXCL, found, True)
-        return found[0] != 0
+        return any(found)
 
 
 def _is_a_shells(modes: list[Any]) -> bool:

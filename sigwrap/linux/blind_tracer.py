@@ -8,9 +8,9 @@ result as they were.
 from __future__ import annotations
 
 import os
-import signal
 
 from sigwrap import calls
+from sigwrap.bare import signal
 from sigwrap.linux import ptrace
 from sigwrap.linux.ptrace import Registers
 from sigwrap.linux.seccomp import Notification

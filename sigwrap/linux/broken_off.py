@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 
 from sigwrap import calls
+from sigwrap.bare import signal
 from sigwrap.linux import procfs, ptrace
 from sigwrap.linux.ptrace import (
     ERESTARTNOHAND,

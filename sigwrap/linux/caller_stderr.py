@@ -13,11 +13,10 @@ from __future__ import annotations
 import errno
 import os
 import select
-import signal
-import socket
 import stat
 import termios
 
+from sigwrap.bare import signal, socket
 from sigwrap.linux import held_terminals, proc_files
 from sigwrap.linux.paths import kind_of
 from sigwrap.linux.ptrace import take_descriptor

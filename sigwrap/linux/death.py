@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import resource
-import signal
 
+from sigwrap.bare import signal
 from sigwrap.linux.libc import syscall
 
 # By the kernel's own calls: 32 and 33 are signals too, but the C library keeps them to itself.

@@ -13,10 +13,10 @@ Considered and not taken: the freezer of a cgroup, which nobody notices, but few
 from __future__ import annotations
 
 import os
-import signal
 import time
 from itertools import chain
 
+from sigwrap.bare import signal
 from sigwrap.linux import process as linux_process
 from sigwrap.linux import procfs
 from sigwrap.linux.procfs import Stat

@@ -3,10 +3,10 @@ as far as the kernel lets it, and COMMAND gets them back as they were."""
 
 from __future__ import annotations
 
-import contextlib
 import resource
 from collections.abc import Iterable
 
+from sigwrap.bare.contextlib import suppress
 from sigwrap.tuples import NamedTuple
 
 _NO_LIMIT = resource.RLIM_INFINITY
@@ -53,7 +53,7 @@ def lift(limits: Iterable[Limit]) -> None:
 def lift_open_files() -> None:
     """Of this process, which starts no other."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(OSError, ValueError):
+    with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 

@@ -8,11 +8,11 @@ had it and doesn't listen any more, which is an objection too.
 from __future__ import annotations
 
 import os
-import socket
 import sys
 import time
 from collections.abc import Iterator
 
+from sigwrap.bare import socket
 from sigwrap.linux import proc_files
 from sigwrap.linux.peer import is_supervised
 from sigwrap.tuples import NamedTuple

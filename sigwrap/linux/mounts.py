@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 import struct
 
+from sigwrap.bare import re
 from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.libc import libc
 from sigwrap.tuples import NamedTuple

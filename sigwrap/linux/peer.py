@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import errno
 import os
-import socket
 import struct
 
+from sigwrap.bare import socket
 from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.pidfd import has_ended
 from sigwrap.tuples import NamedTuple

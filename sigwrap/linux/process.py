@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 import struct
 import time
 from collections.abc import Callable, Iterator
 from fcntl import ioctl
 
+from sigwrap.bare import signal
 from sigwrap.errors import KernelError
 from sigwrap.linux import proc_files, procfs, ptrace
 
@@ -192,7 +192,10 @@ class Sweep:
         self._kill_orphans()
 
     def alive(self) -> list[int]:
-        """All below; at least our children, where no descriptor can be had."""
+        """All below; at least our children, where no descriptor can be had. Orphans come to us, so
+        whoever has no child has nobody below, and need not read all of /proc."""
+        if not _has_children():
+            return []
         try:
             return descendants(os.getpid())
         except OSError:
@@ -219,6 +222,16 @@ class Sweep:
         self._killed.discard(pid)
         self._last_progress_s = time.monotonic()
         self._reaped(pid, status)
+
+
+def _has_children() -> bool:
+    """Or zombies that wait to be reaped."""
+    options = os.WEXITED | os.WNOHANG | os.WNOWAIT | ptrace.WALL
+    try:
+        os.waitid(os.P_ALL, 0, options)
+    except ChildProcessError:
+        return False
+    return True
 
 
 def _own_children() -> int:

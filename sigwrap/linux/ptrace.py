@@ -9,9 +9,9 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import signal
 import struct
 
+from sigwrap.bare import signal
 from sigwrap.errors import KernelError
 from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.libc import libc

@@ -11,12 +11,12 @@ what a killed one has left behind.
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import re
 import time
 
+from sigwrap.bare.contextlib import suppress
 from sigwrap.linux import cgroups
 from sigwrap.tuples import NamedTuple
 
@@ -181,7 +181,7 @@ class SessionCgroup:
             self._time = (group, _TIME[controller])
         if memory_bytes and controller in _MAXIMUM and group.has(_MAXIMUM[controller]):
             leeway = max(memory_bytes // _LEEWAY_SHARE, _LEAST_LEEWAY_BYTES)
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 group.write(_MAXIMUM[controller], memory_bytes + leeway)
                 self._memory = (group, controller)
         return any(used is not None and used[0] is group for used in (self._time, self._memory))

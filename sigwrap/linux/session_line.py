@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import errno
 import os
-import socket
 import time
 
+from sigwrap.bare import socket
 from sigwrap.linux import proc_files
 from sigwrap.linux.peer import pid_and_uid, pidfd_of
 from sigwrap.tuples import NamedTuple

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import os
-import signal
 import struct
 from collections.abc import Iterable
 
+from sigwrap.bare import signal
 from sigwrap.linux.libc import failure, libc
 from sigwrap.tuples import NamedTuple
 

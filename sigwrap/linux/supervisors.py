@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import os
 import select
-import signal
-import socket
 import time
-from collections import deque
 
+from sigwrap.bare import signal, socket
+from sigwrap.bare.collections import deque
 from sigwrap.linux import proc_files, procfs, session_line
 from sigwrap.linux.peer import SUPERVISOR_NAME, has_supervisor_above
 from sigwrap.linux.pidfd import has_ended

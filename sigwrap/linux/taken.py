@@ -12,12 +12,12 @@ from __future__ import annotations
 import _thread
 import errno
 import os
-import socket
 import stat
-from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 
+from sigwrap.bare import socket
+from sigwrap.bare.collections import deque
+from sigwrap.bare.contextlib import suppress
 from sigwrap.linux.mounts import is_on_local_device
 from sigwrap.linux.paths import kind_of, told_link
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import ctypes
 import os
-import signal
 from collections.abc import Sequence
 
+from sigwrap.bare import signal
 from sigwrap.errors import KernelError
 from sigwrap.linux import procfs
 from sigwrap.linux.libc import syscall

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 import resource
-from collections import deque
 from collections.abc import Container, Iterable, Iterator, Mapping
 
+from sigwrap.bare.collections import deque
 from sigwrap.errors import KernelError
 from sigwrap.linux import process, procfs
 from sigwrap.linux.libc import syscall

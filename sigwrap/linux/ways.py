@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterable, Iterator
 
 from sigwrap.linux.paths import mount_of
 
@@ -92,6 +93,47 @@ class Ways:
             os.close(fd)
             raise
         return fd
+
+    def opened(self, paths: Iterable[str]) -> Iterator[tuple[str, int]]:
+        """The same of each, for as long as it is the current one; -1 where the way is another. What
+        several ways have in common is gone once."""
+        folders: dict[str, int] = {}
+        try:
+            for path in paths:
+                above = os.path.dirname(path)
+                fd = -1
+                try:
+                    if above not in folders and self._has_no_link(path):
+                        folders[above] = self._opened_below(folders, above)
+                    if above in folders and not isinstance(self._noted.get(path), str):
+                        fd = self.step(folders[above], path, is_folder=False)
+                    else:
+                        fd = self.open(path, is_folder=False)
+                except OSError:
+                    yield path, -1
+                    continue
+                try:
+                    yield path, fd
+                finally:
+                    os.close(fd)
+        finally:
+            for each in folders.values():
+                os.close(each)
+
+    def _has_no_link(self, path: str) -> bool:
+        parts = path.split("/")[1:]
+        ways = ("/" + "/".join(parts[: depth + 1]) for depth in range(len(parts)))
+        is_plain = path.startswith("/") and not {"", ".", ".."}.intersection(parts)
+        return is_plain and all(isinstance(self._noted.get(each), int) for each in ways)
+
+    def _opened_below(self, folders: dict[str, int], path: str) -> int:
+        """Of a folder to which no link leads."""
+        if path == "/":
+            return self.root()
+        above = os.path.dirname(path)
+        if above not in folders:
+            folders[above] = self._opened_below(folders, above)
+        return self.step(folders[above], path)
 
     def root(self) -> int:
         return os.open("/", _FOLDER_FLAGS)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
+from sigwrap.bare import json
 from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.events import Payload
 from sigwrap.mediate.masking import masked, masked_text

@@ -17,8 +17,8 @@ Named tuples, not dataclasses: some are made for every exec and signal, at a thi
 from __future__ import annotations
 
 from collections.abc import Generator
-from enum import Enum, IntEnum
 
+from sigwrap.bare.enum import Enum, IntEnum
 from sigwrap.events import Payload
 from sigwrap.hints import Any
 from sigwrap.mediate.exec_facts import ExecFacts

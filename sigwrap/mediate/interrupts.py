@@ -22,10 +22,10 @@ presses of a key always come from the terminal, so those always count.
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterable
-from enum import Enum
 
+from sigwrap.bare import signal
+from sigwrap.bare.enum import Enum
 from sigwrap.tuples import NamedTuple
 
 JOB_STOPS = frozenset({signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})

@@ -7,7 +7,8 @@ Pure: the size goes in, what is to be said or done comes out (run/recorder.py do
 from __future__ import annotations
 
 import sys
-from enum import Enum
+
+from sigwrap.bare.enum import Enum
 
 # How the tree ends, and what becomes of the log: recorded beyond the limit too, for a while.
 _ALWAYS = frozenset({"session_ended", "limit_exceeded", "killswitch_activated"})

@@ -7,8 +7,9 @@ literal and repeats without backtracking, for the wrapped program chooses what i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
+
+from sigwrap.bare import re
 
 MASK = "***"
 

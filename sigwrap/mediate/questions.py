@@ -4,8 +4,8 @@ handed in. Named tuples, not dataclasses: every run pays for making the classes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum
 
+from sigwrap.bare.enum import Enum
 from sigwrap.events import Payload
 from sigwrap.tuples import NamedTuple
 

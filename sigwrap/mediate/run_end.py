@@ -20,10 +20,10 @@ Pure: what happens goes in, what is to be done comes out (run/ending.py does it)
 from __future__ import annotations
 
 import errno
-from enum import Enum
-from signal import SIGKILL, SIGTERM
 
 from sigwrap import status
+from sigwrap.bare.enum import Enum
+from sigwrap.bare.signal import SIGKILL, SIGTERM
 from sigwrap.policy.judge.signals import signal_name
 from sigwrap.tuples import NamedTuple
 

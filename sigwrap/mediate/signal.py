@@ -9,8 +9,8 @@ memory) is carried out by the supervisor, on what was judged.
 from __future__ import annotations
 
 import errno
-import signal
 
+from sigwrap.bare import signal
 from sigwrap.events import Payload
 from sigwrap.mediate import signal_rules
 from sigwrap.mediate.denied_signals import Denied, DeniedSignals

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum
 
+from sigwrap.bare.enum import Enum
 from sigwrap.mediate.effects import SignalTarget
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process

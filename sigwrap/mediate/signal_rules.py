@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import signal
-
+from sigwrap.bare import signal
 from sigwrap.events import Payload
 from sigwrap.mediate.lineage import Types
 from sigwrap.policy.judge.engine import Engine

@@ -7,8 +7,8 @@ and maybe a line. So the first is told, and the next of its kind after a while.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from enum import Enum
 
+from sigwrap.bare.enum import Enum
 from sigwrap.events import EXEC_TYPES, Payload, number, text
 from sigwrap.mediate.masking import masked_text
 from sigwrap.mediate.signal_rules import PROTECTS_SIGWRAP

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import Enum
 
+from sigwrap.bare.enum import Enum
 from sigwrap.errors import PolicyError
 from sigwrap.nearest import nearest_word as nearest_word
 from sigwrap.tuples import NamedTuple

@@ -9,9 +9,9 @@ the client.
 
 from __future__ import annotations
 
-import json
 import os
 
+from sigwrap.bare import json
 from sigwrap.hints import Any
 
 PROTOCOL_VERSION = 1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import mmap
 import os
-import socket
-from enum import Enum
 
+from sigwrap.bare import socket
+from sigwrap.bare.enum import Enum
 from sigwrap.tuples import NamedTuple
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import stat
 
+from sigwrap.bare import socket
 from sigwrap.protocols.control import SOCKET_SUFFIX, control_folder, socket_path
 from sigwrap.tuples import NamedTuple
 

@@ -15,10 +15,10 @@ up. So one stream never holds up another, and neither side has to keep more than
 
 from __future__ import annotations
 
-import socket
 import struct
-from enum import IntEnum
 
+from sigwrap.bare import socket
+from sigwrap.bare.enum import IntEnum
 from sigwrap.tuples import NamedTuple
 
 MAX_PAYLOAD_BYTES = 64 * 1024

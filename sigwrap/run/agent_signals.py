@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 
 from sigwrap.agent.dispatcher import STATE_AFTER, Dispatcher, Outcome, State
 from sigwrap.agent.reactions import EFFECTS, Effect, escalations
 from sigwrap.agent.signals import AgentSignal, SignalInfo, known_signal, unknown
+from sigwrap.bare.contextlib import ExitStack
 from sigwrap.errors import StoreError
 from sigwrap.escape import printable
 from sigwrap.events import Payload, text

@@ -12,9 +12,9 @@ from __future__ import annotations
 import _thread
 import os
 import time
-from collections import deque
 from collections.abc import Callable
 
+from sigwrap.bare.collections import deque
 from sigwrap.hints import Any
 from sigwrap.run.loop import Loop
 from sigwrap.tuples import NamedTuple

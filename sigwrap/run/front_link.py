@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import select
-import signal
 import time
 from collections.abc import Callable
 
+from sigwrap.bare import signal
 from sigwrap.events import Payload
 from sigwrap.linux import process as linux_process
 from sigwrap.linux import procfs

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import _thread
 import os
-import signal
 import time
 from collections.abc import Callable
 
+from sigwrap.bare import signal
 from sigwrap.linux import process as linux_process
 from sigwrap.linux import procfs
 from sigwrap.mediate.heartbeat import LOOKED_AT_EVERY_S, Heartbeat

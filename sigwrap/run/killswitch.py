@@ -8,10 +8,10 @@ it, somebody else has put it there.
 from __future__ import annotations
 
 import os
-import socket
 import time
 from collections.abc import Callable
 
+from sigwrap.bare import socket
 from sigwrap.linux import session_line
 from sigwrap.linux.peer import Peer, examine
 from sigwrap.linux.ways import Ways

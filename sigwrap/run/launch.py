@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import os
 import select
-import signal
-import socket
 import struct
 from collections.abc import Callable
 
+from sigwrap.bare import signal, socket
 from sigwrap.errors import KernelError, NoInterception
 from sigwrap.linux import landlock, libc, seccomp
 from sigwrap.linux import process as linux_process

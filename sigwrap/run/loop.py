@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import heapq
+import _heapq as heapq
 import itertools
 import select
 import time

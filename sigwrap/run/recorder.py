@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 
+from sigwrap.bare.collections import Counter
 from sigwrap.errors import StoreError
 from sigwrap.events import Payload
 from sigwrap.mediate.log_budget import LogBudget, Mark

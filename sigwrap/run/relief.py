@@ -9,8 +9,8 @@ has ended. Should that not help, the supervisor beats no more, and the front pro
 from __future__ import annotations
 
 import os
-import signal
 
+from sigwrap.bare import signal
 from sigwrap.escape import printable
 from sigwrap.linux import process as linux_process
 from sigwrap.linux import procfs

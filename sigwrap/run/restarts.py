@@ -21,10 +21,10 @@ ask for a stop there.
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections.abc import Callable
 
+from sigwrap.bare import signal
 from sigwrap.errors import KernelError
 from sigwrap.linux import broken_off, procfs, ptrace
 from sigwrap.linux.blind_tracer import BlindTracer

@@ -5,13 +5,13 @@ from __future__ import annotations
 import errno
 import gc
 import os
-import signal
 import time
 from collections.abc import Callable
 
 import sigwrap
 from sigwrap import status
 from sigwrap.agent.watches import DriftWatch
+from sigwrap.bare import signal
 from sigwrap.errors import SessionError, StoreError, UsageError
 from sigwrap.escape import printable
 from sigwrap.events import LEFT_TO_ANOTHER, Payload
@@ -100,7 +100,7 @@ def run_session(
     limits_usage = bool(policy.limits.cpu_time_s or policy.limits.memory_bytes)
     if limits_usage:  # now or not at all, and no other run has to wait for it
         from sigwrap.run.usage import Usage
-    not_kept = own_code.keep_what_is_loaded()
+    not_kept = own_code.keep_what_is_loaded(needs_patterns=policy.has_patterns)
     walls = walls_of(engine)
     environment = HostEnvironment.under(policy.env_policy, inherited.environment)
     outer_pid = 0 if waited_for_pid == front_pid else waited_for_pid

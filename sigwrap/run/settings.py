@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum
 
+from sigwrap.bare.enum import Enum
 from sigwrap.mediate.interrupts import InterruptsEnd
 from sigwrap.tuples import NamedTuple
 

@@ -6,8 +6,8 @@ import errno
 import os
 import time
 from collections.abc import Callable
-from contextlib import suppress
 
+from sigwrap.bare.contextlib import suppress
 from sigwrap.errors import KernelError
 from sigwrap.linux import procfs
 from sigwrap.linux.memory import may_be_served

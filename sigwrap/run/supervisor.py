@@ -6,12 +6,11 @@ from __future__ import annotations
 import errno
 import os
 import select
-import signal
-import socket
 import time
-from signal import SIGKILL
 
 from sigwrap.agent.watches import DriftWatch
+from sigwrap.bare import socket
+from sigwrap.bare.signal import SIGCHLD, SIGKILL
 from sigwrap.events import Payload
 from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux.killed import oom_kills, used_up_cpu_limit
@@ -108,7 +107,7 @@ class Supervisor:
         recorder.on_event = self.watchers.on_event
         gate = Gate()
         self._aside = Aside(self._loop)
-        child_signals = SignalFd({signal.SIGCHLD})
+        child_signals = SignalFd({SIGCHLD})
         Relief(self._aside, recorder)
         self._mediation: Mediation | None = None
         if launched.listener is not None:

@@ -8,11 +8,11 @@ of the loop's turn, when the request has its answer.
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable
 
 from sigwrap.agent.signals import AgentSignal
 from sigwrap.agent.watches import DriftWatch, LoopWatch, program_and_subcommand
+from sigwrap.bare.collections import deque
 from sigwrap.escape import printable
 from sigwrap.events import Payload
 from sigwrap.mediate.effects import Escalation, TellWatchers

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 import stat
 
+from sigwrap.bare import signal
 from sigwrap.errors import SigwrapError
 from sigwrap.linux import libc, limits, procfs
 from sigwrap.policy.judge.environment import ALWAYS_REMOVED, judge_names

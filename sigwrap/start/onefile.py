@@ -7,12 +7,12 @@ program. Where sigwrap isn't packaged so, these functions change nothing.
 from __future__ import annotations
 
 import os
-import signal
 import stat
 import sys
 import time
 from collections.abc import Mapping
 
+from sigwrap.bare import signal
 from sigwrap.errors import SigwrapError
 from sigwrap.linux import proc_files
 from sigwrap.linux.death import keep_from_core

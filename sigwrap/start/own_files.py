@@ -19,9 +19,17 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from sigwrap.linux.own_pages import mapped_files
-from sigwrap.linux.paths import Caller, MayWait, State, known_state_in, our_view
+from sigwrap.linux.paths import (
+    Caller,
+    MayWait,
+    State,
+    known_state_in,
+    may_be_later_in,
+    our_view,
+)
 from sigwrap.linux.ways import Ways
 from sigwrap.start import onefile
+from sigwrap.start.own_code import kept_files
 from sigwrap.tuples import NamedTuple
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -77,39 +85,33 @@ def changed_stub_file() -> str:
 
 
 def _changed(listed: Iterable[str]) -> Iterator[str]:
-    for path in (*_PROGRAM, *listed):
-        yield from _changed_at(path, None)
     names: dict[str, list[str]] = {}
     for path in _files():
         folder, name = os.path.split(path)
         names.setdefault(folder, []).append(name)
-    for folder, known in names.items():
-        yield from _changed_at(folder, known)
+    wanted = [*((path, None) for path in (*_PROGRAM, *listed)), *names.items()]
+    known = [each for each in wanted if each[0] in _noted.identities]
+    opened = _noted.ways.opened(path for path, _ in known)
+    for (path, fd), (_, inside) in zip(opened, known, strict=True):
+        if fd < 0:
+            yield path
+        else:
+            yield from _changed_at(fd, path, inside)
 
 
-def _changed_at(path: str, names: list[str] | None) -> Iterator[str]:
+def _changed_at(fd: int, path: str, names: list[str] | None) -> Iterator[str]:
     """A file; or in a folder these names, or all that are there."""
-    if path not in _noted.identities:
-        return
-    try:
-        fd = _noted.ways.open(path, is_folder=False)
-    except OSError:
+    status = os.fstat(fd)
+    if (status.st_dev, status.st_ino) != _noted.identities[path]:
         yield path
-        return
-    try:
-        status = os.fstat(fd)
-        if (status.st_dev, status.st_ino) != _noted.identities[path]:
-            yield path
-        elif stat.S_ISDIR(status.st_mode):
-            yield from _changed_in(fd, path, _names(fd, path) if names is None else names)
-        elif status.st_ctime_ns > _noted.time_ns:
-            yield path
-    finally:
-        os.close(fd)
+    elif stat.S_ISDIR(status.st_mode):
+        yield from _changed_in(fd, path, _names(fd, path) if names is None else names)
+    elif status.st_ctime_ns > _noted.time_ns:
+        yield path
 
 
 def _changed_in(fd: int, folder: str, names: Iterable[str]) -> Iterator[str]:
-    for name in names:
+    for name in list(may_be_later_in(fd, names, _noted.time_ns)):
         path = os.path.join(folder, name)
         if path not in _noted.identities and _has_changed(fd, path):
             yield path
@@ -160,6 +162,7 @@ def _files() -> Iterator[str]:
     if onefile.unpacked_folder():
         return
     yield from mapped_files()
+    yield from (path for path in kept_files() if path.startswith("/") and "/proc/" not in path)
     inside = ("/proc/", _ABOVE_THE_PACKAGE) if _IS_ZIPAPP else (_PACKAGE,)
     for module in list(sys.modules.values()):
         for path in (getattr(module, "__file__", None), getattr(module, "__cached__", None)):
@@ -179,6 +182,12 @@ def _of_the_start() -> Iterator[str]:
 
 
 def _folders_below(folder: str) -> Iterator[str]:
-    for parent, _, _ in os.walk(folder):
-        if _INSTALLED or os.path.basename(parent) != _BYTECODE:
-            yield parent
+    try:
+        with os.scandir(folder) as entries:
+            inside = [each.path for each in entries if each.is_dir(follow_symlinks=False)]
+    except OSError:
+        return
+    yield folder
+    for each in inside:
+        if _INSTALLED or not each.endswith(_BYTECODE):
+            yield from _folders_below(each)

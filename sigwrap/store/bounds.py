@@ -8,11 +8,10 @@ the BLAKE2b of it: whoever has the value can tell that it was this one.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from hashlib import blake2b
 from itertools import islice
 
+from sigwrap.bare import json
+from sigwrap.bare.digests import blake2b
 from sigwrap.events import Payload
 from sigwrap.hints import Any
 
@@ -27,7 +26,7 @@ _DIGEST_SIZE = 16
 _CUT_ENTRY_SIZE = 100  # of JSON, beside the field's name
 _LEAST_ROOM = 16
 _MOST_FIELDS = 64
-_encode: Callable[[object], str] = json.JSONEncoder(separators=(",", ":")).encode
+_encode = json.encoder(separators=(",", ":"))
 
 
 def bounded(payload: Payload, limit: int = EVENT_LIMIT) -> Payload:

@@ -8,8 +8,8 @@ BLAKE2b, which is a MAC by construction (RFC 7693, 2.9), so no HMAC is wrapped a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from hashlib import blake2b
 
+from sigwrap.bare.digests import blake2b
 from sigwrap.store.codec import Row, canonical_row
 
 DIGEST_SIZE = 32

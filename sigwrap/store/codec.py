@@ -10,9 +10,10 @@ escapes tabs and newlines, and carries bytes that are no UTF-8 as \\udcXX, as Py
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 
+from sigwrap.bare import json
+from sigwrap.bare.functools import lru_cache
 from sigwrap.errors import InternalError, StoreError
 from sigwrap.events import EVENT_TYPES, UPCASTERS, Base64, Event, Payload, Upcaster
 from sigwrap.hints import Any
@@ -35,31 +36,21 @@ class Row(NamedTuple):
 
 _make = tuple.__new__  # half of what a call of the class takes
 _VERSION_MEMBER = {kind.name: f'{{"{VERSION_KEY}":{kind.version}' for kind in EVENT_TYPES.values()}
-_encoder = json.JSONEncoder(check_circular=False, allow_nan=False, separators=(",", ":"))
 
 
-def _json_encoder() -> Callable[[Payload], str]:
-    """JSONEncoder.encode makes a C encoder at each call, which takes as long as encoding."""
-    make = getattr(json.encoder, "c_make_encoder", None)
-    if make is None:
-        return _encoder.encode
-    escape = json.encoder.encode_basestring_ascii
-    chunks = make(None, _encoder.default, escape, None, ":", ",", False, False, False)
-    return lambda payload: "".join(chunks(payload, 0))
+@lru_cache(maxsize=None)
+def _json_scanner() -> Callable[[str, int], tuple[Any, int]]:
+    """What raw_decode calls; StopIteration where it finds nothing."""
+    from json import JSONDecoder
 
-
-_encode_json = _json_encoder()
-_escape: Callable[[str], str] = json.encoder.encode_basestring_ascii
+    return JSONDecoder(parse_constant=_refuse).scan_once  # type: ignore[attr-defined,no-any-return]
 
 
 def _refuse(constant: str) -> float:
     raise ValueError(f"{constant} is no JSON")
 
 
-# What raw_decode calls; StopIteration where it finds nothing.
-_scan_json: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder(
-    parse_constant=_refuse
-).scan_once  # type: ignore[attr-defined]
+_encode_json = json.encoder(separators=(",", ":"), allow_nan=False)
 
 # Of what is read. A log from elsewhere may hold anything; what is written is far from these.
 MAX_PAYLOAD_CHARACTERS = 32 << 20
@@ -95,12 +86,12 @@ def _encode_stream(start: str, payload: Payload) -> str:
     if type(data) is Base64:
         value = f'"{data}"'
     elif isinstance(data, str):
-        value = _escape(data)
+        value = json.escape(data)
     else:
         return f"{start},{_encode_json(payload)[1:]}"
     members = _encode_json({name: payload[name] for name in others})[1:-1]
     before = f"{start},{members}" if members else start
-    return f"{before},{_escape(last)}:{value}}}"
+    return f"{before},{json.escape(last)}:{value}}}"
 
 
 def is_as_written(row: Row, event: Event) -> bool:
@@ -144,7 +135,7 @@ def decode_row(
         length = len(text)
         if length > EVENT_LIMIT:
             _check_size(type_name, text)
-        payload, end = _scan_json(text, 0)
+        payload, end = _json_scanner()(text, 0)
         version = payload.pop(VERSION_KEY)
         if end != length:
             raise ValueError("something follows the JSON")

@@ -8,12 +8,12 @@ name is compared with the file that was meant to get it.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import stat
 from collections.abc import Callable
 
+from sigwrap.bare.contextlib import suppress
 from sigwrap.linux import proc_files
 from sigwrap.linux.paths import mount_of
 from sigwrap.linux.ways import Ways
@@ -158,7 +158,7 @@ class Folder(HeldFolder):
         name is a link, or another file system is mounted there."""
         above = os.open("..", _PART_FLAGS, dir_fd=self.fd)
         try:
-            with contextlib.suppress(FileExistsError):
+            with suppress(FileExistsError):
                 os.mkdir(name, 0o700, dir_fd=above)
             found = os.open(name, _PART_FLAGS, dir_fd=above)
         finally:
@@ -219,7 +219,7 @@ class Folder(HeldFolder):
         try:
             if _link_at(folder, name) == text:
                 return
-            with contextlib.suppress(FileNotFoundError):
+            with suppress(FileNotFoundError):
                 os.rename(name, aside(name), src_dir_fd=folder, dst_dir_fd=folder)
             os.symlink(text, name, dir_fd=folder)
         finally:
@@ -227,7 +227,7 @@ class Folder(HeldFolder):
 
     def _made(self) -> int:
         for _ in range(ATTEMPTS - 1):
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 return self._open_down(ours=2)
         return self._open_down(ours=2)
 
@@ -251,7 +251,7 @@ class Folder(HeldFolder):
             if not is_ours or failure.errno == errno.EXDEV:
                 raise
             name = os.path.basename(path)
-            with contextlib.suppress(FileNotFoundError):
+            with suppress(FileNotFoundError):
                 os.rename(name, aside(name), src_dir_fd=folder, dst_dir_fd=folder)
             os.mkdir(name, 0o700, dir_fd=folder)
             found = self._ways.step(folder, path)

@@ -6,13 +6,13 @@ killswitch on` tells each of them (run/killswitch.py). A session that is to star
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 import stat
 import time
 from collections.abc import Mapping
 
+from sigwrap.bare import json
+from sigwrap.bare.contextlib import suppress
 from sigwrap.errors import SessionError, StoreError
 from sigwrap.escape import printable
 from sigwrap.linux import proc_files
@@ -143,7 +143,7 @@ def put(store: str, state: State) -> tuple[Folder, int]:
 
 def remove(store: str) -> None:
     """If it is there."""
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+    with suppress(FileNotFoundError, NotADirectoryError):
         folder = os.open(store, _FOLDER_FLAGS)
         try:
             remove_from(folder)

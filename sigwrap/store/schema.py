@@ -5,9 +5,10 @@ No index but the primary key: appending costs the same for the millionth event a
 
 from __future__ import annotations
 
-import _sqlite3 as sqlite3  # sqlite3 itself would first import datetime
 import os
 from collections.abc import Callable
+
+from sigwrap.bare import sqlite3
 
 APPLICATION_ID = 0x53675772  # "SgWr"; `file` and other tools can tell the format by it
 SCHEMA_VERSION = 1

@@ -13,12 +13,12 @@ done to the session's files is mended from what only this process holds.
 
 from __future__ import annotations
 
-import _sqlite3 as sqlite3  # sqlite3 itself would first import datetime
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from hashlib import blake2b
 
+from sigwrap.bare import sqlite3
+from sigwrap.bare.digests import blake2b
 from sigwrap.errors import StoreError
 from sigwrap.events import Payload
 from sigwrap.linux.limits import way_to_room

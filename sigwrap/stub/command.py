@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
-import socket
 
+from sigwrap.bare import signal, socket
 from sigwrap.escape import bounded, printable
 from sigwrap.linux.descriptors import reserve_standard_streams
 from sigwrap.linux.sigfd import SignalFd

@@ -11,10 +11,9 @@ from __future__ import annotations
 import errno
 import os
 import select
-import signal
-import socket
 import stat
 
+from sigwrap.bare import signal, socket
 from sigwrap.linux import procfs
 from sigwrap.linux.death import die_of
 from sigwrap.linux.sigfd import SignalFd, SignalInfo

@@ -14,7 +14,7 @@ from tests.agent.session import Session
 
 quick = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
-SIGNALS = st.sampled_from(AgentSignal)
+SIGNALS = st.sampled_from(list(AgentSignal))
 MASKABLE = st.sampled_from([each for each in AgentSignal if each not in UNMASKABLE])
 WAITS_FOR_ACTIONS = (AgentSignal.SIGSTOP, AgentSignal.SIGINT)
 

@@ -56,7 +56,7 @@ def _in_mounts(run: Run, mount: str, *line: str | Path) -> subprocess.CompletedP
     ("options", "said"),
     [
         ("noexec", "failed to map segment from shared object (noexec: TMPDIR; see README)"),
-        ("size=1500k", "in $TMPDIR or /tmp? set TMPDIR"),
+        ("size=1500k", ": set TMPDIR to where room is"),
         ("size=9m", ": set TMPDIR to where room is"),
     ],
 )

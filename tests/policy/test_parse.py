@@ -279,7 +279,7 @@ def test_every_limit_is_enforced(parse: Parse) -> None:
 def test_a_key_of_a_section_is_not_enforced_by_itself(
     parse: Parse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sigwrap.policy.language.parse.NOT_ENFORCED_YET", {"limits.memory"})
+    monkeypatch.setattr("sigwrap.policy.language.schema.NOT_ENFORCED_YET", {"limits.memory"})
     head = "version: 1\nname: x\n"
     warn = f"{head}unenforced: warn\n"
     policy = parse(f"{warn}limits: {{max_depth: 1, memory: 1G, cpu_time: 1h}}\n")

@@ -131,7 +131,9 @@ requests = st.builds(
 signals = st.builds(
     SignalRequest,
     signal=st.integers(0, 66),
-    target_types=st.lists(st.sampled_from(TargetType), min_size=1, max_size=2).map(with_implied),
+    target_types=st.lists(st.sampled_from(list(TargetType)), min_size=1, max_size=2).map(
+        with_implied
+    ),
     target_command=st.sampled_from(["node", "sh", ""]),
 )
 

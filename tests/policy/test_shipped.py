@@ -97,6 +97,11 @@ def test_a_text_that_was_changed_since_is_read() -> None:
     assert policy.name == "mine" and policy.cases
 
 
+def test_only_what_has_patterns_needs_their_engine() -> None:
+    found = {name for name in SHIPPED if load(name).has_patterns}
+    assert found == {"agent-default", "agent-strict", "ci"}
+
+
 def test_no_run_reads_the_text_of_a_shipped_policy() -> None:
     look = (
         "import sys; from sigwrap.start.policy_files import load_with_sources;"

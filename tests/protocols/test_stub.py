@@ -19,7 +19,7 @@ from sigwrap.protocols.stub import (
     status_of,
 )
 
-FRAMES = st.lists(st.tuples(st.sampled_from(Kind), st.binary(max_size=300)), max_size=20)
+FRAMES = st.lists(st.tuples(st.sampled_from(list(Kind)), st.binary(max_size=300)), max_size=20)
 
 
 def test_the_layout_is_what_is_written_down() -> None:

@@ -15,7 +15,7 @@ from tests.support.harness import Sigwrap
 _START = (
     "import sys; sys.path.insert(0, sys.argv.pop(1)); from sigwrap.__main__ import main; main()"
 )
-_FILES = ("yaml", "re2", "_json", "_hashlib", "select", "_sqlite3", "_ctypes")
+_FILES = ("yaml", "re2", "_json", "mmap", "select", "_sqlite3", "_ctypes")
 
 
 @dataclass(frozen=True, slots=True)

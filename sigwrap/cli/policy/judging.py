@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
 from sigwrap.cli.examples import examples
-from sigwrap.cli.options import JsonOption
+from sigwrap.cli.options import JsonOption, words_of
 from sigwrap.cli.output import note, out
 from sigwrap.cli.policy.shared import PolicyArgument, RootOption, load, plain
 from sigwrap.cli.tool_files import not_found, with_shadows
@@ -34,6 +34,11 @@ from sigwrap.policy.tools.explain import (
 from sigwrap.run.settings import DEFAULT_POLICY
 from sigwrap.start import onefile
 from sigwrap.start.policy_files import SHIPPED
+
+if TYPE_CHECKING:
+    _Target = TargetType
+else:
+    _Target = words_of(TargetType)
 
 _CASES_EXAMPLE = "such as tests: [{command: git push --force, decision: deny}]"
 _EXPLAIN_EXAMPLE = "as in sigwrap policy explain -- git push --force"
@@ -100,7 +105,7 @@ def explain(
         str | None, typer.Option("--signal", metavar="SIGNAL", help="Instead of a command.")
     ] = None,
     target: Annotated[
-        list[TargetType] | None,
+        list[_Target] | None,
         typer.Option("--target", help="Who the signal is for; several if it is several."),
     ] = None,
     target_command: Annotated[str, typer.Option("--target-command", metavar="NAME")] = "",
@@ -144,7 +149,9 @@ def explain(
             raise UsageError(f"unknown signal: {signal}")
         signal_request = SignalRequest(
             signal=number,
-            target_types=with_implied(target or [TargetType.EXTERNAL]),
+            target_types=with_implied(
+                TargetType(each.value) for each in target or [TargetType.EXTERNAL]
+            ),
             target_command=target_command,
             target_pid=target_pid,
             handled=handled,

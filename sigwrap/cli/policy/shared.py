@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from sigwrap.bare.enum import Enum as CheapEnum
 from sigwrap.cli.whole_file import write_lines
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.problems import Place
@@ -45,7 +46,7 @@ def plain(value: Any) -> Any:
     """A result as JSON has it."""
     if isinstance(value, Place):
         return {"file": value.file, "line": value.line, "column": value.column}
-    if isinstance(value, Enum):
+    if isinstance(value, Enum | CheapEnum):
         return value.value
     if is_dataclass(value):
         return {each.name: plain(getattr(value, each.name)) for each in fields(value)}

@@ -7,13 +7,13 @@ import re
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sigwrap.cli.chain_note import note_broken_chains
 from sigwrap.cli.examples import examples
-from sigwrap.cli.options import StoreOption, store_folder
+from sigwrap.cli.options import StoreOption, store_folder, words_of
 from sigwrap.cli.output import note, out
 from sigwrap.cli.policy.recorded import (
     selector_of,
@@ -43,6 +43,11 @@ from sigwrap.run.settings import DEFAULT_POLICY
 from sigwrap.start.policy_files import SHIPPED, find_base, load_policy
 from sigwrap.store.catalog import open_session
 from sigwrap.store.reader import Session
+
+if TYPE_CHECKING:
+    _Decision = Action
+else:
+    _Decision = words_of(Action)
 
 _SUFFIXES = (".yaml", ".yml")
 _MOST_READ = 1 << 20
@@ -101,7 +106,7 @@ def suggest(
         typer.Option("--only", help="denied and asked, if left out.", show_default=False),
     ] = None,
     decision: Annotated[
-        Action | None,
+        _Decision | None,
         typer.Option(
             "--decision",
             help="What the rules say: allow if left out, and deny of what was audited.",
@@ -142,7 +147,7 @@ def suggest(
     if not re.fullmatch(PATTERNS[Form.NAME], name):
         raise UsageError(f"--name {shell_words([name])}: a policy can't be called that")
     kinds = frozenset(only or (Only.DENIED, Only.ASKED))
-    wanted = Wanted(only=kinds, decision=_decision(kinds, decision))
+    wanted = Wanted(only=kinds, decision=_decision(kinds, decision and Action(decision.value)))
     folder = store_folder(store)
     found = [open_session(folder, each) for each in sessions or [""]]
     opened = list({os.path.realpath(each.path): each for each in found}.values())

@@ -3,10 +3,10 @@ as long as its state stays."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 
+from sigwrap.bare.digests import sha256
 from sigwrap.hints import Generic, TypeVar
 from sigwrap.linux import proc_files
 from sigwrap.linux.execs.script import HEADER_BYTES
@@ -15,6 +15,7 @@ from sigwrap.linux.paths import MayWait, State
 HASHED_AT_ONCE_BYTES = 4 * 1024 * 1024  # a few milliseconds
 MAX_HASHED_BYTES = 1 << 30
 READ_TO_COMPARE_BYTES = 8 << 20  # of all files of an exec together, in about 8 ms
+_READ_AT_ONCE_BYTES = 1 << 18
 _KEPT = 4096
 _CTIME_GRAIN_NS = 100_000_000  # two writes within one tick of a coarse clock look the same
 
@@ -87,7 +88,10 @@ def digest(fd: int) -> str:
         with open(readable, "rb", buffering=0) as file:
             if os.fstat(readable).st_size > MAX_HASHED_BYTES:
                 return ""
-            return hashlib.file_digest(file, "sha256").hexdigest()
+            found = sha256()
+            while piece := file.read(_READ_AT_ONCE_BYTES):
+                found.update(piece)
+            return found.hexdigest()
     except OSError:
         return ""
 

@@ -10,10 +10,10 @@ what the kernel was given, so it doesn't show these either.
 from __future__ import annotations
 
 import os
-import re
 import struct
 from collections.abc import Mapping, Sequence
 
+from sigwrap.bare import re
 from sigwrap.linux import ptrace
 from sigwrap.linux.memory import Memory
 from sigwrap.policy.judge.request import CommandRedirect, Via

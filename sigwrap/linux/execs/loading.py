@@ -3,10 +3,10 @@ the one that an approved script was given."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 
+from sigwrap.bare.digests import blake2b
 from sigwrap.linux import proc_files
 from sigwrap.policy.judge.loading import loading_variables
 
@@ -65,7 +65,7 @@ class Environment:
         if self._raw is None:
             return ""
         self._stays = stays
-        return hashlib.blake2b(_joined(self._raw)).hexdigest()
+        return blake2b(_joined(self._raw)).hexdigest()
 
     def differs(self, pid: int) -> bool:
         """At the exec stop. OSError where it can't be read."""

@@ -20,11 +20,11 @@ from __future__ import annotations
 import errno
 import mmap
 import os
-import signal
 import struct
 from collections.abc import Sequence
-from enum import Enum
 
+from sigwrap.bare import signal
+from sigwrap.bare.enum import Enum
 from sigwrap.calls import EXECS, I386, X86_64, number_of
 from sigwrap.linux import ptrace
 from sigwrap.linux.memory import Memory, Unreadable

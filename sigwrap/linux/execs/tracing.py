@@ -6,9 +6,8 @@ was traced by PTRACE_SEIZE gets no such signal, but nobody seizes without the op
 
 from __future__ import annotations
 
-import signal
-from enum import Enum
-
+from sigwrap.bare import signal
+from sigwrap.bare.enum import Enum
 from sigwrap.calls import EXECS
 from sigwrap.linux import procfs
 from sigwrap.mediate.lineage import Process

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 
 from sigwrap.linux.execs import elf
 from sigwrap.linux.execs.content import KnownByState, reopen
-from sigwrap.linux.paths import Caller, Inode, OurView, State
+from sigwrap.linux.paths import Caller, Inode, OurView, State, path_of
 from sigwrap.policy.judge.named import Named
 from sigwrap.policy.judge.request import Program
 from sigwrap.policy.judge.system_folders import COMMAND_FOLDERS
@@ -141,8 +141,11 @@ class Twins:
         try:
             state = os.lstat(called)
             if stat.S_ISLNK(state.st_mode):
-                state = os.stat(called)
-                path = os.path.realpath(called)
+                fd = os.open(called, os.O_PATH | os.O_CLOEXEC)
+                try:
+                    state, path = os.fstat(fd), path_of(fd)
+                finally:
+                    os.close(fd)
         except OSError:
             return
         if not stat.S_ISREG(state.st_mode):

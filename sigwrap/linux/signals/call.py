@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import errno
-import signal
 
 from sigwrap import calls
+from sigwrap.bare import signal
 from sigwrap.linux.seccomp import Notification, int32
 from sigwrap.mediate.signal_facts import How
 from sigwrap.tuples import NamedTuple

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 import stat
 
 from sigwrap import calls
+from sigwrap.bare import signal
 from sigwrap.linux import procfs
 from sigwrap.linux.paths import device_of
 from sigwrap.linux.seccomp import Notification, int32

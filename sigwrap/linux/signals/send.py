@@ -5,9 +5,9 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import signal
 import struct
 
+from sigwrap.bare import signal
 from sigwrap.calls import F_SETOWN_EX
 from sigwrap.linux import pidfd, proc_files, procfs
 from sigwrap.linux.signals.call import SignalCall

@@ -1,21 +1,22 @@
 """Regexes and globs, linear in time over bounded input.
 
 RE2, not `re`: patterns come from people and arguments from the wrapped program, and neither may
-stall the supervisor. It is imported when a policy first has a pattern, for it costs start-up time.
+stall the supervisor. It is imported where a pattern is first compiled: most runs compile none.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
-from functools import cache, lru_cache
 
+from sigwrap.bare import re
+from sigwrap.bare.functools import lru_cache
 from sigwrap.hints import Any
 
 MAX_MATCHED_BYTES = 64 * 1024
 MAX_MATCHED_ARGUMENTS = 4096  # one search each; what is beyond is searched in the joined text only
 MAX_PATTERN_CHARACTERS = 1000
 UNTOLD = "\0"  # a part of a path that is not told; alone, the path could be any
+_SPECIAL_IN_GLOBS = {ord(each): f"[{each}]" for each in "*?["}
 MAX_PROGRAM_SIZE = 4000  # RE2 instructions: bounds the cost per byte where its DFA gives up
 
 
@@ -30,7 +31,6 @@ class Regex:
     __slots__ = ("_pattern", "_search")
 
     def __init__(self, patterns: Sequence[str]) -> None:
-        _re2()
         self._pattern = _joined(patterns)
         self._search: Any = None
 
@@ -190,7 +190,7 @@ def escape_regex(text: str) -> str:
 
 
 def escape_glob(text: str) -> str:
-    return re.sub(r"([*?[])", r"[\1]", text)
+    return text.translate(_SPECIAL_IN_GLOBS)
 
 
 def to_bytes(text: str) -> bytes:
@@ -211,7 +211,7 @@ def _joined(patterns: Sequence[str]) -> str:
     return "|".join(f"(?:{each})" for each in patterns)
 
 
-@cache
+@lru_cache(maxsize=None)
 def _re2() -> Any:
     import re2
 
@@ -239,8 +239,9 @@ def _compiled(pattern: str) -> Any:
 
 
 def _literal_prefix(pattern: str) -> str:
-    found = re.search(r"[*?[]", pattern)
-    return pattern[: found.start()] if found else pattern
+    for special in "*?[":
+        pattern = pattern.partition(special)[0]
+    return pattern
 
 
 def _translated(pattern: str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sigwrap.policy.judge.match import Glob, is_glob
+from sigwrap.policy.judge.file_names import FileNames
+from sigwrap.policy.judge.match import is_glob
 from sigwrap.policy.judge.request import Action
 from sigwrap.policy.judge.rules import CommandRule
 
@@ -21,12 +22,14 @@ class Named:
         words.discard(_EVERYTHING)
         self.names = frozenset(word for word in words if "/" not in word and not is_glob(word))
         self.paths = frozenset(word for word in words if "/" in word and not is_glob(word))
-        self._globs = tuple(Glob(word) for word in words if "/" not in word and is_glob(word))
+        self._globs = tuple(FileNames(word) for word in words if "/" not in word and is_glob(word))
         self._prefixes = tuple(glob.prefix for glob in self._globs)
 
     def among(self, names: Iterable[str]) -> list[str]:
-        return [name for name in names if name in self.names or self._matches(name)]
-
-    def _matches(self, name: str) -> bool:
-        # Nearly no name of a folder begins as any of them does.
-        return name.startswith(self._prefixes) and any(glob.matches(name) for glob in self._globs)
+        prefixes = self._prefixes  # nearly no name of a folder begins as any of them does
+        return [
+            name
+            for name in names
+            if name in self.names
+            or (name.startswith(prefixes) and any(glob.matches(name) for glob in self._globs))
+        ]

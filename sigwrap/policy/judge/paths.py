@@ -7,9 +7,9 @@ spellings of what a rule names. A symbolic link of the tree's own is not seen th
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterator, Sequence
 
+from sigwrap.bare import re
 from sigwrap.policy.judge.match import UNTOLD
 
 UNTOLD_BELOW = "//..."  # in a folder's path: one more part, and its name is not known

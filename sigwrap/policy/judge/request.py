@@ -6,8 +6,8 @@ Named tuples, not dataclasses: one is made for every exec and signal, at a third
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from enum import Enum
 
+from sigwrap.bare.enum import Enum
 from sigwrap.hints import Any
 from sigwrap.tuples import NamedTuple
 

@@ -5,6 +5,7 @@ Named tuples, not dataclasses: these are made whenever sigwrap starts, at an eig
 
 from __future__ import annotations
 
+from sigwrap.policy.judge.match import is_glob
 from sigwrap.policy.judge.request import Action, CommandRedirect, SignalRequest, TargetType
 from sigwrap.policy.problems import Place, Problem
 from sigwrap.tuples import NamedTuple
@@ -188,3 +189,19 @@ class Policy(NamedTuple):
     warnings: tuple[Problem, ...]
     asks: bool  # False: what needs approval is denied
     home: str  # what `~` means; empty where it isn't known
+
+    @property
+    def has_patterns(self) -> bool:
+        """That are compiled where a request first meets them."""
+        commands = (
+            rule.args_patterns
+            or any(word != "*" and is_glob(word) for word in rule.commands)
+            or any(map(is_glob, (*rule.paths, *rule.sources)))
+            for rule in self.command_rules
+        )
+        targets = (
+            isinstance(target, ProcessPattern) and is_glob(target.glob)
+            for rule in self.signal_rules
+            for target in rule.targets
+        )
+        return any(commands) or any(targets)

@@ -8,10 +8,10 @@ allows only holds where both are allowed.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from functools import lru_cache
 
+from sigwrap.bare import re
+from sigwrap.bare.functools import lru_cache
 from sigwrap.policy.judge.tools import ANY_TOOL, SAME_AS, Tool, is_known, tool_named
 
 MAX_WORDS = 3

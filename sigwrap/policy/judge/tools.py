@@ -8,8 +8,8 @@ a tool doesn't have in the table may take a value or not, so both are tried (`su
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 
+from sigwrap.bare.functools import lru_cache
 from sigwrap.tuples import NamedTuple
 
 
@@ -42,7 +42,7 @@ class _Words(NamedTuple):
     camel_case: bool
 
 
-@cache
+@lru_cache(maxsize=None)
 def _made(words: _Words) -> Tool:
     aliases: dict[str, str] = {}
     for line in words.aliases.split():

@@ -8,7 +8,6 @@ as a flag. `sh -c` strings are not looked into: their execs are judged.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -191,6 +190,8 @@ def _split_string_expanded(argv: tuple[str, ...]) -> tuple[str, ...]:
             return argv
         else:
             continue
+        import shlex
+
         try:
             words = shlex.split(text)
         except ValueError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 
 from sigwrap.hints import Any
@@ -20,7 +19,6 @@ from sigwrap.policy.judge.rules import (
     CommandCase,
     CommandRule,
     FileRule,
-    LoopWatch,
     NetworkRule,
     PidRange,
     Policy,
@@ -30,7 +28,7 @@ from sigwrap.policy.judge.rules import (
     Target,
 )
 from sigwrap.policy.judge.signals import signal_number, signal_numbers
-from sigwrap.policy.language.check import Checked
+from sigwrap.policy.language.parts import Checked, Parts
 from sigwrap.policy.language.schema import COMMAND_DECISIONS
 from sigwrap.policy.problems import Problem
 
@@ -71,6 +69,16 @@ def inconsistencies(
                 yield from _target_problems(target)
     for case in policy.get("tests", ()):
         yield from _case_problems(case)
+
+
+def parts(policy: Checked) -> Parts:
+    return Parts(
+        policy,
+        tuple(map(command_rule, policy.get("command_rules", ()))),
+        tuple(map(signal_rule, policy.get("signal_rules", ()))),
+        tuple(map(file_rule, policy.get("file_rules", ()))),
+        tuple(map(network_rule, policy.get("network_rules", ()))),
+    )
 
 
 def command_rule(rule: Checked) -> CommandRule:
@@ -122,14 +130,6 @@ def network_rule(rule: Checked) -> NetworkRule:
         **_of_every_rule(rule),
         destinations=rule.get("destinations"),
         ports=rule.get("ports", ()),
-    )
-
-
-def loop_watch(loop: Checked) -> LoopWatch:
-    return LoopWatch(
-        same_exec=loop.get("same_exec"),
-        within_s=loop.get("within"),
-        action=loop.get("action", "log"),
     )
 
 
@@ -254,6 +254,8 @@ def _words(command: str | tuple[str, ...]) -> list[str]:
         return list(command)
     if not _QUOTING.intersection(command):
         return command.split()  # in a tenth of the time
+    import shlex
+
     try:
         return shlex.split(command)
     except ValueError:

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from sigwrap.hints import Any
 from sigwrap.policy.judge.request import Action
-from sigwrap.policy.judge.rules import EnvPolicy, Limits, Policy, Session, Trust, Watch
-from sigwrap.policy.language import build
-from sigwrap.policy.language.check import Checked, Checker, variable_problem
+from sigwrap.policy.judge.rules import (
+    EnvPolicy,
+    Limits,
+    LoopWatch,
+    Policy,
+    Session,
+    Trust,
+    Watch,
+)
+from sigwrap.policy.language import beforehand
 from sigwrap.policy.language.document import (
     MappingNode,
     Node,
@@ -15,7 +23,8 @@ from sigwrap.policy.language.document import (
     Source,
     read_document,
 )
-from sigwrap.policy.language.schema import NOT_ENFORCED_YET, POLICY
+from sigwrap.policy.language.fill import Filler, variable_problem
+from sigwrap.policy.language.parts import Checked, Parts
 from sigwrap.policy.language.variables import (
     BUILT_IN,
     Room,
@@ -68,33 +77,61 @@ class _Loader:
     ) -> Policy | None:
         """None if anything at all is wrong; `overrides` are the variables of the policies that
         extend this one."""
+        form = beforehand.form_of(source)
+        if form is not None:
+            return self._checked_beforehand(form, source, overrides, above)
         try:
             document = read_document(source)
         except InvalidPolicy as error:
             self.problems.extend(error.problems)
             return None
+        # No run under a shipped policy has any use for these.
+        from sigwrap.policy.language import build
+        from sigwrap.policy.language.check import Checker
+        from sigwrap.policy.language.schema import POLICY
+
         variables = {**self._own_variables(document), **overrides}
-        base = self._base(document, source, variables, above)
+        base = self._base(_entry(document, "extends"), source, variables, above)
         inherited = dict(base.variables) if base else {}
-        known = {**self._built_in, **inherited, **variables}
-        checker = Checker(known, self._room, shipped=source.shipped)
+        checker = Checker(
+            {**self._built_in, **inherited, **variables}, self._room, shipped=source.shipped
+        )
         checked = checker.group(document, POLICY)
         found = build.inconsistencies(checked, base, shipped=source.shipped)
         self.problems += [*checker.problems, *found]
         if not above:
             self.warnings += checker.warnings
         if source.shipped and checked.get("unenforced") == "warn":
-            self.unenforced_of_shipped += self._unenforced(checked)
+            self.unenforced_of_shipped += _unenforced(checked)
         else:
-            self.unenforced |= self._unenforced(checked)
+            self.unenforced |= _unenforced(checked)
         if self.problems:
             return None
-        policy = _policy(source, checked, {**inherited, **variables}, base or _NOTHING)
+        policy = _policy(source, build.parts(checked), {**inherited, **variables}, base)
         folder = self._built_in.get("PROJECT_ROOT", "/")
         return policy._replace(
             home=self._built_in.get("HOME", ""),
             cases=tuple(build.case(each, folder) for each in checked.get("tests", ())),
         )
+
+    def _checked_beforehand(
+        self, form: Any, source: Source, variables: Mapping[str, str], above: tuple[str, ...]
+    ) -> Policy | None:
+        extends = form.SECTIONS[2].get("extends")
+        base = None
+        if extends is not None:
+            line, column, name = extends
+            node = ScalarNode(Place(source.name, line, column), name, name)
+            base = self._base(node, source, variables, above)
+        known = {**(dict(base.variables) if base else {}), **variables}
+        filler = Filler({**self._built_in, **known}, self._room, shipped=True)
+        parts = beforehand.parts(form, source.name, filler)
+        self.problems += filler.problems
+        self.unenforced_of_shipped += form.UNENFORCED
+        if self.problems:
+            return None
+        policy = _policy(source, parts, known, base)
+        return policy._replace(home=self._built_in.get("HOME", ""))
 
     def _own_variables(self, document: Node) -> dict[str, str]:
         values: dict[str, str] = {}
@@ -118,12 +155,11 @@ class _Loader:
 
     def _base(
         self,
-        document: Node,
+        node: Node | None,
         source: Source,
         variables: Mapping[str, str],
         above: tuple[str, ...],
     ) -> Policy | None:
-        node = _entry(document, "extends")
         if not isinstance(node, ScalarNode) or not isinstance(node.value, str) or not node.value:
             return None
         chain = (*above, source.name)
@@ -139,18 +175,21 @@ class _Loader:
         self.problems.append(Problem(place=node.place, message=message, offending=node.value))
         return None
 
-    def _unenforced(self, checked: Checked) -> dict[str, Problem]:
-        found: dict[str, Place] = {}
-        for name in sorted(NOT_ENFORCED_YET):
-            section, _, key = name.partition(".")
-            if not key and section in checked.places:
-                found[name] = checked.place_of(section)
-            elif key and (group := checked.get(section)) is not None and key in group.places:
-                found[name] = group.place_of(key)
-        return {
-            name: Problem(place=place, message=f"{name} is not enforced yet by this version")
-            for name, place in found.items()
-        }
+
+def _unenforced(checked: Checked) -> dict[str, Problem]:
+    from sigwrap.policy.language.schema import NOT_ENFORCED_YET
+
+    found: dict[str, Place] = {}
+    for name in sorted(NOT_ENFORCED_YET):
+        section, _, key = name.partition(".")
+        if not key and section in checked.places:
+            found[name] = checked.place_of(section)
+        elif key and (group := checked.get(section)) is not None and key in group.places:
+            found[name] = group.place_of(key)
+    return {
+        name: Problem(place=place, message=f"{name} is not enforced yet by this version")
+        for name, place in found.items()
+    }
 
 
 # The base of a policy that extends none.
@@ -181,7 +220,10 @@ _NOTHING = Policy(
 )
 
 
-def _policy(source: Source, checked: Checked, variables: Mapping[str, str], base: Policy) -> Policy:
+def _policy(
+    source: Source, parts: Parts, variables: Mapping[str, str], extended: Policy | None
+) -> Policy:
+    checked, base = parts.checked, extended or _NOTHING
     absent = Checked(place=checked.place)
     defaults = checked.get("defaults", absent)
     env_policy = checked.get("env_policy", absent)
@@ -191,24 +233,20 @@ def _policy(source: Source, checked: Checked, variables: Mapping[str, str], base
     loop = watch.get("loop")
     # What a shipped policy goes without, it knows; who extends it has said nothing of his own keys.
     unenforced = "error" if source.shipped else checked.get("unenforced")
-    command_rules = map(build.command_rule, checked.get("command_rules", ()))
-    signal_rules = map(build.signal_rule, checked.get("signal_rules", ()))
-    file_rules = map(build.file_rule, checked.get("file_rules", ()))
-    network_rules = map(build.network_rule, checked.get("network_rules", ()))
     return base._replace(
         name=checked.get("name"),
         file=source.name,
         description=checked.get("description", base.description),
-        bases=(base.name, *base.bases) if base is not _NOTHING else (),
+        bases=(base.name, *base.bases) if extended else (),
         refuses_unenforced=unenforced == "error" if unenforced else base.refuses_unenforced,
         asks=checked.get("approvals", "ask" if base.asks else "deny") == "ask",
         default_command=Action(defaults.get("command", base.default_command)),
         default_signal=Action(defaults.get("signal", base.default_signal)),
         variables=tuple(variables.items()),
-        command_rules=(*command_rules, *base.command_rules),
-        signal_rules=(*signal_rules, *base.signal_rules),
-        file_rules=(*file_rules, *base.file_rules),
-        network_rules=(*network_rules, *base.network_rules),
+        command_rules=(*parts.command_rules, *base.command_rules),
+        signal_rules=(*parts.signal_rules, *base.signal_rules),
+        file_rules=(*parts.file_rules, *base.file_rules),
+        network_rules=(*parts.network_rules, *base.network_rules),
         env_policy=EnvPolicy(
             remove=env_policy.get("remove", base.env_policy.remove),
             keep=env_policy.get("keep", base.env_policy.keep),
@@ -217,7 +255,7 @@ def _policy(source: Source, checked: Checked, variables: Mapping[str, str], base
         limits=_limits(base.limits, checked.get("limits", absent)),
         session=Session(mounts=session.get("mounts", base.session.mounts)),
         watch=Watch(
-            loop=build.loop_watch(loop) if loop else base.watch.loop,
+            loop=_loop_watch(loop) if loop else base.watch.loop,
             drift=watch.get("drift", base.watch.drift),
         ),
         trust=Trust(
@@ -225,6 +263,14 @@ def _policy(source: Source, checked: Checked, variables: Mapping[str, str], base
             boundary=trust.get("boundary", base.trust.boundary),
         ),
         cases=(),
+    )
+
+
+def _loop_watch(loop: Checked) -> LoopWatch:
+    return LoopWatch(
+        same_exec=loop.get("same_exec"),
+        within_s=loop.get("within"),
+        action=loop.get("action", "log"),
     )
 
 

@@ -8,8 +8,7 @@ Named tuples, not dataclasses: these are made whenever sigwrap starts, at an eig
 
 from __future__ import annotations
 
-from enum import Enum
-
+from sigwrap.bare.enum import Enum
 from sigwrap.policy.judge.request import TargetType
 from sigwrap.policy.judge.rules import LOG_REACTIONS
 from sigwrap.tuples import NamedTuple

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from hashlib import blake2b
 
+from sigwrap.bare import json
+from sigwrap.bare.digests import blake2b
 from sigwrap.events import Payload
 from sigwrap.policy.language.document import Source
 
@@ -24,4 +24,4 @@ def policy_texts(sources: Sequence[Source], variables: Mapping[str, str]) -> Pay
 
 def digest_of_texts(payload: Payload) -> str:
     texts = {name: payload.get(name) for name in ("policy_sources", "policy_variables")}
-    return blake2b(json.dumps(texts, sort_keys=True).encode(), digest_size=32).hexdigest()
+    return blake2b(json.dumps_sorted(texts).encode(), digest_size=32).hexdigest()

@@ -5,7 +5,6 @@ The values are handed in: what PROJECT_ROOT and HOME are is for the caller to kn
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 
 MAX_SUBSTITUTED = 1 << 20  # characters
@@ -13,9 +12,7 @@ MAX_SUBSTITUTED = 1 << 20  # characters
 BUILT_IN = ("PROJECT_ROOT", "HOME", "USER", "TMPDIR")
 
 # ${SIGWRAP_HOST:NAME} stays as it is: a policy is shown and logged, the host's secrets are not.
-_HOST = re.compile(r"\$\{SIGWRAP_HOST:[A-Za-z_][A-Za-z0-9_]*\}")
-_REFERENCE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^{}]*))?\}")
-_ANY = re.compile(r"\$\{[^}]*\}?")
+_HOST = "SIGWRAP_HOST"
 
 
 class UnknownVariable(Exception):
@@ -56,23 +53,44 @@ def substitute(
     host_allowed: bool = False,
 ) -> str:
     """`escape` protects a value that lands in a regex or a glob; defaults are taken as written."""
-
-    def replacement(found: re.Match[str]) -> str:
-        reference = found.group()
-        if host_allowed and _HOST.fullmatch(reference):
-            return reference
-        parts = _REFERENCE.fullmatch(reference)
-        if parts is None:
-            raise UnknownVariable(reference)
-        value = values.get(parts["name"])
-        if parts["default"] is not None and not value:
-            return parts["default"]
-        if value is None:
-            raise UnknownVariable(reference)
-        room.take(len(value))
-        return escape(value)
-
     if "${" not in text:
         return text
     room.take(len(text))
-    return _ANY.sub(replacement, text)
+    filled, rest = "", text
+    while "${" in rest:
+        before, _, rest = rest.partition("${")
+        inside, closed, rest = rest.partition("}")
+        reference = f"${{{inside}{closed}"
+        is_left = host_allowed and closed and _is_of_the_host(inside)
+        value = reference if is_left else _value(reference, inside, closed, values, room, escape)
+        filled += before + value
+    return filled + rest
+
+
+def _value(
+    reference: str,
+    inside: str,
+    closed: str,
+    values: Mapping[str, str],
+    room: Room,
+    escape: Callable[[str], str],
+) -> str:
+    name, has_default, default = inside.partition(":-")
+    if not closed or not _is_name(name) or "{" in default:
+        raise UnknownVariable(reference)
+    value = values.get(name)
+    if has_default and not value:
+        return default
+    if value is None:
+        raise UnknownVariable(reference)
+    room.take(len(value))
+    return escape(value)
+
+
+def _is_of_the_host(inside: str) -> bool:
+    prefix, _, name = inside.partition(":")
+    return prefix == _HOST and _is_name(name)
+
+
+def _is_name(word: str) -> bool:
+    return word.isascii() and word.isidentifier()

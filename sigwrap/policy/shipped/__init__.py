@@ -1,4 +1,4 @@
-"""The nodes of the shipped policies, as `python -m sigwrap.policy.tools.shipped` has read them.
+"""The shipped policies, as `python -m sigwrap.policy.tools.shipped` has checked them.
 
 agent_default   of policies/agent-default.yaml
 agent_strict    of policies/agent-strict.yaml

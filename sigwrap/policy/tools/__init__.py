@@ -18,6 +18,6 @@ tries         one refusal, however many tries it takes
 inserted      rules put before those of a policy's text
 suggested     a policy with such rules, for what sessions were denied
 pin           rules that deny a tool whose file is another than now
-shipped       the nodes of the shipped policies, so that no run has to read their texts
+shipped       the shipped policies as they were checked, so that no run has to check their texts
 reference     the reference in docs/policy.md, and docs/policy.schema.json
 """

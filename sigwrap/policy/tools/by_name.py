@@ -13,7 +13,10 @@ from functools import cache
 from sigwrap.policy.judge.engine import Engine, Facts
 from sigwrap.policy.judge.match import NameGlob
 from sigwrap.policy.judge.request import Action, CommandRequest, Program
-from sigwrap.policy.language.document import MappingNode, Node, SequenceNode, nodes_of_shipped
+from sigwrap.policy.language.beforehand import parts
+from sigwrap.policy.language.document import form_of_shipped
+from sigwrap.policy.language.fill import Filler
+from sigwrap.policy.language.variables import BUILT_IN, Room
 
 _LENIENT = frozenset({Action.ALLOW.value, Action.AUDIT.value})
 _BASE = "agent-default"
@@ -64,17 +67,9 @@ def _named_by_the_base() -> tuple[NameGlob, ...]:
 
 
 def _words_of_the_base() -> Iterator[str]:
-    for rule in _items(_entries(nodes_of_shipped(_BASE)).get("command_rules")):
-        keys = _entries(rule)
-        words = {getattr(each, "text", "") for each in _items(keys.get("commands"))}
-        decision = getattr(keys.get("decision"), "text", "")
-        if decision not in _LENIENT and "loads_code" not in keys and _ANY_COMMAND not in words:
-            yield from words
-
-
-def _entries(node: Node | None) -> dict[str, Node]:
-    return {key.text: each for key, each in node.entries} if isinstance(node, MappingNode) else {}
-
-
-def _items(node: Node | None) -> tuple[Node, ...]:
-    return node.items if isinstance(node, SequenceNode) else ()
+    form = form_of_shipped(_BASE)
+    filler = Filler(dict.fromkeys(BUILT_IN, "/"), Room(), shipped=True)
+    for rule in parts(form, _BASE, filler).command_rules:
+        is_about_more = rule.loads_code is not None or _ANY_COMMAND in rule.commands
+        if rule.decision.value not in _LENIENT and not is_about_more:
+            yield from rule.commands

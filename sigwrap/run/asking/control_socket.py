@@ -14,11 +14,11 @@ from __future__ import annotations
 import errno
 import os
 import select
-import socket
 import stat
 import time
 from collections.abc import Callable
 
+from sigwrap.bare import socket
 from sigwrap.errors import StoreError
 from sigwrap.linux.peer import Peer, examine
 from sigwrap.linux.taken import let_go, refuse_descriptors

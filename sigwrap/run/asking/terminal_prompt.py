@@ -35,15 +35,14 @@ Not a boundary: COMMAND can paint on its terminal whatever it likes, a question 
 
 from __future__ import annotations
 
-import array
 import fcntl
 import os
-import signal
 import struct
 import termios
 import time
 from collections.abc import Callable
 
+from sigwrap.bare import signal
 from sigwrap.linux import held_terminals, proc_files, procfs
 from sigwrap.linux.process import send
 from sigwrap.linux.procfs import Stat
@@ -200,9 +199,9 @@ class TerminalPrompt:
         )
 
     def _unread_bytes(self) -> int:
-        count = array.array("i", [0])
+        count = bytearray(4)  # an int
         fcntl.ioctl(self._fd, termios.FIONREAD, count, True)
-        return count[0]
+        return int.from_bytes(count, "little")
 
     def _name_the_command(self) -> None:
         flags = local_modes(self._fd)

@@ -3,8 +3,9 @@ they came. Those that have started already go on, and it knows when the last of 
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
+
+from sigwrap.bare.collections import deque
 
 
 class Gate:

@@ -16,9 +16,9 @@ threads are put off.
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Callable
 
+from sigwrap.bare import signal
 from sigwrap.calls import EXECS
 from sigwrap.errors import KernelError
 from sigwrap.linux import procfs, ptrace

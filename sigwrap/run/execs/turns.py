@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 
+from sigwrap.bare.collections import deque
 from sigwrap.mediate.lineage import Process
 
 

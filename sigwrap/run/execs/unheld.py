@@ -14,10 +14,10 @@ and whenever the process asks for its next exec.
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections.abc import Callable
 
+from sigwrap.bare import signal
 from sigwrap.calls import EXECS
 from sigwrap.linux import procfs
 from sigwrap.linux.execs import image

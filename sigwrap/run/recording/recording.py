@@ -10,12 +10,11 @@ from __future__ import annotations
 import fcntl
 import os
 import select
-import signal
-import socket
 import struct
 import termios
 from collections.abc import Callable, Iterator
 
+from sigwrap.bare import signal, socket
 from sigwrap.events import io_payload
 from sigwrap.linux import procfs
 from sigwrap.linux.paths import Inode, inode_of

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import errno
 import os
-import socket
 import stat
 
+from sigwrap.bare import socket
 from sigwrap.linux.execs.environment import Variables
 from sigwrap.linux.paths import Inode, inode_of, kind_of
 from sigwrap.linux.ptrace import take_descriptor

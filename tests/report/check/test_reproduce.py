@@ -196,7 +196,7 @@ def execs(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def targets(draw: st.DrawFn) -> SignalTarget:
-    types = draw(st.lists(st.sampled_from(TargetType), min_size=1, max_size=2))
+    types = draw(st.lists(st.sampled_from(list(TargetType)), min_size=1, max_size=2))
     comm = draw(st.sampled_from(["node", "sh", "caf\udce9"]))
     return SignalTarget(draw(st.integers(1, 99)), 1, comm, with_implied(types))
 

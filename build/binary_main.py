@@ -1,0 +1,133 @@
+"""The binary's __main__: libraries and modules that most runs never need are not unpacked, but
+carried packed, and loaded from memory where they are first needed.
+"""
+
+import marshal
+import os
+import sys
+import zlib
+from _frozen_importlib import ModuleSpec
+from _frozen_importlib_external import ExtensionFileLoader
+
+# What each module needs besides, in the order in which it is loaded; build/sigwrap.spec packs them.
+CARRIED = {
+    "re2._re2": ("libgcc_s", "libstdcxx", "re2"),
+    "yaml._yaml": ("yaml",),
+    "_ssl": ("ssl",),
+}
+
+
+class CarriedModules:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name in CARRIED:
+            return ModuleSpec(name, Library(CARRIED[name]))
+        if name in CODE.MODULES:
+            return ModuleSpec(name, Code, is_package=name in CODE.PACKAGES)
+        return None
+
+
+class Code:
+    """Of Python's own modules."""
+
+    unpacked = None
+
+    @staticmethod
+    def read_ahead():
+        """It is read with this file."""
+
+    @classmethod
+    def get_code(cls, name):
+        if cls.unpacked is None:
+            cls.unpacked = marshal.loads(zlib.decompress(CODE.PACKED))
+        return marshal.loads(cls.unpacked[name])
+
+    @staticmethod
+    def create_module(spec):
+        return None
+
+    @classmethod
+    def exec_module(cls, module):
+        exec(cls.get_code(module.__name__), module.__dict__)
+
+
+class Library:
+    packed = ()
+
+    def __init__(self, libraries):
+        self.libraries = libraries
+
+    def read_ahead(self):
+        """Whoever changes the binary meanwhile changes nothing."""
+        if not self.packed:
+            modules = [__import__("sigwrap_carried_" + each) for each in self.libraries]
+            self.packed = [module.PACKED for module in modules]
+            for module in modules:
+                del sys.modules[module.__name__]
+
+    def create_module(self, spec):
+        from sigwrap.linux import kept_library
+
+        self.read_ahead()
+        *needed, library = [
+            kept_library.written(each, zlib.decompress(packed))
+            for each, packed in zip(self.libraries, self.packed, strict=True)
+        ]
+        for each in needed:
+            kept_library.load(each)
+        reachable = kept_library.Reachable(library)
+        spec.origin = reachable.path
+        with reachable:
+            return ExtensionFileLoader(spec.name, reachable.path).create_module(spec)
+
+    def exec_module(self, module):
+        ExtensionFileLoader(module.__name__, "").exec_module(module)
+
+
+class RunModules:
+    """Those that a run imports were read in two pieces (build/run_modules.py)."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if not name.startswith("sigwrap."):
+            return None
+        if name not in CODE_OF_RUN and name + "." not in CODE_OF_RUN:
+            while MORE_CODE:
+                CODE_OF_RUN.update(MORE_CODE.pop()())
+        is_package = name + "." in CODE_OF_RUN
+        if not is_package and name not in CODE_OF_RUN:
+            return None
+        spec = ModuleSpec(name, RunModules, is_package=is_package)
+        if is_package:
+            spec.submodule_search_locations = [file_of(name)]
+        return spec
+
+    @staticmethod
+    def create_module(spec):
+        return None
+
+    @staticmethod
+    def exec_module(module):
+        name = module.__name__
+        code = CODE_OF_RUN.pop(name, None)
+        if code is None:
+            code = CODE_OF_RUN.pop(name + ".")
+            module.__file__ = file_of(name) + "/__init__.py"
+        else:
+            module.__file__ = file_of(name) + ".py"
+        exec(marshal.loads(code), module.__dict__)
+
+
+def file_of(name):
+    return os.path.join(FOLDER, *name.split("."))
+
+
+FOLDER = sys._MEIPASS
+CODE_OF_RUN = __import__("sigwrap_shared_modules").CODE
+MORE_CODE = [lambda: __import__("sigwrap_run_modules").CODE]
+CODE = __import__("sigwrap_carried_code")
+sys.meta_path[:0] = [RunModules, CarriedModules]
+
+from sigwrap.__main__ import main
+
+main()

@@ -1,0 +1,55 @@
+"""The modules of sigwrap that a run imports, in two pieces, of which sigwrap-forward and
+sigwrap-stub need the first alone: to look each module up in an archive takes longer than to import
+it. For the zipapp and the binary.
+"""
+
+from __future__ import annotations
+
+import marshal
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+_PARTS = (
+    *("agent", "bare", "forward", "front", "linux", "mediate", "policy/judge", "protocols", "run"),
+    *("start", "store", "stub", "policy/language"),
+)
+_MODULES = (
+    *("amounts", "calls", "errors", "escape", "events", "hints", "nearest", "platform", "status"),
+    *("tuples", "cli/__init__", "cli/main", "cli/run", "cli/run_options", "cli/output"),
+    *("cli/forward", "cli/stub", "policy/__init__", "policy/problems"),
+    *("policy/shipped/__init__", "policy/shipped/agent_default"),
+)
+_OTHER_PROGRAMS = (
+    "import sys; sys.path.append(sys.argv[1]); import sigwrap.__main__, sigwrap.cli.forward,"
+    "sigwrap.cli.stub, sigwrap.stub.command; print(*sys.modules)"
+)
+
+Code = dict[str, bytes]
+
+
+def code_of_a_run(package: Path) -> tuple[Code, Code]:
+    """By name, a package's with a dot at its end."""
+    words = [sys.executable, "-I", "-c", _OTHER_PROGRAMS, str(package.parent)]
+    imported = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
+    found = _code(package)
+    shared = {name: code for name, code in found.items() if name.rstrip(".") in imported}
+    return shared, {name: code for name, code in found.items() if name not in shared}
+
+
+def _code(package: Path) -> Code:
+    found = {}
+    for file in sorted(_files(package)):
+        parts = file.relative_to(package.parent).with_suffix("").parts
+        name = ".".join(parts).replace("__init__", "")
+        shown = str(file.relative_to(package.parent))
+        found[name] = marshal.dumps(compile(file.read_bytes(), shown, "exec", dont_inherit=True))
+    return found
+
+
+def _files(package: Path) -> Iterable[Path]:
+    for part in _PARTS:
+        yield from (package / part).rglob("*.py")
+    for module in _MODULES:
+        yield package / f"{module}.py"

@@ -1,0 +1,50 @@
+"""JSON is written by json's own encoder, and read by json itself, which is imported then: it
+compiles regular expressions, for 2 ms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sigwrap.hints import Any
+
+try:
+    from _json import encode_basestring_ascii as _escape
+    from _json import make_encoder as _make_encoder
+except ImportError:  # a Python without these in C
+    from json.encoder import encode_basestring_ascii as _escape
+
+    _make_encoder = None  # type: ignore[assignment,misc]
+
+
+escape: Callable[[str], str] = _escape  # a string as JSON, with its quotes
+
+
+def encoder(
+    *, separators: tuple[str, str] = (", ", ": "), sort_keys: bool = False, allow_nan: bool = True
+) -> Callable[[object], str]:
+    """JSONEncoder.encode makes an encoder at each call, which takes as long as encoding."""
+    if _make_encoder is None:
+        import json
+
+        return json.JSONEncoder(
+            check_circular=False, separators=separators, sort_keys=sort_keys, allow_nan=allow_nan
+        ).encode
+    between, after_key = separators
+    chunks = _make_encoder(
+        None, _refuse, _escape, None, after_key, between, sort_keys, False, allow_nan
+    )
+    return lambda value: "".join(chunks(value, 0))
+
+
+def _refuse(value: object) -> object:
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+
+
+dumps = encoder()
+dumps_sorted = encoder(sort_keys=True)
+
+
+def loads(text: str | bytes | bytearray) -> Any:
+    import json
+
+    return json.loads(text)

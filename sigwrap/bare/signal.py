@@ -1,0 +1,8 @@
+from __future__ import annotations
+
+from sigwrap.hints import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from signal import *  # noqa: F403
+else:
+    from _signal import *  # noqa: F403

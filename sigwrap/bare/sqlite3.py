@@ -1,0 +1,18 @@
+"""SQLite, without datetime, and without functools, of which its module wants one name."""
+
+from __future__ import annotations
+
+import sys
+
+from sigwrap.bare import functools
+from sigwrap.hints import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sqlite3 import *  # noqa: F403
+else:
+    is_lent = sys.modules.setdefault("functools", functools) is functools
+    try:
+        from _sqlite3 import *  # noqa: F403
+    finally:
+        if is_lent:
+            del sys.modules["functools"]

@@ -1,0 +1,144 @@
+"""Texts with variables in them: what they stand for here, and whether that is good."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from posixpath import normpath
+
+from sigwrap.policy.judge.match import (
+    BadPattern,
+    check_glob,
+    check_regex,
+    doubt_about_glob,
+    escape_glob,
+    escape_regex,
+)
+from sigwrap.policy.language.document import MappingNode, Node, ScalarNode, SequenceNode
+from sigwrap.policy.language.variables import (
+    BUILT_IN,
+    MAX_SUBSTITUTED,
+    Room,
+    TooLong,
+    UnknownVariable,
+    substitute,
+)
+from sigwrap.policy.problems import Place, Problem, Severity, nearest_word
+
+# A glob that is known to be good stays so with other values, which it takes literally, as long as
+# it is no longer than this: each character is at most four of RE2's instructions.
+SURELY_FITS = 250
+_SAYS_WHERE = ("/", "**")
+
+
+class Wrong(Exception):
+    """A problem was noted; the value is left out."""
+
+
+class Filler:
+    def __init__(self, variables: Mapping[str, str], room: Room, *, shipped: bool = False) -> None:
+        """`shipped`: its patterns are compiled by tests, for that takes time at each start."""
+        self._variables = variables
+        self._room = room
+        self._shipped = shipped
+        self._is_full = False
+        self.problems: list[Problem] = []
+        self.warnings: list[Problem] = []
+
+    def path(self, node: ScalarNode, text: str, name: str, *, may_be_a_name: bool = False) -> str:
+        glob = self.substituted(node, text, escape=escape_glob)
+        if not glob.startswith(_SAYS_WHERE) and (not may_be_a_name or "/" in glob):
+            glob = self._rooted(node, glob)
+        return self.glob(node, glob, name)
+
+    def substituted(
+        self,
+        node: ScalarNode,
+        text: str,
+        *,
+        escape: Callable[[str], str] = str,
+        host_allowed: bool = False,
+    ) -> str:
+        if "$" not in text:
+            return text
+        try:
+            return substitute(
+                text, self._variables, self._room, escape=escape, host_allowed=host_allowed
+            )
+        except (UnknownVariable, TooLong) as error:
+            if not (self._is_full and isinstance(error, TooLong)):
+                self.problems.append(variable_problem(node.place, error, self._variables))
+            self._is_full |= isinstance(error, TooLong)
+            raise Wrong from error
+
+    def _rooted(self, node: ScalarNode, glob: str) -> str:
+        """What a program or an argument is held against is absolute."""
+        first, _, rest = glob.partition("/")
+        if not first.startswith("~"):
+            variable, rest = "PROJECT_ROOT", glob
+        elif first == "~":
+            variable = "HOME"
+        else:
+            raise self.note(node, "whose home folder that is isn't known: write its path", glob)
+        folder = self.substituted(node, f"${{{variable}}}", escape=escape_glob)
+        return normpath(f"{folder}/{rest}") if rest else folder
+
+    def glob(self, node: ScalarNode, glob: str, name: str) -> str:
+        if not glob:
+            raise self.note(node, f"{name} can't be empty")
+        if self._shipped and (glob == node.text or len(glob) <= SURELY_FITS):
+            return glob
+        try:
+            check_glob(glob)
+        except BadPattern as error:
+            raise self.note(node, f"a bad glob, {error}", node.text) from error
+        if not self._shipped:
+            self.doubt(node, doubt_about_glob(node.text), node.text)
+        return glob
+
+    def regex(self, node: ScalarNode, text: str) -> str:
+        pattern = self.substituted(node, text, escape=escape_regex)
+        if self._shipped and pattern == node.text:
+            return pattern
+        try:
+            check_regex(pattern)
+        except BadPattern as error:
+            raise self.note(node, f"a bad regular expression, {error}", node.text) from error
+        return pattern
+
+    def note(self, node: Node, message: str, offending: str = "", nearest: str = "") -> Wrong:
+        self.problems.append(
+            Problem(place=node.place, message=message, offending=offending, nearest=nearest)
+        )
+        return Wrong(message)
+
+    def doubt(self, node: Node, message: str, offending: str, nearest: str = "") -> None:
+        """Where there is a message."""
+        if message and not self._shipped:
+            warning = Problem(node.place, message, offending, nearest, Severity.WARNING)
+            self.warnings.append(warning)
+
+
+def variable_problem(
+    place: Place, error: UnknownVariable | TooLong, variables: Mapping[str, str]
+) -> Problem:
+    if isinstance(error, TooLong):
+        most = f"what variables stand for is more than {MAX_SUBSTITUTED} characters, all together"
+        return Problem(place=place, message=most)
+    has_no_value = error.name in BUILT_IN
+    nearest = "" if has_no_value else nearest_word(error.name, {*variables, *BUILT_IN})
+    return Problem(
+        place=place,
+        message="a variable without a value here" if has_no_value else "unknown variable",
+        offending=error.reference,
+        nearest=f"${{{nearest}}}" if nearest else "",
+    )
+
+
+def shown(node: Node) -> str:
+    match node:
+        case ScalarNode():
+            return node.text or "nothing"
+        case SequenceNode():
+            return "a list"
+        case MappingNode():
+            return "a mapping"

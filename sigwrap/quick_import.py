@@ -1,0 +1,89 @@
+"""Modules of this package, found where they are bound to be: Python looks through the folders for
+each, and a start imports two hundred. Of the same file, under the same conditions: its bytecode is
+that of the source as it is. Whatever is in any way different is left to Python.
+"""
+
+from __future__ import annotations
+
+import marshal
+import posix
+import sys
+from _frozen_importlib import ModuleSpec
+from _frozen_importlib_external import MAGIC_NUMBER, SourceFileLoader
+
+from sigwrap.hints import Any
+
+_HEADER_BYTES = 16
+_SUFFIX = f".{sys.implementation.cache_tag}.pyc"
+
+
+class _Loader(SourceFileLoader):
+    def __init__(self, name: str, path: str, bytecode: bytes) -> None:
+        super().__init__(name, path)
+        self._bytecode = bytecode
+
+    def get_code(self, fullname: str) -> Any:
+        code = code_of(self._bytecode)
+        self._bytecode = b""
+        self.__class__ = SourceFileLoader  # type: ignore[assignment]
+        return code
+
+
+class _Finder:
+    def __init__(self, above_the_package: str) -> None:
+        self._root = above_the_package
+
+    def find_spec(self, name: str, _path: object = None, _: object = None) -> ModuleSpec | None:
+        if not name.startswith("sigwrap."):
+            return None
+        path = f"{self._root}/{name.replace('.', '/')}"
+        folder, _slash, last = path.rpartition("/")
+        return self._spec(name, folder, last) or self._spec(name, path, "__init__")
+
+    def _spec(self, name: str, folder: str, stem: str) -> ModuleSpec | None:
+        source = f"{folder}/{stem}.py"
+        cached = f"{folder}/__pycache__/{stem}{_SUFFIX}"
+        bytecode = read_bytecode(source, cached)
+        if bytecode is None:
+            return None
+        spec = ModuleSpec(name, _Loader(name, source, bytecode), origin=source)
+        spec.has_location = True
+        spec.cached = cached
+        if stem == "__init__":
+            spec.submodule_search_locations = [folder]
+        return spec
+
+
+def read_bytecode(source: str, cached: str) -> bytes | None:
+    """None where there is none of the source as it is."""
+    try:
+        fd = posix.open(cached, posix.O_RDONLY | posix.O_CLOEXEC)
+        try:
+            bytecode = posix.read(fd, posix.fstat(fd).st_size)
+        finally:
+            posix.close(fd)
+        status = posix.stat(source)
+    except OSError:
+        return None
+    is_of_it = bytecode[:_HEADER_BYTES] == _header(int(status.st_mtime), status.st_size)
+    return bytecode if is_of_it else None
+
+
+def code_of(bytecode: bytes) -> Any:
+    return marshal.loads(memoryview(bytecode)[_HEADER_BYTES:])
+
+
+def _header(changed_s: int, size: int) -> bytes:
+    numbers = (0, changed_s & 0xFFFFFFFF, size & 0xFFFFFFFF)
+    return MAGIC_NUMBER + b"".join(number.to_bytes(4, "little") for number in numbers)
+
+
+def _install(package: Any) -> None:
+    """Where the package lies in a folder, and nobody has said that bytecode is elsewhere."""
+    is_a_file = type(package.__spec__.loader) is SourceFileLoader
+    if is_a_file and sys.pycache_prefix is None and package.__spec__.cached:
+        finder: Any = _Finder(package.__path__[0].removesuffix("/sigwrap"))
+        sys.meta_path.insert(0, finder)
+
+
+_install(sys.modules["sigwrap"])

@@ -1,0 +1,27 @@
+"""A glob on names of files means what it means everywhere else."""
+
+from __future__ import annotations
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from sigwrap.policy.judge.file_names import FileNames
+from sigwrap.policy.judge.match import BadPattern, Glob, check_glob, is_glob
+
+PARTS = r"""
+    a b 1 é - ! . [ ] * ? ** [a-c] [!a] []a] [0-9] [!] [b-a] [^a] [a-] [-a] [a- [\] [é]
+""".split()
+globs = st.lists(st.sampled_from(PARTS), max_size=7).map("".join)
+names = st.text(alphabet="ab1-é]![^.\n\udc80\\", max_size=8)
+
+
+@given(globs, names)
+@example("*a*a*a*b", "a" * 300)
+@example("pip[0-9]*", "pip3.11")
+def test_it_matches_what_the_other_one_does(glob: str, name: str) -> None:
+    try:
+        check_glob(glob)
+    except BadPattern:
+        return
+    if is_glob(glob):
+        assert FileNames(glob).matches(name) == Glob(glob).matches(name)
