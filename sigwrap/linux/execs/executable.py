@@ -148,7 +148,7 @@ class Executable:
             return None
         if self._digests or self._content or self._loader_fd >= 0:
             return None
-        if self._named_loader is not None and self._named_loader[1] != elf.USUAL_OF_ROOT:
+        if self._named_loader is None or self._named_loader[1] != elf.USUAL_OF_ROOT:
             return None
         if not (self._caller.is_local(state) and content.has_settled(state)):
             return None
