@@ -85,10 +85,13 @@ class Served(NamedTuple):
     written_ns: int
     rows: list[tuple[int, int, str, int, str, str]]
     processes: list[tuple[Any, ...]]
+    # What these ran before their last exec: at which place each is, entries, images.
+    earlier: list[tuple[int, list[Any], tuple[int, int, int]]]
     hits: list[tuple[list[Any], int]]  # entries, and when (monotonic)
     ended: list[int]  # pidfds
     waited: list[tuple[int, int]]  # what wait(2) says of others; a pid of -1: nobody is left
     held: tuple[Any, ...] | None
+    is_torn: bool  # a row may be there in part
 
     def notification(self) -> Notification:
         return read_notification(self.request)
