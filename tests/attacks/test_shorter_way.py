@@ -116,3 +116,23 @@ thread.join()
     name = policy(as_user.folder, " []\n")
     done = as_user.run("-p", name, "--", *PYTHON, "-c", text, cwd=leaders, env=env)
     assert (done.returncode, done.stdout) == (0, b"ran\n"), done.stderr
+
+
+def test_a_long_event_is_cut_in_the_same_way(as_user: Sigwrap) -> None:
+    text = """
+for i in 1 2 3; do
+    for last in 60 120 180 240 300 360 420 960; do
+        /usr/bin/true $1 $1 $1 $1 $1 $1 $1 $1 $(printf "%0${last}d" 0)
+    done
+done
+"""
+    name = policy(as_user.folder, " []\n")
+    recorded = []
+    for env in (WITH, WITHOUT):
+        shutil.rmtree(as_user.store, ignore_errors=True)
+        as_user.run("-p", name, "--", "dash", "-c", text, "sh", "x" * 960, env=env)
+        events = as_user.sealed_events("exec_allowed")
+        for event in events:
+            del event.payload["evaluation_us"], event.payload["ppid"]
+        recorded.append([list(event.payload.items()) for event in events])
+    assert recorded[0] == recorded[1]

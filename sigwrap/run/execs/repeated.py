@@ -54,10 +54,12 @@ from sigwrap.run.processes import Processes
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.recording.recordings import Recordings
 from sigwrap.run.watchers import Watchers
+from sigwrap.store.bounds import json_size
 from sigwrap.store.codec import encode_payload
 from sigwrap.tuples import NamedTuple
 
 _KEPT = 1024
+_NUMBERS_TAKE = 256  # bytes at most, of what differs from exec to exec
 _LONGEST_STAY_S = 0.5
 
 
@@ -317,9 +319,10 @@ class RepeatedExecs:
             self._remember(found, facts, recorded, plain.image)
 
     def _remember(self, found: Known, facts: ExecFacts, recorded: Record, image: Place) -> None:
-        texts = _texts_of(recorded, counts_crowd=self._crowd[0])
-        if sum(map(len, texts)) > LONGEST_LINE or len(self._remembered) >= _KEPT:
+        is_long = json_size(recorded.payload) > LONGEST_LINE - _NUMBERS_TAKE  # it may be cut
+        if is_long or len(self._remembered) >= _KEPT:
             return
+        texts = _texts_of(recorded, counts_crowd=self._crowd[0])
         main = facts.programs[0]._replace(sha256=None, system_file=None, loads_code=False)
         facts = facts._replace(programs=(main,), here=(main,))
         argv = cut_words(main.argv)
