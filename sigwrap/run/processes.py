@@ -257,6 +257,8 @@ class Processes:
                 status = found.exit_status
                 if not status and found.ppid == self._supervisor:  # or it may not be read
                     status = exit_status_of_child(pidfd) or 0
+            else:  # it was reaped meanwhile
+                status = exit_status_by_pidfd(pidfd)
         self._loop.unwatch_end(pidfd)
         os.close(pidfd)
         self._forget(process)
