@@ -131,8 +131,7 @@ done
     for env in (WITH, WITHOUT):
         shutil.rmtree(as_user.store, ignore_errors=True)
         as_user.run("-p", name, "--", "dash", "-c", text, "sh", "x" * 960, env=env)
-        events = as_user.sealed_events("exec_allowed")
-        for event in events:
-            del event.payload["evaluation_us"], event.payload["ppid"]
-        recorded.append([list(event.payload.items()) for event in events])
+        payloads = [event.payload for event in as_user.sealed_events("exec_allowed")]
+        # Where a word is cut hangs on how many digits the other figures have.
+        recorded.append([(list(each), each.get("cut"), len(each["argv"])) for each in payloads])
     assert recorded[0] == recorded[1]
