@@ -23,7 +23,7 @@ import stat
 import struct
 from collections.abc import Iterable, Iterator
 
-from sigwrap.linux import proc_files
+from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.libc import libc
 from sigwrap.linux.mounts import STATX_MNT_ID, Mounts, lies_on_a_disk, magic_of
 from sigwrap.tuples import NamedTuple
@@ -425,8 +425,9 @@ class _Walk:
         if not self._caller.may_wait and not self._caller.is_local(self._state(self._here)):
             raise MayWait(SERVED)
         if magic_of(self._here) == _PROC_SUPER_MAGIC:
-            if part == b"self":
-                self._move(proc_files.open_file(b"/proc/%d" % self._pid, _PATH_FLAGS))
+            if part == b"self":  # the thread's own folder may be another than its leader's
+                pid = procfs.tgid(self._tid) or self._pid
+                self._move(proc_files.open_file(b"/proc/%d" % pid, _PATH_FLAGS))
                 return []
             if part == b"thread-self":
                 thread = b"/proc/%d/task/%d" % (self._pid, self._tid)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 from sigwrap.linux import ptrace
 from sigwrap.linux.ptrace import WALL
@@ -52,8 +52,10 @@ class Children:
                 self._take()
                 return
 
-    def on_waited(self, waited: Iterable[tuple[int, int]]) -> None:
+    def on_waited(self, waited: Sequence[tuple[int, int]]) -> None:
         """What wait(2) has told somebody else: pids and statuses. A pid of -1: no child is left."""
+        if len(waited) >= _CHILDREN_A_TURN:  # there may be more, whose signal is read already
+            self._loop.call_at(time.monotonic(), self._take)
         for pid, wait_status in waited:
             if pid < 0:
                 self._ending.no_child_is_left()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 from sigwrap import calls
 from sigwrap.calls import Family
@@ -49,7 +49,7 @@ class Mediation:
         environment: HostEnvironment,
         gate: Gate,
         child_signals_fd: int,
-        on_waited: Callable[[Iterable[tuple[int, int]]], None],
+        on_waited: Callable[[Sequence[tuple[int, int]]], None],
     ) -> None:
         self._listener = listener
         self._processes = processes

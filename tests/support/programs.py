@@ -14,6 +14,7 @@ import pytest
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 FLAGS = {
     "first": ["-static", "-nostdlib", "-fno-stack-protector", "-fno-pie", "-no-pie"],
+    "sees_mark": ["-static"],
 }
 
 

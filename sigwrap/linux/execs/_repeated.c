@@ -57,6 +57,7 @@
 #define MOST_SEEN 512
 #define MOST_ROWS 256
 #define MOST_WORDS 64
+#define MOST_WAITED 64 /* run/children.py has the same, and looks for more where there are so many */
 #define LONGEST_WORD 1024
 #define LONGEST_ROW 12288
 #define QUIET_MS 2
@@ -194,6 +195,7 @@ static void digest(uint8_t *out, const uint8_t *data, size_t size)
 static uint64_t seq, written_ns;
 static int64_t written_bytes, room;
 static uint8_t head[32];
+static int is_torn; /* a row may be there in part: no other follows it */
 static PyObject *rows;
 
 static uint64_t now_ns(clockid_t clock)
@@ -245,7 +247,7 @@ static void begin_row(Row *row, PyObject *event, int pid, uint64_t time_ns)
 /* One write(2), as store/journal.py has it. Whether the row is recorded. */
 static int write_row(Row *row, PyObject *event, int pid, uint64_t time_ns)
 {
-    if (row->length > LONGEST_ROW - 256)
+    if (row->length > LONGEST_ROW - 256 || is_torn)
         return 0;
     static const char digits[] = "0123456789abcdef";
     uint8_t next[32];
@@ -260,8 +262,10 @@ static int write_row(Row *row, PyObject *event, int pid, uint64_t time_ns)
     add(row, hex, 64);
     add(row, "\n", 1);
     int size = row->length - 32;
-    if (write(journal, row->text + 32, size) != size)
+    if (write(journal, row->text + 32, size) != size) {
+        is_torn = 1;
         return 0;
+    }
     written_ns = now_ns(CLOCK_REALTIME);
     written_bytes += size;
     seq++;
@@ -703,6 +707,16 @@ static int is_over(int pidfd, int fd)
 }
 
 static PyObject *hits, *held;
+static PyObject *earlier; /* what a process has run here before its last exec */
+
+static void note_earlier(const Seen *process)
+{
+    const Image *image = &process->image;
+    PyObject *run = Py_BuildValue("(iO(KKK))", (int)(process - seen), process->entry, image->code,
+                                  image->stack, image->heap);
+    PyList_Append(earlier, run);
+    Py_XDECREF(run);
+}
 
 /* Everything up to the answer can be left to the long way: nothing has happened yet. */
 static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, PyObject *judge,
@@ -756,7 +770,8 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, PyO
     if (is_repeatable(&before.image))
         return is_over(pidfd, fd);
     if (process) {
-        where.depth = before.ppid == process->ppid ? process->depth : -1;
+        int is_the_same = before.ppid == process->ppid && before.start == process->start;
+        where.depth = is_the_same ? process->depth : -1;
         where.below = process->below;
     } else {
         where.siblings++;
@@ -819,6 +834,8 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, PyO
         held = Py_BuildValue("(iOi)", fd, entry, status);
         return HELD;
     }
+    if (process->entry)
+        note_earlier(process);
     process->image = after.image;
     Py_INCREF(entry);
     Py_XDECREF(process->entry);
@@ -835,7 +852,7 @@ static void take_children(PyObject *waited)
     int status, pid;
     while (read(child_signals, signals, sizeof signals) == sizeof signals)
         ;
-    while (PyList_Size(waited) < 64 && (pid = waitpid(-1, &status, ALL_CHILDREN)) != 0) {
+    while (PyList_Size(waited) < MOST_WAITED && (pid = waitpid(-1, &status, ALL_CHILDREN)) != 0) {
         PyObject *found = Py_BuildValue("(ii)", pid, pid < 0 ? 0 : status);
         PyList_Append(waited, found);
         Py_XDECREF(found);
@@ -878,6 +895,8 @@ static PyObject *serve(PyObject *module, PyObject *args)
     PyObject *waited = PyList_New(0);
     rows = PyList_New(0);
     hits = PyList_New(0);
+    earlier = PyList_New(0);
+    is_torn = 0;
     ended = PyList_New(0);
     held = NULL;
     seen_count = 0;
@@ -948,11 +967,11 @@ static PyObject *serve(PyObject *module, PyObject *args)
     int is_asked = outcome != QUIET && outcome != BROKEN;
     if (PyErr_Occurred())
         PyErr_Clear(); /* of memory: what is missing in a list shows in the figures */
-    return Py_BuildValue("(iy#Ky#LKNNNNNN)", outcome, (char *)&request,
+    return Py_BuildValue("(iy#Ky#LKNNNNNNNO)", outcome, (char *)&request,
                          (Py_ssize_t)(is_asked ? sizeof request : 0), (unsigned long long)seq,
                          (char *)head, (Py_ssize_t)32, (long long)written_bytes,
-                         (unsigned long long)written_ns, rows, processes, hits, ended, waited,
-                         held);
+                         (unsigned long long)written_ns, rows, processes, earlier, hits, ended,
+                         waited, held, is_torn ? Py_True : Py_False);
 }
 
 static PyObject *set_up(PyObject *module, PyObject *args)

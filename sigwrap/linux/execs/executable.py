@@ -128,10 +128,11 @@ class Executable:
     def again(
         cls, tid: int, pid: int, fd: int, programs: tuple[Program, ...], line: bytes, ours: Ours
     ) -> Executable:
-        """The file of `fd`, which was judged before, by the same facts (run/execs/repeated.py).
-        OSError where the caller has ended."""
+        """The file of `fd`, which was judged before, by the same facts (run/execs/repeated.py): the
+        caller's root was ours then, and may be another since. OSError where it has ended."""
         self = cls.__new__(cls)
         self._begin(Caller(tid, pid, ours.view), None, ours)
+        self.root = ours.view.root
         self._hold(fd, self._caller.state_of(fd))
         self.image = self._files[fd].place
         self.programs = self.here = programs
@@ -147,7 +148,7 @@ class Executable:
             return None
         if self._digests or self._content or self._loader_fd >= 0:
             return None
-        if self._named_loader is not None and self._named_loader[1] != elf.USUAL_OF_ROOT:
+        if self._named_loader is None or self._named_loader[1] != elf.USUAL_OF_ROOT:
             return None
         if not (self._caller.is_local(state) and content.has_settled(state)):
             return None

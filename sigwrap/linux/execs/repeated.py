@@ -25,7 +25,7 @@ PURE_VARIABLE = "SIGWRAP_PURE_PYTHON"
 # What serve says: the order of the enum in _repeated.c.
 QUIET, LEFT, LEFT_AFTER_ENDS, HELD, UNWRITTEN, BROKEN = range(6)
 
-LONGEST_LINE = 8192  # a row of the log
+LONGEST_LINE = 8192  # a row of the log; a longer one is cut (store/bounds.py)
 
 
 class Facts(NamedTuple):
@@ -85,10 +85,13 @@ class Served(NamedTuple):
     written_ns: int
     rows: list[tuple[int, int, str, int, str, str]]
     processes: list[tuple[Any, ...]]
+    # What these ran before their last exec: at which place each is, entries, images.
+    earlier: list[tuple[int, list[Any], tuple[int, int, int]]]
     hits: list[tuple[list[Any], int]]  # entries, and when (monotonic)
     ended: list[int]  # pidfds
     waited: list[tuple[int, int]]  # what wait(2) says of others; a pid of -1: nobody is left
     held: tuple[Any, ...] | None
+    is_torn: bool  # a row may be there in part
 
     def notification(self) -> Notification:
         return read_notification(self.request)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 from sigwrap.linux.execs.asked import Asked, only_asks
 from sigwrap.linux.execs.executable import Executable
@@ -167,7 +167,7 @@ class Execs:
         listener: Listener,
         recorder: Recorder,
         child_signals_fd: int,
-        on_waited: Callable[[Iterable[tuple[int, int]]], None],
+        on_waited: Callable[[Sequence[tuple[int, int]]], None],
     ) -> RepeatedExecs | None:
         """None where each exec is to be judged anew."""
         if not (self._waits_through_signals and limits_allow_repeats(self._limits)):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 from sigwrap.events import Payload
 from sigwrap.hints import Any
@@ -40,7 +40,7 @@ from sigwrap.mediate.effects import Record
 from sigwrap.mediate.exec import ExecMediator
 from sigwrap.mediate.exec_facts import ExecFacts
 from sigwrap.mediate.exit_event import exit_payload
-from sigwrap.mediate.lineage import Process
+from sigwrap.mediate.lineage import Image, Process
 from sigwrap.mediate.repeats import is_repeatable
 from sigwrap.policy.judge.limits import Crowd
 from sigwrap.policy.judge.request import AskedFact, Program
@@ -55,10 +55,12 @@ from sigwrap.run.processes import Processes
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.recording.recordings import Recordings
 from sigwrap.run.watchers import Watchers
+from sigwrap.store.bounds import json_size
 from sigwrap.store.codec import encode_payload
 from sigwrap.tuples import NamedTuple
 
 _KEPT = 1024
+_NUMBERS_TAKE = 256  # bytes at most, of what differs from exec to exec
 _LONGEST_STAY_S = 0.5
 
 
@@ -94,7 +96,7 @@ class RepeatedExecs:
         ours: Ours,
         loop: Loop,
         child_signals_fd: int,
-        on_waited: Callable[[Iterable[tuple[int, int]]], None],
+        on_waited: Callable[[Sequence[tuple[int, int]]], None],
     ) -> None:
         self._recorder = recorder
         self._mediator = mediator
@@ -127,6 +129,7 @@ class RepeatedExecs:
             and not self._gate.is_closed
             and not may_be_served()
             and not self._recordings.expects
+            and not self._tracer.redirects
             and self._processes.are_all_told_of
             and self._recorder.log.takes_rows
             and self._recorder.room > 4 * LONGEST_LINE
@@ -147,6 +150,8 @@ class RepeatedExecs:
         return served.notification() if is_left else None
 
     def _serve(self, request: bytes) -> Served:
+        if len(self._remembered) >= _KEPT:
+            self._forget_remembered()
         log, deadline_s = self._recorder.log, self._loop.next_deadline_s
         now_s = time.monotonic()
         until_s = now_s + _LONGEST_STAY_S if deadline_s is None else deadline_s
@@ -187,7 +192,9 @@ class RepeatedExecs:
         self._recorder.rows_written(
             served.rows, served.head, served.written_bytes, served.written_ns
         )
-        self._take_processes([SeenProcess(*each) for each in served.processes])
+        if served.is_torn:
+            self._recorder.log.row_failed()
+        self._take_processes(served)
         self._recorder.repeated += len(served.hits)
         self._take_hits(served.hits)
         for pidfd in served.ended:
@@ -196,16 +203,23 @@ class RepeatedExecs:
         if served.held is not None:
             self._hold(served, Held(*served.held))
 
-    def _take_processes(self, found: list[SeenProcess]) -> None:
+    def _take_processes(self, served: Served) -> None:
+        """In the order in which they came up: what has children here has run nothing since."""
+        earlier: dict[int, list[tuple[list[Any], Image]]] = {}
+        for place, entry, image in served.earlier:
+            earlier.setdefault(place, []).append((entry, image))
         seen: dict[int, Process] = {}
         ended: list[Process] = []
-        for each in found:
+        for place, each in enumerate(SeenProcess(*each) for each in served.processes):
             parent = seen.get(each.ppid) or self._processes.by_pid.get(each.ppid)
             process = seen[each.pid] = self._processes.came_up(each, parent)
+            ran = earlier.get(place, [])
             if each.entry is not None:
-                remembered = _of(each.entry)
+                ran.append((each.entry, each.image))
+            for entry, image_then in ran:
+                remembered = _of(entry)
                 self._becomes(process, remembered)
-                self._processes.has_run(process, remembered.image, each.image)
+                self._processes.has_run(process, remembered.image, image_then)
             if each.has_ended:
                 ended.append(process)
         for process in ended:
@@ -228,14 +242,15 @@ class RepeatedExecs:
         has loaded something else."""
         notification, remembered = served.notification(), _of(held.entry)
         process = self._processes.by_pid[notification.tid]
-        self._becomes(process, remembered)
+        is_written = served.outcome == HELD
+        if is_written:
+            self._becomes(process, remembered)
         facts = remembered.facts._replace(process=process)
         holdings = ExecHoldings(notification, facts.syscall, self._tracer, self._gate)
         steps = self._mediator.goes_on(facts, held.entry[_RULE])
         tid = notification.tid
         scope = Scope(notification.id, tid, process, steps, holdings, 0)
         tracee = self._tracer.held_already(scope)
-        is_written = served.outcome == HELD
         if not is_written:
             os.close(held.fd)
             tracee.is_refused = True
@@ -270,10 +285,11 @@ class RepeatedExecs:
         if state is None:
             return
         if len(self._plain) >= _KEPT:
-            self._forget_all()
+            self._plain.clear()
+            self._forget_remembered()
         main = facts.programs[0]._replace(argv=(), sha256=None, system_file=None, loads_code=False)
         self._plain[asked.path] = _Plain(main, state, executable.image)
-        if self._watchers.counts_execs:
+        if _counted_as(facts) in self._budgets:
             self._renew_budget(facts)  # it may have been used up
 
     def _judge(self, found: Known) -> None:
@@ -297,6 +313,8 @@ class RepeatedExecs:
         try:
             recorded = self._mediator.goes_on_by(facts)
         except AskedAnew:
+            if len(self._asking) >= _KEPT:
+                self._asking.clear()
             self._asking.add(found.path)
             del self._plain[found.path]
             return
@@ -304,36 +322,43 @@ class RepeatedExecs:
             self._remember(found, facts, recorded, plain.image)
 
     def _remember(self, found: Known, facts: ExecFacts, recorded: Record, image: Place) -> None:
-        texts = _texts_of(recorded, counts_crowd=self._crowd[0])
-        if sum(map(len, texts)) > LONGEST_LINE:
+        is_long = json_size(recorded.payload) > LONGEST_LINE - _NUMBERS_TAKE  # it may be cut
+        if is_long or len(self._remembered) >= _KEPT:
             return
-        if len(self._remembered) >= _KEPT:
-            self._remembered.clear()
-            self._budgets.clear()
+        texts = _texts_of(recorded, counts_crowd=self._crowd[0])
         main = facts.programs[0]._replace(sha256=None, system_file=None, loads_code=False)
         facts = facts._replace(programs=(main,), here=(main,))
         argv = cut_words(main.argv)
         facts.process.argv, facts.process.comm_is_current = argv, False
+        # One that is there counts what the extension has let go on since it was last told of.
+        budget = self._budgets.get(_counted_as(facts))
+        if budget is None:
+            budget = self._renew_budget(facts)
         self._remembered[found.key] = [
             recorded.event.encode(),
             *texts,
             _exit_text_after_ppid(facts.process),
-            self._renew_budget(facts),
+            budget,
             recorded.payload["rule_name"],
             _Remembered(facts, argv, found.line, image),
         ]
 
-    def _forget_all(self) -> None:
+    def _forget_remembered(self) -> None:
+        """Not while the extension goes by them."""
         self._budgets.clear()
         self._remembered.clear()
-        self._plain.clear()
 
     def _renew_budget(self, facts: ExecFacts) -> list[int]:
         """One for all entries of what counts as the same exec."""
-        main = facts.programs[0]
-        budget = self._budgets.setdefault((main.path, main.argv, facts.cwd), [0])
+        budget = self._budgets.setdefault(_counted_as(facts), [0])
         budget[0] = self._watchers.execs_left(facts)
         return budget
+
+
+def _counted_as(facts: ExecFacts) -> tuple[str, tuple[str, ...], str]:
+    """By what an exec is the same as another: agent/watches.py."""
+    main = facts.programs[0]
+    return main.path, main.argv, facts.cwd
 
 
 class AskedAnew(Exception):

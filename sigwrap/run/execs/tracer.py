@@ -94,6 +94,11 @@ class Tracer:
     def holds(self, tid: int) -> bool:
         return tid in self._by_tid
 
+    @property
+    def redirects(self) -> bool:
+        """Whether a call may come again as a new request."""
+        return any(tracee.redirection is not None for tracee in self._by_tid.values())
+
     def take_back(self, notification: Notification) -> bool:
         """Whether it is the call of a thread that is held: the one that was restarted."""
         tracee = self._by_tid.get(notification.tid)

@@ -10,23 +10,24 @@ from collections.abc import Callable
 from typing import Any
 
 from sigwrap.cli.main import main
-from sigwrap.linux.execs import image, look
+from sigwrap.linux.execs import image
 from sigwrap.linux.execs.asked import Asked
 from sigwrap.linux.execs.executable import Executable
+from sigwrap.linux.execs.look import Seen
 from sigwrap.mediate.exec_facts import ExecFacts
 from sigwrap.mediate.lineage import Process
 from sigwrap.run.execs import execs
 
 
-def if_there_is_memory(take_look: Callable[..., Any]) -> Callable[..., Any]:
-    def look_if_there_is_memory(*facts: Any, **options: Any) -> object:
-        seen = take_look(*facts, **options)
-        if isinstance(seen, look.Seen) and os.path.basename(seen.asked.path) == b"too-much":
+def if_there_is_memory(look: Callable[..., object]) -> Any:
+    def looks(*facts: Any, **options: Any) -> object:
+        seen = look(*facts, **options)
+        if isinstance(seen, Seen) and os.path.basename(seen.asked.path) == b"too-much":
             seen.executable.close()
             raise MemoryError
         return seen
 
-    return look_if_there_is_memory
+    return looks
 
 
 def facts_if_there_is_memory(
@@ -45,8 +46,8 @@ def difference_if_there_is_memory(pid: int, judged: Executable, **options: bool)
 
 difference = image.difference
 image.difference = difference_if_there_is_memory
-execs.look = if_there_is_memory(look.look)
-execs.look_first = if_there_is_memory(look.look_first)
+execs.look = if_there_is_memory(execs.look)
+execs.look_first = if_there_is_memory(execs.look_first)
 facts = execs.Execs._facts
 execs.Execs._facts = facts_if_there_is_memory  # type: ignore[assignment, method-assign]
 sys.exit(main(sys.argv[1:]))

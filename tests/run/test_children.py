@@ -1,0 +1,39 @@
+"""What wait(2) has told, where the rest is a stand-in."""
+
+from __future__ import annotations
+
+import signal
+from types import SimpleNamespace
+from typing import Any
+
+from sigwrap.linux.sigfd import SignalFd
+from sigwrap.run.children import Children
+from sigwrap.run.loop import Loop
+
+MOST_AT_ONCE = 64  # in linux/execs/_repeated.c as well
+
+
+def test_who_reads_the_signal_of_many_ends_may_leave_some() -> None:
+    ends: list[int] = []
+    was_over: list[bool] = []
+    ending: Any = SimpleNamespace(
+        reaped=lambda pid, status: ends.append(pid),
+        no_child_is_left=lambda: was_over.append(True),
+    )
+    loop, nobody = Loop(), SimpleNamespace()
+    children = Children(
+        command_pid=1,
+        mediation=None,
+        job_control=nobody,  # type: ignore[arg-type]
+        ending=ending,
+        loop=loop,
+        signals=SignalFd({signal.SIGCHLD}),
+        on_continued=lambda: None,
+    )
+    children.on_waited([(pid, 0) for pid in range(2, MOST_AT_ONCE + 1)])
+    loop.turn(0)
+    assert not was_over
+    children.on_waited([(pid, 0) for pid in range(2, MOST_AT_ONCE + 2)])
+    loop.turn(0)
+    assert was_over == [True]  # it has looked: this test has no children
+    assert len(ends) == 2 * MOST_AT_ONCE - 1
