@@ -9,6 +9,8 @@ import zlib
 from _frozen_importlib import ModuleSpec
 from _frozen_importlib_external import ExtensionFileLoader
 
+import early  # it is sigwrap/early.py, and there already
+
 # What each module needs besides, in the order in which it is loaded; build/sigwrap.spec packs them.
 CARRIED = {
     "re2._re2": ("libgcc_s", "libstdcxx", "re2"),
@@ -123,11 +125,13 @@ def file_of(name):
 
 
 FOLDER = sys._MEIPASS
-CODE_OF_RUN = __import__("sigwrap_shared_modules").CODE
-MORE_CODE = [lambda: __import__("sigwrap_run_modules").CODE]
-CODE = __import__("sigwrap_carried_code")
-sys.meta_path[:0] = [RunModules, CarriedModules]
-
-from sigwrap.__main__ import main
+try:
+    CODE_OF_RUN = __import__("sigwrap_shared_modules").CODE
+    MORE_CODE = [lambda: __import__("sigwrap_run_modules").CODE]
+    CODE = __import__("sigwrap_carried_code")
+    sys.meta_path[:0] = [RunModules, CarriedModules]
+    from sigwrap.__main__ import main
+except MemoryError:
+    early.end_without_memory()
 
 main()

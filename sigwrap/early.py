@@ -16,7 +16,7 @@ def claim_data(size: int) -> None:
     try:
         bytes(size)
     except MemoryError:
-        _end_without_memory()
+        end_without_memory()
 
 
 def claim_supervisor_memory() -> None:
@@ -28,10 +28,10 @@ def claim_supervisor_memory() -> None:
     try:
         mmap.mmap(-1, _SUPERVISOR_ROOM, mmap.MAP_PRIVATE, 0).close()
     except OSError:
-        _end_without_memory()
+        end_without_memory()
 
 
-def _end_without_memory() -> None:
+def end_without_memory() -> None:
     try:
         posix.write(2, f"sigwrap: it can't be loaded: no memory{HINT}\n".encode())
     finally:  # standard error may be closed

@@ -40,7 +40,12 @@ def written(name: str, data: bytes) -> int:
 
 
 def _new(name: str) -> int:
-    return os.memfd_create(os.path.basename(name), os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    """None of the standard streams, where one of them is closed."""
+    fd = os.memfd_create(os.path.basename(name), os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
+    finally:
+        os.close(fd)
 
 
 def _sealed(fd: int) -> int:
