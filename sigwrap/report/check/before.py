@@ -269,7 +269,8 @@ def _not_for(yes: _Question, event: Event, rule: str, *, is_cut: bool) -> str:
         return "its reason names somebody else than said yes"
     if problem := asked_about_otherwise(payload, yes.what, is_cut=is_cut):
         return problem
-    if yes.folder and not is_cut and yes.folder != text(payload.get("cwd")):
+    folder = text(payload.get("cwd"))  # empty where nobody could tell
+    if yes.folder and folder and not is_cut and yes.folder != folder:
         return "somebody said yes to it in another folder"
     if yes.files and not is_cut and programs_of(payload)[0][0] not in yes.files:
         return "somebody said yes to another file"
