@@ -5,17 +5,20 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.support.harness import PYTHON, Sigwrap
 from tests.support.policies import policy
+from tests.support.waiting import await_that
 
 WITH = {"SIGWRAP_PURE_PYTHON": ""}
 WITHOUT = {"SIGWRAP_PURE_PYTHON": "1"}
 BOTH_WAYS = pytest.mark.parametrize("env", [WITH, WITHOUT], ids=["with", "without"])
 ROOT_SWAPS = 200
+SETTLED_NS = 200_000_000
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("sigwrap.linux.execs._repeated") is None,
@@ -38,6 +41,9 @@ def test_a_root_that_another_thread_swaps(sigwrap: Sigwrap, compiled: Path) -> N
     (evil / sigwrap.folder.relative_to("/")).mkdir(parents=True)
     os.link(tool, evil / tool.relative_to("/"))
     (evil / "mark").touch()
+    # What has just been changed may be changed again within the same tick of a clock, and is looked
+    # at each time.
+    await_that(lambda: time.time_ns() - tool.stat().st_ctime_ns > SETTLED_NS)
     rules = f"\n  - {{name: rest, commands: [flips_root, {tool}], decision: allow}}\n"
     name = policy(sigwrap.folder, rules)
     text = Path(name).read_text().replace("{command: allow", "{command: deny")
