@@ -68,7 +68,7 @@ from sigwrap.policy.judge.request import (
     Program,
 )
 
-_GO_ON = frozenset({Action.ALLOW, Action.AUDIT})
+_GO_ON = {Action.ALLOW: "exec_allowed", Action.AUDIT: "exec_audited"}
 _NO_YES_WHILE_TRACED = (
     "it needs approval, which nobody can give while its caller is traced: "
     "what then ran could be another program"
@@ -113,9 +113,9 @@ class ExecMediator:
     def goes_on_by(self, facts: ExecFacts) -> Record | None:
         """The event by which it goes on verified, where nothing else has to be done before."""
         decision = self._judge(facts)
-        if decision.action not in _GO_ON:
+        event = _GO_ON.get(decision.action)
+        if event is None:
             return None
-        event = "exec_allowed" if decision.action is Action.ALLOW else "exec_audited"
         payload = exec_payload(facts, decision, verified=facts.readable)
         return Record(event, payload, _escalation(facts, decision))
 
@@ -140,10 +140,8 @@ class ExecMediator:
                 yield from self._deny_as_used_up(facts, used)
                 return
         match decision.action:
-            case Action.ALLOW:
-                yield from self._let_run(facts, decision, "exec_allowed")
-            case Action.AUDIT:
-                yield from self._let_run(facts, decision, "exec_audited")
+            case Action.ALLOW | Action.AUDIT:
+                yield from self._let_run(facts, decision, _GO_ON[decision.action])
             case Action.REDIRECT:
                 yield from self._redirect(facts, decision)
             case Action.APPROVE:
@@ -238,14 +236,10 @@ class ExecMediator:
 
     def _let_run_watched(self, facts: ExecFacts, *, verified: bool) -> Mediation:
         decision = self._judge_as_traced(facts)
-        match decision.action:
-            case Action.ALLOW:
-                event = "exec_allowed"
-            case Action.AUDIT:
-                event = "exec_audited"
-            case _:
-                yield from self._deny_as_traced(facts, decision)
-                return
+        event = _GO_ON.get(decision.action)
+        if event is None:
+            yield from self._deny_as_traced(facts, decision)
+            return
         payload = exec_payload(facts, decision, verified=verified, traced=True)
         if (yield Record(event, payload, _escalation(facts, decision))):
             yield from self._tell_watchers(facts, traced=True)

@@ -79,6 +79,11 @@ class Process:
             return self.comm
         return self.argv[0].rpartition("/")[2][:15]
 
+    def becomes_another(self, argv: tuple[str, ...]) -> None:
+        """By an exec that goes on."""
+        self.comm_is_current = False
+        self.argv = argv
+
     def runs(self, program: File | None) -> None:
         """Since its last exec; None where nobody knows."""
         if program is None or program != self.family.program:

@@ -283,14 +283,18 @@ static int write_row(Row *row, PyObject *event, int pid, uint64_t time_ns)
 
 /* What the kernel says of a process */
 
+static Place place_in(const struct statx *found)
+{
+    uint64_t device = (uint64_t)found->stx_dev_major << 32 | found->stx_dev_minor;
+    return (Place){found->stx_ino, device, found->stx_mnt_id};
+}
+
 static int place_of(const char *path, unsigned which_mount, Place *place)
 {
     struct statx found;
     if (statx(proc, path, STATX_FLAGS, STATX_INO | which_mount, &found) < 0)
         return 0;
-    place->inode = found.stx_ino;
-    place->device = (uint64_t)found.stx_dev_major << 32 | found.stx_dev_minor;
-    place->mount = found.stx_mnt_id;
+    *place = place_in(&found);
     return 1;
 }
 
@@ -457,17 +461,23 @@ static void take_ends(int ends)
 
 /* One exec */
 
-/* What isn't there for us may be there for the caller: paths.py, _may_be_its_own. */
-static int is_missing_for_everybody(int error)
+/* As we see it, by what the kernel's caches know, and without the links of /proc. */
+static int open_at_once(const char *path, uint64_t flags)
 {
     struct {
         uint64_t flags, mode, resolve;
-    } how = {O_PATH | O_CLOEXEC | O_NOFOLLOW, 0, NO_MAGIC_LINKS | CACHED};
+    } how = {O_PATH | O_CLOEXEC | flags, 0, NO_MAGIC_LINKS | CACHED};
+    return syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+}
+
+/* What isn't there for us may be there for the caller: paths.py, _may_be_its_own. */
+static int is_missing_for_everybody(int error)
+{
     const char *path = facts.path;
     if ((error != ENOENT && error != ENOTDIR) || !strncmp(path, "/proc/", 6) ||
         !strncmp(path, "/dev/", 5) || strstr(path, "/../"))
         return 0;
-    int fd = syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+    int fd = open_at_once(path, O_NOFOLLOW);
     if (fd >= 0) {
         close(fd);
         return 0; /* a link that leads nowhere, for us */
@@ -599,15 +609,16 @@ static PyObject *find(PyObject *remembered, PyObject *judge, const Stat *stat, i
     key_add_text(&made, facts.cwd, facts.cwd_length);
     key_add_text(&made, stat->comm, stat->comm_length);
     key_add_text(&made, facts.words, facts.words_length);
+    Place place = place_in(file);
     uint64_t numbers[8] = {
         depth,
         file->stx_mode,
-        file->stx_ino,
-        (uint64_t)file->stx_dev_major << 32 | file->stx_dev_minor,
+        place.inode,
+        place.device,
         file->stx_size,
         file->stx_ctime.tv_sec,
         file->stx_ctime.tv_nsec,
-        file->stx_mnt_id,
+        place.mount,
     };
     key_add(&made, numbers, sizeof numbers);
     PyObject *bytes = PyBytes_FromStringAndSize(made.text, made.length);
@@ -731,10 +742,7 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, PyO
         return LEFT;
     if (!is_at(pid, "root", STATX_MNT_ID, &our_root))
         return LEFT;
-    struct {
-        uint64_t flags, mode, resolve;
-    } how = {O_PATH | O_CLOEXEC, 0, NO_MAGIC_LINKS | CACHED};
-    fd = syscall(SYS_openat2, AT_FDCWD, facts.path, &how, sizeof how);
+    fd = open_at_once(facts.path, 0);
     if (fd < 0) {
         int error = errno;
         if (!is_missing_for_everybody(error))
@@ -827,8 +835,7 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, PyO
     PyList_Append(hits, hit);
     Py_XDECREF(hit);
 
-    Place image = {file.stx_ino, (uint64_t)file.stx_dev_major << 32 | file.stx_dev_minor,
-                   file.stx_mnt_id};
+    Place image = place_in(&file);
     Stat after;
     if (!has_stopped_at_exec(pid, &status) || !is_as_judged(pid, &image, &after)) {
         held = Py_BuildValue("(iOi)", fd, entry, status);

@@ -152,7 +152,7 @@ class Native:
         by_pid: dict[int, Any],
         remembered: dict[bytes, list[Any]],
         paths: dict[bytes, Any],
-        judge: Callable[[Facts], None],
+        judge: Callable[..., None],
         seq: int,
         head: bytes,
         room: int,
@@ -160,12 +160,8 @@ class Native:
         request: bytes,
     ) -> Served:
         """Answers requests until one is left to the long way, or something else happens. `paths`:
-        of files that may go on, which `judge` puts into `remembered` then. `room`: how many bytes
-        the log may take before somebody has to look."""
-
-        def judge_facts(*gathered: Any) -> None:
-            judge(Facts(*gathered))
-
+        of files that may go on, which `judge` puts into `remembered` then; it gets what Facts
+        holds. `room`: how many bytes the log may take before somebody has to look."""
         return Served(
             *_native.serve(
                 poll,
@@ -173,7 +169,7 @@ class Native:
                 by_pid,
                 remembered,
                 paths,
-                judge_facts,
+                judge,
                 seq,
                 head,
                 room,

@@ -522,5 +522,4 @@ class Execs:
         return PAUSED
 
     def _is_becoming_another(self, scope: Scope, argv: tuple[str, ...]) -> None:
-        scope.process.comm_is_current = False
-        scope.process.argv = cut_words(argv)
+        scope.process.becomes_another(cut_words(argv))

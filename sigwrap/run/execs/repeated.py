@@ -218,16 +218,12 @@ class RepeatedExecs:
                 ran.append((each.entry, each.image))
             for entry, image_then in ran:
                 remembered = _of(entry)
-                self._becomes(process, remembered)
+                process.becomes_another(remembered.argv)
                 self._processes.has_run(process, remembered.image, image_then)
             if each.has_ended:
                 ended.append(process)
         for process in ended:
             process.ended()
-
-    def _becomes(self, process: Process, remembered: _Remembered) -> None:
-        process.comm_is_current = False
-        process.argv = remembered.argv
 
     def _take_hits(self, hits: list[tuple[list[Any], int]]) -> None:
         if not self._watchers.counts_execs:
@@ -244,7 +240,7 @@ class RepeatedExecs:
         process = self._processes.by_pid[notification.tid]
         is_written = served.outcome == HELD
         if is_written:
-            self._becomes(process, remembered)
+            process.becomes_another(remembered.argv)
         facts = remembered.facts._replace(process=process)
         holdings = ExecHoldings(notification, facts.syscall, self._tracer, self._gate)
         steps = self._mediator.goes_on(facts, held.entry[_RULE])
@@ -292,8 +288,9 @@ class RepeatedExecs:
         if _counted_as(facts) in self._budgets:
             self._renew_budget(facts)  # it may have been used up
 
-    def _judge(self, found: Known) -> None:
+    def _judge(self, *gathered: Any) -> None:
         """An exec of such a file: where it may go on, it is remembered by all its facts."""
+        found = Known(*gathered)
         plain = self._plain[found.path]
         real, argv = os.fsdecode(found.real), tuple(map(os.fsdecode, found.line[:-1].split(b"\0")))
         if (plain.main.path, plain.state) != (real, found.state):
@@ -329,7 +326,7 @@ class RepeatedExecs:
         main = facts.programs[0]._replace(sha256=None, system_file=None, loads_code=False)
         facts = facts._replace(programs=(main,), here=(main,))
         argv = cut_words(main.argv)
-        facts.process.argv, facts.process.comm_is_current = argv, False
+        facts.process.becomes_another(argv)
         # One that is there counts what the extension has let go on since it was last told of.
         budget = self._budgets.get(_counted_as(facts))
         if budget is None:
