@@ -6,7 +6,15 @@ from sigwrap.bare import signal
 from sigwrap.events import Payload
 from sigwrap.mediate.lineage import Types
 from sigwrap.policy.judge.engine import Engine
-from sigwrap.policy.judge.request import Action, Decision, Fact, SignalRequest, TargetType
+from sigwrap.policy.judge.request import (
+    IMPLIED_TYPES,
+    Action,
+    Decision,
+    Fact,
+    SignalRequest,
+    TargetType,
+)
+from sigwrap.policy.judge.rules import SignalRule
 from sigwrap.policy.judge.signals import ALL, GROUPS, signal_name
 from sigwrap.tuples import NamedTuple
 
@@ -78,6 +86,9 @@ _EVENT_TYPES = {
     Action.REDIRECT: "signal_redirected",
     Action.ABSORB: "signal_absorbed",
     Action.DENY: "signal_blocked",
+}
+_INSIDE = {TargetType.SESSION} | {
+    kind for kind, implied in IMPLIED_TYPES.items() if TargetType.SESSION in implied
 }
 _REPEATED = frozenset({"process_vm_readv", "process_vm_writev", "pidfd_getfd", "perf_event_open"})
 
@@ -170,16 +181,30 @@ def is_coalesced(attempt: Attempt, decision: Decision) -> bool:
     return decision.action is Action.ALLOW and TargetType.SELF in attempt.target_types
 
 
-def noise(engine: Engine) -> frozenset[int]:
-    """Signals that the policy lets everybody send anybody, unlogged: the filter can do that.
+def noise(engine: Engine, *, domain: bool) -> frozenset[int]:
+    """Signals that the filter lets everybody send, unlogged, for the policy does.
 
-    It can't tell whom they are for, so only those that sigwrap itself and everybody may get: a rule
-    must not undo what is built in."""
-    return frozenset(
-        number
-        for number in GROUPS["@ignore"]
-        if (rule := next((r for r in engine.policy.signal_rules if number in r.signals), None))
-        and rule.decision is Action.ALLOW
-        and not rule.log
-        and not rule.targets
-    )
+    The filter can't tell whom they are for, so only those that harm nobody, sigwrap included. Under
+    a Landlock `domain` they reach nobody outside: there it is enough that the policy lets everybody
+    inside have them, if nobody outside may."""
+    return frozenset(number for number in GROUPS["@ignore"] if _is_noise(engine, number, domain))
+
+
+def _is_noise(engine: Engine, number: int, domain: bool) -> bool:
+    rules = [rule for rule in engine.policy.signal_rules if number in rule.signals]
+    if not rules or not _passes_unlogged(rules[0]):
+        return False
+    if not rules[0].targets:
+        return True
+    default = engine.policy.default_signal
+    lets_out = default not in (None, Action.DENY) or any(map(_lets_out, rules))
+    return domain and TargetType.SESSION in rules[0].targets and not lets_out
+
+
+def _passes_unlogged(rule: SignalRule) -> bool:
+    return rule.decision is Action.ALLOW and not rule.log and rule.handled is None
+
+
+def _lets_out(rule: SignalRule) -> bool:
+    stays_inside = rule.targets and all(each in _INSIDE for each in rule.targets)
+    return not stays_inside and rule.decision is not Action.DENY

@@ -43,7 +43,7 @@ def walls_of(engine: Engine) -> Walls:
     if threatening and (may_mount or not domain):
         without.append(f"cgroups: by {threatening} others can be stopped and killed")
     return Walls(
-        unlogged_signals=noise(engine),
+        unlogged_signals=noise(engine, domain=domain),
         forks_are_mediated=engine.policy.limits.hold_at_forks,
         domain=domain,
         writable=None if may_mount or not domain else tuple(cgroups.all_but(mounts)),

@@ -68,22 +68,12 @@ def questions(folder: Path, count: int) -> Workload:
 
 
 def noise(folder: Path, count: int) -> Workload:
-    policy = folder / "noise.yaml"
-    policy.write_text(
-        "version: 1\nname: noise\nextends: agent-default\nsignal_rules:\n"
-        "  - {name: noise, signals: [SIGUSR1], target: children, decision: allow, log: false}\n"
-    )
-    name = "kill(child, SIGUSR1), declared noise"
-    return _signals("noise", name, count, signal.SIGUSR1, folder, ("-p", str(policy)))
+    return _signals("noise", "kill(child, SIGWINCH), noise", count, signal.SIGWINCH, folder)
 
 
-def _signals(
-    key: str, name: str, count: int, number: int, folder: Path, options: tuple[str, ...] = ()
-) -> Workload:
+def _signals(key: str, name: str, count: int, number: int, folder: Path) -> Workload:
     line = (*PYTHON, str(PROGRAMS / "signals.py"), str(count), str(int(number)))
-    return Workload(
-        key=key, name=name, line=line, units=count, unit="signal", options=options, folder=folder
-    )
+    return Workload(key=key, name=name, line=line, units=count, unit="signal", folder=folder)
 
 
 def probes(folder: Path, count: int) -> Workload:

@@ -54,22 +54,59 @@ def test_only_allowed_signals_to_oneself_are_counted(
     assert is_coalesced(attempt(kind), decision) is counted
 
 
+UNLOGGED = "decision: allow, log: false"
+WITHIN = f"- {{name: n, signals: [WINCH], target: session, {UNLOGGED}}}"
+
+
 @pytest.mark.parametrize(
     ("line", "unlogged"),
     [
-        ("- {name: n, signals: ['@ignore'], decision: allow, log: false}", {17, 23, 28}),
-        ("- {name: n, signals: [WINCH], decision: allow, log: false}", {28}),
+        (f"- {{name: n, signals: ['@ignore'], {UNLOGGED}}}", {17, 23, 28}),
+        (f"- {{name: n, signals: [WINCH], {UNLOGGED}}}", {28}),
         ("- {name: n, signals: [WINCH], decision: allow}", set()),
-        ("- {name: n, signals: [WINCH], target: session, decision: allow, log: false}", set()),
-        ("- {name: n, signals: [TERM], decision: allow, log: false}", set()),
+        (WITHIN, set()),
+        (f"- {{name: n, signals: [WINCH], handled: true, {UNLOGGED}}}", set()),
+        (f"- {{name: n, signals: [TERM], {UNLOGGED}}}", set()),
         ("- {name: n, signals: [WINCH], decision: deny}", set()),
     ],
 )
 def test_noise_is_what_everybody_may_send_everybody_unlogged(line: str, unlogged: set[int]) -> None:
-    assert noise(engine(rules(line))) == unlogged
+    assert noise(engine(rules(line)), domain=False) == unlogged
+
+
+@pytest.mark.parametrize(
+    ("lines", "unlogged"),
+    [
+        ([WITHIN], {28}),
+        ([WITHIN, "- {name: d, signals: ['@all'], decision: deny}"], {28}),
+        ([WITHIN, "- {name: c, signals: [WINCH], target: children, decision: audit}"], {28}),
+        (["- {name: c, signals: [WINCH], target: children, decision: audit}", WITHIN], set()),
+        ([WITHIN, "- {name: o, signals: [WINCH], target: user, decision: audit}"], set()),
+        ([WITHIN, "- {name: o, signals: [WINCH], decision: approve}"], set()),
+        ([WITHIN, "- {name: o, signals: [WINCH], target: parent, decision: deny}"], {28}),
+        (
+            [
+                WITHIN,
+                "- {name: o, signals: [WINCH], target: {type: process, pattern: vim}, "
+                "decision: absorb}",
+            ],
+            set(),
+        ),
+        ([f"- {{name: n, signals: [WINCH], target: self, {UNLOGGED}}}"], set()),
+        ([f"- {{name: n, signals: [WINCH], target: user, {UNLOGGED}}}"], set()),
+    ],
+)
+def test_behind_a_wall_it_is_enough_that_nobody_outside_may_have_it(
+    lines: list[str], unlogged: set[int]
+) -> None:
+    assert noise(engine(rules(*lines)), domain=True) == unlogged
+
+
+def test_a_default_that_lets_it_out_is_none() -> None:
+    assert noise(engine(rules(WITHIN, default="audit")), domain=True) == set()
 
 
 def test_a_rule_above_takes_a_signal_out_of_the_noise() -> None:
     above = "- {name: a, signals: [CHLD], target: self, decision: allow}"
-    below = "- {name: n, signals: ['@ignore'], decision: allow, log: false}"
-    assert noise(engine(rules(above, below))) == {signal.SIGURG, signal.SIGWINCH}
+    below = f"- {{name: n, signals: ['@ignore'], {UNLOGGED}}}"
+    assert noise(engine(rules(above, below)), domain=True) == {signal.SIGURG, signal.SIGWINCH}

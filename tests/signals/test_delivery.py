@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -12,12 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.linux import procfs
+from sigwrap.linux import landlock, procfs
 from tests.support.harness import PYTHON
 from tests.support.processes import Roles, children
 from tests.support.signal_lab import Lab, python
 from tests.support.waiting import PATIENCE_S, await_end, await_state, await_that, reader
 
+NEEDS_DOMAIN = pytest.mark.skipif(not landlock.is_available(), reason="needs a Landlock domain")
 OWN = "name: own, signals: ['@all'], target: [self, children, descendants], decision: allow"
 
 
@@ -122,11 +124,16 @@ def _held_up(pid: int) -> Iterator[None]:
 
 
 NOISE = "name: noise, signals: ['@ignore'], decision: allow, log: false"
+NOISE_INSIDE = f"{NOISE}, target: session"
+OUTSIDE = "name: outside, signals: ['@all'], target: [user, external], decision"
 
 
-def test_noise_costs_nothing_and_asks_nobody(users_lab: Lab, programs: Path) -> None:
+@pytest.mark.parametrize(
+    "noise", [NOISE, pytest.param(NOISE_INSIDE, marks=NEEDS_DOMAIN)], ids=["anywhere", "inside"]
+)
+def test_noise_costs_nothing_and_asks_nobody(users_lab: Lab, programs: Path, noise: str) -> None:
     """The supervisor stands still, and the calls return."""
-    lab = users_lab.under(NOISE, OWN)
+    lab = users_lab.under(noise, OWN)
     process = lab.subject.start("--", *python(programs / "noise.py"))
     said = reader(process.stdout)
     assert json.loads(said.line()) == "ready"
@@ -136,6 +143,17 @@ def test_noise_costs_nothing_and_asks_nobody(users_lab: Lab, programs: Path) -> 
     assert json.loads(said.line()) == "loud"
     assert process.wait(PATIENCE_S) == 0
     assert [each["signal"] for each in lab.payloads()] == [9]
+
+
+@pytest.mark.parametrize(("decision", "arrives"), [("deny", False), ("allow", True)])
+def test_noise_inside_is_judged_by_the_other_rules_outside(
+    lab: Lab, decision: str, arrives: bool
+) -> None:
+    """Where the policy lets it out, the filter can't let it pass."""
+    outsider = lab.under(NOISE_INSIDE, f"{OUTSIDE}: {decision}").outsider()
+    program = "import sys; tell(native(62, int(sys.argv[1]), 28))"
+    assert lab.tells(program, outsider.pid) == (0 if arrives else -errno.EPERM)
+    assert [each["signal"] for each in outsider.arrived()] == ([28] if arrives else [])
 
 
 @pytest.mark.parametrize("signals", ["[CONT]", "[TERM, CONT]", "['@all']"])

@@ -335,7 +335,7 @@ _SIGNAL_RULE = Group(
             "with `decision: redirect`: the signal sent instead",
         ),
         _key("fallback", Word(words=("allow", "audit")), "what happens where it can't be enforced"),
-        _key("log", Flag(), "with `decision: allow`: false leaves it out of the log"),
+        _key("log", Flag(), "with `decision: allow`: false leaves it out of the log (see Noise)"),
         _ESCALATE,
     ),
 )

