@@ -21,6 +21,8 @@ class Table(Protocol):
 
     command: Process | None
 
+    def has(self, pid: int) -> bool: ...
+
     def target(self, number: int) -> Process | None: ...
 
 
@@ -88,6 +90,10 @@ class Targets:
         if self._shares_our_numbers(sender):
             return sender.pid
         return next(reversed(procfs.numbers(sender.pid, "NSpid")), 0)
+
+    def is_known_inside(self, sender: Process, number: int) -> bool:
+        """Without a look; False where one is needed."""
+        return self._processes.has(number) and self._shares_our_numbers(sender)
 
     def is_inside(self, pid: int) -> bool:
         return pid not in self._sigwrap_pids and self._processes.target(pid) is not None
