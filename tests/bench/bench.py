@@ -1,7 +1,7 @@
 """What sigwrap costs on this machine: make bench. Prints tables, writes bench.json.
 
 `make bench ARGS='--only exec,signal --rounds 5'`; --quick does less of everything, to see that it
-works. `--steps` shows where the time of one exec goes instead.
+works.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ Measure = Callable[[Setting], Result | None]
 
 MEASURES: dict[str, Measure] = {
     "floor": floor.measure,
+    "steps": steps.measure,
     **{key: partial(under_supervision.measure, key=key) for key in ALL},
     "redirect": redirects.measure,
     "brokered": streams.measure_brokered,
@@ -57,9 +58,6 @@ def main() -> None:
     chosen = _arguments()
     with tempfile.TemporaryDirectory(prefix="sigwrap-bench-") as folder:
         prepare_environment(folder)
-        if chosen.steps:
-            steps.show(Path(folder), say, execs=50 if chosen.quick else 300)
-            return
         rounds = chosen.rounds or (_QUICK_ROUNDS if chosen.quick else _ROUNDS)
         setting = Setting(
             folder=Path(folder),
@@ -101,7 +99,6 @@ def _arguments() -> argparse.Namespace:
     options.add_argument("--only", type=_keys, default=list(MEASURES), help=", ".join(MEASURES))
     options.add_argument("--rounds", type=int, default=0)
     options.add_argument("--quick", action="store_true")
-    options.add_argument("--steps", action="store_true")
     options.add_argument("--peers", action="store_true", help="install peers from PyPI into .work")
     options.add_argument(
         "--peer", type=peers.given, action="append", default=[], metavar="NAME=WORDS"
@@ -135,6 +132,8 @@ def show(result: Result) -> None:
     say(f"\n{result.name}{per}")
     if result.subjects:
         say(table.as_text(table.SUBJECTS, table.of_subjects(result)))
+    elif result.key == "steps":
+        say(table.as_text(table.STEPS, table.of_steps(result)))
     else:
         say(table.as_text(("", "wall or value", "processor"), table.of_figures(result)))
 

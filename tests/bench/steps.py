@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -18,15 +19,16 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
-from tests.bench import table
-from tests.bench.setting import ROOT
+from tests.bench.measuring import Figure
+from tests.bench.results import US, Result
+from tests.bench.setting import ROOT, Setting
 from tests.bench.workloads import exec_line
 
 # In the order in which they happen: what is done, and by which function.
 STEPS = (
     ("receive", "sigwrap.linux.seccomp", "Listener.receive"),
+    ("look at what it names", "sigwrap.run.execs.execs", "look_first"),
     ("adopt", "sigwrap.run.processes", "Processes._adopt"),
-    ("look", "sigwrap.run.execs.execs", "look"),
     ("gather facts", "sigwrap.run.execs.execs", "Execs._facts"),
     ("judge", "sigwrap.policy.judge.engine", "Engine.decide_command"),
     ("record", "sigwrap.run.recorder", "Recorder.record"),
@@ -40,8 +42,11 @@ STEPS = (
     ("exit row and the rest of an end", "sigwrap.run.processes", "Processes._ended"),
     ("fold", "sigwrap.store.writer", "SessionLog.fold"),
 )
+HEATS = ("hot", "cold")
+TIMES = "times"  # of a step in one exec
 _COLD_BEFORE = ("rest of the request", "exit row and the rest of an end")
 _AT_THE_END = ("sigwrap.store.writer", "SessionLog.close")
+_RUN = ("sigwrap.run.supervisor", "Supervisor.run")
 _FLUSHED = 64 << 20
 # Isolated, or sigwrap would start Python anew, without the clocks.
 _START = (
@@ -49,36 +54,40 @@ _START = (
 )
 
 
-def show(folder: Path, say: Callable[[str], None], execs: int) -> None:
-    hot, cold = (_measured(folder, execs, is_cold=is_cold) for is_cold in (False, True))
-    rows = []
+def measure(setting: Setting) -> Result:
+    """Of the long way, which Python alone goes; of the shorter one, the sums."""
+    execs = 50 if setting.is_quick else 500
+    alone, helped = (
+        {heat: _measured(setting.folder, execs, heat, pure=pure) for heat in HEATS}
+        for pure in (True, False)
+    )
+    figures: dict[str, Figure] = {}
     for name, _, _ in STEPS:
-        took = hot.get(name, [])
-        if not took:
-            say(f"{name}: not seen: is it another function now?")
+        hot_ns, cold_ns = (alone[heat]["steps"].get(name, []) for heat in HEATS)
+        if not hot_ns or not cold_ns:
+            setting.say(f"{name}: not seen: is it another function now?")
             continue
-        rows.append((name, f"{len(took) / execs:.2f}", _us(took), _us(cold.get(name, []))))
-    for what, found in (("hot", hot), ("cold", cold)):
-        total_ns = sum(map(sum, found.values())) / execs
-        say(f"all steps of one exec, {what}: {total_ns / 1e3:.0f} µs")
-    say(table.as_text(("step", "times an exec", "hot", "cold"), rows))
+        medians = (statistics.median(each) / 1e3 for each in (hot_ns, cold_ns))
+        figures[name] = {TIMES: len(hot_ns) / execs, **dict(zip(HEATS, medians, strict=True))}
+    for way, found in (("in Python alone", alone), ("with the extension", helped)):
+        used = {heat: found[heat]["used_s"] * US / execs for heat in HEATS}
+        figures[f"the supervisor's processor time, {way}"] = {TIMES: 1.0, **used}
+    return Result(key="steps", name="the steps of one exec", figures=figures)
 
 
-def _us(took_ns: list[int]) -> str:
-    return f"{statistics.median(took_ns) / 1e3:.1f} µs" if took_ns else "-"
-
-
-def _measured(folder: Path, execs: int, *, is_cold: bool) -> dict[str, list[int]]:
-    output = folder / f"steps-{'cold' if is_cold else 'hot'}.json"
-    words = [str(ROOT), str(output), "cold" if is_cold else "hot", *exec_line(execs)]
+def _measured(folder: Path, execs: int, heat: str, *, pure: bool) -> dict[str, Any]:
+    output = folder / "steps.json"
+    words = [str(ROOT), str(output), heat, *exec_line(execs)]
     line = [sys.executable, "-I", "-c", _START, *words]
-    subprocess.run(line, stdout=subprocess.DEVNULL, check=True)
-    found: dict[str, list[int]] = json.loads(output.read_text())
+    environment = {**os.environ, **({"SIGWRAP_PURE_PYTHON": "1"} if pure else {})}
+    subprocess.run(line, stdout=subprocess.DEVNULL, env=environment, check=True)
+    found: dict[str, Any] = json.loads(output.read_text())
     return found
 
 
 class Clock:
     def __init__(self, *, is_cold: bool) -> None:
+        self.flushing_s = 0.0
         self.took_ns: dict[str, list[int]] = {name: [] for name, _, _ in STEPS}
         self._inner_ns: list[int] = []
         self._memory = bytearray(_FLUSHED if is_cold else 0)
@@ -91,7 +100,9 @@ class Clock:
         @wraps(function)
         def run(*args: Any, **options: Any) -> Any:
             if is_flushed_before:
+                before_s = time.process_time()
                 self._memory[:] = self._zeros
+                self.flushing_s += time.process_time() - before_s
             inner_ns.append(0)
             started_ns = now_ns()
             try:
@@ -113,11 +124,23 @@ def supervise() -> None:
         owner, attribute = _place_of(module, path)
         if hasattr(owner, attribute):
             setattr(owner, attribute, clock.timed(name, getattr(owner, attribute)))
+    used_s = [0.0]
+    owner, attribute = _place_of(*_RUN)
+    run = getattr(owner, attribute)
+
+    def run_and_count(supervisor: Any) -> Any:
+        before_s = time.process_time()
+        try:
+            return run(supervisor)
+        finally:
+            used_s[0] = time.process_time() - before_s - clock.flushing_s
+
+    setattr(owner, attribute, run_and_count)
     owner, attribute = _place_of(*_AT_THE_END)
     close = getattr(owner, attribute)
 
     def write_and_close(log: Any) -> None:
-        Path(output).write_text(json.dumps(clock.took_ns))
+        Path(output).write_text(json.dumps({"steps": clock.took_ns, "used_s": used_s[0]}))
         close(log)
 
     setattr(owner, attribute, write_and_close)

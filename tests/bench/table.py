@@ -18,10 +18,12 @@ from tests.bench.ceilings import CEILINGS, Ceiling
 from tests.bench.measuring import PROCESSOR, VALUE, WALL, Figure
 from tests.bench.results import Result
 from tests.bench.setting import ROOT
+from tests.bench.steps import HEATS, TIMES
 
 DOCUMENT = ROOT / "docs" / "performance.md"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 HEADER = ("what", "ceiling", "wall", "processor", "met")
+STEPS = ("step", "times an exec", "hot", "cold")
 SUBJECTS = ("", "wall", "ratio", "added", "processor", "ratio", "added")
 
 Row = tuple[str, ...]
@@ -58,6 +60,13 @@ def of_figures(result: Result) -> list[Row]:
     """Where there are no subjects."""
     return [
         (name, _number(found.get(WALL, found.get(VALUE))), _number(found.get(PROCESSOR)))
+        for name, found in result.figures.items()
+    ]
+
+
+def of_steps(result: Result) -> list[Row]:
+    return [
+        (name, _number(found[TIMES]), *(_time(found, heat) for heat in HEATS))
         for name, found in result.figures.items()
     ]
 
@@ -99,6 +108,9 @@ def _details(results: Mapping[str, Result]) -> Iterator[str]:
             about = f"times are for one {result.unit}; medians of {result.rounds} rounds"
             yield f"**{result.name}** ({about}):\n"
             yield as_markdown(SUBJECTS, of_subjects(result))
+        elif result.key == "steps":
+            yield f"**{result.name}**:\n"
+            yield as_markdown(STEPS, of_steps(result))
         elif result.key in ("reading", "growth", "memory"):
             yield f"**{result.name}**:\n"
             yield as_markdown(("", "wall, or MB", "processor"), of_figures(result))
