@@ -49,6 +49,7 @@ class _Noted(NamedTuple):
     time_ns: int
     ways: Ways
     identities: dict[str, tuple[int, int]]
+    names: dict[str, list[str]]  # by folder, of the others that were loaded: no more will be
     listed: list[str]  # folders in which every file is ours
     of_the_start: list[str]  # files and folders that only a start reads
 
@@ -60,17 +61,20 @@ def note_own_files() -> None:
     """COMMAND is about to run."""
     global _noted
     time_ns = time.clock_gettime_ns(_CLOCK_OF_FILES)
-    ways, identities = Ways(), {}
+    ways, identities, names = Ways(), {}, dict[str, list[str]]()
+    for path in set(_files()):
+        folder, name = os.path.split(path)
+        names.setdefault(folder, []).append(name)
     listed = list(_folders_below(onefile.unpacked_folder() or _PACKAGE))
     of_the_start = list(_of_the_start())
-    for path in {*_PROGRAM, *listed, *of_the_start, *map(os.path.dirname, _files())}:
+    for path in {*_PROGRAM, *listed, *of_the_start, *names}:
         try:
             ways.note(path)
             status = os.stat(path)
         except OSError:
             continue  # nothing is loaded from there
         identities[path] = status.st_dev, status.st_ino
-    _noted = _Noted(time_ns, ways, identities, listed, of_the_start)
+    _noted = _Noted(time_ns, ways, identities, names, listed, of_the_start)
 
 
 def changed_own_files() -> list[str]:
@@ -85,11 +89,7 @@ def changed_stub_file() -> str:
 
 
 def _changed(listed: Iterable[str]) -> Iterator[str]:
-    names: dict[str, list[str]] = {}
-    for path in _files():
-        folder, name = os.path.split(path)
-        names.setdefault(folder, []).append(name)
-    wanted = [*((path, None) for path in (*_PROGRAM, *listed)), *names.items()]
+    wanted = [*((path, None) for path in (*_PROGRAM, *listed)), *_noted.names.items()]
     known = [each for each in wanted if each[0] in _noted.identities]
     opened = _noted.ways.opened(path for path, _ in known)
     for (path, fd), (_, inside) in zip(opened, known, strict=True):
