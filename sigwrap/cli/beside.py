@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import marshal
 import os
 import signal
 from collections.abc import Callable, Iterator
 from typing import Any
+
+from sigwrap.linux.pipes import widen
 
 _LENGTH_BYTES = 8
 _PIPE_BYTES = 1 << 20  # as much as anybody may have: neither often waits for the other
@@ -21,7 +22,7 @@ class Beside:
 
     def __init__(self, work: Callable[[Tell], None]) -> None:
         self._fd, write_fd = os.pipe()
-        _widen(write_fd)
+        widen(write_fd, _PIPE_BYTES)
         self._pid = os.fork()
         if self._pid == 0:
             os.close(self._fd)
@@ -46,13 +47,6 @@ class Beside:
         os.close(self._fd)
         os.kill(self._pid, signal.SIGKILL)
         os.waitpid(self._pid, 0)
-
-
-def _widen(pipe_fd: int) -> None:
-    try:
-        fcntl.fcntl(pipe_fd, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-    except OSError:
-        pass  # all that a user may have in pipes is taken
 
 
 def has_room() -> bool:

@@ -18,7 +18,7 @@ from sigwrap.report.folds.summary import Summary, SummaryFold
 from sigwrap.store.reader import Session
 
 LONG_BYTES = 32 << 20
-_EVENTS_AT_ONCE = 64  # of what was recorded of a stream these are 6 MB
+_EVENTS_AT_ONCE = 64  # of what was recorded of a stream these are 12 MB
 _EVENT: Callable[[tuple[Any, ...]], Event] = partial(tuple.__new__, Event)
 # Half of a log is execs that simply went through. What no report says of them takes as long to pass
 # on as all the rest.
