@@ -2,31 +2,46 @@
 
 from __future__ import annotations
 
-import json
+import marshal
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
+
+from sigwrap.linux.pipes import widen
+
+_LENGTH_BYTES = 8
+_PIPE_BYTES = 1 << 20  # as much as anybody may have: neither often waits for the other
+
+Tell = Callable[[Any], None]
 
 
 class Beside:
-    """`work` gives something that JSON can hold. It is done in a fork, which shares nothing with
-    this process but what was there before."""
+    """`work` is done in a fork, which shares nothing with this process but what was there before,
+    and tells what marshal can hold: that reads in half the time of JSON, and is from ourselves."""
 
-    def __init__(self, work: Callable[[], Any]) -> None:
+    def __init__(self, work: Callable[[Tell], None]) -> None:
         self._fd, write_fd = os.pipe()
+        widen(write_fd, _PIPE_BYTES)
         self._pid = os.fork()
         if self._pid == 0:
             os.close(self._fd)
             _do(work, write_fd)
         os.close(write_fd)
 
-    def result(self) -> Any:
-        """None where it failed: then it has to be done here."""
-        with open(self._fd, "rb") as pipe:
-            data = pipe.read()
-        _, status = os.waitpid(self._pid, 0)
-        return json.loads(data) if status == 0 else None
+    def told(self) -> Iterator[Any]:
+        """As it comes; it ends early where the work fails."""
+        with open(self._fd, "rb", closefd=False) as pipe:
+            while len(head := pipe.read(_LENGTH_BYTES)) == _LENGTH_BYTES:
+                length = int.from_bytes(head, "little")
+                if len(data := pipe.read(length)) < length:
+                    return
+                yield marshal.loads(data)
+
+    def has_succeeded(self) -> bool:
+        """Waits for it."""
+        os.close(self._fd)
+        return os.waitpid(self._pid, 0)[1] == 0
 
     def stop(self) -> None:
         os.close(self._fd)
@@ -38,12 +53,18 @@ def has_room() -> bool:
     return len(os.sched_getaffinity(0)) > 1
 
 
-def _do(work: Callable[[], Any], write_fd: int) -> None:
+def _do(work: Callable[[Tell], None], write_fd: int) -> None:
     """Never comes back to what the fork has on its stack."""
     status = 1
     try:
         with open(write_fd, "wb") as pipe:
-            pipe.write(json.dumps(work()).encode())
+
+            def tell(what: Any) -> None:
+                data = marshal.dumps(what)
+                pipe.write(len(data).to_bytes(_LENGTH_BYTES, "little"))
+                pipe.write(data)
+
+            work(tell)
         status = 0
     finally:
         os._exit(status)

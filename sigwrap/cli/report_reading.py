@@ -1,23 +1,40 @@
-"""What a report is made of, from one pass over the log; over a long one two at a time, each with a
-part of the work: whether the log is true and why its processes ended, and all the rest."""
+"""What a report is made of, from one pass over the log. Of a long one it is read and verified in a
+process beside this one, which folds what that tells."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
+from functools import partial
 from typing import Any
 
-from sigwrap.cli.beside import Beside, has_room
+from sigwrap.cli.beside import Beside, Tell, has_room
 from sigwrap.events import Event
-from sigwrap.report.check.verify import Outcome, Verification, readable_events, verify_session
+from sigwrap.report.check.verify import Outcome, Verification, verify_session
+from sigwrap.report.folds.decisions import ALLOWED, outcome
 from sigwrap.report.folds.ending import Ending
-from sigwrap.report.folds.measures import Stopped
 from sigwrap.report.folds.selection import Selection
 from sigwrap.report.folds.summary import Summary, SummaryFold
-from sigwrap.report.folds.why import Explained, WhyFold
+from sigwrap.store.bounds import WHOLE_TYPES
 from sigwrap.store.reader import Session
 
 LONG_BYTES = 32 << 20
+_EVENTS_AT_ONCE = 64  # of what was recorded of a stream these are 12 MB
+_EVENT: Callable[[tuple[Any, ...]], Event] = partial(tuple.__new__, Event)
+# Half of a log is execs that simply went through. What no report says of them takes as long to pass
+# on as all the rest.
+_NOT_SAID = (
+    "cwd",
+    "depth",
+    "syscall",
+    "truncated",
+    "traced",
+    "verified",
+    "evaluation_us",
+    "programs",
+    "siblings",
+    "processes",
+)
 
 Take = Callable[[Event, bool], None]
 
@@ -30,50 +47,75 @@ def read(
     take: Take,
 ) -> tuple[Summary, Verification]:
     """`take` sees each event that can be read, and whether it is of what was selected."""
+    fold = SummaryFold(selection)
+
+    def each(event: Event) -> None:
+        take(event, fold.add(event))
+
     if session.size < LONG_BYTES or ending is Ending.RUNNING or not has_room():
-        fold = SummaryFold(selection)
-        verification = verify_session(
-            session, key, and_also=lambda each: take(each, fold.add(each))
-        )
-        return fold.result(ending), verification
-    beside = Beside(lambda: _trust_and_ends(session, key, ending))
+        verification = verify_session(session, key, and_also=each)
+    else:
+        verification = _verified_beside(session, key, each)
+    return fold.result(ending), verification
+
+
+def _verified_beside(
+    session: Session, key: bytes | None, and_also: Callable[[Event], None]
+) -> Verification:
+    events = 0
+    verification: Verification | None = None
+    beside = Beside(lambda tell: _read_and_verify(session, key, tell))
     try:
-        fold = SummaryFold(selection, explained_elsewhere=True)
-        for event in readable_events(session):
-            take(event, fold.add(event))
+        for told in beside.told():
+            if isinstance(told, dict):
+                verification = _verification(told)
+                continue
+            for event in map(_EVENT, told):
+                and_also(event)
+            events += len(told)
     except BaseException:
         beside.stop()
         raise
-    found = beside.result() or _trust_and_ends(session, key, ending)
-    summary = fold.result(ending, _explained(found["explained"]))
-    return summary, _of_what_was_read(_verification(found["verification"]), summary)
-
-
-def _of_what_was_read(verification: Verification, summary: Summary) -> Verification:
-    """What was verified has to be what is told, though it was read twice."""
-    is_same = verification.head == summary.head
-    if verification.outcome is not Outcome.INTACT or is_same:
+    if beside.has_succeeded() and verification is not None:
         return verification
-    return replace(verification, outcome=Outcome.BROKEN, problem="it was changed while it was read")
+    return verify_session(session, key, and_also=_After(events, and_also))
 
 
-def _trust_and_ends(session: Session, key: bytes | None, ending: Ending) -> dict[str, Any]:
-    why = WhyFold()
-    verification = verify_session(session, key, and_also=why.add)
-    return {
-        "verification": {**asdict(verification), "outcome": verification.outcome.value},
-        "explained": why.explained(ending),
-    }
+def _read_and_verify(session: Session, key: bytes | None, tell: Tell) -> None:
+    waiting: list[Event] = []
+
+    def pass_on(event: Event) -> None:
+        waiting.append(event)
+        if len(waiting) == _EVENTS_AT_ONCE or event.type in WHOLE_TYPES:  # which may be long
+            tell(list(map(_told, waiting)))
+            waiting.clear()
+
+    verification = verify_session(session, key, and_also=pass_on)
+    tell(list(map(_told, waiting)))
+    tell({**asdict(verification), "outcome": verification.outcome.value})
+
+
+def _told(event: Event) -> tuple[Any, ...]:
+    if event.type == "exec_allowed" and outcome(event) == ALLOWED:
+        pop = event.payload.pop
+        for each in _NOT_SAID:
+            pop(each, None)
+    return tuple(event)
 
 
 def _verification(found: dict[str, Any]) -> Verification:
     return Verification(**{**found, "outcome": Outcome(found["outcome"])})
 
 
-def _explained(found: list[Any]) -> Explained:
-    command, stopped, killed = found
-    return Explained(
-        command,
-        None if stopped is None else Stopped(*stopped),
-        {int(seq): sentence for seq, sentence in killed.items()},
-    )
+class _After:
+    """What the process beside has passed on before it failed isn't passed on again."""
+
+    def __init__(self, events: int, and_also: Callable[[Event], None]) -> None:
+        self._to_skip = events
+        self._and_also = and_also
+
+    def __call__(self, event: Event) -> None:
+        if self._to_skip:
+            self._to_skip -= 1
+        else:
+            self._and_also(event)

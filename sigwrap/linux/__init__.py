@@ -38,6 +38,7 @@ own_environment    variables that /proc no longer shows of our own processes
 unfiled            memory of no file in the place of a file's mapping
 removal            the end of a folder in which anybody may have put anything
 descriptors        descriptors that sigwrap inherited
+pipes              how much a pipe holds
 limits             the caller's limits, which are meant for COMMAND alone
 caller_stderr      a line on a caller's standard error, never at the price of waiting
 held_terminals     those that sigwrap speaks on, open from before COMMAND

@@ -21,7 +21,7 @@ from sigwrap.bare import socket
 from sigwrap.bare.enum import IntEnum
 from sigwrap.tuples import NamedTuple
 
-MAX_PAYLOAD_BYTES = 64 * 1024
+MAX_PAYLOAD_BYTES = 128 * 1024  # of half as much, each byte takes a tenth more time
 WINDOW_BYTES = 4 * MAX_PAYLOAD_BYTES
 
 STUB_VARIABLE = "SIGWRAP_STUB"

@@ -223,6 +223,10 @@ class Performer:
             scope.steps = refuse_switched_off(scope.process.comm)
         self._perform(scope, None)
 
+    def leave_to_the_kernel(self, notification_id: int) -> None:
+        """Without a mediator: a question, which takes no effect."""
+        self._listener.resume(notification_id)
+
     def fail_as_the_kernel(self, notification_id: int, refusal: WouldFail) -> None:
         """Without a mediator: there is nothing to decide, and nothing takes effect."""
         self._listener.fail(notification_id, refusal.errno)

@@ -117,7 +117,7 @@ class Signals:
     def begin(self, notification: Notification, sender: Process, syscall: str) -> None:
         """Raises UnknownUse."""
         if syscall == "kill" and self._kernel_knows_the_answer(notification, sender):
-            self._listener.resume(notification.id)
+            self._performer.leave_to_the_kernel(notification.id)
             return
         place = pointed_at(notification, syscall)
         if place is None:

@@ -41,7 +41,8 @@ def hasher(key: bytes) -> blake2b:
 def next_hash(previous: bytes, canonical: bytes, empty: blake2b) -> bytes:
     """`empty`: a hasher of the log's key."""
     digest = empty.copy()
-    digest.update(previous + canonical)
+    digest.update(previous)
+    digest.update(canonical)
     return digest.digest()
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import signal
 import sqlite3
 from pathlib import Path
 
 import pytest
 
 from sigwrap.cli import report_reading as module
-from sigwrap.cli.beside import Beside
+from sigwrap.cli.beside import Beside, Tell
 from sigwrap.events import Event
 from sigwrap.report.folds.ending import Ending
+from sigwrap.report.folds.why import WhyFold
+from sigwrap.report.forms.event_rows import EventRows, Row
 from sigwrap.store.reader import Session
 from tests.support.long_session import make_long, recorded_demo
 
@@ -22,13 +25,17 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Path(make_long(folder / "store", "long", recorded_demo(folder), 3_000))
 
 
-def read(log: Path, *, beside: bool, monkeypatch: pytest.MonkeyPatch) -> tuple[object, list[int]]:
+def read(
+    log: Path, *, beside: bool, monkeypatch: pytest.MonkeyPatch, rows: EventRows | None = None
+) -> tuple[object, list[int]]:
     monkeypatch.setattr(module, "LONG_BYTES", 0 if beside else 1 << 40)
     monkeypatch.setattr(module, "has_room", lambda: True)
     seqs: list[int] = []
 
     def take(event: Event, is_told: bool) -> None:
         seqs.append(event.seq)
+        if rows is not None:
+            rows.add(event, is_another_try=not is_told)
 
     return module.read(Session("long", str(log)), None, Ending.NOT_CLEAN, None, take), seqs
 
@@ -53,24 +60,54 @@ def test_of_a_damaged_log_as_well(
     assert 700 not in alone[1]
 
 
-def test_where_the_other_fails_its_part_is_done_here(
-    log: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("events", [0, 1_500])
+def test_what_the_other_has_not_told_before_it_failed_is_read_here(
+    events: int, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alone = read(log, beside=False, monkeypatch=monkeypatch)
-    here, real = os.getpid(), module._trust_and_ends
+    here, real = os.getpid(), module._told
 
-    def fails_elsewhere(*arguments: object) -> object:
-        if os.getpid() != here:
+    def fails_elsewhere(event: Event) -> object:
+        if os.getpid() != here and event.seq > events:
             raise MemoryError
-        return real(*arguments)  # type: ignore[arg-type]
+        return real(event)
 
-    monkeypatch.setattr(module, "_trust_and_ends", fails_elsewhere)
+    monkeypatch.setattr(module, "_told", fails_elsewhere)
     assert read(log, beside=True, monkeypatch=monkeypatch) == alone
+
+
+def test_nothing_is_left_out_that_a_report_has(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def page(*, beside: bool) -> tuple[object, list[Row]]:
+        rows = EventRows(0)
+        found, _ = read(log, beside=beside, monkeypatch=monkeypatch, rows=rows)
+        return found, rows.rows()
+
+    assert page(beside=True) == page(beside=False)
+
+
+def test_what_a_report_says_of_ends_needs_no_other_ends(log: Path) -> None:
+    all_ends, of_a_report = WhyFold(), WhyFold(tells_of_each=False)
+    for event in Session("long", str(log)).events():
+        all_ends.add(event)
+        of_a_report.add(event)
+    explained = of_a_report.explained(Ending.ENDED)
+    assert explained.killed
+    assert explained == all_ends.explained(Ending.ENDED)
+
+
+def test_it_ends_early_where_the_other_is_killed() -> None:
+    def work(tell: Tell) -> None:
+        tell([1])
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    beside = Beside(work)
+    assert list(beside.told()) == []
+    assert not beside.has_succeeded()
 
 
 def test_what_is_stopped_is_gone() -> None:
     read_fd, write_fd = os.pipe()
-    beside = Beside(lambda: os.read(read_fd, 1))
+    beside = Beside(lambda tell: tell(os.read(read_fd, 1)))
     os.close(read_fd)
     beside.stop()
     with pytest.raises(BrokenPipeError):

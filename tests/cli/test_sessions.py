@@ -61,7 +61,7 @@ def test_rm_removes_what_is_named_and_says_what_is_free(sigwrap: Sigwrap) -> Non
     done = sigwrap.run("sessions", "rm", "a1", "20260101-b2")
     assert (done.returncode, done.stderr) == (0, b"")
     assert re.match(rb"removed 20260101-a1  \d+ s old  .*  \(nightly\) ", done.stdout)
-    assert done.stdout.splitlines()[-1] == b"2 sessions removed, 16K freed"
+    assert done.stdout.splitlines()[-1] == b"2 sessions removed, 64K freed"
     assert ids(sigwrap) == ["20260101-c3"]
 
 
@@ -113,7 +113,7 @@ def test_prune_removes_the_old_ones(sigwrap: Sigwrap) -> None:
         record(sigwrap.store, f"d{days}", days_ago=days)
     dry = sigwrap.run("sessions", "prune", "--older-than", "30d", "--dry-run")
     assert [line.split()[2] for line in dry.stdout.splitlines()[:-1]] == [b"d60", b"d40"]
-    assert dry.stdout.splitlines()[-1] == b"2 sessions would be removed, 16K would be free"
+    assert dry.stdout.splitlines()[-1] == b"2 sessions would be removed, 64K would be free"
     assert ids(sigwrap) == ["d60", "d40", "d20", "d1"]
     assert sigwrap.run("sessions", "prune", "--older-than", "30d", "--keep", "3").returncode == 0
     assert ids(sigwrap) == ["d40", "d20", "d1"]

@@ -6,7 +6,7 @@ end of the run and kept elsewhere, shows that something is missing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -79,19 +79,6 @@ def verify_session(
         if stray := session.first_stray_row():
             check.fail(stray, _STRAY)
     return check.result(running)
-
-
-def readable_events(session: Session) -> Iterator[Event]:
-    """Those that verify_session gives to `and_also`."""
-    try:
-        for row in session.rows():
-            try:
-                event = decode_row(row)
-            except StoreError:
-                continue
-            yield event
-    except StoreError:
-        return  # which is for a verification to say
 
 
 def with_reproduction(verification: Verification, reproduction: Reproduction) -> Verification:

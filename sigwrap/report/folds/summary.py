@@ -104,10 +104,7 @@ class Summary:
 
 
 class SummaryFold:
-    def __init__(
-        self, selection: Selection | None = None, *, explained_elsewhere: bool = False
-    ) -> None:
-        """`explained_elsewhere`: why processes ended is folded by somebody else, who tells."""
+    def __init__(self, selection: Selection | None = None) -> None:
         self._selection = selection
         self._first: Event | None = None
         self._last: Event | None = None
@@ -125,7 +122,7 @@ class SummaryFold:
         self._deaths = _Lister()
         self._failures: Tally[Failure] = Tally()
         self._recordings = _Lister()
-        self._why = None if explained_elsewhere else WhyFold()
+        self._why = WhyFold(tells_of_each=False)
         self._tree = ProcessTree()
         self._handlers: dict[str, Callable[[Event, bool], bool | None]] = {
             "process_exited": self._exit,
@@ -145,27 +142,24 @@ class SummaryFold:
             self._first = event
         self._last = event
         self._events += 1
-        if self._why is not None:
-            self._why.add(event)
+        self._why.add(event)
         name = event.type
         is_selected = self._selection is None or self._selection.takes(event)
+        handle = self._handlers.get(name)
         if is_selected:
             by_type = self._by_type
-            if name not in by_type and len(by_type) >= _TYPES_KEPT:
+            if handle is None and name not in by_type and len(by_type) >= _TYPES_KEPT:
                 name = _OTHERS  # a log that sigwrap didn't write may have any
             by_type[name] = by_type.get(name, 0) + 1
-        handle = self._handlers.get(name)
         if handle is not None and handle(event, is_selected) is False:
             return False
         return is_selected
 
-    def result(self, ending: Ending, explained: Explained | None = None) -> Summary:
+    def result(self, ending: Ending) -> Summary:
         """`ending`: RUNNING or NOT_CLEAN is what the log can't say; ENDED is what it says."""
         first, last = self._first, self._last
         ended = last.payload if last is not None and last.type == "session_ended" else {}
         ending = Ending.ENDED if ended else ending
-        if self._why is not None:
-            explained = self._why.explained(ending)
         return Summary(
             started=first.payload if first is not None else {},
             started_ns=first.time_ns if first is not None else 0,
@@ -189,7 +183,7 @@ class SummaryFold:
             deaths=self._deaths.result(),
             failures=self._failures.top(FAILURES_SHOWN),
             recordings=self._recordings.result(),
-            explained=explained or Explained("", None, {}),
+            explained=self._why.explained(ending),
             processes=self._tree.processes,
             ran_processes=self._tree.ran,
             running_processes=self._tree.running,

@@ -62,8 +62,16 @@ class _Ended(NamedTuple):
     living: Living | None  # where there is more to say than that it ended
 
 
+def _is_its_own(code: object) -> bool:
+    """That it says nothing of another process's end."""
+    return isinstance(code, int) and code not in _NOT_EXECUTED
+
+
 class WhyFold:
-    def __init__(self) -> None:
+    def __init__(self, *, tells_of_each: bool = True) -> None:
+        """Else only of COMMAND, and of those that a signal ended: the end of any other process is
+        not kept."""
+        self._tells_of_each = tells_of_each
         self._lives = Lives()
         self._command_pid = 0
         self._command_end: Why | _Ended | None = None
@@ -151,6 +159,8 @@ class WhyFold:
             self._tell_parent(ended, payload)
         else:
             code = payload.get("exit_code")
+            if not self._tells_of_each and pid != self._command_pid and _is_its_own(code):
+                return
             ran: Ran = living.ran if living is not None else ""
             is_plain = living is None or living.is_plain
             comm = "" if ran else shortened(payload.get("comm"))

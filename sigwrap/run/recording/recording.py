@@ -60,6 +60,9 @@ class Recording:
         self._recorder = recorder
         self._stub = stub
         self.command = command
+        # The kernel's own takes a frame and a half; what comes last, such as why it is over, would
+        # find no room.
+        to_stub.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, WINDOW_BYTES)
         self._to_stub = to_stub
         self._streams = streams
         self._over = over

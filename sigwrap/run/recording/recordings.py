@@ -15,14 +15,18 @@ import stat
 from sigwrap.bare import socket
 from sigwrap.linux.execs.environment import Variables
 from sigwrap.linux.paths import Inode, inode_of, kind_of
+from sigwrap.linux.pipes import widen
 from sigwrap.linux.ptrace import take_descriptor
 from sigwrap.linux.seccomp import Listener
 from sigwrap.linux.taken import let_go, refuse_descriptors
 from sigwrap.mediate.lineage import Process
+from sigwrap.protocols.stub import MAX_PAYLOAD_BYTES
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.recording.recording import Recording
 from sigwrap.tuples import NamedTuple
+
+_OUTPUT_BYTES = 2 * MAX_PAYLOAD_BYTES  # the command writes one frame while another is recorded
 
 
 class Expected(NamedTuple):
@@ -79,6 +83,8 @@ class Recordings:
             _demand_stream_socket(ends[0])
             for fd in range(3):
                 reading, writing = os.pipe()
+                if fd == 1:
+                    widen(writing, _OUTPUT_BYTES)
                 ends += (reading, writing) if fd else (writing, reading)
             for fd in range(3):
                 self._listener.put_descriptor(notification_id, ends[2 + 2 * fd], fd)

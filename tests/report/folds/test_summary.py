@@ -47,6 +47,16 @@ def test_a_session_that_ended_says_how(scenario: Scenarios) -> None:
     assert (summary.processes, summary.running_processes) == (1, 0)
 
 
+def test_any_number_of_unknown_types_hides_no_denial() -> None:
+    fold = SummaryFold()
+    for number in range(300):
+        fold.add(Event(number + 1, 0, f"unknown_{number}", 1, {}, ""))
+    fold.add(Event(301, 0, "exec_denied", 1, {"argv": ["rm"], "comm": "sh"}, ""))
+    summary = fold.result(Ending.NOT_CLEAN)
+    assert summary.execs == {"denied": 1}
+    assert (summary.by_type["exec_denied"], summary.by_type["others"]) == (1, 100)
+
+
 def test_a_session_without_an_end_is_as_long_as_its_events(scenario: Scenarios) -> None:
     made = scenario()
     made.execute(10, 1, "npm", "start")
