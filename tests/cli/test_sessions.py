@@ -117,7 +117,7 @@ def test_prune_removes_the_old_ones(sigwrap: Sigwrap) -> None:
     assert ids(sigwrap) == ["d60", "d40", "d20", "d1"]
     assert sigwrap.run("sessions", "prune", "--older-than", "30d", "--keep", "3").returncode == 0
     assert ids(sigwrap) == ["d40", "d20", "d1"]
-    assert sigwrap.run("sessions", "prune", "--max-size", "15K").returncode == 0
+    assert sigwrap.run("sessions", "prune", "--max-size", "63K").returncode == 0
     assert ids(sigwrap) == ["d1"]
 
 
