@@ -19,7 +19,7 @@ from sigwrap.store.bounds import WHOLE_TYPES
 from sigwrap.store.reader import Session
 
 LONG_BYTES = 32 << 20
-_EVENTS_AT_ONCE = 64  # of what was recorded of a stream these are 12 MB
+_EVENTS_AT_ONCE = 64
 _EVENT: Callable[[tuple[Any, ...]], Event] = partial(tuple.__new__, Event)
 # Half of a log is execs that simply went through. What no report says of them takes as long to pass
 # on as all the rest.
@@ -86,7 +86,7 @@ def _read_and_verify(session: Session, key: bytes | None, tell: Tell) -> None:
 
     def pass_on(event: Event) -> None:
         waiting.append(event)
-        if len(waiting) == _EVENTS_AT_ONCE or event.type in WHOLE_TYPES:  # which may be long
+        if len(waiting) == _EVENTS_AT_ONCE or event.type in WHOLE_TYPES:  # that may be long
             tell(list(map(_told, waiting)))
             waiting.clear()
 

@@ -196,8 +196,7 @@ def _is_noise(engine: Engine, number: int, domain: bool) -> bool:
         return False
     if not rules[0].targets:
         return True
-    default = engine.policy.default_signal
-    lets_out = default not in (None, Action.DENY) or any(map(_lets_out, rules))
+    lets_out = engine.policy.default_signal is not Action.DENY or any(map(_lets_out, rules))
     return domain and TargetType.SESSION in rules[0].targets and not lets_out
 
 
