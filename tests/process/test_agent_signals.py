@@ -435,7 +435,8 @@ for timer in timers:
 print("ready", flush=True)
 while True:
     for number, timer in enumerate(timers, 1):
-        libc.timer_settime(timer, 0, (ctypes.c_long * 4)(0, 0, 0, number * 2000000), None)
+        period = (0, number * 2000000)  # over and over: all could be over before it is stopped
+        libc.timer_settime(timer, 0, (ctypes.c_long * 4)(*period, *period), None)
 """
 
 
