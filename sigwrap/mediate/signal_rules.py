@@ -7,14 +7,14 @@ from sigwrap.events import Payload
 from sigwrap.mediate.lineage import Types
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import (
-    IMPLIED_TYPES,
     Action,
     Decision,
     Fact,
     SignalRequest,
     TargetType,
+    with_implied,
 )
-from sigwrap.policy.judge.rules import SignalRule
+from sigwrap.policy.judge.rules import SignalRule, Target
 from sigwrap.policy.judge.signals import ALL, GROUPS, signal_name
 from sigwrap.tuples import NamedTuple
 
@@ -86,9 +86,6 @@ _EVENT_TYPES = {
     Action.REDIRECT: "signal_redirected",
     Action.ABSORB: "signal_absorbed",
     Action.DENY: "signal_blocked",
-}
-_INSIDE = {TargetType.SESSION} | {
-    kind for kind, implied in IMPLIED_TYPES.items() if TargetType.SESSION in implied
 }
 _REPEATED = frozenset({"process_vm_readv", "process_vm_writev", "pidfd_getfd", "perf_event_open"})
 
@@ -205,5 +202,9 @@ def _passes_unlogged(rule: SignalRule) -> bool:
 
 
 def _lets_out(rule: SignalRule) -> bool:
-    stays_inside = rule.targets and all(each in _INSIDE for each in rule.targets)
+    stays_inside = rule.targets and all(map(_is_inside, rule.targets))
     return not stays_inside and rule.decision is not Action.DENY
+
+
+def _is_inside(target: Target) -> bool:
+    return isinstance(target, TargetType) and TargetType.SESSION in with_implied({target})

@@ -65,6 +65,10 @@ class Processes:
     def has(self, pid: int) -> bool:
         return pid in self.by_pid
 
+    def holds(self, pid: int) -> bool:
+        """It is known, and nobody else has its number: its end would have been seen."""
+        return pid in self.by_pid and pid not in self._unwatched
+
     def of_pid(self, pid: int, *, image: Image = ()) -> Process | None:
         """`image`: what it had, should it be about to end and have none any more."""
         process = self.by_pid.get(pid)

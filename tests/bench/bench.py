@@ -130,12 +130,7 @@ def linux() -> str:
 def show(result: Result) -> None:
     per = f"   (for one {result.unit})" if result.unit else ""
     say(f"\n{result.name}{per}")
-    if result.subjects:
-        say(table.as_text(table.SUBJECTS, table.of_subjects(result)))
-    elif result.key == "steps":
-        say(table.as_text(table.STEPS, table.of_steps(result)))
-    else:
-        say(table.as_text(("", "wall or value", "processor"), table.of_figures(result)))
+    say(table.as_text(*table.of(result)))
 
 
 def say(text: str) -> None:

@@ -87,7 +87,7 @@ def _measured(folder: Path, execs: int, heat: str, *, pure: bool) -> dict[str, A
 
 class Clock:
     def __init__(self, *, is_cold: bool) -> None:
-        self.flushing_s = 0.0
+        self.flushing_s = self.used_s = 0.0
         self.took_ns: dict[str, list[int]] = {name: [] for name, _, _ in STEPS}
         self._inner_ns: list[int] = []
         self._memory = bytearray(_FLUSHED if is_cold else 0)
@@ -124,7 +124,6 @@ def supervise() -> None:
         owner, attribute = _place_of(module, path)
         if hasattr(owner, attribute):
             setattr(owner, attribute, clock.timed(name, getattr(owner, attribute)))
-    used_s = [0.0]
     owner, attribute = _place_of(*_RUN)
     run = getattr(owner, attribute)
 
@@ -133,14 +132,14 @@ def supervise() -> None:
         try:
             return run(supervisor)
         finally:
-            used_s[0] = time.process_time() - before_s - clock.flushing_s
+            clock.used_s = time.process_time() - before_s - clock.flushing_s
 
     setattr(owner, attribute, run_and_count)
     owner, attribute = _place_of(*_AT_THE_END)
     close = getattr(owner, attribute)
 
     def write_and_close(log: Any) -> None:
-        Path(output).write_text(json.dumps({"steps": clock.took_ns, "used_s": used_s[0]}))
+        Path(output).write_text(json.dumps({"steps": clock.took_ns, "used_s": clock.used_s}))
         close(log)
 
     setattr(owner, attribute, write_and_close)

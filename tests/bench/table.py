@@ -23,6 +23,7 @@ from tests.bench.steps import HEATS, TIMES
 DOCUMENT = ROOT / "docs" / "performance.md"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 HEADER = ("what", "ceiling", "wall", "processor", "met")
+FIGURES = ("", "wall or value", "processor")
 STEPS = ("step", "times an exec", "hot", "cold")
 SUBJECTS = ("", "wall", "ratio", "added", "processor", "ratio", "added")
 
@@ -39,6 +40,15 @@ def _row(ceiling: Ceiling, results: Mapping[str, Result]) -> Row:
     wall = found.get(WALL, found.get(VALUE))
     verdict = ceiling.verdict(found)
     return (ceiling.what, ceiling.words, _number(wall), _number(found.get(PROCESSOR)), verdict)
+
+
+def of(result: Result) -> tuple[Row, list[Row]]:
+    """Its header and its rows."""
+    if result.subjects:
+        return SUBJECTS, of_subjects(result)
+    if result.key == "steps":
+        return STEPS, of_steps(result)
+    return FIGURES, of_figures(result)
 
 
 def of_subjects(result: Result) -> list[Row]:
@@ -107,13 +117,11 @@ def _details(results: Mapping[str, Result]) -> Iterator[str]:
         if result.subjects:
             about = f"times are for one {result.unit}; medians of {result.rounds} rounds"
             yield f"**{result.name}** ({about}):\n"
-            yield as_markdown(SUBJECTS, of_subjects(result))
-        elif result.key == "steps":
+        elif result.key in ("steps", "reading", "growth", "memory"):
             yield f"**{result.name}**:\n"
-            yield as_markdown(STEPS, of_steps(result))
-        elif result.key in ("reading", "growth", "memory"):
-            yield f"**{result.name}**:\n"
-            yield as_markdown(("", "wall, or MB", "processor"), of_figures(result))
+        else:
+            continue
+        yield as_markdown(*of(result))
 
 
 def results_of(document: Mapping[str, Any]) -> dict[str, Result]:

@@ -21,7 +21,7 @@ class Table(Protocol):
 
     command: Process | None
 
-    def has(self, pid: int) -> bool: ...
+    def holds(self, pid: int) -> bool: ...
 
     def target(self, number: int) -> Process | None: ...
 
@@ -93,7 +93,7 @@ class Targets:
 
     def is_known_inside(self, sender: Process, number: int) -> bool:
         """Without a look; False where one is needed."""
-        return self._processes.has(number) and self._shares_our_numbers(sender)
+        return self._processes.holds(number) and self._shares_our_numbers(sender)
 
     def is_inside(self, pid: int) -> bool:
         return pid not in self._sigwrap_pids and self._processes.target(pid) is not None
