@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -422,29 +423,24 @@ def test_a_relay_that_is_reaped_inside_stands_still(as_user: Sigwrap) -> None:
     ended(as_user, run)
 
 
-TIMERS = """
-import signal
-signal.signal(signal.SIGCONT, lambda *_: None)
-signal.signal(signal.SIGALRM, lambda *_: None)
-import ctypes
-libc = ctypes.CDLL(None)
-event = (ctypes.c_int * 16)(0, 0, signal.SIGCONT, 0)  # SIGEV_SIGNAL
-timers = [ctypes.c_void_p() for _ in range(20)]
-for timer in timers:
-    assert libc.timer_create(1, event, ctypes.byref(timer)) == 0
-print("ready", flush=True)
-while True:
-    for number, timer in enumerate(timers, 1):
-        period = (0, number * 2000000)  # over and over: all could be over before it is stopped
-        libc.timer_settime(timer, 0, (ctypes.c_long * 4)(*period, *period), None)
-"""
+def test_who_is_continued_all_the_time_is_named(as_user: Sigwrap) -> None:
+    """A timer of the process's own does it too, until a stop takes the timer's signal away."""
+    run = started(as_user, "--", *PYTHON, "-c", "import signal; print('ready', flush=True); signal.pause()")
+    command_pid = as_user.events("session_started")[0].payload["command_pid"]
+    is_named = threading.Event()
 
+    def go_on() -> None:
+        while not is_named.wait(0.005):
+            os.kill(command_pid, signal.SIGCONT)
 
-def test_who_continues_itself_all_the_time_is_named(as_user: Sigwrap) -> None:
-    run = started(as_user, "--", *PYTHON, "-c", TIMERS)
-    sent(as_user, "SIGSTOP")
-    said = reader(run.stderr)
-    said.until(rb"process \d+ \(python[0-9.]*\) doesn't stay stopped")
+    continuing = threading.Thread(target=go_on)
+    continuing.start()
+    try:
+        sent(as_user, "SIGSTOP")
+        reader(run.stderr).until(rb"process \d+ \(python[0-9.]*\) doesn't stay stopped")
+    finally:
+        is_named.set()
+        continuing.join()
     sent(as_user, "SIGKILL")
     ended(as_user, run)
 

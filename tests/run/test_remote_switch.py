@@ -358,6 +358,7 @@ def test_an_error_of_our_own_is_a_miss_and_the_next_poll_is_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     polled = Polled(monkeypatch)
+    monkeypatch.setattr(module, "_GIVEN_UP_AFTER_S", 60)
     answers: list[Answer] = [Killed("stop")]
     polls: list[None] = []
 
