@@ -23,7 +23,12 @@ class Beside:
     def __init__(self, work: Callable[[Tell], None]) -> None:
         self._fd, write_fd = os.pipe()
         widen(write_fd, _PIPE_BYTES)
-        self._pid = os.fork()
+        try:
+            self._pid = os.fork()
+        except OSError:
+            os.close(self._fd)
+            os.close(write_fd)
+            raise
         if self._pid == 0:
             os.close(self._fd)
             _do(work, write_fd)
@@ -38,15 +43,14 @@ class Beside:
                     return
                 yield marshal.loads(data)
 
-    def has_succeeded(self) -> bool:
-        """Waits for it."""
-        os.close(self._fd)
-        return os.waitpid(self._pid, 0)[1] == 0
-
     def stop(self) -> None:
+        """Also where it has ended."""
         os.close(self._fd)
-        os.kill(self._pid, signal.SIGKILL)
-        os.waitpid(self._pid, 0)
+        try:
+            os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
+        except (ProcessLookupError, ChildProcessError):
+            pass  # whoever ignores SIGCHLD has no children to wait for
 
 
 def has_room() -> bool:

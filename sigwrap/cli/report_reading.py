@@ -4,7 +4,7 @@ process beside this one, which folds what that tells."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
@@ -63,22 +63,21 @@ def _verified_beside(
     session: Session, key: bytes | None, and_also: Callable[[Event], None]
 ) -> Verification:
     events = 0
-    verification: Verification | None = None
-    beside = Beside(lambda tell: _read_and_verify(session, key, tell))
+    try:
+        beside = Beside(lambda tell: _read_and_verify(session, key, tell))
+    except OSError:  # no process, or no descriptor, is to be had
+        return verify_session(session, key, and_also=and_also)
     try:
         for told in beside.told():
             if isinstance(told, dict):
-                verification = _verification(told)
-                continue
+                return _verification(told)
             for event in map(_EVENT, told):
                 and_also(event)
             events += len(told)
-    except BaseException:
+    finally:
         beside.stop()
-        raise
-    if beside.has_succeeded() and verification is not None:
-        return verification
-    return verify_session(session, key, and_also=_After(events, and_also))
+    found = verify_session(session, key, and_also=_after(events, and_also))
+    return replace(found, events=max(found.events, events))  # the log may be gone meanwhile
 
 
 def _read_and_verify(session: Session, key: bytes | None, tell: Tell) -> None:
@@ -107,15 +106,7 @@ def _verification(found: dict[str, Any]) -> Verification:
     return Verification(**{**found, "outcome": Outcome(found["outcome"])})
 
 
-class _After:
+def _after(events: int, and_also: Callable[[Event], None]) -> Callable[[Event], None]:
     """What the process beside has passed on before it failed isn't passed on again."""
-
-    def __init__(self, events: int, and_also: Callable[[Event], None]) -> None:
-        self._to_skip = events
-        self._and_also = and_also
-
-    def __call__(self, event: Event) -> None:
-        if self._to_skip:
-            self._to_skip -= 1
-        else:
-            self._and_also(event)
+    passed_on = iter(range(events))
+    return lambda event: and_also(event) if next(passed_on, None) is None else None

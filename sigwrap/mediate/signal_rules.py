@@ -182,8 +182,8 @@ def noise(engine: Engine, *, domain: bool) -> frozenset[int]:
     """Signals that the filter lets everybody send, unlogged, for the policy does.
 
     The filter can't tell whom they are for, so only those that harm nobody, sigwrap included. Under
-    a Landlock `domain` they reach nobody outside: there it is enough that the policy lets everybody
-    inside have them, if nobody outside may."""
+    a Landlock `domain` they reach nobody outside: there the policy has to let everybody inside have
+    them, nobody outside, and nothing may follow from a try."""
     return frozenset(number for number in GROUPS["@ignore"] if _is_noise(engine, number, domain))
 
 
@@ -191,19 +191,24 @@ def _is_noise(engine: Engine, number: int, domain: bool) -> bool:
     rules = [rule for rule in engine.policy.signal_rules if number in rule.signals]
     if not rules or not _passes_unlogged(rules[0]):
         return False
-    if not rules[0].targets:
-        return True
-    lets_out = engine.policy.default_signal is not Action.DENY or any(map(_lets_out, rules))
-    return domain and TargetType.SESSION in rules[0].targets and not lets_out
+    if not domain:
+        return not rules[0].targets
+    policy = engine.policy
+    is_refused_outside = (
+        policy.default_signal is Action.DENY
+        and policy.trust.boundary == "log"
+        and not any(map(_is_felt_outside, rules))
+    )
+    return is_refused_outside and TargetType.SESSION in rules[0].targets
 
 
 def _passes_unlogged(rule: SignalRule) -> bool:
     return rule.decision is Action.ALLOW and not rule.log and rule.handled is None
 
 
-def _lets_out(rule: SignalRule) -> bool:
+def _is_felt_outside(rule: SignalRule) -> bool:
     stays_inside = rule.targets and all(map(_is_inside, rule.targets))
-    return not stays_inside and rule.decision is not Action.DENY
+    return not stays_inside and (rule.decision is not Action.DENY or bool(rule.escalate))
 
 
 def _is_inside(target: Target) -> bool:

@@ -53,6 +53,7 @@ _NO_OFFSET = -1
 _WRITTEN_BLINDLY = select.PIPE_BUF  # what is writable at all takes this much
 _LOOK_AT_TERMINAL_MS = 200
 _END_COMES_WITHIN_MS = 1000
+_NOBODY_READS = (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN)
 _CANT_SAY = (errno.EOPNOTSUPP, errno.EINVAL, errno.ESPIPE, errno.ENOSYS)
 
 
@@ -304,6 +305,7 @@ class _Output:
         except OSError:
             mode = 0
         self._is_file = stat.S_ISREG(mode)
+        self._is_terminal = os.isatty(fd)
         self._nowait = not self._is_file
 
     @property
@@ -321,13 +323,18 @@ class _Output:
             _let_go(self.fd)
 
     def write(self) -> bool:
-        """False where nobody reads it any more."""
+        """False where nobody reads it any more. Raises Lost where it can't be written: the command
+        writes into a pipe, and wouldn't hear of it."""
         try:
             with memoryview(self._data) as data:
                 size = self._write_now(data)
         except BlockingIOError:
             return True
-        except OSError:
+        except OSError as failure:
+            if failure.errno not in _NOBODY_READS and not self._is_terminal:
+                name = "output" if self.fd == 1 else "error"
+                why = os.strerror(failure.errno or errno.EIO)
+                raise Lost(f"its standard {name} can't be written: {why}") from None
             self._is_broken = True
             self._data.clear()
             return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sqlite3
@@ -102,7 +103,32 @@ def test_it_ends_early_where_the_other_is_killed() -> None:
 
     beside = Beside(work)
     assert list(beside.told()) == []
-    assert not beside.has_succeeded()
+    beside.stop()
+
+
+def test_whose_parent_ignores_the_end_of_children_reads_all_the_same(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = read(log, beside=False, monkeypatch=monkeypatch)
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        assert read(log, beside=True, monkeypatch=monkeypatch) == alone
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
+def test_who_may_have_no_other_process_reads_alone(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = read(log, beside=False, monkeypatch=monkeypatch)
+
+    def refused() -> int:
+        raise BlockingIOError(errno.EAGAIN, "no more processes")
+
+    monkeypatch.setattr("sigwrap.cli.beside.os.fork", refused)
+    before = os.listdir("/proc/self/fd")
+    assert read(log, beside=True, monkeypatch=monkeypatch) == alone
+    assert os.listdir("/proc/self/fd") == before
 
 
 def test_what_is_stopped_is_gone() -> None:

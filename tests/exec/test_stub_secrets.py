@@ -85,6 +85,21 @@ def test_a_full_store_stops_it_and_says_so(sigwrap: Sigwrap, small_disk: Path) -
     assert len(stored(sigwrap.events("io_recorded"), "stdout")) >= int(done.stdout)
 
 
+@pytest.mark.parametrize(
+    ("to", "why"),
+    [
+        (">/dev/full", "its standard output can't be written: No space left on device"),
+        ("</dev/null >/dev/null 2>/dev/full", ""),
+    ],
+)
+def test_output_that_goes_nowhere_is_no_success(as_user: Sigwrap, to: str, why: str) -> None:
+    """The command itself writes into a pipe, and never hears of it."""
+    line = prepared(as_user, "#!/bin/sh\necho out\necho err >&2\nexit 0\n")
+    done = as_user.run(*line, "sh", "-c", f'./tool {to}; echo "status $?" >&2')
+    assert b"status 126\n" in done.stderr
+    assert why.encode() in done.stderr
+
+
 def test_a_killed_supervisor_leaves_neither_stub_nor_command(as_user: Sigwrap) -> None:
     line = prepared(as_user, "#!/bin/sh\necho ready\nexec sleep 1000\n")
     process = as_user.start(*line, "./tool")

@@ -94,6 +94,12 @@ def test_noise_is_what_everybody_may_send_everybody_unlogged(line: str, unlogged
         ),
         ([f"- {{name: n, signals: [WINCH], target: self, {UNLOGGED}}}"], set()),
         ([f"- {{name: n, signals: [WINCH], target: user, {UNLOGGED}}}"], set()),
+        # The kernel would refuse whoever is outside, and this allows it.
+        ([f"- {{name: n, signals: [WINCH], {UNLOGGED}}}"], set()),
+        (
+            [WITHIN, "- {name: o, signals: [WINCH], decision: deny, escalate: SIGPOLICY}"],
+            set(),
+        ),
     ],
 )
 def test_behind_a_wall_it_is_enough_that_nobody_outside_may_have_it(
@@ -106,7 +112,17 @@ def test_a_default_that_lets_it_out_is_none() -> None:
     assert noise(engine(rules(WITHIN, default="audit")), domain=True) == set()
 
 
+@pytest.mark.parametrize(
+    ("reaction", "unlogged"), [("log", {28}), ("stop", set()), ("kill", set())]
+)
+def test_what_follows_from_a_signal_to_sigwrap_itself_needs_to_see_it(
+    reaction: str, unlogged: set[int]
+) -> None:
+    policy = f"{rules(WITHIN)}trust: {{boundary: {reaction}}}\n"
+    assert noise(engine(policy), domain=True) == unlogged
+
+
 def test_a_rule_above_takes_a_signal_out_of_the_noise() -> None:
     above = "- {name: a, signals: [CHLD], target: self, decision: allow}"
-    below = f"- {{name: n, signals: ['@ignore'], {UNLOGGED}}}"
+    below = f"- {{name: n, signals: ['@ignore'], target: session, {UNLOGGED}}}"
     assert noise(engine(rules(above, below)), domain=True) == {signal.SIGURG, signal.SIGWINCH}

@@ -425,7 +425,8 @@ def test_a_relay_that_is_reaped_inside_stands_still(as_user: Sigwrap) -> None:
 
 def test_who_is_continued_all_the_time_is_named(as_user: Sigwrap) -> None:
     """A timer of the process's own does it too, until a stop takes the timer's signal away."""
-    run = started(as_user, "--", *PYTHON, "-c", "import signal; print('ready', flush=True); signal.pause()")
+    program = "import signal; print('ready', flush=True); signal.pause()"
+    run = started(as_user, "--", *PYTHON, "-c", program)
     command_pid = as_user.events("session_started")[0].payload["command_pid"]
     is_named = threading.Event()
 

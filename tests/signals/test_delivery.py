@@ -125,15 +125,14 @@ def _held_up(pid: int) -> Iterator[None]:
 
 NOISE = "name: noise, signals: ['@ignore'], decision: allow, log: false"
 NOISE_INSIDE = f"{NOISE}, target: session"
+TRIPWIRE = "name: wire, signals: ['@all'], target: [user, external], decision: deny"
 OUTSIDE = "name: outside, signals: ['@all'], target: [user, external], decision"
 
 
-@pytest.mark.parametrize(
-    "noise", [NOISE, pytest.param(NOISE_INSIDE, marks=NEEDS_DOMAIN)], ids=["anywhere", "inside"]
-)
-def test_noise_costs_nothing_and_asks_nobody(users_lab: Lab, programs: Path, noise: str) -> None:
+@NEEDS_DOMAIN
+def test_noise_costs_nothing_and_asks_nobody(users_lab: Lab, programs: Path) -> None:
     """The supervisor stands still, and the calls return."""
-    lab = users_lab.under(noise, OWN)
+    lab = users_lab.under(NOISE_INSIDE, OWN)
     process = lab.subject.start("--", *python(programs / "noise.py"))
     said = reader(process.stdout)
     assert json.loads(said.line()) == "ready"
@@ -154,6 +153,21 @@ def test_noise_inside_is_judged_by_the_other_rules_outside(
     program = "import sys; tell(native(62, int(sys.argv[1]), 28))"
     assert lab.tells(program, outsider.pid) == (0 if arrives else -errno.EPERM)
     assert [each["signal"] for each in outsider.arrived()] == ([28] if arrives else [])
+
+
+def test_noise_goes_out_where_the_policy_lets_it(lab: Lab) -> None:
+    """Also past the wall that the kernel has there."""
+    outsider = lab.under(NOISE).outsider()
+    assert lab.tells("import sys; tell(native(62, int(sys.argv[1]), 28))", outsider.pid) == 0
+    assert [each["signal"] for each in outsider.arrived()] == [28]
+
+
+def test_noise_that_goes_out_is_seen_by_the_rule_that_waits_for_it(lab: Lab) -> None:
+    outsider = lab.under(NOISE_INSIDE, f"{TRIPWIRE}, escalate: SIGPOLICY").outsider()
+    program = "import sys; native(62, int(sys.argv[1]), 28); time.sleep(60)"
+    done = lab.subject.run("--", *python(f"import time; {program}", outsider.pid))
+    assert done.returncode == 128 + signal.SIGKILL
+    assert [each["signal"] for each in lab.payloads("signal_blocked")] == [28]
 
 
 @pytest.mark.parametrize("signals", ["[CONT]", "[TERM, CONT]", "['@all']"])

@@ -4,7 +4,7 @@ grow with them."""
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from sigwrap.events import (
@@ -35,6 +35,9 @@ _NAME_CHARACTERS_KEPT = 200
 _LONGEST_NS = 1 << 63
 _TYPES_KEPT = 200
 _OTHERS = "others"
+_FIRST = "session_started"
+_STREAMS = frozenset({"stdin", "stdout", "stderr"})
+_NO_END = "its end is not recorded"
 
 INTERRUPT_TYPES = frozenset(name for name in EVENT_TYPES if name.startswith("interrupt_"))
 
@@ -122,12 +125,14 @@ class SummaryFold:
         self._deaths = _Lister()
         self._failures: Tally[Failure] = Tally()
         self._recordings = _Lister()
+        self._recorded_so_far: OrderedDict[int, Event] = OrderedDict()  # by pid
         self._why = WhyFold(tells_of_each=False)
         self._tree = ProcessTree()
         self._handlers: dict[str, Callable[[Event, bool], bool | None]] = {
             "process_exited": self._exit,
             "exec_failed": self._exec_failed,
-            "recording_ended": _if_selected(self._recordings.add),
+            "io_recorded": self._recorded,
+            "recording_ended": self._recording_ended,
             **dict.fromkeys(EXEC_TYPES, self._exec),
             **dict.fromkeys(SIGNAL_TYPES, self._signal),
             **dict.fromkeys(INTERRUPT_TYPES, _if_selected(self._interrupts.add)),
@@ -161,7 +166,7 @@ class SummaryFold:
         ended = last.payload if last is not None and last.type == "session_ended" else {}
         ending = Ending.ENDED if ended else ending
         return Summary(
-            started=first.payload if first is not None else {},
+            started=first.payload if first is not None and first.type == _FIRST else {},
             started_ns=first.time_ns if first is not None else 0,
             last_event_ns=last.time_ns if last is not None else 0,
             events=self._events,
@@ -182,7 +187,7 @@ class SummaryFold:
             interrupts=self._interrupts.result(),
             deaths=self._deaths.result(),
             failures=self._failures.top(FAILURES_SHOWN),
-            recordings=self._recordings.result(),
+            recordings=self._recordings.result(self._recorded_so_far.values()),
             explained=self._why.explained(ending),
             processes=self._tree.processes,
             ran_processes=self._tree.ran,
@@ -227,6 +232,26 @@ class SummaryFold:
         else:
             self._tree.executed(asked)
         return True
+
+    def _recorded(self, event: Event, is_selected: bool) -> None:
+        """What it comes to where no end of the recording follows."""
+        get = event.payload.get
+        if not is_selected:
+            return
+        known = self._recorded_so_far
+        if event.pid not in known:
+            so_far = {"stdin": 0, "stdout": 0, "stderr": 0, "reason": _NO_END}
+            known[event.pid] = event._replace(type="recording_ended", payload=so_far)
+            if len(known) > LISTED_EVENTS:
+                known.popitem(last=False)
+        stream = get("stream")
+        if stream in _STREAMS:
+            known[event.pid].payload[stream] = number(get("offset")) + number(get("size"))
+
+    def _recording_ended(self, event: Event, is_selected: bool) -> None:
+        self._recorded_so_far.pop(event.pid, None)
+        if is_selected:
+            self._recordings.add(event)
 
     def _exec_failed(self, event: Event, is_selected: bool) -> None:
         self._tree.not_started(event.pid)
@@ -281,8 +306,8 @@ class _Lister:
         else:
             self._more += 1
 
-    def result(self) -> Listed:
-        return Listed(events=tuple(self._events), more=self._more)
+    def result(self, others: Iterable[Event] = ()) -> Listed:
+        return Listed(events=(*self._events, *others), more=self._more)
 
 
 def _if_selected(add: Callable[[Event], None]) -> Callable[[Event, bool], bool | None]:

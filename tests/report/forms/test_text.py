@@ -253,6 +253,19 @@ def test_recordings_are_listed_with_their_sizes(scenario: Scenarios) -> None:
     ]
 
 
+def test_a_recording_without_an_end_is_listed_as_far_as_it_got(scenario: Scenarios) -> None:
+    made = scenario()
+    made.add("io_recorded", 10, stream="stdout", offset=0, size=3, text="abc")
+    made.add("io_recorded", 10, stream="stdout", offset=3, size=2, text="de")
+    made.add("io_recorded", 11, stream="stderr", offset=0, size=1, text="x")
+    made.add("recording_ended", 11, stdin=0, stdout=0, stderr=1)
+    made.log.close()
+    assert section("Recorded (sigwrap replay --recorded stdout)", report(made)) == [
+        "+4.000 s  pid 11  stdin 0 B, stdout 0 B, stderr 1 B",
+        "+1.000 s  pid 10  stdin 0 B, stdout 5 B, stderr 0 B  its end is not recorded",
+    ]
+
+
 def test_the_state_at_a_moment_says_which(scenario: Scenarios) -> None:
     made = scenario()
     made.execute(10, 1, "make")
