@@ -244,7 +244,7 @@ class SummaryFold:
             known[event.pid] = event._replace(type="recording_ended", payload=so_far)
             if len(known) > LISTED_EVENTS:
                 known.popitem(last=False)
-        stream = get("stream")
+        stream = text(get("stream"))
         if stream in _STREAMS:
             known[event.pid].payload[stream] = number(get("offset")) + number(get("size"))
 
