@@ -27,6 +27,7 @@ class Capability(Enum):
     FORKS = "forks"
     SIGNAL_WALL = "signal_wall"
     CGROUP_WALL = "cgroup_wall"
+    FILE_WALL = "file_wall"
 
 
 WITHOUT: dict[Capability, str] = {
@@ -42,6 +43,7 @@ WITHOUT: dict[Capability, str] = {
         "of other processes of the same user can be taken"
     ),
     Capability.CGROUP_WALL: "who may write to a cgroup can stop and kill everybody in it",
+    Capability.FILE_WALL: "file_rules are not held",
 }
 
 NEEDED_BY: dict[type[Effect], Capability] = {

@@ -19,7 +19,7 @@ from tests.support.harness import NOBODY, UNDER_TEST, Sigwrap  # noqa: E402
 from tests.support.programs import COMPILER, Library  # noqa: E402
 from tests.support.signal_lab import Lab  # noqa: E402
 
-pytest_plugins = ["tests.support.skips"]
+pytest_plugins = ["tests.support.skips", "tests.support.users"]
 
 _FIRST_UID = 61_000
 

@@ -58,23 +58,6 @@ def writable(mounts: Iterable[str]) -> str:
     return ""
 
 
-def all_but(excluded: Iterable[str]) -> Iterator[str]:
-    """Paths that have everything beneath them, except what lies beneath the excluded folders."""
-    excluded = tuple(excluded)
-    waiting = ["/"]
-    while waiting:
-        folder = waiting.pop()
-        if folder in excluded:
-            continue
-        if not any(path.startswith(folder.rstrip("/") + "/") for path in excluded):
-            yield folder
-            continue
-        try:
-            waiting += [os.path.join(folder, name) for name in os.listdir(folder)]
-        except OSError:
-            continue
-
-
 def _with_ancestors(mount: str, path: str) -> Iterator[str]:
     folder = path.rstrip("/")
     while folder:

@@ -1,20 +1,26 @@
-"""The second wall: a Landlock domain, whatever the policy says.
+"""The second wall: a Landlock domain, whatever the policy says of signals.
 
 Any domain keeps everybody in it from tracing, opening the memory of, and taking descriptors from
 whoever is outside; its signal scope keeps signals inside, whatever makes the kernel send them. What
-a policy lets out all the same is sent by the supervisor, who stands outside.
+a policy lets out all the same is sent by the supervisor, who stands outside. Of files, it lets be
+done what the walls say, by whatever call; nobody mounts anything any more then, which is the price
+of any such domain.
 """
 
 from __future__ import annotations
 
 import ctypes
+import errno
+import fcntl
 import os
 import stat
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from sigwrap.errors import KernelError
 from sigwrap.linux.libc import set_no_new_privileges, syscall
+from sigwrap.policy.judge.files import Wall
+from sigwrap.policy.judge.request import Operation
 
 _SYS_CREATE_RULESET = 444
 _SYS_ADD_RULE = 445
@@ -22,28 +28,71 @@ _SYS_RESTRICT_SELF = 446
 _VERSION = 1
 _SCOPE_SIGNAL = 2
 _BENEATH_PATH = 1
+
+_EXECUTE = 1 << 0
 _WRITE_FILE = 1 << 1
+_READ_FILE = 1 << 2
+_REMOVE_DIR = 1 << 4
+_REMOVE_FILE = 1 << 5
+_MAKE_DEVICES = 1 << 6 | 1 << 11  # which no rule allows: through them any disk can be written
+_MAKE = 0b11111 << 7 & ~_MAKE_DEVICES | 1 << 12  # folders, files, sockets, pipes, symbolic links
 _REFER = 1 << 13  # renames and links between folders: refused by any domain that doesn't handle it
+_TRUNCATE = 1 << 14
+_RIGHTS = {
+    Operation.READ: _READ_FILE,
+    Operation.WRITE: _WRITE_FILE | _TRUNCATE,
+    Operation.CREATE: _MAKE | _REFER,
+    Operation.DELETE: _REMOVE_DIR | _REMOVE_FILE,
+    Operation.EXECUTE: _EXECUTE,
+}
+_OF_A_FILE = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
+_BY_ACCESS = {
+    os.O_RDONLY: _READ_FILE,
+    os.O_WRONLY: _WRITE_FILE | _TRUNCATE,
+    os.O_RDWR: _READ_FILE | _WRITE_FILE | _TRUNCATE,
+}
+_STANDARD_STREAMS = (0, 1, 2)
+_ABI_WITH_TRUNCATE = 3
 _ABI_WITH_SIGNAL_SCOPE = 6
 
+_SYS_OPENAT2 = 437
+_NO_SYMLINKS = 4
+_AT_FDCWD = -100
+_HOW = struct.Struct("<QQQ")
+
 NEEDS = "Linux 6.12 with Landlock"
+FILES_NEED = "Linux 6.2 with Landlock"
 
 
 def is_available() -> bool:
     """A kernel whose Landlock has no scopes yet could only offer a domain that forbids mounts."""
+    return _abi() >= _ABI_WITH_SIGNAL_SCOPE
+
+
+def holds_files() -> bool:
+    return _abi() >= _ABI_WITH_TRUNCATE
+
+
+def _abi() -> int:
     try:
-        abi = syscall("landlock_create_ruleset", _SYS_CREATE_RULESET, 0, 0, _VERSION)
+        return syscall("landlock_create_ruleset", _SYS_CREATE_RULESET, 0, 0, _VERSION)
     except KernelError:
-        return False
-    return abi >= _ABI_WITH_SIGNAL_SCOPE
+        return 0
 
 
-def enter_domain(writable: Iterable[str] | None) -> None:
-    """The calling thread and all its future children. `writable`: only beneath these paths files
-    are opened for writing, and nobody mounts anything any more, which is any such domain's price;
-    None: everywhere."""
-    handled = 0 if writable is None else _WRITE_FILE | _REFER
-    attributes = struct.pack("<QQQ", handled, 0, _SCOPE_SIGNAL)
+def enter_domain(
+    restricted: Collection[Operation], walls: Iterable[Wall], *, keeps_signals: bool
+) -> None:
+    """The calling thread and all its future children. Of what is `restricted`, only what the walls
+    say can be done."""
+    handled = _rights(restricted)
+    if handled:
+        handled |= _REFER
+    if Operation.CREATE in restricted:
+        handled |= _MAKE_DEVICES
+    scope = _SCOPE_SIGNAL if keeps_signals else 0
+    # A kernel without scopes takes no more words than it knows, unless they are zero.
+    attributes = struct.pack("<QQQ", handled, 0, scope) if scope else struct.pack("<Q", handled)
     ruleset = syscall(
         "landlock_create_ruleset",
         _SYS_CREATE_RULESET,
@@ -52,25 +101,62 @@ def enter_domain(writable: Iterable[str] | None) -> None:
         0,
     )
     try:
-        for path in writable or ():
-            _allow_writing(ruleset, path)
+        if handled and Operation.CREATE not in restricted:
+            _allow(ruleset, "/", _REFER)
+        for wall in walls:
+            _allow(ruleset, wall.path, _rights(wall.operations))
+        for fd in _STANDARD_STREAMS:
+            _allow_what_was_given(ruleset, fd, handled)
         set_no_new_privileges()
         syscall("landlock_restrict_self", _SYS_RESTRICT_SELF, ruleset, 0)
     finally:
         os.close(ruleset)
 
 
-def _allow_writing(ruleset: int, path: str) -> None:
+def _allow_what_was_given(ruleset: int, fd: int, handled: int) -> None:
+    """A file that COMMAND has open already, for /dev/stdout and its like are opened anew."""
     try:
-        fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        is_file = stat.S_ISREG(os.fstat(fd).st_mode)
     except OSError:
-        return  # it is gone, or nobody's here
+        return
+    rights = handled & _BY_ACCESS[fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE] if is_file else 0
+    if rights:
+        _add(ruleset, fd, rights)
+
+
+def _rights(operations: Collection[Operation]) -> int:
+    rights = 0
+    for each in operations:
+        rights |= _RIGHTS[each]
+    return rights
+
+
+def _allow(ruleset: int, path: str, rights: int) -> None:
+    """Nothing where it is gone, or nobody's here, or has become a link."""
     try:
-        mode = os.fstat(fd).st_mode
-        if stat.S_ISLNK(mode):
-            return
-        rights = _WRITE_FILE | _REFER if stat.S_ISDIR(mode) else _WRITE_FILE
-        rule = struct.pack("<Qi", rights, fd)
-        syscall("landlock_add_rule", _SYS_ADD_RULE, ruleset, _BENEATH_PATH, rule, 0)
+        fd = _open(path)
+    except OSError:
+        return
+    try:
+        _add(ruleset, fd, rights)
+    except KernelError as refusal:
+        if refusal.errno != errno.EINVAL:
+            raise
+        if of_a_file := rights & _OF_A_FILE:  # to ask what it is might wait for a file server
+            _add(ruleset, fd, of_a_file)
     finally:
         os.close(fd)
+
+
+def _add(ruleset: int, fd: int, rights: int) -> None:
+    rule = struct.pack("<Qi", rights, fd)
+    syscall("landlock_add_rule", _SYS_ADD_RULE, ruleset, _BENEATH_PATH, rule, 0)
+
+
+def _open(path: str) -> int:
+    """No part of it is a link: the rights are those of what was listed by this name."""
+    how = _HOW.pack(os.O_PATH | os.O_CLOEXEC, 0, _NO_SYMLINKS)
+    try:
+        return syscall("openat2", _SYS_OPENAT2, _AT_FDCWD, os.fsencode(path), how, len(how))
+    except KernelError as refusal:
+        raise OSError(refusal.errno, os.strerror(refusal.errno)) from refusal

@@ -8,6 +8,7 @@ supervisor    what a run is made of, and its turns
 loop          descriptors and deadlines of one thread
 aside         helper threads, for what may take as long as somebody else likes
 relief        the end of who keeps the helpers waiting
+made_folders  what file rules want to be there
 mediation     from a notification to the mediator of its family
 perform       carries effects out; only it answers a notification
 execs         the edge of the exec mediator: facts, tracing, replacing

@@ -18,7 +18,7 @@ from sigwrap.errors import KernelError, NoInterception
 from sigwrap.linux import landlock, libc, seccomp
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.seccomp import Listener
-from sigwrap.run.walls import Walls
+from sigwrap.run.walls import FileWalls, Walls
 from sigwrap.start.command import Inherited, exec_command
 from sigwrap.status import NOT_EXECUTABLE
 from sigwrap.tuples import NamedTuple
@@ -31,6 +31,7 @@ _KILLABLE_LISTENER = b"K"
 _ANSWERED = b"A"
 _UNANSWERED = b"U"
 _GO = b"G"
+_NO_FILE_WALLS = FileWalls(frozenset(), (), by_policy=False)
 
 
 class Launch(NamedTuple):
@@ -154,8 +155,9 @@ def _prepare(supervisor: int) -> None:
 
 def _enter_filter(walls: Walls, channel: socket.socket) -> None:
     try:
-        if walls.domain:
-            landlock.enter_domain(walls.writable)
+        restricted, allowed, _ = walls.files or _NO_FILE_WALLS
+        if walls.domain or restricted:
+            landlock.enter_domain(restricted, allowed, keeps_signals=walls.domain)
         listener_fd, killable = seccomp.install_listener(
             walls.unlogged_signals,
             at_fork=walls.forks_are_mediated,

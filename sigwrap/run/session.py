@@ -33,6 +33,7 @@ from sigwrap.policy.judge.rules import DEFAULT_LOG_SIZE_BYTES, Limits
 from sigwrap.policy.language.texts import policy_texts
 from sigwrap.protocols.front import Channel, CommandStarted
 from sigwrap.run.launch import Launch, launch
+from sigwrap.run.made_folders import make_missing, remove_unused
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.settings import Nested, RunSettings
 from sigwrap.run.supervisor import Supervisor
@@ -101,10 +102,14 @@ def run_session(
     if limits_usage:  # now or not at all, and no other run has to wait for it
         from sigwrap.run.usage import Usage
     not_kept = own_code.keep_what_is_loaded(needs_patterns=policy.has_patterns)
-    walls = walls_of(engine)
+    goes_without = settings.best_effort or policy.tolerates_old_kernels
+    made = make_missing(policy)
+    walls = walls_of(engine, goes_without=goes_without)
     environment = HostEnvironment.under(policy.env_policy, inherited.environment)
     outer_pid = 0 if waited_for_pid == front_pid else waited_for_pid
     still_shows = _forget(environment, outer_pid)
+    for each in walls.told:
+        tell(each)
     handed_on = inherited._replace(environment=environment.given)
     launched = launch(program, settings.command, session_id, handed_on, walls)
     usage = None
@@ -151,6 +156,7 @@ def run_session(
     except BaseException:
         os.kill(launched.pid, signal.SIGKILL)
         os.waitpid(launched.pid, 0)
+        remove_unused(made)
         if usage is not None:
             usage.close()
         raise
@@ -178,6 +184,7 @@ def run_session(
         profile=profile,
     )
     ended = supervisor.run()
+    remove_unused(made)
     if usage is not None:
         usage.close()
     duration_s = time.monotonic() - clock_started_s

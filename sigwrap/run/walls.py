@@ -2,50 +2,125 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
+from sigwrap.errors import NoInterception, SessionError
+from sigwrap.escape import printable
 from sigwrap.linux import cgroups, landlock, procfs
+from sigwrap.linux.file_tree import Listing, TooManyNames, as_they_lie
 from sigwrap.mediate.signal_rules import noise
 from sigwrap.platform import Capability
 from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.files import PARTED_RULE, FileRules, Wall, denies_anything
+from sigwrap.policy.judge.request import Action, Operation
+from sigwrap.policy.judge.rules import FileRule, Policy, default_of
+from sigwrap.policy.problems import Place
 from sigwrap.tuples import NamedTuple
+
+_CGROUP_RULE = "builtin:cgroups"
+_CHANGES = (Operation.WRITE, Operation.CREATE, Operation.DELETE)
+
+
+class FileWalls(NamedTuple):
+    """Of what is restricted, the walls say where it may be done."""
+
+    restricted: frozenset[Operation]
+    walls: tuple[Wall, ...]
+    by_policy: bool  # else they only keep cgroups
 
 
 class Walls(NamedTuple):
     unlogged_signals: frozenset[int]
     forks_are_mediated: bool
     domain: bool  # Landlock's: no signal leaves it, and its questions are answered from outside
-    writable: tuple[str, ...] | None  # where alone it may write to files; None: everywhere
+    files: FileWalls | None  # None: everything may be done with every file
     without: tuple[str, ...]  # what is not held, or not possible inside
+    told: tuple[str, ...]  # to the user, of what the policy's file_rules come to here
 
     @property
     def capabilities(self) -> list[Capability]:
         standing = {
             Capability.FORKS: self.forks_are_mediated,
             Capability.SIGNAL_WALL: self.domain,
-            Capability.CGROUP_WALL: self.writable is not None,
+            Capability.CGROUP_WALL: self.files is not None,
+            Capability.FILE_WALL: self.files is not None and self.files.by_policy,
         }
         return [capability for capability, stands in standing.items() if stands]
 
 
-def walls_of(engine: Engine) -> Walls:
+def walls_of(engine: Engine, *, goes_without: bool) -> Walls:
+    """`goes_without` the file_rules that this kernel can't hold; else raises NoInterception."""
+    policy = engine.policy
     domain = landlock.is_available()
     without = [] if domain else [f"landlock: it needs {landlock.NEEDS}"]
+    told: list[str] = []
     if procfs.can_be_covered():
         without.append("proc: what is mounted over it inside is believed")
+    held = denies_anything(policy)
+    if held and not landlock.holds_files():
+        held = False
+        told.append(f"the file_rules of {policy.name} need {landlock.FILES_NEED}")
+        if not goes_without:
+            hint = "--best-effort goes on without them"
+            raise NoInterception(told[0], errno.ENOSYS, hint)
+        without += told
     mounts = cgroups.mount_points()
     threatening = cgroups.writable(mounts) if os.getuid() != 0 else ""
-    may_mount = engine.policy.session.mounts
+    may_mount = not held and policy.session.mounts
     if may_mount is None:
         may_mount = not (threatening and domain)
         if not may_mount:
             without.append("mounts: `session: {mounts: true}` in the policy would allow them")
-    if threatening and (may_mount or not domain):
+    if threatening and (may_mount or not (domain or held)):
         without.append(f"cgroups: by {threatening} others can be stopped and killed")
+    files = None
+    if held or (domain and not may_mount):
+        rules = _file_rules(policy, mounts, by_policy=held)
+        files = FileWalls(rules.restricted, _walls(policy, rules), held)
+        if held and (why := _parted_here(rules)):
+            told.append(f"{policy.name}: {printable(why)}")
     return Walls(
         unlogged_signals=noise(engine, domain=domain),
-        forks_are_mediated=engine.policy.limits.hold_at_forks,
+        forks_are_mediated=policy.limits.hold_at_forks,
         domain=domain,
-        writable=None if may_mount or not domain else tuple(cgroups.all_but(mounts)),
+        files=files,
         without=tuple(without),
+        told=tuple(told),
     )
+
+
+def _file_rules(policy: Policy, cgroup_mounts: list[str], *, by_policy: bool) -> FileRules:
+    rules: list[FileRule] = []
+    if cgroup_mounts:
+        rules.append(_cgroup_rule(cgroup_mounts, _CHANGES if by_policy else _CHANGES[:1]))
+    default = default_of(policy, "file", policy.default_file if by_policy else Action.ALLOW)
+    if by_policy:
+        rules += as_they_lie(policy.file_rules, default)
+    return FileRules(rules, default)
+
+
+def _walls(policy: Policy, rules: FileRules) -> tuple[Wall, ...]:
+    try:
+        return tuple(rules.walls(Listing().names_in))
+    except TooManyNames as too_many:
+        message = f"beside what the file_rules of {policy.name} deny there are too many names"
+        hint = f"deny all of {too_many.folder}, or nothing in it"
+        raise SessionError(message, hint) from too_many
+
+
+def _parted_here(rules: FileRules) -> str:
+    """Why nothing can be made in the current folder, where it could be without that."""
+    try:
+        here = os.getcwd()
+    except OSError:
+        return ""  # it was removed
+    decision = rules.decide(Operation.CREATE, os.path.join(here, "name"))
+    is_felt = decision.rule == PARTED_RULE and os.access(here, os.W_OK)
+    return decision.reason if is_felt else ""
+
+
+def _cgroup_rule(mounts: list[str], operations: tuple[Operation, ...]) -> FileRule:
+    """Also where the policy allows it: with these files others are stopped and killed."""
+    place = Place(_CGROUP_RULE, 0, 0)
+    return FileRule(place, _CGROUP_RULE, "", tuple(mounts), operations, Action.DENY)

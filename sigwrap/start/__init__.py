@@ -5,4 +5,5 @@ own_code       what sigwrap runs is loaded by then, and stays as it is
 own_files      whether the files that it was loaded from stay as they are
 onefile        what PyInstaller's one-file packaging adds to the environment, and must be taken out
 policy_files   policies by name or file: the only part that reads them
+repository     where git keeps a project's history
 """

@@ -15,7 +15,9 @@ from sigwrap.policy.language.document import MAX_TEXT_CHARACTERS, Source
 from sigwrap.policy.language.document import SHIPPED as SHIPPED
 from sigwrap.policy.language.parse import parse_policy
 from sigwrap.policy.problems import nearest_word
+from sigwrap.start.repository import git_common_dir
 
+_TMP = "/tmp"
 _EMPTY_WORD = "''"
 _MOST_FILES_LOOKED_AT = 200
 _KEYS_OF_A_POLICY = frozenset({b"extends", b"defaults", b"command_rules", b"signal_rules"})
@@ -97,17 +99,43 @@ def host_variables(project_root: str) -> dict[str, str]:
     """The built-in variables as this process sees them."""
     if not os.path.isdir(project_root):
         raise UsageError(f"--root {project_root}: there is no such folder")
+    root, home = _absolute(project_root), _home()
     values = {
-        "PROJECT_ROOT": _absolute(project_root),
-        "HOME": os.environ.get("HOME", ""),
+        "PROJECT_ROOT": root,
+        "GIT_COMMON_DIR": git_common_dir(root),
+        "HOME": home,
         "USER": os.environ.get("USER", ""),
-        "TMPDIR": os.environ.get("TMPDIR") or "/tmp",
+        "TMPDIR": _temporary(home, root),
+        "USERS_PROC": "" if os.geteuid() == 0 else "/proc",
     }
     # A policy is text. A byte that is no UTF-8 becomes `?`: any one character, in a glob.
     return {
         name: "".join("?" if _is_undecodable(each) else each for each in value)
         for name, value in values.items()
     }
+
+
+def _home() -> str:
+    """Where the environment doesn't say, as in a job of cron's, what the system says."""
+    named = os.environ.get("HOME", "")
+    if os.path.isabs(named):
+        return named
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return ""
+
+
+def _temporary(home: str, root: str) -> str:
+    """Nobody's home folder or project is a temporary one, whatever it is called."""
+    named = os.environ.get("TMPDIR", "")
+    if not os.path.isabs(named):
+        return _TMP
+    real = os.path.join(os.path.realpath(named), "")
+    holds = any(os.path.join(os.path.realpath(each), "").startswith(real) for each in (home, root))
+    return _TMP if holds else named
 
 
 def _absolute(folder: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sigwrap.linux.cgroups import all_but, mount_points
+from sigwrap.linux.cgroups import mount_points
 from tests.support.harness import NOBODY, Sigwrap
 from tests.support.signal_lab import Lab, python
 from tests.support.waiting import PATIENCE_S, await_that
@@ -100,14 +100,3 @@ def test_whoever_may_write_to_no_cgroup_mounts_as_before(as_user: Sigwrap, progr
     done = lab.subject.run("--", *python(programs / "writes_to_cgroups.py", "/none", folder))
     told = json.loads(done.stdout)
     assert (told["own"], told["mounts"]) == (WORKS, _may_mount_natively(as_user))
-
-
-def test_all_but_some_folders_are_their_siblings_all_the_way_up(tmp_path: Path) -> None:
-    for name in ("a/b/c", "a/b/d", "a/e"):
-        (tmp_path / name).mkdir(parents=True)
-    left = set(all_but([str(tmp_path / "a/b")]))
-    assert str(tmp_path / "a/e") in left
-    assert not any(path.startswith(str(tmp_path / "a/b")) for path in left)
-    assert "/" not in left and str(tmp_path) not in left
-    assert list(all_but([])) == ["/"]
-    assert list(all_but(["/"])) == []

@@ -7,6 +7,7 @@ import pytest
 from sigwrap.policy.judge.request import (
     Action,
     CommandRedirect,
+    Operation,
     SignalRequest,
     TargetType,
     Via,
@@ -78,10 +79,13 @@ NOT_A_LINE = "not a command line: a quote is open, or it is empty"
         (TARGET % "[self, {type: process}]", ["4:67: error: a process target needs pattern"]),
         (TARGET % "{min: 9, max: 3}", ["4:53: error: target needs the key type"]),
         # Cases
-        ("tests: [{decision: deny}]\n", ["3:9: error: a test has either a command or a signal"]),
+        (
+            "tests: [{decision: deny}]\n",
+            ["3:9: error: a test has one of a command, a signal and a file"],
+        ),
         (
             "tests: [{command: ls, signal: 9, decision: deny}]\n",
-            ["3:9: error: a test has either a command or a signal"],
+            ["3:9: error: a test has one of a command, a signal and a file"],
         ),
         (
             "tests: [{signal: 9, decision: deny}]\n",
@@ -169,7 +173,7 @@ def test_what_is_left_out_of_a_rule(parse: Parse) -> None:
     assert signal.log is True
 
 
-def test_rules_that_nobody_carries_out_yet_are_kept(parse: Parse) -> None:
+def test_rules_on_files_and_hosts(parse: Parse) -> None:
     policy = parse(
         """
 version: 1
@@ -180,8 +184,12 @@ network_rules: [{name: n, destinations: ["*.org"], decision: approve, message: a
 """
     )
     (file,), (network,) = policy.file_rules, policy.network_rules
-    assert (file.name, file.paths, file.operations) == ("f", ("/x/**",), ("read", "write"))
-    assert (file.decision, file.message) == (Action.DENY, "")
+    assert (file.name, file.paths, file.operations) == (
+        "f",
+        ("/x/**",),
+        (Operation.READ, Operation.WRITE),
+    )
+    assert (file.decision, file.make_missing) == (Action.DENY, False)
     assert (network.name, network.destinations, network.ports) == ("n", ("*.org",), ())
     assert (network.decision, network.message) == (Action.APPROVE, "ask")
 

@@ -50,10 +50,10 @@ def test_check_names_every_problem_and_exits_125(run: Run, tmp_path: Path) -> No
 
 def test_check_is_content_with_warnings(run: Run, tmp_path: Path) -> None:
     mine = tmp_path / "mine.yaml"
-    mine.write_text(f"{GOOD}unenforced: warn\nfile_rules: []\n")
+    mine.write_text(f"{GOOD}unenforced: warn\nnetwork_rules: []\n")
     status, out, _ = run("check", str(mine))
     assert status == 0
-    assert f"{mine}:5:13: warning: file_rules is not enforced yet by this version" in out
+    assert f"{mine}:5:16: warning: network_rules is not enforced yet by this version" in out
     assert f"{mine}: loads, with warnings" in out
 
 
@@ -91,7 +91,8 @@ def test_show_prints_a_policy_that_loads_again(run: Run, tmp_path: Path, name: s
 def test_show_as_json(run: Run, tmp_path: Path) -> None:
     shown = json.loads(run("show", "--json", "ci", "--root", str(tmp_path))[1])
     assert shown["bases"] == ["agent-default"]
-    assert shown["file_rules"][0]["paths"][0] == str(tmp_path)
+    (workspace,) = (each for each in shown["file_rules"] if each["name"] == "workspace")
+    assert workspace["paths"][0] == str(tmp_path)
 
 
 def test_explain_a_command(run: Run) -> None:

@@ -1,79 +1,180 @@
-"""What is known of a file beside its path: that it lies elsewhere, and what it is as well."""
+"""What file rules say of a path, and that the walls made of them allow that and nothing else."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from sigwrap.policy.judge.engine import Engine
-from sigwrap.policy.judge.named import Named
-from sigwrap.policy.judge.request import Action, CommandRequest, Program
-from sigwrap.policy.language.document import Source
-from sigwrap.policy.language.parse import parse_policy
+from sigwrap.policy.judge.files import IN_A_FOLDER, FileRules, Wall
+from sigwrap.policy.judge.request import Action, Decision, Operation
+from sigwrap.policy.judge.rules import FileRule
+from sigwrap.policy.problems import Place
 
-TEXT = """
-version: 1
-name: t
-defaults: {command: %s, signal: deny}
-command_rules:
-  - {name: no, commands: [no, "/usr/n*"], decision: %s}
-  - {name: yes, commands: [git, "/usr/bin/*"], decision: %s}
-"""
+NAMES = ["a", "b", "ab"]
+PARTS = [*NAMES, "*", "a*", "?", "[ab]"]
+Tree = dict[str, "Tree | None"]
 
-
-def _decision(text: str, path: str, name: str) -> Action:
-    policy = parse_policy(Source("t.yaml", text), variables={}, find_base=lambda _b, _s: None)
-    program = Program(path, name, (name,), elsewhere=True)
-    return Engine(policy).decide_command(CommandRequest((program,))).action
-
-
-@pytest.mark.parametrize("lenient", ["allow", "audit"])
-def test_an_allowing_rule_is_passed_over(lenient: str) -> None:
-    text = TEXT % ("approve", "deny", lenient)
-    assert _decision(text, "/usr/bin/git", "git") is Action.APPROVE
-    assert _decision(text, "/usr/bin/x", "x") is Action.APPROVE
-
-
-@pytest.mark.parametrize("strict", ["deny", "approve"])
-def test_any_other_rule_holds(strict: str) -> None:
-    text = TEXT % ("allow", strict, "allow")
-    assert _decision(text, "/home/no", "no") is Action(strict)
-    assert _decision(text, "/usr/no", "x") is Action(strict)
+trees: st.SearchStrategy[Tree] = st.recursive(
+    st.just({}),
+    lambda inner: st.dictionaries(st.sampled_from(NAMES), st.none() | inner, max_size=3),
+    max_leaves=8,
+)
+patterns = st.builds(
+    lambda parts, beneath: "/" + "/".join([*parts, *["**"] * beneath]),
+    st.lists(st.sampled_from(PARTS), min_size=0, max_size=3),
+    st.booleans(),
+)
+rules = st.builds(
+    lambda paths, operations, action: rule(*paths, operations=operations, action=action),
+    st.lists(patterns, min_size=1, max_size=2),
+    st.sets(st.sampled_from(list(Operation)), min_size=1),
+    st.sampled_from([Action.ALLOW, Action.DENY]),
+)
+paths = st.lists(st.sampled_from(NAMES), max_size=4).map(lambda parts: "/" + "/".join(parts))
 
 
-def test_what_everything_may_that_may_too() -> None:
-    """A rule for every command goes by no name."""
-    text = TEXT % ("deny", "deny", "allow")
-    assert _decision(text, "/usr/bin/git", "git") is Action.DENY
-    every = text.replace('[git, "/usr/bin/*"]', '["*"]')
-    assert _decision(every, "/usr/bin/git", "git") is Action.ALLOW
+def rule(*paths: str, operations: Iterable[Operation] = Operation, action: Action) -> FileRule:
+    return FileRule(Place("p.yaml", 1, 1), "r", "", paths, tuple(operations), action)
 
 
-def _also(text: str, name: str) -> Action:
-    policy = parse_policy(Source("t.yaml", text), variables={}, find_base=lambda _b, _s: None)
-    main = Program("/home/x", "x", ("x",))
-    also = Program(f"/usr/bin/{name}", name, ("x",), counts_by_name=True)
-    return Engine(policy).decide_command(CommandRequest((main, also))).action
+def files_of(listed: Sequence[FileRule], default: Action) -> FileRules:
+    return FileRules(listed, Decision(default, "builtin:default", ""))
 
 
-def test_what_a_file_is_as_well_counts_where_a_rule_names_it() -> None:
-    text = TEXT.replace("[git", "[x, git") % ("deny", "deny", "allow")
-    assert _also(text, "no") is Action.DENY
-    assert _also(text, "git") is Action.ALLOW
+def listing(tree: Tree, folder: str) -> list[tuple[str, bool]] | None:
+    here: Tree | None = tree
+    for name in filter(None, folder.split("/")):
+        here = None if here is None else here.get(name)
+    return None if here is None else [(name, each is not None) for name, each in here.items()]
 
 
-def test_a_default_and_a_rule_for_everything_are_about_the_program_itself() -> None:
-    text = TEXT.replace("[git", "[x, git") % ("deny", "deny", "allow")
-    assert _also(text.replace("/usr/bin/*", "/home/*"), "other") is Action.ALLOW
-    rest = '\n  - {name: rest, commands: ["*"], decision: deny}\n'
-    assert _also(text.replace("/usr/bin/*", "/home/*") + rest, "other") is Action.ALLOW
+def walls(files: FileRules, tree: Tree) -> list[Wall]:
+    return list(files.walls(lambda folder: listing(tree, folder)))
 
 
-def test_the_names_of_the_rules_that_are_strict() -> None:
-    text = (
-        TEXT % ("allow", "approve", "allow")
-        + '  - {name: e, commands: ["*", "m?"], decision: deny}'
+def held(files: FileRules, made: list[Wall], operation: Operation, path: str) -> bool:
+    """As the kernel holds it: by the path itself or what is above it."""
+    if operation is Operation.EXECUTE and not held(files, made, Operation.READ, path):
+        return False
+    if operation not in files.restricted:
+        return True
+    asked = path.rpartition("/")[0] if operation in IN_A_FOLDER else path
+    return any(
+        operation in wall.operations and f"{asked}/".startswith(f"{wall.path.rstrip('/')}/")
+        for wall in made
     )
-    policy = parse_policy(Source("t.yaml", text), variables={}, find_base=lambda _b, _s: None)
-    named = Named(policy.command_rules)
-    assert (named.names, named.paths) == (frozenset({"no"}), frozenset())
-    assert named.among(["git", "no", "mv", "rm"]) == ["no", "mv"]
+
+
+def allows(files: FileRules, operation: Operation, path: str) -> bool:
+    return files.decide(operation, path).action is not Action.DENY
+
+
+def can_be(tree: Tree, path: str) -> bool:
+    """Nothing is beneath a file."""
+    here: Tree | None = tree
+    for name in filter(None, path.split("/")):
+        if here is None:
+            return False
+        here = here.get(name, {})
+    return True
+
+
+def every(tree: Tree, above: str = "") -> Iterable[str]:
+    for name, inner in tree.items():
+        yield f"{above}/{name}"
+        yield from every(inner or {}, f"{above}/{name}")
+
+
+@given(st.lists(rules, max_size=4), st.sampled_from([Action.ALLOW, Action.DENY]), trees, paths)
+def test_walls_allow_nothing_that_the_rules_deny(
+    listed: list[FileRule], default: Action, tree: Tree, path: str
+) -> None:
+    files = files_of(listed, default)
+    made = walls(files, tree)
+    for each in (*every(tree), *[path] * can_be(tree, path)):
+        about_names = listing(tree, each) is not None  # of a folder, walls are about what is in it
+        for operation in IN_A_FOLDER if about_names else Operation:
+            if each != "/" and held(files, made, operation, each):
+                assert allows(files, operation, each)
+
+
+@given(st.lists(rules, max_size=4), st.sampled_from([Action.ALLOW, Action.DENY]), trees)
+def test_walls_allow_what_the_rules_do_of_what_is_there(
+    listed: list[FileRule], default: Action, tree: Tree
+) -> None:
+    files = files_of(listed, default)
+    made = walls(files, tree)
+    for path in every(tree):
+        for operation in IN_A_FOLDER if listing(tree, path) is not None else Operation:
+            if True:
+                assert held(files, made, operation, path) == allows(files, operation, path)
+
+
+@given(st.lists(rules, max_size=4), st.sampled_from([Action.ALLOW, Action.DENY]), trees)
+def test_what_a_folder_allows_by_any_name_it_allows_later(
+    listed: list[FileRule], default: Action, tree: Tree
+) -> None:
+    files = files_of(listed, default)
+    made = walls(files, tree)
+    for folder in ("", *(path for path in every(tree) if listing(tree, path) is not None)):
+        for operation in set(Operation) - {Operation.CREATE, Operation.EXECUTE}:
+            if files.holds_for_all(operation, folder):
+                assert held(files, made, operation, f"{folder}/new")
+        if files.holds_for_all(Operation.CREATE, folder):
+            assert held(files, made, Operation.CREATE, f"{folder}/new")
+
+
+@given(st.lists(rules, max_size=4), st.sampled_from([Action.ALLOW, Action.DENY]), trees)
+def test_what_is_made_can_be_dealt_with(
+    listed: list[FileRule], default: Action, tree: Tree
+) -> None:
+    files = files_of(listed, default)
+    made = walls(files, tree)
+    for folder in (path for path in every(tree) if listing(tree, path) is not None):
+        new = f"{folder}/new"
+        if held(files, made, Operation.CREATE, new) and Operation.CREATE in files.restricted:
+            for operation in (Operation.READ, Operation.WRITE, Operation.EXECUTE):
+                assert held(files, made, operation, new) == allows(files, operation, new)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matched", "not_matched"),
+    [
+        ("/a", ["/a", "/a/b", "/a/b/c"], ["/", "/b", "/b/a", "/ab"]),
+        ("/a/**", ["/a", "/a/b", "/a/b/c"], ["/", "/b/a"]),
+        ("/a/*", ["/a/b", "/a/b/c"], ["/a", "/b/a"]),
+        ("/*/b", ["/a/b", "/a/b/c"], ["/b", "/a/c"]),
+        ("/**", ["/", "/a", "/a/b"], []),
+    ],
+)
+def test_a_pattern(pattern: str, matched: list[str], not_matched: list[str]) -> None:
+    files = files_of([rule(pattern, action=Action.DENY)], Action.ALLOW)
+    for path in (*matched, *not_matched):
+        assert allows(files, Operation.READ, path) == (path in not_matched)
+
+
+def test_a_denial_beneath_what_is_allowed_is_made_of_its_siblings() -> None:
+    tree: Tree = {"home": {"me": {".ssh": {"id": None}, "work": {}, "notes": None}}, "usr": {}}
+    files = files_of(
+        [rule("/home/me/.ssh/**", operations=[Operation.READ], action=Action.DENY)], Action.ALLOW
+    )
+    create, read = Operation.CREATE, Operation.READ
+    assert sorted(walls(files, tree)) == [
+        Wall("/home/me/.ssh", frozenset({create})),
+        Wall("/home/me/notes", frozenset({read})),
+        Wall("/home/me/work", frozenset({create, read})),
+        Wall("/usr", frozenset({create, read})),
+    ]
+
+
+def test_what_is_allowed_everywhere_takes_no_wall() -> None:
+    denial = rule("/a", operations=[Operation.WRITE], action=Action.DENY)
+    assert files_of([denial], Action.ALLOW).restricted == {
+        Operation.WRITE,
+        Operation.CREATE,  # in the folder that has /a, what is made couldn't be written
+    }
+    everything = rule("/**", action=Action.ALLOW)
+    assert not files_of([everything, denial], Action.DENY).restricted

@@ -249,19 +249,18 @@ def test_mistakes_of_a_base_are_reported_with_its_own(parse: Parse) -> None:
 
 def test_what_is_not_enforced_is_an_error_that_names_the_way_out(parse: Parse) -> None:
     with pytest.raises(InvalidPolicy) as caught:
-        parse("version: 1\nname: x\nfile_rules: []\nnetwork_rules: []\n")
+        parse("version: 1\nname: x\nnetwork_rules: []\n")
     assert list(map(str, caught.value.problems)) == [
-        f"policy.yaml:{place}: error: {key} is not enforced yet by this version; "
+        "policy.yaml:3:16: error: network_rules is not enforced yet by this version; "
         "unenforced: warn goes on without it"
-        for place, key in (("3:13", "file_rules"), ("4:16", "network_rules"))
     ]
 
 
 def test_where_a_policy_says_so_it_is_a_warning_never_silence(parse: Parse) -> None:
-    policy = parse("version: 1\nname: x\nunenforced: warn\nfile_rules: []\n")
-    assert policy.unenforced == policy.unenforced_here == ("file_rules",)
+    policy = parse("version: 1\nname: x\nunenforced: warn\nnetwork_rules: []\n")
+    assert policy.unenforced == policy.unenforced_here == ("network_rules",)
     assert [each.message for each in policy.warnings] == [
-        "file_rules is not enforced yet by this version"
+        "network_rules is not enforced yet by this version"
     ]
 
 
@@ -324,15 +323,15 @@ def test_what_is_not_enforced_is_an_error_where_the_policy_or_its_base_says_so(
     parse: Parse,
 ) -> None:
     strict = "version: 1\nname: strict\nunenforced: error\n"
-    with pytest.raises(InvalidPolicy, match="file_rules is not enforced yet"):
-        parse(strict + "file_rules: []\n")
+    with pytest.raises(InvalidPolicy, match="network_rules is not enforced yet"):
+        parse(strict + "network_rules: []\n")
     with pytest.raises(InvalidPolicy, match="network_rules is not enforced yet"):
         parse("version: 1\nname: x\nextends: strict\nnetwork_rules: []\n", {"strict": strict})
     lenient = parse(
-        "version: 1\nname: x\nextends: strict\nunenforced: warn\nfile_rules: []\n",
+        "version: 1\nname: x\nextends: strict\nunenforced: warn\nnetwork_rules: []\n",
         {"strict": strict},
     )
-    assert lenient.unenforced == ("file_rules",)
+    assert lenient.unenforced == ("network_rules",)
 
 
 def test_what_a_shipped_base_goes_without_is_not_the_users_error_and_frees_none_of_his(
@@ -357,7 +356,9 @@ def test_what_a_shipped_base_goes_without_is_not_the_users_error_and_frees_none_
 
 
 @pytest.fixture
-def parse_on_shipped() -> Callable[[str], Policy]:
+def parse_on_shipped(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Policy]:
+    unenforced = {"file_rules", "network_rules"}
+    monkeypatch.setattr("sigwrap.policy.language.schema.NOT_ENFORCED_YET", unenforced)
     rule = "{name: r, destinations: [a.example], decision: deny}"
     text = f"version: 1\nname: s\nunenforced: warn\nnetwork_rules: [{rule}]\n"
     base = Source(name="shipped", text=text, shipped=True)
@@ -367,8 +368,8 @@ def parse_on_shipped() -> Callable[[str], Policy]:
 
 
 def test_a_shipped_policy_goes_without_nothing_unless_it_says_so() -> None:
-    source = Source(name="s", text="version: 1\nname: s\nfile_rules: []\n", shipped=True)
-    with pytest.raises(InvalidPolicy, match="file_rules is not enforced yet"):
+    source = Source(name="s", text="version: 1\nname: s\nnetwork_rules: []\n", shipped=True)
+    with pytest.raises(InvalidPolicy, match="network_rules is not enforced yet"):
         parse_policy(source, variables=VARIABLES, find_base=lambda *_: None)
 
 

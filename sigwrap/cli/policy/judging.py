@@ -19,18 +19,22 @@ from sigwrap.cli.tool_files import not_found, with_shadows
 from sigwrap.errors import UsageError
 from sigwrap.escape import printable, shell_words
 from sigwrap.linux import procfs
+from sigwrap.linux.file_tree import as_they_lie
 from sigwrap.policy.judge.engine import Engine
-from sigwrap.policy.judge.request import SignalRequest, TargetType, with_implied
-from sigwrap.policy.judge.rules import Policy
+from sigwrap.policy.judge.files import IN_A_FOLDER, FileRules
+from sigwrap.policy.judge.request import Operation, SignalRequest, TargetType, with_implied
+from sigwrap.policy.judge.rules import Policy, default_of
 from sigwrap.policy.judge.signals import signal_number
 from sigwrap.policy.tools.cases import command_request, run_cases
 from sigwrap.policy.tools.explain import (
+    Explanation,
     environment_text,
     explain_command,
     explain_environment,
     explain_signal,
     explanation_text,
 )
+from sigwrap.policy.tools.explain_file import explain_file
 from sigwrap.run.settings import DEFAULT_POLICY
 from sigwrap.start import onefile
 from sigwrap.start.policy_files import SHIPPED
@@ -62,6 +66,7 @@ class _Explain(TyperCommand):
             why = problem.format_message().rstrip(".")
             if behind is not None or not why.startswith("No such option"):
                 raise
+            why = why.partition(" (")[0]  # which of our options are like one of the command's
             raise UsageError(why, f"the command comes behind --, {_EXPLAIN_EXAMPLE}") from problem
         command = list(ctx.params.get("command") or ())
         if command and behind is None and _must_be_a_policy(command[0]):
@@ -119,6 +124,17 @@ def explain(
     depth: Annotated[
         int, typer.Option("--depth", metavar="N", help="How far below COMMAND it runs.")
     ] = 1,
+    file: Annotated[
+        str | None,
+        typer.Option(
+            "--file", metavar="PATH", help="Instead of a command: what may be done to it."
+        ),
+    ] = None,
+    read: Annotated[bool, typer.Option("--read", help="The default for --file.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Change what is in the file.")] = False,
+    create: Annotated[bool, typer.Option("--create", help="Make it, or move it there.")] = False,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete it, or move it away.")] = False,
+    execute: Annotated[bool, typer.Option("--execute", help="Run it.")] = False,
     environment: Annotated[
         bool,
         typer.Option("--env", help="Which variables of this environment COMMAND would not get."),
@@ -131,8 +147,30 @@ def explain(
     Also which rules were passed on the way, or, with --env, what the environment loses.
     """
     loaded = load(policy, root)
-    if bool(command) + (signal is not None) + environment != 1:
-        raise UsageError("explain what? give one of -- COMMAND..., --signal SIGNAL and --env")
+    if bool(command) + (signal is not None) + (file is not None) + environment != 1:
+        raise UsageError(
+            "explain what? give one of -- COMMAND..., --signal SIGNAL, --file PATH and --env"
+        )
+    wanted = {
+        Operation.READ: read,
+        Operation.WRITE: write,
+        Operation.CREATE: create,
+        Operation.DELETE: delete,
+        Operation.EXECUTE: execute,
+    }
+    operations = [operation for operation, is_wanted in wanted.items() if is_wanted]
+    if operations and file is None:
+        raise UsageError(f"--{operations[0].value} is about a file", "name it: --file PATH")
+    if file is not None:
+        explanations = [
+            _explained_file(loaded, file, each) for each in operations or [Operation.READ]
+        ]
+        if as_json:
+            plainly = [plain(each) for each in explanations]
+            out(json.dumps(plainly[0] if len(plainly) == 1 else plainly, indent=2))
+        else:
+            out("\n\n".join(map(explanation_text, explanations)))
+        return
     if environment:
         _explain_environment(loaded, as_json=as_json)
         return
@@ -158,6 +196,19 @@ def explain(
         )
         explanation = explain_signal(engine, signal_request)
     out(json.dumps(plain(explanation), indent=2) if as_json else explanation_text(explanation))
+
+
+def _explained_file(policy: Policy, file: str, operation: Operation) -> Explanation:
+    path = os.path.expanduser(file)
+    # The last name of what is made or deleted is the link's own.
+    if operation in IN_A_FOLDER:
+        folder, name = os.path.split(os.path.abspath(path))
+        path = os.path.join(os.path.realpath(folder), name)
+    else:
+        path = os.path.realpath(path)
+    default = default_of(policy, "file", policy.default_file)
+    files = FileRules(as_they_lie(policy.file_rules, default), default)
+    return explain_file(policy, files, operation, path, exists=os.path.lexists(path))
 
 
 def _explain_environment(policy: Policy, *, as_json: bool) -> None:

@@ -7,6 +7,7 @@ limits       the limits on the tree, where they meet an exec
 recorded     a request as its event has it
 named        what the rules name that deny, ask or replace
 match        regular expressions and globs, linear in time
+files        what may be done with files, and the walls that hold it
 file_names   globs on names of files, without RE2
 subcommand   the first arguments that are no options
 tools        which options of a tool take a value

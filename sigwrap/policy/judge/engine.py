@@ -23,7 +23,15 @@ from sigwrap.policy.judge.request import (
     SignalRequest,
     TargetType,
 )
-from sigwrap.policy.judge.rules import CommandRule, PidRange, Policy, ProcessPattern, SignalRule
+from sigwrap.policy.judge.rules import (
+    CommandRule,
+    PidRange,
+    Policy,
+    ProcessPattern,
+    SignalRule,
+    default_of,
+    reason_of,
+)
 from sigwrap.policy.judge.signals import ALL
 from sigwrap.policy.judge.subcommand import name_for_subcommands, names_of, readings
 from sigwrap.policy.judge.system_folders import may_be_the_systems
@@ -38,8 +46,8 @@ class Engine:
         self.home = policy.home
         self.command_rules = tuple(map(CompiledCommandRule, policy.command_rules))
         self.signal_rules = tuple(map(CompiledSignalRule, policy.signal_rules))
-        self._default_command = _default(policy, "command", policy.default_command)
-        self._default_signal = _default(policy, "signal", policy.default_signal)
+        self._default_command = default_of(policy, "command", policy.default_command)
+        self._default_signal = default_of(policy, "signal", policy.default_signal)
         if not policy.asks:
             self._ask_nobody()
         decisions = {
@@ -410,7 +418,7 @@ def _decision(rule: CommandRule | SignalRule) -> Decision:
     return Decision(
         action=rule.decision,
         rule=rule.name,
-        reason=f"rule {rule.name} ({rule.place.file}:{rule.place.line})",
+        reason=reason_of(rule),
         message=rule.message,
         escalate=rule.escalate,
     )
@@ -421,8 +429,3 @@ def _without_asking(decision: Decision) -> Decision:
         return decision
     reason = f"{decision.reason}: under this policy nobody is asked"
     return decision._replace(action=Action.DENY, reason=reason)
-
-
-def _default(policy: Policy, kind: str, action: Action) -> Decision:
-    reason = f"no {kind} rule of {policy.name} matches; its default is {action.value}"
-    return Decision(action=action, rule=DEFAULT_RULE, reason=reason)

@@ -29,6 +29,16 @@ class Action(Enum):
     DENY = "deny"
 
 
+class Operation(Enum):
+    """What is done with a file."""
+
+    READ = "read"  # what is in it; the names in a folder can always be read
+    WRITE = "write"
+    CREATE = "create"
+    DELETE = "delete"
+    EXECUTE = "execute"
+
+
 STRICTNESS: dict[Action, int] = {action: rank for rank, action in enumerate(Action)}
 
 

@@ -6,7 +6,15 @@ Named tuples, not dataclasses: these are made whenever sigwrap starts, at an eig
 from __future__ import annotations
 
 from sigwrap.policy.judge.match import is_glob
-from sigwrap.policy.judge.request import Action, CommandRedirect, SignalRequest, TargetType
+from sigwrap.policy.judge.request import (
+    DEFAULT_RULE,
+    Action,
+    CommandRedirect,
+    Decision,
+    Operation,
+    SignalRequest,
+    TargetType,
+)
 from sigwrap.policy.problems import Place, Problem
 from sigwrap.tuples import NamedTuple
 
@@ -67,9 +75,9 @@ class FileRule(NamedTuple):
     name: str
     description: str
     paths: tuple[str, ...]
-    operations: tuple[str, ...]
+    operations: tuple[Operation, ...]
     decision: Action
-    message: str
+    make_missing: bool = False
 
 
 class NetworkRule(NamedTuple):
@@ -160,7 +168,15 @@ class SignalCase(NamedTuple):
     rule: str
 
 
-Case = CommandCase | SignalCase
+class FileCase(NamedTuple):
+    place: Place
+    path: str
+    operation: Operation
+    decision: Action
+    rule: str
+
+
+Case = CommandCase | SignalCase | FileCase
 
 
 class Policy(NamedTuple):
@@ -171,8 +187,10 @@ class Policy(NamedTuple):
     description: str
     bases: tuple[str, ...]
     refuses_unenforced: bool
+    tolerates_old_kernels: bool  # goes without what this one can't hold
     default_command: Action
     default_signal: Action
+    default_file: Action
     variables: tuple[tuple[str, str], ...]
     command_rules: tuple[CommandRule, ...]
     signal_rules: tuple[SignalRule, ...]
@@ -205,3 +223,12 @@ class Policy(NamedTuple):
             for target in rule.targets
         )
         return any(commands) or any(targets)
+
+
+def reason_of(rule: CommandRule | SignalRule | FileRule) -> str:
+    return f"rule {rule.name} ({rule.place.file}:{rule.place.line})"
+
+
+def default_of(policy: Policy, kind: str, action: Action) -> Decision:
+    reason = f"no {kind} rule of {policy.name} matches; its default is {action.value}"
+    return Decision(action=action, rule=DEFAULT_RULE, reason=reason)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from sigwrap.hints import Any
 from sigwrap.policy.judge.match import escape_glob
-from sigwrap.policy.judge.request import Action, CommandRedirect, TargetType, Via
+from sigwrap.policy.judge.request import Action, CommandRedirect, Operation, TargetType, Via
 from sigwrap.policy.judge.rules import (
     CommandRule,
     FileRule,
@@ -107,10 +107,16 @@ class _Reader:
         )
 
     def file_rule(self, form: tuple[Any, ...]) -> FileRule:
-        line, column, name, description, paths, operations, decision, message = form
-        place = Place(self._file, line, column)
-        paths = self._texts(paths)
-        return FileRule(place, name, description, paths, operations, Action(decision), message)
+        line, column, name, description, paths, operations, decision, make_missing = form
+        return FileRule(
+            Place(self._file, line, column),
+            name,
+            description,
+            self._texts(paths),
+            tuple(map(Operation, operations)),
+            Action(decision),
+            make_missing,
+        )
 
     def network_rule(self, form: tuple[Any, ...]) -> NetworkRule:
         line, column, name, description, to, ports, decision, message = form
@@ -151,6 +157,7 @@ class _Reader:
 # By what a key calls such a text.
 FILLED: dict[str, Callable[[Filler, ScalarNode, str, str], str]] = {
     "path": Filler.path,
+    "place": Filler.path,
     "program": lambda filler, node, text, name: filler.path(node, text, name, may_be_a_name=True),
     "regex": lambda filler, node, text, _name: filler.regex(node, text),
     "template": lambda filler, node, text, _name: filler.substituted(node, text),

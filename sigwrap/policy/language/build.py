@@ -9,6 +9,7 @@ from sigwrap.policy.judge.match import BadPattern, check_regexes
 from sigwrap.policy.judge.request import (
     Action,
     CommandRedirect,
+    Operation,
     SignalRequest,
     TargetType,
     Via,
@@ -18,6 +19,7 @@ from sigwrap.policy.judge.rules import (
     Case,
     CommandCase,
     CommandRule,
+    FileCase,
     FileRule,
     NetworkRule,
     PidRange,
@@ -29,7 +31,11 @@ from sigwrap.policy.judge.rules import (
 )
 from sigwrap.policy.judge.signals import signal_number, signal_numbers
 from sigwrap.policy.language.parts import Checked, Parts
-from sigwrap.policy.language.schema import COMMAND_DECISIONS
+from sigwrap.policy.language.schema import (
+    COMMAND_DECISIONS,
+    FILE_DECISIONS,
+    SIGNAL_DECISIONS,
+)
 from sigwrap.policy.problems import Problem
 
 _QUOTING = frozenset("'\"\\")
@@ -67,6 +73,8 @@ def inconsistencies(
         for target in _listed(rule.get("target")):
             if isinstance(target, Checked):
                 yield from _target_problems(target)
+    for rule in policy.get("file_rules", ()):
+        yield from _file_problems(rule)
     for case in policy.get("tests", ()):
         yield from _case_problems(case)
 
@@ -121,7 +129,13 @@ def signal_rule(rule: Checked) -> SignalRule:
 
 def file_rule(rule: Checked) -> FileRule:
     return FileRule(
-        **_of_every_rule(rule), paths=rule.get("paths"), operations=rule.get("operations")
+        place=rule.place,
+        name=rule.get("name"),
+        description=rule.get("description", ""),
+        paths=rule.get("paths"),
+        operations=tuple(map(Operation, rule.get("operations"))),
+        decision=Action(rule.get("decision")),
+        make_missing=rule.get("make_missing", False),
     )
 
 
@@ -136,6 +150,14 @@ def network_rule(rule: Checked) -> NetworkRule:
 def case(checked: Checked, folder: str) -> Case:
     decision = Action(checked.get("decision"))
     rule = checked.get("rule", "")
+    if checked.get("file") is not None:
+        return FileCase(
+            place=checked.place,
+            path=checked.get("file"),
+            operation=Operation(checked.get("operation")),
+            decision=decision,
+            rule=rule,
+        )
     if checked.get("signal") is None:
         return CommandCase(
             place=checked.place,
@@ -227,25 +249,41 @@ def _target_problems(target: Checked) -> Iterator[Problem]:
     yield from _range_problems(target)
 
 
+def _file_problems(rule: Checked) -> Iterator[Problem]:
+    if rule.get("make_missing") and rule.get("decision") == Action.DENY.value:
+        yield _problem(rule, "make_missing", "only what a rule allows is made")
+
+
+_KEYS_OF_CASES = {
+    "command": ("depth", "truncated", "traced", "system_file", "loads_code", "cwd"),
+    "signal": ("target", "target_command", "target_pid", "handled"),
+    "file": ("operation",),
+}
+_DECISIONS_OF_CASES = {
+    "command": COMMAND_DECISIONS,
+    "signal": SIGNAL_DECISIONS,
+    "file": FILE_DECISIONS,
+}
+_NEEDED_IN_CASES = {"signal": "target", "file": "operation"}
+
+
 def _case_problems(case: Checked) -> Iterator[Problem]:
-    has_command, has_signal = "command" in case.places, "signal" in case.places
-    if has_command == has_signal:
-        yield Problem(place=case.place, message="a test has either a command or a signal")
+    kinds = [each for each in _KEYS_OF_CASES if each in case.places]
+    if len(kinds) != 1:
+        yield Problem(place=case.place, message="a test has one of a command, a signal and a file")
         return
-    misplaced = (
-        ("target", "target_command", "target_pid", "handled")
-        if has_command
-        else ("depth", "truncated", "traced", "system_file", "loads_code", "cwd")
-    )
-    for key in misplaced:
-        if key in case.places:
-            kind = "signal" if has_command else "command"
-            yield _problem(case, key, f"{key} belongs to a test of a {kind}")
-    if has_signal and "target" not in case.places:
-        yield _problem(case, "signal", "a test of a signal needs a target")
-    if has_command and case.get("decision") not in (*COMMAND_DECISIONS, None):
-        yield _problem(case, "decision", "a command can't be decided so", case.get("decision"))
-    if has_command and "command" in case.values and not _words(case.get("command")):
+    (kind,) = kinds
+    for other, keys in _KEYS_OF_CASES.items():
+        for key in keys if other != kind else ():
+            if key in case.places:
+                yield _problem(case, key, f"{key} belongs to a test of a {other}")
+    needed = _NEEDED_IN_CASES.get(kind)
+    if needed and needed not in case.places:
+        article = "an" if needed[0] in "aeiou" else "a"
+        yield _problem(case, kind, f"a test of a {kind} needs {article} {needed}")
+    if case.get("decision") not in (*_DECISIONS_OF_CASES[kind], None):
+        yield _problem(case, "decision", f"a {kind} can't be decided so", case.get("decision"))
+    if kind == "command" and "command" in case.values and not _words(case.get("command")):
         yield _problem(case, "command", "not a command line: a quote is open, or it is empty")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from sigwrap.amounts import SIZES, SPANS, size_bytes, span_s
 from sigwrap.bare import re
 from sigwrap.hints import Any
+from sigwrap.policy.judge.files import BENEATH, parts_of
 from sigwrap.policy.judge.match import (
     BadPattern,
     check_name_glob,
@@ -119,6 +120,10 @@ class Checker(Filler):
         match form:  # the most frequent first
             case Form.PROGRAM | Form.PATH:
                 return self.path(node, text, name, may_be_a_name=form is Form.PROGRAM)
+            case Form.FILE:
+                return self.file(node, text)
+            case Form.PLACE:
+                return self._place(node, self.path(node, text, name))
             case Form.SUBCOMMAND:
                 return self._subcommand(node, text)
             case Form.PLAIN | Form.BASE:
@@ -149,6 +154,15 @@ class Checker(Filler):
         if not known:
             raise self.note(node, "unknown signal", text, nearest_word(text, words()))
         return text
+
+    def _place(self, node: ScalarNode, path: str) -> str:
+        parts = parts_of(path)
+        if not path.startswith("/") or any(BENEATH in part for part in parts):
+            message = "`**` stands for all that is beneath a folder, as in /folder/**"
+            raise self.note(node, message, node.text)
+        if {".", ".."} & set(parts):
+            raise self.note(node, "a path without . and ..", node.text)
+        return path
 
     def _subcommand(self, node: ScalarNode, text: str) -> str:
         if text == "-" or not text.startswith("-"):

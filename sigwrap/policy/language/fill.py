@@ -28,6 +28,7 @@ from sigwrap.policy.problems import Place, Problem, Severity, nearest_word
 # it is no longer than this: each character is at most four of RE2's instructions.
 SURELY_FITS = 250
 _SAYS_WHERE = ("/", "**")
+_NOWHERE = "/nonexistent"  # what is shipped loads without a home too
 
 
 class Wrong(Exception):
@@ -50,6 +51,11 @@ class Filler:
             glob = self._rooted(node, glob)
         return self.glob(node, glob, name)
 
+    def file(self, node: ScalarNode, text: str) -> str:
+        """A path that is no glob."""
+        path = self.substituted(node, text)
+        return path if path.startswith("/") else self._rooted(node, path, escape=str)
+
     def substituted(
         self,
         node: ScalarNode,
@@ -70,7 +76,9 @@ class Filler:
             self._is_full |= isinstance(error, TooLong)
             raise Wrong from error
 
-    def _rooted(self, node: ScalarNode, glob: str) -> str:
+    def _rooted(
+        self, node: ScalarNode, glob: str, *, escape: Callable[[str], str] = escape_glob
+    ) -> str:
         """What a program or an argument is held against is absolute."""
         first, _, rest = glob.partition("/")
         if not first.startswith("~"):
@@ -79,7 +87,8 @@ class Filler:
             variable = "HOME"
         else:
             raise self.note(node, "whose home folder that is isn't known: write its path", glob)
-        folder = self.substituted(node, f"${{{variable}}}", escape=escape_glob)
+        reference = f"${{{variable}:-{_NOWHERE}}}" if self._shipped else f"${{{variable}}}"
+        folder = self.substituted(node, reference, escape=escape)
         return normpath(f"{folder}/{rest}") if rest else folder
 
     def glob(self, node: ScalarNode, glob: str, name: str) -> str:

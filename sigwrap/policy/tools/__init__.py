@@ -2,6 +2,7 @@
 
 show          a policy as it takes effect, as text that loads again
 explain       why a request is decided as it is
+explain_file  why something may be done with a file
 cases         the `tests:` of a policy
 listing       policies in a line each
 differences   what two policies do differently

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.loading import loading_variables
 from sigwrap.policy.judge.recorded import program_named
 from sigwrap.policy.judge.request import CommandRequest, Decision
-from sigwrap.policy.judge.rules import Case, CommandCase
+from sigwrap.policy.judge.rules import Case, CommandCase, FileCase
 from sigwrap.policy.judge.signals import signal_name
 from sigwrap.policy.judge.wrappers import unwrap
 
@@ -35,6 +36,7 @@ class CaseResult:
 
 
 def run_cases(engine: Engine) -> Iterator[CaseResult]:
+    files = FileRules.of(engine.policy)
     for case in engine.policy.cases:
         if isinstance(case, CommandCase):
             request = command_request(
@@ -47,6 +49,8 @@ def run_cases(engine: Engine) -> Iterator[CaseResult]:
                 loads_code=case.loads_code,
             )
             yield CaseResult(case=case, decision=engine.decide_command(request))
+        elif isinstance(case, FileCase):
+            yield CaseResult(case=case, decision=files.decide(case.operation, case.path))
         else:
             yield CaseResult(case=case, decision=engine.decide_signal(case.request))
 
@@ -85,6 +89,8 @@ def command_request(
 def _what(case: Case) -> str:
     if isinstance(case, CommandCase):
         return " ".join(case.argv)
+    if isinstance(case, FileCase):
+        return f"{case.operation.value} {case.path}"
     target = ", ".join(sorted(each.value for each in case.request.target_types))
     handled = ", which handles it" if case.request.handled else ""
     return f"{signal_name(case.request.signal)} to {target}{handled}"

@@ -49,6 +49,7 @@ class Judgement:
     runs_instead: tuple[str, ...]
     shadows: str  # the system's command that it is found before, along PATH
     unrelated: int  # rules before the one that decides, about other programs or signals
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +163,7 @@ def _judgement_lines(judgement: Judgement) -> list[str]:
             lines.append("       It asks, and under this policy nobody is asked.")
     if judgement.description:
         lines.append(f"       {' '.join(judgement.description.split())}")
+    lines += [f"  {note}" for note in judgement.notes]
     if answer.message:
         lines.append(f"  The caller is told: {answer.message}")
     if judgement.runs_instead:

@@ -57,6 +57,7 @@ def policy_entries(policy: Policy) -> dict[str, Any]:
         "defaults": {
             "command": policy.default_command.value,
             "signal": policy.default_signal.value,
+            **({} if policy.default_file is Action.ALLOW else {"file": policy.default_file.value}),
         },
         "command_rules": list(map(_command_rule, policy.command_rules)),
         "signal_rules": list(map(_signal_rule, policy.signal_rules)),
@@ -95,7 +96,7 @@ def _trust(trust: Trust) -> dict[str, Any]:
 
 
 def _rule(
-    rule: Rule,
+    rule: CommandRule | SignalRule | NetworkRule,
     conditions: dict[str, Any],
     **consequences: Any,
 ) -> dict[str, Any]:
@@ -171,7 +172,13 @@ def _target(target: Target) -> Any:
 
 
 def _file_rule(rule: FileRule) -> dict[str, Any]:
-    return _rule(rule, _filled(paths=list(rule.paths), operations=list(rule.operations)))
+    return {
+        **_filled(name=rule.name, description=rule.description),
+        "paths": list(rule.paths),
+        "operations": [each.value for each in rule.operations],
+        "decision": rule.decision.value,
+        **_filled(make_missing=rule.make_missing),
+    }
 
 
 def _network_rule(rule: NetworkRule) -> dict[str, Any]:

@@ -41,6 +41,8 @@ _SIGNALS_SHOWN = 15
 _FAILURES_SHOWN = 10
 _GROUPS_SHOWN = 40
 _SAID_AGAIN = 40  # characters of a reason behind its first colon
+_FILE_WALL = "file_wall"
+_FILES_HELD = "held by the kernel as the policy's file_rules say; what it refuses has no event"
 _NOT_ENFORCED = "not enforced yet: "
 _RECORDED = "Recorded (sigwrap replay --recorded stdout)"
 
@@ -136,6 +138,8 @@ class TextReport:
             noted = f" ({printable('; '.join(unenforced))})" if unenforced else ""
             yield from wrapped(f"policy   {_policy(summary)}{noted}", columns, " " * 9)
             missing = [each for each in missing if each not in unenforced]
+        if _FILE_WALL in texts(started.get("capabilities")):
+            yield from wrapped(f"files    {_FILES_HELD}", columns, " " * 9)
         yield from wrapped(f"log      {self._log()}", columns, " " * 9)
         if removed := texts(started.get("environment_removed")):
             yield from wrapped(f"unset    {printable(', '.join(removed))}", columns, " " * 9)

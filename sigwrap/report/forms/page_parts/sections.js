@@ -24,6 +24,7 @@ function startHead() {
     ["in", session.cwd],
     ["session", [session.session_id, session.name && `(${session.name})`].filter(Boolean).map(shown).join(" ")],
     ["policy", session.policy],
+    ["files", list(session.capabilities).includes("file_wall") && "held by the kernel as the policy's file_rules say"],
     ["sigwrap", [session.sigwrap, session.kernel && `Linux ${session.kernel}`].filter(Boolean).map(shown).join(", ")],
     ["head", report.head && element("span", { class: "head-hash" }, shown(report.head), " ", copyButton(shown(report.head)))],
     ["without", list(session.missing).map(shown).join(", ")],

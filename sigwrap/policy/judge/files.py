@@ -1,0 +1,224 @@
+"""What a policy's file rules say of a path, and of all that is or will be beneath a folder.
+
+Of the rules that name the operation, the first one that matches the path decides; where none does,
+the default. A pattern is an absolute path whose parts may be globs on names. It is about the file,
+or the folder with everything beneath, which `/**` at its end only says as well. Paths are as they
+are on the disk: nothing here looks at a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from sigwrap.policy.judge.file_names import FileNames
+from sigwrap.policy.judge.match import is_glob
+from sigwrap.policy.judge.request import Action, Decision, Operation
+from sigwrap.policy.judge.rules import FileRule, Policy, default_of, reason_of
+from sigwrap.tuples import NamedTuple
+
+IN_A_FOLDER = frozenset({Operation.CREATE, Operation.DELETE})
+"""Of these, the kernel asks the folder, not the file."""
+
+BENEATH = "**"
+PARTED_RULE = "builtin:parted"
+Parts = tuple[str, ...]
+NamesIn = Callable[[str], Iterable[tuple[str, bool]] | None]
+"""What is in a folder, and whether that is a folder as well; None where nobody can tell."""
+
+
+class Wall(NamedTuple):
+    """What may be done beneath a folder, or with a file."""
+
+    path: str
+    operations: frozenset[Operation]
+
+
+class _Node:
+    """A name on the way of patterns, as in /name/*/name."""
+
+    __slots__ = ("below", "by_glob", "by_name", "here")
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, _Node] = {}
+        self.by_glob: dict[str, tuple[Callable[[str], bool], _Node]] = {}
+        self.here: dict[Operation, int] = {}  # the first rule with a pattern that ends here
+        self.below: dict[Operation, list[int]] = {}  # the rules with one that ends further below
+
+    def child(self, part: str) -> _Node:
+        if not is_glob(part):
+            return self.by_name.setdefault(part, _Node())
+        if part not in self.by_glob:
+            self.by_glob[part] = FileNames(part).matches, _Node()
+        return self.by_glob[part][1]
+
+
+class _Place(NamedTuple):
+    """What rules there are for a path, and for what is beneath it."""
+
+    first: dict[Operation, int]  # the first rule about all of it
+    nodes: list[_Node]  # of those that are about some of what is beneath
+
+    def inside(self, name: str) -> _Place:
+        nodes: list[_Node] = []
+        for node in self.nodes:
+            if name in node.by_name:
+                nodes.append(node.by_name[name])
+            for matches, child in node.by_glob.values():
+                if matches(name):
+                    nodes.append(child)
+        first = self.first
+        for node in nodes:
+            if node.here:
+                first = dict(first)
+                for operation, number in node.here.items():
+                    first[operation] = min(number, first.get(operation, number))
+        return _Place(first, nodes)
+
+
+class FileRules:
+    def __init__(self, rules: Sequence[FileRule], default: Decision) -> None:
+        self._decisions = [
+            *(Decision(rule.decision, rule.name, reason_of(rule)) for rule in rules),
+            default,
+        ]
+        root = _Node()
+        for number, rule in enumerate(rules):
+            for path in rule.paths:
+                _add(root, parts_of(path), number, rule.operations)
+        self._root = _Place(root.here, [root])
+        held = {each for each in Operation if self._allows_beneath(each, self._root) is not True}
+        self._parting = held - IN_A_FOLDER
+        if not self._holds_for_all(Operation.CREATE, self._root):
+            held.add(Operation.CREATE)
+        self.restricted = frozenset(held)
+        """Of which something is denied somewhere."""
+
+    @classmethod
+    def of(cls, policy: Policy) -> FileRules:
+        return cls(policy.file_rules, default_of(policy, "file", policy.default_file))
+
+    def decide(self, operation: Operation, path: str) -> Decision:
+        *above, name = parts_of(path) or ("",)
+        folder = self._place(above)
+        place = folder.inside(name) if name else folder
+        decision = self._decision(operation, place)
+        if decision.action is Action.DENY:
+            return decision
+        if operation is Operation.EXECUTE:  # the kernel reads what it executes
+            return _strictest(decision, self._decision(Operation.READ, place))
+        if operation in IN_A_FOLDER and not self._holds_for_all(operation, folder):
+            return self._parted(operation, folder, f"/{'/'.join(above)}")
+        return decision
+
+    def by_rules(self, operation: Operation, path: str) -> Decision:
+        """Whatever the kernel makes of it."""
+        return self._decision(operation, self._place(parts_of(path)))
+
+    def holds_for_all(self, operation: Operation, folder: str) -> bool:
+        """It is allowed for what is there and comes there, whatever it is called. What could be
+        made and nothing more be done with can't be made."""
+        return self._holds_for_all(operation, self._place(parts_of(folder)))
+
+    def walls(self, names_in: NamesIn) -> Iterator[Wall]:
+        """As few as are needed to allow what the rules do, and never more. What lies in a folder of
+        which only a part is allowed is allowed by its name, so a name that comes there later isn't,
+        and nothing is made there, or deleted."""
+        waiting = [("/", self._root, self.restricted)]
+        while waiting:
+            folder, place, operations = waiting.pop()
+            said = {each: self._allows_beneath(each, place) for each in operations}
+            if said.get(Operation.CREATE) and not self._holds_for_all(Operation.CREATE, place):
+                said[Operation.CREATE] = None
+            allowed = frozenset(each for each in operations if said[each])
+            if allowed:
+                yield Wall(folder, allowed)
+            open_ = frozenset(each for each in operations if said[each] is None)
+            for name, is_folder in (names_in(folder) or ()) if open_ else ():
+                path = f"{folder.rstrip('/')}/{name}"
+                if is_folder:
+                    waiting.append((path, place.inside(name), open_))
+                else:
+                    yield from self._wall_of_file(path, place.inside(name), open_ - IN_A_FOLDER)
+
+    def _wall_of_file(
+        self, path: str, place: _Place, operations: frozenset[Operation]
+    ) -> Iterator[Wall]:
+        allowed = frozenset(
+            each for each in operations if self._decision(each, place).action is Action.ALLOW
+        )
+        if allowed:
+            yield Wall(path, allowed)
+
+    def _place(self, parts: Sequence[str]) -> _Place:
+        place = self._root
+        for part in parts:
+            place = place.inside(part)
+        return place
+
+    def _decision(self, operation: Operation, place: _Place) -> Decision:
+        return self._decisions[place.first.get(operation, -1)]
+
+    def _parted(self, operation: Operation, place: _Place, folder: str) -> Decision:
+        asked = (operation, *self._parting) if operation is Operation.CREATE else (operation,)
+        last = len(self._decisions) - 1
+        deciding = {place.first.get(each, last) for each in asked}
+        for node in place.nodes:
+            deciding.update(*(node.below.get(each, ()) for each in asked))
+        denying = (each for each in sorted(deciding) if self._decisions[each].action is Action.DENY)
+        number = next(denying, last)
+        who = "the default" if number == last else f"rule {self._decisions[number].rule}"
+        done = "made" if operation is Operation.CREATE else "deleted"
+        reason = f"{who} denies some of what is in {folder}, so nothing is {done} right there"
+        return Decision(Action.DENY, PARTED_RULE, reason)
+
+    def _allows_beneath(self, operation: Operation, place: _Place) -> bool | None:
+        """None where it depends on the name."""
+        first = place.first.get(operation, len(self._decisions) - 1)
+        said = {self._decisions[first].action}
+        for node in place.nodes:
+            for number in node.below.get(operation, ()):
+                if number < first:
+                    said.add(self._decisions[number].action)
+        return None if len(said) > 1 else said.pop() is Action.ALLOW
+
+    def _holds_for_all(self, operation: Operation, place: _Place) -> bool:
+        if self._allows_beneath(operation, place) is not True:
+            return False
+        return operation is not Operation.CREATE or all(
+            self._allows_beneath(each, place) is not None for each in self._parting
+        )
+
+
+def denies_anything(policy: Policy) -> bool:
+    """Anywhere, and whatever is on the disk."""
+    return any(_is_denied_somewhere(each, policy) for each in Operation)
+
+
+def _is_denied_somewhere(operation: Operation, policy: Policy) -> bool:
+    for rule in policy.file_rules:
+        if operation in rule.operations:
+            if rule.decision is Action.DENY:
+                return True
+            if not all(map(parts_of, rule.paths)):  # it allows everything
+                return False
+    return policy.default_file is Action.DENY
+
+
+def parts_of(path: str) -> Parts:
+    """Without the `**` that says what goes without saying."""
+    parts = tuple(filter(None, path.split("/")))
+    return parts[:-1] if parts[-1:] == (BENEATH,) else parts
+
+
+def _add(root: _Node, parts: Parts, number: int, operations: Iterable[Operation]) -> None:
+    node = root
+    for part in parts:
+        for operation in operations:
+            node.below.setdefault(operation, []).append(number)
+        node = node.child(part)
+    for operation in operations:
+        node.here.setdefault(operation, number)
+
+
+def _strictest(one: Decision, other: Decision) -> Decision:
+    return other if other.action is Action.DENY else one

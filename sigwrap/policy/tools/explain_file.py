@@ -1,0 +1,65 @@
+"""Why something may be done with a file, or not: the rule that decides, and how far that goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sigwrap.policy.judge.files import IN_A_FOLDER, FileRules
+from sigwrap.policy.judge.request import Action, Operation
+from sigwrap.policy.judge.rules import FileRule, Policy
+from sigwrap.policy.tools.explain import Explanation, Judgement, Passed
+
+_IS_DONE = {
+    Operation.READ: "read",
+    Operation.WRITE: "written",
+    Operation.CREATE: "made",
+    Operation.DELETE: "deleted",
+    Operation.EXECUTE: "executed",
+}
+
+
+def explain_file(
+    policy: Policy, files: FileRules, operation: Operation, path: str, *, exists: bool
+) -> Explanation:
+    """`files` has the policy's rules as they lie on this disk, and `path` is where it really is."""
+    decision = files.decide(operation, path)
+    # The kernel reads what it executes.
+    asked = (operation, Operation.READ) if operation is Operation.EXECUTE else (operation,)
+    about = [rule for rule in policy.file_rules if not set(asked).isdisjoint(rule.operations)]
+    decided_by = next((rule for rule in about if rule.name == decision.rule), None)
+    before = about[: about.index(decided_by)] if decided_by else about
+    judgement = Judgement(
+        what=f"{operation.value} {path}",
+        answer=decision,
+        decision=decision,
+        decided_at=decided_by.place if decided_by else None,
+        description=decided_by.description if decided_by else "",
+        passed=tuple(map(_passed, before)),
+        nobody_asked=False,
+        runs_instead=(),
+        shadows="",
+        unrelated=len(policy.file_rules) - len(about),
+        notes=tuple(_notes(files, operation, path, exists=exists)),
+    )
+    return Explanation(decision=decision, judgements=(judgement,))
+
+
+def _passed(rule: FileRule) -> Passed:
+    return Passed(rule=rule.name, place=rule.place, why="is about other files")
+
+
+def _notes(files: FileRules, operation: Operation, path: str, *, exists: bool) -> Iterator[str]:
+    folder = path.rpartition("/")[0] or "/"
+    allowed = files.decide(operation, path).action is Action.ALLOW
+    if operation in IN_A_FOLDER or not allowed or files.holds_for_all(operation, folder):
+        return
+    if not exists:
+        yield (
+            f"It isn't there, and of what is in {folder} only a part can be {_IS_DONE[operation]}: "
+            "that holds for what is there when COMMAND starts, so not for this."
+        )
+    else:
+        yield (
+            f"Of what is in {folder} only a part can be {_IS_DONE[operation]}. What comes there "
+            "under this name after COMMAND's start can't."
+        )

@@ -1,0 +1,182 @@
+"""The language of rules on files, and what tools say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.files import FileRules
+from sigwrap.policy.judge.request import Action, Operation
+from sigwrap.policy.judge.rules import Policy
+from sigwrap.policy.language.lint import lint
+from sigwrap.policy.problems import InvalidPolicy
+from sigwrap.policy.tools.cases import run_cases
+from sigwrap.policy.tools.differences import differences, differences_text
+from sigwrap.policy.tools.explain import explanation_text
+from sigwrap.policy.tools.explain_file import explain_file
+from sigwrap.policy.tools.show import policy_text
+
+Parse = Callable[..., Policy]
+HEAD = "version: 1\nname: x\n"
+
+
+def policy_of(*rules: str, more: str = "") -> str:
+    return f"{HEAD}{more}file_rules:\n" + "".join(f"  - {{{each}}}\n" for each in rules)
+
+
+SECRETS = "name: secrets, paths: [/home/me/.ssh], operations: [read], decision: deny"
+MINE = "name: mine, paths: [/work/**], operations: [write, create, delete], decision: allow"
+REST = "name: rest, paths: [/**], operations: [write, create, delete], decision: deny"
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("paths: ['/a/**/b'], operations: [read], decision: deny", "as in /folder/**"),
+        ("paths: ['/a/b**'], operations: [read], decision: deny", "as in /folder/**"),
+        ("paths: ['**/b'], operations: [read], decision: deny", "as in /folder/**"),
+        ("paths: [/a/../b], operations: [read], decision: deny", "a path without . and .."),
+        ("paths: [], operations: [read], decision: deny", "paths is empty"),
+        ("paths: [/a], operations: [], decision: deny", "operations is empty"),
+        ("paths: [/a], operations: [open], decision: deny", "operations is one of"),
+        ("paths: [/a], operations: [read], decision: approve", "decision is one of allow, deny"),
+        ("paths: [/a], operations: [read], decision: audit", "decision is one of allow, deny"),
+        ("paths: [/a], operations: [read], decision: deny, message: m", "unknown key"),
+        (
+            "paths: [/a], operations: [read], decision: deny, make_missing: true",
+            "only what a rule allows is made",
+        ),
+    ],
+)
+def test_what_cannot_be_held_is_refused(parse: Parse, rule: str, said: str) -> None:
+    with pytest.raises(InvalidPolicy) as caught:
+        parse(policy_of(f"name: r, {rule}"))
+    assert said in str(caught.value)
+
+
+def test_paths_begin_where_others_do(parse: Parse) -> None:
+    (rule,) = parse(
+        policy_of("name: r, paths: [./data, ~/x, /y/**], operations: [read], decision: deny")
+    ).file_rules
+    assert [each.rpartition("/")[2] for each in rule.paths] == ["data", "x", "**"]
+    assert all(each.startswith("/") for each in rule.paths)
+
+
+def test_mounts_and_denials_exclude_each_other(parse: Parse) -> None:
+    mounts = "session: {mounts: true}\n"
+    with pytest.raises(InvalidPolicy, match="nobody mounts anything"):
+        parse(policy_of(SECRETS, more=mounts))
+    base = {"base": policy_of(SECRETS).replace("name: x", "name: base")}
+    with pytest.raises(InvalidPolicy, match=r"policy\.yaml:4.*nobody mounts anything"):
+        parse(f"{HEAD}extends: base\n{mounts}", base)
+    free = "name: free, paths: [/**], operations: [read], decision: allow"
+    assert parse(policy_of(free, SECRETS, more=mounts)).session.mounts is True
+
+
+def test_a_policy_with_file_rules_is_shown_and_loads_again(parse: Parse) -> None:
+    made = "name: m, paths: [/c], operations: [create], decision: allow, make_missing: true"
+    policy = parse(policy_of(SECRETS, made, more="defaults: {file: deny}\n"))
+    again = parse(policy_text(policy))
+    assert [each[1:] for each in again.file_rules] == [each[1:] for each in policy.file_rules]
+    assert again.default_file is Action.DENY
+    assert policy_text(again) == policy_text(policy)
+
+
+def test_what_differs_is_named(parse: Parse) -> None:
+    one, other = parse(policy_of(SECRETS, MINE, REST)), parse(policy_of(MINE, SECRETS))
+    said = differences_text(differences(one, other), "one", "other")
+    assert "- file_rules: rest" in said
+    assert differences(one, one) == []
+
+
+def test_who_goes_without_on_an_older_kernel_says_so_and_is_inherited(parse: Parse) -> None:
+    lenient = {"base": f"{HEAD}unenforced: warn\n".replace("name: x", "name: base")}
+    assert not parse(HEAD).tolerates_old_kernels
+    assert parse(f"{HEAD}extends: base\n", lenient).tolerates_old_kernels
+    assert not parse(f"{HEAD}extends: base\nunenforced: error\n", lenient).tolerates_old_kernels
+
+
+@pytest.mark.parametrize(
+    ("case", "said"),
+    [
+        ("file: /a, decision: deny", "a test of a file needs an operation"),
+        ("file: /a, operation: read, decision: absorb", "a file can't be decided so"),
+        ("file: /a, operation: read, depth: 1, decision: deny", "depth belongs to a test of a"),
+        ("command: ls, operation: read, decision: deny", "operation belongs to a test of a file"),
+        ("command: ls, file: /a, operation: read, decision: deny", "a test has one of"),
+    ],
+)
+def test_keys_of_cases_that_do_not_go_together(parse: Parse, case: str, said: str) -> None:
+    with pytest.raises(InvalidPolicy) as caught:
+        parse(f"{HEAD}tests: [{{{case}}}]\n")
+    assert said in str(caught.value)
+
+
+def test_paths_of_cases_begin_where_others_do(parse: Parse) -> None:
+    rule = "name: r, paths: [~/x, ./y], operations: [read], decision: deny"
+    cases = "".join(
+        f"  - {{file: {path}, operation: read, decision: deny, rule: r}}\n"
+        for path in ("~/x", "y", "./y")
+    )
+    results = list(run_cases(Engine(parse(f"{policy_of(rule)}tests:\n{cases}"))))
+    assert [each.passed for each in results] == [True, True, True]
+
+
+def test_cases_are_decided_as_the_kernel_would(parse: Parse) -> None:
+    cases = [
+        "file: /home/me/.ssh/id, operation: read, decision: deny, rule: secrets",
+        "file: /home/me/x, operation: read, decision: allow, rule: 'builtin:default'",
+        "file: /work/x, operation: create, decision: allow, rule: mine",
+        "file: /work, operation: delete, decision: deny, rule: 'builtin:parted'",
+        "file: /work/x, operation: read, decision: deny",
+    ]
+    text = policy_of(SECRETS, MINE, REST) + "tests:\n" + "".join(f"  - {{{c}}}\n" for c in cases)
+    results = list(run_cases(Engine(parse(text))))
+    assert [each.passed for each in results] == [True, True, True, True, False]
+    wrong = "read /work/x: FAILED, wanted deny, got allow by builtin:default"
+    assert str(results[-1]).endswith(wrong)
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        ([REST, MINE], "rule mine can never match: rule rest (line 4) decides first"),
+        (
+            [SECRETS, "name: b, paths: [/home/me/.ssh/id, /x], operations: [read], decision: deny"],
+            "rule b can't match for /home/me/.ssh/id: rule secrets (line 4) decides first",
+        ),
+        ([MINE], "rule mine allows what no rule denies, and no default"),
+    ],
+)
+def test_rules_that_do_nothing_are_doubted(parse: Parse, rules: list[str], said: str) -> None:
+    assert said in [each.message for each in lint(parse(policy_of(*rules)))]
+
+
+def test_rules_that_do_something_are_not(parse: Parse) -> None:
+    free = "name: free, paths: [/**], operations: [read], decision: allow"
+    for rules in ([SECRETS, MINE, REST], [free, SECRETS]):
+        doubts = [each.message for each in lint(parse(policy_of(*rules)))]
+        assert doubts in ([], ["rule secrets can never match: rule free (line 4) decides first"])
+
+
+@pytest.mark.parametrize(
+    ("operation", "path", "exists", "said"),
+    [
+        (Operation.READ, "/home/me/.ssh/id", True, "deny\n  Why: rule secrets matches"),
+        (Operation.READ, "/usr/x", True, "allow\n  Why: no file rule of x matches"),
+        (Operation.READ, "/home/me/x", True, "What comes there under this name after"),
+        (Operation.READ, "/home/me/x", False, "It isn't there"),
+        (Operation.WRITE, "/work/x", False, "allow\n  Why: rule mine matches"),
+        (Operation.CREATE, "/home/me/x", False, "rule rest matches"),
+        (Operation.DELETE, "/work", True, "rule rest denies some of what is in /, so nothing"),
+        (Operation.EXECUTE, "/home/me/.ssh/id", True, "deny\n  Why: rule secrets matches"),
+    ],
+)
+def test_explained(parse: Parse, operation: Operation, path: str, exists: bool, said: str) -> None:
+    policy = parse(policy_of(SECRETS, MINE, REST))
+    explained = explain_file(policy, FileRules.of(policy), operation, path, exists=exists)
+    text = explanation_text(explained)
+    assert text.startswith(f"{operation.value} {path}: ")
+    assert said in text

@@ -1,0 +1,233 @@
+"""Rules on files, as the shipped policies have them, in a home folder like a user's."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from sigwrap.linux import landlock
+from tests.support.harness import NOBODY, PYTHON, REFUSED, Sigwrap
+
+CREATE_RULESET = 444
+NEEDS_WALLS = pytest.mark.skipif(not landlock.holds_files(), reason=f"needs {landlock.FILES_NEED}")
+pytestmark = NEEDS_WALLS
+OF_USERS = ["us", pytest.param("nobody", marks=pytest.mark.skipif(os.getuid() != 0, reason="root"))]
+
+
+class Desk:
+    """A home folder beside the temporary ones, with a project in it."""
+
+    def __init__(self, folder: Path, user: int | None) -> None:
+        self.home = folder
+        self.project = folder / "project"
+        self.tmp = folder / "project" / "tmp"
+        for path in (self.project, self.tmp, folder / ".ssh", folder / ".local/state"):
+            path.mkdir(parents=True)
+        (folder / ".ssh/id_ed25519").write_text("the secret\n")
+        (folder / ".ssh/id_ed25519.pub").write_text("ssh-ed25519 AAAA\n")
+        (folder / ".bashrc").write_text("# mine\n")
+        if user is not None:
+            subprocess.run(["chown", "-R", f"{user}:{user}", str(folder)], check=True)
+        self.subject = Sigwrap(self.project, folder / ".local/state/sigwrap", user)
+        self.subject.env |= {"HOME": str(folder), "TMPDIR": str(self.tmp)}
+
+    def shell(self, script: str, *words: str) -> subprocess.CompletedProcess[bytes]:
+        return self.subject.run(*words, "--", "sh", "-c", script)
+
+
+@pytest.fixture(params=OF_USERS)
+def desk(request: pytest.FixtureRequest) -> Iterator[Desk]:
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="sigwrap-test-", dir="/var"))
+    except OSError:
+        folder = Path(tempfile.mkdtemp(prefix="sigwrap-test-", dir=Path.home()))
+    subject = Desk(folder, NOBODY if request.param == "nobody" else None)
+    yield subject
+    subject.subject.clean_up()
+    shutil.rmtree(folder)
+
+
+def test_secrets_are_not_read_and_what_is_beside_them_is(desk: Desk) -> None:
+    done = desk.shell("cat ~/.ssh/id_ed25519; cat ~/.ssh/id_ed25519.pub ~/.bashrc; ls ~/.ssh")
+    assert b"the secret" not in done.stdout
+    assert b"id_ed25519: Permission denied" in done.stderr
+    assert done.stdout == b"ssh-ed25519 AAAA\n# mine\nid_ed25519\nid_ed25519.pub\n"
+
+
+def test_the_project_and_temporary_folders_are_written_and_nothing_else(desk: Desk) -> None:
+    script = (
+        "echo x >a && mkdir -p b/c && mv a b/c/a && ln b/c/a d && rm d && echo y >>b/c/a && "
+        'echo t >"$TMPDIR/t" && f=$(mktemp) && echo z >$f && rm $f && mkfifo p && ln -s b l && '
+        "cat b/c/a; echo e >>~/.bashrc; echo n >~/.profile; rm ~/.bashrc; mkdir ~/.local/bin"
+    )
+    done = desk.shell(script)
+    assert done.stdout == b"x\ny\n"
+    assert done.stderr.count(b"ermission denied") == 4
+    assert (desk.home / ".bashrc").read_text() == "# mine\n"
+
+
+@pytest.mark.parametrize("policy", ["agent-default", "agent-strict"])
+def test_its_own_log_is_never_written_inside(desk: Desk, policy: str) -> None:
+    store = desk.subject.store
+    script = f"echo x >{store}/killswitch; rm -f {store}/*; echo x >>{store}/x.db; :"
+    done = desk.shell(script, "-p", policy, "--approvals", "deny")
+    if policy == "agent-default":
+        assert b"ermission denied" in done.stderr
+    assert not (store / "killswitch").exists()
+    desk.subject.sealed_events("session_started")
+
+
+def test_caches_are_there_and_go_where_nobody_used_them(desk: Desk) -> None:
+    done = desk.shell("mkdir ~/.npm/_cacache && echo x >~/.npm/_cacache/y && ls -A ~/.cache ~/go")
+    assert (done.returncode, done.stderr) == (0, b"")
+    names = set(os.listdir(desk.home))
+    assert ".npm" in names and not names & {".cache", "go"}
+    assert (desk.home / ".npm").stat().st_uid == (desk.subject.user or os.getuid())
+
+
+def test_git_works_in_a_worktree_of_a_repository_elsewhere(desk: Desk) -> None:
+    other = desk.home / "repository"
+    prepared = (
+        f"git init -q {other} && cd {other} && git commit -q --allow-empty -m first && "
+        f"git worktree add -q {desk.project}/tree"
+    )
+    who = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b"}
+    desk.subject.env |= {**who, "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
+    assert desk.subject.native("sh", "-c", prepared).returncode == 0
+    line = ["sh", "-c", "echo x >x && git add x && git commit -q -m second && git log --oneline"]
+    tree = desk.project / "tree"
+    done = desk.subject.run("--", *line, cwd=tree)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.count(b"\n") == 2
+    done = desk.subject.run("--", "sh", "-c", f"echo x >{other}/x", cwd=tree)
+    assert b"ermission denied" in done.stderr  # what is no history is not the project's
+
+
+def test_what_command_was_given_it_may_open_again(desk: Desk) -> None:
+    """Output into a file outside: `echo >/dev/stderr` opens it anew."""
+    out, err = desk.home / "out", desk.home / "err"
+    for each in (out, err):
+        each.touch()
+        if desk.subject.user is not None:
+            os.chown(each, desk.subject.user, -1)
+    script = 'exec "$@" >~/out 2>>~/err'
+    inside = "echo one >>/dev/stdout; echo two >>/dev/stderr; echo no >>~/.bashrc"
+    line = desk.subject.line("--", "sh", "-c", inside)
+    done = desk.subject.native("sh", "-c", script, "sh", *line)
+    assert done.returncode == 2
+    assert out.read_text() == "one\n"
+    assert err.read_text().splitlines()[0] == "two"
+
+
+def test_a_project_that_is_reached_by_a_link_is_the_same(desk: Desk) -> None:
+    link = desk.home / "link"
+    link.symlink_to("project")
+    done = desk.shell("echo x >y", "--root", str(link))
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_where_the_home_folder_is_the_project_it_says_what_cannot_be(desk: Desk) -> None:
+    done = desk.subject.run("--", "sh", "-c", "echo x >~/new; echo x >~/project/new", cwd=desk.home)
+    said = f"sigwrap: agent-default: rule secrets denies some of what is in {desk.home}, so nothing"
+    assert done.stderr.decode().startswith(said)
+    assert b"cannot create" in done.stderr
+    assert (desk.project / "new").exists()
+
+
+def test_a_session_before_can_not_widen_what_the_next_one_may(desk: Desk) -> None:
+    """It puts links where the rules of the next one lead."""
+    other = desk.home / "other"
+    prepared = f"git init -q {other} && mkdir {desk.home}/tmp && mkdir {desk.project}/below"
+    assert desk.subject.native("sh", "-c", prepared).returncode == 0
+    tmp = f"/tmp/sigwrap-test-{os.getpid()}-{desk.subject.user}"
+    desk.subject.env["TMPDIR"] = tmp
+    planted = f"ln -s {other}/.git .git && ln -s {desk.home} {tmp} && ls -l .git {tmp}"
+    assert desk.shell(planted).returncode == 0
+    try:
+        script = f"echo x >>{other}/.git/config; echo x >{other}/.git/hooks/x; echo x >>~/.bashrc"
+        for folder in (desk.project, desk.project / "below"):
+            done = desk.subject.run("--", "sh", "-c", script, cwd=folder)
+            assert done.stderr.count(b"ermission denied") == 3, done.stderr
+    finally:
+        os.unlink(tmp)
+
+
+@pytest.mark.parametrize("home", [None, "", "relative"])
+def test_secrets_are_kept_whatever_HOME_is(desk: Desk, home: str | None) -> None:  # noqa: N802
+    """As the system says where the home folder is, it is somebody else's here."""
+    line = ["env", *(["-u", "HOME"] if home is None else [f"HOME={home}"]), *desk.subject.line()]
+    done = desk.subject.native(*line, "--", "true")
+    assert (done.returncode, done.stderr) == (0, b"")
+    done = desk.subject.native(*line, "policy", "show", "agent-default")
+    assert done.returncode == 0
+    expected = pwd.getpwuid(desk.subject.user or os.getuid()).pw_dir
+    assert f"{expected.rstrip('/')}/.aws" in done.stdout.decode()
+
+
+@pytest.mark.parametrize("place", ["/", "{home}", "{home}/../", "{project}", "relative"])
+def test_a_home_folder_is_no_temporary_one(desk: Desk, place: str) -> None:
+    desk.subject.env["TMPDIR"] = place.format(home=desk.home, project=desk.project)
+    done = desk.shell("echo x >>~/.bashrc; echo x >/tmp/sigwrap-test-x && rm /tmp/sigwrap-test-x")
+    assert b"ermission denied" in done.stderr
+    assert done.returncode == 0
+
+
+def test_root_changes_the_kernel_by_no_file(desk: Desk) -> None:
+    writes = "exec 3>>/proc/sys/kernel/core_pattern"
+    done = desk.shell(f"({writes}) || echo no; echo x >/proc/self/comm && echo named")
+    assert done.stdout == (b"no\n" if desk.subject.user is None else b"no\nnamed\n")
+
+
+def test_explain_says_what_the_kernel_does(desk: Desk) -> None:
+    def explained(*words: str) -> str:
+        done = desk.subject.native(*desk.subject.line("policy", "explain", *words))
+        assert (done.returncode, done.stderr) == (0, b"")
+        return done.stdout.decode()
+
+    secret = str(desk.home / ".ssh/id_ed25519")
+    assert explained("--file", secret).startswith(f"read {secret}: deny\n  Why: rule secrets")
+    assert "read /etc/passwd: allow" in explained("--file", "/etc/passwd")
+    assert "rule elsewhere" in explained("--file", "/etc/passwd", "--write")
+    new = explained("--file", str(desk.home / "new"), "--create", "--read")
+    assert "create" in new and "deny" in new
+    assert "It isn't there" in new
+    found = json.loads(explained("--file", secret, "--json"))
+    assert found["decision"]["action"] == "deny"
+
+
+@pytest.fixture
+def without_landlock(desk: Desk) -> Callable[..., subprocess.CompletedProcess[bytes]]:
+    program = str(Path(__file__).parent / "programs" / "confined.py")
+    confined = (*PYTHON, program, str(CREATE_RULESET), "0", str(errno.ENOSYS))
+    return lambda *words: desk.subject.native(*confined, *desk.subject.line(*words))
+
+
+def test_a_kernel_that_cannot_hold_them_runs_nothing_unasked(
+    desk: Desk, without_landlock: Callable[..., subprocess.CompletedProcess[bytes]]
+) -> None:
+    needs = f"the file_rules of agent-strict need {landlock.FILES_NEED}"
+    done = without_landlock("-p", "agent-strict", "--", "ls")
+    assert (done.returncode, done.stdout) == (REFUSED, b"")
+    assert done.stderr.decode() == f"sigwrap: {needs} (--best-effort goes on without them)\n"
+    done = without_landlock("-p", "agent-strict", "--best-effort", "--", "ls")
+    assert (done.returncode, done.stderr.decode()) == (0, f"sigwrap: {needs}\n")
+    (started,) = desk.subject.sealed_events("session_started")
+    assert needs in started.payload["missing"]
+    assert "file_wall" not in started.payload["capabilities"]
+
+
+def test_a_policy_may_say_that_it_goes_without(
+    desk: Desk, without_landlock: Callable[..., subprocess.CompletedProcess[bytes]]
+) -> None:
+    done = without_landlock("--", "sh", "-c", "cat ~/.ssh/id_ed25519")
+    needs = f"sigwrap: the file_rules of agent-default need {landlock.FILES_NEED}\n"
+    assert (done.stdout, done.stderr.decode()) == (b"the secret\n", needs)
