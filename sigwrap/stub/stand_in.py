@@ -12,6 +12,7 @@ import errno
 import os
 import select
 import stat
+import time
 
 from sigwrap.bare import signal, socket
 from sigwrap.linux import procfs
@@ -53,6 +54,7 @@ _NO_OFFSET = -1
 _WRITTEN_BLINDLY = select.PIPE_BUF  # what is writable at all takes this much
 _LOOK_AT_TERMINAL_MS = 200
 _END_COMES_WITHIN_MS = 1000
+_STDERR_STAYS_MS = 50  # for a line of ours: the command's other stream may just come to its end
 _NOBODY_READS = (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN)
 _CANT_SAY = (errno.EOPNOTSUPP, errno.EINVAL, errno.ESPIPE, errno.ENOSYS)
 
@@ -79,6 +81,7 @@ class StandIn:
         self._to_send = bytearray()
         self._input = _Input()
         self._outputs = {Kind.STDOUT: _Output(1), Kind.STDERR: _Output(2)}
+        self._stderr_goes_s: float | None = None  # when, where its end has come
         self._heard = False
         self._exit: int | None = None
 
@@ -104,6 +107,8 @@ class StandIn:
                 poll.register(0, select.POLLIN)
             else:
                 timeout_ms = _LOOK_AT_TERMINAL_MS
+        if self._outputs[Kind.STDERR].is_done:
+            timeout_ms = _STDERR_STAYS_MS
         ready = dict(poll.poll(timeout_ms))
         if self._signals.fd in ready:
             for info in self._signals.read():
@@ -117,6 +122,7 @@ class StandIn:
             self._take_input()
         if self._to_send:
             self._send()
+        self._let_go_of_the_done()
 
     # Frames
 
@@ -177,6 +183,15 @@ class StandIn:
             self._to_send += frame(kind)
         elif output.written != before:
             self._to_send += count_frame(kind, output.written)
+
+    def _let_go_of_the_done(self) -> None:
+        out, err = self._outputs[Kind.STDOUT], self._outputs[Kind.STDERR]
+        if out.is_done:
+            out.let_go()
+        if err.is_done and self._stderr_goes_s is None:
+            self._stderr_goes_s = time.monotonic() + _STDERR_STAYS_MS / 1000
+        if err.is_done and (out.is_over or time.monotonic() >= (self._stderr_goes_s or 0)):
+            err.let_go()
 
     def _take_input(self) -> None:
         data = self._input.read()
@@ -300,6 +315,7 @@ class _Output:
         self._data = bytearray()
         self._ends = False
         self._is_broken = False
+        self._has_let_go = False
         try:
             mode = os.fstat(fd).st_mode
         except OSError:
@@ -312,6 +328,19 @@ class _Output:
     def waiting(self) -> bool:
         return bool(self._data)
 
+    @property
+    def is_done(self) -> bool:
+        """Whoever reads it has to see its end."""
+        return self._ends and not self._data and not self._has_let_go
+
+    @property
+    def is_over(self) -> bool:
+        return self._is_broken or self._has_let_go
+
+    def let_go(self) -> None:
+        self._has_let_go = True
+        _let_go(self.fd)
+
     def add(self, data: bytes) -> None:
         if self._is_broken:
             return
@@ -319,8 +348,6 @@ class _Output:
             raise BrokenProtocol("more than there is room for")
         self._ends = not data
         self._data += data
-        if self._ends and not self._data:
-            _let_go(self.fd)
 
     def write(self) -> bool:
         """False where nobody reads it any more. Raises Lost where it can't be written: the command
@@ -340,8 +367,6 @@ class _Output:
             return False
         self.written += size
         del self._data[:size]
-        if self._ends and not self._data:
-            _let_go(self.fd)
         return True
 
     def _write_now(self, data: memoryview) -> int:
