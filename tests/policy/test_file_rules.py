@@ -71,6 +71,9 @@ def test_mounts_and_denials_exclude_each_other(parse: Parse) -> None:
     base = {"base": policy_of(SECRETS).replace("name: x", "name: base")}
     with pytest.raises(InvalidPolicy, match=r"policy\.yaml:4.*nobody mounts anything"):
         parse(f"{HEAD}extends: base\n{mounts}", base)
+    base = {"base": f"{HEAD}{mounts}".replace("name: x", "name: base")}
+    with pytest.raises(InvalidPolicy, match=r"policy\.yaml:4.*nobody mounts anything"):
+        parse(f"{HEAD}extends: base\ndefaults: {{file: deny}}\n", base)
     free = "name: free, paths: [/**], operations: [read], decision: allow"
     assert parse(policy_of(free, SECRETS, more=mounts)).session.mounts is True
 

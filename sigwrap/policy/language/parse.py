@@ -114,8 +114,10 @@ class _Loader:
             return None
         policy = _policy(source, build.parts(checked), {**inherited, **variables}, base)
         if policy.session.mounts and denies_anything(policy):
-            keys = [each for each in ("session", "file_rules") if each in checked.places]
-            at = checked.places[keys[0]]
+            keys = [
+                each for each in ("session", "file_rules", "defaults") if each in checked.places
+            ]
+            at = checked.places[keys[0]] if keys else checked.place
             self.problems.append(Problem(place=at, message=_NO_MOUNTS))
             return None
         folder = self._built_in.get("PROJECT_ROOT", "/")
