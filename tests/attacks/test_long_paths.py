@@ -30,7 +30,7 @@ def kept(as_user: Sigwrap) -> Path:
 
 
 def _run(as_user: Sigwrap, programs: Path, rules: str, *commands: str, home: str = "") -> list[str]:
-    chosen = rules if rules.startswith("agent-") else policy(as_user.folder, rules)
+    chosen = rules if rules.endswith(".yaml") else policy(as_user.folder, rules)
     line = (*PYTHON, str(programs / "from_a_long_path.py"), *commands)
     environment = {"PWD": str(as_user.folder), "HOME": home or str(as_user.folder)}
     done = as_user.run("-p", chosen, "--approvals", "deny", "--", *line, env=environment)
@@ -65,7 +65,12 @@ def test_a_shipped_policy_keeps_the_home_folder_and_lets_the_rest_be(
     (kept / ".ssh").mkdir()
     reach = f"rm -rf @/{kept}/.ssh"
     honest = ("cp -r build other", "rm -rf build/x", "mv other ../moved", "rm -rf ../moved .x")
-    found = _run(as_user, programs, "agent-default", *honest, reach, home=str(kept))
+    free = as_user.folder / "free.yaml"  # the home folder is in the project here
+    free.write_text(
+        "version: 1\nname: free\nextends: agent-default\nfile_rules: [{name: free, paths: [/**], "
+        "operations: [read, write, create, delete], decision: allow}]\n"
+    )
+    found = _run(as_user, programs, str(free), *honest, reach, home=str(kept))
     assert found == ["0", "0", "0", "0", "EACCES"]
     assert (kept / ".ssh").exists()
 

@@ -22,6 +22,7 @@ from tests.support.recording import RECORDED, prepared
 from tests.support.waiting import PATIENCE_S, Reader, reader
 
 NEVER = ("never-found", "never-told", "never-opened", "never-read")
+MOUNTS = ("-p", "agent-observe")  # lets everybody mount
 SERVED = "#!/bin/sh\necho ran\n"
 
 
@@ -216,7 +217,7 @@ def test_descriptors_of_an_overlay_on_top_of_that(
         pytest.skip("needs root, and overlays")
     line = [*PYTHON, str(programs / "served_descriptors.py"), str(merged / "never-flushed")]
     both = ["sh", "-c", f'{" ".join(mount)} && exec "$@"', "sh", *line]
-    done = as_user.run("--", *namespaces, *both)
+    done = as_user.run(*MOUNTS, "--", *namespaces, *both)
     assert done.stdout.endswith(b"\n0 0\n"), done.stderr
 
 
@@ -298,7 +299,8 @@ def test_whoever_takes_all_helpers_ends(sigwrap: Sigwrap, programs: Path) -> Non
     content.write_text(SERVED)
     words = (programs / "fuse_server.py", folder, content)
     try:
-        done = sigwrap.run("--", *PYTHON, str(programs / "takes_all_helpers.py"), *map(str, words))
+        line = [*PYTHON, str(programs / "takes_all_helpers.py"), *map(str, words)]
+        done = sigwrap.run(*MOUNTS, "--", *line)
     finally:
         subprocess.run(["umount", "--lazy", folder], check=True)
     assert done.stdout == b"server -9\nbystander 10\n", done.stderr
@@ -319,7 +321,7 @@ def test_whoever_keeps_the_supervisor_itself_waiting_ends(sigwrap: Sigwrap, prog
     words = (programs / "fuse_server.py", folder, content, sigwrap.store)
     try:
         done = sigwrap.run(
-            "--",
+            *(*MOUNTS, "--"),
             *(*PYTHON, str(programs / "holds_the_journal.py"), *map(str, words)),
             within_s=2 * PATIENCE_S,
         )
