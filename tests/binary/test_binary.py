@@ -18,7 +18,7 @@ pytestmark = pytest.mark.binary
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 NOBODY = 65534
-NOT_YET = "sigwrap: not enforced yet of what is shipped: file_rules, network_rules\n"
+NOT_YET = "sigwrap: not enforced yet of what is shipped: network_rules\n"
 MAX_SIZE = 15_700_000
 MAX_START = 4.0
 MODULES = "asyncio, ctypes, json, re, socket, sqlite3, typing"

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.binary
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 # The one that built it, without the packages of its virtual environment.
-NOT_YET = "sigwrap: not enforced yet of what is shipped: file_rules, network_rules\n"
+NOT_YET = "sigwrap: not enforced yet of what is shipped: network_rules\n"
 PYTHON = (os.path.realpath(sys.executable), "-I", "-S")
 
 
