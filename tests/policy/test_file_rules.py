@@ -27,7 +27,7 @@ def policy_of(*rules: str, more: str = "") -> str:
 
 
 SECRETS = "name: secrets, paths: [/home/me/.ssh], operations: [read], decision: deny"
-MINE = "name: mine, paths: [/work/**], operations: [write, create, delete], decision: allow"
+MINE = "name: mine, paths: [/mine/**], operations: [write, create, delete], decision: allow"
 REST = "name: rest, paths: [/**], operations: [write, create, delete], decision: deny"
 
 
@@ -131,14 +131,14 @@ def test_cases_are_decided_as_the_kernel_would(parse: Parse) -> None:
     cases = [
         "file: /home/me/.ssh/id, operation: read, decision: deny, rule: secrets",
         "file: /home/me/x, operation: read, decision: allow, rule: 'builtin:default'",
-        "file: /work/x, operation: create, decision: allow, rule: mine",
-        "file: /work, operation: delete, decision: deny, rule: 'builtin:parted'",
-        "file: /work/x, operation: read, decision: deny",
+        "file: /mine/x, operation: create, decision: allow, rule: mine",
+        "file: /mine, operation: delete, decision: deny, rule: 'builtin:parted'",
+        "file: /mine/x, operation: read, decision: deny",
     ]
     text = policy_of(SECRETS, MINE, REST) + "tests:\n" + "".join(f"  - {{{c}}}\n" for c in cases)
     results = list(run_cases(Engine(parse(text))))
     assert [each.passed for each in results] == [True, True, True, True, False]
-    wrong = "read /work/x: FAILED, wanted deny, got allow by builtin:default"
+    wrong = "read /mine/x: FAILED, wanted deny, got allow by builtin:default"
     assert str(results[-1]).endswith(wrong)
 
 
@@ -171,9 +171,9 @@ def test_rules_that_do_something_are_not(parse: Parse) -> None:
         (Operation.READ, "/usr/x", True, "allow\n  Why: no file rule of x matches"),
         (Operation.READ, "/home/me/x", True, "What comes there under this name after"),
         (Operation.READ, "/home/me/x", False, "It isn't there"),
-        (Operation.WRITE, "/work/x", False, "allow\n  Why: rule mine matches"),
+        (Operation.WRITE, "/mine/x", False, "allow\n  Why: rule mine matches"),
         (Operation.CREATE, "/home/me/x", False, "rule rest matches"),
-        (Operation.DELETE, "/work", True, "rule rest denies some of what is in /, so nothing"),
+        (Operation.DELETE, "/mine", True, "rule rest denies some of what is in /, so nothing"),
         (Operation.EXECUTE, "/home/me/.ssh/id", True, "deny\n  Why: rule secrets matches"),
     ],
 )
