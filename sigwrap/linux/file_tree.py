@@ -13,7 +13,7 @@ from itertools import chain
 from sigwrap.policy.judge.file_names import FileNames
 from sigwrap.policy.judge.files import FileRules, Parts, parts_of
 from sigwrap.policy.judge.match import is_glob
-from sigwrap.policy.judge.request import Action, Decision, Operation
+from sigwrap.policy.judge.request import Action, Operation
 from sigwrap.policy.judge.rules import FileRule
 
 MOST_NAMES = 50_000
@@ -33,38 +33,31 @@ class TooManyNames(Exception):
 
 
 class Listing:
-    """Reads each folder once."""
+    """Of so many names and no more."""
 
     def __init__(self) -> None:
         self._left = MOST_NAMES
-        self._read: dict[str, list[tuple[str, bool]] | None] = {}
 
     def names_in(self, folder: str) -> Iterable[tuple[str, bool]] | None:
         """Links left out: what they lead to lies elsewhere. Raises TooManyNames."""
-        if folder not in self._read:
-            self._read[folder] = self._list(folder)
-        return self._read[folder]
-
-    def _list(self, folder: str) -> list[tuple[str, bool]] | None:
-        try:
-            with os.scandir(folder) as entries:
-                found = [
-                    (each.name, each.is_dir(follow_symlinks=False))
-                    for each in entries
-                    if not each.is_symlink()
-                ]
-        except OSError:
+        entries = _entries(folder)
+        if entries is None:
             return None
+        found = [
+            (each.name, each.is_dir(follow_symlinks=False))
+            for each in entries
+            if not each.is_symlink()
+        ]
         self._left -= len(found)
         if self._left < 0:
             raise TooManyNames(folder)
         return found
 
 
-def as_they_lie(rules: Sequence[FileRule], default: Decision) -> list[FileRule]:
+def as_they_lie(rules: Sequence[FileRule], files: FileRules) -> list[FileRule]:
     """With where the paths of each rule really are. Of what may not be read, what is there: what
-    isn't yet is no secret, and to part a folder for it would cost much."""
-    places, lying = _Places(FileRules(rules, default)), list[FileRule]()
+    isn't yet is no secret, and to part a folder for it would cost much. `files` is made of them."""
+    places, lying = _Places(files), list[FileRule]()
     for rule in rules:
         denies = rule.decision is Action.DENY
         secret = tuple(each for each in rule.operations if denies and each is Operation.READ)
@@ -75,7 +68,8 @@ def as_they_lie(rules: Sequence[FileRule], default: Decision) -> list[FileRule]:
         if others:
             follows = _any_link if denies else places.is_kept
             found = (places.of_path(path, follows) for path in rule.paths)
-            lying.append(rule._replace(operations=others, paths=tuple(dict.fromkeys(_flat(found)))))
+            paths = dict.fromkeys(chain.from_iterable(found))
+            lying.append(rule._replace(operations=others, paths=tuple(paths)))
     return lying
 
 
@@ -164,14 +158,14 @@ def _there(path: str, globs: Parts) -> Iterator[str]:
             yield path
         return
     agrees = FileNames(globs[0]).matches
-    for each in _entries(path):
+    for each in _entries(path) or ():
         if agrees(each.name):
             yield from _there(each.path, globs[1:])
 
 
 def _files_led_to(folder: str, depth: int) -> Iterator[str]:
     """By the links in it. A folder that one leads to has a life of its own."""
-    for each in _entries(folder):
+    for each in _entries(folder) or ():
         if each.is_symlink():
             real = _real(each.path, _any_link)
             if not os.path.isdir(real):
@@ -180,13 +174,10 @@ def _files_led_to(folder: str, depth: int) -> Iterator[str]:
             yield from _files_led_to(each.path, depth - 1)
 
 
-def _entries(folder: str) -> list[os.DirEntry[str]]:
+def _entries(folder: str) -> list[os.DirEntry[str]] | None:
+    """None where nobody can tell."""
     try:
         with os.scandir(folder) as entries:
             return list(entries)
     except OSError:
-        return []
-
-
-def _flat(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
-    return chain.from_iterable(pairs)
+        return None

@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterable
 
 from sigwrap.errors import KernelError
 from sigwrap.linux.libc import set_no_new_privileges, syscall
+from sigwrap.linux.paths import open_without_links
 from sigwrap.policy.judge.files import Wall
 from sigwrap.policy.judge.request import Operation
 
@@ -54,11 +55,6 @@ _BY_ACCESS = {
 _STANDARD_STREAMS = (0, 1, 2)
 _ABI_WITH_TRUNCATE = 3
 _ABI_WITH_SIGNAL_SCOPE = 6
-
-_SYS_OPENAT2 = 437
-_NO_SYMLINKS = 4
-_AT_FDCWD = -100
-_HOW = struct.Struct("<QQQ")
 
 NEEDS = "Linux 6.12 with Landlock"
 FILES_NEED = "Linux 6.2 with Landlock"
@@ -134,7 +130,7 @@ def _rights(operations: Collection[Operation]) -> int:
 def _allow(ruleset: int, path: str, rights: int) -> None:
     """Nothing where it is gone, or nobody's here, or has become a link."""
     try:
-        fd = _open(path)
+        fd = open_without_links(path)  # the rights are those of what was listed by this name
     except OSError:
         return
     try:
@@ -151,12 +147,3 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
 def _add(ruleset: int, fd: int, rights: int) -> None:
     rule = struct.pack("<Qi", rights, fd)
     syscall("landlock_add_rule", _SYS_ADD_RULE, ruleset, _BENEATH_PATH, rule, 0)
-
-
-def _open(path: str) -> int:
-    """No part of it is a link: the rights are those of what was listed by this name."""
-    how = _HOW.pack(os.O_PATH | os.O_CLOEXEC, 0, _NO_SYMLINKS)
-    try:
-        return syscall("openat2", _SYS_OPENAT2, _AT_FDCWD, os.fsencode(path), how, len(how))
-    except KernelError as refusal:
-        raise OSError(refusal.errno, os.strerror(refusal.errno)) from refusal

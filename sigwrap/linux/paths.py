@@ -34,6 +34,7 @@ _SYS_OPENAT2 = 437
 _SYS_STATX = 332
 _RESOLVE_NO_XDEV = 0x01
 _RESOLVE_NO_MAGICLINKS = 0x02
+_RESOLVE_NO_SYMLINKS = 0x04
 _RESOLVE_CACHED = 0x20
 _AT_EMPTY_PATH = 0x1000
 _AT_SYMLINK_NOFOLLOW = 0x100
@@ -182,6 +183,15 @@ def refuse_magic_links(path: str) -> None:
         os.close(found)
     elif ctypes.get_errno() == errno.ELOOP:
         raise OSError(errno.ELOOP, "a link on the way leads each process elsewhere, or in a circle")
+
+
+def open_without_links(path: str) -> int:
+    """An O_PATH descriptor; OSError where a link is on the way, or it is one."""
+    how = _how(_PATH_FLAGS, _RESOLVE_NO_SYMLINKS)
+    found = _openat2(_SYS_OPENAT2, AT_FDCWD, os.fsencode(path), how, len(how))
+    if found < 0:
+        raise _failure()
+    return int(found)
 
 
 def mount_of(fd: int) -> int:

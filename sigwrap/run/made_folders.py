@@ -6,23 +6,23 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.files import BENEATH, FileRules
 from sigwrap.policy.judge.match import is_glob
 from sigwrap.policy.judge.request import Operation
-from sigwrap.policy.judge.rules import Policy
 
 _FOR_ITS_OWNER = 0o700
 
 
-def make_missing(policy: Policy) -> list[str]:
+def make_missing(engine: Engine) -> list[str]:
     """Those that were made, each after the one that it is in. Only beneath a folder of our own, and
     where COMMAND can't make them itself."""
     made: list[str] = []
-    for rule in policy.file_rules:
+    for rule in engine.policy.file_rules:
         for path in rule.paths if rule.make_missing else ():
             folder = path.removesuffix(f"/{BENEATH}")
             if not is_glob(folder) and not os.path.lexists(folder):
-                made += _make(folder, FileRules.of(policy))
+                made += _make(folder, engine.files)
     return made
 
 

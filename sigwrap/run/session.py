@@ -103,7 +103,7 @@ def run_session(
         from sigwrap.run.usage import Usage
     not_kept = own_code.keep_what_is_loaded(needs_patterns=policy.has_patterns)
     goes_without = settings.best_effort or policy.tolerates_old_kernels
-    made = make_missing(policy)
+    made = make_missing(engine)
     walls = walls_of(engine, goes_without=goes_without)
     environment = HostEnvironment.under(policy.env_policy, inherited.environment)
     outer_pid = 0 if waited_for_pid == front_pid else waited_for_pid

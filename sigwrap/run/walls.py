@@ -12,7 +12,7 @@ from sigwrap.linux.file_tree import Listing, TooManyNames, as_they_lie
 from sigwrap.mediate.signal_rules import noise
 from sigwrap.platform import Capability
 from sigwrap.policy.judge.engine import Engine
-from sigwrap.policy.judge.files import PARTED_RULE, FileRules, Wall, denies_anything
+from sigwrap.policy.judge.files import PARTED_RULE, FileRules, Wall
 from sigwrap.policy.judge.request import Action, Operation
 from sigwrap.policy.judge.rules import FileRule, Policy, default_of
 from sigwrap.policy.problems import Place
@@ -57,7 +57,7 @@ def walls_of(engine: Engine, *, goes_without: bool) -> Walls:
     told: list[str] = []
     if procfs.can_be_covered():
         without.append("proc: what is mounted over it inside is believed")
-    held = denies_anything(policy)
+    held = bool(engine.files.restricted)
     if held and not landlock.holds_files():
         held = False
         told.append(f"the file_rules of {policy.name} need {landlock.FILES_NEED}")
@@ -76,7 +76,7 @@ def walls_of(engine: Engine, *, goes_without: bool) -> Walls:
         without.append(f"cgroups: by {threatening} others can be stopped and killed")
     files = None
     if held or (domain and not may_mount):
-        rules = _file_rules(policy, mounts, by_policy=held)
+        rules = _file_rules(engine, mounts, by_policy=held)
         files = FileWalls(rules.restricted, _walls(policy, rules), held)
         if held and (why := _parted_here(rules)):
             told.append(f"{policy.name}: {printable(why)}")
@@ -90,13 +90,14 @@ def walls_of(engine: Engine, *, goes_without: bool) -> Walls:
     )
 
 
-def _file_rules(policy: Policy, cgroup_mounts: list[str], *, by_policy: bool) -> FileRules:
+def _file_rules(engine: Engine, cgroup_mounts: list[str], *, by_policy: bool) -> FileRules:
     rules: list[FileRule] = []
     if cgroup_mounts:
         rules.append(_cgroup_rule(cgroup_mounts, _CHANGES if by_policy else _CHANGES[:1]))
+    policy = engine.policy
     default = default_of(policy, "file", policy.default_file if by_policy else Action.ALLOW)
     if by_policy:
-        rules += as_they_lie(policy.file_rules, default)
+        rules += as_they_lie(policy.file_rules, engine.files)
     return FileRules(rules, default)
 
 

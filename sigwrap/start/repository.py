@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 
+from sigwrap.linux.plain_file import open_plain_file
+
 _MOST_BYTES = 64 << 10
 
 
@@ -57,8 +59,7 @@ def _first_line(path: str) -> str:
 def _read(path: str) -> str:
     """Nothing of what is no plain file: who left it there would keep the start waiting."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-        with open(fd, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read(_MOST_BYTES).partition("\0")[0]  # which no path has
+        with open_plain_file(path) as file:
+            return os.fsdecode(file.read(_MOST_BYTES).partition(b"\0")[0])  # which no path has
     except OSError:
         return ""

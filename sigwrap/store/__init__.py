@@ -16,5 +16,4 @@ journal_reader  the journal as a reader sees it
 database        the SQLite database as a reader sees it
 schema          the SQLite database as the writer makes it
 killswitch      the kill switch as a file: who turned it on, and whether that is to be believed
-plain_file      opening what may be a FIFO or a device
 """

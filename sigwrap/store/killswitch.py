@@ -17,9 +17,9 @@ from sigwrap.errors import SessionError, StoreError
 from sigwrap.escape import printable
 from sigwrap.linux import proc_files
 from sigwrap.linux.paths import mount_of, refuse_magic_links
+from sigwrap.linux.plain_file import open_plain_file
 from sigwrap.store.folder import Folder, aside
 from sigwrap.store.location import default_store
-from sigwrap.store.plain_file import open_plain_file
 from sigwrap.tuples import NamedTuple
 
 NAME = "killswitch"

@@ -10,6 +10,7 @@ import pytest
 
 from sigwrap.linux import file_tree
 from sigwrap.linux.file_tree import Listing, TooManyNames, as_they_lie
+from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.request import Action, Decision, Operation
 from sigwrap.policy.judge.rules import FileRule
 from sigwrap.policy.problems import Place
@@ -23,7 +24,8 @@ def rule(
 
 
 def lying(*rules: FileRule, default: Action = Action.ALLOW) -> list[FileRule]:
-    return as_they_lie(rules, Decision(default, "builtin:default", ""))
+    files = FileRules(rules, Decision(default, "builtin:default", ""))
+    return as_they_lie(rules, files)
 
 
 def paths(rules: Iterable[FileRule]) -> list[set[str]]:

@@ -8,25 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.policy.judge.rules import Policy
+from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
 from sigwrap.run.made_folders import make_missing, remove_unused
 
-Wants = Callable[..., Policy]
+Wants = Callable[..., Engine]
 
 
 @pytest.fixture
 def wants(tmp_path: Path) -> Wants:
-    def policy(*paths: str, default: str = "deny") -> Policy:
+    def policy(*paths: str, default: str = "deny") -> Engine:
         text = (
             f"version: 1\nname: x\ndefaults: {{file: {default}}}\nfile_rules:\n"
             f"  - {{name: r, paths: [{', '.join(paths)}], operations: [write], decision: allow, "
             "make_missing: true}\n"
         )
-        return parse_policy(
-            Source("p.yaml", text), variables={"HOME": str(tmp_path)}, find_base=lambda *_: None
-        )
+        variables = {"HOME": str(tmp_path)}
+        source = Source("p.yaml", text)
+        return Engine(parse_policy(source, variables=variables, find_base=lambda *_: None))
 
     return policy
 

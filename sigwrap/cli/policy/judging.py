@@ -207,7 +207,7 @@ def _explained_file(policy: Policy, file: str, operation: Operation) -> Explanat
     else:
         path = os.path.realpath(path)
     default = default_of(policy, "file", policy.default_file)
-    files = FileRules(as_they_lie(policy.file_rules, default), default)
+    files = FileRules(as_they_lie(policy.file_rules, FileRules.of(policy)), default)
     return explain_file(policy, files, operation, path, exists=os.path.lexists(path))
 
 

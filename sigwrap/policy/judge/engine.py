@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.match import Arguments, Glob, Paths, Regex, is_glob
 from sigwrap.policy.judge.path_shadow import found_at, goes_by_its_own_name, held_against
 from sigwrap.policy.judge.paths import arguments_as_paths
@@ -44,6 +45,7 @@ class Engine:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.home = policy.home
+        self.files = FileRules.of(policy)
         self.command_rules = tuple(map(CompiledCommandRule, policy.command_rules))
         self.signal_rules = tuple(map(CompiledSignalRule, policy.signal_rules))
         self._default_command = default_of(policy, "command", policy.default_command)

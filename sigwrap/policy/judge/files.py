@@ -189,21 +189,6 @@ class FileRules:
         )
 
 
-def denies_anything(policy: Policy) -> bool:
-    """Anywhere, and whatever is on the disk."""
-    return any(_is_denied_somewhere(each, policy) for each in Operation)
-
-
-def _is_denied_somewhere(operation: Operation, policy: Policy) -> bool:
-    for rule in policy.file_rules:
-        if operation in rule.operations:
-            if rule.decision is Action.DENY:
-                return True
-            if not all(map(parts_of, rule.paths)):  # it allows everything
-                return False
-    return policy.default_file is Action.DENY
-
-
 def parts_of(path: str) -> Parts:
     """Without the `**` that says what goes without saying."""
     parts = tuple(filter(None, path.split("/")))

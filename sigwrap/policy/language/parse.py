@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from sigwrap.hints import Any
-from sigwrap.policy.judge.files import denies_anything
+from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.request import Action
 from sigwrap.policy.judge.rules import (
     EnvPolicy,
@@ -113,7 +113,7 @@ class _Loader:
         if self.problems:
             return None
         policy = _policy(source, build.parts(checked), {**inherited, **variables}, base)
-        if policy.session.mounts and denies_anything(policy):
+        if policy.session.mounts and FileRules.of(policy).restricted:
             keys = [
                 each for each in ("session", "file_rules", "defaults") if each in checked.places
             ]

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sigwrap.policy.judge.engine import Engine
-from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.loading import loading_variables
 from sigwrap.policy.judge.recorded import program_named
 from sigwrap.policy.judge.request import CommandRequest, Decision
@@ -36,7 +35,6 @@ class CaseResult:
 
 
 def run_cases(engine: Engine) -> Iterator[CaseResult]:
-    files = FileRules.of(engine.policy)
     for case in engine.policy.cases:
         if isinstance(case, CommandCase):
             request = command_request(
@@ -50,7 +48,7 @@ def run_cases(engine: Engine) -> Iterator[CaseResult]:
             )
             yield CaseResult(case=case, decision=engine.decide_command(request))
         elif isinstance(case, FileCase):
-            yield CaseResult(case=case, decision=files.decide(case.operation, case.path))
+            yield CaseResult(case=case, decision=engine.files.decide(case.operation, case.path))
         else:
             yield CaseResult(case=case, decision=engine.decide_signal(case.request))
 

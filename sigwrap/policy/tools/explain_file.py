@@ -39,7 +39,9 @@ def explain_file(
         runs_instead=(),
         shadows="",
         unrelated=len(policy.file_rules) - len(about),
-        notes=tuple(_notes(files, operation, path, exists=exists)),
+        notes=tuple(_notes(files, operation, path, exists=exists))
+        if decision.action is Action.ALLOW
+        else (),
     )
     return Explanation(decision=decision, judgements=(judgement,))
 
@@ -50,8 +52,7 @@ def _passed(rule: FileRule) -> Passed:
 
 def _notes(files: FileRules, operation: Operation, path: str, *, exists: bool) -> Iterator[str]:
     folder = path.rpartition("/")[0] or "/"
-    allowed = files.decide(operation, path).action is Action.ALLOW
-    if operation in IN_A_FOLDER or not allowed or files.holds_for_all(operation, folder):
+    if operation in IN_A_FOLDER or files.holds_for_all(operation, folder):
         return
     if not exists:
         yield (

@@ -235,9 +235,9 @@ class SummaryFold:
 
     def _recorded(self, event: Event, is_selected: bool) -> None:
         """What it comes to where no end of the recording follows."""
-        get = event.payload.get
         if not is_selected:
             return
+        get = event.payload.get
         known = self._recorded_so_far
         if event.pid not in known:
             so_far = {"stdin": 0, "stdout": 0, "stderr": 0, "reason": _NO_END}
