@@ -51,7 +51,7 @@ app = typer.Typer(
 
 
 def run_app(words: list[str]) -> int:
-    reserve_standard_streams()
+    reserve_standard_streams(output_may_be_closed=False)
     try:
         result = app(words, standalone_mode=False, prog_name="sigwrap")
     except TyperException as problem:

@@ -13,11 +13,14 @@ _LAST = 0xFFFFFFFF
 _UNSHARE = 2  # CLOSE_RANGE_UNSHARE: copied first, so that nobody else's are closed
 
 
-def reserve_standard_streams() -> None:
+def reserve_standard_streams(*, output_may_be_closed: bool = True) -> None:
     """Before the first descriptor is made: one of ours on a closed 0, 1 or 2 would be taken for a
-    stream. Close-on-exec, so COMMAND still finds it closed."""
+    stream. Close-on-exec, so COMMAND still finds it closed. Where output is all that is wanted,
+    writing to a closed one must fail."""
     while (fd := os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)) <= 2:
-        pass
+        if fd == 1 and not output_may_be_closed:
+            os.close(fd)
+            os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     os.close(fd)
 
 

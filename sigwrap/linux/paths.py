@@ -68,6 +68,11 @@ _UNFOLLOWED = _Hows(
 _NOT_CACHED = frozenset({errno.EAGAIN, errno.EINVAL})  # EINVAL: this kernel can't be asked so
 _TO_BE_WALKED = _NOT_CACHED | {errno.ELOOP}
 
+_MISSING = (errno.ENOENT, errno.ENOTDIR)
+_WE_MAY_SEARCH_ALL = os.geteuid() == 0
+_SEARCHED_BY_ALL = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
+_MAY_SEARCH_ALL = 1 << 1 | 1 << 2  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+
 _PROC_SUPER_MAGIC = 0x9FA0
 _MAX_LINKS = 40
 _MAX_PARTS = 4096
@@ -101,6 +106,7 @@ class _Buffers(_thread._local):
 
 
 _buffers = _Buffers()
+_OWNER_AND_MODE = struct.Struct("<20xIIH")
 _MODE_AND_CHANGE = struct.Struct("<28xH66xqI")  # mode, ctime
 _INODE_AND_DEVICE = struct.Struct("<32xQ96xIIQ")  # stx_ino, stx_dev_major, _minor, stx_mnt_id
 _STATE = struct.Struct("<28xH2xQQ48xqI28xIIQ")  # mode, inode, size, ctime, device, mount
@@ -288,20 +294,21 @@ class Caller:
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
         if not self.shares_our_root:
             return self._walk(path, folder_fd)
+        is_absolute = path.startswith(b"/")
+        folder = AT_FDCWD if is_absolute else self.open_folder(folder_fd)
         try:
-            if path.startswith(b"/"):
-                found = self._open_at_once(AT_FDCWD, path, _FOLLOWED)
-                self.found_below_our_root = True
-                return found
-            folder = self.open_folder(folder_fd)
-            try:
-                return self._open_at_once(folder, path, _FOLLOWED)
-            finally:
-                os.close(folder)
+            found = self._open_at_once(folder, path, _FOLLOWED)
+            self.found_below_our_root = is_absolute
+            return found
         except OSError as failure:
-            if failure.errno in _TO_BE_WALKED or self._may_be_its_own(path, failure):
-                return self._walk(path, folder_fd)
-            raise
+            if failure.errno not in _TO_BE_WALKED and self._is_the_same_for_it(
+                folder, path, failure
+            ):
+                raise
+        finally:
+            if not is_absolute:
+                os.close(folder)
+        return self._walk(path, folder_fd)
 
     def open_descriptor(self, fd: int) -> int:
         self.found_below_our_root = False
@@ -357,19 +364,54 @@ class Caller:
         """Whether each who reads it is shown the same."""
         return self.is_local(state) or (self.may_wait and lies_on_a_disk(fd))
 
-    def _may_be_its_own(self, path: bytes, failure: OSError) -> bool:
-        """What isn't there for us may be there for the caller, by /proc/self."""
-        if failure.errno not in (errno.ENOENT, errno.ENOTDIR):
-            return False
-        if path.startswith((b"/proc/", b"/dev/")) or b"/../" in path:
+    def _is_the_same_for_it(self, folder: int, path: bytes, failure: OSError) -> bool:
+        """What isn't there for us may be there for the caller, by /proc/self; and who may not go
+        through a folder on the way is not told what isn't there."""
+        if failure.errno not in _MISSING:
             return True
-        if not path.startswith(b"/"):
-            return _is_below_proc(b"/proc/%d/cwd" % self._tid)
-        try:
-            os.close(self._open_at_once(AT_FDCWD, path, _UNFOLLOWED))
-        except OSError as nothing:
-            return nothing.errno in _NOT_CACHED
-        return True  # a link that leads nowhere, for us
+        while path := path.rstrip(b"/"):
+            try:
+                found = self._open_at_once(folder, path, _UNFOLLOWED)
+            except OSError as nothing:
+                if nothing.errno not in _MISSING:
+                    return False
+                path = path.rpartition(b"/")[0]
+                continue
+            try:
+                is_the_same = not self._leads_elsewhere(found)
+            finally:
+                os.close(found)
+            return is_the_same and (not _WE_MAY_SEARCH_ALL or _everybody_may_search(path))
+        if folder == AT_FDCWD:
+            return True  # it is in the root
+        return not (_WE_MAY_SEARCH_ALL or self._leads_elsewhere(folder))
+
+    def _leads_elsewhere(self, fd: int) -> bool:
+        """For the caller: a link that leads nowhere for us, or a folder of procfs."""
+        state = self.known_state(fd)
+        if stat.S_ISLNK(state.mode):
+            return True
+        return self.is_local(state) and magic_of(fd) == _PROC_SUPER_MAGIC
+
+    def may_search(self, folder: int) -> bool:
+        """By its mode. Where we may search no more than our callers, the kernel has said so."""
+        if not _WE_MAY_SEARCH_ALL:
+            return True
+        uid, gid, mode = _OWNER_AND_MODE.unpack_from(
+            _ask(folder, b"", _AT_EMPTY_PATH | _AT_STATX_DONT_SYNC, _STATX_BASIC_STATS)
+        )
+        if mode & _SEARCHED_BY_ALL == _SEARCHED_BY_ALL or not stat.S_ISDIR(mode):
+            return True
+        if not self.is_local(self.known_state(folder)) or magic_of(folder) == _PROC_SUPER_MAGIC:
+            return True  # who serves it decides, or procfs by itself
+        rights, own = procfs.rights(self._tid), procfs.rights("self")
+        if rights is None or own is None:
+            return False
+        if rights.capabilities & _MAY_SEARCH_ALL and rights.user_namespace == own.user_namespace:
+            return True
+        if uid == rights.uid:
+            return bool(mode & stat.S_IXUSR)
+        return bool(mode & (stat.S_IXGRP if gid in rights.groups else stat.S_IXOTH))
 
     def open_folder(self, folder_fd: int = AT_FDCWD) -> int:
         if folder_fd != AT_FDCWD:
@@ -395,11 +437,17 @@ class _Walk:
         self._tid = tid
         self._root = root
         self._here = here
+        self._may_search = True  # so far; what is there is still for the kernel to say
 
     def to(self, path: bytes) -> int:
         """Owns `here` from the start: it is closed or returned."""
         try:
             self._follow(path)
+        except OSError as failure:
+            os.close(self._here)
+            if failure.errno in _MISSING and not self._may_search:
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from failure
+            raise
         except BaseException:
             os.close(self._here)
             raise
@@ -412,6 +460,7 @@ class _Walk:
             if len(parts) > _MAX_PARTS:
                 raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
             part = parts.pop()
+            self._may_search = self._may_search and self._caller.may_search(self._here)
             if part == b".":
                 self._must_be_folder()
                 continue
@@ -466,11 +515,25 @@ class _Walk:
         self._here = fd
 
 
-def _is_below_proc(folder: bytes) -> bool:
-    try:
-        return proc_files.link(folder).startswith(b"/proc/")
-    except OSError:  # its path is too long to be told: what is there is found part by part
-        return True
+def _everybody_may_search(path: bytes) -> bool:
+    """And every folder on the way; False where a link is on it, which can lead through others."""
+    how = _how(_PATH_FLAGS, _RESOLVE_NO_SYMLINKS | _RESOLVE_CACHED)
+    found = _openat2(_SYS_OPENAT2, AT_FDCWD, path, how, len(how))
+    if found < 0:
+        return False
+    os.close(int(found))
+    flags = _AT_SYMLINK_NOFOLLOW | _AT_STATX_DONT_SYNC
+    while True:
+        try:
+            found_there = _ask(AT_FDCWD, path or b"/", flags, _STATX_BASIC_STATS)
+        except OSError:
+            return False
+        _uid, _gid, mode = _OWNER_AND_MODE.unpack_from(found_there)
+        if stat.S_ISDIR(mode) and mode & _SEARCHED_BY_ALL != _SEARCHED_BY_ALL:
+            return False
+        if not path:
+            return True
+        path = path.rpartition(b"/")[0]
 
 
 def _parts(path: bytes) -> list[bytes]:

@@ -314,6 +314,33 @@ def credentials(pid: int) -> Credentials | None:
     )
 
 
+class Rights(NamedTuple):
+    """By which the kernel lets a thread go through folders."""
+
+    uid: int
+    groups: frozenset[int]  # its own among them
+    capabilities: int  # they count in its own user namespace
+    user_namespace: str
+
+
+def rights(tid: int | str) -> Rights | None:
+    """None where it has ended."""
+    status = contents(f"/proc/{tid}/status")
+    if status is None:
+        return None
+    try:
+        namespace = link(f"/proc/{tid}/ns/user")
+    except OSError:
+        namespace = ""
+    groups = [_status_field(status, b"Gid").split()[3], *_status_field(status, b"Groups").split()]
+    return Rights(
+        int(_status_field(status, b"Uid").split()[3]),
+        frozenset(map(int, groups)),
+        int(_status_field(status, b"CapEff"), 16),
+        namespace,
+    )
+
+
 def identity(pid: int) -> tuple[bytes, ...]:
     """What one process must have in common with another to be let look into it."""
     status = contents(f"/proc/{pid}/status")

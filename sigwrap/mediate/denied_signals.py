@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sigwrap.mediate.lineage import Process
-from sigwrap.mediate.signal_rules import PROTECTS_SIGWRAP
 from sigwrap.mediate.wording import denial
-from sigwrap.policy.judge.request import Decision
+from sigwrap.policy.judge.request import PROTECTS_SIGWRAP, Decision
 from sigwrap.tuples import NamedTuple
 
 _LINES_EACH = 10

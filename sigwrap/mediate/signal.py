@@ -67,7 +67,7 @@ from sigwrap.mediate.signal_question import question_about, to_one
 from sigwrap.mediate.signal_rules import Attempt
 from sigwrap.mediate.wording import refusal, waiting
 from sigwrap.policy.judge.engine import Engine
-from sigwrap.policy.judge.request import Action, Decision, TargetType
+from sigwrap.policy.judge.request import PROTECTS_SIGWRAP, Action, Decision, TargetType
 from sigwrap.policy.judge.signals import signal_name
 from sigwrap.tuples import NamedTuple
 
@@ -95,7 +95,7 @@ _NOT_OWN = {
     How.JOIN: signal_rules.NOT_OWN_GROUP,
     How.FOREGROUND: signal_rules.NOT_OWN_GROUP,
     How.TERMINAL: signal_rules.NOT_OWN_TERMINAL,
-    How.TRACED_BY_PARENT: signal_rules.PROTECTS_SIGWRAP,
+    How.TRACED_BY_PARENT: PROTECTS_SIGWRAP,
     How.TRACE_ON: signal_rules.RUNS_ON,
 }
 

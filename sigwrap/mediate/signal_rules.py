@@ -7,6 +7,7 @@ from sigwrap.events import Payload
 from sigwrap.mediate.lineage import Types
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import (
+    PROTECTS_SIGWRAP,
     Action,
     Decision,
     Fact,
@@ -18,9 +19,6 @@ from sigwrap.policy.judge.rules import SignalRule, Target
 from sigwrap.policy.judge.signals import ALL, GROUPS, signal_name
 from sigwrap.tuples import NamedTuple
 
-PROTECTS_SIGWRAP = Decision(
-    action=Action.DENY, rule="builtin:sigwrap", reason="nobody inside signals or traces sigwrap"
-)
 EVERYBODY = Decision(
     action=Action.DENY,
     rule="builtin:everybody",
@@ -183,7 +181,7 @@ def noise(engine: Engine, *, domain: bool) -> frozenset[int]:
 
     The filter can't tell whom they are for, so only those that harm nobody, sigwrap included. Under
     a Landlock `domain` they reach nobody outside: there the policy has to let everybody inside have
-    them, nobody outside, and nothing may follow from a try."""
+    them, nobody outside. In no case may anything follow from a try."""
     return frozenset(number for number in GROUPS["@ignore"] if _is_noise(engine, number, domain))
 
 
@@ -191,13 +189,13 @@ def _is_noise(engine: Engine, number: int, domain: bool) -> bool:
     rules = [rule for rule in engine.policy.signal_rules if number in rule.signals]
     if not rules or not _passes_unlogged(rules[0]):
         return False
+    policy = engine.policy
+    if policy.trust.boundary != "log":
+        return False
     if not domain:
         return not rules[0].targets
-    policy = engine.policy
-    is_refused_outside = (
-        policy.default_signal is Action.DENY
-        and policy.trust.boundary == "log"
-        and not any(map(_is_felt_outside, rules))
+    is_refused_outside = policy.default_signal is Action.DENY and not any(
+        map(_is_felt_outside, rules)
     )
     return is_refused_outside and TargetType.SESSION in rules[0].targets
 

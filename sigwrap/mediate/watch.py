@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable
 from sigwrap.bare.enum import Enum
 from sigwrap.events import EXEC_TYPES, Payload, number, text
 from sigwrap.mediate.masking import masked_text
-from sigwrap.mediate.signal_rules import PROTECTS_SIGWRAP
+from sigwrap.policy.judge.request import PROTECTS_SIGWRAP
 from sigwrap.tuples import NamedTuple
 
 MOST_TOLD = 100

@@ -9,6 +9,7 @@ and only as much as there is room for where it can't.
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import select
 import stat
@@ -87,6 +88,8 @@ class StandIn:
 
     def run(self) -> int:
         """The command's status, -N for signal N. Raises Lost."""
+        if not self._input.is_open:
+            self._to_send += frame(Kind.STDIN)
         while self._exit is None or any(each.waiting for each in self._outputs.values()):
             self._turn()
         self._input.give_back()
@@ -244,7 +247,7 @@ class _Input:
             mode = os.fstat(0).st_mode
         except OSError:
             mode = 0
-        self._is_open = True
+        self.is_open = _is_open_for(0, os.O_RDONLY)
         self._is_file = stat.S_ISREG(mode)
         self._is_terminal = os.isatty(0)
         self._read = 0
@@ -253,7 +256,7 @@ class _Input:
 
     @property
     def wants_more(self) -> bool:
-        return self._is_open and self._read - self._taken < WINDOW_BYTES
+        return self.is_open and self._read - self._taken < WINDOW_BYTES
 
     def may_read(self) -> bool:
         """From the background, it would stop us, and the command may never want to read."""
@@ -275,7 +278,7 @@ class _Input:
             data = b""
         self._read += len(data)
         if not data:
-            self._is_open = False
+            self.is_open = False
         return data
 
     def _read_now(self, room: int) -> bytes:
@@ -295,7 +298,7 @@ class _Input:
             self._taken = count_of(payload, at_least=0, at_most=self._read)
         else:
             self.give_back()
-            self._is_open = False
+            self.is_open = False
             _let_go(0)  # whoever writes to it sees so
 
     def give_back(self) -> None:
@@ -314,6 +317,7 @@ class _Output:
         self.written = 0
         self._data = bytearray()
         self._ends = False
+        self._can_be_written = _is_open_for(fd, os.O_WRONLY)
         self._is_broken = False
         self._has_let_go = False
         try:
@@ -348,6 +352,8 @@ class _Output:
             raise BrokenProtocol("more than there is room for")
         self._ends = not data
         self._data += data
+        if data and not self._can_be_written:
+            raise self._lost(errno.EBADF)
 
     def write(self) -> bool:
         """False where nobody reads it any more. Raises Lost where it can't be written: the command
@@ -359,15 +365,17 @@ class _Output:
             return True
         except OSError as failure:
             if failure.errno not in _NOBODY_READS and not self._is_terminal:
-                name = "output" if self.fd == 1 else "error"
-                why = os.strerror(failure.errno or errno.EIO)
-                raise Lost(f"its standard {name} can't be written: {why}") from None
+                raise self._lost(failure.errno or errno.EIO) from None
             self._is_broken = True
             self._data.clear()
             return False
         self.written += size
         del self._data[:size]
         return True
+
+    def _lost(self, error: int) -> Lost:
+        name = "output" if self.fd == 1 else "error"
+        return Lost(f"its standard {name} can't be written: {os.strerror(error)}")
 
     def _write_now(self, data: memoryview) -> int:
         if self._is_file:
@@ -381,6 +389,15 @@ class _Output:
                 self._nowait = False
                 raise BlockingIOError from refusal  # to be asked again when there is room
         return os.write(self.fd, data[:_WRITTEN_BLINDLY])
+
+
+def _is_open_for(fd: int, way: int) -> bool:
+    """The other end of a pipe is never ready: to wait for that would be for ever."""
+    try:
+        mode = fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE
+    except OSError:
+        return False
+    return mode in (way, os.O_RDWR)
 
 
 def _let_go(fd: int) -> None:

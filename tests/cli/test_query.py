@@ -219,6 +219,13 @@ def test_a_full_standard_output_is_one_line(run: Run) -> None:
         assert done.stderr == "sigwrap: can't write to standard output: No space left on device\n"
 
 
+def test_a_closed_standard_output_is_one_line(store: Path) -> None:
+    line = ["sh", "-c", f"exec {UNDER_TEST} report good --store {store} >&-"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 125
+    assert done.stderr == "sigwrap: can't write to standard output: Bad file descriptor\n"
+
+
 def test_a_full_disk_is_said_of_a_database_too(store: Path, small_disk: Path) -> None:
     (small_disk / "ballast").write_bytes(bytes(480 << 10))
     done = subprocess.run(

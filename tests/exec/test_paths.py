@@ -65,6 +65,8 @@ def test_from_its_own_folder_and_descriptors(other: int, tmp_path: Path, walked:
     (tmp_path / "folder" / "absolute").symlink_to(tmp_path / "outside")
     (tmp_path / "self").symlink_to("/proc/self/fd/9")
     (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "opened").symlink_to("/dev/fd")
+    (tmp_path / "folder" / "opened").symlink_to("../opened")
     file, outside = str(tmp_path / "folder" / "file"), str(tmp_path / "outside")
     for path, wanted in {
         "file": file,
@@ -75,6 +77,11 @@ def test_from_its_own_folder_and_descriptors(other: int, tmp_path: Path, walked:
         f"{tmp_path}/folder//link": outside,
         "/proc/self/fd/9": file,
         "/dev/fd/9": file,
+        "//dev/./fd/9": file,
+        "/./proc/self/fd/9": file,
+        f"{tmp_path}/opened/9": file,
+        "opened/9": file,
+        f"/proc/self/task/{other}/fd/9": file,
         "/proc/self/cwd/file": file,
         "/proc/thread-self/fd/9": file,
         f"/proc/{other}/fd/9": file,

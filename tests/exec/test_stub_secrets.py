@@ -89,6 +89,7 @@ def test_a_full_store_stops_it_and_says_so(sigwrap: Sigwrap, small_disk: Path) -
     ("to", "why"),
     [
         (">/dev/full", "its standard output can't be written: No space left on device"),
+        ("1</dev/null", "its standard output can't be written: Bad file descriptor"),
         ("</dev/null >/dev/null 2>/dev/full", ""),
     ],
 )
@@ -98,6 +99,17 @@ def test_output_that_goes_nowhere_is_no_success(as_user: Sigwrap, to: str, why: 
     done = as_user.run(*line, "sh", "-c", f'./tool {to}; echo "status $?" >&2')
     assert b"status 126\n" in done.stderr
     assert why.encode() in done.stderr
+
+
+@pytest.mark.parametrize(("stream", "status"), [(">&4", 126), ("<&5", 0)])
+def test_the_wrong_end_of_a_pipe_is_not_waited_for(
+    as_user: Sigwrap, stream: str, status: int
+) -> None:
+    """It is never ready."""
+    line = prepared(as_user, "#!/bin/sh\ncat\necho out\n")
+    script = f"mkfifo p; exec 3<>p 4<p 5>p; ./tool </dev/null {stream}; echo status $? >&2"
+    done = as_user.run(*line, "sh", "-c", script)
+    assert f"status {status}\n".encode() in done.stderr
 
 
 def test_a_killed_supervisor_leaves_neither_stub_nor_command(as_user: Sigwrap) -> None:

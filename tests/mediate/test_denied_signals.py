@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from sigwrap.mediate.denied_signals import Denied, DeniedSignals
 from sigwrap.mediate.lineage import Process
-from sigwrap.mediate.signal_rules import PROTECTS_SIGWRAP
-from sigwrap.policy.judge.request import Action, Decision
+from sigwrap.policy.judge.request import PROTECTS_SIGWRAP, Action, Decision
 
 RULE = Decision(Action.DENY, "agent", "rule agent", "it is the agent")
 

@@ -74,6 +74,17 @@ def test_noise_is_what_everybody_may_send_everybody_unlogged(line: str, unlogged
     assert noise(engine(rules(line)), domain=False) == unlogged
 
 
+@pytest.mark.parametrize("domain", [False, True])
+@pytest.mark.parametrize("reaction", ["stop", "kill"])
+def test_where_an_attempt_on_sigwrap_ends_the_run_nothing_is_noise(
+    reaction: str, domain: bool
+) -> None:
+    everybody = f"- {{name: n, signals: [WINCH], {UNLOGGED}}}"
+    for line in (WITHIN, everybody):
+        policy = f"trust: {{boundary: {reaction}}}\n{rules(line)}"
+        assert noise(engine(policy), domain=domain) == set()
+
+
 @pytest.mark.parametrize(
     ("lines", "unlogged"),
     [

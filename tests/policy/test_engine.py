@@ -252,7 +252,8 @@ def test_a_target_is_several_things_at_once(engine: MakeEngine) -> None:
 def test_a_rule_without_target_is_for_every_target(engine: MakeEngine) -> None:
     decide = engine("signal_rules: [{name: r, signals: [64], decision: allow}]\n").decide_signal
     assert decide(signal(64)).rule == "r"
-    assert decide(signal(64, TargetType.PARENT)).rule == "r"
+    assert decide(signal(64, TargetType.EXTERNAL)).rule == "r"
+    assert decide(signal(64, TargetType.PARENT)).rule == "builtin:sigwrap"
 
 
 @pytest.mark.parametrize("number", [-1, 65, 2**31])

@@ -89,6 +89,10 @@ def test_a_signal(engine: MakeEngine) -> None:
         "  Sent instead: SIGTERM\n"
         "  1 rule before it is about something else."
     )
+    sigwrap = SignalRequest(signal=9, target_types=with_implied([TargetType.PARENT]))
+    assert explanation_text(explain_signal(engine("defaults: {signal: allow}\n"), sigwrap)) == (
+        "SIGKILL to parent: deny\n  Why: nobody inside signals or traces sigwrap."
+    )
     outside = SignalRequest(signal=9, target_types=frozenset())
     text = explanation_text(explain_signal(engine(RULES), outside))
     assert "SIGKILL to external: deny" in text

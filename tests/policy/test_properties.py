@@ -216,7 +216,7 @@ def test_a_generated_policy_denies_nothing_of_what_it_was_made_from(
 
 def _no_rule_can_name(request: CommandRequest | SignalRequest) -> bool:
     if isinstance(request, SignalRequest):
-        return request.signal > 64
+        return request.signal > 64 or TargetType.PARENT in request.target_types
     # A subcommand that is no text: to allow the whole command for it would be to allow more.
     words = [word for program in request.programs for word in program.argv[1:]]
     return any(as_it_is_read(word) != word for word in words)

@@ -51,6 +51,7 @@
 
 #define STATX_FLAGS 0x4000 /* AT_STATX_DONT_SYNC: what is known of it, without asking who serves it */
 #define NO_MAGIC_LINKS 0x02
+#define NO_LINKS 0x04
 #define CACHED 0x20
 #define DISCONNECTED 0x4
 
@@ -462,27 +463,77 @@ static void take_ends(int ends)
 /* One exec */
 
 /* As we see it, by what the kernel's caches know, and without the links of /proc. */
-static int open_at_once(const char *path, uint64_t flags)
+static int open_at_once(const char *path, uint64_t flags, uint64_t further)
 {
     struct {
         uint64_t flags, mode, resolve;
-    } how = {O_PATH | O_CLOEXEC | flags, 0, NO_MAGIC_LINKS | CACHED};
+    } how = {O_PATH | O_CLOEXEC | flags, 0, NO_MAGIC_LINKS | CACHED | further};
     return syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
 }
 
-/* What isn't there for us may be there for the caller: paths.py, _may_be_its_own. */
+static int is_missing(int error)
+{
+    return error == ENOENT || error == ENOTDIR;
+}
+
+/* Leaves of a path what is without its last part. */
+static void shorten(char *path)
+{
+    char *last = strrchr(path, '/');
+    while (last > path && last[-1] == '/')
+        last--;
+    *last = 0;
+}
+
+/* And every folder on the way, on which no link is: paths.py, _everybody_may_search. */
+static int everybody_may_search(char *path)
+{
+    struct statx found;
+    int fd = open_at_once(path, 0, NO_LINKS);
+    if (fd < 0)
+        return 0;
+    close(fd);
+    for (;;) {
+        if (statx(AT_FDCWD, *path ? path : "/", AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC,
+                  STATX_TYPE | STATX_MODE, &found))
+            return 0;
+        if (S_ISDIR(found.stx_mode) && (found.stx_mode & 0111) != 0111)
+            return 0;
+        if (!*path)
+            return 1;
+        shorten(path);
+    }
+}
+
+/* What isn't there for us may be there for the caller, and who may not go through a folder on the
+   way is not told: paths.py, _is_the_same_for_it. */
 static int is_missing_for_everybody(int error)
 {
-    const char *path = facts.path;
-    if ((error != ENOENT && error != ENOTDIR) || !strncmp(path, "/proc/", 6) ||
-        !strncmp(path, "/dev/", 5) || strstr(path, "/../"))
+    static char path[PATH_MAX], real[PATH_MAX];
+    struct statx found;
+    if (!is_missing(error))
         return 0;
-    int fd = open_at_once(path, O_NOFOLLOW);
-    if (fd >= 0) {
+    strcpy(path, facts.path);
+    for (size_t end = strlen(path); end > 1 && path[end - 1] == '/'; end--)
+        path[end - 1] = 0;
+    for (; *path; shorten(path)) {
+        int fd = open_at_once(path, O_NOFOLLOW, 0);
+        if (fd < 0) {
+            if (!is_missing(errno))
+                return 0;
+            continue;
+        }
+        char own[24];
+        snprintf(own, sizeof own, "self/fd/%d", fd);
+        ssize_t length = readlinkat(proc, own, real, PATH_MAX - 1);
+        real[length < 0 ? 0 : length] = 0;
+        int is_link = statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &found) ||
+                      S_ISLNK(found.stx_mode); /* for us it leads nowhere */
         close(fd);
-        return 0; /* a link that leads nowhere, for us */
+        return !is_link && *real && !strstr(real, "/proc") &&
+               (geteuid() || everybody_may_search(path));
     }
-    return errno == ENOENT || errno == ENOTDIR;
+    return 1;
 }
 
 static Seen *seen_here(int pid)
@@ -742,7 +793,7 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, PyO
         return LEFT;
     if (!is_at(pid, "root", STATX_MNT_ID, &our_root))
         return LEFT;
-    fd = open_at_once(facts.path, 0);
+    fd = open_at_once(facts.path, 0, 0);
     if (fd < 0) {
         int error = errno;
         if (!is_missing_for_everybody(error))

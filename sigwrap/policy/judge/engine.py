@@ -16,6 +16,7 @@ from sigwrap.policy.judge.paths import arguments_as_paths
 from sigwrap.policy.judge.request import (
     DEFAULT_RULE,
     PROBE_RULE,
+    PROTECTS_SIGWRAP,
     STRICTNESS,
     Action,
     CommandRequest,
@@ -126,6 +127,12 @@ class Engine:
         return self._default_command
 
     def decide_signal(self, request: SignalRequest) -> Decision:
+        decision = self._decide_signal(request)
+        if TargetType.PARENT in request.target_types and decision.action is not Action.DENY:
+            return PROTECTS_SIGWRAP
+        return decision
+
+    def _decide_signal(self, request: SignalRequest) -> Decision:
         number = request.signal
         if number == 0:
             return PROBE

@@ -181,3 +181,8 @@ class Decision(NamedTuple):
     redirect_signal: int = 0  # signals, with Action.REDIRECT
     fallback: Action | None = None  # signals: what to do where this can't be enforced
     log: bool = True  # False: no event; signals only
+
+
+PROTECTS_SIGWRAP = Decision(
+    Action.DENY, "builtin:sigwrap", "nobody inside signals or traces sigwrap"
+)

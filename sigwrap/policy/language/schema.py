@@ -569,7 +569,7 @@ POLICY = Group(
                         "at_log_size",
                         Word(words=LOG_REACTIONS),
                         "what happens then: `end` ends the run (exit status 124), `deny` denies "
-                        "every exec and signal from then on; default end",
+                        "every exec and signal that would be in it from then on; default end",
                     ),
                 ),
             ),

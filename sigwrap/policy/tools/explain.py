@@ -12,6 +12,7 @@ from sigwrap.policy.judge.engine import CompiledCommandRule, CompiledSignalRule,
 from sigwrap.policy.judge.environment import Kept, Removed, judge_names
 from sigwrap.policy.judge.path_shadow import PATH_SHADOW_RULE, what_was_found
 from sigwrap.policy.judge.request import (
+    PROTECTS_SIGWRAP,
     CommandRequest,
     Decision,
     Program,
@@ -74,7 +75,7 @@ def explain_signal(engine: Engine, request: SignalRequest) -> Explanation:
     passed: list[Passed] = []
     unrelated = 0
     decided_by: CompiledSignalRule | None = None
-    for rule in engine.signal_rules:
+    for rule in engine.signal_rules if decision is not PROTECTS_SIGWRAP else ():
         if rule.decision is decision:
             decided_by = rule
             break

@@ -30,6 +30,7 @@ from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.signal_facts import Everybody, Group, How, SignalFacts, Unresolved
 from sigwrap.policy.judge.limits import Crowd
 from sigwrap.policy.judge.request import (
+    PROTECTS_SIGWRAP,
     Action,
     AskedFact,
     Decision,
@@ -676,7 +677,7 @@ def test_the_rules_beneath_every_policy_are_the_mediators() -> None:
         reproduce.PTRACE_RULE,
     }
     assert {not_dumpable(BASH, "x").rule, stalled(BASH, "x", "y").rule} == reproduce.UNSEEN_RULES
-    assert signal_rules.PROTECTS_SIGWRAP.rule == reproduce.PROTECTS_SIGWRAP_RULE
+    assert PROTECTS_SIGWRAP.rule == reproduce.PROTECTS_SIGWRAP_RULE
     assert signal_rules.OF_A_STUB.rule == reproduce.STUB_RULE
     assert signal_rules.OWNER_JUDGED.rule == reproduce.OWNER_RULE
     assert signal_rules.OF_OWN_JOB.rule == reproduce.JOB_RULE
