@@ -37,12 +37,19 @@ def test_it_is_as_natively(as_user: Sigwrap, how: str) -> None:
     as_user.verify(ended=True)
 
 
-@pytest.mark.parametrize("closed", ["0<&-", "1>&-", "0<&- 1>&- 2>&-"])
-def test_a_report_without_its_streams(sigwrap: Sigwrap, closed: str) -> None:
+@pytest.mark.parametrize(
+    ("closed", "said"),
+    [
+        ("0<&-", None),
+        ("1>&-", b"sigwrap: can't write to standard output: Bad file descriptor\n"),
+        ("0<&- 1>&- 2>&-", b""),
+    ],
+)
+def test_a_report_without_its_streams(sigwrap: Sigwrap, closed: str, said: bytes | None) -> None:
     assert sigwrap.run("--", "true").returncode == 0
     text = f'exec "$@" {closed}'
     done = sigwrap.native("bash", "-c", text, "bash", *sigwrap.line("report"))
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert (done.returncode, done.stderr) == ((0, b"") if said is None else (125, said))
     sigwrap.verify(ended=True)
 
 
