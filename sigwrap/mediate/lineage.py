@@ -149,9 +149,9 @@ class Images:
         """`parent` is what the kernel says: None, and one whose image is another, may just have
         adopted an orphan. So may one that hides its image, from one that hides it too."""
         looks_alike = parent is not None and image != () and image == parent.image
-        is_repeatable = _is_repeatable(image)
-        origin = self._loaded.get(image) if is_repeatable or not looks_alike else None
-        if is_repeatable and self._deepest_unknown is not None:
+        can_be_anothers = is_repeatable(image)
+        origin = self._loaded.get(image) if can_be_anothers or not looks_alike else None
+        if can_be_anothers and self._deepest_unknown is not None:
             origin = _deeper(self._deepest_unknown, origin)
         if origin is None and not looks_alike:
             origin = self._deepest
@@ -164,7 +164,7 @@ class Images:
         for image, process in self._loaded.items():
             if not process.has_ended and len(alive) < _IMAGES_KEPT // 2:
                 alive[image] = process
-            elif _is_repeatable(image):
+            elif is_repeatable(image):
                 self._deepest_unknown = _deeper(process, self._deepest_unknown)
         self._loaded = alive
 
@@ -174,7 +174,7 @@ _STACKS_END_32 = 0x100000000
 _ARGUMENTS_MAX = 8 << 20
 
 
-def _is_repeatable(image: Image) -> bool:
+def is_repeatable(image: Image) -> bool:
     """Whether the stack is where it is without randomization, below arguments of any length. Of
     32-bit programs every one counts: theirs is moved by less than that."""
     if not image:

@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.harness import PYTHON, Sigwrap
 from tests.support.policies import policy
+from tests.support.repeated import assert_repeated, noting_its_stack
 from tests.support.waiting import await_that
 
 WITH = {"SIGWRAP_PURE_PYTHON": ""}
@@ -24,12 +25,6 @@ pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("sigwrap.linux.execs._repeated") is None,
     reason="needs the extension: a C compiler and Python's headers at make setup",
 )
-
-
-def _repeated(subject: Sigwrap) -> int:
-    (ended,) = subject.sealed_events("session_ended")
-    count: int = ended.payload["repeated"]
-    return count
 
 
 def test_a_root_that_another_thread_swaps(sigwrap: Sigwrap, compiled: Path) -> None:
@@ -51,7 +46,7 @@ def test_a_root_that_another_thread_swaps(sigwrap: Sigwrap, compiled: Path) -> N
     line = (str(compiled / "flips_root"), str(evil), str(tool), str(ROOT_SWAPS))
     done = sigwrap.run("-p", name, "--", *line, env=WITH)
     assert (done.returncode, done.stdout) == (0, b"")
-    assert _repeated(sigwrap) > 0
+    assert_repeated(sigwrap, 1)
     reasons = {event.payload["reason"] for event in sigwrap.events("exec_verification_failed")}
     assert all(reason.startswith("its root is another") for reason in reasons)
 
@@ -96,10 +91,11 @@ i=0; while [ $i -lt 500 ]; do (echo $i >/proc/self/comm; exec /bin/true); i=$((i
 """
     more = "watch: {loop: {same_exec: 50, within: 60s, action: kill}}"
     name = policy(as_user.folder, " []\n", more)
+    text = noting_its_stack(as_user, text)
     as_user.run("-p", name, "--", "dash", "-c", text, env=WITH)
     ran = [event for event in as_user.sealed_events() if event.payload.get("path") == "/bin/true"]
     assert 50 <= len(ran) <= 51
-    assert _repeated(as_user) >= 40
+    assert_repeated(as_user, 40)
 
 
 @BOTH_WAYS

@@ -14,6 +14,7 @@ import pytest
 from sigwrap.events import Event
 from tests.support.harness import EXECS, PYTHON, Sigwrap
 from tests.support.policies import policy
+from tests.support.repeated import assert_repeated, noting_its_stack, repeated
 from tests.support.waiting import PATIENCE_S
 
 WITH = {"SIGWRAP_PURE_PYTHON": ""}
@@ -78,12 +79,6 @@ def _run(subject: Sigwrap, env: dict[str, str], *words: str, **options: Any) -> 
     return done.returncode, done.stdout
 
 
-def _repeated(subject: Sigwrap) -> int:
-    (ended,) = subject.sealed_events("session_ended")
-    count: int = ended.payload["repeated"]
-    return count
-
-
 @pytest.mark.parametrize("line", _LINES)
 def test_the_log_says_the_same(as_user: Sigwrap, line: str) -> None:
     """In another order where the processes themselves come in any; how many there are depends then
@@ -92,7 +87,7 @@ def test_the_log_says_the_same(as_user: Sigwrap, line: str) -> None:
     words = ("-p", name, "--", "sh", "-c", _LINES[line])
     kinds = (*EXECS, "exec_denied", "exec_failed", "process_exited", "agent_signal")
     without = _run(as_user, WITHOUT, *words)
-    assert _repeated(as_user) == 0
+    assert repeated(as_user) == 0
     told_without = [_told(event) for event in as_user.events(*kinds)]
     assert _run(as_user, WITH, *words) == without
     told = [_told(event) for event in as_user.sealed_events(*kinds)]
@@ -106,8 +101,9 @@ def test_the_log_says_the_same(as_user: Sigwrap, line: str) -> None:
 def test_most_of_a_loop_is_repeated(as_user: Sigwrap) -> None:
     line = "i=0; while [ $i -lt 300 ]; do /bin/true; i=$((i+1)); done"
     name = policy(as_user.folder, _RULES)
+    line = noting_its_stack(as_user, line)
     assert _run(as_user, WITH, "-p", name, "--", "sh", "-c", line) == (0, b"")
-    assert _repeated(as_user) >= 290
+    assert_repeated(as_user, 290)
     exits = as_user.events("process_exited")
     assert len(exits) == 301
     assert len(as_user.events(*EXECS)) == 301
@@ -151,6 +147,7 @@ def test_what_the_kernel_refuses_the_next_time(as_user: Sigwrap, compiled: Path)
     """The variables are no fact that it is judged by, and too many of them are E2BIG."""
     text = """
 import os, subprocess
+open("stat", "w").write(open("/proc/self/stat").read())
 def run(**env):
     pid = os.fork()
     if not pid:
@@ -167,7 +164,7 @@ print([run() for _ in range(5)], run(A="x" * 200_000), [run() for _ in range(5)]
     (failed,) = as_user.sealed_events("exec_failed")
     assert failed.payload["error"] == "E2BIG"
     assert not as_user.events("exec_verification_failed", "mediation_failed")
-    assert _repeated(as_user) >= 5
+    assert_repeated(as_user, 5)
 
 
 def test_side_by_side(as_user: Sigwrap) -> None:
@@ -175,13 +172,14 @@ def test_side_by_side(as_user: Sigwrap) -> None:
     each = "i=0; while [ $i -lt 60 ]; do /bin/true; i=$((i+1)); done"
     text = f"for j in 1 2 3 4 5 6 7 8; do ({each}) & done; wait"
     name = policy(as_user.folder, _RULES)
+    text = noting_its_stack(as_user, text)
     assert _run(as_user, WITH, "-p", name, "--", "sh", "-c", text) == (0, b"")
     execs = as_user.sealed_events(*EXECS)
     assert len(execs) == 481
     ended = Counter(event.pid for event in as_user.events("process_exited"))
     assert all(ended[event.pid] for event in execs)
     assert not as_user.events("exec_verification_failed", "mediation_failed", "exec_failed")
-    assert _repeated(as_user) > 300
+    assert_repeated(as_user, 300)
 
 
 def test_the_exec_that_makes_a_loop_is_noticed_as_it_comes(as_user: Sigwrap) -> None:
@@ -189,10 +187,11 @@ def test_the_exec_that_makes_a_loop_is_noticed_as_it_comes(as_user: Sigwrap) -> 
     more = "watch: {loop: {same_exec: 50, within: 60s, action: kill}}"
     text = "i=0; while [ $i -lt 500 ]; do /bin/true; i=$((i+1)); done"
     name = policy(as_user.folder, _RULES, more)
+    text = noting_its_stack(as_user, text)
     _run(as_user, WITH, "-p", name, "--", "sh", "-c", text)
     ran = [event for event in as_user.sealed_events(*EXECS) if event.payload["path"] == "/bin/true"]
     assert 50 <= len(ran) <= 51
-    assert _repeated(as_user) >= 40
+    assert_repeated(as_user, 40)
 
 
 def test_a_full_disk_denies_what_was_allowed_before(sigwrap: Sigwrap, small_disk: Path) -> None:
@@ -244,12 +243,13 @@ kill $(jobs -p)
 wait
 """
     name = policy(as_user.folder, _RULES)
+    text = noting_its_stack(as_user, text)
     _run(as_user, WITH, "-p", name, "--", "bash", "-c", text)
     sent = as_user.sealed_events("signal_sent")
     assert [event.payload["target_cmd"] for event in sent] == ["sleep"] * 6
     assert all("children" in event.payload["target_types"] for event in sent)
     assert {event.payload["signal"] for event in as_user.events("process_exited")} == {None, 15}
-    assert _repeated(as_user) >= 3
+    assert_repeated(as_user, 3)
 
 
 def test_it_says_which_one_runs(sigwrap: Sigwrap) -> None:
@@ -262,6 +262,7 @@ def test_it_says_which_one_runs(sigwrap: Sigwrap) -> None:
 def test_frozen_between_two_repeated_execs(as_user: Sigwrap) -> None:
     text = "i=0; while [ $i -lt 4000 ]; do /bin/true; i=$((i+1)); done"
     name = policy(as_user.folder, _RULES)
+    text = noting_its_stack(as_user, text)
     running = as_user.start("-p", name, "--", "sh", "-c", text, env=WITH)
     as_user.await_event("process_exited")
     assert as_user.run("signal", "SIGSTOP").returncode == 0
@@ -270,4 +271,4 @@ def test_frozen_between_two_repeated_execs(as_user: Sigwrap) -> None:
     assert running.wait(PATIENCE_S) != 0
     kinds = [event.type for event in as_user.sealed_events()]
     assert not set(EXECS).intersection(kinds[kinds.index("tree_frozen") :])
-    assert _repeated(as_user) > 0
+    assert_repeated(as_user, 1)

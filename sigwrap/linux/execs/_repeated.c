@@ -553,7 +553,7 @@ static int equal_images(PyObject *tuple, const Image *image)
            PyLong_AsUnsignedLongLong(PyTuple_GetItem(tuple, 2)) == image->heap;
 }
 
-/* Without randomization, and of 32 bits, others can have the same: lineage.py, _is_repeatable. */
+/* Without randomization, and of 32 bits, others can have the same: lineage.py, is_repeatable. */
 static int is_repeatable(const Image *image)
 {
     return image->stack > 0x7FFFFFFFF000 - (8 << 20) || image->stack < 0x100000000;

@@ -1,5 +1,6 @@
 /* flips_root EVIL PROGRAM ROUNDS: children exec PROGRAM while a thread of theirs, with which they
-   share their root, makes EVIL that and takes it back, again and again. */
+   share their root, makes EVIL that and takes it back, again and again. The file `stat` here gets
+   what /proc says of this one. */
 
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -21,8 +22,20 @@ static void *flip(void *nothing)
     return nothing;
 }
 
+static void note_where_it_is(void)
+{
+    char text[4096];
+    int from = open("/proc/self/stat", O_RDONLY);
+    int to = open("stat", O_WRONLY | O_CREAT, 0644);
+    if (write(to, text, read(from, text, sizeof text)) < 0)
+        _exit(5);
+    close(from);
+    close(to);
+}
+
 int main(int count, char **words)
 {
+    note_where_it_is();
     evil = words[1];
     ours = open("/", O_PATH | O_CLOEXEC);
     if (count < 4 || chdir("/"))
