@@ -106,7 +106,7 @@ class _Buffers(_thread._local):
 
 
 _buffers = _Buffers()
-_OWNER_AND_MODE = struct.Struct("<20xIIH")
+_OWNER = struct.Struct("<20xII")
 _MODE_AND_CHANGE = struct.Struct("<28xH66xqI")  # mode, ctime
 _INODE_AND_DEVICE = struct.Struct("<32xQ96xIIQ")  # stx_ino, stx_dev_major, _minor, stx_mnt_id
 _STATE = struct.Struct("<28xH2xQQ48xqI28xIIQ")  # mode, inode, size, ctime, device, mount
@@ -397,17 +397,19 @@ class Caller:
         """By its mode. Where we may search no more than our callers, the kernel has said so."""
         if not _WE_MAY_SEARCH_ALL:
             return True
-        uid, gid, mode = _OWNER_AND_MODE.unpack_from(
-            _ask(folder, b"", _AT_EMPTY_PATH | _AT_STATX_DONT_SYNC, _STATX_BASIC_STATS)
-        )
-        if mode & _SEARCHED_BY_ALL == _SEARCHED_BY_ALL or not stat.S_ISDIR(mode):
+        flags, mask = _AT_EMPTY_PATH | _AT_STATX_DONT_SYNC, _STATX_BASIC_STATS | self._mounts.id_bit
+        found = _ask(folder, b"", flags, mask)
+        uid, gid = _OWNER.unpack_from(found)
+        state = _told(found)
+        mode = state.mode
+        if _everybody_searches(mode):
             return True
-        if not self.is_local(self.known_state(folder)) or magic_of(folder) == _PROC_SUPER_MAGIC:
+        if not self.is_local(state) or magic_of(folder) == _PROC_SUPER_MAGIC:
             return True  # who serves it decides, or procfs by itself
-        rights, own = procfs.rights(self._tid), procfs.rights("self")
-        if rights is None or own is None:
+        rights = procfs.rights(self._tid)
+        if rights is None:
             return False
-        if rights.capabilities & _MAY_SEARCH_ALL and rights.user_namespace == own.user_namespace:
+        if rights.capabilities & _MAY_SEARCH_ALL and _is_in_our_user_namespace(self._tid):
             return True
         if uid == rights.uid:
             return bool(mode & stat.S_IXUSR)
@@ -517,23 +519,24 @@ class _Walk:
 
 def _everybody_may_search(path: bytes) -> bool:
     """And every folder on the way; False where a link is on it, which can lead through others."""
-    how = _how(_PATH_FLAGS, _RESOLVE_NO_SYMLINKS | _RESOLVE_CACHED)
-    found = _openat2(_SYS_OPENAT2, AT_FDCWD, path, how, len(how))
-    if found < 0:
-        return False
-    os.close(int(found))
-    flags = _AT_SYMLINK_NOFOLLOW | _AT_STATX_DONT_SYNC
     while True:
         try:
-            found_there = _ask(AT_FDCWD, path or b"/", flags, _STATX_BASIC_STATS)
+            mode = known_state_in(AT_FDCWD, path or b"/").mode
         except OSError:
             return False
-        _uid, _gid, mode = _OWNER_AND_MODE.unpack_from(found_there)
-        if stat.S_ISDIR(mode) and mode & _SEARCHED_BY_ALL != _SEARCHED_BY_ALL:
+        if stat.S_ISLNK(mode) or not _everybody_searches(mode):
             return False
         if not path:
             return True
         path = path.rpartition(b"/")[0]
+
+
+def _everybody_searches(mode: int) -> bool:
+    return not stat.S_ISDIR(mode) or mode & _SEARCHED_BY_ALL == _SEARCHED_BY_ALL
+
+
+def _is_in_our_user_namespace(tid: int) -> bool:
+    return procfs.user_namespace(tid) == procfs.user_namespace("self")
 
 
 def _parts(path: bytes) -> list[bytes]:

@@ -320,7 +320,6 @@ class Rights(NamedTuple):
     uid: int
     groups: frozenset[int]  # its own among them
     capabilities: int  # they count in its own user namespace
-    user_namespace: str
 
 
 def rights(tid: int | str) -> Rights | None:
@@ -328,17 +327,19 @@ def rights(tid: int | str) -> Rights | None:
     status = contents(f"/proc/{tid}/status")
     if status is None:
         return None
-    try:
-        namespace = link(f"/proc/{tid}/ns/user")
-    except OSError:
-        namespace = ""
     groups = [_status_field(status, b"Gid").split()[3], *_status_field(status, b"Groups").split()]
     return Rights(
         int(_status_field(status, b"Uid").split()[3]),
         frozenset(map(int, groups)),
         int(_status_field(status, b"CapEff"), 16),
-        namespace,
     )
+
+
+def user_namespace(pid: int | str) -> str:
+    try:
+        return link(f"/proc/{pid}/ns/user")
+    except OSError:
+        return f"none of {pid}"
 
 
 def identity(pid: int) -> tuple[bytes, ...]:

@@ -179,7 +179,7 @@ def test_side_by_side(as_user: Sigwrap) -> None:
     ended = Counter(event.pid for event in as_user.events("process_exited"))
     assert all(ended[event.pid] for event in execs)
     assert not as_user.events("exec_verification_failed", "mediation_failed", "exec_failed")
-    assert_repeated(as_user, 300)
+    assert_repeated(as_user, 301)
 
 
 def test_the_exec_that_makes_a_loop_is_noticed_as_it_comes(as_user: Sigwrap) -> None:

@@ -51,7 +51,6 @@
 
 #define STATX_FLAGS 0x4000 /* AT_STATX_DONT_SYNC: what is known of it, without asking who serves it */
 #define NO_MAGIC_LINKS 0x02
-#define NO_LINKS 0x04
 #define CACHED 0x20
 #define DISCONNECTED 0x4
 
@@ -463,11 +462,11 @@ static void take_ends(int ends)
 /* One exec */
 
 /* As we see it, by what the kernel's caches know, and without the links of /proc. */
-static int open_at_once(const char *path, uint64_t flags, uint64_t further)
+static int open_at_once(const char *path, uint64_t flags)
 {
     struct {
         uint64_t flags, mode, resolve;
-    } how = {O_PATH | O_CLOEXEC | flags, 0, NO_MAGIC_LINKS | CACHED | further};
+    } how = {O_PATH | O_CLOEXEC | flags, 0, NO_MAGIC_LINKS | CACHED};
     return syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
 }
 
@@ -489,15 +488,11 @@ static void shorten(char *path)
 static int everybody_may_search(char *path)
 {
     struct statx found;
-    int fd = open_at_once(path, 0, NO_LINKS);
-    if (fd < 0)
-        return 0;
-    close(fd);
     for (;;) {
         if (statx(AT_FDCWD, *path ? path : "/", AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC,
                   STATX_TYPE | STATX_MODE, &found))
             return 0;
-        if (S_ISDIR(found.stx_mode) && (found.stx_mode & 0111) != 0111)
+        if (S_ISLNK(found.stx_mode) || (S_ISDIR(found.stx_mode) && (found.stx_mode & 0111) != 0111))
             return 0;
         if (!*path)
             return 1;
@@ -517,7 +512,7 @@ static int is_missing_for_everybody(int error)
     for (size_t end = strlen(path); end > 1 && path[end - 1] == '/'; end--)
         path[end - 1] = 0;
     for (; *path; shorten(path)) {
-        int fd = open_at_once(path, O_NOFOLLOW, 0);
+        int fd = open_at_once(path, O_NOFOLLOW);
         if (fd < 0) {
             if (!is_missing(errno))
                 return 0;
@@ -793,7 +788,7 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, PyO
         return LEFT;
     if (!is_at(pid, "root", STATX_MNT_ID, &our_root))
         return LEFT;
-    fd = open_at_once(facts.path, 0, 0);
+    fd = open_at_once(facts.path, 0);
     if (fd < 0) {
         int error = errno;
         if (!is_missing_for_everybody(error))

@@ -9,7 +9,7 @@ import struct
 
 from sigwrap.bare import signal
 from sigwrap.calls import F_SETOWN_EX
-from sigwrap.linux import pidfd, proc_files, procfs
+from sigwrap.linux import pidfd, procfs
 from sigwrap.linux.signals.call import SignalCall
 from sigwrap.mediate.effects import SignalTarget
 from sigwrap.mediate.lineage import Process
@@ -129,15 +129,8 @@ def _is_init_to(sender_pid: int, target_pid: int) -> bool:
 
 def _rules_over(sender_pid: int, target_pid: int) -> bool:
     """A capability counts in its own user namespace, and anybody can be root in one of his own."""
-    namespace = _user_namespace(sender_pid)
-    return namespace in (_user_namespace(os.getpid()), _user_namespace(target_pid))
-
-
-def _user_namespace(pid: int) -> str:
-    try:
-        return proc_files.link(f"/proc/{pid}/ns/user")
-    except OSError:
-        return f"none of {pid}"
+    namespace = procfs.user_namespace(sender_pid)
+    return namespace in map(procfs.user_namespace, (os.getpid(), target_pid))
 
 
 def _same_session(one: int, other: int) -> bool:
