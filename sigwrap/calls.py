@@ -59,6 +59,16 @@ CLONE_NEWPID = 0x20000000
 FD_NSFS_ROOT = -10003 & 0xFFFFFFFF  # Linux 6.18: all namespaces, by their handles
 CLONE_THREAD = 0x00010000
 
+AF_UNIX, AF_INET, AF_INET6, AF_NETLINK, AF_ALG = 1, 2, 10, 16, 38
+SOCK_STREAM, SOCK_DGRAM = 1, 2
+SOCK_TYPE_MASK = 0xF
+IPPROTO_IP, IPPROTO_ICMP, IPPROTO_TCP, IPPROTO_UDP, IPPROTO_IPV6 = 0, 1, 6, 17, 41
+IPPROTO_ICMPV6, IPPROTO_UDPLITE, IPPROTO_MPTCP = 58, 136, 262
+IP_OPTIONS, IP_RETOPTS = 4, 7
+IPV6_2292RTHDR, IPV6_2292PKTOPTIONS, IPV6_RTHDR = 5, 6, 57
+MSG_FASTOPEN = 0x20000000
+SYS_SOCKET, SYS_CONNECT, SYS_LISTEN, SYS_SENDTO, SYS_SENDMSG, SYS_SENDMMSG = 1, 3, 4, 11, 16, 20
+
 
 class Family(Enum):
     """Which mediator decides."""
@@ -67,6 +77,7 @@ class Family(Enum):
     SIGNAL = "signal"
     FORK = "fork"
     MOUNT = "mount"
+    NETWORK = "network"
     NONE = "-"  # the filter itself refuses what it doesn't let through
 
 
@@ -128,13 +139,51 @@ class Never(NamedTuple):
     errno: int
 
 
+class Both(NamedTuple):
+    """The first argument has this value, and the second one of those."""
+
+    first: tuple[int, int]
+    second: tuple[int, tuple[int, ...]]
+
+
 class Refused(NamedTuple):
-    """The filter itself fails the call with EPERM, where one of these holds."""
+    """The filter itself fails the call, where one of these holds."""
 
-    where: tuple[WithBits | WithoutBits, ...]
+    where: tuple[WithBits | WithoutBits | Both, ...]
+    errno: int = errno.EPERM
 
 
-Condition = Always | OfSignal | OneOf | AnyOf | WithBits | WithoutBits | NonZero | Never | Refused
+class OfOtherSockets(NamedTuple):
+    """What socket(2) is to make is none of these: of a family alone, or one that has a type and a
+    protocol of those beside it."""
+
+    families: tuple[int, ...]
+    with_address: tuple[int, ...]
+    types: tuple[int, ...]
+    protocols: tuple[int, ...]
+
+
+Condition = (
+    Always
+    | OfSignal
+    | OneOf
+    | AnyOf
+    | WithBits
+    | WithoutBits
+    | NonZero
+    | Never
+    | Refused
+    | OfOtherSockets
+)
+
+
+class Under(Enum):
+    """Which policies have the filter look at a call."""
+
+    EVERY_POLICY = ""
+    AT_FORK = "`limits.at_fork`"
+    NETWORK_RULES = "`network_rules`"
+    DATAGRAM_RULES = "`network_rules` that keep datagrams from somebody"
 
 
 class Call(NamedTuple):
@@ -144,7 +193,7 @@ class Call(NamedTuple):
     family: Family
     handed_over: Condition
     meaning: str
-    at_fork: bool = False  # only under a policy with limits.at_fork
+    under: Under = Under.EVERY_POLICY
 
 
 _OWNERS = OneOf(
@@ -381,8 +430,8 @@ TABLE: tuple[Call, ...] = (
         OneOf(0, {}, refused={"FD_NSFS_ROOT": FD_NSFS_ROOT}),
         "opens anybody's namespace, past Landlock",
     ),
-    Call("fork", 57, 2, Family.FORK, Always(), "makes a process", at_fork=True),
-    Call("vfork", 58, 190, Family.FORK, Always(), "makes a process", at_fork=True),
+    Call("fork", 57, 2, Family.FORK, Always(), "makes a process", under=Under.AT_FORK),
+    Call("vfork", 58, 190, Family.FORK, Always(), "makes a process", under=Under.AT_FORK),
     Call(
         "clone",
         56,
@@ -390,7 +439,7 @@ TABLE: tuple[Call, ...] = (
         Family.FORK,
         WithoutBits(0, CLONE_THREAD),
         "makes a process",
-        at_fork=True,
+        under=Under.AT_FORK,
     ),
     Call(
         "clone3",
@@ -401,7 +450,125 @@ TABLE: tuple[Call, ...] = (
         # The C libraries use clone then, as on a kernel that hasn't got it.
         Never(errno.ENOSYS),
         "makes a process or a thread",
-        at_fork=True,
+        under=Under.AT_FORK,
+    ),
+    Call(
+        "connect",
+        42,
+        362,
+        Family.NETWORK,
+        Always(),
+        "connects a socket, or says where its datagrams go",
+        under=Under.NETWORK_RULES,
+    ),
+    Call(
+        "sendto",
+        44,
+        369,
+        Family.NETWORK,
+        NonZero(numbers=(), pointers=(4,)),
+        "sends a datagram to an address",
+        under=Under.NETWORK_RULES,
+    ),
+    # These two name their address in memory, and the filter can't tell whether they name one: so
+    # all of them are handed over, or none.
+    *(
+        Call(
+            name,
+            x86_64,
+            i386,
+            Family.NETWORK,
+            Always(),
+            "sends, perhaps to an address",
+            under=Under.DATAGRAM_RULES,
+        )
+        for name, x86_64, i386 in (("sendmsg", 46, 370), ("sendmmsg", 307, 345))
+    ),
+    *(
+        Call(
+            name,
+            x86_64,
+            i386,
+            Family.NETWORK,
+            # As where the system has this switched off.
+            Refused((WithBits(flags_at, MSG_FASTOPEN),), errno.EOPNOTSUPP),
+            "connects a socket",
+            under=Under.NETWORK_RULES,
+        )
+        for name, x86_64, i386, flags_at in (("sendmsg", 46, 370, 2), ("sendmmsg", 307, 345, 3))
+    ),
+    Call(
+        "socket",
+        41,
+        359,
+        Family.NETWORK,
+        OfOtherSockets(
+            families=(AF_UNIX, AF_NETLINK, AF_ALG),
+            with_address=(AF_INET, AF_INET6),
+            types=(SOCK_STREAM, SOCK_DGRAM),
+            protocols=(
+                IPPROTO_IP,
+                IPPROTO_TCP,
+                IPPROTO_UDP,
+                IPPROTO_ICMP,
+                IPPROTO_ICMPV6,
+                IPPROTO_UDPLITE,
+                IPPROTO_MPTCP,
+            ),
+        ),
+        "makes a socket",
+        under=Under.NETWORK_RULES,
+    ),
+    Call(
+        "setsockopt",
+        54,
+        366,
+        Family.NETWORK,
+        Refused(
+            (
+                Both((1, IPPROTO_IP), (2, (IP_OPTIONS,))),
+                Both((1, IPPROTO_IPV6), (2, (IPV6_RTHDR, IPV6_2292RTHDR, IPV6_2292PKTOPTIONS))),
+            )
+        ),
+        "has what is sent go by way of somebody else",
+        under=Under.NETWORK_RULES,
+    ),
+    Call(
+        "io_uring_setup",
+        425,
+        425,
+        Family.NETWORK,
+        Always(),
+        "makes a queue by which all of this is done without a call",
+        under=Under.NETWORK_RULES,
+    ),
+    Call(
+        "socketcall",
+        None,
+        102,
+        Family.NETWORK,
+        OneOf(
+            0,
+            {
+                "SYS_SOCKET": SYS_SOCKET,
+                "SYS_CONNECT": SYS_CONNECT,
+                "SYS_LISTEN": SYS_LISTEN,
+                "SYS_SENDTO": SYS_SENDTO,
+                "SYS_SENDMSG": SYS_SENDMSG,
+                "SYS_SENDMMSG": SYS_SENDMMSG,
+            },
+        ),
+        "one of those above, with its arguments in memory",
+        under=Under.NETWORK_RULES,
+    ),
+    Call(
+        "listen",
+        50,
+        363,
+        Family.NETWORK,
+        Always(),
+        "lets others connect to a socket",
+        under=Under.NETWORK_RULES,
     ),
 )
 
@@ -427,7 +594,8 @@ EXECS = frozenset(
 )
 
 # Whatever signals come: where the supervisor isn't waited for, these never fail with EINTR.
-_MAY_WAIT = ("fcntl", "fcntl64", "ioctl", "mount", "fsmount")
+_ON_SOCKETS = ("connect", "sendto", "sendmsg", "sendmmsg", "socketcall")
+_MAY_WAIT = frozenset(("fcntl", "fcntl64", "ioctl", "mount", "fsmount", *_ON_SOCKETS))
 NEVER_BROKEN_OFF: dict[int, frozenset[int]] = {
     arch: frozenset(found for found, call in row.items() if call.name not in _MAY_WAIT)
     for arch, row in BY_NUMBER.items()

@@ -3,7 +3,8 @@
 EVENT_TYPES   every type with its version, meaning and fields; a type that isn't here can't be
               written, and docs/events.md is generated from the table
 UPCASTERS     the steps by which a payload of an older version is read; no row is ever rewritten
-EXEC_TYPES, SIGNAL_TYPES   the types that are a decision about an exec, or about a signal
+EXEC_TYPES, SIGNAL_TYPES, CONNECTION_TYPES   the types that are a decision about an exec, a signal,
+              or about whom a socket may reach
 """
 
 from __future__ import annotations
@@ -103,6 +104,23 @@ _APPROVAL_ANSWER_FIELDS = (
 )
 
 
+_CONNECTION_FIELDS = (
+    "syscall",
+    "comm",
+    "direction",
+    "protocol",
+    "destination",
+    "address",
+    "port",
+    "decision",
+    "rule_name",
+    "reason",
+    "message",
+    "count",  # of the same by one process within a second
+    "evaluation_us",
+)
+
+
 def _types() -> tuple[EventType, ...]:
     def event(name: str, meaning: str, *fields: str, version: int = 1) -> EventType:
         return EventType(name=name, version=version, meaning=meaning, fields=fields)
@@ -199,6 +217,23 @@ def _types() -> tuple[EventType, ...]:
             "signal_absorbed", "the sender was told success, and nothing was sent", *_SIGNAL_FIELDS
         ),
         event("signal_approved", "somebody said yes to a signal", *_SIGNAL_FIELDS),
+        event(
+            "connection_allowed",
+            "a connection, a datagram or a socket that listens was let through",
+            *_CONNECTION_FIELDS,
+        ),
+        event(
+            "connection_audited",
+            "the same, and marked",
+            *_CONNECTION_FIELDS,
+        ),
+        event("connection_approved", "somebody said yes to it", *_CONNECTION_FIELDS),
+        event(
+            "connection_denied",
+            "it was refused: ECONNREFUSED for a TCP connection, EPERM for what no rule can be "
+            "about (io_uring, raw sockets), else EACCES",
+            *_CONNECTION_FIELDS,
+        ),
         event(
             "approval_requested",
             "an exec or a signal waits for somebody's answer",
@@ -471,6 +506,19 @@ EVENT_TYPES: dict[str, EventType] = {kind.name: kind for kind in _types()}
 
 EXEC_TYPES = frozenset(kind.name for kind in EVENT_TYPES.values() if "argv" in kind.fields)
 SIGNAL_TYPES = frozenset(kind.name for kind in EVENT_TYPES.values() if "target_pid" in kind.fields)
+CONNECTION_TYPES = frozenset(
+    kind.name for kind in EVENT_TYPES.values() if "destination" in kind.fields
+)
+
+
+def kind_of(type_name: str) -> str:
+    """Of one of the types below."""
+    if type_name in EXEC_TYPES:
+        return "exec"
+    return "signal" if type_name in SIGNAL_TYPES else "connection"
+
+
+DECISION_TYPES = EXEC_TYPES | SIGNAL_TYPES | CONNECTION_TYPES
 
 
 _CAPABILITIES_THEN = {"births": "forks", "landlock_signal_scope": "signal_wall"}

@@ -7,7 +7,7 @@ import os
 
 from sigwrap.cli.output import note_in_time
 from sigwrap.errors import InternalError, SigwrapError
-from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES
+from sigwrap.events import CONNECTION_TYPES, EXEC_TYPES, SIGNAL_TYPES
 from sigwrap.front.process import run_before_supervisor
 from sigwrap.linux import limits, proc_files
 from sigwrap.linux.descriptors import release_all, require_enough, reserve_standard_streams
@@ -18,7 +18,7 @@ from sigwrap.start import onefile
 from sigwrap.start.command import Inherited
 from sigwrap.status import REFUSED
 
-_DENIED_TYPES = frozenset({"exec_denied", "signal_blocked"})
+_DENIED_TYPES = frozenset({"exec_denied", "signal_blocked", "connection_denied"})
 
 
 def start(settings: RunSettings) -> int:
@@ -101,13 +101,15 @@ def _one_line(ended: Ended) -> str:
     counts = ended.counts
     execs = sum(counts.get(name, 0) for name in EXEC_TYPES - _DENIED_TYPES)
     signals = sum(counts.get(name, 0) for name in SIGNAL_TYPES - _DENIED_TYPES)
+    connections = sum(counts.get(name, 0) for name in CONNECTION_TYPES - _DENIED_TYPES)
+    talked = f"{_counted(connections, 'connection')}, " if connections else ""
     denied = sum(counts.get(name, 0) for name in _DENIED_TYPES) - ended.denied_again
     unrecorded = _counted(ended.unrecorded, "event")
     lost = f"; {unrecorded} could not be recorded" if ended.unrecorded else ""
     return (
         f"session {ended.session_id}: {ended.reason}, status {ended.status}, "
         f"after {ended.duration_s:.1f} s; {_counted(execs, 'exec')}, "
-        f"{_counted(signals, 'signal')}, {denied} denied{lost}; "
+        f"{_counted(signals, 'signal')}, {talked}{denied} denied{lost}; "
         f"head {ended.head}"
     )
 

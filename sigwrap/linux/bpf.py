@@ -14,18 +14,22 @@ import struct
 
 from sigwrap.calls import (
     I386,
+    SOCK_TYPE_MASK,
     TABLE,
     X32_BIT,
     X86_64,
     Always,
     AnyOf,
+    Both,
     Call,
     Condition,
     Never,
     NonZero,
+    OfOtherSockets,
     OfSignal,
     OneOf,
     Refused,
+    Under,
     WithBits,
     WithoutBits,
     number,
@@ -40,6 +44,7 @@ REFUSE = _FAIL_WITH | errno.EPERM
 Instruction = tuple[int, int, int, int]  # code, jump if true, jump if false, operand
 
 _LOAD_WORD = 0x20
+_AND = 0x54
 _JUMP = 0x05
 _JUMP_EQUAL = 0x15
 _JUMP_BITS = 0x45
@@ -55,15 +60,15 @@ _NO_SYSCALL = 0xFFFFFFFF  # what a tracer leaves behind to skip a call; has the 
 def mediation_filter(
     unlogged_signals: frozenset[int] = frozenset(),
     *,
-    at_fork: bool = False,
+    under: frozenset[Under] = frozenset(),
     questions: bool = False,
     table: tuple[Call, ...] = TABLE,
 ) -> list[Instruction]:
-    """`unlogged_signals` may be sent by any process to any other, without a notification; with
-    `at_fork`, calls that make a process are handed over too, and with `questions` signal 0, which
-    only asks."""
+    """`unlogged_signals` may be sent by any process to any other, without a notification; what
+    the policy has decides on some calls (`under`), and with `questions` signal 0, which only asks,
+    is handed over too."""
     passed = tuple(sorted(unlogged_signals if questions else {0, *unlogged_signals}))
-    calls = [call for call in table if at_fork or not call.at_fork]
+    calls = [call for call in table if call.under in {Under.EVERY_POLICY, *under}]
     return [
         _load(_ARCH_OFFSET),
         (_JUMP_EQUAL, 1, 0, X86_64),
@@ -104,9 +109,18 @@ def _verdict(condition: Condition, passed: tuple[int, ...]) -> list[Instruction]
             return [_return(NOTIFY)]
         case Never(errno=error):
             return [_return(_FAIL_WITH | error)]
-        case Refused(where=conditions):
-            program = [step for each in conditions for step in _where(each, REFUSE)]
+        case Refused(where=conditions, errno=error):
+            fails = _FAIL_WITH | error
+            program = [step for each in conditions for step in _where(each, fails)]
             return [*program, _return(ALLOW)]
+        case OfOtherSockets(families=families, with_address=with_address):
+            program = [_load_argument(0)]
+            for family in families:
+                program += _when_equal(family, [_return(ALLOW)])
+            with_address_too = _of_its_kind(condition)
+            for family in with_address:
+                program += _when_equal(family, with_address_too)
+            return [*program, _return(NOTIFY)]
         case OfSignal(argument=position):
             program = [_load_argument(position)]
             for signal_number in passed:
@@ -128,13 +142,29 @@ def _verdict(condition: Condition, passed: tuple[int, ...]) -> list[Instruction]
             return [*_where(condition, NOTIFY), _return(ALLOW)]
 
 
-def _where(condition: WithBits | WithoutBits | NonZero, action: int) -> list[Instruction]:
+def _of_its_kind(condition: OfOtherSockets) -> list[Instruction]:
+    program = [_load_argument(1), (_AND, 0, 0, SOCK_TYPE_MASK)]
+    has_protocol = [_load_argument(2)]
+    for protocol in condition.protocols:
+        has_protocol += _when_equal(protocol, [_return(ALLOW)])
+    has_protocol.append(_return(NOTIFY))
+    for kind in condition.types:
+        program += _when_equal(kind, has_protocol)
+    return [*program, _return(NOTIFY)]
+
+
+def _where(condition: WithBits | WithoutBits | NonZero | Both, action: int) -> list[Instruction]:
     """Where it doesn't hold, what follows is next."""
     match condition:
         case WithBits(argument=position, bits=bits):
             return [_load_argument(position), (_JUMP_BITS, 0, 1, bits), _return(action)]
         case WithoutBits(argument=position, bits=bits):
             return [_load_argument(position), (_JUMP_BITS, 1, 0, bits), _return(action)]
+        case Both(first=(position, value), second=(further, values)):
+            program = [_load_argument(further)]
+            for each in values:
+                program += _when_equal(each, [_return(action)])
+            return [_load_argument(position), *_when_equal(value, program)]
         case NonZero(numbers=numbers, pointers=pointers):
             program = [_return(action)]
             for position in numbers:

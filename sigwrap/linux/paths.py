@@ -409,11 +409,11 @@ class Caller:
         rights = procfs.rights(self._tid)
         if rights is None:
             return False
-        if rights.capabilities & _MAY_SEARCH_ALL and _is_in_our_user_namespace(self._tid):
+        if rights.capabilities & _MAY_SEARCH_ALL and procfs.is_in_our_user_namespace(self._tid):
             return True
         if uid == rights.uid:
             return bool(mode & stat.S_IXUSR)
-        return bool(mode & (stat.S_IXGRP if gid in rights.groups else stat.S_IXOTH))
+        return bool(mode & (stat.S_IXGRP if gid in {rights.gid, *rights.groups} else stat.S_IXOTH))
 
     def open_folder(self, folder_fd: int = AT_FDCWD) -> int:
         if folder_fd != AT_FDCWD:
@@ -533,10 +533,6 @@ def _everybody_may_search(path: bytes) -> bool:
 
 def _everybody_searches(mode: int) -> bool:
     return not stat.S_ISDIR(mode) or mode & _SEARCHED_BY_ALL == _SEARCHED_BY_ALL
-
-
-def _is_in_our_user_namespace(tid: int) -> bool:
-    return procfs.user_namespace(tid) == procfs.user_namespace("self")
 
 
 def _parts(path: bytes) -> list[bytes]:

@@ -7,12 +7,13 @@ import errno
 import fcntl
 import os
 import select
+import stat
 import struct
 
 from sigwrap.errors import KernelError
 from sigwrap.linux import procfs
 from sigwrap.linux.libc import syscall
-from sigwrap.linux.taken import taken
+from sigwrap.linux.taken import let_go, taken
 
 _SYS_PIDFD_SEND_SIGNAL = 424
 _SYS_PIDFD_GETFD = 438
@@ -35,6 +36,16 @@ def duplicate(tid: int, fd: int) -> int:
     """Another thread's descriptor as our own, close-on-exec. OSError where it could not be closed
     at once."""
     return taken(tid, fd, lambda: _duplicate(tid, fd))
+
+
+def duplicate_socket(tid: int, fd: int) -> int:
+    """The same of a socket, which the caller has looked at: what another thread has put there since
+    is let go without waiting. OSError where it is none any more."""
+    found = _duplicate(tid, fd)
+    if stat.S_ISSOCK(os.fstat(found).st_mode):
+        return found
+    let_go(found)
+    raise OSError(errno.ENOTSOCK, os.strerror(errno.ENOTSOCK))
 
 
 def _duplicate(tid: int, fd: int) -> int:

@@ -315,22 +315,23 @@ def credentials(pid: int) -> Credentials | None:
 
 
 class Rights(NamedTuple):
-    """By which the kernel lets a thread go through folders."""
+    """By which the kernel lets a thread do something, in our user namespace's numbers."""
 
     uid: int
-    groups: frozenset[int]  # its own among them
+    gid: int
+    groups: frozenset[int]  # beside it
     capabilities: int  # they count in its own user namespace
 
 
 def rights(tid: int | str) -> Rights | None:
-    """None where it has ended."""
+    """None once it is gone."""
     status = contents(f"/proc/{tid}/status")
     if status is None:
         return None
-    groups = [_status_field(status, b"Gid").split()[3], *_status_field(status, b"Groups").split()]
     return Rights(
         int(_status_field(status, b"Uid").split()[3]),
-        frozenset(map(int, groups)),
+        int(_status_field(status, b"Gid").split()[3]),
+        frozenset(map(int, _status_field(status, b"Groups").split())),
         int(_status_field(status, b"CapEff"), 16),
     )
 
@@ -340,6 +341,28 @@ def user_namespace(pid: int | str) -> str:
         return link(f"/proc/{pid}/ns/user")
     except OSError:
         return f"none of {pid}"
+
+
+def is_in_our_user_namespace(tid: int | str) -> bool:
+    return user_namespace(tid) == user_namespace("self")
+
+
+def network_namespace(tid: int | str) -> str:
+    return link(f"/proc/{tid}/ns/net")
+
+
+def signal_breaks_off(tid: int) -> bool | None:
+    """None where no signal waits for the thread that it doesn't block. True where the kernel is
+    sure to give it that one; another thread may get one that is for their process."""
+    status = contents(f"/proc/{tid}/status")
+    if status is None:
+        return None
+    taken = ~_signal_bits(status, b"SigBlk")
+    if _signal_bits(status, b"SigPnd") & taken:
+        return True
+    if _signal_bits(status, b"ShdPnd") & taken:
+        return int(_status_field(status, b"Threads")) == 1
+    return None
 
 
 def identity(pid: int) -> tuple[bytes, ...]:

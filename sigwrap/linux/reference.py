@@ -13,6 +13,7 @@ from sigwrap.calls import (
     Call,
     Never,
     NonZero,
+    OfOtherSockets,
     OfSignal,
     OneOf,
     Refused,
@@ -53,7 +54,7 @@ def calls_reference() -> str:
 def _row(call: Call) -> str:
     numbers = " | ".join("-" if n is None else str(n) for n in (call.x86_64, call.i386))
     family = "-" if isinstance(call.handed_over, Never) else call.family.value
-    condition = _condition(call) + (", under `limits.at_fork`" if call.at_fork else "")
+    condition = _condition(call) + (f", under {call.under.value}" if call.under.value else "")
     return f"| `{call.name}` | {numbers} | {family} | {condition} | {call.meaning} |\n"
 
 
@@ -72,14 +73,20 @@ def _condition(call: Call) -> str:
             return "hands it over, unless it names the caller by a number below 0"
         case WithoutBits():
             return "hands it over, unless it makes a thread"
+        case NonZero(numbers=()):
+            return "hands it over where it names an address"
+        case OfOtherSockets():
+            return (
+                "hands it over, unless it is a socket of IP, unix, netlink or the kernel's crypto"
+            )
         case NonZero(pointers=()) if call.name == "setpgid":
             return "hands it over, unless the group is the process's own"
         case NonZero(pointers=()) | AnyOf() | WithBits():
             return "hands it over, unless it names the caller by 0"
         case NonZero():
             return "hands it over where it names a process and sets limits"
-        case Refused():
-            return f"EPERM {_WHERE_REFUSED[call.name]}"
+        case Refused(errno=error):
+            return f"{errorcode[error]} {_WHERE_REFUSED[call.name]}"
         case Never(errno=error):
             return errorcode[error]
 
@@ -87,6 +94,9 @@ def _condition(call: Call) -> str:
 _WHERE_REFUSED = {
     "fanotify_init": "for `FAN_CLASS_CONTENT` and `FAN_CLASS_PRE_CONTENT`",
     "userfaultfd": "without `UFFD_USER_MODE_ONLY`",
+    "sendmsg": "with `MSG_FASTOPEN`",
+    "sendmmsg": "with `MSG_FASTOPEN`",
+    "setsockopt": "for `IP_OPTIONS`, `IPV6_RTHDR` and its older names",
     "setns": "for 0, `CLONE_NEWPID` and `CLONE_NEWUSER`",
 }
 

@@ -6,6 +6,7 @@ import os
 import struct
 from fcntl import ioctl
 
+from sigwrap.calls import Under
 from sigwrap.errors import KernelError, NoInterception
 from sigwrap.linux.bpf import encode, mediation_filter
 from sigwrap.linux.libc import set_no_new_privileges, syscall
@@ -63,14 +64,14 @@ def int32(register: int) -> int:
 def install_listener(
     unlogged_signals: frozenset[int] = frozenset(),
     *,
-    at_fork: bool = False,
+    under: frozenset[Under] = frozenset(),
     questions: bool = False,
 ) -> tuple[int, bool]:
     """Put the calling thread and all its future children under the filter.
 
     Returns the listener's fd, and whether a received call waits on through signals."""
     set_no_new_privileges()
-    code = encode(mediation_filter(unlogged_signals, at_fork=at_fork, questions=questions))
+    code = encode(mediation_filter(unlogged_signals, under=under, questions=questions))
     program = ctypes.create_string_buffer(code, len(code))
     header = struct.pack("<HxxxxxxQ", len(code) // 8, ctypes.addressof(program))
     for flags in (_NEW_LISTENER | _WAIT_KILLABLE_RECV, _NEW_LISTENER):
@@ -169,10 +170,13 @@ class Listener:
             _DESCRIPTOR.pack(notification_id, _AT_THIS_NUMBER, ours, number, 0),
         )
 
-    def answer_with_descriptor(self, notification_id: int, ours: int) -> None:
-        """A duplicate of `ours`, close-on-exec, at a number that the kernel chooses: the call
+    def answer_with_descriptor(
+        self, notification_id: int, ours: int, *, closes_on_exec: bool = True
+    ) -> None:
+        """A duplicate of `ours` at a number that the kernel chooses: the call
         returns that. OSError where it can't be, or nobody waits any more."""
-        request = _DESCRIPTOR.pack(notification_id, _AND_ANSWER, ours, 0, os.O_CLOEXEC)
+        flags = os.O_CLOEXEC if closes_on_exec else 0
+        request = _DESCRIPTOR.pack(notification_id, _AND_ANSWER, ours, 0, flags)
         ioctl(self.fd, _ADD_DESCRIPTOR, request)
 
     def _answer(self, notification_id: int, value: int, error: int, flags: int) -> bool:

@@ -90,9 +90,10 @@ class Fail(NamedTuple):
 
 
 class Succeed(NamedTuple):
-    """The caller sees 0, and the kernel does nothing."""
+    """The caller sees this value, and the kernel does nothing."""
 
     unrecorded: Unrecorded | None = None
+    value: int = 0
 
 
 class Ask(NamedTuple):
@@ -153,6 +154,27 @@ class Tell(NamedTuple):
 
 class EndRun(NamedTuple):
     reason: LimitReached
+
+
+# Sockets
+
+
+class Reach(NamedTuple):
+    """The call is made by the supervisor, on its duplicate of the caller's socket, with the address
+    that was judged. Reply: Reached."""
+
+    unrecorded: Unrecorded | None = None
+
+
+class MakeSocket(NamedTuple):
+    """The supervisor makes one, and the caller gets it as its answer. Reply: 0 or an errno."""
+
+    unrecorded: Unrecorded | None = None
+
+
+class Reached(NamedTuple):
+    value: int  # what the caller's call returns
+    errno: int = 0  # or fails with
 
 
 # Execs
@@ -389,6 +411,8 @@ Effect = (
     | TakeDescriptor
     | Advise
     | LookAgain
+    | Reach
+    | MakeSocket
     | CountChildren
     | CountTree
     | ContinueFork

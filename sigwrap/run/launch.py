@@ -8,12 +8,15 @@ the errno. Looking COMMAND up on PATH comes before the filter: it is sigwrap's d
 
 from __future__ import annotations
 
+import _thread
+import errno
 import os
 import select
 import struct
 from collections.abc import Callable
 
 from sigwrap.bare import signal, socket
+from sigwrap.calls import Under
 from sigwrap.errors import KernelError, NoInterception
 from sigwrap.linux import landlock, libc, seccomp
 from sigwrap.linux import process as linux_process
@@ -155,21 +158,63 @@ def _prepare(supervisor: int) -> None:
 
 def _enter_filter(walls: Walls, channel: socket.socket) -> None:
     try:
+        sender = _Sender(channel)
+        if Under.DATAGRAM_RULES in walls.filtered:
+            sender.stay_out_of_the_filter()
         restricted, allowed, _ = walls.files or _NO_FILE_WALLS
         if walls.domain or restricted:
             landlock.enter_domain(restricted, allowed, keeps_signals=walls.domain)
         listener_fd, killable = seccomp.install_listener(
             walls.unlogged_signals,
-            at_fork=walls.forks_are_mediated,
+            under=walls.filtered,
             questions=walls.domain,
         )
+    except RuntimeError as failure:
+        channel.sendall(_NO_LISTENER + struct.pack("<i", errno.EAGAIN) + f"{failure}\0".encode())
+        return
     except KernelError as refusal:
         text = f"{refusal.message}\0{refusal.hint}".encode()
         channel.sendall(_NO_LISTENER + struct.pack("<i", refusal.errno) + text)
         return
-    socket.send_fds(channel, [_KILLABLE_LISTENER if killable else _LISTENER], [listener_fd])
+    sender.send(_KILLABLE_LISTENER if killable else _LISTENER, listener_fd)
     os.close(listener_fd)
     channel.sendall(_ANSWERED if _is_answered() else _UNANSWERED)
+
+
+class _Sender:
+    """Hands the listener over: by sendmsg, which may be a call that waits for whoever has it."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+        self._wanted, self._sent = _thread.allocate_lock(), _thread.allocate_lock()
+        self._words: tuple[bytes, int] = b"", -1
+        self._is_outside = False
+
+    def stay_out_of_the_filter(self) -> None:
+        """A filter is of the thread that enters it, and of those that it makes later."""
+        self._wanted.acquire()
+        self._sent.acquire()
+        _thread.start_new_thread(self._send_what_is_wanted, ())
+        self._is_outside = True
+
+    def send(self, message: bytes, fd: int) -> None:
+        self._words = message, fd
+        if self._is_outside:
+            self._wanted.release()
+            self._sent.acquire()
+        else:
+            self._send()
+
+    def _send_what_is_wanted(self) -> None:
+        self._wanted.acquire()
+        try:
+            self._send()
+        finally:
+            self._sent.release()
+
+    def _send(self) -> None:
+        message, fd = self._words
+        socket.send_fds(self._channel, [message], [fd])
 
 
 def _is_answered() -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from sigwrap import calls
 from sigwrap.calls import Family
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux.seccomp import Listener, ListenerBroken, Notification
 from sigwrap.linux.signals.call import UnknownUse
 from sigwrap.mediate import effects
@@ -29,6 +30,9 @@ from sigwrap.run.signals import Signals
 from sigwrap.run.watchers import Watchers
 from sigwrap.start.command import HostEnvironment
 
+if TYPE_CHECKING:  # imported at the start, where a run has one
+    from sigwrap.run.network import Network
+
 
 class Mediation:
     def __init__(
@@ -50,7 +54,9 @@ class Mediation:
         gate: Gate,
         child_signals_fd: int,
         on_waited: Callable[[Sequence[tuple[int, int]]], None],
+        network: type[Network] | None,
     ) -> None:
+        """`network`: where the policy has rules for it."""
         self._listener = listener
         self._processes = processes
         self._recordings = Recordings(loop=loop, recorder=recorder, listener=listener)
@@ -90,6 +96,16 @@ class Mediation:
             answer_now=self._answer_what_was_put_off,
             domain=domain,
         )
+        begin_network: Callable[[Notification, Process, str], None] = _unknown
+        if network is not None:
+            begin_network = network(
+                performer=performer,
+                listener=listener,
+                engine=engine,
+                aside=aside,
+                loop=loop,
+                answer_now=self._answer_what_was_put_off,
+            ).begin
         policy = engine.policy
         self._forks = Forks(
             performer=performer, restarts=restarts, limits=policy.limits, policy=policy.name
@@ -98,6 +114,7 @@ class Mediation:
             Family.EXEC: self._execs.begin,
             Family.SIGNAL: self._signals.begin,
             Family.FORK: self._forks.begin,
+            Family.NETWORK: begin_network,
             Family.MOUNT: self._execs.begin_mount,
             Family.NONE: _unknown,
         }

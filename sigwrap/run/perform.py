@@ -30,7 +30,9 @@ from sigwrap.mediate.effects import (
     Escalation,
     Fail,
     Logged,
+    MakeSocket,
     Mediation,
+    Reach,
     Record,
     RecordRepeated,
     Send,
@@ -60,7 +62,7 @@ _TIMED = frozenset(kind.name for kind in EVENT_TYPES.values() if "evaluation_us"
 # What may be done for which reason without an event.
 _NEEDS_NO_EVENT: dict[Unrecorded, frozenset[type]] = {
     Unrecorded.NOTHING_HAPPENS: frozenset({Fail}),
-    Unrecorded.REACHES_NOBODY: frozenset({Continue, Succeed, SetOwner}),
+    Unrecorded.REACHES_NOBODY: frozenset({Continue, Succeed, SetOwner, Reach, MakeSocket}),
     Unrecorded.ONLY_ASKS: frozenset({Continue, Succeed}),
     Unrecorded.STAYS_INSIDE: frozenset(
         {Continue, Succeed, SetAsync, SetForeground, TakeDescriptor, Advise}
@@ -381,7 +383,7 @@ class Performer:
     def _succeed(self, scope: Scope, effect: Succeed) -> None:
         self.demand_event(scope, effect, effect.unrecorded)
         self._mark_answered(scope)
-        self._listener.succeed(scope.id, 0)
+        self._listener.succeed(scope.id, effect.value)
 
     def let_go_on(
         self,

@@ -101,6 +101,11 @@ def run_session(
     limits_usage = bool(policy.limits.cpu_time_s or policy.limits.memory_bytes)
     if limits_usage:  # now or not at all, and no other run has to wait for it
         from sigwrap.run.usage import Usage
+    network = None
+    if engine.network.are_felt:
+        from sigwrap.run.network import Network
+
+        network = Network
     not_kept = own_code.keep_what_is_loaded(needs_patterns=policy.has_patterns)
     goes_without = settings.best_effort or policy.tolerates_old_kernels
     made = make_missing(engine)
@@ -180,6 +185,7 @@ def run_session(
         stores=stores,
         environment=environment,
         usage=usage,
+        network=network,
         remote_switch=remote_switch,
         profile=profile,
     )

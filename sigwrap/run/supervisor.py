@@ -51,6 +51,7 @@ from sigwrap.start.command import HostEnvironment
 from sigwrap.store.killswitch import State
 
 if TYPE_CHECKING:  # imported at the start, where a run has one
+    from sigwrap.run.network import Network
     from sigwrap.run.remote_switch.switch import RemoteSwitch
     from sigwrap.run.usage import Usage
 
@@ -73,6 +74,7 @@ class Supervisor:
         stores: tuple[str, ...],
         environment: HostEnvironment,
         usage: Usage | None,
+        network: type[Network] | None,
         profile: DriftWatch | None,
         remote_switch: RemoteSwitch | None = None,
     ) -> None:
@@ -128,6 +130,7 @@ class Supervisor:
                 gate=gate,
                 child_signals_fd=child_signals.fd,
                 on_waited=lambda waited: self._children.on_waited(waited),
+                network=network,
             )
         self._diagnostic = Diagnostic(
             recorder=recorder,

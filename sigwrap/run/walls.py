@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterator
 
+from sigwrap.calls import Under
 from sigwrap.errors import NoInterception, SessionError
 from sigwrap.escape import printable
 from sigwrap.linux import cgroups, landlock, procfs
@@ -32,7 +34,7 @@ class FileWalls(NamedTuple):
 
 class Walls(NamedTuple):
     unlogged_signals: frozenset[int]
-    forks_are_mediated: bool
+    filtered: frozenset[Under]
     domain: bool  # Landlock's: no signal leaves it, and its questions are answered from outside
     files: FileWalls | None  # None: everything may be done with every file
     without: tuple[str, ...]  # what is not held, or not possible inside
@@ -41,7 +43,7 @@ class Walls(NamedTuple):
     @property
     def capabilities(self) -> list[Capability]:
         standing = {
-            Capability.FORKS: self.forks_are_mediated,
+            Capability.FORKS: Under.AT_FORK in self.filtered,
             Capability.SIGNAL_WALL: self.domain,
             Capability.CGROUP_WALL: self.files is not None,
             Capability.FILE_WALL: self.files is not None and self.files.by_policy,
@@ -82,12 +84,21 @@ def walls_of(engine: Engine, *, goes_without: bool) -> Walls:
             told.append(f"{policy.name}: {printable(why)}")
     return Walls(
         unlogged_signals=noise(engine, domain=domain),
-        forks_are_mediated=policy.limits.hold_at_forks,
+        filtered=frozenset(_filtered(engine)),
         domain=domain,
         files=files,
         without=tuple(without),
         told=tuple(told),
     )
+
+
+def _filtered(engine: Engine) -> Iterator[Under]:
+    if engine.policy.limits.hold_at_forks:
+        yield Under.AT_FORK
+    if engine.network.are_felt:
+        yield Under.NETWORK_RULES
+    if engine.network.are_felt_by_datagrams:
+        yield Under.DATAGRAM_RULES
 
 
 def _file_rules(engine: Engine, cgroup_mounts: list[str], *, by_policy: bool) -> FileRules:

@@ -39,6 +39,7 @@ from sigwrap.calls import (
     X86_64,
     Always,
     AnyOf,
+    Both,
     Call,
     Condition,
     Family,
@@ -47,6 +48,7 @@ from sigwrap.calls import (
     OfSignal,
     OneOf,
     Refused,
+    Under,
     WithBits,
     WithoutBits,
     number_of,
@@ -109,6 +111,7 @@ def _rules(condition: Condition) -> Iterator[tuple[object, list[object]]]:
             yield pyseccomp.ERRNO(error), []
         case Refused(where=where):
             for place in where:
+                assert not isinstance(place, Both), "under network rules alone"
                 for arguments in _places(place):
                     yield refuse, arguments
         case OneOf(argument=position, values=values, refused=refused, narrowed=narrowed):
@@ -152,7 +155,7 @@ def libseccomps() -> Code:
         both.add_rule(pyseccomp.NOTIFY, name, not_a_question)
     for call in TABLE:
         # A rule in fcntl64 would have to name i386 alone; left out below as well.
-        if call.name != "fcntl64" and not call.at_fork:
+        if call.name != "fcntl64" and call.under is Under.EVERY_POLICY:
             for verdict_, arguments in _rules(call.handed_over):
                 both.add_rule(verdict_, call.name, *arguments)
     with os.fdopen(os.memfd_create("filter"), "w+b") as file:
@@ -346,8 +349,10 @@ def test_unlogged_signals_pass_whoever_they_are_for_and_others_do_not(arch: int)
 def test_forks_are_mediated_where_that_is_asked_for_and_threads_are_not(
     ours: Code, arch: int
 ) -> None:
-    at_fork = mediation_filter(at_fork=True)
-    numbers = {call.name: number for number, call in BY_NUMBER[arch].items() if call.at_fork}
+    at_fork = mediation_filter(under=frozenset({Under.AT_FORK}))
+    numbers = {
+        call.name: number for number, call in BY_NUMBER[arch].items() if call.under is Under.AT_FORK
+    }
     assert sorted(numbers) == ["clone", "clone3", "fork", "vfork"]
     a_fork, a_thread = 17, 0x003D0F00
     assert a_thread & CLONE_THREAD and not a_fork & CLONE_THREAD
@@ -366,6 +371,74 @@ def test_forks_are_mediated_where_that_is_asked_for_and_threads_are_not(
         assert verdict(at_fork, number, arch, 1, 9) == verdict(ours, number, arch, 1, 9)
 
 
+ON_SOCKETS = ("connect", "sendto", "socket", "setsockopt", "listen", "io_uring_setup")
+OF_MESSAGES = ("sendmsg", "sendmmsg")
+NET_RULES = frozenset({Under.NETWORK_RULES})
+DATAGRAM_RULES = frozenset({Under.NETWORK_RULES, Under.DATAGRAM_RULES})
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_sockets_are_mediated_under_network_rules_alone(ours: Code, arch: int) -> None:
+    rules, datagrams = mediation_filter(under=NET_RULES), mediation_filter(under=DATAGRAM_RULES)
+    uppers = (0, UPPER) if arch == X86_64 else (0,)
+    names = [*ON_SOCKETS, *OF_MESSAGES, *(["socketcall"] if arch == I386 else [])]
+    for name in names:
+        number = number_of(name, arch)
+        for words in ((0,) * 5, (1, 0, 57, 0x20000000, 1), (3, 41, 57, 0x20000000, 1)):
+            assert verdict(ours, number, arch, *words) == ALLOW
+
+    def say(program: Code, name: str, *words: int) -> int:
+        return verdict(program, number_of(name, arch), arch, *words)
+
+    not_supported = 0x00050000 | errno.EOPNOTSUPP
+    for program in (rules, datagrams):
+        assert say(program, "connect", 3, 1, 16) == say(program, "listen", 3, 1) == NOTIFY
+        assert say(program, "io_uring_setup", 1, 1) == NOTIFY
+        assert say(program, "sendto", 3, 1, 1, 0, 0) == ALLOW
+        assert say(program, "sendto", 3, 1, 1, 0, 8) == NOTIFY
+        if arch == X86_64:
+            assert say(program, "sendto", 3, 1, 1, 0, UPPER) == NOTIFY
+        for upper in uppers:
+            for option in ((0, 4), (41, 57), (41, 5), (41, 6)):
+                level, option_name = (upper | each for each in option)
+                assert say(program, "setsockopt", 3, level, option_name) == REFUSE
+        for option in ((0, 5), (0, 57), (41, 4), (1, 4), (6, 57)):
+            assert say(program, "setsockopt", 3, *option) == ALLOW
+    for name, flags_at in (("sendmsg", 2), ("sendmmsg", 3)):
+        for upper in uppers:
+            fast, plain = [1] * 4, [1] * 4
+            fast[flags_at], plain[flags_at] = upper | 0x20004000, upper | 0x4000
+            assert say(rules, name, *fast) == not_supported
+            assert say(rules, name, *plain) == ALLOW
+            assert say(datagrams, name, *fast) == say(datagrams, name, *plain) == NOTIFY
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_sockets_that_no_rule_is_about_are_handed_over(arch: int) -> None:
+    program = mediation_filter(under=NET_RULES)
+    number = number_of("socket", arch)
+    flags = 0o2004000  # SOCK_CLOEXEC | SOCK_NONBLOCK
+    for upper in (0, UPPER) if arch == X86_64 else (0,):
+        for family, kind, protocol in (
+            (1, 1, 0), (1, 5, 0), (16, 3, 0), (38, 5, 0), (2, 1, 0), (2, 2, 17), (10, 1, 6),
+            (10, 2, 58), (2, 1, 262), (2, 2, 1),
+        ):  # fmt: skip
+            words = (upper | family, upper | kind | flags, upper | protocol)
+            assert verdict(program, number, arch, *words) == ALLOW, words
+        for family, kind, protocol in (
+            (2, 3, 17), (2, 3, 255), (10, 3, 58), (17, 3, 3), (17, 2, 0), (40, 1, 0), (2, 10, 3),
+            (2, 1, 132), (2, 5, 132), (43, 1, 0), (21, 5, 0), (31, 3, 0), (2, 1, 256), (0, 1, 0),
+        ):  # fmt: skip
+            words = (upper | family, upper | kind | flags, upper | protocol)
+            assert verdict(program, number, arch, *words) == NOTIFY, words
+
+
+def test_the_calls_of_socketcall_that_are_handed_over() -> None:
+    program, number = mediation_filter(under=NET_RULES), number_of("socketcall", I386)
+    mediated = {which for which in range(25) if verdict(program, number, I386, which) == NOTIFY}
+    assert mediated == {1, 3, 4, 11, 16, 20}
+
+
 def test_a_row_of_the_table_is_all_that_the_filter_needs() -> None:
     added = Call("personality", 135, 136, Family.SIGNAL, Always(), "another one")
     program = mediation_filter(table=(*TABLE, added))
@@ -375,7 +448,7 @@ def test_a_row_of_the_table_is_all_that_the_filter_needs() -> None:
 
 def test_it_fits_the_kernel(ours: Code) -> None:
     assert len(encode(ours)) == 8 * len(ours) <= 8 * 4096
-    everything = mediation_filter(frozenset(range(1, 65)), at_fork=True)
+    everything = mediation_filter(frozenset(range(1, 65)), under=frozenset(Under))
     assert len(everything) <= 4096
 
 

@@ -22,6 +22,13 @@ from sigwrap.linux import procfs
 from sigwrap.linux.file_tree import as_they_lie
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.files import IN_A_FOLDER, FileRules
+from sigwrap.policy.judge.network import (
+    BadDestination,
+    Direction,
+    Endpoint,
+    Protocol,
+    endpoint_of,
+)
 from sigwrap.policy.judge.request import Operation, SignalRequest, TargetType, with_implied
 from sigwrap.policy.judge.rules import Policy, default_of
 from sigwrap.policy.judge.signals import signal_number
@@ -35,6 +42,7 @@ from sigwrap.policy.tools.explain import (
     explanation_text,
 )
 from sigwrap.policy.tools.explain_file import explain_file
+from sigwrap.policy.tools.explain_network import explain_network
 from sigwrap.run.settings import DEFAULT_POLICY
 from sigwrap.start import onefile
 from sigwrap.start.policy_files import SHIPPED
@@ -135,6 +143,19 @@ def explain(
     create: Annotated[bool, typer.Option("--create", help="Make it, or move it there.")] = False,
     delete: Annotated[bool, typer.Option("--delete", help="Delete it, or move it away.")] = False,
     execute: Annotated[bool, typer.Option("--execute", help="Run it.")] = False,
+    connect: Annotated[
+        str | None,
+        typer.Option(
+            "--connect",
+            metavar="HOST:PORT|unix:PATH",
+            help="Instead of a command: may it be talked to?",
+        ),
+    ] = None,
+    listen: Annotated[
+        str | None,
+        typer.Option("--listen", metavar="ADDRESS:PORT", help="May a server be there?"),
+    ] = None,
+    udp: Annotated[bool, typer.Option("--udp", help="By datagrams, for --connect.")] = False,
     environment: Annotated[
         bool,
         typer.Option("--env", help="Which variables of this environment COMMAND would not get."),
@@ -147,9 +168,11 @@ def explain(
     Also which rules were passed on the way, or, with --env, what the environment loses.
     """
     loaded = load(policy, root)
-    if bool(command) + (signal is not None) + (file is not None) + environment != 1:
+    given = [each for each in (signal, file, connect, listen) if each is not None]
+    if bool(command) + len(given) + environment != 1:
         raise UsageError(
-            "explain what? give one of -- COMMAND..., --signal SIGNAL, --file PATH and --env"
+            "explain what? give one of -- COMMAND..., --signal SIGNAL, --file PATH, "
+            "--connect HOST:PORT, --listen ADDRESS:PORT and --env"
         )
     wanted = {
         Operation.READ: read,
@@ -174,8 +197,16 @@ def explain(
     if environment:
         _explain_environment(loaded, as_json=as_json)
         return
+    if udp and connect is None:
+        raise UsageError("--udp is about datagrams to somebody", "name him: --connect HOST:PORT")
     engine = Engine(loaded)
-    if command:
+    if connect is not None or listen is not None:
+        protocol = Protocol.UDP if udp else Protocol.TCP
+        direction = Direction.BIND if connect is None else Direction.CONNECT
+        explanation = explain_network(
+            engine, _endpoint(connect or listen or "", direction, protocol)
+        )
+    elif command:
         words = _command_words(command)
         request = with_shadows(command_request(words, folder=os.getcwd(), depth=depth))
         explanation = explain_command(engine, request)
@@ -196,6 +227,13 @@ def explain(
         )
         explanation = explain_signal(engine, signal_request)
     out(json.dumps(plain(explanation), indent=2) if as_json else explanation_text(explanation))
+
+
+def _endpoint(text: str, direction: Direction, protocol: Protocol) -> Endpoint:
+    try:
+        return endpoint_of(text, direction, protocol)
+    except BadDestination as problem:
+        raise UsageError(f"{shell_words([text])}: {problem}") from problem
 
 
 def _explained_file(policy: Policy, file: str, operation: Operation) -> Explanation:

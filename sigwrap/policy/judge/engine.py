@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.match import Arguments, Glob, Paths, Regex, is_glob
+from sigwrap.policy.judge.network import NetworkRules
 from sigwrap.policy.judge.path_shadow import found_at, goes_by_its_own_name, held_against
 from sigwrap.policy.judge.paths import arguments_as_paths
 from sigwrap.policy.judge.request import (
@@ -47,6 +48,7 @@ class Engine:
         self.policy = policy
         self.home = policy.home
         self.files = FileRules.of(policy)
+        self.network = NetworkRules.of(policy)
         self.command_rules = tuple(map(CompiledCommandRule, policy.command_rules))
         self.signal_rules = tuple(map(CompiledSignalRule, policy.signal_rules))
         self._default_command = default_of(policy, "command", policy.default_command)
@@ -148,6 +150,7 @@ class Engine:
         ]
         for rule in rules:
             rule.decision = _without_asking(rule.decision)
+        self.network.ask_nobody(_without_asking)
         self._default_command = _without_asking(self._default_command)
         self._default_signal = _without_asking(self._default_signal)
 

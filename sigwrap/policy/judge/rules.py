@@ -86,6 +86,8 @@ class NetworkRule(NamedTuple):
     description: str
     destinations: tuple[str, ...]
     ports: tuple[int, ...]  # empty: every port
+    protocol: str  # empty: every one
+    direction: str
     decision: Action
     message: str
 
@@ -176,7 +178,16 @@ class FileCase(NamedTuple):
     rule: str
 
 
-Case = CommandCase | SignalCase | FileCase
+class NetworkCase(NamedTuple):
+    place: Place
+    destination: str
+    direction: str
+    protocol: str
+    decision: Action
+    rule: str
+
+
+Case = CommandCase | SignalCase | FileCase | NetworkCase
 
 
 class Policy(NamedTuple):
@@ -191,6 +202,7 @@ class Policy(NamedTuple):
     default_command: Action
     default_signal: Action
     default_file: Action
+    default_network: Action
     variables: tuple[tuple[str, str], ...]
     command_rules: tuple[CommandRule, ...]
     signal_rules: tuple[SignalRule, ...]
@@ -225,7 +237,7 @@ class Policy(NamedTuple):
         return any(commands) or any(targets)
 
 
-def reason_of(rule: CommandRule | SignalRule | FileRule) -> str:
+def reason_of(rule: CommandRule | SignalRule | FileRule | NetworkRule) -> str:
     return f"rule {rule.name} ({rule.place.file}:{rule.place.line})"
 
 

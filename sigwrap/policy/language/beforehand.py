@@ -119,9 +119,19 @@ class _Reader:
         )
 
     def network_rule(self, form: tuple[Any, ...]) -> NetworkRule:
-        line, column, name, description, to, ports, decision, message = form
-        place = Place(self._file, line, column)
-        return NetworkRule(place, name, description, to, ports, Action(decision), message)
+        line, column, name, description, destinations, ports, protocol, direction, *rest = form
+        decision, message = rest
+        return NetworkRule(
+            Place(self._file, line, column),
+            name,
+            description,
+            self._texts(destinations),
+            ports,
+            protocol,
+            direction,
+            Action(decision),
+            message,
+        )
 
     def _redirect(self, form: tuple[Any, ...]) -> CommandRedirect:
         command, args, append_args, env, via, record = form

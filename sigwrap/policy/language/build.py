@@ -6,6 +6,13 @@ from collections.abc import Iterator
 
 from sigwrap.hints import Any
 from sigwrap.policy.judge.match import BadPattern, check_regexes
+from sigwrap.policy.judge.network import (
+    BadDestination,
+    Destination,
+    Direction,
+    Protocol,
+    endpoint_of,
+)
 from sigwrap.policy.judge.request import (
     Action,
     CommandRedirect,
@@ -21,6 +28,7 @@ from sigwrap.policy.judge.rules import (
     CommandRule,
     FileCase,
     FileRule,
+    NetworkCase,
     NetworkRule,
     PidRange,
     Policy,
@@ -34,6 +42,7 @@ from sigwrap.policy.language.parts import Checked, Parts
 from sigwrap.policy.language.schema import (
     COMMAND_DECISIONS,
     FILE_DECISIONS,
+    PLAIN_DECISIONS,
     SIGNAL_DECISIONS,
 )
 from sigwrap.policy.problems import Problem
@@ -75,6 +84,8 @@ def inconsistencies(
                 yield from _target_problems(target)
     for rule in policy.get("file_rules", ()):
         yield from _file_problems(rule)
+    for rule in policy.get("network_rules", ()):
+        yield from _network_problems(rule)
     for case in policy.get("tests", ()):
         yield from _case_problems(case)
 
@@ -144,6 +155,8 @@ def network_rule(rule: Checked) -> NetworkRule:
         **_of_every_rule(rule),
         destinations=rule.get("destinations"),
         ports=rule.get("ports", ()),
+        protocol=rule.get("protocol", ""),
+        direction=rule.get("direction", "connect"),
     )
 
 
@@ -158,6 +171,16 @@ def case(checked: Checked, folder: str) -> Case:
             decision=decision,
             rule=rule,
         )
+    for kind, direction in (("connect", Direction.CONNECT), ("listen", Direction.BIND)):
+        if checked.get(kind) is not None:
+            return NetworkCase(
+                place=checked.place,
+                destination=checked.get(kind),
+                direction=direction.value,
+                protocol=checked.get("protocol", Protocol.TCP.value),
+                decision=decision,
+                rule=rule,
+            )
     if checked.get("signal") is None:
         return CommandCase(
             place=checked.place,
@@ -254,35 +277,58 @@ def _file_problems(rule: Checked) -> Iterator[Problem]:
         yield _problem(rule, "make_missing", "only what a rule allows is made")
 
 
+def _network_problems(rule: Checked) -> Iterator[Problem]:
+    if rule.get("direction") != Direction.BIND.value:
+        return
+    if rule.get("protocol") in (Protocol.UDP.value, Protocol.OTHER.value):
+        why = "who takes datagrams never begins to listen, so nobody is kept from it"
+        yield _problem(rule, "protocol", why, rule.get("protocol"))
+    for destination in rule.get("destinations", ()):
+        if Destination(destination).name:
+            yield _problem(rule, "destinations", "a server is at an address", destination)
+
+
 _KEYS_OF_CASES = {
     "command": ("depth", "truncated", "traced", "system_file", "loads_code", "cwd"),
     "signal": ("target", "target_command", "target_pid", "handled"),
     "file": ("operation",),
+    "connect": ("protocol",),
+    "listen": (),
 }
 _DECISIONS_OF_CASES = {
     "command": COMMAND_DECISIONS,
     "signal": SIGNAL_DECISIONS,
     "file": FILE_DECISIONS,
+    "connect": PLAIN_DECISIONS,
+    "listen": PLAIN_DECISIONS,
 }
+_NAMES_OF_CASES = {"connect": "connection", "listen": "server"}
 _NEEDED_IN_CASES = {"signal": "target", "file": "operation"}
 
 
 def _case_problems(case: Checked) -> Iterator[Problem]:
     kinds = [each for each in _KEYS_OF_CASES if each in case.places]
     if len(kinds) != 1:
-        yield Problem(place=case.place, message="a test has one of a command, a signal and a file")
+        message = "a test has one of a command, a signal, a file, a connection and a server"
+        yield Problem(place=case.place, message=message)
         return
     (kind,) = kinds
     for other, keys in _KEYS_OF_CASES.items():
         for key in keys if other != kind else ():
             if key in case.places:
-                yield _problem(case, key, f"{key} belongs to a test of a {other}")
+                of = _NAMES_OF_CASES.get(other, other)
+                yield _problem(case, key, f"{key} belongs to a test of a {of}")
     needed = _NEEDED_IN_CASES.get(kind)
     if needed and needed not in case.places:
         article = "an" if needed[0] in "aeiou" else "a"
         yield _problem(case, kind, f"a test of a {kind} needs {article} {needed}")
     if case.get("decision") not in (*_DECISIONS_OF_CASES[kind], None):
         yield _problem(case, "decision", f"a {kind} can't be decided so", case.get("decision"))
+    if kind in _NAMES_OF_CASES and kind in case.values:
+        try:
+            endpoint_of(case.get(kind), Direction.CONNECT)
+        except BadDestination as bad:
+            yield _problem(case, kind, str(bad), case.get(kind))
     if kind == "command" and "command" in case.values and not _words(case.get("command")):
         yield _problem(case, "command", "not a command line: a quote is open, or it is empty")
 

@@ -17,6 +17,7 @@ from sigwrap.policy.judge.match import (
     escape_glob,
     escape_regex,
 )
+from sigwrap.policy.judge.network import BadDestination, Destination
 from sigwrap.policy.judge.signals import signal_number, signal_numbers, words
 from sigwrap.policy.language.document import MappingNode, Node, ScalarNode, SequenceNode
 from sigwrap.policy.language.fill import Filler, Wrong, shown
@@ -122,6 +123,8 @@ class Checker(Filler):
                 return self.path(node, text, name, may_be_a_name=form is Form.PROGRAM)
             case Form.FILE:
                 return self.file(node, text)
+            case Form.DESTINATION:
+                return self._destination(node, self.substituted(node, text, escape=escape_glob))
             case Form.PLACE:
                 return self._place(node, self.path(node, text, name))
             case Form.SUBCOMMAND:
@@ -154,6 +157,13 @@ class Checker(Filler):
         if not known:
             raise self.note(node, "unknown signal", text, nearest_word(text, words()))
         return text
+
+    def _destination(self, node: ScalarNode, text: str) -> str:
+        try:
+            Destination(text)
+        except BadDestination as problem:
+            raise self.note(node, str(problem), node.text) from problem
+        return self.glob(node, text, "destinations")
 
     def _place(self, node: ScalarNode, path: str) -> str:
         parts = parts_of(path)

@@ -9,6 +9,7 @@ Named tuples, not dataclasses: these are made whenever sigwrap starts, at an eig
 from __future__ import annotations
 
 from sigwrap.bare.enum import Enum
+from sigwrap.policy.judge.network import SOCKETS, UNIX, Direction, Protocol
 from sigwrap.policy.judge.request import Operation, TargetType
 from sigwrap.policy.judge.rules import LOG_REACTIONS
 from sigwrap.tuples import NamedTuple
@@ -20,6 +21,7 @@ ENFORCED: frozenset[str] = frozenset(
         "command_rules",
         "signal_rules",
         "file_rules",
+        "network_rules",
         "limits.max_depth",
         "limits.max_children",
         "limits.max_processes",
@@ -38,11 +40,7 @@ ENFORCED: frozenset[str] = frozenset(
         "escalate",
     }
 )
-NOT_ENFORCED_YET: frozenset[str] = frozenset(
-    {
-        "network_rules",
-    }
-)
+NOT_ENFORCED_YET: frozenset[str] = frozenset()
 
 COMMAND_DECISIONS = ("allow", "deny", "audit", "approve", "redirect")
 SIGNAL_DECISIONS = ("allow", "deny", "audit", "approve", "redirect", "absorb")
@@ -66,6 +64,7 @@ class Form(Enum):
     PROGRAM = "a name or a path, each a glob, with variables"
     PATH = "a path, which is a glob, with variables"
     FILE = "a path, with variables"
+    DESTINATION = "a host name, an address, a network, a word, or `unix:` and a socket's path"
     PLACE = "a file, or a folder with everything beneath; its names are globs, with variables"
     SUBCOMMAND = "one to three words, none an option"
     REGEX = "an RE2 regular expression, with variables"
@@ -380,14 +379,26 @@ _NETWORK_RULE = Group(
         _DESCRIPTION,
         _key(
             "destinations",
-            ListOf(item=Text(form=Form.TEMPLATE), minimum=1),
-            "host names, globs on them, or addresses",
+            ListOf(item=Text(form=Form.DESTINATION), minimum=1),
+            "host names, addresses, networks as `192.0.2.0/24`, `loopback`, `private`, `*` for "
+            "every address, sockets as `unix:/run/x.sock`, `unix:@name` (globs), or by one of our "
+            "words: " + ", ".join(f"`{UNIX}{word}`" for word in SOCKETS),
             required=True,
         ),
         _key(
             "ports",
             ListOf(item=Number(minimum=1, maximum=65535), minimum=1),
             "left out: every port",
+        ),
+        _key(
+            "protocol",
+            Word(words=tuple(each.value for each in Protocol)),
+            "left out: every one",
+        ),
+        _key(
+            "direction",
+            Word(words=tuple(each.value for each in Direction)),
+            "whether the session connects or sends there, or binds to it; default connect",
         ),
         _key("decision", Word(words=PLAIN_DECISIONS), "what happens", required=True),
         _MESSAGE,
@@ -421,6 +432,9 @@ _TEST_CASE = Group(
         _key("handled", Flag(), "the target handles the signal; default false"),
         _key("file", Text(form=Form.FILE), "a path, instead of a command"),
         _key("operation", Word(words=OPERATIONS), "what is done with it"),
+        _key("connect", Text(), "whom it talks to, instead of a command: `example.com:443`"),
+        _key("listen", Text(), "where a server is, instead of a command: `127.0.0.1:80`"),
+        _key("protocol", Word(words=("tcp", "udp")), "by which it talks; default tcp"),
         _key("decision", Word(words=SIGNAL_DECISIONS), "what must come out", required=True),
         _key("rule", Text(), "the rule that must decide it"),
     ),
@@ -468,6 +482,11 @@ POLICY = Group(
                         "file",
                         Word(words=FILE_DECISIONS),
                         "when no file rule matches; absent: allow",
+                    ),
+                    _key(
+                        "network",
+                        Word(words=PLAIN_DECISIONS),
+                        "when no network rule matches; absent: allow",
                     ),
                 ),
             ),

@@ -1,8 +1,8 @@
 """policies/agent-default.yaml, checked by policy/tools/shipped.py: change nothing here."""
 
 # fmt: off
-DIGEST = '01dfdd6e62346e8364c1ee84b0e050bc303d84e3779a23da3c5d746373a42426'
-UNENFORCED = ('network_rules',)
+DIGEST = '9d8333f61984ac33b602b71d1b63783f87750d16eec4eebf7327087789a53d2b'
+UNENFORCED = ()
 SECTIONS = (2, 1,
  {'version': (2, 10, 1),
   'name': (3, 7, 'agent-default'),
@@ -26,19 +26,19 @@ SECTIONS = (2, 1,
                   'does the same in its own way.\n'),
   'unenforced': (16, 13, 'warn'),
   'defaults': (17, 11, {'command': (17, 21, 'audit'), 'signal': (17, 36, 'deny')}),
-  'env_policy': (869, 3,
-                 {'remove': (870, 5,
+  'env_policy': (887, 3,
+                 {'remove': (888, 5,
                              ('API_KEY', 'AUTH_SECRET', 'COOKIE_SECRET', 'DJANGO_SECRET_KEY',
                               'ENCRYPTION_KEY', 'JWT_SECRET', 'NEXTAUTH_SECRET', 'SECRET_KEY',
                               'SECRET_KEY_BASE', 'SESSION_SECRET', 'SIGNING_KEY', 'SIGWRAP_KEY',
                               'STRIPE_SECRET_KEY'))}),
-  'limits': (874, 9, {'max_depth': (874, 21, 64), 'max_processes': (874, 40, 4096)}),
-  'watch': (877, 3,
-            {'loop': (877, 9,
-                      {'same_exec': (877, 21, 100),
-                       'within': (877, 34, 60),
-                       'action': (877, 47, 'log')})}),
-  'trust': (879, 8, {'path_shadow': (879, 22, 'audit')})})
+  'limits': (892, 9, {'max_depth': (892, 21, 64), 'max_processes': (892, 40, 4096)}),
+  'watch': (895, 3,
+            {'loop': (895, 9,
+                      {'same_exec': (895, 21, 100),
+                       'within': (895, 34, 60),
+                       'action': (895, 47, 'log')})}),
+  'trust': (897, 8, {'path_shadow': (897, 22, 'audit')})})
 COMMAND_RULES = ((20, 5, 'destroy-system',
   'Removing or opening up the root folder, a system folder, or a home folder.',
   ('rm', 'rmdir', 'unlink', 'shred', 'srm', 'wipe', 'chmod', 'chown', 'chgrp', 'chattr', 'setfacl'),
@@ -733,6 +733,18 @@ FILE_RULES = ((769, 5, 'readable-beside-secrets', 'What ssh needs besides its ag
   ((None, 'place', 'paths', '${USERS_PROC:-/nonexistent/proc}', 846, 13),), ('write',), 'allow',
   False),
  (850, 5, 'elsewhere', '', ('/**',), ('write', 'create', 'delete'), 'deny', False))
-NETWORK_RULES = ((856, 5, 'source-hosting', 'Add the package registries that your project uses.',
-  ('github.com', '*.githubusercontent.com'), (), 'allow', ''),
- (861, 5, 'elsewhere', '', ('*',), (), 'audit', ''))
+NETWORK_RULES = ((857, 5, 'cloud-credentials', "Who asks there is given the machine's own rights in its cloud.",
+  ('169.254.169.254', '169.254.170.2', '100.100.100.200', 'fd00:ec2::254'), (), 'tcp', 'connect',
+  'deny', ''),
+ (863, 5, 'engines', 'Whoever may tell one of these what to run can do anything on this machine.',
+  ('unix:docker', 'unix:podman', 'unix:containerd', 'unix:libvirt', 'unix:lxd'), (), '', 'connect',
+  'approve', 'what a container engine is told to run, it runs outside of this session'),
+ (869, 5, 'other-terminals',
+  "A shell there does what is typed into it. Servers of the session's own are free.",
+  ('unix:tmux', 'unix:screen'), (), '', 'connect', 'approve',
+  'what is typed into a terminal there is run outside of this session'),
+ (875, 5, 'services-of-the-user',
+  'They start programs, sign, and see the screen. `git push` asks ssh-agent; a browser asks D-Bus\n'
+  'for much, and does without.\n',
+  ('unix:dbus', 'unix:systemd', 'unix:x11', 'unix:wayland', 'unix:ssh-agent', 'unix:gpg-agent'), (),
+  '', 'connect', 'audit', ''))

@@ -1,8 +1,8 @@
 """policies/agent-observe.yaml, checked by policy/tools/shipped.py: change nothing here."""
 
 # fmt: off
-DIGEST = '7ff449dd7ab21253f2922a645ffbd31d9126ab96d113d97d54370a1d39fef249'
-UNENFORCED = ('network_rules',)
+DIGEST = '061f88413b4a44f067e41c560579357b1c9cdce7d6900fe9bfd4d1c55742cde5'
+UNENFORCED = ()
 SECTIONS = (2, 1,
  {'version': (2, 10, 1),
   'name': (3, 7, 'agent-observe'),
@@ -21,4 +21,4 @@ SIGNAL_RULES = ((18, 5, 'every-signal', '',
    51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63, 64),
   (), None, 'audit', '', 0, None, True, ''),)
 FILE_RULES = ()
-NETWORK_RULES = ((23, 5, 'every-host', '', ('*',), (), 'audit', ''),)
+NETWORK_RULES = ((23, 5, 'every-host', '', ('*',), (), 'tcp', 'connect', 'audit', ''),)

@@ -1,7 +1,7 @@
 """policies/agent-strict.yaml, checked by policy/tools/shipped.py: change nothing here."""
 
 # fmt: off
-DIGEST = '3f247c3d4b3536b547863162504d6859e6c635ef6cde01f42613881aab293d34'
+DIGEST = '09faa0867f8deee8d1783a49dffd520cb2ff9d521ba231bb312a3df1ee167005'
 UNENFORCED = ()
 SECTIONS = (2, 1,
  {'version': (2, 10, 1),
@@ -18,14 +18,14 @@ SECTIONS = (2, 1,
                   "sigwrap can't carry out does not load, and on a kernel that can't hold its "
                   'file_rules nothing runs.\n'),
   'defaults': (11, 11, {'command': (11, 21, 'deny'), 'signal': (11, 35, 'deny')}),
-  'env_policy': (175, 3,
-                 {'remove': (176, 5,
+  'env_policy': (191, 3,
+                 {'remove': (192, 5,
                              ('API_KEY', 'AUTH_SECRET', 'COOKIE_SECRET', 'DJANGO_SECRET_KEY',
                               'ENCRYPTION_KEY', 'JWT_SECRET', 'NEXTAUTH_SECRET', 'SECRET_KEY',
                               'SECRET_KEY_BASE', 'SESSION_SECRET', 'SIGNING_KEY', 'SIGWRAP_KEY',
                               'STRIPE_SECRET_KEY'))}),
-  'limits': (180, 9, {'max_depth': (180, 21, 64), 'max_processes': (180, 40, 4096)}),
-  'trust': (182, 8, {'path_shadow': (182, 22, 'deny')})})
+  'limits': (196, 9, {'max_depth': (196, 21, 64), 'max_processes': (196, 40, 4096)}),
+  'trust': (198, 8, {'path_shadow': (198, 22, 'deny')})})
 COMMAND_RULES = ((14, 5, 'arguments-not-seen', '', ('*',), (), (), (), (), None, None, (), (), True, None, None,
   None, 'deny', 'too many arguments to be judged whole', None, ''),
  (20, 5, 'cannot-be-verified',
@@ -166,4 +166,12 @@ FILE_RULES = ((123, 5, 'readable-beside-secrets', 'What ssh needs besides its ag
   ((None, 'place', 'paths', '${USERS_PROC:-/nonexistent/proc}', 164, 13),), ('write',), 'allow',
   False),
  (168, 5, 'elsewhere', '', ('/**',), ('write', 'create', 'delete'), 'deny', False))
-NETWORK_RULES = ()
+NETWORK_RULES = ((174, 5, 'cloud-credentials', "Who asks there is given the machine's own rights in its cloud.",
+  ('169.254.169.254', '169.254.170.2', '100.100.100.200', 'fd00:ec2::254'), (), 'tcp', 'connect',
+  'deny', ''),
+ (180, 5, 'ways-out',
+  'Somebody outside of the session does there what he is asked to: runs programs, types, signs.\n',
+  ('unix:docker', 'unix:podman', 'unix:containerd', 'unix:libvirt', 'unix:lxd', 'unix:tmux',
+   'unix:screen', 'unix:dbus', 'unix:systemd', 'unix:x11', 'unix:wayland', 'unix:ssh-agent',
+   'unix:gpg-agent'),
+  (), '', 'connect', 'deny', ''))

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.loading import loading_variables
+from sigwrap.policy.judge.network import Direction, Protocol, endpoint_of
 from sigwrap.policy.judge.recorded import program_named
 from sigwrap.policy.judge.request import CommandRequest, Decision
-from sigwrap.policy.judge.rules import Case, CommandCase, FileCase
+from sigwrap.policy.judge.rules import Case, CommandCase, FileCase, NetworkCase
 from sigwrap.policy.judge.signals import signal_name
 from sigwrap.policy.judge.wrappers import unwrap
 
@@ -49,6 +50,11 @@ def run_cases(engine: Engine) -> Iterator[CaseResult]:
             yield CaseResult(case=case, decision=engine.decide_command(request))
         elif isinstance(case, FileCase):
             yield CaseResult(case=case, decision=engine.files.decide(case.operation, case.path))
+        elif isinstance(case, NetworkCase):
+            endpoint = endpoint_of(
+                case.destination, Direction(case.direction), Protocol(case.protocol)
+            )
+            yield CaseResult(case=case, decision=engine.network.decide(endpoint))
         else:
             yield CaseResult(case=case, decision=engine.decide_signal(case.request))
 
@@ -89,6 +95,8 @@ def _what(case: Case) -> str:
         return " ".join(case.argv)
     if isinstance(case, FileCase):
         return f"{case.operation.value} {case.path}"
+    if isinstance(case, NetworkCase):
+        return f"{case.direction} {case.destination}"
     target = ", ".join(sorted(each.value for each in case.request.target_types))
     handled = ", which handles it" if case.request.handled else ""
     return f"{signal_name(case.request.signal)} to {target}{handled}"

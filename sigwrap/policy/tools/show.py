@@ -57,6 +57,11 @@ def policy_entries(policy: Policy) -> dict[str, Any]:
         "defaults": {
             "command": policy.default_command.value,
             "signal": policy.default_signal.value,
+            **(
+                {}
+                if policy.default_network is Action.ALLOW
+                else {"network": policy.default_network.value}
+            ),
             **({} if policy.default_file is Action.ALLOW else {"file": policy.default_file.value}),
         },
         "command_rules": list(map(_command_rule, policy.command_rules)),
@@ -182,7 +187,15 @@ def _file_rule(rule: FileRule) -> dict[str, Any]:
 
 
 def _network_rule(rule: NetworkRule) -> dict[str, Any]:
-    return _rule(rule, _filled(destinations=list(rule.destinations), ports=list(rule.ports)))
+    return _rule(
+        rule,
+        _filled(
+            destinations=list(rule.destinations),
+            ports=list(rule.ports),
+            protocol=rule.protocol,
+            direction="" if rule.direction == "connect" else rule.direction,
+        ),
+    )
 
 
 def _limits(limits: Limits) -> dict[str, int]:

@@ -1,14 +1,15 @@
-"""What one would act on first: execs and signals that didn't simply go through, in groups.
+"""What one would act on first: execs, signals and connections that didn't simply go through, in
+groups.
 
-A group is what one rule has done to one command, or to one signal from one program to another. A
-shell that is refused a command in three folders of PATH was refused once.
+A group is what one rule has done to one command, to one signal from one program to another, or to
+one destination. A shell that is refused a command in three folders of PATH was refused once.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sigwrap.events import EXEC_TYPES, Event, Payload, text, texts, times
+from sigwrap.events import EXEC_TYPES, Event, Payload, kind_of, text, texts, times
 from sigwrap.policy.judge.subcommand import has_subcommands, subcommand
 from sigwrap.policy.tools.tries import Tries
 from sigwrap.report.folds.decisions import APPROVED, AUDITED, OUTCOMES
@@ -50,8 +51,8 @@ class Group:
     with_others: int  # how often with words that were not kept
 
     @property
-    def is_exec(self) -> bool:
-        return self.first.type in EXEC_TYPES
+    def kind(self) -> str:
+        return kind_of(self.first.type)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +101,7 @@ class AttentionFold:
         return self._tries.is_another(event, is_told=is_selected)
 
     def add(self, event: Event, became: str, by: By) -> None:
-        """An exec or a signal that became anything but `allowed`."""
+        """One that became anything but `allowed`."""
         payload = event.payload
         rule = text(payload.get("rule_name"))
         is_exec = event.type in EXEC_TYPES
@@ -110,7 +111,7 @@ class AttentionFold:
             # A yes to a script is one to what it runs, about which nobody is asked again.
             APPROVED if became == APPROVED else answer,
             rule,
-            _command(payload) if is_exec else _signal(payload),
+            _WHAT[kind_of(event.type)](payload),
         )
         group = self._groups.get(key)
         if group is None:
@@ -200,3 +201,11 @@ def _command(payload: Payload) -> tuple[str, ...]:
 def _signal(payload: Payload) -> tuple[str, ...]:
     fields = ("signal_name", "source_cmd", "target_cmd", "target_type", "original_signal")
     return tuple(str(payload.get(each))[:_CHARACTERS_KEPT] for each in fields)
+
+
+def _connection(payload: Payload) -> tuple[str, ...]:
+    fields = ("direction", "protocol", "destination")
+    return tuple(str(payload.get(each))[:_CHARACTERS_KEPT] for each in fields)
+
+
+_WHAT = {"exec": _command, "signal": _signal, "connection": _connection}

@@ -28,11 +28,15 @@ _BY_TYPE = {
     "signal_redirected": REDIRECTED,
     "signal_absorbed": ABSORBED,
     "signal_approved": APPROVED,
+    "connection_allowed": ALLOWED,
+    "connection_audited": AUDITED,
+    "connection_approved": APPROVED,
+    "connection_denied": DENIED,
 }
 
 
 def outcome(event: Event) -> str:
-    """Of an exec or a signal; empty for every other event."""
+    """Of an exec, a signal or a connection; empty for every other event."""
     found = _BY_TYPE.get(event.type, "")
     if found == ALLOWED:
         payload = event.payload

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from sigwrap.escape import printable
-from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES, Event, Payload, number, times
+from sigwrap.events import CONNECTION_TYPES, EXEC_TYPES, SIGNAL_TYPES, Event, Payload, number, times
 
 BUCKETS_S = (0.0001, 0.0005, 0.001, 0.005, 0.01)
 
@@ -87,6 +87,12 @@ class MetricsFold:
             "sigwrap_exec_evaluation_seconds",
             "How long deciding on an exec took.",
         )
+        self._connections = _Pair(
+            "sigwrap_connections_total",
+            "Connections, datagrams and servers that were decided on.",
+            "sigwrap_connection_evaluation_seconds",
+            "How long deciding on a connection took.",
+        )
 
     def add(self, event: Event) -> None:
         payload = event.payload
@@ -106,10 +112,20 @@ class MetricsFold:
                 ("platform", _platform(payload)),
             )
             self._execs.add(labels, payload)
+        elif event.type in CONNECTION_TYPES:
+            labels = (
+                ("rule", str(payload.get("rule_name") or "")),
+                ("direction", str(payload.get("direction") or "")),
+                ("protocol", str(payload.get("protocol") or "")),
+                ("decision", str(payload.get("decision") or "")),
+                ("platform", _platform(payload)),
+            )
+            self._connections.add(labels, payload)
 
     def lines(self) -> Iterator[str]:
         yield from self._signals.lines()
         yield from self._execs.lines()
+        yield from self._connections.lines()
 
 
 def _platform(payload: Payload) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from sigwrap.events import (
+    CONNECTION_TYPES,
     EVENT_TYPES,
     EXEC_TYPES,
     SIGNAL_TYPES,
@@ -52,6 +53,15 @@ class SignalEdge(NamedTuple):
     outcome: str
 
 
+class Talk(NamedTuple):
+    """A destination, and what became of it. A tuple like the one above."""
+
+    direction: str
+    protocol: str
+    destination: str
+    outcome: str
+
+
 class Failure(NamedTuple):
     """Of a process that ran something."""
 
@@ -80,12 +90,14 @@ class Summary:
     by_type: dict[str, int]
     execs: dict[str, int]  # by outcome, and how often, not in how many events
     signals: dict[str, int]
+    connections: dict[str, int]
     attention: Attention
     incidents: tuple[Incident, ...]
     incidents_more: dict[str, int]  # by kind
     programs: Top[str]
     shadowing: Top[tuple[str, str]]  # by path, and the system's command of that name
     edges: Top[SignalEdge]
+    talks: Top[Talk]
     waiting: tuple[Event, ...]  # what somebody is asked about and has not answered
     interrupts: Listed
     deaths: Listed
@@ -115,11 +127,13 @@ class SummaryFold:
         self._by_type: dict[str, int] = {}
         self._execs: dict[str, int] = {}
         self._signals: dict[str, int] = {}
+        self._connections: dict[str, int] = {}
         self._attention = AttentionFold()
         self._incidents = IncidentsFold()
         self._programs: Tally[str] = Tally()
         self._shadowing: Tally[tuple[str, str]] = Tally()
         self._edges: Tally[SignalEdge] = Tally()
+        self._talks: Tally[Talk] = Tally()
         self._waiting: OrderedDict[str, Event] = OrderedDict()
         self._interrupts = _Lister()
         self._deaths = _Lister()
@@ -135,6 +149,7 @@ class SummaryFold:
             "recording_ended": self._recording_ended,
             **dict.fromkeys(EXEC_TYPES, self._exec),
             **dict.fromkeys(SIGNAL_TYPES, self._signal),
+            **dict.fromkeys(CONNECTION_TYPES, self._connection),
             **dict.fromkeys(INTERRUPT_TYPES, _if_selected(self._interrupts.add)),
             **dict.fromkeys(INCIDENT_TYPES, _if_selected(self._incidents.add)),
             "approval_requested": self._asked,
@@ -177,12 +192,14 @@ class SummaryFold:
             by_type=dict(self._by_type),
             execs=dict(self._execs),
             signals=dict(self._signals),
+            connections=dict(self._connections),
             attention=self._attention.result(),
             incidents=self._incidents.result(),
             incidents_more=self._incidents.more,
             programs=self._programs.top(PROGRAMS_SHOWN),
             shadowing=self._shadowing.top(PROGRAMS_SHOWN),
             edges=self._edges.top(SIGNALS_SHOWN),
+            talks=self._talks.top(SIGNALS_SHOWN),
             waiting=tuple(self._waiting.values()),
             interrupts=self._interrupts.result(),
             deaths=self._deaths.result(),
@@ -269,6 +286,18 @@ class SummaryFold:
             by = self._by(source, 0, 0, text(payload.get("source_cmd")))
             self._attention.add(event, became, by)
 
+    def _connection(self, event: Event, is_selected: bool) -> None:
+        if not is_selected:
+            return
+        payload = event.payload
+        became = outcome(event)
+        count = times(payload)
+        self._connections[became] = self._connections.get(became, 0) + count
+        self._talks.add(_talk(payload, became), count)
+        if became != ALLOWED:
+            by = self._by(event.pid, 0, 0, text(payload.get("comm")))
+            self._attention.add(event, became, by)
+
     def _by(self, pid: int, ppid: int, below: int, comm: str) -> By:
         runs = self._tree.runs(pid, ppid, below)
         return By(pid, comm) if runs is None else By(*runs)
@@ -321,5 +350,15 @@ def _signal_edge(payload: Payload, became: str) -> SignalEdge:
         text(get("source_cmd"))[:_NAME_CHARACTERS_KEPT],
         text(get("target_cmd"))[:_NAME_CHARACTERS_KEPT],
         text(get("target_type")),
+        became,
+    )
+
+
+def _talk(payload: Payload, became: str) -> Talk:
+    get = payload.get
+    return Talk(
+        text(get("direction")),
+        text(get("protocol")),
+        text(get("destination"))[:_NAME_CHARACTERS_KEPT],
         became,
     )

@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from sigwrap.escape import printable, shell_words
-from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES, Event, Payload, text, texts, times
+from sigwrap.events import (
+    CONNECTION_TYPES,
+    DECISION_TYPES,
+    EXEC_TYPES,
+    SIGNAL_TYPES,
+    Event,
+    Payload,
+    text,
+    texts,
+    times,
+)
 from sigwrap.report.folds.decisions import ALLOWED, outcome
 from sigwrap.report.folds.incidents import INCIDENT_TYPES, Incident
 from sigwrap.report.forms.findings import what
@@ -22,7 +32,7 @@ def detail(event: Event) -> str:
 def _said(event: Event) -> str:
     payload = event.payload
     name = event.type
-    if name in EXEC_TYPES or name in SIGNAL_TYPES:
+    if name in DECISION_TYPES:
         return _request(event)
     if name in INCIDENT_TYPES:
         return sentence(Incident(first=event, last_seq=event.seq))
@@ -60,8 +70,10 @@ def _request(event: Event) -> str:
     said = what(event)
     if event.type in SIGNAL_TYPES:
         said += f"  from {_text(payload, 'source_cmd')}"
-        if times(event.payload) > 1:
-            said += f"  {times(event.payload)} times"
+    elif event.type in CONNECTION_TYPES:
+        said += f"  by {_text(payload, 'comm')}"
+    if event.type not in EXEC_TYPES and times(payload) > 1:
+        said += f"  {times(payload)} times"
     if payload.get("shadows"):
         said += f"  shadows {_text(payload, 'shadows')}"
     if outcome(event) != ALLOWED:

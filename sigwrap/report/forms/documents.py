@@ -50,7 +50,11 @@ def report_document(
         "events": summary.events,
         "selected_events": None if summary.selection is None else summary.selection.taken,
         "by_type": summary.by_type,
-        "outcomes": {"exec": summary.execs, "signal": summary.signals},
+        "outcomes": {
+            "exec": summary.execs,
+            "signal": summary.signals,
+            "connection": summary.connections,
+        },
         "attention": {
             "groups": [_finding(each, started_ns) for each in findings],
             "more": summary.attention.more,
@@ -92,6 +96,11 @@ def report_document(
             "top": [{**edge._asdict(), "count": count} for edge, count in summary.edges.counts],
             "rest": summary.edges.rest,
             "exact": summary.edges.exact,
+        },
+        "connections": {
+            "top": [{**talk._asdict(), "count": count} for talk, count in summary.talks.counts],
+            "rest": summary.talks.rest,
+            "exact": summary.talks.exact,
         },
         "processes": {
             "count": summary.ran_processes,

@@ -3,7 +3,7 @@ every second, fourth, eighth …, however many there are."""
 
 from __future__ import annotations
 
-from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES, Event, Payload, text, texts, times
+from sigwrap.events import DECISION_TYPES, Event, Payload, text, texts, times
 from sigwrap.report.folds.asked import AskedAbout
 from sigwrap.report.folds.decisions import ALLOWED, outcome
 from sigwrap.report.folds.incidents import INCIDENT_TYPES
@@ -80,7 +80,7 @@ def _is_important(event: Event, became: str) -> bool:
 
 def _row(event: Event, started_ns: int, flags: int) -> Row:
     payload = event.payload
-    is_request = event.type in EXEC_TYPES or event.type in SIGNAL_TYPES
+    is_request = event.type in DECISION_TYPES
     often = f"{times(payload)} times  " if is_request and times(payload) > 1 else ""
     return (
         event.seq,

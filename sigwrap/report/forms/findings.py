@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sigwrap.escape import printable, shell_words, shortened
-from sigwrap.events import EXEC_TYPES, Event, Payload, number, text, texts
+from sigwrap.events import Event, Payload, kind_of, number, text, texts
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.tools.suggest import Suggester, Suggestion
 from sigwrap.report.check.recorded_policy import NoPolicy, recorded_policy
@@ -58,7 +58,7 @@ class Findings:
         first = group.first
         whats = (what(each) for each in (first, *group.examples))
         return Finding(
-            kind="exec" if group.is_exec else "signal",
+            kind=group.kind,
             outcome=group.outcome,
             label=_label(group),
             answer=group.answer,
@@ -88,10 +88,8 @@ class Findings:
 
 
 def what(event: Event) -> str:
-    """A command line, or a signal and its target."""
-    payload = event.payload
-    shown = _command(payload) if event.type in EXEC_TYPES else _signal(payload)
-    return shortened(shown, _COMMAND_CHARACTERS)
+    """A command line, a signal and its target, or a direction and a destination."""
+    return shortened(_WHAT[kind_of(event.type)](event.payload), _COMMAND_CHARACTERS)
 
 
 def rule_line(found: Finding) -> str:
@@ -156,6 +154,21 @@ def _signal(payload: Payload) -> str:
     name = printable(text(payload.get("signal_name")))
     about = ", ".join(each for each in (str(pid or ""), kind) if each)
     return f"{name} to {target} ({about})" if about else f"{name} to {target}"
+
+
+def connection_line(payload: Payload) -> str:
+    """Told as the denied caller reads it."""
+    destination = printable(text(payload.get("destination")) or "?")
+    match payload.get("direction"):
+        case "bind":
+            return f"listening at {destination}"
+        case "connect":
+            return f"connection to {destination}"
+        case _:
+            return destination
+
+
+_WHAT = {"exec": _command, "signal": _signal, "connection": connection_line}
 
 
 def _asker(by: By) -> str:

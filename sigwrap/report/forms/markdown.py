@@ -68,7 +68,11 @@ def _lines(summary: Summary, verification: Verification | None, text: TextReport
     if verification is not None and verification.outcome is not Outcome.INTACT:
         yield ""
         yield f"**The log is {_plain(trust(verification, PLAIN))}**"
-    for title, counts in (("exec", summary.execs), ("signal", summary.signals)):
+    for title, counts in (
+        ("exec", summary.execs),
+        ("signal", summary.signals),
+        ("connection", summary.connections),
+    ):
         if total := sum(counts.values()):
             parts = ", ".join(f"{counts[name]} {name}" for name in OUTCOMES if name in counts)
             yield ""

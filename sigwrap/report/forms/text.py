@@ -15,7 +15,7 @@ from sigwrap.report.folds.attention import Attention
 from sigwrap.report.folds.cause import sent_to_sigwrap
 from sigwrap.report.folds.decisions import AUDITED, DENIED, OUTCOMES
 from sigwrap.report.folds.ending import Ending
-from sigwrap.report.folds.summary import Listed, SignalEdge, Summary
+from sigwrap.report.folds.summary import Listed, SignalEdge, Summary, Talk
 from sigwrap.report.folds.tally import Top
 from sigwrap.report.folds.tree import words
 from sigwrap.report.forms.counts import counted
@@ -88,6 +88,7 @@ class TextReport:
             ("Died of a signal", self._listed(summary.deaths, self._death)),
             ("Failed", self._failures()),
             ("Who signalled whom", _edges(summary.edges)),
+            ("Talked to", _talks(summary.talks)),
             ("Found along PATH before the system's", _shadowing(summary.shadowing)),
             (_RECORDED, self._listed(summary.recordings, _recording)),
             ("Programs run most", _programs(summary.programs)),
@@ -164,7 +165,11 @@ class TextReport:
         return said
 
     def counts(self) -> Iterator[str]:
-        for title, counts in (("execs", self.summary.execs), ("signals", self.summary.signals)):
+        for title, counts in (
+            ("execs", self.summary.execs),
+            ("signals", self.summary.signals),
+            ("network", self.summary.connections),
+        ):
             total = sum(counts.values())
             if total:
                 parts = (self._counted(name, counts[name]) for name in OUTCOMES if counts.get(name))
@@ -329,6 +334,14 @@ def _edges(edges: Top[SignalEdge]) -> Iterator[str]:
         name, source = printable(edge.signal_name), printable(edge.source or "?")
         yield f"{count:>7}  {name}  {source} -> {target}{kind}  {edge.outcome}"
     yield from _rest(edges, _SIGNALS_SHOWN)
+
+
+def _talks(talks: Top[Talk]) -> Iterator[str]:
+    for talk, count in talks.counts[:_SIGNALS_SHOWN]:
+        where = "listened at " if talk.direction == "bind" else ""
+        protocol = "" if talk.protocol == "unix" else f" ({printable(talk.protocol)})"
+        yield f"{count:>7}  {where}{printable(talk.destination)}{protocol}  {talk.outcome}"
+    yield from _rest(talks, _SIGNALS_SHOWN)
 
 
 def _rest(top: Top[Any], shown: int) -> Iterator[str]:

@@ -6,7 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic
 
-from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES, Event, Payload
+from sigwrap.events import (
+    CONNECTION_TYPES,
+    DECISION_TYPES,
+    EXEC_TYPES,
+    SIGNAL_TYPES,
+    Event,
+    Payload,
+    kind_of,
+)
 from sigwrap.report.folds.decisions import DENIED, outcome
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.forms.times import iso_time
@@ -211,6 +219,31 @@ _SIGNALS: View[Told] = View(
 )
 
 
+_CONNECTIONS: View[Told] = View(
+    name="connections",
+    meaning="One row a destination that a process asked to connect or send to, or to listen at. "
+    "Count them by `sum(count)`.",
+    columns=(
+        *WHERE,
+        PID,
+        text_field("who", "what the process is called", "comm"),
+        text_field("direction", "connect or bind"),
+        text_field("protocol", "tcp, udp, unix or other"),
+        text_field("destination", "a name or an address with its port, or `unix:` and a socket"),
+        text_field("address", "the address by itself"),
+        integer_field("port", "of that"),
+        OUTCOME,
+        COUNT,
+        RULE,
+        MESSAGE,
+        DECISION,
+        text_field("syscall", "by which call"),
+        integer_field("evaluation_us", "how long deciding took, in µs"),
+    ),
+    types=CONNECTION_TYPES,
+)
+
+
 def _who(told: Told) -> str | None:
     field = "source_cmd" if told.event.type in SIGNAL_TYPES else "comm"
     return words(told.event.payload.get(field))
@@ -218,6 +251,8 @@ def _who(told: Told) -> str | None:
 
 def _what(told: Told) -> str | None:
     payload = told.event.payload
+    if told.event.type in CONNECTION_TYPES:
+        return words(payload.get("destination"))
     if told.event.type not in SIGNAL_TYPES:
         return command_line(payload) or words(payload.get("path"))
     named = {name: words(payload.get(name)) for name in ("signal_name", "target_cmd", "target_pid")}
@@ -233,22 +268,22 @@ def _denied(types: frozenset[str]) -> frozenset[str]:
 
 _DENIALS: View[Told] = View(
     name="denials",
-    meaning="One row an exec or a signal that was denied, also where somebody was asked first. "
-    + _TRIES,
+    meaning="One row an exec, a signal or a connection that was denied, also where somebody was "
+    "asked first. " + _TRIES,
     columns=(
         *WHERE,
         Column(
             "kind",
             TEXT,
-            "exec or signal",
-            lambda told: "signal" if told.event.type in SIGNAL_TYPES else "exec",
+            "exec, signal or connection",
+            lambda told: kind_of(told.event.type),
         ),
         PID,
         Column("who", TEXT, "what the process is called", _who),
         Column(
             "what",
             TEXT,
-            "the command as a shell would quote it, or the signal and its target",
+            "the command as a shell would quote it, the signal and its target, or the destination",
             _what,
         ),
         COUNT,
@@ -256,7 +291,7 @@ _DENIALS: View[Told] = View(
         REASON,
         MESSAGE,
     ),
-    types=_denied(EXEC_TYPES | SIGNAL_TYPES),
+    types=_denied(DECISION_TYPES),
 )
 
 
@@ -317,6 +352,7 @@ VIEWS: dict[str, View[Any]] = {
         SESSIONS,
         _EXECS,
         _SIGNALS,
+        _CONNECTIONS,
         _DENIALS,
         PROCESSES,
         _EVENTS,

@@ -38,7 +38,7 @@ function startHead() {
   }
   if (report.why && !SAYS_NOTHING.test(report.why) && !report.why.endsWith(`: ${report.reason}`)) byId("why").textContent = `Why: ${report.why}`;
   const outcomes = record(report.outcomes);
-  for (const [kind, title] of [["exec", "execs"], ["signal", "signals"]]) {
+  for (const [kind, title] of [["exec", "execs"], ["signal", "signals"], ["connection", "connections"]]) {
     const counts = record(outcomes[kind]);
     const names = OUTCOMES.filter((name) => counts[name]);
     if (!names.length) continue;
@@ -62,7 +62,7 @@ function startAttention() {
     const fitting = groups.filter((group) => passes(groupThing(group)));
     box.replaceChildren(...fitting.slice(0, atOnce).map(drawGroup));
     rest.replaceChildren();
-    if (!groups.length) rest.append("Nothing: every exec and every signal simply went through.");
+    if (!groups.length) rest.append("Nothing: every exec, signal and connection simply went through.");
     else if (!fitting.length) rest.append("Nothing of it matches the filter.");
     if (fitting.length > atOnce) {
       const more = () => { atOnce += GROUPS_MORE; draw(); };
@@ -195,6 +195,16 @@ function startFailures() {
 }
 
 function startTables() {
+  const talks = record(report.connections);
+  if (list(talks.top).length) {
+    const lines = talks.top.map((talk) => [
+      narrowing(`type:connection ${quoted(shown(talk.destination))}`, "Only these", shown(talk.destination)),
+      talk.direction === "bind" ? "server" : shown(talk.protocol),
+      badge(talk.outcome),
+      figure(talk.count),
+    ]);
+    addSection("connections", "Talked to", "", table(["destination", "how", "outcome", "times"], lines), restOf(talks));
+  }
   const signals = record(report.signals);
   if (list(signals.top).length) {
     const lines = signals.top.map((edge) => [

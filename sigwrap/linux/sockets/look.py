@@ -1,0 +1,193 @@
+"""Whom a call on a socket would reach: the facts that it is judged by."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterable
+
+from sigwrap import calls
+from sigwrap.errors import KernelError
+from sigwrap.linux.memory import Unreadable
+from sigwrap.linux.paths import Caller, kind_of, our_view, path_of
+from sigwrap.linux.pidfd import duplicate_socket
+from sigwrap.linux.seccomp import Notification
+from sigwrap.linux.sockets import ours
+from sigwrap.linux.sockets.address import (
+    Elsewhere,
+    Kind,
+    Nowhere,
+    endpoint,
+    unix_path,
+)
+from sigwrap.linux.sockets.asked import Asked, asked
+from sigwrap.linux.sockets.own_servers import OwnServers
+from sigwrap.linux.sockets.places import KeptPlaces
+from sigwrap.linux.taken import let_go
+from sigwrap.mediate.facts import WouldFail
+from sigwrap.mediate.lineage import Process
+from sigwrap.mediate.network_facts import Aim, NewSocket, NoAddress, OutOfRules
+from sigwrap.policy.judge.network import Direction, Endpoint, Protocol
+from sigwrap.tuples import NamedTuple
+
+_MSG_ZEROCOPY = 0x4000000
+_TO_THE_KERNEL = (calls.AF_NETLINK, calls.AF_ALG)
+_SOCKETS = next(
+    call.handed_over for call in calls.TABLE if isinstance(call.handed_over, calls.OfOtherSockets)
+)
+# With a message, these have it go by way of somebody else.
+_WAYS = frozenset(
+    {
+        (calls.IPPROTO_IP, calls.IP_RETOPTS),
+        (calls.IPPROTO_IPV6, calls.IPV6_RTHDR),
+        (calls.IPPROTO_IPV6, calls.IPV6_2292RTHDR),
+    }
+)
+
+
+class Looked(NamedTuple):
+    asked: Asked
+    aim: Aim
+    kind: Kind | None = None  # of the socket; None: it has none, or has none yet
+    held: int = -1  # ours: a duplicate of the socket, which the caller can't swap
+    place: int = -1  # an O_PATH descriptor of the socket file that it would connect to
+
+    @property
+    def goes_by_address_alone(self) -> bool:
+        """Not by a file, for which the caller may lack the rights."""
+        return self.kind is not None and self.kind.domain in _SOCKETS.with_address
+
+    @property
+    def is_connecting_by_address(self) -> bool:
+        return self.goes_by_address_alone and self.asked.syscall == "connect"
+
+    @property
+    def is_about_a_file(self) -> bool:
+        if not isinstance(self.aim, Endpoint) or self.aim.protocol is not Protocol.UNIX:
+            return False
+        return bool(self.asked.address and unix_path(self.asked.address))
+
+    def let_go(self, close: Callable[[int], None] = let_go) -> None:
+        """`close`: a socket, in bounded time."""
+        if self.place >= 0:
+            os.close(self.place)
+        if self.held >= 0:
+            close(self.held)
+
+
+class Sockets:
+    """What there is to be known of sockets, from the session's begin on."""
+
+    def __init__(self, kept: Iterable[str]) -> None:
+        """`kept`: globs of those that somebody is kept from."""
+        self.own = OwnServers()
+        self._view = our_view()
+        self._kept = KeptPlaces(kept)
+
+    def look(
+        self, notification: Notification, process: Process, syscall: str, *, may_wait: bool = False
+    ) -> Looked:
+        """What it holds is the caller's to let go. Raises MayWait, and Unreadable where memory is
+        to be read by who may wait."""
+        try:
+            found = asked(notification, syscall, may_wait=may_wait)
+        except Unreadable:
+            return Looked(Asked(syscall), WouldFail(errno.EFAULT))
+        except OSError as refusal:
+            return Looked(Asked(syscall), WouldFail(refusal.errno or errno.EPERM))
+        if found.syscall == "io_uring_setup":
+            return Looked(found, OutOfRules("io_uring"))
+        if found.syscall == "socket":
+            return Looked(found, _of_new_socket(*found.socket))
+        if found.flags & calls.MSG_FASTOPEN:
+            return Looked(found, WouldFail(errno.EOPNOTSUPP))
+        if found.flags & _MSG_ZEROCOPY:
+            return Looked(found, WouldFail(errno.ENOBUFS))  # programs send it again without
+        try:
+            held = _take(notification.tid, found.fd)
+        except (KernelError, OSError) as refusal:
+            return Looked(found, WouldFail(refusal.errno or errno.EPERM))
+        try:
+            looked = _of_held(found, held)
+            if looked.is_about_a_file:
+                caller = Caller(notification.tid, process.pid, self._view, may_wait=may_wait)
+                return self._with_file(looked, caller)
+            return self._with_name(looked)
+        except BaseException:
+            let_go(held)
+            raise
+
+    def _with_file(self, looked: Looked, caller: Caller) -> Looked:
+        try:
+            place = caller.open(unix_path(looked.asked.address or b""))
+        except OSError as refusal:
+            return looked._replace(aim=WouldFail(refusal.errno or errno.ENOENT))
+        inode = caller.known_state(place).inode
+        assert isinstance(looked.aim, Endpoint), "about a file"
+        aim = looked.aim._replace(
+            socket=path_of(place),
+            names=self._kept.names_of(inode),
+            is_own=self.own.has_file(inode),
+        )
+        return looked._replace(aim=aim, place=place)
+
+    def _with_name(self, looked: Looked) -> Looked:
+        aim = looked.aim
+        if isinstance(aim, Endpoint) and aim.socket and self.own.has_name(aim.socket):
+            return looked._replace(aim=aim._replace(is_own=True))
+        return looked
+
+
+def _of_new_socket(family: int, kind: int, protocol: int) -> Aim:
+    is_plain = family in _SOCKETS.families or (
+        family in _SOCKETS.with_address
+        and kind & calls.SOCK_TYPE_MASK in _SOCKETS.types
+        and protocol in _SOCKETS.protocols
+    )
+    if is_plain:
+        return NewSocket()
+    return OutOfRules(f"a socket of family {family}, type {kind & calls.SOCK_TYPE_MASK}")
+
+
+def _take(tid: int, fd: int) -> int:
+    try:
+        kind, _major = kind_of(b"/proc/%d/fd/%d" % (tid, fd))
+    except OSError as missing:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF)) from missing
+    if kind != stat.S_IFSOCK:
+        raise OSError(errno.ENOTSOCK, os.strerror(errno.ENOTSOCK))
+    return duplicate_socket(tid, fd)
+
+
+def _of_held(found: Asked, held: int) -> Looked:
+    try:
+        kind = ours.kind_of(held)
+    except OSError as refusal:  # another thread has put something else there
+        return Looked(found, WouldFail(refusal.errno or errno.ENOTSOCK), held=held)
+    looked = Looked(found, NoAddress(), kind, held)
+    is_listening = found.syscall == "listen"
+    address = ours.own_address(held) if is_listening else found.address
+    if found.is_cut and kind.type != calls.SOCK_STREAM:
+        return looked._replace(aim=WouldFail(errno.EMSGSIZE))
+    if any((each.level, each.kind) in _WAYS for each in found.control):
+        return looked._replace(aim=OutOfRules("a message by way of another machine"))
+    if address is None:
+        return looked
+    try:
+        aim = endpoint(
+            address,
+            kind,
+            Direction.BIND if is_listening else Direction.CONNECT,
+            sends=found.syscall.startswith("send"),
+        )
+    except Nowhere:
+        return looked
+    except Elsewhere as elsewhere:
+        if elsewhere.family in _TO_THE_KERNEL:
+            return looked
+        return looked._replace(aim=OutOfRules(f"a socket of family {elsewhere.family}"))
+    if aim.protocol is not Protocol.UNIX:
+        return looked._replace(aim=aim)
+    # Without a name nobody can connect to it.
+    return looked._replace(aim=aim) if aim.socket else looked

@@ -1,0 +1,136 @@
+"""A duplicate of somebody's socket, in our hands: what it is, and calls on it. None of them waits.
+
+The addresses are bytes as the kernel takes them, so it makes of them what it would have made of the
+caller's. OSError with the kernel's errno.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import struct
+from collections.abc import Iterable, Sequence
+
+from sigwrap.linux.libc import libc, syscall
+from sigwrap.linux.sockets.address import Kind
+from sigwrap.linux.sockets.asked import Control
+
+_SOL_SOCKET = 1
+_SO_TYPE, _SO_PROTOCOL, _SO_DOMAIN = 3, 38, 39
+_SO_SNDTIMEO = 21
+_SO_COOKIE = 57
+_FIONBIO = 0x5421
+_MSG_DONTWAIT, _MSG_NOSIGNAL = 0x40, 0x4000
+_SYS_PROCESS_VM_WRITEV = 311
+_TIMEVAL = struct.Struct("qq")
+_INT = struct.Struct("i")
+_CONTROL = struct.Struct("Qii")
+_HEADER = struct.Struct("QI4xQQQQi4x")
+_PART = struct.Struct("QQ")
+
+_connect, _sendmsg, _listen = libc.connect, libc.sendmsg, libc.listen
+_getsockopt, _getsockname = libc.getsockopt, libc.getsockname
+
+
+def kind_of(fd: int) -> Kind:
+    return Kind(_option(fd, _SO_DOMAIN), _option(fd, _SO_TYPE), _option(fd, _SO_PROTOCOL))
+
+
+def own_address(fd: int) -> bytes:
+    buffer = ctypes.create_string_buffer(128)
+    size = ctypes.c_uint(128)
+    _check(_getsockname(fd, buffer, ctypes.byref(size)))
+    return buffer.raw[: size.value]
+
+
+def cookie(fd: int) -> int:
+    """By which the kernel tells this socket from all others."""
+    return int.from_bytes(_option_bytes(fd, _SO_COOKIE, 8), "little")
+
+
+def waits(fd: int) -> bool:
+    """A call on it does, unless it says otherwise."""
+    return not fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_NONBLOCK
+
+
+def waits_for_s(fd: int) -> float | None:
+    """How long at most, to send or to connect."""
+    seconds, microseconds = _TIMEVAL.unpack(_option_bytes(fd, _SO_SNDTIMEO, _TIMEVAL.size))
+    return seconds + microseconds / 1e6 if seconds or microseconds else None
+
+
+def connect(fd: int, address: bytes, *, makes_wait: bool) -> None:
+    """EINPROGRESS, EALREADY: it goes on; EAGAIN: there is no room at the other end. `makes_wait`:
+    it is a socket whose calls wait. That is the caller's as well, and another for this moment."""
+    if makes_wait:
+        fcntl.ioctl(fd, _FIONBIO, _INT.pack(1))
+    try:
+        _check(_connect(fd, address, len(address)))
+    finally:
+        if makes_wait:
+            fcntl.ioctl(fd, _FIONBIO, _INT.pack(0))
+
+
+def make(family: int, kind: int, protocol: int) -> int:
+    return _check(libc.socket(family, kind | os.O_CLOEXEC, protocol))
+
+
+def listen(fd: int, backlog: int) -> None:
+    _check(_listen(fd, backlog))
+
+
+def send(
+    fd: int, data: bytes, flags: int, address: bytes | None, control: Sequence[Control]
+) -> int:
+    """How much of it was. EPIPE: the caller would get a signal."""
+    name = ctypes.create_string_buffer(address, len(address)) if address is not None else None
+    text = ctypes.create_string_buffer(data, len(data) or 1)
+    part = ctypes.create_string_buffer(_PART.pack(ctypes.addressof(text), len(data)))
+    packed = _packed(control)
+    with_it = ctypes.create_string_buffer(packed, len(packed) or 1)
+    header = _HEADER.pack(
+        ctypes.addressof(name) if name is not None else 0,
+        len(address or b""),
+        ctypes.addressof(part),
+        1,
+        ctypes.addressof(with_it) if packed else 0,
+        len(packed),
+        0,
+    )
+    return _check(_sendmsg(fd, header, flags | _MSG_DONTWAIT | _MSG_NOSIGNAL))
+
+
+def tell_count(tid: int, at: int, count: int) -> None:
+    """Into the caller's memory, where it asked for that."""
+    word = ctypes.create_string_buffer(_INT.pack(count), _INT.size)
+    local = ctypes.create_string_buffer(_PART.pack(ctypes.addressof(word), _INT.size))
+    remote = ctypes.create_string_buffer(_PART.pack(at, _INT.size))
+    syscall("process_vm_writev", _SYS_PROCESS_VM_WRITEV, tid, local, 1, remote, 1, 0)
+
+
+def _packed(control: Iterable[Control]) -> bytes:
+    found = b""
+    for level, kind, data in control:
+        found += bytes(-len(found) % 8)
+        found += _CONTROL.pack(_CONTROL.size + len(data), level, kind) + data
+    return found
+
+
+def _option(fd: int, name: int) -> int:
+    (value,) = _INT.unpack(_option_bytes(fd, name, _INT.size))
+    return int(value)
+
+
+def _option_bytes(fd: int, name: int, size: int) -> bytes:
+    buffer = ctypes.create_string_buffer(size)
+    got = ctypes.c_uint(size)
+    _check(_getsockopt(fd, _SOL_SOCKET, name, buffer, ctypes.byref(got)))
+    return buffer.raw
+
+
+def _check(result: int) -> int:
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return result

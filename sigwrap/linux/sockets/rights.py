@@ -1,0 +1,45 @@
+"""A thread of ours takes a caller's rights, for good, before it does something in its place: where
+sigwrap runs as root, it may do more, and would be taken for root by whoever is at the other end."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+
+from sigwrap.linux import procfs
+from sigwrap.linux.libc import syscall
+from sigwrap.linux.procfs import Rights
+
+_SYS_SETGROUPS, _SYS_SETRESUID, _SYS_SETRESGID, _SYS_CAPSET = 116, 117, 119, 126
+_CAPABILITIES = struct.Struct("=6I")
+_HEADER = struct.pack("=Ii", 0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, this thread
+
+
+def other_rights(tid: int) -> Rights | None:
+    """Those of a thread where they are others than ours, and we could take them."""
+    if os.geteuid() != 0:
+        return None
+    own, found = procfs.rights("self"), procfs.rights(tid)
+    if found is None or own is None:
+        return None
+    if not procfs.is_in_our_user_namespace(tid):
+        found = found._replace(capabilities=0)  # they count nowhere else
+    kept = found.capabilities & own.capabilities if found.uid == 0 else 0
+    found = found._replace(capabilities=kept)
+    return None if found == own else found
+
+
+def take(rights: Rights) -> None:
+    """By the thread that calls it. Raises KernelError."""
+    uid, gid, groups, capabilities = rights
+    packed = struct.pack(f"={len(groups)}I", *groups)
+    syscall(
+        "setgroups", _SYS_SETGROUPS, len(groups), ctypes.create_string_buffer(packed, len(packed))
+    )
+    syscall("setresgid", _SYS_SETRESGID, gid, gid, gid)
+    syscall("setresuid", _SYS_SETRESUID, uid, uid, uid)
+    low, high = capabilities & 0xFFFFFFFF, capabilities >> 32
+    sets = _CAPABILITIES.pack(low, low, 0, high, high, 0)  # effective, permitted, inheritable
+    data = ctypes.create_string_buffer(sets, len(sets))
+    syscall("capset", _SYS_CAPSET, _HEADER, data)

@@ -1,0 +1,180 @@
+"""A connection, a datagram, or an address that a socket takes: judged by a copy of the address,
+recorded, and then made by the supervisor itself, on its duplicate of the socket. What lies in the
+caller's memory is not asked again."""
+
+from __future__ import annotations
+
+import errno
+
+from sigwrap.events import Payload
+from sigwrap.mediate.effects import (
+    Ask,
+    Fail,
+    MakeSocket,
+    Mediation,
+    Reach,
+    Reached,
+    Record,
+    RecordRepeated,
+    Succeed,
+    Tell,
+    Unrecorded,
+)
+from sigwrap.mediate.facts import WouldFail
+from sigwrap.mediate.network_facts import NetworkFacts, NewSocket, NoAddress, OutOfRules
+from sigwrap.mediate.questions import Answer, Question
+from sigwrap.mediate.wording import denial, refusal, waiting
+from sigwrap.policy.judge.network import (
+    Direction,
+    Endpoint,
+    NetworkRules,
+    Protocol,
+    address_text,
+)
+from sigwrap.policy.judge.request import Action, Decision
+
+OUT_OF_RULES = Decision(
+    Action.DENY,
+    "builtin:network",
+    "under network rules, nothing is sent past addresses that they could be about",
+)
+_COUNTED_FOR_S = 1.0
+_TOLD_MOST = 256
+_EVENTS = {
+    Action.ALLOW: "connection_allowed",
+    Action.AUDIT: "connection_audited",
+    Action.APPROVE: "connection_approved",
+    Action.DENY: "connection_denied",
+}
+_WORDS = {Direction.CONNECT: "connection to", Direction.BIND: "listening at"}
+
+
+class NetworkMediator:
+    def __init__(self, rules: NetworkRules, policy: str) -> None:
+        self._rules = rules
+        self._policy = policy
+        self._told: dict[tuple[str, str], None] = {}
+
+    def mediate(self, facts: NetworkFacts) -> Mediation:
+        match facts.aim:
+            case Endpoint():
+                yield from self._one(facts, facts.aim)
+            case NoAddress():
+                yield from _reach(Unrecorded.REACHES_NOBODY)
+            case NewSocket():
+                error: int = yield MakeSocket(Unrecorded.REACHES_NOBODY)
+                if error:
+                    yield Fail(error, Unrecorded.NOTHING_HAPPENS)
+            case OutOfRules(what=what):
+                yield from self._deny_out_of_rules(facts, what)
+            case WouldFail(errno=error):
+                yield from _fail(error)
+
+    def _one(self, facts: NetworkFacts, endpoint: Endpoint) -> Mediation:
+        decision = self._rules.decide(endpoint)
+        match decision.action:
+            case Action.ALLOW | Action.AUDIT:
+                yield from _record_and_reach(facts, endpoint, decision)
+            case Action.APPROVE:
+                answer: Answer = yield self._asks(facts, endpoint, decision)
+                if answer.granted:
+                    yield from _record_and_reach(facts, endpoint, decision)
+                else:
+                    yield from self._deny(facts, endpoint, decision, refusal(answer))
+            case _:
+                yield from self._deny(facts, endpoint, decision, decision.message)
+
+    def _deny(
+        self, facts: NetworkFacts, endpoint: Endpoint, decision: Decision, why: str
+    ) -> Mediation:
+        denied = decision._replace(action=Action.DENY)
+        if (yield _event(facts, endpoint, denied)):
+            what = _what(endpoint)
+            if self._is_news(decision.rule, what):
+                yield Tell(denial(what, decision.rule, self._policy, why))
+        yield Fail(_refusal(endpoint))
+
+    def _deny_out_of_rules(self, facts: NetworkFacts, what: str) -> Mediation:
+        payload = {**_payload(facts, OUT_OF_RULES), "destination": what}
+        if (yield Record(_EVENTS[Action.DENY], payload)) and self._is_news("", what):
+            yield Tell(denial(what, OUT_OF_RULES.rule, self._policy, OUT_OF_RULES.reason))
+        yield Fail(errno.EPERM)
+
+    def _asks(self, facts: NetworkFacts, endpoint: Endpoint, decision: Decision) -> Ask:
+        process, what = facts.process, _what(endpoint)
+        question = Question(
+            kind="connection",
+            pid=process.pid,
+            process=process.comm,
+            depth=process.depth,
+            what=what,
+            rule=decision.rule,
+            message=decision.message,
+            key=("connection", endpoint.direction.value, endpoint.protocol.value, str(endpoint)),
+        )
+        return Ask(question, waiting(what, decision.rule, self._policy))
+
+    def _is_news(self, rule: str, what: str) -> bool:
+        if (rule, what) in self._told:
+            return False
+        self._told[rule, what] = None
+        if len(self._told) > _TOLD_MOST:
+            del self._told[next(iter(self._told))]
+        return True
+
+
+def _record_and_reach(facts: NetworkFacts, endpoint: Endpoint, decision: Decision) -> Mediation:
+    if (yield _event(facts, endpoint, decision)):
+        yield from _reach(None)
+    else:
+        yield Fail(errno.EPERM)
+
+
+def _reach(unrecorded: Unrecorded | None) -> Mediation:
+    reached: Reached = yield Reach(unrecorded)
+    if reached.errno:
+        yield Fail(reached.errno, unrecorded and Unrecorded.NOTHING_HAPPENS)
+    else:
+        yield Succeed(unrecorded, reached.value)
+
+
+def _fail(error: int) -> Mediation:
+    yield Fail(error, Unrecorded.NOTHING_HAPPENS)
+
+
+def _event(facts: NetworkFacts, endpoint: Endpoint, decision: Decision) -> RecordRepeated:
+    """What one process does over and over with one destination is one event more each second."""
+    payload = {
+        **_payload(facts, decision),
+        "direction": endpoint.direction.value,
+        "protocol": endpoint.protocol.value,
+        "destination": str(endpoint),
+    }
+    if endpoint.protocol is not Protocol.UNIX:
+        payload["address"] = address_text(endpoint.address)
+        payload["port"] = endpoint.port
+    key = (facts.process, facts.syscall, endpoint, decision.rule)
+    return RecordRepeated(_EVENTS[decision.action], payload, key, _COUNTED_FOR_S)
+
+
+def _payload(facts: NetworkFacts, decision: Decision) -> Payload:
+    payload: Payload = {
+        "syscall": facts.syscall,
+        "comm": facts.process.comm,
+        "decision": decision.action.value,
+        "rule_name": decision.rule,
+        "reason": decision.reason,
+    }
+    if decision.message:
+        payload["message"] = decision.message
+    return payload
+
+
+def _what(endpoint: Endpoint) -> str:
+    return f"{_WORDS[endpoint.direction]} {endpoint}"
+
+
+def _refusal(endpoint: Endpoint) -> int:
+    """As programs take it best: after a refused connection they try the next address."""
+    is_connection = endpoint.direction is Direction.CONNECT and endpoint.protocol is Protocol.TCP
+    return errno.ECONNREFUSED if is_connection else errno.EACCES

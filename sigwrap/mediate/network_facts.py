@@ -1,0 +1,31 @@
+"""What a call asks of a socket."""
+
+from __future__ import annotations
+
+from sigwrap.mediate.facts import WouldFail
+from sigwrap.mediate.lineage import Process
+from sigwrap.policy.judge.network import Endpoint
+from sigwrap.tuples import NamedTuple
+
+
+class NoAddress(NamedTuple):
+    """It undoes a connection, or leaves the choice to the kernel."""
+
+
+class NewSocket(NamedTuple):
+    """The caller has its registers say that it wants one, and its memory which."""
+
+
+class OutOfRules(NamedTuple):
+    """No rule can be about it, and it would reach others all the same."""
+
+    what: str
+
+
+Aim = Endpoint | NoAddress | NewSocket | OutOfRules | WouldFail
+
+
+class NetworkFacts(NamedTuple):
+    process: Process
+    syscall: str
+    aim: Aim

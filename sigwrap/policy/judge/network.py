@@ -1,0 +1,324 @@
+"""What a policy's network rules say of an endpoint: an address with a port and the host names that
+are known to have it, or a socket of the machine itself.
+
+The first rule of that direction and protocol with a destination that the endpoint is decides; where
+none does, the default. Nothing here resolves a name or looks at a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sigwrap.bare.enum import Enum
+from sigwrap.bare.socket import AF_INET, AF_INET6, inet_ntop, inet_pton
+from sigwrap.policy.judge.match import Glob, is_glob
+from sigwrap.policy.judge.request import STRICTNESS, Action, Decision
+from sigwrap.policy.judge.rules import NetworkRule, Policy, default_of, reason_of
+from sigwrap.tuples import NamedTuple
+
+UNIX = "unix:"
+_LAST_PORT = 65535
+_MAPPED = bytes(10) + b"\xff\xff"  # an IPv4 address, as an IPv6 one
+
+
+class Direction(Enum):
+    CONNECT = "connect"
+    BIND = "bind"
+
+
+class Protocol(Enum):
+    TCP = "tcp"
+    UDP = "udp"
+    OTHER = "other"
+    UNIX = "unix"
+
+
+class Endpoint(NamedTuple):
+    direction: Direction
+    protocol: Protocol
+    address: bytes = b""  # 4 or 16, IPv4 in IPv6 as 4
+    port: int = 0
+    socket: str = ""  # a path, or @ and a name; empty where it has neither
+    names: frozenset[str] = frozenset()  # of a host; of a socket others that it has or had
+    is_own: bool = False  # a server of the session has that socket
+
+    def __str__(self) -> str:
+        if self.protocol is Protocol.UNIX:
+            return f"{UNIX}{self.socket or 'unnamed'}"
+        name = min(self.names, default="") or address_text(self.address)
+        shown = f"[{name}]" if ":" in name else name
+        return f"{shown}:{self.port}"
+
+
+class Network(NamedTuple):
+    """Of addresses."""
+
+    address: bytes
+    bits: int
+
+    def has(self, address: bytes) -> bool:
+        if len(address) != len(self.address):
+            return False
+        left = 8 * len(address) - self.bits
+        return int.from_bytes(address, "big") >> left == int.from_bytes(self.address, "big") >> left
+
+
+class BadDestination(Exception):
+    pass
+
+
+def endpoint_of(text: str, direction: Direction, protocol: Protocol = Protocol.TCP) -> Endpoint:
+    """Of `host:port`, `[2001:db8::1]:443` or `unix:/path`, as an event has it. A host's addresses
+    are not known here. Raises BadDestination."""
+    if text.startswith(UNIX):
+        return Endpoint(direction, Protocol.UNIX, socket=text.removeprefix(UNIX))
+    host, _, port_text = text.rpartition(":")
+    if not (port_text.isascii() and port_text.isdecimal()) or int(port_text) > _LAST_PORT:
+        raise BadDestination("it takes a host and a port: example.com:443")
+    port = int(port_text)
+    address = packed_address(host.removeprefix("[").removesuffix("]"))
+    if address is not None:
+        return Endpoint(direction, protocol, address, port)
+    if not _is_host(host):
+        raise BadDestination("neither a host nor an address")
+    return Endpoint(direction, protocol, port=port, names=frozenset({host.lower().rstrip(".")}))
+
+
+def network_of(text: str) -> Network | None:
+    """Of `192.0.2.0/24`, or of an address alone. Raises BadDestination where it is nearly one."""
+    address, slash, bits_text = text.partition("/")
+    packed = _packed(address)
+    if packed is None:
+        return None
+    most = 8 * len(packed)
+    bits_text = bits_text if slash else str(most)
+    if not (bits_text.isascii() and bits_text.isdecimal()) or int(bits_text) > most:
+        raise BadDestination(f"a network has 0 to {most} bits behind its slash")
+    bits = int(bits_text)
+    if int.from_bytes(packed, "big") & ((1 << (most - bits)) - 1):
+        raise BadDestination("an address in the network, and not the network's own")
+    if len(packed) == 16 and bits >= 8 * len(_MAPPED) and plain(packed) != packed:
+        return Network(plain(packed), bits - 8 * len(_MAPPED))
+    return Network(packed, bits)
+
+
+def packed_address(text: str) -> bytes | None:
+    packed = _packed(text)
+    return None if packed is None else plain(packed)
+
+
+def _packed(text: str) -> bytes | None:
+    for family in (AF_INET, AF_INET6):
+        try:
+            return inet_pton(family, text)
+        except OSError:
+            continue
+    return None
+
+
+def plain(address: bytes) -> bytes:
+    return address[12:] if address.startswith(_MAPPED) and len(address) == 16 else address
+
+
+def address_text(address: bytes) -> str:
+    return inet_ntop(AF_INET if len(address) == 4 else AF_INET6, address)
+
+
+def _networks(*texts: str) -> tuple[Network, ...]:
+    return tuple(each for each in map(network_of, texts) if each is not None)
+
+
+LOOPBACK = _networks("127.0.0.0/8", "::1")
+PRIVATE = _networks(
+    "10.0.0.0/8",
+    "172.16.0.0/12",
+    "192.168.0.0/16",
+    "100.64.0.0/10",
+    "169.254.0.0/16",
+    "fc00::/7",
+    "fe80::/10",
+)
+
+WORDS: dict[str, tuple[Network, ...]] = {
+    "loopback": LOOPBACK,
+    "private": PRIVATE,
+}
+EVERYBODY = "*"
+
+# By these, somebody outside of the session does what he is asked to: runs programs, types, signs.
+SOCKETS: dict[str, tuple[str, ...]] = {
+    "*": ("**",),
+    "docker": (
+        "/run/docker.sock",
+        "/run/user/*/docker.sock",
+        "/home/*/.docker/*/docker.sock",
+        "/root/.docker/*/docker.sock",
+    ),
+    "podman": ("/run/podman/podman.sock", "/run/user/*/podman/podman.sock"),
+    "containerd": (
+        "/run/containerd/*.sock",
+        "/run/k3s/containerd/*.sock",
+        "/run/crio/crio.sock",
+        "/run/buildkit/*.sock",
+    ),
+    "dbus": ("/run/dbus/*", "/run/user/*/bus", "/run/user/*/dbus-*", "/tmp/dbus-*", "@/tmp/dbus-*"),
+    "systemd": ("/run/systemd/**", "/run/user/*/systemd/**"),
+    "tmux": ("/tmp/tmux-*/*", "/run/user/*/tmux-*/*"),
+    "screen": ("/run/screen/**", "/tmp/screens/**", "/home/*/.screen/*", "/root/.screen/*"),
+    "x11": ("/tmp/.X11-unix/*", "@/tmp/.X11-unix/*"),
+    "wayland": ("/run/user/*/wayland-*",),
+    "ssh-agent": (
+        "/tmp/ssh-*/agent.*",
+        "/run/user/*/ssh-agent*",
+        "/run/user/*/keyring/ssh",
+        "/run/user/*/gcr/ssh",
+        "/run/user/*/gnupg/S.gpg-agent.ssh",
+        "/home/*/.ssh/agent/*",
+        "/root/.ssh/agent/*",
+    ),
+    "gpg-agent": (
+        "/run/user/*/gnupg/S.*",
+        "/home/*/.gnupg/S.*",
+        "/root/.gnupg/S.*",
+    ),
+    "libvirt": ("/run/libvirt/*", "/run/user/*/libvirt/*"),
+    "lxd": ("/var/lib/lxd/unix.socket", "/var/lib/incus/unix.socket", "/var/snap/lxd/**"),
+}
+
+
+class Destination:
+    """Whom a rule is about."""
+
+    __slots__ = (
+        "_globs",
+        "_is_everybody",
+        "_is_of_machine",
+        "_networks",
+        "gets_datagrams",
+        "name",
+        "sockets",
+    )
+
+    def __init__(self, text: str) -> None:
+        self.name = ""  # of a host
+        self.sockets: tuple[str, ...] = ()  # globs
+        self.gets_datagrams = True
+        self._is_everybody = False
+        self._is_of_machine = False  # somebody outside does what he is told there
+        self._networks: tuple[Network, ...] = ()
+        self._globs: tuple[Glob, ...] = ()
+        if text.startswith(UNIX):
+            word = text.removeprefix(UNIX)
+            self.sockets = SOCKETS.get(word, (word,))
+            self._globs = tuple(map(Glob, self.sockets))
+            self._is_of_machine = word in SOCKETS and word != "*"
+            self.gets_datagrams = word == "*" or word not in SOCKETS
+            if word not in SOCKETS and not word.startswith(("/", "@", "**")):
+                raise BadDestination("a socket is a path, `@` and a name, or a word of ours")
+        elif text == EVERYBODY:
+            self._is_everybody = True
+        elif text in WORDS:
+            self._networks = WORDS[text]
+        elif (network := network_of(text)) is not None:
+            self._networks = (network,)
+        elif is_glob(text):
+            raise BadDestination("of a name with a glob nobody knows the addresses: name the hosts")
+        elif not _is_host(text):
+            raise BadDestination("neither a host, an address, a network nor a socket")
+        else:
+            self.name = text.lower().rstrip(".")
+
+    def is_that_of(self, endpoint: Endpoint) -> bool:
+        if endpoint.protocol is Protocol.UNIX:
+            if endpoint.is_own and self._is_of_machine:
+                return False
+            return any(glob.matches(endpoint.socket) for glob in self._globs)
+        if self._is_everybody:
+            return True
+        if self.name:
+            return self.name in endpoint.names
+        return any(each.has(endpoint.address) for each in self._networks)
+
+
+def _is_host(text: str) -> bool:
+    labels = text.rstrip(".").split(".")
+    return len(text) <= 253 and all(
+        0 < len(each) <= 63
+        and each.isascii()
+        and each.replace("-", "").replace("_", "").isalnum()
+        and not each.startswith("-")
+        for each in labels
+    )
+
+
+class NetworkRules:
+    def __init__(self, rules: Sequence[NetworkRule], default: Decision) -> None:
+        self._default = default
+        self._rules = [
+            (
+                rule,
+                tuple(map(Destination, rule.destinations)),
+                Decision(rule.decision, rule.name, reason_of(rule), rule.message),
+            )
+            for rule in rules
+        ]
+        self.names = frozenset(
+            each.name for _, wanted, _ in self._rules for each in wanted if each.name
+        )
+        """Of hosts, of which somebody has to find the addresses."""
+
+    def ask_nobody(self, instead: Callable[[Decision], Decision]) -> None:
+        self._rules = [(rule, wanted, instead(decision)) for rule, wanted, decision in self._rules]
+        self._default = instead(self._default)
+
+    @property
+    def kept_sockets(self) -> frozenset[str]:
+        """Globs of those that somebody is kept from."""
+        return frozenset(
+            glob
+            for rule, wanted, _ in self._rules
+            if rule.decision is not Action.ALLOW and rule.direction == Direction.CONNECT.value
+            for each in wanted
+            for glob in each.sockets
+        )
+
+    @property
+    def are_felt(self) -> bool:
+        """Somebody has to look at what is done with sockets."""
+        return bool(self._rules) or self._default.action is not Action.ALLOW
+
+    @property
+    def are_felt_by_datagrams(self) -> bool:
+        """Also at those of which only memory says whom they are for."""
+        return self._default.action is not Action.ALLOW or any(
+            rule.decision is not Action.ALLOW
+            and rule.direction == Direction.CONNECT.value
+            and rule.protocol != Protocol.TCP.value
+            and any(each.gets_datagrams for each in destinations)
+            for rule, destinations, _ in self._rules
+        )
+
+    @classmethod
+    def of(cls, policy: Policy) -> NetworkRules:
+        return cls(policy.network_rules, default_of(policy, "network", policy.default_network))
+
+    def decide(self, endpoint: Endpoint) -> Decision:
+        """Of a socket that has several names, the strictest answer holds."""
+        decision = self._decide(endpoint)
+        if endpoint.protocol is Protocol.UNIX:
+            for name in endpoint.names:
+                other = self._decide(endpoint._replace(socket=name))
+                if STRICTNESS[other.action] > STRICTNESS[decision.action]:
+                    decision = other
+        return decision
+
+    def _decide(self, endpoint: Endpoint) -> Decision:
+        for rule, destinations, decision in self._rules:
+            if (
+                endpoint.direction.value == rule.direction
+                and rule.protocol in ("", endpoint.protocol.value)
+                and (not rule.ports or endpoint.port in rule.ports)
+                and any(each.is_that_of(endpoint) for each in destinations)
+            ):
+                return decision
+        return self._default

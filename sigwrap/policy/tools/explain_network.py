@@ -1,0 +1,41 @@
+"""Why somebody may be talked to, or not: the rule that decides, and those before it."""
+
+from __future__ import annotations
+
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.network import Direction, Endpoint
+from sigwrap.policy.judge.rules import NetworkRule
+from sigwrap.policy.tools.explain import Explanation, Judgement, Passed
+
+
+def explain_network(engine: Engine, endpoint: Endpoint) -> Explanation:
+    rules = engine.policy.network_rules
+    decision = engine.network.decide(endpoint)
+    about = [rule for rule in rules if rule.direction == endpoint.direction.value]
+    decided_by = next((rule for rule in about if rule.name == decision.rule), None)
+    before = about[: about.index(decided_by)] if decided_by else about
+    way = "listen at" if endpoint.direction is Direction.BIND else "connect to"
+    judgement = Judgement(
+        what=f"{way} {endpoint} ({endpoint.protocol.value})",
+        answer=decision,
+        decision=decision,
+        decided_at=decided_by.place if decided_by else None,
+        description=decided_by.description if decided_by else "",
+        passed=tuple(_passed(rule, endpoint) for rule in before),
+        nobody_asked=False,
+        runs_instead=(),
+        shadows="",
+        unrelated=len(rules) - len(about),
+        notes=(),
+    )
+    return Explanation(decision=decision, judgements=(judgement,))
+
+
+def _passed(rule: NetworkRule, endpoint: Endpoint) -> Passed:
+    if rule.protocol not in ("", endpoint.protocol.value):
+        why = f"is about {rule.protocol}"
+    elif rule.ports and endpoint.port not in rule.ports:
+        why = f"is about other ports: {', '.join(map(str, rule.ports))}"
+    else:
+        why = f"is about others: {', '.join(rule.destinations)}"
+    return Passed(rule=rule.name, place=rule.place, why=why)

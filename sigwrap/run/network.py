@@ -1,0 +1,381 @@
+"""The edge of the network mediator: its facts are gathered here, and what it lets happen is done
+here, on a duplicate of the caller's socket. Who may have to wait for the other end waits in the
+loop, so that nobody else waits with it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import time
+from collections.abc import Callable
+
+from sigwrap.bare import signal
+from sigwrap.bare.contextlib import suppress
+from sigwrap.calls import AF_UNIX
+from sigwrap.errors import KernelError
+from sigwrap.linux import pidfd, procfs
+from sigwrap.linux.closing import BoundedClose
+from sigwrap.linux.memory import may_be_served
+from sigwrap.linux.paths import MayWait
+from sigwrap.linux.ptrace import ERESTARTSYS
+from sigwrap.linux.seccomp import Listener, Notification
+from sigwrap.linux.signals.targets import refresh_comm
+from sigwrap.linux.sockets import ours
+from sigwrap.linux.sockets.address import of_file
+from sigwrap.linux.sockets.asked import Asked
+from sigwrap.linux.sockets.control import Carried
+from sigwrap.linux.sockets.look import Looked, Sockets
+from sigwrap.linux.sockets.rights import other_rights, take
+from sigwrap.mediate.effects import MakeSocket, Reach, Reached
+from sigwrap.mediate.facts import WouldFail
+from sigwrap.mediate.lineage import Process
+from sigwrap.mediate.network import NetworkMediator
+from sigwrap.mediate.network_facts import NetworkFacts
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.network import Endpoint
+from sigwrap.run.aside import Aside, Done, Outcome, Raised
+from sigwrap.run.host_names import HostNames
+from sigwrap.run.loop import Loop
+from sigwrap.run.perform import PAUSED, NoHoldings, Performer, Scope
+
+_LOOKS_EVERY_S = 0.05  # whether a signal is for who waits
+_FIRST_RETRY_S = 0.001
+_NEVER = float("inf")
+_MSG_DONTWAIT, _MSG_NOSIGNAL = 0x40, 0x4000
+
+
+class _Held(NoHoldings):
+    """What a request has of a socket, and how far it got with it."""
+
+    __slots__ = (
+        "_close",
+        "_is_closed",
+        "deadline_s",
+        "is_watched",
+        "looked",
+        "rest",
+        "retry_s",
+        "sent",
+        "socket_waits",
+        "turn",
+        "waits",
+    )
+
+    def __init__(self, looked: Looked, close: BoundedClose) -> None:
+        self.looked = looked
+        self._close = close
+        self._is_closed = False
+        self.rest = looked.asked.data
+        self.sent = 0
+        self.socket_waits = False  # who calls the kernel with it does, unless he says otherwise
+        self.waits = False  # its caller does, until it is done
+        self.deadline_s = _NEVER
+        self.retry_s = _FIRST_RETRY_S
+        self.turn = 0  # of waiting: a look that belongs to an earlier one is none any more
+        self.is_watched: Loop | None = None
+
+    @property
+    def result(self) -> int:
+        """Of messages that were sent, or of bytes."""
+        return 1 if self.looked.asked.count_at else self.sent
+
+    def done(self, error: int = 0) -> Reached:
+        """The caller's own close of its socket is to be the last one, so ours comes before the
+        answer."""
+        reached = Reached(self.result) if self.sent or not error else Reached(0, error)
+        self.close()
+        return reached
+
+    def stop_watching(self) -> None:
+        if self.is_watched is not None:
+            self.is_watched.unwatch(self.looked.held)
+            self.is_watched = None
+
+    def close(self) -> None:
+        self.stop_watching()
+        if not self._is_closed:
+            self._is_closed = True
+            self.looked.let_go(self._close)
+
+
+class Network:
+    def __init__(
+        self,
+        *,
+        performer: Performer,
+        listener: Listener,
+        engine: Engine,
+        aside: Aside,
+        loop: Loop,
+        answer_now: Callable[[Notification], None],
+    ) -> None:
+        """`answer_now`: a request that was put off, if its caller still waits."""
+        self._performer = performer
+        self._listener = listener
+        self._rules = engine.network
+        self._mediator = NetworkMediator(engine.network, engine.policy.name)
+        self._aside = aside
+        self._loop = loop
+        self._answer_now = answer_now
+        self._sockets = Sockets(engine.network.kept_sockets)
+        self._close = BoundedClose()
+        self._names = HostNames(engine.network.names, loop)
+        self._looked: dict[int, Outcome] = {}  # by the id of a request that was put off
+        performer.offer({Reach: self._reach, MakeSocket: self._make_socket})
+
+    def begin(self, notification: Notification, process: Process, syscall: str) -> None:
+        started_ns = time.perf_counter_ns()
+        refresh_comm(process)
+        outcome = self._looked.pop(notification.id, None)
+        if outcome is None:
+            if may_be_served():
+                return self._look_aside(notification, process, syscall)
+            try:
+                looked = self._sockets.look(notification, process, syscall)
+            except MayWait:
+                return self._look_aside(notification, process, syscall)
+        else:
+            looked = _seen(outcome, syscall)
+        self._judge(notification, process, syscall, looked, started_ns)
+        return None
+
+    def _look_aside(self, notification: Notification, process: Process, syscall: str) -> None:
+        def then(outcome: Outcome) -> None:
+            self._looked[notification.id] = outcome
+            self._answer_now(notification)
+            left = self._looked.pop(notification.id, None)  # its caller is gone
+            if isinstance(left, Done):
+                left.value.let_go()
+
+        self._aside.do(
+            lambda: self._sockets.look(notification, process, syscall, may_wait=True),
+            then,
+            Looked.let_go,
+        )
+
+    def _judge(
+        self,
+        notification: Notification,
+        process: Process,
+        syscall: str,
+        looked: Looked,
+        started_ns: int,
+    ) -> None:
+        aim = looked.aim
+
+        def go_on() -> None:
+            known = self._with_names(aim) if isinstance(aim, Endpoint) else aim
+            steps = self._mediator.mediate(NetworkFacts(process, syscall, known))
+            self._performer.begin(
+                Scope(
+                    notification.id,
+                    notification.tid,
+                    process,
+                    steps,
+                    _Held(looked, self._close),
+                    started_ns,
+                )
+            )
+
+        if isinstance(aim, Endpoint) and aim.address and not self._names.of(aim.address):
+            self._names.look_again(go_on)
+        else:
+            go_on()
+
+    def _with_names(self, aim: Endpoint) -> Endpoint:
+        return aim._replace(names=self._names.of(aim.address)) if aim.address else aim
+
+    # What it lets happen
+
+    def _reach(self, scope: Scope, effect: Reach) -> object:
+        self._performer.demand_event(scope, effect, effect.unrecorded)
+        self._performer.check(scope)
+        held: _Held = scope.holdings
+        asked, fd = held.looked.asked, held.looked.held
+        held.socket_waits = ours.waits(fd)
+        held.waits = held.socket_waits and not asked.flags & _MSG_DONTWAIT
+        if held.waits and (most_s := ours.waits_for_s(fd)) is not None:
+            held.deadline_s = time.monotonic() + most_s
+        return self._attempt(scope)
+
+    def _attempt(self, scope: Scope) -> object:
+        held: _Held = scope.holdings
+
+        def work() -> None:
+            _carry_out(scope)
+
+        rights = None if held.looked.goes_by_address_alone else other_rights(scope.tid)
+        if rights is None:
+            return self._attempted(scope, _outcome_of(work))
+
+        def with_its_rights() -> None:
+            take(rights)
+            work()
+
+        try:
+            # By a thread of its own: there is no way back for it.
+            self._aside.do_anyway(
+                with_its_rights,
+                lambda outcome: self._resume(scope, self._attempted(scope, outcome)),
+            )
+        except (OSError, RuntimeError):
+            return Reached(0, errno.EAGAIN)
+        return PAUSED
+
+    def _resume(self, scope: Scope, reply: object) -> None:
+        if reply is not PAUSED and not scope.is_over:
+            self._performer.resume(scope, reply)
+
+    def _attempted(self, scope: Scope, outcome: Outcome) -> object:
+        held: _Held = scope.holdings
+        if scope.is_over:
+            return PAUSED
+        error = errno.EPERM
+        match outcome:
+            case Done():
+                if held.looked.asked.syscall == "listen":
+                    self._note_server(held.looked)
+                return held.done()
+            case Raised(error=KernelError() | OSError() as refusal):
+                error = refusal.errno or errno.EPERM
+        if held.waits and _has_to_wait(held, error):
+            self._wait(scope, held)
+            return PAUSED
+        if error == errno.EPIPE and not held.looked.asked.flags & _MSG_NOSIGNAL:
+            with suppress(KernelError, OSError):
+                _signal(scope, signal.SIGPIPE)
+        return held.done(error)
+
+    def _note_server(self, looked: Looked) -> None:
+        if looked.kind is not None and looked.kind.domain == AF_UNIX:
+            aim = looked.aim
+            with suppress(OSError):
+                self._sockets.own.note(looked.held, aim.socket if isinstance(aim, Endpoint) else "")
+
+    # Waiting for the other end
+
+    def _wait(self, scope: Scope, held: _Held) -> None:
+        held.turn += 1
+        if held.looked.is_connecting_by_address:
+            with suppress(OSError):  # no more watches are to be had: it is looked at by time
+                self._loop.watch(held.looked.held, lambda _: self._again(scope), select.EPOLLOUT)
+                held.is_watched = self._loop
+        self._look_after_later(scope, held)
+
+    def _again(self, scope: Scope) -> None:
+        scope.holdings.stop_watching()
+        self._resume(scope, self._attempt(scope))
+
+    def _look_after_later(self, scope: Scope, held: _Held) -> None:
+        turn = held.turn
+        delay_s = _LOOKS_EVERY_S if held.is_watched else held.retry_s
+        held.retry_s = min(2 * held.retry_s, _LOOKS_EVERY_S)
+        self._loop.call_at(
+            min(time.monotonic() + delay_s, held.deadline_s),
+            lambda: self._look_after(scope, held, turn),
+        )
+
+    def _look_after(self, scope: Scope, held: _Held, turn: int) -> None:
+        if scope.is_over or held.turn != turn:
+            return
+        if not self._listener.is_waiting(scope.id):
+            self._performer.drop(scope)
+        elif time.monotonic() >= held.deadline_s:
+            is_connecting = held.looked.is_connecting_by_address
+            late = errno.EINPROGRESS if is_connecting else errno.EAGAIN
+            self._performer.resume(scope, held.done(late))
+        elif (broken_off_by := procfs.signal_breaks_off(scope.tid)) is not None:
+            has_deadline = held.deadline_s != _NEVER
+            error = ERESTARTSYS if broken_off_by and not has_deadline else errno.EINTR
+            self._performer.resume(scope, held.done(error))
+        elif held.is_watched:
+            self._look_after_later(scope, held)
+        else:
+            self._again(scope)
+
+    def _make_socket(self, scope: Scope, effect: MakeSocket) -> int:
+        """As the caller asked for in memory."""
+        self._performer.demand_event(scope, effect, effect.unrecorded)
+        self._performer.check(scope)
+        try:
+            if procfs.network_namespace(scope.tid) != procfs.network_namespace("self"):
+                return errno.EPERM
+            family, kind, protocol = scope.holdings.looked.asked.socket
+            made = ours.make(family, kind, protocol)
+            try:
+                self._listener.answer_with_descriptor(
+                    scope.id, made, closes_on_exec=bool(kind & os.O_CLOEXEC)
+                )
+            finally:
+                os.close(made)
+        except OSError as refusal:
+            return refusal.errno or errno.EPERM
+        self._performer.answered_with_descriptor(scope)
+        return 0
+
+
+def _seen(outcome: Outcome, syscall: str) -> Looked:
+    if isinstance(outcome, Done):
+        looked: Looked = outcome.value
+        return looked
+    return Looked(Asked(syscall), WouldFail(errno.EAGAIN))
+
+
+def _outcome_of(work: Callable[[], None]) -> Outcome:
+    try:
+        work()
+        return Done(None)
+    except (KernelError, OSError) as refusal:
+        return Raised(refusal)
+
+
+def _has_to_wait(held: _Held, error: int) -> bool:
+    if held.looked.is_connecting_by_address:
+        return error in (errno.EINPROGRESS, errno.EALREADY)
+    return error == errno.EAGAIN
+
+
+def _carry_out(scope: Scope) -> None:
+    """In the caller's place. OSError: as its call fails."""
+    held: _Held = scope.holdings
+    looked = held.looked
+    asked, fd = looked.asked, looked.held
+    address = asked.address if looked.place < 0 else of_file(looked.place)
+    match asked.syscall:
+        case "connect":
+            ours.connect(fd, address or b"", makes_wait=held.socket_waits)
+        case "listen":
+            ours.listen(fd, asked.backlog)
+        case "sendmmsg" if not asked.count_at:
+            pass  # it is none
+        case _:
+            _send(scope, held, address)
+
+
+def _send(scope: Scope, held: _Held, address: bytes | None) -> None:
+    """All of it, where the caller waits and the socket takes it in parts."""
+    asked, fd = held.looked.asked, held.looked.held
+    control = () if held.sent else asked.control
+    with_it = Carried(scope.tid, scope.process.pid, control)
+    try:
+        sent = ours.send(fd, held.rest, asked.flags, address, with_it.ready)
+    finally:
+        with_it.close()
+    while True:
+        held.sent += sent
+        held.rest = held.rest[sent:]
+        if asked.count_at:
+            ours.tell_count(scope.tid, asked.count_at, held.sent)
+        if not (held.rest and held.waits):
+            return
+        sent = ours.send(fd, held.rest, asked.flags, address, ())
+
+
+def _signal(scope: Scope, number: int) -> None:
+    held = pidfd.open_thread(scope.tid)
+    try:
+        pidfd.send(held, number, sender_pid=scope.process.pid, sender_uid=os.getuid())
+    finally:
+        os.close(held)

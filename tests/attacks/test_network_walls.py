@@ -1,0 +1,155 @@
+"""Whom network rules keep from the session is reached by no way."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.harness import PYTHON, Sigwrap
+from tests.support.waiting import await_that
+
+RULES = """version: 1
+name: of-a-test
+defaults: {{command: allow, signal: allow}}
+network_rules:
+  - {{name: port, destinations: [loopback], ports: [{port}], decision: deny}}
+  - {{name: file, destinations: ["unix:{folder}/kept/**"], decision: deny}}
+"""
+# By these nobody gets there, not every user, or not on every machine.
+NOT_EVERYWHERE = {
+    "with_the_first_bytes",
+    "with_the_first_message",
+    "by_another_protocol",
+    "by_a_ring",
+    "by_i386",
+    "by_socketcall",
+    "by_a_message_of_32_bits",
+    "by_a_message_through_socketcall",
+    "with_another_socket",
+    "by_another_name",
+    "mounted_elsewhere",
+    "as_a_packet",
+    "as_a_raw_packet",
+}
+# Without anybody who looks, a try takes no time in which another thread could do something.
+RACES = {"with_another_address_for_a_datagram", "with_a_name_at_last"}
+TRIES = 2000
+
+
+class Kept:
+    """Servers that nobody is to reach, and one that anybody may; and what was said to them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "kept").mkdir()
+        self.said: set[str] = set()
+        self._sockets: list[socket.socket] = []
+        self.port = self._serve(socket.AF_INET, ("127.0.0.1", 0), self._keep)
+        self._receive(socket.AF_INET, ("127.0.0.1", self.port))
+        self.allowed = self._serve(socket.AF_INET, ("127.0.0.1", 0), lambda _said: None)
+        self.stream, self.datagrams = str(folder / "kept/stream"), str(folder / "kept/datagrams")
+        self._serve(socket.AF_UNIX, self.stream, self._keep)
+        self._receive(socket.AF_UNIX, self.datagrams)
+        for path in (folder, folder / "kept", self.stream, self.datagrams):
+            os.chmod(path, 0o777)
+
+    def _keep(self, said: bytes) -> None:
+        self.said.add(said.decode())
+
+    def _serve(self, family: int, at: Any, keep: Callable[[bytes], None]) -> int:
+        made = self._made(family, socket.SOCK_STREAM, at)
+        made.listen(1000)
+
+        def accept() -> None:
+            while True:
+                try:
+                    connection, _ = made.accept()
+                    with connection:
+                        keep(connection.recv(100))
+                except OSError:
+                    if made.fileno() < 0:
+                        return
+
+        threading.Thread(target=accept, daemon=True).start()
+        return int(made.getsockname()[1]) if family == socket.AF_INET else 0
+
+    def _receive(self, family: int, at: Any) -> None:
+        made = self._made(family, socket.SOCK_DGRAM, at)
+
+        def receive() -> None:
+            while True:
+                try:
+                    self._keep(made.recv(100))
+                except OSError:
+                    return
+
+        threading.Thread(target=receive, daemon=True).start()
+
+    def _made(self, family: int, kind: int, at: Any) -> socket.socket:
+        made = socket.socket(family, kind)
+        made.bind(at)
+        self._sockets.append(made)
+        return made
+
+    def line(self, programs: Path, *ways: str, tries: int = TRIES) -> list[str]:
+        words = (self.port, self.allowed, self.stream, self.datagrams)
+        further = (programs / "connects_as_others", tries, *ways)
+        return [*PYTHON, str(programs / "reaches_sockets.py"), *map(str, (*words, *further))]
+
+    def await_what_was_said(self) -> None:
+        """What comes last is seen last."""
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as last:
+            last.sendto(b"the end", ("127.0.0.1", self.port))
+        with socket.create_connection(("127.0.0.1", self.port)) as last:
+            last.sendall(b"the end, too")
+        await_that(lambda: {"the end", "the end, too"} <= self.said)
+
+    def close(self) -> None:
+        for each in self._sockets:
+            each.close()
+
+
+@pytest.fixture
+def kept(as_user: Sigwrap) -> Iterator[Kept]:
+    made = Kept(as_user.folder)
+    yield made
+    made.close()
+
+
+def test_nobody_is_reached(as_user: Sigwrap, kept: Kept, compiled: Path) -> None:
+    policy = as_user.folder / "policy.yaml"
+    policy.write_text(RULES.format(port=kept.port, folder=as_user.folder))
+    policy.chmod(0o644)
+    done = as_user.run("-p", str(policy), "--", *kept.line(compiled))
+    assert done.stdout, done.stderr
+    told = json.loads(done.stdout)
+    kept.await_what_was_said()
+    assert kept.said == {"the end", "the end, too"}, (kept.said, told)
+    assert set(told) == _ways(compiled)
+    denied = as_user.sealed_events("connection_denied")
+    assert {"port", "file", "builtin:network"} == {each.payload["rule_name"] for each in denied}
+    assert as_user.events("mediation_failed") == []
+
+
+def test_each_of_these_ways_leads_there_without_rules(
+    as_user: Sigwrap, kept: Kept, compiled: Path
+) -> None:
+    """Else the test above would say nothing."""
+    ways = sorted(_ways(compiled) - RACES)
+    told = json.loads(as_user.native(*kept.line(compiled, *ways)).stdout)
+    told |= json.loads(as_user.native(*kept.line(compiled, *RACES, tries=100 * TRIES)).stdout)
+    kept.await_what_was_said()
+    assert _ways(compiled) - NOT_EVERYWHERE - kept.said == set(), told
+
+
+def _ways(programs: Path) -> set[str]:
+    text = (programs / "reaches_sockets.py").read_text()
+    return set(re.findall(r"^@way\ndef (\w+)", text, re.MULTILINE))

@@ -1,0 +1,116 @@
+"""What an address means to a socket; each is tried with the kernel, too."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import struct
+
+import pytest
+
+from sigwrap.calls import AF_INET, AF_INET6, AF_UNIX, SOCK_DGRAM, SOCK_STREAM
+from sigwrap.linux.sockets.address import Elsewhere, Kind, Nowhere, endpoint
+from sigwrap.policy.judge.network import Direction, Protocol
+
+AF_UNSPEC = 0
+TCP = Kind(AF_INET, SOCK_STREAM, socket.IPPROTO_TCP)
+TCP6 = Kind(AF_INET6, SOCK_STREAM, socket.IPPROTO_TCP)
+UDP = Kind(AF_INET, SOCK_DGRAM, socket.IPPROTO_UDP)
+UNIX = Kind(AF_UNIX, SOCK_STREAM, 0)
+
+
+def inet(text: str = "192.0.2.1", port: int = 80, family: int = AF_INET) -> bytes:
+    return struct.pack("=H", family) + struct.pack("!H", port) + socket.inet_aton(text) + bytes(8)
+
+
+def inet6(text: str, port: int = 80) -> bytes:
+    head = struct.pack("=H", AF_INET6) + struct.pack("!HI", port, 0)
+    return head + socket.inet_pton(socket.AF_INET6, text) + bytes(4)
+
+
+def unix(path: bytes) -> bytes:
+    return struct.pack("=H", AF_UNIX) + path
+
+
+@pytest.mark.parametrize(
+    ("address", "kind", "said"),
+    [
+        (inet(), TCP, "192.0.2.1:80"),
+        (inet(), UDP, "192.0.2.1:80"),
+        (inet(), TCP6, "192.0.2.1:80"),
+        (inet6("2001:db8::1"), TCP6, "[2001:db8::1]:80"),
+        (inet6("::ffff:192.0.2.1"), TCP6, "192.0.2.1:80"),
+        (inet() + bytes(100), TCP, "192.0.2.1:80"),
+        (inet("0.0.0.0"), TCP, "127.0.0.1:80"),
+        (inet6("::"), TCP6, "[::1]:80"),
+        (inet6("::ffff:0.0.0.0"), TCP6, "127.0.0.1:80"),
+        (unix(b"/run/x\0rest"), UNIX, "unix:/run/x"),
+        (unix(b"relative"), UNIX, "unix:relative"),
+        (unix(b"\0name\0more"), UNIX, "unix:@name\0more"),
+        (unix(b""), UNIX, "unix:unnamed"),
+    ],
+)
+def test_it_stands_for(address: bytes, kind: Kind, said: str) -> None:
+    found = endpoint(address, kind, Direction.CONNECT)
+    assert str(found) == said
+    assert found.protocol is kind.transport
+
+
+def test_a_server_at_any_address_is_at_all_of_them() -> None:
+    assert str(endpoint(inet("0.0.0.0"), TCP, Direction.BIND)) == "0.0.0.0:80"
+
+
+def test_without_a_family_a_datagram_is_sent_and_a_connection_undone() -> None:
+    address = inet(family=AF_UNSPEC)
+    for kind in (UDP, Kind(AF_INET6, SOCK_DGRAM, socket.IPPROTO_UDP)):
+        assert str(endpoint(address, kind, Direction.CONNECT, sends=True)) == "192.0.2.1:80"
+        with pytest.raises(Nowhere):
+            endpoint(address, kind, Direction.CONNECT)
+    with pytest.raises(Nowhere):
+        endpoint(address, TCP, Direction.CONNECT, sends=True)
+
+
+@pytest.mark.parametrize(
+    ("address", "kind"),
+    [
+        (b"", TCP),
+        (b"\2", TCP),
+        (inet()[:15], TCP),
+        (inet6("::1"), TCP),
+        (inet6("::1")[:23], TCP6),
+        (inet(family=AF_UNSPEC), TCP),
+        (inet(), UNIX),
+        (unix(b"/x"), TCP),
+    ],
+)
+def test_it_stands_for_nobody(address: bytes, kind: Kind) -> None:
+    with pytest.raises(Nowhere):
+        endpoint(address, kind, Direction.CONNECT)
+
+
+def test_other_families_are_told_apart() -> None:
+    with pytest.raises(Elsewhere) as caught:
+        endpoint(b"\x10\0" + bytes(10), Kind(16, 3, 0), Direction.CONNECT)
+    assert caught.value.family == 16
+
+
+def test_transports() -> None:
+    assert Kind(AF_INET, SOCK_STREAM, 132).transport is Protocol.OTHER
+    assert Kind(AF_INET, SOCK_STREAM, 262).transport is Protocol.TCP
+    assert Kind(AF_INET, 3, 1).transport is Protocol.OTHER
+
+
+def test_the_kernel_sends_a_datagram_to_an_address_without_a_family() -> None:
+    """As `endpoint` takes it to."""
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    with (
+        socket.socket(AF_INET, SOCK_DGRAM) as receiver,
+        socket.socket(AF_INET, SOCK_DGRAM) as sender,
+    ):
+        receiver.bind(("127.0.0.1", 0))
+        receiver.settimeout(10)
+        to = inet("127.0.0.1", receiver.getsockname()[1], AF_UNSPEC)
+        assert libc.sendto(sender.fileno(), b"x", 1, 0, to, len(to)) == 1, errno.errorcode
+        assert receiver.recv(10) == b"x"

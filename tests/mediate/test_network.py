@@ -1,0 +1,155 @@
+"""Connections, datagrams and servers as transcripts: what is asked of a socket, and the answer."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from sigwrap.mediate.effects import (
+    Ask,
+    Fail,
+    Logged,
+    MakeSocket,
+    Reach,
+    Reached,
+    Succeed,
+    Tell,
+    Unrecorded,
+)
+from sigwrap.mediate.facts import WouldFail
+from sigwrap.mediate.lineage import Process
+from sigwrap.mediate.network import NetworkMediator
+from sigwrap.mediate.network_facts import Aim, NetworkFacts, NewSocket, NoAddress, OutOfRules
+from sigwrap.mediate.questions import Answer
+from sigwrap.mediate.wording import denial
+from sigwrap.policy.judge.network import Direction, Endpoint, Protocol, endpoint_of
+from tests.mediate.transcript import Transcript, engine, play
+
+RULES = """
+network_rules:
+  - {name: no, destinations: [192.0.2.1], decision: deny, message: not this one}
+  - {name: marked, destinations: [192.0.2.2], decision: audit}
+  - {name: asked, destinations: [192.0.2.3], decision: approve}
+  - {name: file, destinations: ["unix:/run/x"], decision: deny}
+"""
+CURL = Process(pid=7, start_time=1, parent=None, ppid=1, depth=1, comm="curl")
+
+
+def to(text: str, protocol: Protocol = Protocol.TCP) -> Endpoint:
+    return endpoint_of(text, Direction.CONNECT, protocol)
+
+
+class Subject:
+    def __init__(self) -> None:
+        self._mediator = NetworkMediator(engine(RULES).network, "x")
+
+    def asks(self, aim: Aim, syscall: str = "connect") -> Transcript:
+        return play(self._mediator.mediate(NetworkFacts(CURL, syscall, aim)))
+
+
+def recorded(
+    transcript: Transcript,
+    event: str,
+    aim: Endpoint,
+    rule: str,
+    *,
+    syscall: str = "connect",
+    reply: Logged = Logged.WRITTEN,
+) -> Transcript:
+    key = (CURL, syscall, aim, rule)
+    return transcript.counts(event, key, 1.0, reply=reply, rule_name=rule, destination=str(aim))
+
+
+@pytest.mark.parametrize(
+    ("host", "event", "rule"),
+    [
+        ("192.0.2.2", "connection_audited", "marked"),
+        ("1.1.1.1", "connection_allowed", "builtin:default"),
+    ],
+)
+def test_what_is_allowed_is_recorded_and_then_done(host: str, event: str, rule: str) -> None:
+    aim = to(f"{host}:80")
+    transcript = recorded(Subject().asks(aim), event, aim, rule)
+    transcript.yields(Reach(), reply=Reached(0)).yields(Succeed(None, 0)).ends()
+    assert transcript.payload["address"] == host
+    assert (transcript.payload["port"], transcript.payload["protocol"]) == (80, "tcp")
+
+
+def test_how_much_was_sent_is_what_the_caller_gets() -> None:
+    aim = to("1.1.1.1:53", Protocol.UDP)
+    transcript = Subject().asks(aim, "sendto")
+    recorded(transcript, "connection_allowed", aim, "builtin:default", syscall="sendto")
+    transcript.yields(Reach(), reply=Reached(12)).yields(Succeed(None, 12)).ends()
+
+
+def test_as_the_kernel_fails_it_the_caller_reads() -> None:
+    aim = to("1.1.1.1:80")
+    transcript = recorded(Subject().asks(aim), "connection_allowed", aim, "builtin:default")
+    transcript.yields(Reach(), reply=Reached(0, errno.ENETUNREACH))
+    transcript.yields(Fail(errno.ENETUNREACH)).ends()
+
+
+@pytest.mark.parametrize(
+    ("text", "protocol", "error"),
+    [
+        ("192.0.2.1:80", Protocol.TCP, errno.ECONNREFUSED),
+        ("192.0.2.1:80", Protocol.UDP, errno.EACCES),
+        ("unix:/run/x", Protocol.UNIX, errno.EACCES),
+    ],
+)
+def test_a_denial_is_told_once(text: str, protocol: Protocol, error: int) -> None:
+    subject, aim = Subject(), to(text, protocol)
+    rule, why = ("no", "not this one") if protocol is not Protocol.UNIX else ("file", "")
+    transcript = recorded(subject.asks(aim), "connection_denied", aim, rule)
+    transcript.yields(Tell(denial(f"connection to {text}", rule, "x", why))).yields(
+        Fail(error)
+    ).ends()
+    again = recorded(subject.asks(aim), "connection_denied", aim, rule, reply=Logged.COUNTED)
+    again.yields(Fail(error)).ends()
+
+
+def test_where_it_can_t_be_recorded_it_is_not_done() -> None:
+    aim = to("1.1.1.1:80")
+    transcript = Subject().asks(aim)
+    recorded(transcript, "connection_allowed", aim, "builtin:default", reply=Logged.FAILED)
+    transcript.yields(Fail(errno.EPERM)).ends()
+
+
+def test_somebody_is_asked() -> None:
+    aim = to("192.0.2.3:443")
+    for granted, event in ((True, "connection_approved"), (False, "connection_denied")):
+        transcript = Subject().asks(aim)
+        asked = transcript.next(Answer(granted=granted, reason="said so", by="tester", message=""))
+        assert isinstance(asked, Ask)
+        assert asked.question.what == "connection to 192.0.2.3:443"
+        assert asked.question.kind == "connection"
+        recorded(transcript, event, aim, "asked")
+        if granted:
+            transcript.yields(Reach(), reply=Reached(0)).yields(Succeed(None, 0)).ends()
+        else:
+            transcript.tells("192.0.2.3:443").yields(Fail(errno.ECONNREFUSED)).ends()
+
+
+def test_what_reaches_nobody_is_done_without_an_event() -> None:
+    reach = Reach(Unrecorded.REACHES_NOBODY)
+    done = Subject().asks(NoAddress()).yields(reach, reply=Reached(3))
+    done.yields(Succeed(Unrecorded.REACHES_NOBODY, 3)).ends()
+    failed = Subject().asks(NoAddress()).yields(reach, reply=Reached(0, errno.EINVAL))
+    failed.yields(Fail(errno.EINVAL, Unrecorded.NOTHING_HAPPENS)).ends()
+    made = Subject().asks(NewSocket(), "socketcall")
+    made.yields(MakeSocket(Unrecorded.REACHES_NOBODY), reply=0).ends()
+
+
+def test_what_the_kernel_would_fail_fails() -> None:
+    transcript = Subject().asks(WouldFail(errno.EBADF))
+    transcript.yields(Fail(errno.EBADF, Unrecorded.NOTHING_HAPPENS)).ends()
+
+
+def test_what_no_rule_can_be_about_is_refused() -> None:
+    subject = Subject()
+    transcript = subject.asks(OutOfRules("io_uring"), "io_uring_setup")
+    transcript.records("connection_denied", destination="io_uring", rule_name="builtin:network")
+    transcript.tells("io_uring").yields(Fail(errno.EPERM)).ends()
+    again = subject.asks(OutOfRules("io_uring"), "io_uring_setup")
+    again.records("connection_denied").yields(Fail(errno.EPERM)).ends()

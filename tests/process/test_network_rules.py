@@ -1,0 +1,197 @@
+"""Rules on connections, datagrams and servers: what they allow goes on as natively, what they deny
+gets a clear answer, and all of it is in the log."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.harness import PYTHON, Sigwrap
+from tests.support.programs import needs
+
+ANSWER = b"HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nhi\n"
+
+
+def policy(subject: Sigwrap, *rules: str, network: str = "allow") -> str:
+    path = subject.folder / "policy.yaml"
+    text = "version: 1\nname: test\n"
+    text += f"defaults: {{command: allow, signal: allow, network: {network}}}\n"
+    if rules:
+        text += "network_rules:\n" + "".join(f"  - {{{rule}}}\n" for rule in rules)
+    path.write_text(text)
+    path.chmod(0o644)
+    return str(path)
+
+
+class Server:
+    """It answers each connection, and keeps what that says first."""
+
+    def __init__(self, family: int, at: Any) -> None:
+        self._socket = socket.socket(family)
+        self._socket.bind(at)
+        self._socket.listen(100)
+        self.said: list[bytes] = []
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    @property
+    def port(self) -> int:
+        return int(self._socket.getsockname()[1])
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:
+                return
+            with connection:
+                self.said.append(connection.recv(1000))
+                connection.sendall(ANSWER)
+
+    def close(self) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    made = Server(socket.AF_INET, ("127.0.0.1", 0))
+    yield made
+    made.close()
+
+
+def test_what_is_allowed_goes_on_as_natively(as_user: Sigwrap, programs: Path) -> None:
+    line = [*PYTHON, str(programs / "uses_sockets.py")]
+    natively = json.loads(as_user.native(*line).stdout)
+    rule = 'name: servers, direction: bind, destinations: ["*", "unix:*"], decision: audit'
+    done = as_user.run("-p", policy(as_user, rule, network="audit"), "--", *line)
+    assert done.stdout, done.stderr
+    assert json.loads(done.stdout) == natively
+    assert done.stderr == b""
+    types = {each.type for each in as_user.sealed_events()}
+    assert "connection_audited" in types
+    assert not types & {"connection_denied", "mediation_failed", "call_refused"}
+
+
+@needs("curl")
+def test_a_denied_connection_is_one_clear_line(as_user: Sigwrap, server: Server) -> None:
+    rule = f"name: keep, destinations: [loopback], ports: [{server.port}], decision: deny"
+    url = f"http://127.0.0.1:{server.port}/"
+    done = as_user.run(
+        "-p", policy(as_user, rule), "--", "sh", "-c", f"curl -sS {url}; curl -sS {url}; :"
+    )
+    ours, *theirs = done.stderr.decode().splitlines()
+    assert ours.startswith(
+        f"sigwrap: connection to 127.0.0.1:{server.port}: denied by rule keep of test"
+    )
+    assert len(theirs) == 2 and all(each.startswith("curl: (7)") for each in theirs)
+    assert server.said == []
+    denied = as_user.sealed_events("connection_denied")
+    assert len(denied) == 2
+    payload = denied[0].payload
+    assert payload["destination"] == f"127.0.0.1:{server.port}"
+    assert (payload["syscall"], payload["comm"], payload["rule_name"]) == (
+        "connect",
+        "curl",
+        "keep",
+    )
+
+
+@needs("curl")
+def test_a_host_by_its_name_and_nobody_else(as_user: Sigwrap, server: Server) -> None:
+    rule = "name: named, destinations: [localhost], decision: allow"
+    urls = [f"http://{host}:{server.port}/" for host in ("localhost", "127.0.0.2")]
+    done = as_user.run("-p", policy(as_user, rule, network="deny"), "--", "curl", "-sS", *urls)
+    assert done.stdout == b"hi\n"
+    assert f"connection to 127.0.0.2:{server.port}: denied".encode() in done.stderr
+    assert len(server.said) == 1
+    (allowed,) = {each.payload["destination"] for each in as_user.events("connection_allowed")}
+    assert allowed == f"localhost:{server.port}"
+
+
+def test_a_server_listens_only_where_it_may(as_user: Sigwrap) -> None:
+    rules = (
+        "name: local, direction: bind, destinations: [loopback], decision: allow",
+        'name: world, direction: bind, destinations: ["*"], decision: deny',
+    )
+    script = (
+        "import socket\n"
+        "def listen(*at):\n"
+        "    made = socket.socket()\n"
+        "    if at: made.bind(at)\n"
+        "    try: made.listen()\n"
+        "    except OSError as refusal: print(refusal.strerror)\n"
+        "    else: print('listens')\n"
+        "listen('127.0.0.1', 0); listen('0.0.0.0', 0); listen()\n"
+    )
+    done = as_user.run("-p", policy(as_user, *rules), "--", *PYTHON, "-c", script)
+    assert done.stdout.decode().splitlines() == ["listens", *["Permission denied"] * 2]
+    denied = as_user.sealed_events("connection_denied")
+    assert [each.payload["syscall"] for each in denied] == ["listen"] * 2
+
+
+def test_a_socket_of_the_machine_by_its_place(as_user: Sigwrap) -> None:
+    at = as_user.folder / "daemon.sock"
+    server = Server(socket.AF_UNIX, str(at))
+    at.chmod(0o777)
+    rule = f'name: keep, destinations: ["unix:{as_user.folder}/daemon*"], decision: deny'
+    script = (
+        "import os, socket, sys\n"
+        "os.symlink(sys.argv[1], 'link')\n"
+        "for name in (sys.argv[1], 'daemon.sock', 'link', '../' + os.path.relpath('.', '..') + "
+        "'/daemon.sock'):\n"
+        "    made = socket.socket(socket.AF_UNIX)\n"
+        "    print(made.connect_ex(name))\n"
+    )
+    done = as_user.run("-p", policy(as_user, rule), "--", *PYTHON, "-c", script, str(at))
+    assert done.stdout.split() == [b"13"] * 4
+    assert server.said == []
+    assert done.stderr.count(b"denied by rule keep") == 1
+    server.close()
+
+
+def test_somebody_who_is_asked_decides(sigwrap: Sigwrap, server: Server) -> None:
+    rule = "name: ask, destinations: [loopback], decision: approve"
+    words = ("-p", policy(sigwrap, rule), "--approvals", "deny")
+    script = f"import socket; socket.create_connection(('127.0.0.1', {server.port}))"
+    done = sigwrap.run(*words, "--", *PYTHON, "-c", script)
+    assert b"ConnectionRefusedError" in done.stderr
+    assert server.said == []
+    (denied,) = sigwrap.sealed_events("connection_denied")
+    assert denied.payload["rule_name"] == "ask"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root")
+def test_who_is_another_user_connects_as_that(sigwrap: Sigwrap) -> None:
+    """Where sigwrap runs as root."""
+    script = (
+        "import os, socket, struct\n"
+        "open('closed', 'w').close(); os.unlink('closed')\n"
+        "servers = []\n"
+        "for name in ('closed', 'open'):\n"
+        "    servers.append(socket.socket(socket.AF_UNIX)); servers[-1].bind(name)\n"
+        "    servers[-1].listen(); os.chmod(name, 0o777 if name == 'open' else 0o755)\n"
+        "if os.fork() == 0:\n"
+        "    os.setgroups([7]); os.setresgid(8, 8, 8); os.setresuid(9, 9, 9)\n"
+        "    print(socket.socket(socket.AF_UNIX).connect_ex('closed'), flush=True)\n"
+        "    kept = socket.socket(socket.AF_UNIX); print(kept.connect_ex('open'), flush=True)\n"
+        "    os._exit(0)\n"
+        "os.wait()\n"
+        "who = servers[1].accept()[0].getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)\n"
+        "print(*struct.unpack('iII', who)[1:])\n"
+    )
+    sigwrap.folder.chmod(0o755)
+    natively = sigwrap.native(*PYTHON, "-c", script)
+    for name in ("closed", "open"):
+        (sigwrap.folder / name).unlink()
+    words = ("-p", policy(sigwrap, network="audit"), "--")
+    rule = 'name: servers, direction: bind, destinations: ["unix:*"], decision: allow'
+    words = ("-p", policy(sigwrap, rule, network="audit"), "--")
+    done = sigwrap.run(*words, *PYTHON, "-c", script)
+    assert done.stdout.split() == natively.stdout.split() == [b"13", b"0", b"9", b"8"]
