@@ -27,7 +27,7 @@ from sigwrap.linux.sockets.address import of_file
 from sigwrap.linux.sockets.asked import Asked
 from sigwrap.linux.sockets.control import Carried
 from sigwrap.linux.sockets.look import Looked, Sockets
-from sigwrap.linux.sockets.rights import other_rights, take
+from sigwrap.linux.sockets.rights import OtherRights, take
 from sigwrap.mediate.effects import MakeSocket, Reach, Reached
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
@@ -119,8 +119,9 @@ class Network:
         self._aside = aside
         self._loop = loop
         self._answer_now = answer_now
-        self._sockets = Sockets(engine.network.kept_sockets)
+        self._sockets = Sockets(engine.network)
         self._close = BoundedClose()
+        self._other_rights = OtherRights()
         self._names = HostNames(engine.network.names, loop)
         self._looked: dict[int, Outcome] = {}  # by the id of a request that was put off
         performer.offer({Reach: self._reach, MakeSocket: self._make_socket})
@@ -196,8 +197,6 @@ class Network:
         asked, fd = held.looked.asked, held.looked.held
         held.socket_waits = ours.waits(fd)
         held.waits = held.socket_waits and not asked.flags & _MSG_DONTWAIT
-        if held.waits and (most_s := ours.waits_for_s(fd)) is not None:
-            held.deadline_s = time.monotonic() + most_s
         return self._attempt(scope)
 
     def _attempt(self, scope: Scope) -> object:
@@ -206,7 +205,7 @@ class Network:
         def work() -> None:
             _carry_out(scope)
 
-        rights = None if held.looked.goes_by_address_alone else other_rights(scope.tid)
+        rights = None if held.looked.goes_by_address_alone else self._other_rights.of(scope.tid)
         if rights is None:
             return self._attempted(scope, _outcome_of(work))
 
@@ -257,6 +256,8 @@ class Network:
     # Waiting for the other end
 
     def _wait(self, scope: Scope, held: _Held) -> None:
+        if not held.turn and (most_s := ours.waits_for_s(held.looked.held)) is not None:
+            held.deadline_s = time.monotonic() + most_s
         held.turn += 1
         if held.looked.is_connecting_by_address:
             with suppress(OSError):  # no more watches are to be had: it is looked at by time

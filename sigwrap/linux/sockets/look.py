@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from sigwrap import calls
 from sigwrap.errors import KernelError
@@ -28,7 +28,8 @@ from sigwrap.linux.taken import let_go
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.network_facts import Aim, NewSocket, NoAddress, OutOfRules
-from sigwrap.policy.judge.network import Direction, Endpoint, Protocol
+from sigwrap.policy.judge.network import Direction, Endpoint, NetworkRules, Protocol
+from sigwrap.policy.judge.request import Action
 from sigwrap.tuples import NamedTuple
 
 _MSG_ZEROCOPY = 0x4000000
@@ -79,11 +80,11 @@ class Looked(NamedTuple):
 class Sockets:
     """What there is to be known of sockets, from the session's begin on."""
 
-    def __init__(self, kept: Iterable[str]) -> None:
-        """`kept`: globs of those that somebody is kept from."""
+    def __init__(self, rules: NetworkRules) -> None:
         self.own = OwnServers()
+        self._rules = rules
         self._view = our_view()
-        self._kept = KeptPlaces(kept)
+        self._kept = KeptPlaces(rules.kept_sockets)
 
     def look(
         self, notification: Notification, process: Process, syscall: str, *, may_wait: bool = False
@@ -125,18 +126,20 @@ class Sockets:
             return looked._replace(aim=WouldFail(refusal.errno or errno.ENOENT))
         inode = caller.known_state(place).inode
         assert isinstance(looked.aim, Endpoint), "about a file"
-        aim = looked.aim._replace(
-            socket=path_of(place),
-            names=self._kept.names_of(inode),
-            is_own=self.own.has_file(inode),
-        )
+        aim = looked.aim._replace(socket=path_of(place), names=self._kept.names_of(inode))
+        if not self._is_free(aim) and self.own.has_file(inode):
+            aim = aim._replace(is_own=True)
         return looked._replace(aim=aim, place=place)
 
     def _with_name(self, looked: Looked) -> Looked:
         aim = looked.aim
-        if isinstance(aim, Endpoint) and aim.socket and self.own.has_name(aim.socket):
-            return looked._replace(aim=aim._replace(is_own=True))
-        return looked
+        if not isinstance(aim, Endpoint) or not aim.socket or self._is_free(aim):
+            return looked
+        return looked._replace(aim=aim._replace(is_own=self.own.has_name(aim.socket)))
+
+    def _is_free(self, aim: Endpoint) -> bool:
+        """Whoever has that socket: so nobody has to ask whose it is."""
+        return self._rules.decide(aim).action is Action.ALLOW
 
 
 def _of_new_socket(family: int, kind: int, protocol: int) -> Aim:

@@ -7,6 +7,7 @@ caller's. OSError with the kernel's errno.
 from __future__ import annotations
 
 import ctypes
+import errno
 import fcntl
 import os
 import struct
@@ -25,6 +26,7 @@ _MSG_DONTWAIT, _MSG_NOSIGNAL = 0x40, 0x4000
 _SYS_PROCESS_VM_WRITEV = 311
 _TIMEVAL = struct.Struct("qq")
 _INT = struct.Struct("i")
+_ZERO, _ONE = _INT.pack(0), _INT.pack(1)
 _CONTROL = struct.Struct("Qii")
 _HEADER = struct.Struct("QI4xQQQQi4x")
 _PART = struct.Struct("QQ")
@@ -61,15 +63,21 @@ def waits_for_s(fd: int) -> float | None:
 
 
 def connect(fd: int, address: bytes, *, makes_wait: bool) -> None:
-    """EINPROGRESS, EALREADY: it goes on; EAGAIN: there is no room at the other end. `makes_wait`:
-    it is a socket whose calls wait. That is the caller's as well, and another for this moment."""
-    if makes_wait:
-        fcntl.ioctl(fd, _FIONBIO, _INT.pack(1))
-    try:
+    """EALREADY: it goes on; EAGAIN: there is no room at the other end. `makes_wait`: it is a socket
+    whose calls wait. That is the caller's as well, and another for this moment."""
+    if not makes_wait:
         _check(_connect(fd, address, len(address)))
+        return
+    fcntl.ioctl(fd, _FIONBIO, _ONE)
+    try:
+        if _connect(fd, address, len(address)) == 0:
+            return
+        if ctypes.get_errno() == errno.EINPROGRESS:  # on this machine it is done by now
+            _check(_connect(fd, address, len(address)))
+        else:
+            _check(-1)
     finally:
-        if makes_wait:
-            fcntl.ioctl(fd, _FIONBIO, _INT.pack(0))
+        fcntl.ioctl(fd, _FIONBIO, _ZERO)
 
 
 def make(family: int, kind: int, protocol: int) -> int:

@@ -16,18 +16,24 @@ _CAPABILITIES = struct.Struct("=6I")
 _HEADER = struct.pack("=Ii", 0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, this thread
 
 
-def other_rights(tid: int) -> Rights | None:
-    """Those of a thread where they are others than ours, and we could take them."""
-    if os.geteuid() != 0:
-        return None
-    own, found = procfs.rights("self"), procfs.rights(tid)
-    if found is None or own is None:
-        return None
-    if not procfs.is_in_our_user_namespace(tid):
-        found = found._replace(capabilities=0)  # they count nowhere else
-    kept = found.capabilities & own.capabilities if found.uid == 0 else 0
-    found = found._replace(capabilities=kept)
-    return None if found == own else found
+class OtherRights:
+    """What others have, for as long as ours are what they are now."""
+
+    def __init__(self) -> None:
+        self._own = procfs.rights("self") if os.geteuid() == 0 else None
+        self._user_namespace = procfs.user_namespace("self")
+
+    def of(self, tid: int) -> Rights | None:
+        """Those of a thread where they are others than ours, and we could take them."""
+        own = self._own
+        found = procfs.rights(tid) if own is not None else None
+        if own is None or found is None:
+            return None
+        kept = found.capabilities & own.capabilities if found.uid == 0 else 0
+        if kept and procfs.user_namespace(tid) != self._user_namespace:
+            kept = 0  # they count nowhere else
+        found = found._replace(capabilities=kept)
+        return None if found == own else found
 
 
 def take(rights: Rights) -> None:

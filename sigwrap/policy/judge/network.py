@@ -228,6 +228,9 @@ class Destination:
         else:
             self.name = text.lower().rstrip(".")
 
+    def may_be_of(self, protocol: Protocol) -> bool:
+        return bool(self._globs) == (protocol is Protocol.UNIX)
+
     def is_that_of(self, endpoint: Endpoint) -> bool:
         if endpoint.protocol is Protocol.UNIX:
             if endpoint.is_own and self._is_of_machine:
@@ -266,10 +269,25 @@ class NetworkRules:
             each.name for _, wanted, _ in self._rules for each in wanted if each.name
         )
         """Of hosts, of which somebody has to find the addresses."""
+        self._sort()
+
+    def _sort(self) -> None:
+        self._rules_about = {
+            (direction.value, protocol.value): [
+                each
+                for each in self._rules
+                if each[0].direction == direction.value
+                and each[0].protocol in ("", protocol.value)
+                and any(wanted.may_be_of(protocol) for wanted in each[1])
+            ]
+            for direction in Direction
+            for protocol in Protocol
+        }
 
     def ask_nobody(self, instead: Callable[[Decision], Decision]) -> None:
         self._rules = [(rule, wanted, instead(decision)) for rule, wanted, decision in self._rules]
         self._default = instead(self._default)
+        self._sort()
 
     @property
     def kept_sockets(self) -> frozenset[str]:
@@ -313,12 +331,10 @@ class NetworkRules:
         return decision
 
     def _decide(self, endpoint: Endpoint) -> Decision:
-        for rule, destinations, decision in self._rules:
-            if (
-                endpoint.direction.value == rule.direction
-                and rule.protocol in ("", endpoint.protocol.value)
-                and (not rule.ports or endpoint.port in rule.ports)
-                and any(each.is_that_of(endpoint) for each in destinations)
+        key = endpoint.direction.value, endpoint.protocol.value
+        for rule, destinations, decision in self._rules_about[key]:
+            if (not rule.ports or endpoint.port in rule.ports) and any(
+                each.is_that_of(endpoint) for each in destinations
             ):
                 return decision
         return self._default
