@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import os
 import struct
+from collections.abc import Callable
 
 from sigwrap.bare import socket
 from sigwrap.linux import proc_files, procfs
@@ -24,6 +25,7 @@ _SO_PEERPIDFD = 77
 _UCRED = struct.Struct("=iII")
 SUPERVISOR_NAME = "sigwrap-super"
 _FILTER_MODE = 2
+_IS_INSIDE = "it is inside a supervised session"
 _DEEPEST = 10_000
 
 
@@ -65,8 +67,24 @@ def pidfd_of(connection: socket.socket) -> int:
     return pidfd
 
 
+def we_connect_for(find: Callable[[socket.socket], int]) -> None:
+    """`find`: the pid of the process in whose place we have made a connection; 0: of none."""
+    global _for_whom
+    _for_whom = find
+
+
+def _nobody(_connection: socket.socket) -> int:
+    return 0
+
+
+_for_whom = _nobody
+
+
 def examine(connection: socket.socket) -> Peer:
     pid, uid = pid_and_uid(connection)
+    if pid == os.getpid():
+        pid = _for_whom(connection) or pid
+        return Peer(pid, uid, procfs.command_line(pid), _IS_INSIDE, True)
     if uid not in (os.geteuid(), 0):
         return Peer(pid, uid, "", "it belongs to another user", False)
     pinned = _pin(connection, pid)
@@ -79,8 +97,7 @@ def examine(connection: socket.socket) -> Peer:
             return Peer(pid, uid, "", "it ended before it was identified", False)
     finally:
         os.close(pinned.fd)
-    objection = "it is inside a supervised session" if inside else ""
-    return Peer(pid, uid, command, objection, inside)
+    return Peer(pid, uid, command, _IS_INSIDE if inside else "", inside)
 
 
 def objection_to_listener(connection: socket.socket) -> str:

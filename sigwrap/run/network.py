@@ -27,6 +27,7 @@ from sigwrap.linux.sockets.address import of_file
 from sigwrap.linux.sockets.asked import Asked
 from sigwrap.linux.sockets.control import Carried
 from sigwrap.linux.sockets.look import Looked, Sockets
+from sigwrap.linux.sockets.own_connections import OwnConnections
 from sigwrap.linux.sockets.rights import OtherRights, take
 from sigwrap.mediate.effects import MakeSocket, Reach, Reached
 from sigwrap.mediate.facts import WouldFail
@@ -120,6 +121,7 @@ class Network:
         self._loop = loop
         self._answer_now = answer_now
         self._sockets = Sockets(engine.network)
+        self._own_connections = OwnConnections()
         self._close = BoundedClose()
         self._other_rights = OtherRights()
         self._names = HostNames(engine.network.names, loop)
@@ -234,8 +236,8 @@ class Network:
         error = errno.EPERM
         match outcome:
             case Done():
-                if held.looked.asked.syscall == "listen":
-                    self._note_server(held.looked)
+                if held.looked.kind is not None and held.looked.kind.domain == AF_UNIX:
+                    self._note(held.looked, scope.process)
                 return held.done()
             case Raised(error=KernelError() | OSError() as refusal):
                 error = refusal.errno or errno.EPERM
@@ -247,11 +249,13 @@ class Network:
                 _signal(scope, signal.SIGPIPE)
         return held.done(error)
 
-    def _note_server(self, looked: Looked) -> None:
-        if looked.kind is not None and looked.kind.domain == AF_UNIX:
-            aim = looked.aim
-            with suppress(OSError):
+    def _note(self, looked: Looked, process: Process) -> None:
+        with suppress(OSError):
+            if looked.asked.syscall == "listen":
+                aim = looked.aim
                 self._sockets.own.note(looked.held, aim.socket if isinstance(aim, Endpoint) else "")
+            elif looked.asked.syscall == "connect":
+                self._own_connections.note(looked.held, process.pid)
 
     # Waiting for the other end
 

@@ -106,7 +106,8 @@ def run_session(
         from sigwrap.run.network import Network
 
         network = Network
-    not_kept = own_code.keep_what_is_loaded(needs_patterns=policy.has_patterns)
+    has_patterns = policy.has_patterns or engine.network.has_patterns
+    not_kept = own_code.keep_what_is_loaded(needs_patterns=has_patterns)
     goes_without = settings.best_effort or policy.tolerates_old_kernels
     made = make_missing(engine)
     walls = walls_of(engine, goes_without=goes_without)

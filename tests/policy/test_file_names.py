@@ -1,4 +1,4 @@
-"""A glob on names of files means what it means everywhere else."""
+"""A glob on names of files, and on sockets, means what it means everywhere else."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from sigwrap.policy.judge.file_names import FileNames
 from sigwrap.policy.judge.match import BadPattern, Glob, check_glob, is_glob
+from sigwrap.policy.judge.socket_names import SocketNames
 
 PARTS = r"""
     a b 1 é - ! . [ ] * ? ** [a-c] [!a] []a] [0-9] [!] [b-a] [^a] [a-] [-a] [a- [\] [é]
@@ -25,3 +26,20 @@ def test_it_matches_what_the_other_one_does(glob: str, name: str) -> None:
         return
     if is_glob(glob):
         assert FileNames(glob).matches(name) == Glob(glob).matches(name)
+
+
+@given(
+    st.lists(st.sampled_from([*PARTS, "/", "/", "@"]), max_size=9).map("".join),
+    st.text(alphabet="ab1/-@.\n\udc80é", max_size=10),
+)
+@example("/run/**", "/run/")
+@example("/run/**", "/run")
+@example("/run/a**", "/run/ab/c")
+@example("**", "")
+def test_on_sockets_too(glob: str, name: str) -> None:
+    try:
+        check_glob(glob)
+    except BadPattern:
+        return
+    if is_glob(glob):
+        assert SocketNames(glob).matches(name) == Glob(glob).matches(name)

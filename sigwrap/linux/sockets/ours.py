@@ -19,6 +19,7 @@ from sigwrap.linux.sockets.asked import Control
 
 _SOL_SOCKET = 1
 _SO_TYPE, _SO_PROTOCOL, _SO_DOMAIN = 3, 38, 39
+_SO_PEERCRED = 17
 _SO_SNDTIMEO = 21
 _SO_COOKIE = 57
 _FIONBIO = 0x5421
@@ -49,6 +50,11 @@ def own_address(fd: int) -> bytes:
 def cookie(fd: int) -> int:
     """By which the kernel tells this socket from all others."""
     return int.from_bytes(_option_bytes(fd, _SO_COOKIE, 8), "little")
+
+
+def listeners_pid(fd: int) -> int:
+    """Of who has called listen(2) at the other end of a unix socket."""
+    return int.from_bytes(_option_bytes(fd, _SO_PEERCRED, 12)[:4], "little")
 
 
 def waits(fd: int) -> bool:

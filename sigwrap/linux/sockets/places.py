@@ -9,7 +9,8 @@ import time
 from collections.abc import Iterable, Iterator
 
 from sigwrap.linux.paths import Inode, inode_of, kind_of
-from sigwrap.policy.judge.match import Glob, is_glob
+from sigwrap.policy.judge.file_names import FileNames
+from sigwrap.policy.judge.match import is_glob
 
 _LOOKS_EVERY_S = 1.0
 _MOST_NAMES = 1000  # in a folder
@@ -60,7 +61,7 @@ def _named(folder: str, part: str) -> Iterator[str]:
     if not is_glob(part):
         yield f"{folder}/{part}"
         return
-    pattern = Glob(part)
+    pattern = FileNames(part)
     try:
         with os.scandir(folder or "/") as entries:
             for entry, _ in zip(entries, range(_MOST_NAMES), strict=False):

@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 
 from sigwrap.bare.enum import Enum
 from sigwrap.bare.socket import AF_INET, AF_INET6, inet_ntop, inet_pton
-from sigwrap.policy.judge.match import Glob, is_glob
+from sigwrap.policy.judge.match import is_glob
 from sigwrap.policy.judge.request import STRICTNESS, Action, Decision
 from sigwrap.policy.judge.rules import NetworkRule, Policy, default_of, reason_of
+from sigwrap.policy.judge.socket_names import SocketNames
 from sigwrap.tuples import NamedTuple
 
 UNIX = "unix:"
@@ -206,11 +207,11 @@ class Destination:
         self._is_everybody = False
         self._is_of_machine = False  # somebody outside does what he is told there
         self._networks: tuple[Network, ...] = ()
-        self._globs: tuple[Glob, ...] = ()
+        self._globs: tuple[SocketNames, ...] = ()
         if text.startswith(UNIX):
             word = text.removeprefix(UNIX)
             self.sockets = SOCKETS.get(word, (word,))
-            self._globs = tuple(map(Glob, self.sockets))
+            self._globs = tuple(map(SocketNames, self.sockets))
             self._is_of_machine = word in SOCKETS and word != "*"
             self.gets_datagrams = word == "*" or word not in SOCKETS
             if word not in SOCKETS and not word.startswith(("/", "@", "**")):
@@ -227,6 +228,10 @@ class Destination:
             raise BadDestination("neither a host, an address, a network nor a socket")
         else:
             self.name = text.lower().rstrip(".")
+
+    @property
+    def needs_patterns(self) -> bool:
+        return any(each.needs_patterns for each in self._globs)
 
     def may_be_of(self, protocol: Protocol) -> bool:
         return bool(self._globs) == (protocol is Protocol.UNIX)
@@ -288,6 +293,11 @@ class NetworkRules:
         self._rules = [(rule, wanted, instead(decision)) for rule, wanted, decision in self._rules]
         self._default = instead(self._default)
         self._sort()
+
+    @property
+    def has_patterns(self) -> bool:
+        """That are compiled where a request first meets them."""
+        return any(each.needs_patterns for _, wanted, _ in self._rules for each in wanted)
 
     @property
     def kept_sockets(self) -> frozenset[str]:

@@ -1,0 +1,64 @@
+"""What the kernel tells of a unix socket, asked for by its number (sock_diag(7)). It knows of those
+in our own network namespace alone."""
+
+from __future__ import annotations
+
+import os
+import struct
+
+from sigwrap.bare import socket
+from sigwrap.linux.sockets import ours
+from sigwrap.tuples import NamedTuple
+
+SHOW_FILE, SHOW_PEER = 2, 4
+FILE, PEER = 1, 2  # UNIX_DIAG_VFS, UNIX_DIAG_PEER
+_NETLINK_SOCK_DIAG = 4
+_SOCK_DIAG_BY_FAMILY = 20
+_REQUEST = 1
+_ASKED = struct.Struct("=IHHII" + "BBHIIIQ")  # the head, and what is asked
+_HEAD = struct.Struct("=IHHII")
+_TOLD = struct.Struct("=BBBBIQ")
+_ATTRIBUTE = struct.Struct("=HH")
+
+
+class Named(NamedTuple):
+    """A socket. Its number can be another's later, its cookie can't."""
+
+    number: int
+    cookie: int
+
+
+def named(fd: int) -> Named:
+    return Named(number_of(fd), ours.cookie(fd))
+
+
+def number_of(fd: int) -> int:
+    return os.fstat(fd).st_ino & 0xFFFFFFFF
+
+
+def told_of(asked: Named, show: int) -> dict[int, bytes] | None:
+    """None where it isn't there, or nothing is told."""
+    request = _ASKED.pack(
+        _ASKED.size, _SOCK_DIAG_BY_FAMILY, _REQUEST, 0, 0,
+        socket.AF_UNIX, 0, 0, 0xFFFFFFFF, asked.number, show, asked.cookie,
+    )  # fmt: skip
+    try:
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as line:
+            line.send(request)
+            told = line.recv(4096, socket.MSG_DONTWAIT)
+    except OSError:
+        return None
+    if len(told) < _HEAD.size + _TOLD.size or _HEAD.unpack_from(told)[1] != _SOCK_DIAG_BY_FAMILY:
+        return None
+    return _attributes(told[_HEAD.size + _TOLD.size :])
+
+
+def _attributes(packed: bytes) -> dict[int, bytes]:
+    found: dict[int, bytes] = {}
+    while len(packed) >= _ATTRIBUTE.size:
+        size, kind = _ATTRIBUTE.unpack_from(packed)
+        if size < _ATTRIBUTE.size:
+            break
+        found[kind] = packed[_ATTRIBUTE.size : size]
+        packed = packed[-(-size // 4) * 4 :]
+    return found
