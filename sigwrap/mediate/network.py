@@ -9,6 +9,7 @@ import errno
 from sigwrap.events import Payload
 from sigwrap.mediate.effects import (
     Ask,
+    Continue,
     Fail,
     MakeSocket,
     Mediation,
@@ -21,7 +22,7 @@ from sigwrap.mediate.effects import (
     Unrecorded,
 )
 from sigwrap.mediate.facts import WouldFail
-from sigwrap.mediate.network_facts import NetworkFacts, NewSocket, NoAddress, OutOfRules
+from sigwrap.mediate.network_facts import NetworkFacts, NewSocket, NoAddress, NoMatter, OutOfRules
 from sigwrap.mediate.questions import Answer, Question
 from sigwrap.mediate.wording import denial, refusal, waiting
 from sigwrap.policy.judge.network import (
@@ -33,11 +34,7 @@ from sigwrap.policy.judge.network import (
 )
 from sigwrap.policy.judge.request import Action, Decision
 
-OUT_OF_RULES = Decision(
-    Action.DENY,
-    "builtin:network",
-    "under network rules, nothing is sent past addresses that they could be about",
-)
+OUT_OF_RULES = "builtin:network"
 _COUNTED_FOR_S = 1.0
 _TOLD_MOST = 256
 _EVENTS = {
@@ -65,8 +62,10 @@ class NetworkMediator:
                 error: int = yield MakeSocket(Unrecorded.REACHES_NOBODY)
                 if error:
                     yield Fail(error, Unrecorded.NOTHING_HAPPENS)
-            case OutOfRules(what=what):
-                yield from self._deny_out_of_rules(facts, what)
+            case NoMatter():
+                yield Continue(Unrecorded.REACHES_NOBODY)
+            case OutOfRules(what=what, why=why):
+                yield from self._deny_out_of_rules(facts, what, why)
             case WouldFail(errno=error):
                 yield from _fail(error)
 
@@ -94,10 +93,11 @@ class NetworkMediator:
                 yield Tell(denial(what, decision.rule, self._policy, why))
         yield Fail(_refusal(endpoint))
 
-    def _deny_out_of_rules(self, facts: NetworkFacts, what: str) -> Mediation:
-        payload = {**_payload(facts, OUT_OF_RULES), "destination": what}
-        if (yield Record(_EVENTS[Action.DENY], payload)) and self._is_news("", what):
-            yield Tell(denial(what, OUT_OF_RULES.rule, self._policy, OUT_OF_RULES.reason))
+    def _deny_out_of_rules(self, facts: NetworkFacts, what: str, why: str) -> Mediation:
+        decision = Decision(Action.DENY, OUT_OF_RULES, why)
+        payload = {**_payload(facts, decision), "destination": what}
+        if (yield Record(_EVENTS[Action.DENY], payload)) and self._is_news(OUT_OF_RULES, what):
+            yield Tell(denial(what, OUT_OF_RULES, self._policy, why))
         yield Fail(errno.EPERM)
 
     def _asks(self, facts: NetworkFacts, endpoint: Endpoint, decision: Decision) -> Ask:

@@ -16,13 +16,18 @@ class NewSocket(NamedTuple):
     """The caller has its registers say that it wants one, and its memory which."""
 
 
+class NoMatter(NamedTuple):
+    """Whatever it is: no rule keeps anybody from that."""
+
+
 class OutOfRules(NamedTuple):
     """No rule can be about it, and it would reach others all the same."""
 
     what: str
+    why: str = "under network rules, nothing is sent past addresses that they could be about"
 
 
-Aim = Endpoint | NoAddress | NewSocket | OutOfRules | WouldFail
+Aim = Endpoint | NoAddress | NoMatter | NewSocket | OutOfRules | WouldFail
 
 
 class NetworkFacts(NamedTuple):

@@ -195,3 +195,24 @@ def test_who_is_another_user_connects_as_that(sigwrap: Sigwrap) -> None:
     words = ("-p", policy(sigwrap, rule, network="audit"), "--")
     done = sigwrap.run(*words, *PYTHON, "-c", script)
     assert done.stdout.split() == natively.stdout.split() == [b"13", b"0", b"9", b"8"]
+
+
+def test_who_lets_nobody_look_into_it_is_refused_what_we_would_have_to_do(as_user: Sigwrap) -> None:
+    """Where sigwrap isn't root. It may be a server, of which no rule is."""
+    script = (
+        "import ctypes, socket\n"
+        "server = socket.socket(); server.bind(('127.0.0.1', 0))\n"
+        "ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\n"
+        "server.listen()\n"
+        "print(socket.socket().connect_ex(server.getsockname()))\n"
+    )
+    rule = 'name: no, destinations: ["unix:docker"], decision: deny'
+    done = as_user.run("-p", policy(as_user, rule), "--", *PYTHON, "-c", script)
+    denied = [each.payload for each in as_user.sealed_events("connection_denied")]
+    if as_user.native("id", "-u").stdout == b"0\n":
+        assert (done.stdout, denied) == (b"0\n", [])
+        return
+    assert done.stdout == b"1\n", done.stderr
+    (payload,) = denied
+    assert payload["rule_name"] == "builtin:network"
+    assert payload["destination"] == "connect by a process that lets nobody look into it"

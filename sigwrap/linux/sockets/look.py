@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from sigwrap import calls
 from sigwrap.errors import KernelError
+from sigwrap.linux import proc_files
 from sigwrap.linux.memory import Unreadable
 from sigwrap.linux.paths import Caller, kind_of, our_view, path_of
 from sigwrap.linux.pidfd import duplicate_socket
@@ -27,7 +28,7 @@ from sigwrap.linux.sockets.places import KeptPlaces
 from sigwrap.linux.taken import let_go
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
-from sigwrap.mediate.network_facts import Aim, NewSocket, NoAddress, OutOfRules
+from sigwrap.mediate.network_facts import Aim, NewSocket, NoAddress, NoMatter, OutOfRules
 from sigwrap.policy.judge.network import Direction, Endpoint, NetworkRules, Protocol
 from sigwrap.policy.judge.request import Action
 from sigwrap.tuples import NamedTuple
@@ -94,7 +95,8 @@ class Sockets:
         try:
             found = asked(notification, syscall, may_wait=may_wait)
         except Unreadable:
-            return Looked(Asked(syscall), WouldFail(errno.EFAULT))
+            aim = _hidden(syscall) if _is_hidden(notification.tid) else WouldFail(errno.EFAULT)
+            return Looked(Asked(syscall), aim)
         except OSError as refusal:
             return Looked(Asked(syscall), WouldFail(refusal.errno or errno.EPERM))
         if found.syscall == "io_uring_setup":
@@ -108,6 +110,10 @@ class Sockets:
         try:
             held = _take(notification.tid, found.fd)
         except (KernelError, OSError) as refusal:
+            if found.syscall == "listen" and not self._rules.are_about_servers:
+                return Looked(found, NoMatter())
+            if refusal.errno == errno.EPERM:
+                return Looked(found, _hidden(found.syscall))
             return Looked(found, WouldFail(refusal.errno or errno.EPERM))
         try:
             looked = _of_held(found, held)
@@ -142,6 +148,23 @@ class Sockets:
         return self._rules.decide(aim).action is Action.ALLOW
 
 
+def _hidden(syscall: str) -> OutOfRules:
+    return OutOfRules(
+        f"{syscall} by a process that lets nobody look into it",
+        "under network rules, sigwrap makes the call in its place",
+    )
+
+
+def _is_hidden(tid: int) -> bool:
+    try:
+        os.close(proc_files.open_file(f"/proc/{tid}/mem"))
+    except PermissionError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
 def _of_new_socket(family: int, kind: int, protocol: int) -> Aim:
     is_plain = family in _SOCKETS.families or (
         family in _SOCKETS.with_address
@@ -157,7 +180,8 @@ def _take(tid: int, fd: int) -> int:
     try:
         kind, _major = kind_of(b"/proc/%d/fd/%d" % (tid, fd))
     except OSError as missing:
-        raise OSError(errno.EBADF, os.strerror(errno.EBADF)) from missing
+        error = errno.EPERM if missing.errno == errno.EACCES else errno.EBADF
+        raise OSError(error, os.strerror(error)) from missing
     if kind != stat.S_IFSOCK:
         raise OSError(errno.ENOTSOCK, os.strerror(errno.ENOTSOCK))
     return duplicate_socket(tid, fd)

@@ -316,6 +316,13 @@ class NetworkRules:
         return bool(self._rules) or self._default.action is not Action.ALLOW
 
     @property
+    def are_about_servers(self) -> bool:
+        return self._default.action is not Action.ALLOW or any(
+            rule.decision is not Action.ALLOW and rule.direction == Direction.BIND.value
+            for rule, _, _ in self._rules
+        )
+
+    @property
     def are_felt_by_datagrams(self) -> bool:
         """Also at those of which only memory says whom they are for."""
         return self._default.action is not Action.ALLOW or any(
