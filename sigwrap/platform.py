@@ -25,6 +25,7 @@ class Capability(Enum):
     RECORDING = "recording"
     DELIVERY = "delivery"
     FORKS = "forks"
+    NETWORK = "network"
     SIGNAL_WALL = "signal_wall"
     CGROUP_WALL = "cgroup_wall"
     FILE_WALL = "file_wall"
@@ -38,6 +39,7 @@ WITHOUT: dict[Capability, str] = {
     Capability.RECORDING: "a rule with record denies",
     Capability.DELIVERY: "a signal that the kernel can't be left to is denied",
     Capability.FORKS: "limits on processes are held at execs only",
+    Capability.NETWORK: "network_rules are not held",
     Capability.SIGNAL_WALL: (
         "a signal by a way that is not mediated can leave the session, and memory and descriptors "
         "of other processes of the same user can be taken"
@@ -61,6 +63,8 @@ NEEDED_BY: dict[type[Effect], Capability] = {
     effects.CountChildren: Capability.FORKS,
     effects.CountTree: Capability.FORKS,
     effects.ContinueFork: Capability.FORKS,
+    effects.Reach: Capability.NETWORK,
+    effects.MakeSocket: Capability.NETWORK,
 }
 
 

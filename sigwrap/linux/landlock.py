@@ -28,6 +28,7 @@ _SYS_ADD_RULE = 445
 _SYS_RESTRICT_SELF = 446
 _VERSION = 1
 _SCOPE_SIGNAL = 2
+_CONNECT_TCP = 1 << 1
 _BENEATH_PATH = 1
 
 _EXECUTE = 1 << 0
@@ -77,10 +78,15 @@ def _abi() -> int:
 
 
 def enter_domain(
-    restricted: Collection[Operation], walls: Iterable[Wall], *, keeps_signals: bool
+    restricted: Collection[Operation],
+    walls: Iterable[Wall],
+    *,
+    keeps_signals: bool,
+    connects: bool,
 ) -> None:
     """The calling thread and all its future children. Of what is `restricted`, only what the walls
-    say can be done."""
+    say can be done. Unless it `connects`, no TCP connection is made from inside, by whatever call,
+    where the kernel can also keep signals."""
     handled = _rights(restricted)
     if handled:
         handled |= _REFER
@@ -88,7 +94,8 @@ def enter_domain(
         handled |= _MAKE_DEVICES
     scope = _SCOPE_SIGNAL if keeps_signals else 0
     # A kernel without scopes takes no more words than it knows, unless they are zero.
-    attributes = struct.pack("<QQQ", handled, 0, scope) if scope else struct.pack("<Q", handled)
+    network = 0 if connects else _CONNECT_TCP
+    attributes = struct.pack("<QQQ", handled, network, scope)[: 24 if scope else 8]
     ruleset = syscall(
         "landlock_create_ruleset",
         _SYS_CREATE_RULESET,

@@ -163,7 +163,12 @@ def _enter_filter(walls: Walls, channel: socket.socket) -> None:
             sender.stay_out_of_the_filter()
         restricted, allowed, _ = walls.files or _NO_FILE_WALLS
         if walls.domain or restricted:
-            landlock.enter_domain(restricted, allowed, keeps_signals=walls.domain)
+            landlock.enter_domain(
+                restricted,
+                allowed,
+                keeps_signals=walls.domain,
+                connects=Under.NETWORK_RULES not in walls.filtered,
+            )
         listener_fd, killable = seccomp.install_listener(
             walls.unlogged_signals,
             under=walls.filtered,

@@ -44,6 +44,7 @@ class Walls(NamedTuple):
     def capabilities(self) -> list[Capability]:
         standing = {
             Capability.FORKS: Under.AT_FORK in self.filtered,
+            Capability.NETWORK: Under.NETWORK_RULES in self.filtered,
             Capability.SIGNAL_WALL: self.domain,
             Capability.CGROUP_WALL: self.files is not None,
             Capability.FILE_WALL: self.files is not None and self.files.by_policy,
