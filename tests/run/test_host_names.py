@@ -1,0 +1,87 @@
+"""What addresses the policy's names have is looked up here, and kept for a while."""
+
+from __future__ import annotations
+
+import _thread
+import time
+from collections.abc import Callable
+
+import pytest
+
+from sigwrap.policy.judge.network import packed_address
+from sigwrap.run import host_names
+from sigwrap.run.host_names import HostNames
+from sigwrap.run.loop import Loop
+
+LOOPBACK = packed_address("127.0.0.1") or b""
+NOBODYS = packed_address("192.0.2.1") or b""
+
+Look = Callable[[HostNames], None]
+
+
+@pytest.fixture
+def loop() -> Loop:
+    return Loop()
+
+
+@pytest.fixture
+def look(loop: Loop) -> Look:
+    def look(names: HostNames) -> None:
+        done: list[None] = []
+        names.look_again(lambda: done.append(None))
+        while not done:
+            loop.turn(None)
+
+    return look
+
+
+def test_an_address_has_the_names_that_lead_to_it(loop: Loop, look: Look) -> None:
+    names = HostNames({"localhost", "no-such-host.invalid"}, loop)
+    assert names.of(LOOPBACK) == frozenset()
+    look(names)
+    assert names.of(LOOPBACK) == {"localhost"}
+    assert names.of(NOBODYS) == frozenset()
+
+
+def test_all_who_ask_meanwhile_wait_for_one_look(
+    loop: Loop, look: Look, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+
+    def resolver(name: str) -> Callable[[], set[bytes]]:
+        def resolve() -> set[bytes]:
+            looked.append(name)
+            return {LOOPBACK}
+
+        return resolve
+
+    monkeypatch.setattr(host_names, "_resolver", resolver)
+    names, told = HostNames({"localhost"}, loop), list[int]()
+    for each in range(3):
+        names.look_again(lambda each=each: told.append(each))  # type: ignore[misc]
+    look(names)
+    look(names)  # what was found is of just now
+    assert (told, looked) == ([0, 1, 2], ["localhost"])
+
+
+def test_who_is_slow_is_not_waited_for(
+    loop: Loop, look: Look, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    never = _thread.allocate_lock()
+    monkeypatch.setattr(host_names, "_resolver", lambda _name: lambda: never.acquire() and set())
+    monkeypatch.setattr(host_names, "_WAITED_FOR_S", 0.05)
+    never.acquire()
+    names = HostNames({"localhost"}, loop)
+    look(names)
+    assert names.of(LOOPBACK) == frozenset()
+    never.release()
+
+
+def test_a_name_that_leads_there_no_more_is_forgotten(
+    loop: Loop, look: Look, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = HostNames({"localhost"}, loop)
+    look(names)
+    seen_s = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: seen_s + host_names._KEPT_S + 1)
+    assert names.of(LOOPBACK) == frozenset()
