@@ -1,7 +1,7 @@
 """Who else wraps a command: a line of words that goes before the command's.
 
 Each is a function that says how the peer is started so that it does what comes nearest to sigwrap:
-see every exec and every signal, and write it down. What isn't there is left out, and named.
+see every exec, signal and connection, and write it down. What isn't there is left out, and named.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class NotThere(Exception):
 
 def strace(folder: Path) -> Peer:
     """What people use to get such a log. It sees and writes down; it decides nothing."""
-    calls = "trace=execve,execveat,kill,tkill,tgkill"
+    calls = "trace=execve,execveat,kill,tkill,tgkill,connect,sendto"
     options = ("-f", "--seccomp-bpf", "-o", str(folder / "strace.log"), "-e", calls)
     return Peer("strace", (_program("strace"), *options))
 

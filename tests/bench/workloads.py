@@ -76,6 +76,23 @@ def _signals(key: str, name: str, count: int, number: int, folder: Path) -> Work
     return Workload(key=key, name=name, line=line, units=count, unit="signal", folder=folder)
 
 
+def connects(folder: Path, count: int) -> Workload:
+    return _connects("connect", "connect(127.0.0.1), logged", count, "tcp", folder)
+
+
+def connects_to_files(folder: Path, count: int) -> Workload:
+    return _connects("unix", "connect(a socket file), logged", count, "unix", folder)
+
+
+def datagrams(folder: Path, count: int) -> Workload:
+    return _connects("datagram", "sendto(127.0.0.1), logged", count, "datagram", folder)
+
+
+def _connects(key: str, name: str, count: int, way: str, folder: Path) -> Workload:
+    line = (*PYTHON, str(PROGRAMS / "connects.py"), str(count), way)
+    return Workload(key=key, name=name, line=line, units=count, unit="call", folder=folder)
+
+
 def probes(folder: Path, count: int) -> Workload:
     return Workload(
         key="probes",
@@ -173,6 +190,9 @@ ALL: dict[str, tuple[Make, int, int]] = {
     "signal": (signals, 5_000, 1_000),
     "question": (questions, 20_000, 5_000),
     "noise": (noise, 20_000, 5_000),
+    "connect": (connects, 3_000, 500),
+    "unix": (connects_to_files, 3_000, 500),
+    "datagram": (datagrams, 5_000, 1_000),
     "probes": (probes, 5_000, 1_000),
     "configure": (configure, 100, 20),
     "build": (build, _TINY_FILES, 20),
