@@ -118,6 +118,8 @@ _CONNECTION_FIELDS = (
     "message",
     "count",  # of the same by one process within a second
     "evaluation_us",
+    "names",  # others of the host that rules know, or of the socket; absent where there are none
+    "own",  # true where a server of the session has the socket
 )
 
 
@@ -236,7 +238,7 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "approval_requested",
-            "an exec or a signal waits for somebody's answer",
+            "an exec, a signal or a connection waits for somebody's answer",
             *_APPROVAL_FIELDS,
             "comm",
             "depth",

@@ -42,11 +42,13 @@ removal            the end of a folder in which anybody may have put anything
 descriptors        descriptors that sigwrap inherited
 pipes              how much a pipe holds
 limits             the caller's limits, which are meant for COMMAND alone
+closing            a socket that comes from inside, closed within bounded time
 caller_stderr      a line on a caller's standard error, never at the price of waiting
 held_terminals     those that sigwrap speaks on, open from before COMMAND
 terminal_typists   who could type on our terminal in the place of a person
 terminal_readers   which processes wait for a terminal's input
 execs              what an exec would run, what it did run, and another in its place
+sockets            what sockets of others are, whom they are to reach, and that being done
 signals            what a signal call asks for, whom it would reach, and sending it
 reference          docs/calls.md
 """

@@ -16,6 +16,8 @@ signal_answers  how its call ends where nothing is left to be judged
 signal_question  what somebody is asked about it
 signal_facts    by what a call names its target, and whom it would reach
 fork            a process that is about to be made
+network         a connection, a datagram, or an address that a socket takes
+network_facts   what a call asks of a socket
 mount           a mount, which is noted
 refusal         requests that no mediator decides
 usage_limits    processor time and memory of the tree, and when to look again

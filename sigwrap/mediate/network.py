@@ -153,6 +153,11 @@ def _event(facts: NetworkFacts, endpoint: Endpoint, decision: Decision) -> Recor
     if endpoint.protocol is not Protocol.UNIX:
         payload["address"] = address_text(endpoint.address)
         payload["port"] = endpoint.port
+    shown = set() if endpoint.protocol is Protocol.UNIX else {min(endpoint.names, default="")}
+    if others := sorted(endpoint.names - shown):
+        payload["names"] = others
+    if endpoint.is_own:
+        payload["own"] = True
     key = (facts.process, facts.syscall, endpoint, decision.rule)
     return RecordRepeated(_EVENTS[decision.action], payload, key, _COUNTED_FOR_S)
 

@@ -13,6 +13,8 @@ mediation     from a notification to the mediator of its family
 perform       carries effects out; only it answers a notification
 execs         the edge of the exec mediator: facts, tracing, replacing
 signals       the edge of the signal mediator
+network       the edge of the network mediator
+host_names    which names of the policy an address has
 forks         the edge of the fork mediator
 restarts      calls that a signal has broken off are made again
 asking        requests for approval: on the terminal, through the control socket

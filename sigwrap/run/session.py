@@ -142,11 +142,6 @@ def run_session(
         if remote_switch is not None:
             missing += remote_switch.gaps
             remote_switch.start_thread()
-        if policy.unenforced:
-            missing.append(f"not enforced yet: {', '.join(policy.unenforced)}")
-        if policy.unenforced_here:
-            keys = ", ".join(policy.unenforced_here)
-            tell(f"{settings.policy}: this version doesn't enforce {keys} (unenforced: warn)")
         start = {
             **_session_started(session_id, settings, inherited, launched, walls, missing),
             "keyed": key is not None,

@@ -102,7 +102,7 @@ def test_a_part_of_a_session(
     run: Run, words: tuple[str, ...], execs: dict[str, int], signals: dict[str, int]
 ) -> None:
     found = document(run, *words)
-    assert found["outcomes"] == {"exec": execs, "signal": signals}
+    assert found["outcomes"] == {"exec": execs, "signal": signals, "connection": {}}
     assert found["events"] == 7, "the log is still all of it"
     assert found["verification"]["outcome"] == "intact"
 

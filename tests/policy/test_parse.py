@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from sigwrap.errors import PolicyError
 from sigwrap.policy.judge.request import Action, TargetType, Via
-from sigwrap.policy.judge.rules import PidRange, Policy, ProcessPattern
-from sigwrap.policy.language.document import Source
-from sigwrap.policy.language.parse import MAX_BASES, parse_policy
-from sigwrap.policy.language.schema import ENFORCED, NOT_ENFORCED_YET, POLICY, Group
+from sigwrap.policy.judge.rules import PidRange, ProcessPattern
+from sigwrap.policy.language.parse import MAX_BASES
 from sigwrap.policy.problems import InvalidPolicy
 from sigwrap.policy.tools.show import policy_text
-from tests.policy.conftest import VARIABLES, MakeEngine, Parse, Problems
+from tests.policy.conftest import MakeEngine, Parse, Problems
 
 TEN_MISTAKES = """\
 version: 1
@@ -247,47 +243,14 @@ def test_mistakes_of_a_base_are_reported_with_its_own(parse: Parse) -> None:
     assert {each.place.file for each in caught.value.problems} == {"policy.yaml", "b"}
 
 
-def test_what_is_not_enforced_is_an_error_that_names_the_way_out(parse: Parse) -> None:
-    with pytest.raises(InvalidPolicy) as caught:
-        parse("version: 1\nname: x\nnetwork_rules: []\n")
-    assert list(map(str, caught.value.problems)) == [
-        "policy.yaml:3:16: error: network_rules is not enforced yet by this version; "
-        "unenforced: warn goes on without it"
-    ]
-
-
-def test_where_a_policy_says_so_it_is_a_warning_never_silence(parse: Parse) -> None:
-    policy = parse("version: 1\nname: x\nunenforced: warn\nnetwork_rules: []\n")
-    assert policy.unenforced == policy.unenforced_here == ("network_rules",)
-    assert [each.message for each in policy.warnings] == [
-        "network_rules is not enforced yet by this version"
-    ]
-
-
-def test_every_limit_is_enforced(parse: Parse) -> None:
-    """Also where what isn't is an error."""
-    shape = {key.name: key.shape for key in POLICY.keys}["limits"]
-    assert isinstance(shape, Group)
-    values = {key.name: "1" for key in shape.keys} | {"at_fork": "true", "at_log_size": "end"}
-    values |= {"memory": "1G", "log_size": "1G"}
-    limits = ", ".join(f"{key}: {value}" for key, value in values.items())
-    policy = parse(f"version: 1\nname: x\nunenforced: error\nlimits: {{{limits}}}\n")
-    assert (policy.warnings, policy.unenforced) == ((), ())
-
-
-def test_a_key_of_a_section_is_not_enforced_by_itself(
-    parse: Parse, monkeypatch: pytest.MonkeyPatch
+def test_what_an_older_policy_says_of_keys_that_were_not_enforced_then_still_loads(
+    parse: Parse,
 ) -> None:
-    monkeypatch.setattr("sigwrap.policy.language.schema.NOT_ENFORCED_YET", {"limits.memory"})
-    head = "version: 1\nname: x\n"
-    warn = f"{head}unenforced: warn\n"
-    policy = parse(f"{warn}limits: {{max_depth: 1, memory: 1G, cpu_time: 1h}}\n")
-    assert policy.unenforced == ("limits.memory",)
-    (warning,) = policy.warnings
-    assert warning.message == "limits.memory is not enforced yet by this version"
-    assert warning.place.line == 4
-    with pytest.raises(InvalidPolicy, match=r"limits\.memory is not enforced yet"):
-        parse(f"{head}limits: {{memory: 1G}}\n")
+    for word in ("warn", "error"):
+        policy = parse(f"version: 1\nname: x\nunenforced: {word}\nnetwork_rules: []\n")
+        assert policy.warnings == ()
+        assert policy.tolerates_old_kernels is (word == "warn")
+        assert parse(policy_text(policy)).tolerates_old_kernels is (word == "warn")
 
 
 def test_at_fork_is_shown_and_loads_again(parse: Parse) -> None:
@@ -304,73 +267,6 @@ def test_whether_programs_may_mount_is_inherited_shown_and_loads_again(parse: Pa
         policy = parse(f"version: 1\nname: x\nsession: {{mounts: {word}}}\n")
         assert policy.session.mounts is mounts
         assert parse(policy_text(policy)).session.mounts is mounts
-
-
-def test_every_key_is_either_enforced_or_not() -> None:
-    keys = {key.name: key.shape for key in POLICY.keys}
-    names = set()
-    for section in ("limits", "trust"):
-        group = keys[section]
-        assert isinstance(group, Group)
-        names |= {f"{section}.{key.name}" for key in group.keys}
-    sections = {"file_rules", "network_rules", "env_policy", "watch"}
-    sections |= {"command_rules", "signal_rules", "session"}
-    assert names | sections | {"escalate"} == ENFORCED | NOT_ENFORCED_YET
-    assert not ENFORCED & NOT_ENFORCED_YET
-
-
-def test_what_is_not_enforced_is_an_error_where_the_policy_or_its_base_says_so(
-    parse: Parse,
-) -> None:
-    strict = "version: 1\nname: strict\nunenforced: error\n"
-    with pytest.raises(InvalidPolicy, match="network_rules is not enforced yet"):
-        parse(strict + "network_rules: []\n")
-    with pytest.raises(InvalidPolicy, match="network_rules is not enforced yet"):
-        parse("version: 1\nname: x\nextends: strict\nnetwork_rules: []\n", {"strict": strict})
-    lenient = parse(
-        "version: 1\nname: x\nextends: strict\nunenforced: warn\nnetwork_rules: []\n",
-        {"strict": strict},
-    )
-    assert lenient.unenforced == ("network_rules",)
-
-
-def test_what_a_shipped_base_goes_without_is_not_the_users_error_and_frees_none_of_his(
-    parse_on_shipped: Callable[[str], Policy],
-) -> None:
-    head = "version: 1\nname: x\nextends: shipped\n"
-    policy = parse_on_shipped(head)
-    assert (policy.unenforced, policy.unenforced_here, policy.warnings) == (
-        ("network_rules",),
-        (),
-        (),
-    )
-    with pytest.raises(InvalidPolicy, match=r"a problem in the policy:\n.*file_rules"):
-        parse_on_shipped(f"{head}file_rules: []\n")
-    policy = parse_on_shipped(f"{head}unenforced: warn\nfile_rules: []\n")
-    assert (policy.unenforced, policy.unenforced_here) == (
-        ("file_rules", "network_rules"),
-        ("file_rules",),
-    )
-    policy = parse_on_shipped(policy_text(parse_on_shipped(head)))
-    assert policy.unenforced_here == ("network_rules",)
-
-
-@pytest.fixture
-def parse_on_shipped(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Policy]:
-    unenforced = {"file_rules", "network_rules"}
-    monkeypatch.setattr("sigwrap.policy.language.schema.NOT_ENFORCED_YET", unenforced)
-    rule = "{name: r, destinations: [a.example], decision: deny}"
-    text = f"version: 1\nname: s\nunenforced: warn\nnetwork_rules: [{rule}]\n"
-    base = Source(name="shipped", text=text, shipped=True)
-    return lambda text: parse_policy(
-        Source(name="policy.yaml", text=text), variables=VARIABLES, find_base=lambda *_: base
-    )
-
-
-def test_a_shipped_policy_goes_without_nothing_unless_it_says_so() -> None:
-    source = Source(name="s", text="version: 1\nname: s\nnetwork_rules: []\n", shipped=True)
-    with pytest.raises(InvalidPolicy, match="network_rules is not enforced yet"):
-        parse_policy(source, variables=VARIABLES, find_base=lambda *_: None)
 
 
 def test_what_escalates_is_in_the_log(parse: Parse) -> None:

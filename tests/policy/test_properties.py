@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from sigwrap.errors import PolicyError
 from sigwrap.events import EVENT_TYPES, EXEC_TYPES, SIGNAL_TYPES, Event
 from sigwrap.policy.judge.engine import Engine, Facts
+from sigwrap.policy.judge.network import Endpoint
 from sigwrap.policy.judge.request import (
     DEFAULT_RULE,
     STRICTNESS,
@@ -206,6 +207,7 @@ def test_a_generated_policy_denies_nothing_of_what_it_was_made_from(
     events = [_exec_event(each) for each in commands] + [_signal_event(each) for each in sent]
     engine = Engine(parse(generate_policy(events, name="locked")))
     for _, request in requests_from_events(events):
+        assert not isinstance(request, Endpoint)
         decision = (
             engine.decide_command(request)
             if isinstance(request, CommandRequest)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sigwrap.escape import printable
 from sigwrap.events import Event
 from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.network import Endpoint
 from sigwrap.policy.judge.request import (
     DEFAULT_RULE,
     CommandRequest,
@@ -72,6 +73,8 @@ def decided(engine: Engine, event: Event) -> Decision:
     [(_, request)] = requests_from_events([event])
     if isinstance(request, CommandRequest):
         return engine.decide_command(request)
+    if isinstance(request, Endpoint):
+        return engine.network.decide(request)
     return engine.decide_signal(request)
 
 

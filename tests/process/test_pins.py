@@ -78,24 +78,3 @@ def test_a_file_that_may_not_be_read_is_not_pinned(as_user: Sigwrap) -> None:
     line = f"sigwrap: {tool} can't be pinned: {tool} can't be read: Permission denied"
     assert done.stderr.decode().startswith(line)
     assert done.stderr.count(b"\n") == 1
-
-
-def test_an_unenforced_key_is_said_at_the_start_where_the_policy_goes_without(
-    as_user: Sigwrap,
-) -> None:
-    path = as_user.folder / "p.yaml"
-    text = "version: 1\nname: p\nextends: agent-default\nnetwork_rules: []\n"
-    path.write_text(text)
-    done = as_user.run("-p", str(path), "--", "true")
-    assert done.returncode == REFUSED and not as_user.has_sessions()
-    assert b"network_rules is not enforced yet by this version; unenforced: warn" in done.stderr
-    path.write_text(f"{text}unenforced: warn\n")
-    done = as_user.run("-p", str(path), "--", "true")
-    assert done.returncode == 0
-    said = f"sigwrap: {path}: this version doesn't enforce network_rules (unenforced: warn)\n"
-    assert done.stderr.decode() == said
-    (started,) = as_user.sealed_events("session_started")
-    (missing,) = [each for each in started.payload["missing"] if "not enforced" in each]
-    assert missing == "not enforced yet: network_rules"
-    done = as_user.run("--", "true")
-    assert done.stderr == b""  # what a shipped policy goes without is in its log

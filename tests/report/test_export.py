@@ -131,6 +131,10 @@ def test_counters_and_a_cumulative_histogram() -> None:
         'sigwrap_exec_evaluation_seconds_bucket{platform="linux",le="+Inf"} 1',
         'sigwrap_exec_evaluation_seconds_sum{platform="linux"} 0.000700',
         'sigwrap_exec_evaluation_seconds_count{platform="linux"} 1',
+        "# HELP sigwrap_connections_total Connections, datagrams and servers that were decided on.",
+        "# TYPE sigwrap_connections_total counter",
+        "# HELP sigwrap_connection_evaluation_seconds How long deciding on a connection took.",
+        "# TYPE sigwrap_connection_evaluation_seconds histogram",
     ]
 
 

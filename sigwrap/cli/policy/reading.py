@@ -91,17 +91,10 @@ def check(
                 out(printable(str(problem)))
             if file not in failures:
                 out(printable(f"{file}: {'loads, with warnings' if found else 'fine'}"))
-                _note_what_is_shipped(policy)
     if as_json:
         out(json.dumps([plain(each) for each in findings], indent=2))
     if failures:
         raise typer.Exit(REFUSED)
-
-
-def _note_what_is_shipped(policy: Policy) -> None:
-    keys = [each for each in policy.unenforced if each not in policy.unenforced_here]
-    if keys:
-        note(f"not enforced yet of what is shipped: {', '.join(keys)}")
 
 
 def show(policy: PolicyArgument, root: RootOption = None, as_json: JsonOption = False) -> None:

@@ -11,7 +11,7 @@ from sigwrap.events import Payload, text
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.variables import BUILT_IN
-from sigwrap.policy.tools.draft import COMMAND_RULES, SIGNAL_RULES
+from sigwrap.policy.tools.draft import COMMAND_RULES, NETWORK_RULES, SIGNAL_RULES
 from sigwrap.policy.tools.inserted import CannotInsert, with_rules_first
 from sigwrap.policy.tools.show import policy_text
 from sigwrap.report.check.recorded_policy import (
@@ -79,7 +79,8 @@ def text_then(session: Session, variables: Mapping[str, str], load: Load) -> str
     then = policy_then(session, variables)
     written = _sources(started_of(session), session.id)[0].text
     try:
-        with_rules_first(written, then.name, {COMMAND_RULES: (), SIGNAL_RULES: ()})
+        sections = (COMMAND_RULES, SIGNAL_RULES, NETWORK_RULES)
+        with_rules_first(written, then.name, dict.fromkeys(sections, ()))
         is_safe = all(printable(line) == line for line in written.split("\n"))
         if is_safe and policy_text(load(written)) == policy_text(then):
             return written

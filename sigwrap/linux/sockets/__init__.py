@@ -1,4 +1,11 @@
 """Sockets of others: what they are, whom they are to reach, and that being done for them.
 
-address  what an address in a caller's memory stands for
+address      what an address in a caller's memory stands for
+asked        what a call asks of a socket, copied out of its caller's memory once
+look         whom it would reach: the facts that it is judged by
+places       sockets that a policy keeps, by what they are
+own_servers  servers of the session itself
+ours         a duplicate in our hands: what it is, and calls on it
+control      what goes with a message
+rights       a thread of ours takes a caller's rights
 """

@@ -9,6 +9,7 @@ named        what the rules name that deny, ask or replace
 match        regular expressions and globs, linear in time
 files        what may be done with files, and the walls that hold it
 file_names   globs on names of files, without RE2
+network      whom one may talk to, and where servers may be
 subcommand   the first arguments that are no options
 tools        which options of a tool take a value
 paths        which files the arguments mean

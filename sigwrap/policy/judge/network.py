@@ -63,6 +63,9 @@ class Network(NamedTuple):
         left = 8 * len(address) - self.bits
         return int.from_bytes(address, "big") >> left == int.from_bytes(self.address, "big") >> left
 
+    def covers(self, other: Network) -> bool:
+        return self.bits <= other.bits and self.has(other.address)
+
 
 class BadDestination(Exception):
     pass
@@ -235,6 +238,25 @@ class Destination:
 
     def may_be_of(self, protocol: Protocol) -> bool:
         return bool(self._globs) == (protocol is Protocol.UNIX)
+
+    def covers(self, other: Destination) -> bool:
+        """It surely has whatever the other has."""
+        if other.sockets:
+            # A server of the session's own is none that a word means.
+            is_wide_enough = other._is_of_machine or not self._is_of_machine
+            return is_wide_enough and all(
+                each in self.sockets
+                or "**" in self.sockets
+                or (not is_glob(each) and any(glob.matches(each) for glob in self._globs))
+                for each in other.sockets
+            )
+        if self._is_everybody:
+            return True
+        if self.name or other.name or other._is_everybody:
+            return bool(self.name) and self.name == other.name
+        return bool(other._networks) and all(
+            any(each.covers(theirs) for each in self._networks) for theirs in other._networks
+        )
 
     def is_that_of(self, endpoint: Endpoint) -> bool:
         if endpoint.protocol is Protocol.UNIX:

@@ -12,6 +12,7 @@ from posixpath import join, normpath
 from sigwrap.events import Payload, number, text, texts
 from sigwrap.hints import Any
 from sigwrap.policy.judge.limits import Crowd
+from sigwrap.policy.judge.network import UNIX, Direction, Endpoint, Protocol, packed_address
 from sigwrap.policy.judge.request import (
     CommandRequest,
     Program,
@@ -27,6 +28,7 @@ SEARCHED_FOLDER = "/usr/bin/"
 
 _CUT_MARK = "[...]"  # store/bounds.py
 _TARGET_TYPES = {each.value: each for each in TargetType}
+_PROTOCOLS = {each.value: each for each in Protocol}
 
 
 def command_request(payload: Payload) -> CommandRequest:
@@ -78,6 +80,22 @@ def signal_request(payload: Payload) -> SignalRequest:
         target_pid=number(payload.get("target_pid")),
         handled=payload.get("target_handles") is True,
     )
+
+
+def connection_request(payload: Payload) -> Endpoint:
+    destination = text(payload.get("destination"))
+    direction = Direction.BIND if payload.get("direction") == "bind" else Direction.CONNECT
+    protocol = _PROTOCOLS.get(text(payload.get("protocol")), Protocol.OTHER)
+    others, is_own = frozenset(texts(payload.get("names"))), payload.get("own") is True
+    if protocol is Protocol.UNIX:
+        name = destination.removeprefix(UNIX)
+        socket = name if name.startswith(("/", "@")) else ""
+        return Endpoint(direction, protocol, socket=socket, names=others, is_own=is_own)
+    address = packed_address(text(payload.get("address"))) or b""
+    host = destination.rpartition(":")[0].removeprefix("[").removesuffix("]")
+    named = frozenset({host}) if host and packed_address(host) is None else frozenset[str]()
+    port = number(payload.get("port"))
+    return Endpoint(direction, protocol, address, port, names=named | others)
 
 
 def program_named(path: str, argv: Sequence[str], folder: str = "/") -> Program:

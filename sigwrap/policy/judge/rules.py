@@ -197,7 +197,6 @@ class Policy(NamedTuple):
     file: str
     description: str
     bases: tuple[str, ...]
-    refuses_unenforced: bool
     tolerates_old_kernels: bool  # goes without what this one can't hold
     default_command: Action
     default_signal: Action
@@ -214,8 +213,6 @@ class Policy(NamedTuple):
     watch: Watch
     trust: Trust
     cases: tuple[Case, ...]
-    unenforced: tuple[str, ...]  # keys it has that this version doesn't enforce
-    unenforced_here: tuple[str, ...]  # those of them that are not a shipped policy's
     warnings: tuple[Problem, ...]
     asks: bool  # False: what needs approval is denied
     home: str  # what `~` means; empty where it isn't known

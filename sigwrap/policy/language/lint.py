@@ -13,10 +13,12 @@ from collections.abc import Iterator, Sequence
 from sigwrap.policy.judge.environment import ALWAYS_REMOVED, judge_names
 from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.match import Glob, NameGlob, Regex, is_glob
+from sigwrap.policy.judge.network import UNIX, Destination, Protocol
 from sigwrap.policy.judge.request import Action, TargetType, with_implied
 from sigwrap.policy.judge.rules import (
     CommandRule,
     FileRule,
+    NetworkRule,
     PidRange,
     Policy,
     ProcessPattern,
@@ -25,6 +27,8 @@ from sigwrap.policy.judge.rules import (
     default_of,
 )
 from sigwrap.policy.problems import Place, Problem, Severity
+
+Rule = CommandRule | SignalRule | FileRule | NetworkRule
 
 _MOST_COMPARISONS = 1_000_000
 _UNLIKELY_TEXT = b"\x01 sigwrap \x02"
@@ -45,6 +49,8 @@ def lint(policy: Policy) -> tuple[Problem, ...]:
         *_rules_on_oneself(signal_rules),
         *_shadowed_file_rules(policy),
         *_idle_file_rules(policy),
+        *_shadowed_network_rules(policy),
+        *_doubtful_network_rules(policy),
         *_doubtful_env_policy(policy),
     )
 
@@ -204,6 +210,51 @@ def _own_file_rules(policy: Policy) -> list[FileRule]:
     return [each for each in policy.file_rules if each.place.file == policy.file]
 
 
+def _shadowed_network_rules(policy: Policy) -> Iterator[Problem]:
+    rules = _own_network_rules(policy)
+    for position, rule in enumerate(rules):
+        shadowing: dict[str, list[str]] = {}
+        for each in rule.destinations:
+            first = next((r for r in rules[:position] if _covers_connection(r, rule, each)), None)
+            if first is not None:
+                shadowing.setdefault(_named(first), []).append(each)
+        yield from _shadow_problems(rule, shadowing, len(rule.destinations))
+
+
+def _covers_connection(above: NetworkRule, rule: NetworkRule, destination: str) -> bool:
+    return (
+        above.direction == rule.direction
+        and above.protocol in ("", rule.protocol)
+        and (not above.ports or (bool(rule.ports) and set(rule.ports) <= set(above.ports)))
+        and any(Destination(each).covers(Destination(destination)) for each in above.destinations)
+    )
+
+
+def _doubtful_network_rules(policy: Policy) -> Iterator[Problem]:
+    for rule in _own_network_rules(policy):
+        of_sockets = [each for each in rule.destinations if each.startswith(UNIX)]
+        if rule.ports and of_sockets:
+            message = f"rule {rule.name} can't match for unix sockets: these have no ports"
+            yield _warning(rule, message, ", ".join(of_sockets))
+        if rule.protocol:
+            is_unix = rule.protocol == Protocol.UNIX.value
+            others = [each for each in rule.destinations if each.startswith(UNIX) is not is_unix]
+            if others:
+                message = f"rule {rule.name} can't match there with protocol {rule.protocol}"
+                yield _warning(rule, message, ", ".join(others))
+        names = [each for each in rule.destinations if Destination(each).name]
+        if rule.decision is Action.DENY and names:
+            message = (
+                f"rule {rule.name} denies the addresses of a name, and so every other name that "
+                "one of them has; and an address that it isn't known to have is not denied"
+            )
+            yield _warning(rule, message, ", ".join(names))
+
+
+def _own_network_rules(policy: Policy) -> list[NetworkRule]:
+    return [each for each in policy.network_rules if each.place.file == policy.file]
+
+
 def _covers_target(above: SignalRule, target: Target | None) -> bool:
     if not above.targets:
         return True
@@ -308,22 +359,18 @@ def _may_share_a_name(first: str, second: str) -> bool:
     return one.startswith(other) or other.startswith(one)
 
 
-def _shadow_problems(
-    rule: CommandRule | SignalRule | FileRule, shadowing: dict[str, list[str]], total: int
-) -> Iterator[Problem]:
+def _shadow_problems(rule: Rule, shadowing: dict[str, list[str]], total: int) -> Iterator[Problem]:
     shadowed = sum(map(len, shadowing.values()))
     for above, words in shadowing.items():
         scope = "can never match" if shadowed == total else f"can't match for {', '.join(words)}"
         yield _warning(rule, f"rule {rule.name} {scope}: {above} decides first")
 
 
-def _named(rule: CommandRule | SignalRule | FileRule) -> str:
+def _named(rule: Rule) -> str:
     return f"rule {rule.name} (line {rule.place.line})"
 
 
-def _warning(
-    rule: CommandRule | SignalRule | FileRule, message: str, offending: str = ""
-) -> Problem:
+def _warning(rule: Rule, message: str, offending: str = "") -> Problem:
     return _warning_at(rule.place, message, offending)
 
 

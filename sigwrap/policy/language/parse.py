@@ -33,7 +33,7 @@ from sigwrap.policy.language.variables import (
     UnknownVariable,
     substitute,
 )
-from sigwrap.policy.problems import InvalidPolicy, Place, Problem, Severity
+from sigwrap.policy.problems import InvalidPolicy, Place, Problem
 
 MAX_BASES = 8
 _NO_MOUNTS = (
@@ -50,21 +50,7 @@ def parse_policy(source: Source, *, variables: Mapping[str, str], find_base: Fin
     policy = loader.load(source, {}, ())
     if policy is None:
         raise InvalidPolicy(loader.problems)
-    here = loader.unenforced
-    if here and policy.refuses_unenforced:
-        raise InvalidPolicy(_with_way_out(each) for each in here.values())
-    return policy._replace(
-        unenforced=tuple(dict.fromkeys([*here, *loader.unenforced_of_shipped])),
-        unenforced_here=tuple(here),
-        warnings=(
-            *(each._replace(severity=Severity.WARNING) for each in here.values()),
-            *loader.warnings,
-        ),
-    )
-
-
-def _with_way_out(problem: Problem) -> Problem:
-    return problem._replace(message=f"{problem.message}; unenforced: warn goes on without it")
+    return policy._replace(warnings=tuple(loader.warnings))
 
 
 class _Loader:
@@ -72,8 +58,6 @@ class _Loader:
         self._built_in = {name: variables[name] for name in BUILT_IN if variables.get(name)}
         self._find_base = find_base
         self._room = Room()
-        self.unenforced: dict[str, Problem] = {}
-        self.unenforced_of_shipped: list[str] = []
         self.problems: list[Problem] = []
         self.warnings: list[Problem] = []  # of the file itself: each base has its own check
 
@@ -106,10 +90,6 @@ class _Loader:
         self.problems += [*checker.problems, *found]
         if not above:
             self.warnings += checker.warnings
-        if source.shipped and checked.get("unenforced") == "warn":
-            self.unenforced_of_shipped += _unenforced(checked)
-        else:
-            self.unenforced |= _unenforced(checked)
         if self.problems:
             return None
         policy = _policy(source, build.parts(checked), {**inherited, **variables}, base)
@@ -139,7 +119,6 @@ class _Loader:
         filler = Filler({**self._built_in, **known}, self._room, shipped=True)
         parts = beforehand.parts(form, source.name, filler)
         self.problems += filler.problems
-        self.unenforced_of_shipped += form.UNENFORCED
         if self.problems:
             return None
         policy = _policy(source, parts, known, base)
@@ -188,29 +167,12 @@ class _Loader:
         return None
 
 
-def _unenforced(checked: Checked) -> dict[str, Problem]:
-    from sigwrap.policy.language.schema import NOT_ENFORCED_YET
-
-    found: dict[str, Place] = {}
-    for name in sorted(NOT_ENFORCED_YET):
-        section, _, key = name.partition(".")
-        if not key and section in checked.places:
-            found[name] = checked.place_of(section)
-        elif key and (group := checked.get(section)) is not None and key in group.places:
-            found[name] = group.place_of(key)
-    return {
-        name: Problem(place=place, message=f"{name} is not enforced yet by this version")
-        for name, place in found.items()
-    }
-
-
 # The base of a policy that extends none.
 _NOTHING = Policy(
     name="",
     file="",
     description="",
     bases=(),
-    refuses_unenforced=True,
     tolerates_old_kernels=False,
     default_command=Action.DENY,
     default_signal=Action.DENY,
@@ -227,8 +189,6 @@ _NOTHING = Policy(
     watch=Watch(),
     trust=Trust(),
     cases=(),
-    unenforced=(),
-    unenforced_here=(),
     warnings=(),
     asks=True,
     home="",
@@ -246,14 +206,11 @@ def _policy(
     trust = checked.get("trust", absent)
     session = checked.get("session", absent)
     loop = watch.get("loop")
-    # What a shipped policy goes without, it knows; who extends it has said nothing of his own keys.
-    unenforced = "error" if source.shipped else checked.get("unenforced")
     return base._replace(
         name=checked.get("name"),
         file=source.name,
         description=checked.get("description", base.description),
         bases=(base.name, *base.bases) if extended else (),
-        refuses_unenforced=unenforced == "error" if unenforced else base.refuses_unenforced,
         tolerates_old_kernels=checked.get("unenforced") == "warn"
         if "unenforced" in checked.values
         else base.tolerates_old_kernels,

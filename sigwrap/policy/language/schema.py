@@ -14,34 +14,6 @@ from sigwrap.policy.judge.request import Operation, TargetType
 from sigwrap.policy.judge.rules import LOG_REACTIONS
 from sigwrap.tuples import NamedTuple
 
-# What this version enforces. A policy file that uses another key does not load, or, under
-# `unenforced: warn`, with a warning.
-ENFORCED: frozenset[str] = frozenset(
-    {
-        "command_rules",
-        "signal_rules",
-        "file_rules",
-        "network_rules",
-        "limits.max_depth",
-        "limits.max_children",
-        "limits.max_processes",
-        "limits.max_execs",
-        "limits.wall_time",
-        "limits.cpu_time",
-        "limits.memory",
-        "limits.at_fork",
-        "limits.log_size",
-        "limits.at_log_size",
-        "session",
-        "env_policy",
-        "trust.path_shadow",
-        "watch",
-        "trust.boundary",
-        "escalate",
-    }
-)
-NOT_ENFORCED_YET: frozenset[str] = frozenset()
-
 COMMAND_DECISIONS = ("allow", "deny", "audit", "approve", "redirect")
 SIGNAL_DECISIONS = ("allow", "deny", "audit", "approve", "redirect", "absorb")
 PLAIN_DECISIONS = ("allow", "deny", "audit", "approve")
@@ -454,8 +426,8 @@ POLICY = Group(
         _key(
             "unenforced",
             Word(words=("warn", "error")),
-            "what follows from a key of this file that this version doesn't enforce: an error "
-            "(default) or a warning, and then a line at the start of each run",
+            "what follows where the kernel can't hold `file_rules`: nothing runs (`error`, the "
+            "default), or it runs without them, with a line that says so",
         ),
         _key(
             "approvals",

@@ -2,7 +2,6 @@
 
 # fmt: off
 DIGEST = 'debf0fd3075b45785ed9348dc91081f20886450c4fa9ee5afb4a4d330ae749b2'
-UNENFORCED = ()
 SECTIONS = (2, 1,
  {'version': (2, 10, 1),
   'name': (3, 7, 'ci'),

@@ -3,11 +3,13 @@
 show          a policy as it takes effect, as text that loads again
 explain       why a request is decided as it is
 explain_file  why something may be done with a file
+explain_network  why somebody may be talked to
 cases         the `tests:` of a policy
 listing       policies in a line each
 differences   what two policies do differently
 starter       a first policy for a project
-generate      recorded events to a policy of programs, subcommands and signals
+generate      recorded events to a policy of programs, subcommands, signals and hosts
+connections   connections that were seen, to rules that are about them
 literal       words of a process as YAML, as a glob, as a regular expression
 draft         a rule that is proposed, and its line
 suggest       the rule that would change what was decided of a recorded request

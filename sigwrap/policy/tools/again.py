@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from sigwrap.events import EXEC_TYPES, Event
+from sigwrap.events import CONNECTION_TYPES, EXEC_TYPES, Event
 
 _MOST_KEPT = 1_000
 # All that a request is made of (judge/recorded.py), and what limits look at.
@@ -16,6 +16,9 @@ _OF_AN_EXEC = (
 _OF_A_SIGNAL = (
     *("signal", "original_signal", "target_type", "target_types", "target_cmd", "target_pid"),
     "target_handles",
+)
+_OF_A_CONNECTION = (
+    *("direction", "protocol", "destination", "address", "port", "names", "own", "cut"),
 )
 
 Found = TypeVar("Found")
@@ -37,7 +40,8 @@ class Again(Generic[Found]):
 
 def _key(event: Event) -> str:
     """The fields may be of any type."""
-    of_an_exec = event.type in EXEC_TYPES
-    fields = _OF_AN_EXEC if of_an_exec else _OF_A_SIGNAL
+    fields: tuple[str, ...] = _OF_AN_EXEC
+    if event.type not in EXEC_TYPES:
+        fields = _OF_A_CONNECTION if event.type in CONNECTION_TYPES else _OF_A_SIGNAL
     # An ellipsis is in no log: a field that is null is another thing than one that isn't there.
-    return repr((of_an_exec, [event.payload.get(each, ...) for each in fields]))
+    return repr((fields[0], [event.payload.get(each, ...) for each in fields]))

@@ -11,6 +11,7 @@ from sigwrap.policy.tools.literal import yaml_list
 from sigwrap.tuples import NamedTuple
 
 COMMAND_RULES, SIGNAL_RULES = "command_rules", "signal_rules"
+NETWORK_RULES = "network_rules"
 
 _LONGEST_NAME = 60
 _MOST_PATTERNS = 16
@@ -64,6 +65,7 @@ def rule_names(policy: Policy) -> set[str]:
     return {
         *(rule.name for rule in policy.command_rules),
         *(rule.name for rule in policy.signal_rules),
+        *(rule.name for rule in policy.network_rules),
     }
 
 

@@ -1,4 +1,5 @@
-"""Recorded events to requests, and to a policy that allows such programs, subcommands and signals.
+"""Recorded events to requests, and to a policy that allows such programs, subcommands, signals and
+connections.
 
 What was let through is learned; what was denied, absorbed or replaced is not. Arguments aren't
 learned: a build has others each time. policy/tools/suggest.py makes rules for these very ones.
@@ -8,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES, Event
+from sigwrap.escape import printable
+from sigwrap.events import CONNECTION_TYPES, EXEC_TYPES, SIGNAL_TYPES, Event
 from sigwrap.policy.judge.engine import is_system_file
-from sigwrap.policy.judge.recorded import command_request, signal_request
+from sigwrap.policy.judge.network import Endpoint
+from sigwrap.policy.judge.recorded import command_request, connection_request, signal_request
 from sigwrap.policy.judge.request import (
     CommandRequest,
     Program,
@@ -20,16 +23,22 @@ from sigwrap.policy.judge.request import (
 )
 from sigwrap.policy.judge.signals import ALL, GROUPS, signal_name
 from sigwrap.policy.judge.subcommand import has_subcommands, name_for_subcommands, readings
+from sigwrap.policy.tools import connections
 from sigwrap.policy.tools.literal import as_it_is_read, glob_of, yaml_list, yaml_word
 
-LEARNED_EVENTS = ("exec_allowed", "exec_audited", "signal_sent", "signal_approved")
+LEARNED_EVENTS = frozenset(
+    {
+        *("exec_allowed", "exec_audited", "signal_sent", "signal_approved"),
+        *("connection_allowed", "connection_audited", "connection_approved"),
+    }
+)
 
 _DESCRIPTION = (
     "What was observed. A program may have any arguments, a subcommand any others, a signal any "
     "target of its kind."
 )
 
-Request = CommandRequest | SignalRequest
+Request = CommandRequest | SignalRequest | Endpoint
 
 
 def requests_from_events(events: Iterable[Event]) -> Iterator[tuple[Event, Request]]:
@@ -39,6 +48,8 @@ def requests_from_events(events: Iterable[Event]) -> Iterator[tuple[Event, Reque
             yield event, command_request(event.payload)
         elif event.type in SIGNAL_TYPES:
             yield event, signal_request(event.payload)
+        elif event.type in CONNECTION_TYPES:
+            yield event, connection_request(event.payload)
 
 
 def generate_policy(events: Iterable[Event], *, name: str) -> str:
@@ -46,6 +57,7 @@ def generate_policy(events: Iterable[Event], *, name: str) -> str:
     for event, request in requests_from_events(events):
         if event.type in LEARNED_EVENTS:
             profile.add(request)
+        profile.is_of_network |= isinstance(request, Endpoint)
     return profile.policy_text(name)
 
 
@@ -55,6 +67,8 @@ class _Profile:
         self._subcommands: dict[str, set[str]] = {}
         self._untold: set[str] = set()  # commands of which one is no text, so no policy names it
         self._signals: dict[TargetType, set[int]] = {}
+        self._connections = connections.Profile()
+        self.is_of_network = False  # else nobody looked at connections, and none is known
 
     def add(self, request: Request) -> None:
         match request:
@@ -65,15 +79,23 @@ class _Profile:
             case SignalRequest() if request.signal in ALL and request.target_types:
                 target = most_specific(request.target_types)
                 self._signals.setdefault(target, set()).add(request.signal)
+            case Endpoint():
+                self._connections.add(request)
 
     def policy_text(self, name: str) -> str:
         lines = ["version: 1", f"name: {yaml_word(name)}"]
         lines += [f"description: {_DESCRIPTION}"]
-        lines += ["defaults: {command: deny, signal: deny}"]
+        network = ", network: deny" if self.is_of_network else ""
+        lines += [f"defaults: {{command: deny, signal: deny{network}}}"]
         if self._names or self._subcommands:
             lines += ["", "command_rules:", *self._command_lines()]
         if self._signals:
             lines += ["", "signal_rules:", *self._signal_lines()]
+        if rules := list(self._connections.rule_lines()):
+            lines += ["", "network_rules:", *rules]
+        if left_out := self._connections.left_out:
+            lines += ["", "# Left out, since no rule is about such:"]
+            lines += [f"# {printable(each)}" for each in sorted(left_out)]
         if self._untold:
             lines += ["", "# Left out, since no policy can name what is no text: subcommands of"]
             lines += [f"# {', '.join(sorted(self._untold))}"]

@@ -12,8 +12,6 @@ from typing import Any
 
 from sigwrap.amounts import SECONDS_PATTERN, SIZE_PATTERN
 from sigwrap.policy.language.schema import (
-    ENFORCED,
-    NOT_ENFORCED_YET,
     PATTERNS,
     POLICY,
     Duration,
@@ -50,8 +48,7 @@ def json_schema() -> str:
 
 def reference() -> str:
     sections = [(POLICY.title, POLICY), *_subgroups(POLICY)]
-    lines = [f"Enforced by this version: {_words(sorted(ENFORCED))}."]
-    lines.append(f"Not enforced yet: {_words(sorted(NOT_ENFORCED_YET))}.")
+    lines = list[str]()
     for title, group in sections:
         lines += ["", f"### {title}", "", "| key | value | meaning |", "| --- | --- | --- |"]
         for key in group.keys:

@@ -17,7 +17,7 @@ from sigwrap.policy.language.beforehand import FILLED
 from sigwrap.policy.language.check import Checker
 from sigwrap.policy.language.document import ScalarNode, Source, digest_of, module_of, read_document
 from sigwrap.policy.language.parts import Checked
-from sigwrap.policy.language.schema import NOT_ENFORCED_YET, POLICY, Form
+from sigwrap.policy.language.schema import POLICY, Form
 from sigwrap.policy.language.variables import BUILT_IN, Room
 from sigwrap.policy.problems import Place
 
@@ -49,13 +49,11 @@ def module_text(source: Source) -> str:
     if problems or "vars" in checked.values:
         raise SystemExit(f"{source.name}: {problems or 'vars are for other policies'}")
     parts = build.parts(checked)
-    not_enforced = [each for each in sorted(NOT_ENFORCED_YET) if each in checked.places]
     left_out = {"tests", "command_rules", "signal_rules", "file_rules", "network_rules"}
     for each in left_out:
         checked.places.pop(each, None)
     constants = {
         "DIGEST": digest_of(source.text),
-        "UNENFORCED": tuple(not_enforced) if checked.get("unenforced") == "warn" else (),
         "SECTIONS": _section(checked),
         "COMMAND_RULES": tuple(map(_fields, parts.command_rules)),
         "SIGNAL_RULES": tuple(map(_fields, parts.signal_rules)),

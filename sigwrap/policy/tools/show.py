@@ -51,8 +51,7 @@ def policy_entries(policy: Policy) -> dict[str, Any]:
         "version": 1,
         "name": policy.name,
         "description": policy.description,
-        # A base's keys are all in one file then, and that has to load.
-        "unenforced": "warn" if policy.unenforced or not policy.refuses_unenforced else "",
+        "unenforced": "warn" if policy.tolerates_old_kernels else "",
         "approvals": "" if policy.asks else "deny",
         "defaults": {
             "command": policy.default_command.value,

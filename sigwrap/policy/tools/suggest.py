@@ -1,7 +1,8 @@
-"""A rule that would change what was decided of a recorded exec or signal, as one line of a policy.
+"""A rule that would change what was decided of a recorded request, as one line of a policy.
 
 It is about that command, its subcommand or, where a rule of the policy's own decided or the command
-alone says too little, those arguments; about signals to processes of that name. A note says where
+alone says too little, those arguments; about signals to processes of that name; about
+that destination. A note says where
 it allows more than that. In a policy that extends the recorded one it comes first, so it decides.
 """
 
@@ -21,6 +22,7 @@ from sigwrap.policy.judge.match import (
     check_regexes,
     to_bytes,
 )
+from sigwrap.policy.judge.network import Endpoint
 from sigwrap.policy.judge.path_shadow import PATH_SHADOW_RULE, found_at, goes_by_its_own_name
 from sigwrap.policy.judge.request import (
     DEFAULT_RULE,
@@ -39,9 +41,11 @@ from sigwrap.policy.judge.subcommand import (
     names_of,
     readings,
 )
+from sigwrap.policy.tools import connections
 from sigwrap.policy.tools.by_name import runs_anything, says_too_little
 from sigwrap.policy.tools.draft import (
     COMMAND_RULES,
+    NETWORK_RULES,
     SIGNAL_RULES,
     Draft,
     NoRule,
@@ -83,6 +87,7 @@ _WHY_NOT = {
     "ptrace": "what is traced could not be judged any more",
     "group": "the process group isn't the session's own",
     "terminal": "the terminal isn't the session's own",
+    "network": "no rule can be about it",
 }
 
 
@@ -108,7 +113,7 @@ class Suggester:
         self, events: Iterable[Event], decision: str = "allow", *, are_some: bool = False
     ) -> Suggestion | None:
         """By which `decision` comes out for the first of them, and for the others as far as one
-        rule can; None: that is neither an exec nor a signal. `are_some`: of more, which have other
+        rule can; None: that is no decision. `are_some`: of more, which have other
         arguments."""
         draft, for_all = None, True
         drafted_for = list[Request]()
@@ -117,8 +122,7 @@ class Suggester:
                 found = drafted(event, request, decision, self._engine)
             except NoRule as why:
                 if draft is None:
-                    section = COMMAND_RULES if isinstance(request, CommandRequest) else SIGNAL_RULES
-                    return Suggestion(section, "", "", str(why))
+                    return Suggestion(section_of(request), "", "", str(why))
                 for_all = False
                 continue
             both = found if draft is None else for_both(draft, found)
@@ -153,9 +157,24 @@ def drafted(
     exact: bool = False,
 ) -> Draft:
     """NoRule says why there can be none. `exact`: about these very arguments, whatever decided."""
-    if isinstance(request, SignalRequest):
-        return _about_signal(event.payload, request, decision)
-    return _about_exec(event.payload, request, decision, engine, exact=exact)
+    match request:
+        case SignalRequest():
+            return _about_signal(event.payload, request, decision)
+        case Endpoint():
+            _complain_of_rule(text(event.payload.get("rule_name")))
+            return connections.draft_of(request, decision)
+        case CommandRequest():
+            return _about_exec(event.payload, request, decision, engine, exact=exact)
+
+
+def section_of(request: Request) -> str:
+    match request:
+        case CommandRequest():
+            return COMMAND_RULES
+        case SignalRequest():
+            return SIGNAL_RULES
+        case Endpoint():
+            return NETWORK_RULES
 
 
 def with_note(draft: Draft, requests: Iterable[Request], engine: Engine | None) -> Draft:

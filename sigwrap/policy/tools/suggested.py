@@ -12,14 +12,22 @@ from enum import Enum
 from functools import partial
 
 from sigwrap.escape import printable
-from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES, Event, text, times
+from sigwrap.events import DECISION_TYPES, SIGNAL_TYPES, Event, kind_of, text, times
 from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.network import Endpoint
 from sigwrap.policy.judge.recorded import programs_here
-from sigwrap.policy.judge.request import DEFAULT_RULE, Action, CommandRequest, Decision
+from sigwrap.policy.judge.request import (
+    DEFAULT_RULE,
+    Action,
+    CommandRequest,
+    Decision,
+    SignalRequest,
+)
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.tools.again import Again
 from sigwrap.policy.tools.draft import (
     COMMAND_RULES,
+    NETWORK_RULES,
     SIGNAL_RULES,
     Draft,
     NoRule,
@@ -116,9 +124,13 @@ def suggested_policy(
 
 def _decided(engine: Engine, event: Event) -> Decision:
     [(_, request)] = requests_from_events([event])
-    if isinstance(request, CommandRequest):
-        return engine.decide_exec(request, programs_here(event.payload, request))
-    return engine.decide_signal(request)
+    match request:
+        case CommandRequest():
+            return engine.decide_exec(request, programs_here(event.payload, request))
+        case SignalRequest():
+            return engine.decide_signal(request)
+        case Endpoint():
+            return engine.network.decide(request)
 
 
 class _Key(NamedTuple):
@@ -254,7 +266,7 @@ class _Groups:
         return self._names()[key]
 
     def text(self, head: Head, also_changed: int = 0) -> str:
-        sections = (COMMAND_RULES, SIGNAL_RULES)
+        sections = (COMMAND_RULES, SIGNAL_RULES, NETWORK_RULES)
         rules = {each: list(self._rule_lines(each)) for each in sections}
         lines = list(_about_lines(head, also_changed))
         if head.begins_with:
@@ -304,7 +316,7 @@ def _with_questions(events: Iterable[Event], groups: _Groups) -> Iterator[Event]
             waiting = {}
         elif event.type == "approval_requested" and len(waiting) < _QUESTIONS_KEPT:
             waiting[event.pid] = event
-        elif event.type in EXEC_TYPES or event.type in SIGNAL_TYPES:
+        elif event.type in DECISION_TYPES:
             waiting.pop(event.pid, None)
         yield event
     yield from _unanswered(waiting, groups)
@@ -358,10 +370,13 @@ def _changes(
 
 
 def _new_rules(request: Request, engine: Engine, base: Engine) -> set[str]:
-    if isinstance(request, CommandRequest):
-        rules = {engine.decide_program(each, request).rule for each in request.programs}
-    else:
-        rules = {engine.decide_signal(request).rule}
+    match request:
+        case CommandRequest():
+            rules = {engine.decide_program(each, request).rule for each in request.programs}
+        case SignalRequest():
+            rules = {engine.decide_signal(request).rule}
+        case Endpoint():
+            rules = {engine.network.decide(request).rule}
     return rules - rule_names(base.policy)
 
 
@@ -370,7 +385,7 @@ def _what_became_of(event: Event, decided: Decision) -> Only | None:
     by_policy = rule == DEFAULT_RULE or not rule.startswith(("builtin:", "limits.", "trust."))
     if decided.action is Action.APPROVE and by_policy:
         return Only.ASKED
-    if event.type in ("exec_denied", "signal_blocked"):
+    if event.type in ("exec_denied", "signal_blocked", "connection_denied"):
         return Only.DENIED
     if decided.action is Action.AUDIT and event.payload.get("decision") == Action.AUDIT.value:
         return Only.AUDITED
@@ -396,7 +411,7 @@ def _by_rule(rule: str, why: str) -> str:
 
 def _asker(event: Event) -> str:
     """A process by its name: pids of a session that is over say nothing."""
-    name = "comm" if event.type in EXEC_TYPES else "source_cmd"
+    name = "source_cmd" if event.type in SIGNAL_TYPES else "comm"
     return text(event.payload.get(name))[:_WORD_SHOWN] or "?"
 
 
@@ -410,8 +425,11 @@ def _askers(group: _Group) -> str:
 
 def _what(event: Event) -> str:
     payload = event.payload
-    if event.type in EXEC_TYPES:
-        return _short(text(payload.get("path")) or "an exec", _WORD_SHOWN)
+    match kind_of(event.type):
+        case "exec":
+            return _short(text(payload.get("path")) or "an exec", _WORD_SHOWN)
+        case "connection":
+            return _short(text(payload.get("destination")) or "a connection", _WORD_SHOWN)
     name = _short(text(payload.get("signal_name")) or "a signal", _WORD_SHOWN)
     return f"{name} to {_short(text(payload.get('target_cmd')) or '?', _WORD_SHOWN)}"
 

@@ -11,12 +11,22 @@ import signal
 from collections import Counter
 from dataclasses import dataclass, field
 
-from sigwrap.events import EVENT_TYPES, SIGNAL_TYPES, Event, Payload, number, text, texts
+from sigwrap.events import (
+    CONNECTION_TYPES,
+    EVENT_TYPES,
+    SIGNAL_TYPES,
+    Event,
+    Payload,
+    number,
+    text,
+    texts,
+)
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.limits import exceeded
 from sigwrap.policy.judge.recorded import (
     JUDGEMENT,
     command_request,
+    connection_request,
     crowd,
     programs_here,
     signal_request,
@@ -50,6 +60,10 @@ _DECISIONS_OF = {
     "signal_redirected": {"redirect"},
     "signal_absorbed": {"absorb"},
     "signal_approved": {"approve"},
+    "connection_allowed": {"allow"},
+    "connection_audited": {"audit"},
+    "connection_approved": {"approve"},
+    "connection_denied": {"deny"},
 }
 _EXEC_OF = {
     Action.ALLOW: {("exec_allowed", "allow")},
@@ -66,6 +80,12 @@ _SIGNAL_OF = {
     Action.REDIRECT: {("signal_redirected", "redirect")},
     Action.ABSORB: {("signal_absorbed", "absorb")},
     Action.DENY: {("signal_blocked", "deny")},
+}
+_CONNECTION_OF = {
+    Action.ALLOW: {("connection_allowed", "allow")},
+    Action.AUDIT: {("connection_audited", "audit")},
+    Action.APPROVE: {("connection_approved", "approve"), ("connection_denied", "deny")},
+    Action.DENY: {("connection_denied", "deny")},
 }
 _AS_DECIDED = {
     "exec_allowed": Action.ALLOW,
@@ -85,6 +105,7 @@ PROTECTS_SIGWRAP_RULE = "builtin:sigwrap"
 STUB_RULE = "builtin:stub"
 OWNER_RULE = "builtin:owner"
 JOB_RULE = "builtin:job"
+NETWORK_RULE = "builtin:network"
 PTRACE_RULE = "builtin:ptrace"
 UNAIMED_RULES = frozenset(
     {"builtin:everybody", "builtin:unresolved", "builtin:group", "builtin:terminal"}
@@ -226,6 +247,11 @@ class _Judge:
             if problem and (reason := untold(payload)):
                 raise NotJudged(reason)
             return problem
+        if event.type in CONNECTION_TYPES:
+            problem = self._connection_objection(event, decision)
+            if problem and (reason := untold(payload)):
+                raise NotJudged(reason)
+            return problem
         problem = "" if self._account.has_begun else self._account.first_exec(event)
         problem = problem or self._exec_told_otherwise(event, decision)
         problem = problem or self._exec_objection(event, decision)
@@ -304,6 +330,8 @@ class _Judge:
         payload = event.payload
         if event.type in SIGNAL_TYPES:
             return (self._engine.decide_signal(signal_request(payload)),)
+        if event.type in CONNECTION_TYPES:
+            return (self._engine.network.decide(connection_request(payload)),)
         request = command_request(payload)
         limit = exceeded(self._limits, request.depth, crowd(payload))
         if limit is not None:
@@ -396,6 +424,18 @@ class _Judge:
         if event.type == "signal_redirected" and payload.get("signal") != judged.redirect_signal:
             return f"the policy's signal is {judged.redirect_signal}"
         return ""
+
+    # Connections
+
+    def _connection_objection(self, event: Event, decision: str) -> str:
+        payload, rule = event.payload, text(event.payload.get("rule_name"))
+        if rule == NETWORK_RULE:
+            is_out_of_rules = event.type == "connection_denied" and "direction" not in payload
+            return "" if is_out_of_rules else f"{rule} does not answer so"
+        [judged] = self._again.decided(event)
+        if judged.rule != rule or (event.type, decision) not in _CONNECTION_OF[judged.action]:
+            return _differs(judged, decision, rule)
+        return message_told_otherwise(payload, judged.message)
 
 
 def _differs(policys: Decision, decision: str, rule: str) -> str:

@@ -12,11 +12,23 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from sigwrap.escape import shell_words
-from sigwrap.events import EXEC_TYPES, SIGNAL_TYPES, Event, Payload, number, text, texts
+from sigwrap.events import (
+    CONNECTION_TYPES,
+    EXEC_TYPES,
+    SIGNAL_TYPES,
+    Event,
+    Payload,
+    kind_of,
+    number,
+    text,
+    texts,
+)
 from sigwrap.policy.judge.engine import Engine, Facts
 from sigwrap.policy.judge.limits import exceeded, used_up
+from sigwrap.policy.judge.network import Direction, NetworkRules, Protocol
 from sigwrap.policy.judge.recorded import (
     command_request,
+    connection_request,
     crowd,
     programs_here,
     signal_request,
@@ -29,7 +41,7 @@ from sigwrap.policy.judge.request import (
     Decision,
     most_specific,
 )
-from sigwrap.policy.judge.rules import CommandRule, Policy, SignalRule
+from sigwrap.policy.judge.rules import CommandRule, NetworkRule, Policy, SignalRule
 from sigwrap.policy.judge.signals import ALL, signal_name
 from sigwrap.policy.judge.subcommand import has_subcommands, name_for_subcommands, subcommand
 from sigwrap.policy.tools.again import Again
@@ -74,8 +86,8 @@ _OUTCOMES = {
 class Difference:
     """So many requests for the same that would come out otherwise in the same way."""
 
-    kind: str  # exec or signal
-    what: str  # the program with its subcommand, or the signal and its target
+    kind: str  # exec, signal or connection
+    what: str  # the program with its subcommand, the signal and its target, or the destination
     was: Outcome
     was_by: str
     would_be: Outcome
@@ -133,8 +145,8 @@ class WhatIfFold:
             self._then = _Then.of(event.payload)
         elif event.type in EXEC_TYPES:
             self._compare_exec(event)
-        elif event.type in SIGNAL_TYPES:
-            self._compare_signal(event)
+        elif event.type in SIGNAL_TYPES or event.type in CONNECTION_TYPES:
+            self._compare_other(event)
         elif event.type == "process_exited":
             self._tries.ended(event.pid)
 
@@ -176,13 +188,15 @@ class WhatIfFold:
         be denied by the other policy too and the next one's would go on, that one counts."""
         return event.type == "exec_denied" and self._tries.is_another(event, is_told=goes_on)
 
-    def _compare_signal(self, event: Event) -> None:
+    def _compare_other(self, event: Event) -> None:
         if _is_own(event.payload):
             self._count_own()
         else:
             self._compare(event, self._again.decided(event))
 
     def _judged(self, event: Event) -> _Judged:
+        if event.type in CONNECTION_TYPES:
+            return self._judged_connection(event.payload)
         is_exec = event.type in EXEC_TYPES
         return self._judged_exec(event.payload) if is_exec else self._judged_signal(event.payload)
 
@@ -210,6 +224,14 @@ class WhatIfFold:
         was_asked = "target_handles" in payload or handled.answer is None
         return _Judged(decision, "" if was_asked else NOT_RECORDED)
 
+    def _judged_connection(self, payload: Payload) -> _Judged:
+        """Only those names of a host are recorded that the recorded policy has."""
+        endpoint = connection_request(payload)
+        decision = self._engine.network.decide(endpoint)
+        unknown = self._engine.network.names - self._then.hosts
+        is_told = endpoint.protocol is Protocol.UNIX or endpoint.direction is Direction.BIND
+        return _Judged(decision, "" if is_told or not unknown else NOT_RECORDED)
+
     def _count_own(self) -> None:
         self._decisions += 1
         self._own += 1
@@ -218,7 +240,7 @@ class WhatIfFold:
         self._decisions += 1
         decision = judged.decision
         rule = text(event.payload.get("rule_name"))
-        kind = "exec" if event.type in EXEC_TYPES else "signal"
+        kind = kind_of(event.type)
         was = self._then.outcome(event, kind, rule)
         would_be = _OUTCOMES[decision.action.value]
         if doubt := judged.doubt or untold(event.payload):
@@ -227,13 +249,13 @@ class WhatIfFold:
             self._by_other_rule += rule != decision.rule
             return
         self._differ += 1
-        what = _command(event.payload) if kind == "exec" else _signal(event.payload)
+        what = _WHAT[kind](event.payload)
         key = (kind, what, was, rule, would_be, decision.rule)
         found = self._found.get(key)
         if found is not None:
             self._found[key] = replace(found, count=found.count + 1)
         elif len(self._found) < _MOST_DIFFERENCES:
-            example = _command_line(event.payload) if kind == "exec" else _sender(event.payload)
+            example = _EXAMPLE[kind](event.payload)
             self._found[key] = Difference(
                 kind=kind,
                 what=what,
@@ -293,12 +315,17 @@ class _Then:
         self.asked_for_code = policy is not None and any(
             each.loads_code is not None for each in policy.command_rules
         )
+        self.hosts = frozenset[str]()  # of which that policy asked for the addresses
         self._outcomes: dict[tuple[str, str], Outcome] = {}
         if policy is not None:
             self._learn("exec", policy.command_rules, asks=policy.asks)
             self._learn("signal", policy.signal_rules, asks=policy.asks)
+            self._learn("connection", policy.network_rules, asks=policy.asks)
+            self.hosts = NetworkRules.of(policy).names
 
-    def _learn(self, kind: str, rules: Sequence[CommandRule | SignalRule], *, asks: bool) -> None:
+    def _learn(
+        self, kind: str, rules: Sequence[CommandRule | SignalRule | NetworkRule], *, asks: bool
+    ) -> None:
         for rule in rules:
             denies = rule.decision is Action.APPROVE and not asks
             outcome = Outcome.DENIED if denies else _OUTCOMES[rule.decision.value]
@@ -365,3 +392,16 @@ def _sender(payload: Payload) -> str:
     source, target = text(payload.get("source_cmd")), text(payload.get("target_cmd"))
     pid = number(payload.get("target_pid"))
     return f"{source} to {target} ({pid})"[:_LONGEST_EXAMPLE]
+
+
+def _destination(payload: Payload) -> str:
+    word = "listening at" if payload.get("direction") == "bind" else "connection to"
+    return f"{word} {text(payload.get('destination')) or '?'}"[:_LONGEST_EXAMPLE]
+
+
+def _connecting(payload: Payload) -> str:
+    return f"{text(payload.get('comm')) or '?'}, {_destination(payload)}"[:_LONGEST_EXAMPLE]
+
+
+_WHAT = {"exec": _command, "signal": _signal, "connection": _destination}
+_EXAMPLE = {"exec": _command_line, "signal": _sender, "connection": _connecting}

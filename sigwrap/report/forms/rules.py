@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from sigwrap.policy.tools.draft import COMMAND_RULES, SIGNAL_RULES
+from sigwrap.policy.tools.draft import COMMAND_RULES, NETWORK_RULES, SIGNAL_RULES
 from sigwrap.policy.tools.suggest import Suggestion
 
 
@@ -14,7 +14,8 @@ def policy_lines(suggestions: Iterable[Suggestion | None]) -> Iterator[str]:
 
 def grouped_lines(groups: Iterable[tuple[Iterable[Suggestion], str]]) -> Iterator[str]:
     """The rules of each group after its comment, if it has one."""
-    lines: dict[str, dict[str, None]] = {COMMAND_RULES: {}, SIGNAL_RULES: {}}
+    sections = (COMMAND_RULES, SIGNAL_RULES, NETWORK_RULES)
+    lines: dict[str, dict[str, None]] = {each: {} for each in sections}
     for suggestions, comment in groups:
         for each in suggestions:
             if each.line and each.line not in lines[each.section]:

@@ -43,7 +43,6 @@ _GROUPS_SHOWN = 40
 _SAID_AGAIN = 40  # characters of a reason behind its first colon
 _FILE_WALL = "file_wall"
 _FILES_HELD = "held by the kernel as the policy's file_rules say; what it refuses has no event"
-_NOT_ENFORCED = "not enforced yet: "
 _RECORDED = "Recorded (sigwrap replay --recorded stdout)"
 
 
@@ -135,10 +134,7 @@ class TextReport:
         yield f"session  {printable(str(started.get('session_id', '?')))}{name}, sigwrap {version}"
         missing = texts(started.get("missing"))
         if started.get("policy"):
-            unenforced = [each for each in missing if each.startswith(_NOT_ENFORCED)]
-            noted = f" ({printable('; '.join(unenforced))})" if unenforced else ""
-            yield from wrapped(f"policy   {_policy(summary)}{noted}", columns, " " * 9)
-            missing = [each for each in missing if each not in unenforced]
+            yield from wrapped(f"policy   {_policy(summary)}", columns, " " * 9)
         if _FILE_WALL in texts(started.get("capabilities")):
             yield from wrapped(f"files    {_FILES_HELD}", columns, " " * 9)
         yield from wrapped(f"log      {self._log()}", columns, " " * 9)

@@ -357,7 +357,6 @@ VIEWS: dict[str, View[Any]] = {
         PROCESSES,
         _EVENTS,
         _later("files", "file_"),
-        _later("network", "network_"),
     )
 }
 

@@ -46,7 +46,11 @@ def test_the_report_holds_what_the_text_holds(scenario: Scenarios) -> None:
     }
     assert document["signals"]["top"][0]["signal_name"] == "SIGTERM"
     assert document["died_of_signal"]["found"][0]["pid"] == 10
-    assert document["outcomes"] == {"exec": {"audited": 1}, "signal": {"audited": 1}}
+    assert document["outcomes"] == {
+        "exec": {"audited": 1},
+        "signal": {"audited": 1},
+        "connection": {},
+    }
     assert [
         (each["kind"], each["outcome"], each["what"], each["count"], each["first_seq"])
         for each in document["attention"]["groups"]

@@ -138,10 +138,10 @@ def test_a_list_in_an_event_can_be_taken_apart(ask: Ask, log: Scenario) -> None:
     assert len(ask(sql, log.session)) == 2
 
 
-def test_files_and_network_are_empty_until_there_are_such_events(
+def test_files_are_empty_until_there_are_such_events(
     ask: Ask, log: Scenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert ask("select * from files, network", log.session) == []
+    assert ask("select * from files", log.session) == []
     from sigwrap.store import codec
 
     with monkeypatch.context() as patched:
@@ -271,7 +271,7 @@ def test_every_view_can_be_asked_for_all_it_has(ask: Ask, log: Scenario) -> None
     for view in VIEWS.values():
         rows = ask(f"select * from {view.name}", log.session)
         assert all(len(row) == len(view.columns) for row in rows)
-        assert rows or view.name in ("files", "network")
+        assert rows or view.name in ("files", "connections")
 
 
 @pytest.mark.parametrize("is_temporary", [True, False])
