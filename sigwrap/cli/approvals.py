@@ -19,6 +19,7 @@ from sigwrap.cli.output import note, out
 from sigwrap.errors import SessionError
 from sigwrap.escape import note_on_order, printable, rows, shell_words
 from sigwrap.events import number, texts
+from sigwrap.mediate.questions import wants
 from sigwrap.protocols.control import ControlReply, ControlRequest
 from sigwrap.protocols.control_client import Answered, Unreachable, ask_everybody
 from sigwrap.report.forms.times import span
@@ -171,14 +172,13 @@ def _rendered(request: dict[str, Any], store: str) -> str:
     def text(name: str) -> str:
         return printable(str(request.get(name, "")))
 
-    action = "wants to run" if request.get("kind") == "exec" else "wants to send"
     left_s = request.get("expires_in_s")
     left = span(int(left_s * 1e9) if isinstance(left_s, (int, float)) and left_s < 1e9 else 0)
     policy = f" of {text('policy')}" if request.get("policy") else ""
     message = f": {text('message')}" if request.get("message") else ""
     lines = [
         f"{text('id')}  {shell_words([str(request.get('process', ''))])} "
-        f"(pid {text('pid')}, depth {text('depth')}) {action} {text('what')}"
+        f"(pid {text('pid')}, depth {text('depth')}) {wants(request.get('kind'))} {text('what')}"
     ]
     if request.get("is_cut") is True:
         session = Session(text("policy"), store_option(os.path.abspath(store), os.environ))

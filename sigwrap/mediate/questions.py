@@ -15,7 +15,7 @@ US = "sigwrap"
 
 
 class Question(NamedTuple):
-    kind: str  # "exec" or "signal"
+    kind: str  # "exec", "signal" or "connection"
     pid: int
     process: str
     depth: int
@@ -32,6 +32,14 @@ class Question(NamedTuple):
     masked_runs: str = ""
     masked_loads: str = ""
     request: Payload | None = None  # of an exec, as its event would have it: no secret is in it
+
+
+def wants(kind: object) -> str:
+    """The words before `what`."""
+    return _WANTS.get(kind, "asks for") if isinstance(kind, str) else "asks for"
+
+
+_WANTS = {"exec": "wants to run", "signal": "wants to send"}
 
 
 class Answer(NamedTuple):

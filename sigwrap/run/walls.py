@@ -14,13 +14,12 @@ from sigwrap.linux.file_tree import Listing, TooManyNames, as_they_lie
 from sigwrap.mediate.signal_rules import noise
 from sigwrap.platform import Capability
 from sigwrap.policy.judge.engine import Engine
-from sigwrap.policy.judge.files import PARTED_RULE, FileRules, Wall
+from sigwrap.policy.judge.files import CGROUP_RULE, PARTED_RULE, FileRules, Wall
 from sigwrap.policy.judge.request import Action, Operation
 from sigwrap.policy.judge.rules import FileRule, Policy, default_of
 from sigwrap.policy.problems import Place
 from sigwrap.tuples import NamedTuple
 
-_CGROUP_RULE = "builtin:cgroups"
 _CHANGES = (Operation.WRITE, Operation.CREATE, Operation.DELETE)
 
 
@@ -70,11 +69,9 @@ def walls_of(engine: Engine, *, goes_without: bool) -> Walls:
         without += told
     mounts = cgroups.mount_points()
     threatening = cgroups.writable(mounts) if os.getuid() != 0 else ""
-    may_mount = not held and policy.session.mounts
-    if may_mount is None:
-        may_mount = not (threatening and domain)
-        if not may_mount:
-            without.append("mounts: `session: {mounts: true}` in the policy would allow them")
+    may_mount = _may_mount(policy, threatening, domain=domain, held=held)
+    if not may_mount and not held and policy.session.mounts is None:
+        without.append("mounts: `session: {mounts: true}` in the policy would allow them")
     if threatening and (may_mount or not (domain or held)):
         without.append(f"cgroups: by {threatening} others can be stopped and killed")
     files = None
@@ -91,6 +88,24 @@ def walls_of(engine: Engine, *, goes_without: bool) -> Walls:
         without=tuple(without),
         told=tuple(told),
     )
+
+
+def held_file_rules(engine: Engine) -> FileRules:
+    """As a run under that policy would have the kernel hold them, for who only asks."""
+    policy, held, domain = engine.policy, bool(engine.files.restricted), landlock.is_available()
+    mounts = cgroups.mount_points()
+    threatening = cgroups.writable(mounts) if os.getuid() != 0 else ""
+    stands = held or (domain and not _may_mount(policy, threatening, domain=domain, held=held))
+    rules = [*as_they_lie(policy.file_rules, engine.files)]
+    if stands and mounts:
+        rules.insert(0, _cgroup_rule(mounts, _CHANGES if held else _CHANGES[:1]))
+    return FileRules(rules, default_of(policy, "file", policy.default_file))
+
+
+def _may_mount(policy: Policy, threatening: str, *, domain: bool, held: bool) -> bool:
+    if held or policy.session.mounts is not None:
+        return not held and bool(policy.session.mounts)
+    return not (threatening and domain)
 
 
 def _filtered(engine: Engine) -> Iterator[Under]:
@@ -135,5 +150,5 @@ def _parted_here(rules: FileRules) -> str:
 
 def _cgroup_rule(mounts: list[str], operations: tuple[Operation, ...]) -> FileRule:
     """Also where the policy allows it: with these files others are stopped and killed."""
-    place = Place(_CGROUP_RULE, 0, 0)
-    return FileRule(place, _CGROUP_RULE, "", tuple(mounts), operations, Action.DENY)
+    place = Place(CGROUP_RULE, 0, 0)
+    return FileRule(place, CGROUP_RULE, "", tuple(mounts), operations, Action.DENY)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import socket
 from pathlib import Path
 
 import pytest
@@ -122,3 +124,62 @@ def test_what_runs_in_a_tmux_of_the_session_is_asked_about_elsewhere(
     assert b" n no: " not in terminal.output.seen
     terminal.type("\r")
     assert terminal.await_status() == 0
+
+
+def test_a_connection_is_asked_about_and_always_is_for_its_destination(sigwrap: Sigwrap) -> None:
+    path = sigwrap.folder / "asks.yaml"
+    rule = "{name: ask, destinations: [loopback], decision: approve, message: a server of ours}"
+    path.write_text(
+        "version: 1\nname: asks\ndefaults: {command: allow, signal: allow}\n"
+        f"network_rules: [{rule}]\n"
+    )
+    servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+    first, second = (each.getsockname()[1] for each in servers)
+    script = (
+        "import socket\n"
+        f"for port in ({first}, {first}, {second}):\n"
+        "    with socket.socket() as each:\n"
+        "        print('came to', each.connect_ex(('127.0.0.1', port)))\n"
+    )
+    terminal = sigwrap.on_terminal("-p", str(path), "--no-report", "--", *PYTHON, "-c", script)
+    asked = terminal.read_question().replace(b"\r", b"")
+    assert b"asks for\n    connection to 127.0.0.1:%d\n" % first in asked
+    assert b"rule ask of asks: a server of ours" in asked
+    listed = sigwrap.native(UNDER_TEST, "approvals").stdout
+    assert b"asks for connection to 127.0.0.1:%d\n" % first in listed
+    terminal.type(f"always {terminal.always}\n")
+    terminal.output.until(rb"came to 0\r\ncame to 0\r\n")
+    asked = terminal.read_question().replace(b"\r", b"")
+    assert b"asks for\n    connection to 127.0.0.1:%d\n" % second in asked
+    terminal.type("n\n")
+    terminal.output.until(rb"came to %d\r\n" % errno.ECONNREFUSED)
+    assert terminal.await_status() == 0
+    for each in servers:
+        each.close()
+    approved = sigwrap.sealed_events("connection_approved")
+    assert {each.payload["port"] for each in approved} == {first}
+    assert [each.payload["port"] for each in sigwrap.events("connection_denied")] == [second]
+    sigwrap.verify_decisions()
+
+
+def test_a_connection_is_approved_from_elsewhere(sigwrap: Sigwrap) -> None:
+    path = sigwrap.folder / "asks.yaml"
+    path.write_text(
+        "version: 1\nname: asks\ndefaults: {command: allow, signal: allow, network: approve}\n"
+    )
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        place = server.getsockname()
+        script = f"import socket; socket.create_connection({place}); print('connected')"
+        words = ("-p", str(path), "--approvals", "control", "--")
+        running = sigwrap.start(*words, *PYTHON, "-c", script)
+        sigwrap.await_event("approval_requested")
+        [asked] = sigwrap.events("approval_requested")
+        assert (asked.payload["kind"], asked.payload["what"]) == (
+            "connection",
+            f"connection to 127.0.0.1:{place[1]}",
+        )
+        done = sigwrap.native(UNDER_TEST, "approve", asked.payload["approval_id"])
+        assert done.returncode == 0, done.stderr
+        assert running.wait() == 0
+    assert len(sigwrap.sealed_events("connection_approved")) == 1
+    sigwrap.verify_decisions()

@@ -12,6 +12,7 @@ import pytest
 from sigwrap.cli.policy import writing
 from sigwrap.cli.policy.commands import app
 from sigwrap.errors import SigwrapError
+from sigwrap.linux.cgroups import mount_points
 from sigwrap.start.policy_files import SHIPPED, host_variables, read_source
 from sigwrap.status import REFUSED
 from sigwrap.store.reader import Session
@@ -221,6 +222,29 @@ def test_explain_names_a_policys_file_as_one(run: Run, tmp_path: Path) -> None:
     status, _, said = run("explain", str(tmp_path / "mine.yaml"))
     assert status == REFUSED
     assert said.endswith(f"(sigwrap policy explain -p {tmp_path}/mine.yaml -- COMMAND)")
+
+
+@pytest.mark.skipif(not mount_points(), reason="no cgroup file system here")
+def test_explain_knows_that_nobody_writes_to_cgroups(run: Run, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.yaml"
+    rule = "{name: all, paths: [/sys/**], operations: [write, read], decision: allow}"
+    file = f"{mount_points()[0]}/cgroup.procs"
+    for denies in (True, False):
+        default = "deny" if denies else "allow"
+        mine.write_text(
+            f"version: 1\nname: x\ndefaults: {{file: {default}}}\nfile_rules: [{rule}]\n"
+        )
+        status, out, _ = run("explain", "-p", str(mine), "--file", file, "--write")
+        assert status == 0
+        if denies:
+            assert out == (
+                f"write {file}: deny\n"
+                "  Why: with files of a cgroup file system others can be stopped and killed.\n"
+            )
+        else:
+            assert out.startswith(f"write {file}: allow\n")
+        _, out, _ = run("explain", "-p", str(mine), "--file", file, "--read")
+        assert out.startswith(f"read {file}: allow\n")
 
 
 def test_explain_shows_all_that_runs_instead(run: Run, tmp_path: Path) -> None:

@@ -7,7 +7,9 @@ from typing import Any
 
 from sigwrap.events import Event
 from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.network import Endpoint
 from sigwrap.policy.judge.request import Action, CommandRequest, Program, SignalRequest, TargetType
+from sigwrap.policy.language.lint import lint
 from sigwrap.policy.tools.generate import generate_policy, requests_from_events
 from tests.policy.conftest import Parse
 
@@ -165,3 +167,129 @@ def test_both_readings_of_an_unknown_option_are_allowed(parse: Parse) -> None:
     assert isinstance(request, CommandRequest)
     engine = Engine(parse(generate_policy([odd], name="odd")))
     assert engine.decide_command(request).action is Action.ALLOW
+
+
+def reached(destination: str, kind: str = "connection_audited", **more: Any) -> Event:
+    payload: dict[str, Any] = {"direction": "connect", "protocol": "tcp", "comm": "curl", **more}
+    if payload["protocol"] != "unix":
+        host, _, port = destination.rpartition(":")
+        payload = {"address": host.strip("[]"), "port": int(port), **payload}
+    return event(kind, destination=destination, **payload)
+
+
+CONNECTIONS = [
+    reached("example.com:443", address="192.0.2.1"),
+    reached("example.com:80", address="192.0.2.1", kind="connection_allowed"),
+    reached("mirror.example:443", address="192.0.2.2", kind="connection_approved"),
+    reached("files.example:80", address="192.0.2.3"),
+    reached("files.example:443", address="192.0.2.4"),
+    reached("[2001:db8::1]:22"),
+    reached("127.0.0.1:5432"),
+    reached("[::1]:5432"),
+    reached("192.0.2.53:53", protocol="udp"),
+    reached("127.0.0.1:41234", direction="bind"),
+    reached("0.0.0.0:8080", direction="bind"),
+    reached("unix:/run/postgresql/.s.PGSQL.5432", protocol="unix"),
+    reached("unix:/tmp/ssh-Xy12/agent.7", protocol="unix"),
+    reached("unix:/tmp/tmux-0/default", protocol="unix", own=True, names=["/tmp/other"]),
+    reached("unix:@a*b", protocol="unix", direction="bind"),
+    reached("denied.example:443", address="192.0.2.9", kind="connection_denied"),
+    event("connection_denied", destination="io_uring", rule_name="builtin:network"),
+]
+
+
+def test_connections_become_rules_for_what_was_let_through() -> None:
+    text = generate_policy(CONNECTIONS, name="locked")
+    assert "defaults: {command: deny, signal: deny, network: deny}\n" in text
+    assert text.partition("network_rules:\n")[2] == (
+        "  - name: listen-tcp\n"
+        "    direction: bind\n"
+        "    destinations: [loopback]\n"
+        "    protocol: tcp\n"
+        "    decision: allow\n"
+        "  - name: listen-tcp-8080\n"
+        "    direction: bind\n"
+        '    destinations: ["0.0.0.0"]\n'
+        "    ports: [8080]\n"
+        "    protocol: tcp\n"
+        "    decision: allow\n"
+        "  - name: listen-unix\n"
+        "    direction: bind\n"
+        '    destinations: ["unix:@a[*]b"]\n'
+        "    decision: allow\n"
+        "  - name: connect-tcp-22\n"
+        '    destinations: ["2001:db8::1"]\n'
+        "    ports: [22]\n"
+        "    protocol: tcp\n"
+        "    decision: allow\n"
+        "  - name: connect-tcp-443\n"
+        "    destinations: [mirror.example]\n"
+        "    ports: [443]\n"
+        "    protocol: tcp\n"
+        "    decision: allow\n"
+        "  - name: connect-tcp-5432\n"
+        "    destinations: [loopback]\n"
+        "    ports: [5432]\n"
+        "    protocol: tcp\n"
+        "    decision: allow\n"
+        "  - name: connect-tcp-80-443\n"
+        "    destinations: [example.com, files.example]\n"
+        "    ports: [80, 443]\n"
+        "    protocol: tcp\n"
+        "    decision: allow\n"
+        "  - name: connect-udp-53\n"
+        '    destinations: ["192.0.2.53"]\n'
+        "    ports: [53]\n"
+        "    protocol: udp\n"
+        "    decision: allow\n"
+        "  - name: connect-unix\n"
+        '    destinations: ["unix:/run/postgresql/.s.PGSQL.5432", "unix:/tmp/other", '
+        '"unix:/tmp/tmux-0/default", "unix:ssh-agent"]\n'
+        "    decision: allow\n"
+    )
+
+
+def test_connections_that_were_let_through_are_again_and_others_are_not(parse: Parse) -> None:
+    policy = parse(generate_policy(CONNECTIONS, name="locked"))
+    network = Engine(policy).network
+    for seen, request in requests_from_events(CONNECTIONS):
+        assert isinstance(request, Endpoint)
+        wanted = Action.DENY if seen.type == "connection_denied" else Action.ALLOW
+        assert network.decide(request).action is wanted, seen
+    others = [
+        reached("example.com:22", address="192.0.2.1"),
+        reached("example.com:443", address="192.0.2.1", protocol="udp"),
+        reached("192.0.2.1:443"),
+        reached("127.0.0.1:5433"),
+        reached("192.0.2.7:41234", direction="bind"),
+        reached("unix:/tmp/tmux-1/default", protocol="unix"),
+        reached("unix:@axb", protocol="unix", direction="bind"),
+    ]
+    for seen, request in requests_from_events(others):
+        assert isinstance(request, Endpoint)
+        assert network.decide(request).action is Action.DENY, seen
+    assert not lint(policy)
+
+
+def test_of_a_log_from_elsewhere_no_word_is_taken_for_everybody(parse: Parse) -> None:
+    hostile = [
+        reached("*:443", address="192.0.2.1"),
+        reached("private:443", address="192.0.2.1"),
+        reached("a.example\n  - x:443", address="192.0.2.1"),
+        reached("x:0", address="192.0.2.1"),
+        reached("x:70000", address="192.0.2.1"),
+        reached("x:1", address="nowhere", names=["*"]),
+        reached("unix:**", protocol="unix"),
+        reached("unix:/x", protocol="unix", names=["*"]),
+        reached("unix:unnamed", protocol="unix"),
+        event("connection_audited"),
+    ]
+    text = generate_policy(hostile, name="locked")
+    assert parse(text).network_rules == ()
+    assert "# Left out, since no rule is about such:\n" in text
+
+
+def test_without_a_connection_nothing_is_said_of_the_network(parse: Parse) -> None:
+    assert parse(generate_policy(OBSERVED, name="x")).default_network is Action.ALLOW
+    only_denied = generate_policy(CONNECTIONS[-2:], name="x")
+    assert parse(only_denied).default_network is Action.DENY

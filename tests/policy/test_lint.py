@@ -303,3 +303,73 @@ def test_a_pattern_that_only_a_whole_line_of_several_words_fits_is_not_loose(
 ) -> None:
     rule = f"{{name: r, commands: [x], args_patterns: ['{pattern}'], decision: allow}}"
     assert bool(warnings(f"command_rules:\n  - {rule}\n")) is warned
+
+
+NETWORK = "network_rules:\n  - {name: a, %s, decision: allow}\n  - {name: b, %s, decision: audit}\n"
+
+
+@pytest.mark.parametrize(
+    ("above", "below"),
+    [
+        ("destinations: ['*']", "destinations: [a.example, 192.0.2.1, private]"),
+        ("destinations: [private]", "destinations: [10.1.0.0/16], ports: [1]"),
+        ("destinations: [192.0.2.0/24], ports: [1, 2]", "destinations: [192.0.2.7], ports: [2]"),
+        ("destinations: [A.example]", "destinations: [a.example.], protocol: tcp"),
+        ("destinations: ['unix:*']", "destinations: ['unix:docker', 'unix:/x']"),
+        ("destinations: ['unix:/x/*']", "destinations: ['unix:/x/y']"),
+        ("destinations: ['unix:docker']", "destinations: ['unix:docker']"),
+        (
+            "direction: bind, destinations: [loopback]",
+            "direction: bind, destinations: ['127.0.0.1']",
+        ),
+    ],
+)
+def test_a_shadowed_network_rule_is_found(warnings: Warnings, above: str, below: str) -> None:
+    assert warnings(NETWORK % (above, below)) == [
+        "rule b can never match: rule a (line 4) decides first"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("above", "below"),
+    [
+        ("destinations: ['*']", "destinations: ['unix:*']"),
+        ("destinations: ['*']", "direction: bind, destinations: ['*']"),
+        ("destinations: ['*'], ports: [1]", "destinations: ['*']"),
+        ("destinations: ['*'], protocol: udp", "destinations: ['*'], protocol: tcp"),
+        ("destinations: [192.0.2.7]", "destinations: [192.0.2.0/24]"),
+        ("destinations: [a.example]", "destinations: [192.0.2.1]"),
+        ("destinations: [192.0.2.0/24]", "destinations: [a.example]"),
+        ("destinations: ['unix:docker']", "destinations: ['unix:/run/docker.sock']"),
+        ("destinations: ['unix:/x/*']", "destinations: ['unix:/x/**']"),
+    ],
+)
+def test_a_network_rule_that_may_still_match_is_left_alone(
+    warnings: Warnings, above: str, below: str
+) -> None:
+    assert warnings(NETWORK % (above, below)) == []
+
+
+def test_the_rest_of_a_shadowed_rule_is_named(warnings: Warnings) -> None:
+    rules = NETWORK % ("destinations: [private]", "destinations: [10.0.0.1, 192.0.2.1]")
+    assert warnings(rules) == ["rule b can't match for 10.0.0.1: rule a (line 4) decides first"]
+
+
+def test_a_socket_has_no_port_and_one_protocol(warnings: Warnings) -> None:
+    head = "network_rules:\n  - {name: a, decision: allow, "
+    assert warnings(head + "destinations: ['unix:/x', loopback], ports: [1]}\n") == [
+        "rule a can't match for unix sockets: these have no ports"
+    ]
+    assert warnings(head + "destinations: ['unix:/x'], protocol: tcp}\n") == [
+        "rule a can't match there with protocol tcp"
+    ]
+    assert warnings(head + "destinations: [loopback], protocol: unix}\n") == [
+        "rule a can't match there with protocol unix"
+    ]
+
+
+def test_who_denies_a_name_learns_what_that_is(warnings: Warnings) -> None:
+    rule = "network_rules:\n  - {name: a, destinations: [a.example, 192.0.2.1], decision: %s}\n"
+    [warning] = warnings(rule % "deny")
+    assert warning.startswith("rule a denies the addresses of a name, and so every other name")
+    assert warnings(rule % "allow") == warnings(rule % "approve") == []

@@ -14,6 +14,7 @@ from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.network import Endpoint
 from sigwrap.policy.judge.request import (
     DEFAULT_RULE,
+    Action,
     CommandRequest,
     Decision,
     Program,
@@ -582,3 +583,64 @@ def test_what_has_no_note_lets_nothing_else_through_that_was_denied_or_asked_abo
             lenient = decided(engine, event).action.value in ("allow", "audit")
             if each not in recorded and not lenient:
                 assert decided(after, event).action.value not in ("allow", "audit"), each
+
+
+def reached(destination: str, protocol: str = "tcp", **more: Any) -> Event:
+    payload = {
+        "direction": "connect",
+        "protocol": protocol,
+        "destination": destination,
+        "decision": "deny",
+        "rule_name": "keep",
+        "comm": "curl",
+        **more,
+    }
+    return Event(1, 0, "connection_denied", 9, payload, "")
+
+
+@pytest.mark.parametrize(
+    ("event", "line"),
+    [
+        (
+            reached("example.com:443", address="192.0.2.1", port=443),
+            "- {name: allow-connect-example.com-443, destinations: [example.com], ports: [443], "
+            "protocol: tcp, decision: allow}",
+        ),
+        (
+            reached("[2001:db8::1]:53", "udp", address="2001:db8::1", port=53),
+            '- {name: allow-connect-2001-db8-1-53, destinations: ["2001:db8::1"], ports: [53], '
+            "protocol: udp, decision: allow}",
+        ),
+        (
+            reached("unix:/run/docker.sock", "unix"),
+            '- {name: allow-connect-docker, destinations: ["unix:docker"], decision: allow}',
+        ),
+        (
+            reached("127.0.0.1:8080", address="127.0.0.1", port=8080, direction="bind"),
+            "- {name: allow-listen-loopback-8080, destinations: [loopback], ports: [8080], "
+            "protocol: tcp, direction: bind, decision: allow}",
+        ),
+        (
+            reached("127.0.0.1:40000", address="127.0.0.1", port=40000),
+            "- {name: allow-connect-loopback, destinations: [loopback], protocol: tcp, "
+            "decision: allow}  # wide: any port of loopback",
+        ),
+    ],
+)
+def test_a_connection_gets_a_rule_that_lets_it_through(event: Event, line: str) -> None:
+    text = (
+        "version: 1\nname: base\ndefaults: {network: deny}\nnetwork_rules:\n"
+        "  - {name: keep, destinations: ['*', 'unix:*'], decision: deny}\n"
+    )
+    suggestion = Suggester(Engine(base(text))).rule_for([event])
+    assert suggestion is not None and suggestion.line == line
+    assert decided(Engine(base(text)), event).action is Action.DENY
+    assert decided(with_line(suggestion, text), event).action is Action.ALLOW
+
+
+def test_what_no_network_rule_can_be_about_says_so() -> None:
+    payload = {"destination": "io_uring", "rule_name": "builtin:network", "decision": "deny"}
+    suggestion = Suggester().rule_for([Event(1, 0, "connection_denied", 9, payload, "")])
+    assert suggestion is not None
+    assert (suggestion.section, suggestion.line) == ("network_rules", "")
+    assert suggestion.why_not == "built in: no rule can be about it"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -34,7 +35,7 @@ from tests.policy.test_properties import (
     signals,
     strange_decisions,
 )
-from tests.policy.test_suggest import VARIABLES, base, decided, exec_event, ran, sent
+from tests.policy.test_suggest import VARIABLES, base, decided, exec_event, ran, reached, sent
 
 HEAD = Head(
     name="suggested",
@@ -286,3 +287,30 @@ def _event(engine: Engine, request: CommandRequest | SignalRequest) -> Event:
         depth=request.depth,
         truncated=request.truncated,
     )
+
+
+def test_a_connection_that_was_denied_gets_its_rule_and_no_other_changes() -> None:
+    text = (
+        "version: 1\nname: base\ndefaults: {network: deny}\nnetwork_rules:\n"
+        "  - {name: ask, destinations: [private], decision: approve, message: is it ours?}\n"
+    )
+    seen: dict[str, Any] = {"address": "192.0.2.1", "port": 443, "rule_name": "builtin:default"}
+    events = [
+        *(reached("192.0.2.1:443", **seen) for _ in range(2)),
+        reached("10.0.0.1:22", address="10.0.0.1", port=22, rule_name="ask"),
+        reached("io_uring", "", rule_name="builtin:network"),
+    ]
+    found = suggestions(text, events)
+    assert (found.rules, found.requests, found.unchanged, found.also_changed) == (2, 3, 1, 0)
+    assert (
+        "network_rules:\n"
+        "  # 2 times denied, by curl; rule builtin:default\n"
+        '  - {name: allow-connect-192.0.2.1-443, destinations: ["192.0.2.1"], ports: [443], '
+        "protocol: tcp, decision: allow}\n"
+        "  # once asked about, by curl; rule ask: is it ours?\n"
+        '  - {name: allow-connect-10.0.0.1-22, destinations: ["10.0.0.1"], ports: [22], '
+        "protocol: tcp, decision: allow}\n"
+    ) in found.text
+    assert "once io_uring: built in: no rule can be about it" in found.text
+    engine = Engine(extending(text, found.text))
+    assert [decided(engine, each).action.value for each in events] == ["allow"] * 3 + ["deny"]

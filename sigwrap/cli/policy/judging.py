@@ -19,9 +19,8 @@ from sigwrap.cli.tool_files import not_found, with_shadows
 from sigwrap.errors import UsageError
 from sigwrap.escape import printable, shell_words
 from sigwrap.linux import procfs
-from sigwrap.linux.file_tree import as_they_lie
 from sigwrap.policy.judge.engine import Engine
-from sigwrap.policy.judge.files import IN_A_FOLDER, FileRules
+from sigwrap.policy.judge.files import IN_A_FOLDER
 from sigwrap.policy.judge.network import (
     BadDestination,
     Direction,
@@ -30,7 +29,7 @@ from sigwrap.policy.judge.network import (
     endpoint_of,
 )
 from sigwrap.policy.judge.request import Operation, SignalRequest, TargetType, with_implied
-from sigwrap.policy.judge.rules import Policy, default_of
+from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.judge.signals import signal_number
 from sigwrap.policy.tools.cases import command_request, run_cases
 from sigwrap.policy.tools.explain import (
@@ -44,6 +43,7 @@ from sigwrap.policy.tools.explain import (
 from sigwrap.policy.tools.explain_file import explain_file
 from sigwrap.policy.tools.explain_network import explain_network
 from sigwrap.run.settings import DEFAULT_POLICY
+from sigwrap.run.walls import held_file_rules
 from sigwrap.start import onefile
 from sigwrap.start.policy_files import SHIPPED
 
@@ -244,8 +244,7 @@ def _explained_file(policy: Policy, file: str, operation: Operation) -> Explanat
         path = os.path.join(os.path.realpath(folder), name)
     else:
         path = os.path.realpath(path)
-    default = default_of(policy, "file", policy.default_file)
-    files = FileRules(as_they_lie(policy.file_rules, FileRules.of(policy)), default)
+    files = held_file_rules(Engine(policy))
     return explain_file(policy, files, operation, path, exists=os.path.lexists(path))
 
 

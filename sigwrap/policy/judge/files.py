@@ -21,6 +21,7 @@ IN_A_FOLDER = frozenset({Operation.CREATE, Operation.DELETE})
 
 BENEATH = "**"
 PARTED_RULE = "builtin:parted"
+CGROUP_RULE = "builtin:cgroups"  # before those of the policy (run/walls.py)
 Parts = tuple[str, ...]
 NamesIn = Callable[[str], Iterable[tuple[str, bool]] | None]
 """What is in a folder, and whether that is a folder as well; None where nobody can tell."""

@@ -25,6 +25,8 @@ from sigwrap.policy.tools.draft import NETWORK_RULES, Draft, NoRule
 from sigwrap.policy.tools.literal import glob_of, yaml_list, yaml_word
 
 _FIRST_EPHEMERAL = 32768
+_LAST_PORT = 65535
+_LONGEST_SHOWN = 100
 _PORTS_IN_A_NAME = 3
 _WORDS = {Direction.CONNECT: "connect", Direction.BIND: "listen"}
 _NAMES = {
@@ -43,7 +45,8 @@ class Profile:
         try:
             destinations, port = destinations_of(endpoint), port_of(endpoint)
         except NoRule:
-            self.left_out.add(str(endpoint))
+            if endpoint.address or endpoint.names or endpoint.protocol is Protocol.UNIX:
+                self.left_out.add(str(endpoint)[:_LONGEST_SHOWN])
             return
         for each in destinations:
             key = endpoint.direction, endpoint.protocol, each
@@ -106,8 +109,8 @@ def port_of(endpoint: Endpoint) -> int:
     """0: any."""
     if endpoint.protocol not in (Protocol.TCP, Protocol.UDP):
         return 0
-    if not endpoint.port:
-        raise NoRule("no rule is about port 0")
+    if not 0 < endpoint.port <= _LAST_PORT:
+        raise NoRule(f"no rule is about port {endpoint.port}")
     is_chosen = endpoint.port >= _FIRST_EPHEMERAL and _is_here(endpoint)
     return 0 if is_chosen else endpoint.port
 

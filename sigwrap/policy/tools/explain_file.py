@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sigwrap.policy.judge.files import IN_A_FOLDER, FileRules
+from sigwrap.policy.judge.files import CGROUP_RULE, IN_A_FOLDER, FileRules
 from sigwrap.policy.judge.request import Action, Operation
 from sigwrap.policy.judge.rules import FileRule, Policy
 from sigwrap.policy.tools.explain import Explanation, Judgement, Passed
@@ -16,6 +16,7 @@ _IS_DONE = {
     Operation.DELETE: "deleted",
     Operation.EXECUTE: "executed",
 }
+_CGROUPS = "with files of a cgroup file system others can be stopped and killed"
 
 
 def explain_file(
@@ -23,11 +24,16 @@ def explain_file(
 ) -> Explanation:
     """`files` has the policy's rules as they lie on this disk, and `path` is where it really is."""
     decision = files.decide(operation, path)
+    is_of_cgroups = decision.rule == CGROUP_RULE
+    if is_of_cgroups:
+        decision = decision._replace(reason=_CGROUPS)
     # The kernel reads what it executes.
     asked = (operation, Operation.READ) if operation is Operation.EXECUTE else (operation,)
     about = [rule for rule in policy.file_rules if not set(asked).isdisjoint(rule.operations)]
     decided_by = next((rule for rule in about if rule.name == decision.rule), None)
     before = about[: about.index(decided_by)] if decided_by else about
+    if is_of_cgroups:
+        before = []
     judgement = Judgement(
         what=f"{operation.value} {path}",
         answer=decision,

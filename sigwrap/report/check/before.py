@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Generic, NamedTuple, TypeVar
 
 from sigwrap.escape import shell_words
-from sigwrap.events import Event, Payload, number, text, texts
+from sigwrap.events import QUESTION_CHARACTERS, Event, Payload, number, text, texts
 from sigwrap.policy.judge.request import Via
 from sigwrap.report.check.telling import (
     asked_about_otherwise,
@@ -126,6 +126,9 @@ class Before:
         self._questions = Remembered[_Question]()  # that wait for an answer, by their id
         self._yeses = Remembered[_Question]()  # to execs that have not run yet, by their id
         self._yeses_to_signals = Remembered[_Question]()  # by the sender
+        # By who connects, and what somebody said yes to. Further ones of the same are one event a
+        # second, which comes after other questions, and perhaps after the process's end.
+        self._yeses_to_connections = Remembered[_Question]()
         self._scripts = Remembered[_Script](_MOST_LINES)
         self._stubs = Remembered[str]()  # the rules of those that run
         self._replacements = Remembered[list[str]](_MOST_LINES)  # of stubs
@@ -187,6 +190,8 @@ class Before:
         yes = question._replace(by=answer.by, is_cut=question.is_cut or answer.is_cut)
         if yes.kind == "signal":
             self._yeses_to_signals.keep(event.pid, yes)
+        elif yes.kind == "connection":
+            self._yeses_to_connections.keep(f"{event.pid} {yes.what}", yes)
         else:
             self._yeses.keep(yes.id, yes)
             self._approved.keep(event.pid, {yes.rule, *(self._approved.get(event.pid) or ())})
@@ -230,6 +235,14 @@ class Before:
         if yes is None:
             return NO_YES
         return signal_asked_about_otherwise(payload, yes.what, is_cut=yes.is_cut)
+
+    def connection_yes_objection(self, event: Event, rule: str) -> str:
+        word = "listening at" if event.payload.get("direction") == "bind" else "connection to"
+        what = f"{word} {text(event.payload.get('destination'))}"
+        if was_cut(event.payload) or len(what) > QUESTION_CHARACTERS:
+            raise NotJudged(TOO_LONG)
+        yes = self._yeses_to_connections.about(f"{event.pid} {what}")
+        return "" if yes is not None and yes.rule == rule else NO_YES
 
     # What came of an exec
 

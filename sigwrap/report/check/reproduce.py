@@ -435,6 +435,8 @@ class _Judge:
         [judged] = self._again.decided(event)
         if judged.rule != rule or (event.type, decision) not in _CONNECTION_OF[judged.action]:
             return _differs(judged, decision, rule)
+        if event.type == "connection_approved":
+            return self._before.connection_yes_objection(event, rule)
         return message_told_otherwise(payload, judged.message)
 
 

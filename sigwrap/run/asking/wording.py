@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from sigwrap.errors import StoreError
 from sigwrap.escape import note_on_order, printable, rows, shell_words
-from sigwrap.mediate.questions import Open, Question
+from sigwrap.mediate.questions import Open, Question, wants
 from sigwrap.mediate.wording import named_rule
 from sigwrap.store.location import default_store
 from sigwrap.tuples import NamedTuple
@@ -86,13 +86,12 @@ def until(request: Open, now_s: float) -> str:
 def lines_of(request: Open, session: Session, now_s: float, columns: int = 0) -> list[str]:
     """`columns`: as the terminal says."""
     question = request.question
-    action = "wants to run" if question.kind == "exec" else "wants to send"
     what = printable(question.what)
     rest = len(what) - _START_SHOWN
     is_cut = _is_cut(what)
     lines = [
         f"sigwrap: {shell_words([question.process])} (pid {question.pid}, depth {question.depth}) "
-        f"{action}",
+        f"{wants(question.kind)}",
         f"    {what[:_START_SHOWN] if is_cut else what}",
     ]
     if is_cut:

@@ -23,6 +23,8 @@ from sigwrap.mediate.effects import (
     Prepared,
     PrepareStubCommand,
     Ran,
+    Reach,
+    Reached,
     ReadAgain,
     ReadContent,
     ReadEnvironment,
@@ -39,6 +41,8 @@ from sigwrap.mediate.effects import (
 from sigwrap.mediate.exec import ExecMediator
 from sigwrap.mediate.exec_facts import ExecFacts
 from sigwrap.mediate.lineage import Process
+from sigwrap.mediate.network import NetworkMediator
+from sigwrap.mediate.network_facts import Aim, NetworkFacts
 from sigwrap.mediate.questions import Answer
 from sigwrap.mediate.signal import SignalMediator
 from sigwrap.mediate.signal_facts import SignalFacts
@@ -64,6 +68,7 @@ class Mediated:
         policy = parse_policy(source, variables=VARIABLES, find_base=lambda _name, _source: None)
         self.execs = ExecMediator(Engine(policy))
         self.signals = SignalMediator(Engine(policy), domain=False)
+        self.network = NetworkMediator(Engine(policy).network, policy.name)
         self.log = SessionLog.create(str(store), "s1")
         self.process = Process(pid=40, start_time=1, parent=None, ppid=30, depth=1, comm="bash")
         self._questions = 0
@@ -107,6 +112,10 @@ class Mediated:
     def signal(self, facts: SignalFacts, *, says: bool = YES) -> None:
         self._carry_out(self.signals.mediate(facts), None, Held.YES, says)
 
+    def connection(self, aim: Aim, *, says: bool = YES) -> None:
+        facts = NetworkFacts(self.process, "connect", aim)
+        self._carry_out(self.network.mediate(facts), None, Held.YES, says)
+
     def _carry_out(
         self, steps: Mediation, facts: ExecFacts | None, held: Held | CannotHold, says: bool
     ) -> None:
@@ -144,6 +153,8 @@ class Mediated:
                     reply = True
                 case Send() | SetOwner():
                     reply = 0
+                case Reach():
+                    reply = Reached(0)
                 case _:
                     reply = None
 

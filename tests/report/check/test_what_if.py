@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sigwrap.events import Event
 from sigwrap.mediate.effects import SignalTarget
+from sigwrap.mediate.network_facts import OutOfRules
 from sigwrap.mediate.signal_facts import How, SignalFacts
+from sigwrap.policy.judge.network import Direction, Endpoint, endpoint_of, packed_address
 from sigwrap.policy.judge.request import Program, TargetType, with_implied
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
@@ -251,3 +254,90 @@ def test_of_too_many_kinds_only_the_number_is_known() -> None:
     found = fold.result()
     assert (found.differ, len(found.differences), found.left_out) == (1_100, 1_000, 100)
     assert "100 more differ, of too many kinds to be listed" in what_if_text(found)
+
+
+NETWORK = """
+defaults: {network: audit}
+network_rules:
+  - {name: ours, destinations: [a.example, b.example], decision: allow}
+  - {name: ask, destinations: [private], decision: approve}
+  - {name: keep, destinations: ["unix:docker"], decision: deny}
+"""
+
+
+def to(text: str, address: str = "", *names: str) -> Endpoint:
+    found = endpoint_of(text, Direction.CONNECT)
+    return found._replace(
+        address=packed_address(address) or found.address, names=found.names | set(names)
+    )
+
+
+def connected(store: Path) -> Mediated:
+    session = Mediated(store, NETWORK)
+    session.connection(to("b.example:443", "192.0.2.1", "a.example"))
+    session.connection(to("203.0.113.9:80"))
+    session.connection(to("10.0.0.1:22"))
+    session.connection(to("10.0.0.2:22"), says=NO)
+    session.connection(to("unix:/run/docker.sock"))
+    session.connection(OutOfRules("io_uring"))
+    return session
+
+
+def test_connections_are_decided_again_as_they_were(tmp_path: Path) -> None:
+    session = connected(tmp_path)
+    made = session.reproduction()
+    assert (made.problem, made.decisions, made.reproduced) == ("", 6, 6)
+    found = under(session, NETWORK)
+    assert (found.decisions, found.differ, found.own, found.doubtful) == (6, 0, 1, {})
+
+
+def test_a_connection_that_the_policy_denies_was_not_let_through(tmp_path: Path) -> None:
+    cases: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"destination": "unix:/run/docker.sock", "protocol": "unix"}, "the policy says deny by"),
+        (
+            {"destination": "10.0.0.1:22", "address": "10.0.0.1", "protocol": "tcp", "port": 22},
+            "the policy says approve by ask",
+        ),
+    )
+    for payload, problem in cases:
+        session = Mediated(tmp_path / payload["destination"].strip("/").replace("/", "-"), NETWORK)
+        told = {"direction": "connect", "decision": "allow", "rule_name": "ours", **payload}
+        session.add("connection_allowed", 40, **told)
+        assert session.reproduction().problem.startswith(problem)
+
+
+def test_a_yes_is_for_one_destination(tmp_path: Path) -> None:
+    session = Mediated(tmp_path, NETWORK)
+    session.connection(to("10.0.0.1:22"))
+    told = {"direction": "connect", "decision": "approve", "rule_name": "ask", "port": 22}
+    other = {"destination": "10.0.0.2:22", "address": "10.0.0.2", "protocol": "tcp"}
+    session.add("connection_approved", 40, **told, **other)
+    assert session.reproduction().problem == "nobody said yes to it before"
+
+
+def test_what_another_policy_says_of_connections(tmp_path: Path) -> None:
+    session = connected(tmp_path)
+    rule = "{name: docker, destinations: ['unix:docker'], decision: audit}"
+    found = under(session, f"defaults: {{network: deny}}\nnetwork_rules: [{rule}]\n")
+    by = ("denied", "builtin:default", 1)
+    assert kinds(found) == [
+        ("connection to a.example:443", "let through", "ours", *by),
+        ("connection to 203.0.113.9:80", "let through", "builtin:default", *by),
+        ("connection to 10.0.0.1:22", "asked", "ask", *by),
+        ("connection to 10.0.0.2:22", "asked", "ask", *by),
+        ("connection to unix:/run/docker.sock", "denied", "keep", "let through", "docker", 1),
+    ]
+    assert found.differences[0].example == "bash, connection to a.example:443"
+    [rule_for_it] = found.differences[0].rules
+    assert rule_for_it.line == (
+        "- {name: allow-connect-a.example-443, destinations: [a.example], ports: [443], "
+        "protocol: tcp, decision: allow}"
+    )
+    assert "network_rules:" in what_if_text(found) and "network_rules:" in what_if_md(found)
+
+
+def test_the_addresses_of_other_names_are_not_in_the_log(tmp_path: Path) -> None:
+    session = connected(tmp_path)
+    rule = "{name: x, destinations: [c.example], decision: deny}"
+    found = under(session, f"defaults: {{network: allow}}\nnetwork_rules: [{rule}]\n")
+    assert found.doubtful == {NOT_RECORDED: 4}
