@@ -10,6 +10,7 @@ match        regular expressions and globs, linear in time
 files        what may be done with files, and the walls that hold it
 file_names   globs on names of files, without RE2
 network      whom one may talk to, and where servers may be
+socket_names  globs on sockets' paths and names, without RE2
 subcommand   the first arguments that are no options
 tools        which options of a tool take a value
 paths        which files the arguments mean

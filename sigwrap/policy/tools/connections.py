@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from sigwrap.policy.judge.match import MAX_PATTERN_CHARACTERS, Glob
+from sigwrap.policy.judge.match import MAX_PATTERN_CHARACTERS
 from sigwrap.policy.judge.network import (
     LOOPBACK,
     SOCKETS,
@@ -21,6 +21,7 @@ from sigwrap.policy.judge.network import (
     Protocol,
     address_text,
 )
+from sigwrap.policy.judge.socket_names import SocketNames
 from sigwrap.policy.tools.draft import NETWORK_RULES, Draft, NoRule
 from sigwrap.policy.tools.literal import glob_of, yaml_list, yaml_word
 
@@ -30,7 +31,7 @@ _LONGEST_SHOWN = 100
 _PORTS_IN_A_NAME = 3
 _WORDS = {Direction.CONNECT: "connect", Direction.BIND: "listen"}
 _NAMES = {
-    word: tuple(map(Glob, globs)) for word, globs in SOCKETS.items() if word != "*"
+    word: tuple(map(SocketNames, globs)) for word, globs in SOCKETS.items() if word != "*"
 }  # of what somebody outside does
 
 

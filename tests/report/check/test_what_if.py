@@ -279,7 +279,7 @@ def connected(store: Path) -> Mediated:
     session.connection(to("10.0.0.1:22"))
     session.connection(to("10.0.0.2:22"), says=NO)
     session.connection(to("unix:/run/docker.sock"))
-    session.connection(OutOfRules("io_uring"))
+    session.connection(OutOfRules("io_uring", "it passes by"))
     return session
 
 
