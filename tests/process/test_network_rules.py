@@ -14,20 +14,10 @@ from typing import Any
 import pytest
 
 from tests.support.harness import PYTHON, Sigwrap
+from tests.support.network import network_policy
 from tests.support.programs import needs
 
 ANSWER = b"HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nhi\n"
-
-
-def policy(subject: Sigwrap, *rules: str, network: str = "allow") -> str:
-    path = subject.folder / "policy.yaml"
-    text = "version: 1\nname: test\n"
-    text += f"defaults: {{command: allow, signal: allow, network: {network}}}\n"
-    if rules:
-        text += "network_rules:\n" + "".join(f"  - {{{rule}}}\n" for rule in rules)
-    path.write_text(text)
-    path.chmod(0o644)
-    return str(path)
 
 
 class Server:
@@ -70,7 +60,7 @@ def test_what_is_allowed_goes_on_as_natively(as_user: Sigwrap, programs: Path) -
     line = [*PYTHON, str(programs / "uses_sockets.py")]
     natively = json.loads(as_user.native(*line).stdout)
     rule = 'name: servers, direction: bind, destinations: ["*", "unix:*"], decision: audit'
-    done = as_user.run("-p", policy(as_user, rule, network="audit"), "--", *line)
+    done = as_user.run("-p", network_policy(as_user, rule, default="audit"), "--", *line)
     assert done.stdout, done.stderr
     assert json.loads(done.stdout) == natively
     assert done.stderr == b""
@@ -84,7 +74,7 @@ def test_a_denied_connection_is_one_clear_line(as_user: Sigwrap, server: Server)
     rule = f"name: keep, destinations: [loopback], ports: [{server.port}], decision: deny"
     url = f"http://127.0.0.1:{server.port}/"
     done = as_user.run(
-        "-p", policy(as_user, rule), "--", "sh", "-c", f"curl -sS {url}; curl -sS {url}; :"
+        "-p", network_policy(as_user, rule), "--", "sh", "-c", f"curl -sS {url}; curl -sS {url}; :"
     )
     ours, *theirs = done.stderr.decode().splitlines()
     assert ours.startswith(
@@ -107,7 +97,9 @@ def test_a_denied_connection_is_one_clear_line(as_user: Sigwrap, server: Server)
 def test_a_host_by_its_name_and_nobody_else(as_user: Sigwrap, server: Server) -> None:
     rule = "name: named, destinations: [localhost], decision: allow"
     urls = [f"http://{host}:{server.port}/" for host in ("localhost", "127.0.0.2")]
-    done = as_user.run("-p", policy(as_user, rule, network="deny"), "--", "curl", "-sS", *urls)
+    done = as_user.run(
+        "-p", network_policy(as_user, rule, default="deny"), "--", "curl", "-sS", *urls
+    )
     assert done.stdout == b"hi\n"
     assert f"connection to 127.0.0.2:{server.port}: denied".encode() in done.stderr
     assert len(server.said) == 1
@@ -130,7 +122,7 @@ def test_a_server_listens_only_where_it_may(as_user: Sigwrap) -> None:
         "    else: print('listens')\n"
         "listen('127.0.0.1', 0); listen('0.0.0.0', 0); listen()\n"
     )
-    done = as_user.run("-p", policy(as_user, *rules), "--", *PYTHON, "-c", script)
+    done = as_user.run("-p", network_policy(as_user, *rules), "--", *PYTHON, "-c", script)
     assert done.stdout.decode().splitlines() == ["listens", *["Permission denied"] * 2]
     denied = as_user.sealed_events("connection_denied")
     assert [each.payload["syscall"] for each in denied] == ["listen"] * 2
@@ -149,7 +141,7 @@ def test_a_socket_of_the_machine_by_its_place(as_user: Sigwrap) -> None:
         "    made = socket.socket(socket.AF_UNIX)\n"
         "    print(made.connect_ex(name))\n"
     )
-    done = as_user.run("-p", policy(as_user, rule), "--", *PYTHON, "-c", script, str(at))
+    done = as_user.run("-p", network_policy(as_user, rule), "--", *PYTHON, "-c", script, str(at))
     assert done.stdout.split() == [b"13"] * 4
     assert server.said == []
     assert done.stderr.count(b"denied by rule keep") == 1
@@ -158,7 +150,7 @@ def test_a_socket_of_the_machine_by_its_place(as_user: Sigwrap) -> None:
 
 def test_somebody_who_is_asked_decides(sigwrap: Sigwrap, server: Server) -> None:
     rule = "name: ask, destinations: [loopback], decision: approve"
-    words = ("-p", policy(sigwrap, rule), "--approvals", "deny")
+    words = ("-p", network_policy(sigwrap, rule), "--approvals", "deny")
     script = f"import socket; socket.create_connection(('127.0.0.1', {server.port}))"
     done = sigwrap.run(*words, "--", *PYTHON, "-c", script)
     assert b"ConnectionRefusedError" in done.stderr
@@ -190,9 +182,9 @@ def test_who_is_another_user_connects_as_that(sigwrap: Sigwrap) -> None:
     natively = sigwrap.native(*PYTHON, "-c", script)
     for name in ("closed", "open"):
         (sigwrap.folder / name).unlink()
-    words = ("-p", policy(sigwrap, network="audit"), "--")
+    words = ("-p", network_policy(sigwrap, default="audit"), "--")
     rule = 'name: servers, direction: bind, destinations: ["unix:*"], decision: allow'
-    words = ("-p", policy(sigwrap, rule, network="audit"), "--")
+    words = ("-p", network_policy(sigwrap, rule, default="audit"), "--")
     done = sigwrap.run(*words, *PYTHON, "-c", script)
     assert done.stdout.split() == natively.stdout.split() == [b"13", b"0", b"9", b"8"]
 
