@@ -19,7 +19,7 @@ import pip
 import pytest
 
 from tests.support.harness import PYTHON, Sigwrap
-from tests.support.network import ALL, ONLY_HERE, ByConnection, Files, Local, denied, same
+from tests.support.network import ALL, ONLY_HERE, Answering, ByConnection, Files, denied, same
 from tests.support.programs import compile_go, needs
 
 HI = b"hi\n"
@@ -67,13 +67,13 @@ def test_curl(as_user: Sigwrap, server: Files) -> None:
 @needs("curl")
 def test_curl_to_a_file(as_user: Sigwrap) -> None:
     at = as_user.folder / "local"
-    server = Local(at, b"HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nhi\n")
+    server = Answering(at, b"HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nhi\n")
     line = ("curl", "-sS", "--unix-socket", str(at), "http://local/")
     assert same(as_user, *line) == HI
-    asked = len(server.said)
+    asked = server.connections
     error = denied(as_user, f"unix:{at}", *line, status=7)
     assert error.startswith("curl: (7)")
-    assert len(server.said) == asked
+    assert server.connections == asked
     server.close()
 
 

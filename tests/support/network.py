@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import http.server
 import socket
@@ -165,17 +166,22 @@ class ByConnection:
             each.wait()
 
 
-class Local:
-    """At a file: each connection gets an answer."""
+class Answering:
+    """At a file, a name or an address: each connection gets an answer."""
 
-    def __init__(self, at: Path, answer: bytes) -> None:
-        self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.bind(str(at))
+    def __init__(self, at: Path | str | tuple[str, int], answer: bytes) -> None:
+        self._socket = socket.socket(socket.AF_INET if isinstance(at, tuple) else socket.AF_UNIX)
+        self._socket.bind(str(at) if isinstance(at, Path) else at)
         self._socket.listen(10)
-        at.chmod(0o777)
+        if isinstance(at, Path):
+            at.chmod(0o777)
         self._answer = answer
-        self.said: list[bytes] = []
+        self.connections = 0
         threading.Thread(target=self._serve, daemon=True).start()
+
+    @property
+    def port(self) -> int:
+        return int(self._socket.getsockname()[1])
 
     def _serve(self) -> None:
         while True:
@@ -184,8 +190,11 @@ class Local:
             except OSError:
                 return
             with connection:
-                self.said.append(connection.recv(1000))
+                self.connections += 1
                 connection.sendall(self._answer)
+                connection.shutdown(socket.SHUT_WR)
+                with contextlib.suppress(OSError):
+                    connection.recv(1000)  # else what wasn't read breaks the connection
 
     def close(self) -> None:
         self._socket.shutdown(socket.SHUT_RDWR)
