@@ -7,7 +7,6 @@ import base64
 import hashlib
 import json
 import os
-import pwd
 import shutil
 import subprocess
 import tarfile
@@ -19,10 +18,23 @@ import pip
 import pytest
 
 from tests.support.harness import PYTHON, Sigwrap
-from tests.support.network import ALL, ONLY_HERE, Answering, ByConnection, Files, denied, same
+from tests.support.network import (
+    DATAGRAMS,
+    ONLY_HERE,
+    SSHD,
+    STREAMS,
+    Answering,
+    ByConnection,
+    Files,
+    SshClient,
+    denied,
+    prepare_ssh,
+    same,
+)
 from tests.support.programs import compile_go, needs
 
 HI = b"hi\n"
+WITH_MESSAGES = (DATAGRAMS, ONLY_HERE)
 PIP = (
     *("install", "--disable-pip-version-check", "--no-cache-dir", "--no-warn-script-location"),
     *("--retries", "0", "--root-user-action", "ignore", "--no-input", "-q"),
@@ -36,7 +48,6 @@ NPM = {
     "npm_config_logs_max": "0",
 }
 GIT = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_TERMINAL_PROMPT": "0"}
-SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 
 
 @pytest.fixture
@@ -114,14 +125,9 @@ def _repository(work: Path, bare: Path) -> None:
 def test_ssh(as_user: Sigwrap, site: Path) -> None:
     """Also by a connection that several share: there, descriptors go through a socket."""
     _repository(site / "work", site / "project.git")
-    server = _ssh_server(site)
-    key = as_user.folder / "key"
-    shutil.copy(site / "user_key", key)
-    if as_user.user is not None:
-        os.chown(key, as_user.user, as_user.user)
-    options = "-F /dev/null -o BatchMode=yes -o StrictHostKeyChecking=no -o LogLevel=ERROR"
-    ssh = f"ssh {options} -o UserKnownHostsFile={as_user.folder}/known -i {key} -p {server.port}"
-    who = f"{pwd.getpwuid(os.getuid()).pw_name}@127.0.0.1"
+    server = ByConnection(str(SSHD), "-i", "-f", prepare_ssh(site))
+    client = SshClient(as_user, site, "127.0.0.1", server.port)
+    ssh, who = client.line, client.who
     text = f"""
         {ssh} {who} 'cat; exit 3' <policy.yaml | grep -c version
         {ssh} -M -N -f -S {{run}} {who} && {ssh} -S {{run}} {who} 'echo shared; echo to >&2; exit 4'
@@ -130,26 +136,15 @@ def test_ssh(as_user: Sigwrap, site: Path) -> None:
     """
     (as_user.folder / "policy.yaml").write_text("version\n")
     env = {**GIT, "GIT_SSH_COMMAND": ssh}
-    assert same(as_user, "sh", "-c", text, env=env) == b"1\nshared\n4\nin it\n"
+    assert (
+        same(as_user, "sh", "-c", text, env=env, under_each=WITH_MESSAGES)
+        == b"1\nshared\n4\nin it\n"
+    )
     reached = server.connections
     error = denied(as_user, f"127.0.0.1:{server.port}", "sh", "-c", f"{ssh} {who} true", status=255)
     assert error == f"ssh: connect to host 127.0.0.1 port {server.port}: Connection refused"
     assert server.connections == reached
     server.close()
-
-
-def _ssh_server(folder: Path) -> ByConnection:
-    if os.getuid() == 0:
-        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # else it doesn't start
-    for name in ("host_key", "user_key"):
-        line = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)]
-        subprocess.run(line, check=True)
-    (folder / "sshd_config").write_text(
-        f"HostKey {folder}/host_key\nAuthorizedKeysFile {folder}/user_key.pub\nUsePAM no\n"
-        "StrictModes no\nPermitRootLogin yes\nPasswordAuthentication no\nPidFile none\n"
-        "KbdInteractiveAuthentication no\n"
-    )
-    return ByConnection(str(SSHD), "-i", "-f", f"{folder}/sshd_config")
 
 
 @needs("npm")
@@ -222,15 +217,20 @@ def _java(programs: Path) -> tuple[str, ...]:
     return ("java", "-XX:TieredStopAtLevel=1", "-cp", str(programs), "Talks")
 
 
-Line = Callable[[Path], tuple[str, ...]]
+LANGUAGES: dict[str, Callable[[Path], tuple[str, ...]]] = {
+    "python": _python,
+    "node": _node,
+    "go": _go,
+    "java": _java,
+}
 
 
-@pytest.mark.parametrize("line_of", [_python, _node, _go, _java])
-def test_languages(as_user: Sigwrap, programs: Path, line_of: Line, server: Files) -> None:
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_languages(as_user: Sigwrap, programs: Path, language: str, server: Files) -> None:
     """Clients and servers that talk to each other, many at a time."""
-    line = line_of(programs)
-    same(as_user, *line)
-    assert same(as_user, *line, f"{server.url}/hi", under_each=ALL[:1]) == HI
+    line = LANGUAGES[language](programs)
+    same(as_user, *line, under_each=WITH_MESSAGES)
+    assert same(as_user, *line, f"{server.url}/hi", under_each=[STREAMS]) == HI
     asked = len(server.asked)
     error = denied(as_user, f"127.0.0.1:{server.server_port}", *line, f"{server.url}/hi")
     assert "refused" in error.lower()

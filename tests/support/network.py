@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import http.server
+import os
+import pwd
+import shutil
 import socket
 import subprocess
 import threading
@@ -14,6 +17,7 @@ from typing import Any, NamedTuple
 
 from tests.support.harness import Sigwrap
 
+SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 HERE = '[loopback, "unix:*"]'
 
 
@@ -94,15 +98,20 @@ def denied(subject: Sigwrap, destination: str, *line: str, status: int = 1, **op
         where = f"destinations: [{host}], ports: [{port}]"
     rules = Rules((f"name: keep, {where}, decision: deny",))
     done = subject.run(*under(subject, rules), *line, **options)
-    ours, theirs = [], []
-    for each in done.stderr.decode().splitlines():
-        (ours if each.startswith("sigwrap: ") else theirs).append(each)
+    ours, theirs = ours_and_theirs(done)
     what = f"connection to {destination}: denied by rule keep of test"
     assert ours == [f"sigwrap: {what} (sigwrap report tells more)"], theirs
     assert done.returncode == status
     refused = subject.sealed_events("connection_denied")
     assert refused and {each.payload["destination"] for each in refused} == {destination}
     return "\n".join(theirs)
+
+
+def ours_and_theirs(done: subprocess.CompletedProcess[bytes]) -> tuple[list[str], list[str]]:
+    """The lines of standard error."""
+    lines = done.stderr.decode().splitlines()
+    ours = [each for each in lines if each.startswith("sigwrap: ")]
+    return ours, [each for each in lines if each not in ours]
 
 
 class Files(http.server.ThreadingHTTPServer):
@@ -153,9 +162,13 @@ class ByConnection:
                 return
             with connection:
                 self.connections += 1
-                streams = {"stdin": connection, "stdout": connection}
                 self._started.append(
-                    subprocess.Popen(self._line, stderr=subprocess.DEVNULL, **streams)
+                    subprocess.Popen(
+                        self._line,
+                        stdin=connection.fileno(),
+                        stdout=connection.fileno(),
+                        stderr=subprocess.DEVNULL,
+                    )
                 )
 
     def close(self) -> None:
@@ -201,7 +214,38 @@ class Answering:
         self._socket.close()
 
 
-def unused_port() -> int:
+class SshClient:
+    """With its own copy of the key: it takes none that others may read."""
+
+    def __init__(self, subject: Sigwrap, prepared: Path, host: str, port: int) -> None:
+        key = subject.folder / "key"
+        shutil.copy(prepared / "user_key", key)
+        if subject.user is not None:
+            os.chown(key, subject.user, subject.user)
+        self.who = f"{pwd.getpwuid(os.getuid()).pw_name}@{host}"
+        self.line = (
+            "ssh -F /dev/null -o BatchMode=yes -o StrictHostKeyChecking=no -o LogLevel=ERROR"
+            f" -o UserKnownHostsFile={subject.folder}/known -i {key} -p {port}"
+        )
+
+
+def prepare_ssh(folder: Path) -> str:
+    """A server's configuration and keys, by which whoever runs the tests may log in."""
+    if os.getuid() == 0:
+        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # else it doesn't start
+    for name in ("host_key", "user_key"):
+        line = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)]
+        subprocess.run(line, check=True)
+    config = folder / "sshd_config"
+    config.write_text(
+        f"HostKey {folder}/host_key\nAuthorizedKeysFile {folder}/user_key.pub\nUsePAM no\n"
+        "StrictModes no\nPermitRootLogin yes\nPasswordAuthentication no\nPidFile none\n"
+        "KbdInteractiveAuthentication no\n"
+    )
+    return str(config)
+
+
+def unused_port(host: str) -> int:
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
+        taken.bind((host, 0))
         return int(taken.getsockname()[1])
