@@ -115,6 +115,23 @@ def test_what_is_denied_is_denied_in_there(
         assert rules_seen == {"keep", "port"}
 
 
+@needs("ip")
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root")
+def test_who_is_another_user_keeps_capabilities(sigwrap: Sigwrap) -> None:
+    """The kernel asks for them of whoever sends it a request, and that is sigwrap."""
+    user = "setpriv --reuid 9 --regid 9 --clear-groups"
+    text = (
+        f"{user} --inh-caps +net_admin --ambient-caps +net_admin -- ip link set lo up; echo $?;"
+        f" {user} -- ip link set lo down; echo $?; ip -br link show lo | grep -o LOOPBACK,UP"
+    )
+    line = ("unshare", "-n", "sh", "-c", text)
+    natively = sigwrap.native(*line)
+    assert natively.stdout == b"0\n2\nLOOPBACK,UP\n"
+    done = sigwrap.run(*under(sigwrap, DATAGRAMS), *line)
+    assert (done.stdout, done.stderr) == (natively.stdout, natively.stderr)
+    assert sigwrap.sealed_events("connection_denied", "mediation_failed") == []
+
+
 def _client(name: str, programs: Path) -> list[str]:
     program = {"python": "getent"}.get(name, name.split()[0])
     if not shutil.which(program):

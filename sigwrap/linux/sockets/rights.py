@@ -12,6 +12,7 @@ from sigwrap.linux.libc import syscall
 from sigwrap.linux.procfs import Rights
 
 _SYS_SETGROUPS, _SYS_SETRESUID, _SYS_SETRESGID, _SYS_CAPSET = 116, 117, 119, 126
+_SYS_PRCTL, _PR_SET_KEEPCAPS = 157, 8
 _CAPABILITIES = struct.Struct("=6I")
 _HEADER = struct.pack("=Ii", 0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, this thread
 
@@ -29,7 +30,7 @@ class OtherRights:
         found = procfs.rights(tid) if own is not None else None
         if own is None or found is None:
             return None
-        kept = found.capabilities & own.capabilities if found.uid == 0 else 0
+        kept = found.capabilities & own.capabilities
         if kept and procfs.user_namespace(tid) != self._user_namespace:
             kept = 0  # they count nowhere else
         found = found._replace(capabilities=kept)
@@ -44,6 +45,8 @@ def take(rights: Rights) -> None:
         "setgroups", _SYS_SETGROUPS, len(groups), ctypes.create_string_buffer(packed, len(packed))
     )
     syscall("setresgid", _SYS_SETRESGID, gid, gid, gid)
+    # Also of a user who isn't root: ambient ones, or a file's.
+    syscall("prctl", _SYS_PRCTL, _PR_SET_KEEPCAPS, 1, 0, 0, 0)
     syscall("setresuid", _SYS_SETRESUID, uid, uid, uid)
     low, high = capabilities & 0xFFFFFFFF, capabilities >> 32
     sets = _CAPABILITIES.pack(low, low, 0, high, high, 0)  # effective, permitted, inheritable
