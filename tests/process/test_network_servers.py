@@ -4,9 +4,11 @@ of other sessions, and one that may not listen says so and ends."""
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import signal
 import socket
+import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,6 +22,7 @@ from tests.support.network import (
     Answering,
     Rules,
     SshClient,
+    denied,
     ours_and_theirs,
     prepare_ssh,
     under,
@@ -65,7 +68,7 @@ def served(
     server.send_signal(signal.SIGINT)
     try:
         _, said = server.communicate(timeout=PATIENCE_S)
-    except TimeoutError as late:
+    except subprocess.TimeoutExpired as late:
         raise Late("it goes on serving") from late
     assert b"sigwrap: connection" not in said and b"sigwrap: listening" not in said
     if rules is not None:
@@ -148,21 +151,29 @@ def test_redis(as_user: Sigwrap) -> None:
     )
     found = serves_as_natively(as_user, line, (HOST, port), lambda: ["sh", "-c", text])
     assert found == b"OK\n2\n1002\n" * 2
+    with served(as_user, None, line, (HOST, port)):
+        for destination, at in (
+            (f"{HOST}:{port}", ["-h", HOST, "-p", str(port)]),
+            (f"unix:{as_user.folder}/redis", ["-s", f"{as_user.folder}/redis"]),
+        ):
+            error = denied(as_user, destination, "redis-cli", *at, "ping")
+            assert error.startswith("Could not connect to Redis at ")
     assert "Permission denied" in may_not_listen(as_user, line, (HOST, port))
 
 
 @pytest.mark.skipif(not POSTGRES, reason="needs postgresql")
 def test_postgres(as_user: Sigwrap) -> None:
+    """By its socket, it lets in whoever the kernel says is that user."""
     if as_user.user is None and os.getuid() == 0:
         pytest.skip("PostgreSQL refuses to run as root")
     programs, data, port = POSTGRES[-1].parent, as_user.folder / "data", unused_port(HOST)
-    made = as_user.native(
-        str(programs / "initdb"), "-D", str(data), "-U", "somebody", "-A", "trust", "--no-sync"
-    )
+    user = pwd.getpwuid(os.getuid() if as_user.user is None else as_user.user).pw_name
+    words = ["-D", str(data), "-U", user, "--auth-host=trust", "--auth-local=peer", "--no-sync"]
+    made = as_user.native(str(programs / "initdb"), *words)
     assert made.returncode == 0, made.stderr
     line = [str(programs / "postgres"), "-D", str(data), "-h", HOST, "-p", str(port)]
     line += ["-k", str(as_user.folder), "-c", "fsync=off"]
-    psql = f"{programs}/psql -p {port} -U somebody -AtX postgres"
+    psql = f"{programs}/psql -p {port} -U {user} -AtX postgres"
     text = (
         f"for at in {HOST} {as_user.folder}; do"
         f" {psql} -h $at -c 'select 6*7' -c 'listen a' -c 'notify a, $$said$$' |"
@@ -171,6 +182,13 @@ def test_postgres(as_user: Sigwrap) -> None:
     )
     found = serves_as_natively(as_user, line, (HOST, port), lambda: ["sh", "-c", text])
     assert found.count(b"42\n") == found.count(b"100000\n") == 2
+    with served(as_user, None, line, (HOST, port)):
+        for destination, host in (
+            (f"{HOST}:{port}", HOST),
+            (f"unix:{as_user.folder}/.s.PGSQL.{port}", str(as_user.folder)),
+        ):
+            error = denied(as_user, destination, *psql.split(), "-h", host, status=2)
+            assert error.startswith("psql: error: connection to server ")
     said = may_not_listen(as_user, line, (HOST, port))
     assert "could not listen" in said or "could not create" in said
 
