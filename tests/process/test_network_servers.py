@@ -56,14 +56,14 @@ PAGE = b"HTTP/1.0 200 OK\r\nContent-Length: 7\r\n\r\nbehind\n"
 
 @contextmanager
 def served(
-    subject: Sigwrap, rules: Rules | None, line: Sequence[str], at: tuple[str, int]
+    subject: Sigwrap, rules: Rules | None, line: Sequence[str], is_ready: Callable[[], bool]
 ) -> Iterator[Running]:
     """Natively where there are no rules. It is interrupted at the end."""
     if rules is None:
         server = subject.start_line([*subject.as_user(), *line])
     else:
         server = subject.start(*under(subject, rules), *line)
-    await_that(lambda: server.poll() is not None or _answers(at))
+    await_that(lambda: server.poll() is not None or is_ready())
     yield server
     server.send_signal(signal.SIGINT)
     try:
@@ -83,16 +83,16 @@ def _answers(at: tuple[str, int]) -> bool:
 
 
 def serves_as_natively(
-    subject: Sigwrap, line: Sequence[str], at: tuple[str, int], client: Callable[[], list[str]]
+    subject: Sigwrap, line: Sequence[str], is_ready: Callable[[], bool], client: list[str]
 ) -> bytes:
     """What a client finds natively: that, whichever of the two is under rules."""
-    with served(subject, None, line, at):
-        natively = subject.native(*client())
+    with served(subject, None, line, is_ready):
+        natively = subject.native(*client)
     assert natively.returncode == 0, natively
     other = Sigwrap(subject.folder, subject.folder / "client", subject.user)
     for rules in ALL:
-        with served(subject, rules, line, at):
-            done = [subject.native(*client()), other.run(*under(other, rules), *client())]
+        with served(subject, rules, line, is_ready):
+            done = [subject.native(*client), other.run(*under(other, rules), *client)]
         for each in done:
             assert (each.stdout, each.stderr) == (natively.stdout, natively.stderr)
         was_looked_at(other)
@@ -130,8 +130,8 @@ def test_nginx(as_user: Sigwrap) -> None:
     found = serves_as_natively(
         as_user,
         line,
-        (HOST, port),
-        lambda: ["curl", "-sS", *urls, "--next", "--unix-socket", f"{folder}/nginx", "http://a/"],
+        lambda: _answers((HOST, port)),
+        ["curl", "-sS", *urls, "--next", "--unix-socket", f"{folder}/nginx", "http://a/"],
     )
     assert found == b"hi\nbehind\nbehind\nhi\n"
     assert "listen() to" in may_not_listen(as_user, line, (HOST, port))
@@ -149,9 +149,13 @@ def test_redis(as_user: Sigwrap) -> None:
         " redis-cli $at set a 1; redis-cli $at incr a; yes 'incr a' | head -1000 |"
         " redis-cli $at | tail -1; done"
     )
-    found = serves_as_natively(as_user, line, (HOST, port), lambda: ["sh", "-c", text])
+
+    def is_ready() -> bool:
+        return _answers((HOST, port))
+
+    found = serves_as_natively(as_user, line, is_ready, ["sh", "-c", text])
     assert found == b"OK\n2\n1002\n" * 2
-    with served(as_user, None, line, (HOST, port)):
+    with served(as_user, None, line, is_ready):
         for destination, at in (
             (f"{HOST}:{port}", ["-h", HOST, "-p", str(port)]),
             (f"unix:{as_user.folder}/redis", ["-s", f"{as_user.folder}/redis"]),
@@ -180,9 +184,15 @@ def test_postgres(as_user: Sigwrap) -> None:
         " sed 's/PID [0-9]*/PID/';"
         f" {psql} -h $at -c 'copy (select generate_series(1, 100000)) to stdout' | tail -1; done"
     )
-    found = serves_as_natively(as_user, line, (HOST, port), lambda: ["sh", "-c", text])
+
+    def is_ready() -> bool:
+        """It answers before: that it isn't yet."""
+        words = [programs / "pg_isready", "-q", "-h", HOST, "-p", str(port)]
+        return subprocess.run(words, check=False).returncode == 0
+
+    found = serves_as_natively(as_user, line, is_ready, ["sh", "-c", text])
     assert found.count(b"42\n") == found.count(b"100000\n") == 2
-    with served(as_user, None, line, (HOST, port)):
+    with served(as_user, None, line, is_ready):
         for destination, host in (
             (f"{HOST}:{port}", HOST),
             (f"unix:{as_user.folder}/.s.PGSQL.{port}", str(as_user.folder)),
@@ -202,6 +212,10 @@ def test_sshd(as_user: Sigwrap, tmp_path: Path) -> None:
     line = [str(SSHD), "-D", "-f", config, "-o", f"ListenAddress={HOST}:{port}"]
     client = SshClient(as_user, tmp_path, HOST, port)
     text = f"{client.line} {client.who} 'echo in it; echo $((6 * 7))'"
-    found = serves_as_natively(as_user, line, (HOST, port), lambda: ["sh", "-c", text])
+
+    def is_ready() -> bool:
+        return _answers((HOST, port))
+
+    found = serves_as_natively(as_user, line, is_ready, ["sh", "-c", text])
     assert found == b"in it\n42\n"
     assert "Permission denied" in may_not_listen(as_user, [*line, "-e"], (HOST, port))
