@@ -199,7 +199,7 @@ def test_who_lets_nobody_look_into_it_is_refused_what_we_would_have_to_do(as_use
         "print(socket.socket().connect_ex(server.getsockname()))\n"
     )
     rule = 'name: no, destinations: ["unix:docker"], decision: deny'
-    done = as_user.run("-p", policy(as_user, rule), "--", *PYTHON, "-c", script)
+    done = as_user.run("-p", network_policy(as_user, rule), "--", *PYTHON, "-c", script)
     denied = [each.payload for each in as_user.sealed_events("connection_denied")]
     if as_user.native("id", "-u").stdout == b"0\n":
         assert (done.stdout, denied) == (b"0\n", [])

@@ -187,7 +187,7 @@ def test_postgres(as_user: Sigwrap) -> None:
 
     def is_ready() -> bool:
         """It answers before: that it isn't yet."""
-        words = [programs / "pg_isready", "-q", "-h", HOST, "-p", str(port)]
+        words = [f"{programs}/pg_isready", "-q", "-h", HOST, "-p", str(port)]
         return subprocess.run(words, check=False).returncode == 0
 
     found = serves_as_natively(as_user, line, is_ready, ["sh", "-c", text])
