@@ -2,12 +2,10 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,33 +23,45 @@ func check(err error) {
 	}
 }
 
-func get(client *http.Client, url string) string {
-	answer, err := client.Get(url)
+func everything(network, at, request string) string {
+	connection, err := net.Dial(network, at)
 	check(err)
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
+	defer connection.Close()
+	check(connection.SetDeadline(time.Now().Add(30 * time.Second)))
+	_, err = io.WriteString(connection, request)
+	check(err)
+	text, err := io.ReadAll(connection)
 	check(err)
 	return string(text)
+}
+
+func get(url string) string {
+	host, path, _ := strings.Cut(strings.TrimPrefix(url, "http://"), "/")
+	_, body, _ := strings.Cut(everything("tcp", host, "GET /"+path+" HTTP/1.0\r\n\r\n"), "\r\n\r\n")
+	return body
+}
+
+func serve(listener net.Listener) {
+	for {
+		connection, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer connection.Close()
+			io.WriteString(connection, big)
+		}()
+	}
 }
 
 func requests(network, at string) bool {
 	listener, err := net.Listen(network, at)
 	check(err)
 	defer listener.Close()
-	go http.Serve(listener, http.HandlerFunc(func(answer http.ResponseWriter, _ *http.Request) {
-		io.WriteString(answer, big)
-	}))
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	client := &http.Client{Timeout: 30 * time.Second}
-	url := "http://localhost:" + port
-	if network == "unix" {
-		client.Transport = &http.Transport{
-			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-				var dialer net.Dialer
-				return dialer.DialContext(ctx, "unix", at)
-			},
-		}
-		url = "http://unix"
+	go serve(listener)
+	if network == "tcp" {
+		_, port, _ := net.SplitHostPort(listener.Addr().String())
+		at = "localhost:" + port
 	}
 	var all sync.WaitGroup
 	right := make([]bool, 20)
@@ -59,7 +69,7 @@ func requests(network, at string) bool {
 		all.Add(1)
 		go func() {
 			defer all.Done()
-			right[i] = get(client, url) == big
+			right[i] = everything(network, at, "") == big
 		}()
 	}
 	all.Wait()
@@ -111,7 +121,7 @@ func datagrams() string {
 
 func main() {
 	if len(os.Args) > 1 {
-		fmt.Print(get(http.DefaultClient, os.Args[1]))
+		fmt.Print(get(os.Args[1]))
 		return
 	}
 	folder, err := os.MkdirTemp("", "go")
