@@ -47,6 +47,7 @@ held_terminals     those that sigwrap speaks on, open from before COMMAND
 terminal_typists   who could type on our terminal in the place of a person
 terminal_readers   which processes wait for a terminal's input
 execs              what an exec would run, what it did run, and another in its place
+files              calls that change files by their paths: what they ask for, and where that lies
 signals            what a signal call asks for, whom it would reach, and sending it
 reference          docs/calls.md
 """

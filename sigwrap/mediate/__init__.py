@@ -17,6 +17,8 @@ signal_question  what somebody is asked about it
 signal_facts    by what a call names its target, and whom it would reach
 fork            a process that is about to be made
 mount           a mount, which is noted
+files           a file that is written, made, deleted or renamed, where a rule audits that
+file_facts      which file it is, and what the call would do with it
 refusal         requests that no mediator decides
 usage_limits    processor time and memory of the tree, and when to look again
 log_budget      how much a session's log may take

@@ -13,6 +13,7 @@ mediation     from a notification to the mediator of its family
 perform       carries effects out; only it answers a notification
 execs         the edge of the exec mediator: facts, tracing, replacing
 signals       the edge of the signal mediator
+files         the edge of the file mediator
 forks         the edge of the fork mediator
 restarts      calls that a signal has broken off are made again
 asking        requests for approval: on the terminal, through the control socket

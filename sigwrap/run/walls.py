@@ -96,6 +96,8 @@ def walls_of(engine: Engine, *, goes_without: bool) -> Walls:
 def _filtered(engine: Engine) -> Iterator[Under]:
     if engine.policy.limits.hold_at_forks:
         yield Under.AT_FORK
+    if engine.files.audits:
+        yield Under.FILE_AUDIT
     if engine.network.are_felt:
         yield Under.NETWORK_RULES
     if engine.network.are_felt_by_datagrams:

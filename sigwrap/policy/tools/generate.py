@@ -21,6 +21,7 @@ from sigwrap.policy.judge.request import (
 from sigwrap.policy.judge.signals import ALL, GROUPS, signal_name
 from sigwrap.policy.judge.subcommand import has_subcommands, name_for_subcommands, readings
 from sigwrap.policy.tools.literal import as_it_is_read, glob_of, yaml_list, yaml_word
+from sigwrap.policy.tools.written_folders import WrittenFolders
 
 LEARNED_EVENTS = ("exec_allowed", "exec_audited", "signal_sent", "signal_approved")
 
@@ -43,10 +44,11 @@ def requests_from_events(events: Iterable[Event]) -> Iterator[tuple[Event, Reque
 
 def generate_policy(events: Iterable[Event], *, name: str) -> str:
     profile = _Profile()
-    for event, request in requests_from_events(events):
+    written = WrittenFolders()
+    for event, request in requests_from_events(written.watching(events)):
         if event.type in LEARNED_EVENTS:
             profile.add(request)
-    return profile.policy_text(name)
+    return profile.policy_text(name) + written.policy_text()
 
 
 class _Profile:

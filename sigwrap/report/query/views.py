@@ -244,6 +244,27 @@ _CONNECTIONS: View[Told] = View(
 )
 
 
+_FILES: View[Told] = View(
+    name="files",
+    meaning="One row a file that a process was about to write, make, delete or rename, where a "
+    "rule audits that. Count them by `sum(count)`.",
+    columns=(
+        *WHERE,
+        PID,
+        text_field("who", "what the process is called", "comm"),
+        text_field("operation", "write, create, delete, rename, or unseen"),
+        text_field("path", "which file"),
+        text_field("to", "its other name, of a rename or a link"),
+        COUNT,
+        RULE,
+        REASON,
+        text_field("syscall", "by which call"),
+        integer_field("evaluation_us", "how long it took to find out, in µs"),
+    ),
+    types=frozenset({"file_audited"}),
+)
+
+
 def _who(told: Told) -> str | None:
     field = "source_cmd" if told.event.type in SIGNAL_TYPES else "comm"
     return words(told.event.payload.get(field))
@@ -353,10 +374,10 @@ VIEWS: dict[str, View[Any]] = {
         _EXECS,
         _SIGNALS,
         _CONNECTIONS,
+        _FILES,
         _DENIALS,
         PROCESSES,
         _EVENTS,
-        _later("files", "file_"),
         _later("network", "network_"),
     )
 }

@@ -138,19 +138,19 @@ def test_a_list_in_an_event_can_be_taken_apart(ask: Ask, log: Scenario) -> None:
     assert len(ask(sql, log.session)) == 2
 
 
-def test_files_and_network_are_empty_until_there_are_such_events(
+def test_network_is_empty_until_there_are_such_events(
     ask: Ask, log: Scenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert ask("select * from files, network", log.session) == []
+    assert ask("select * from network", log.session) == []
     from sigwrap.store import codec
 
     with monkeypatch.context() as patched:
-        patched.setitem(codec._VERSION_MEMBER, "file_denied", '{"v":1')
+        patched.setitem(codec._VERSION_MEMBER, "network_denied", '{"v":1')
         other = Scenario(Path(log.store), "s2")
-        other.add("file_denied", 7, decision="deny", rule_name="no-etc")
+        other.add("network_denied", 7, decision="deny", rule_name="no-etc")
         other.log.close()
-    assert ask("select session, type, rule from files", other.session) == [
-        ("s2", "file_denied", "no-etc")
+    assert ask("select session, type, rule from network", other.session) == [
+        ("s2", "network_denied", "no-etc")
     ]
 
 
