@@ -8,7 +8,7 @@ event.
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from sigwrap.bare.enum import Enum
 from sigwrap.hints import Any
@@ -53,6 +53,9 @@ NEGATIVE = 0x80000000  # this bit of an int
 # setpriority's and ioprio_set's
 PRIO_PROCESS, PRIO_PGRP, PRIO_USER = 0, 1, 2
 IOPRIO_WHO_PROCESS, IOPRIO_WHO_PGRP, IOPRIO_WHO_USER = 1, 2, 3
+O_WRONLY, O_RDWR, O_CREAT, O_TRUNC = 0o1, 0o2, 0o100, 0o1000
+O_TMPFILE = 0o20000000  # this bit alone
+O_CHANGES = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_TMPFILE
 CLONE_PARENT = 0x00008000
 CLONE_NEWUSER = 0x10000000
 CLONE_NEWPID = 0x20000000
@@ -77,6 +80,7 @@ class Family(Enum):
     SIGNAL = "signal"
     FORK = "fork"
     MOUNT = "mount"
+    FILE = "file"
     NETWORK = "network"
     NONE = "-"  # the filter itself refuses what it doesn't let through
 
@@ -184,6 +188,7 @@ class Under(Enum):
     AT_FORK = "`limits.at_fork`"
     NETWORK_RULES = "`network_rules`"
     DATAGRAM_RULES = "`network_rules` that keep datagrams from somebody"
+    FILE_AUDIT = "`file_rules` that audit"
 
 
 class Call(NamedTuple):
@@ -452,6 +457,33 @@ TABLE: tuple[Call, ...] = (
         "makes a process or a thread",
         under=Under.AT_FORK,
     ),
+    *(
+        Call(name, x86_64, i386, Family.FILE, condition, meaning, under=Under.FILE_AUDIT)
+        for name, x86_64, i386, condition, meaning in (
+            ("open", 2, 5, WithBits(1, O_CHANGES), "opens a file, which can change it or make it"),
+            ("openat", 257, 295, WithBits(2, O_CHANGES), "the same"),
+            ("openat2", 437, 437, Always(), "the same, with its flags in memory"),
+            ("creat", 85, 8, Always(), "makes a file, or empties it"),
+            ("truncate", 76, 92, Always(), "cuts a file"),
+            ("truncate64", None, 193, Always(), "cuts a file"),
+            ("unlink", 87, 10, Always(), "deletes a file"),
+            ("unlinkat", 263, 301, Always(), "deletes a file or a folder"),
+            ("rmdir", 84, 40, Always(), "deletes a folder"),
+            ("rename", 82, 38, Always(), "gives a file another name"),
+            ("renameat", 264, 302, Always(), "gives a file another name"),
+            ("renameat2", 316, 353, Always(), "gives a file another name"),
+            ("mkdir", 83, 39, Always(), "makes a folder"),
+            ("mkdirat", 258, 296, Always(), "makes a folder"),
+            ("link", 86, 9, Always(), "gives a file one more name"),
+            ("linkat", 265, 303, Always(), "gives a file one more name"),
+            ("symlink", 88, 83, Always(), "makes a symbolic link"),
+            ("symlinkat", 266, 304, Always(), "makes a symbolic link"),
+            ("mknod", 133, 14, Always(), "makes a file, a pipe or a device"),
+            ("mknodat", 259, 297, Always(), "makes a file, a pipe or a device"),
+            # Under network_rules the row below decides, by which it is refused.
+            ("io_uring_setup", 425, 425, Always(), "makes a queue by which files are opened too"),
+        )
+    ),
     Call(
         "connect",
         42,
@@ -581,10 +613,15 @@ def number_of(name: str, arch: int) -> int:
     return next(found for found, call in BY_NUMBER[arch].items() if call.name == name)
 
 
-BY_NUMBER: dict[int, dict[int, Call]] = {
-    arch: {found: call for call in TABLE if (found := number(call, arch)) is not None}
-    for arch in (X86_64, I386)
-}
+def by_number(table: Iterable[Call]) -> dict[int, dict[int, Call]]:
+    """Of several rows for a call, the last one."""
+    return {
+        arch: {found: call for call in table if (found := number(call, arch)) is not None}
+        for arch in (X86_64, I386)
+    }
+
+
+BY_NUMBER = by_number(TABLE)
 
 EXECS = frozenset(
     found
@@ -595,7 +632,8 @@ EXECS = frozenset(
 
 # Whatever signals come: where the supervisor isn't waited for, these never fail with EINTR.
 _ON_SOCKETS = ("connect", "sendto", "sendmsg", "sendmmsg", "socketcall")
-_MAY_WAIT = frozenset(("fcntl", "fcntl64", "ioctl", "mount", "fsmount", *_ON_SOCKETS))
+_ON_PIPES = ("open", "openat", "openat2", "creat")
+_MAY_WAIT = frozenset(("fcntl", "fcntl64", "ioctl", "mount", "fsmount", *_ON_SOCKETS, *_ON_PIPES))
 NEVER_BROKEN_OFF: dict[int, frozenset[int]] = {
     arch: frozenset(found for found, call in row.items() if call.name not in _MAY_WAIT)
     for arch, row in BY_NUMBER.items()

@@ -123,6 +123,20 @@ _CONNECTION_FIELDS = (
 )
 
 
+_FILE_FIELDS = (
+    "syscall",
+    "comm",
+    "operation",
+    "path",
+    "to",
+    "rule_name",
+    "reason",
+    "verified",
+    "count",  # of the same by one process within a second
+    "evaluation_us",
+)
+
+
 def _types() -> tuple[EventType, ...]:
     def event(name: str, meaning: str, *fields: str, version: int = 1) -> EventType:
         return EventType(name=name, version=version, meaning=meaning, fields=fields)
@@ -235,6 +249,15 @@ def _types() -> tuple[EventType, ...]:
             "it was refused: ECONNREFUSED for a TCP connection, EPERM for what no rule can be "
             "about (io_uring, raw sockets), else EACCES",
             *_CONNECTION_FIELDS,
+        ),
+        event(
+            "file_audited",
+            "a process is about to write, make, delete or rename a file, and a rule audits that. "
+            "Recorded before the kernel does it, also where that then fails, and never `verified`: "
+            "another thread can change the path before the kernel reads it. `path` and `to` (of "
+            "a rename, and the new name of a link) are where these lie, links on the way resolved. "
+            "`operation`: write, create, delete, rename; or unseen, with the `reason`",
+            *_FILE_FIELDS,
         ),
         event(
             "approval_requested",

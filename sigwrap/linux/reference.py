@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from errno import errorcode
 
 from sigwrap.calls import (
+    O_CHANGES,
     TABLE,
     Always,
     AnyOf,
@@ -81,6 +82,8 @@ def _condition(call: Call) -> str:
             )
         case NonZero(pointers=()) if call.name == "setpgid":
             return "hands it over, unless the group is the process's own"
+        case WithBits(bits=bits) if bits == O_CHANGES:
+            return "hands it over with `O_WRONLY`, `O_RDWR`, `O_CREAT`, `O_TRUNC` or `O_TMPFILE`"
         case NonZero(pointers=()) | AnyOf() | WithBits():
             return "hands it over, unless it names the caller by 0"
         case NonZero():

@@ -19,6 +19,8 @@ fork            a process that is about to be made
 network         a connection, a datagram, or an address that a socket takes
 network_facts   what a call asks of a socket
 mount           a mount, which is noted
+files           a file that is written, made, deleted or renamed, where a rule audits that
+file_facts      which file it is, and what the call would do with it
 refusal         requests that no mediator decides
 usage_limits    processor time and memory of the tree, and when to look again
 log_budget      how much a session's log may take

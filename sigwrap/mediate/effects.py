@@ -75,6 +75,7 @@ class Unrecorded(Enum):
     STAYS_INSIDE = "it concerns the caller alone, or what is the session's own"
     RULE_IS_UNLOGGED = "the rule says log: false"
     MOUNT_IS_FREE = "no rule speaks of mounts"
+    FILE_IS_FREE = "no rule audits what is done with the file"
     FORK_IS_FREE = "no rule speaks of a fork that is within the limits"
 
 

@@ -15,6 +15,7 @@ execs         the edge of the exec mediator: facts, tracing, replacing
 signals       the edge of the signal mediator
 network       the edge of the network mediator
 host_names    which names of the policy an address has
+files         the edge of the file mediator
 forks         the edge of the fork mediator
 restarts      calls that a signal has broken off are made again
 asking        requests for approval: on the terminal, through the control socket

@@ -31,6 +31,7 @@ from sigwrap.run.watchers import Watchers
 from sigwrap.start.command import HostEnvironment
 
 if TYPE_CHECKING:  # imported at the start, where a run has one
+    from sigwrap.run.files import Files
     from sigwrap.run.network import Network
 
 
@@ -55,8 +56,9 @@ class Mediation:
         child_signals_fd: int,
         on_waited: Callable[[Sequence[tuple[int, int]]], None],
         network: type[Network] | None,
+        files: type[Files] | None,
     ) -> None:
-        """`network`: where the policy has rules for it."""
+        """`network`: where the policy has rules for it. `files`: where it audits some."""
         self._listener = listener
         self._processes = processes
         self._recordings = Recordings(loop=loop, recorder=recorder, listener=listener)
@@ -96,9 +98,9 @@ class Mediation:
             answer_now=self._answer_what_was_put_off,
             domain=domain,
         )
-        begin_network: Callable[[Notification, Process, str], None] = _unknown
+        self._families: dict[Family, Callable[[Notification, Process, str], None]] = {}
         if network is not None:
-            begin_network = network(
+            self._families[Family.NETWORK] = network(
                 performer=performer,
                 listener=listener,
                 engine=engine,
@@ -106,21 +108,28 @@ class Mediation:
                 loop=loop,
                 answer_now=self._answer_what_was_put_off,
             ).begin
+        if files is not None:
+            self._families[Family.FILE] = files(
+                performer=performer,
+                engine=engine,
+                aside=aside,
+                answer_now=self._answer_what_was_put_off,
+            ).begin
         policy = engine.policy
         self._forks = Forks(
             performer=performer, restarts=restarts, limits=policy.limits, policy=policy.name
         )
-        self._families = {
+        self._families |= {
             Family.EXEC: self._execs.begin,
             Family.SIGNAL: self._signals.begin,
             Family.FORK: self._forks.begin,
-            Family.NETWORK: begin_network,
             Family.MOUNT: self._execs.begin_mount,
             Family.NONE: _unknown,
         }
+        mediated = [call for call in calls.TABLE if call.family in self._families]
         self._begin = {
             arch: {number: (self._families[call.family], call.name) for number, call in row.items()}
-            for arch, row in calls.BY_NUMBER.items()
+            for arch, row in calls.by_number(mediated).items()
         }
         self._repeated = self._execs.repeated(
             listener=listener,

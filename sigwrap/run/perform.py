@@ -81,6 +81,7 @@ _NEEDS_NO_EVENT: dict[Unrecorded, frozenset[type]] = {
         }
     ),
     Unrecorded.MOUNT_IS_FREE: frozenset({Continue}),
+    Unrecorded.FILE_IS_FREE: frozenset({Continue}),
     Unrecorded.FORK_IS_FREE: frozenset({ContinueFork}),
 }
 

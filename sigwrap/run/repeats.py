@@ -11,7 +11,7 @@ from sigwrap.mediate.lineage import Process
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
 
-Key = tuple[object, ...]
+Key = tuple[object, ...]  # the process first, of what one does
 
 
 class _Repeated:
@@ -29,6 +29,7 @@ class Repeats:
         self._recorder = recorder
         self._loop = loop
         self._running: dict[Key, _Repeated] = {}
+        self._of_process: dict[object, dict[Key, None]] = {}  # by the first of a key
 
     def record(self, event: str, pid: int, payload: Payload, key: Key, within_s: float) -> Logged:
         running = self._running.get(key)
@@ -38,6 +39,7 @@ class Repeats:
         if not self._recorder.record(event, pid, payload):
             return Logged.FAILED
         first = self._running[key] = _Repeated(event, pid, payload)
+        self._of_process.setdefault(key[0], {})[key] = None
 
         def over() -> None:
             if self._running.get(key) is first:  # or its process has ended meanwhile
@@ -47,7 +49,7 @@ class Repeats:
         return Logged.WRITTEN
 
     def process_ended(self, process: Process) -> None:
-        for key in [key for key in self._running if process in key]:
+        for key in tuple(self._of_process.get(process, ())):
             self._sum_up(key)
 
     def close(self) -> None:
@@ -56,6 +58,10 @@ class Repeats:
 
     def _sum_up(self, key: Key) -> None:
         repeated = self._running.pop(key)
+        of_process = self._of_process[key[0]]
+        del of_process[key]
+        if not of_process:
+            del self._of_process[key[0]]
         if repeated.further:
             payload = {**repeated.payload, "count": repeated.further}
             if "evaluation_us" in payload:

@@ -106,7 +106,14 @@ def run_session(
         from sigwrap.run.network import Network
 
         network = Network
-    has_patterns = policy.has_patterns or engine.network.has_patterns
+    files = None
+    if engine.files.audits:
+        from sigwrap.run.files import Files
+
+        files = Files
+    has_patterns = (
+        policy.has_patterns or engine.network.has_patterns or engine.files.has_audited_patterns
+    )
     not_kept = own_code.keep_what_is_loaded(needs_patterns=has_patterns)
     goes_without = settings.best_effort or policy.tolerates_old_kernels
     made = make_missing(engine)
@@ -182,6 +189,7 @@ def run_session(
         environment=environment,
         usage=usage,
         network=network,
+        files=files,
         remote_switch=remote_switch,
         profile=profile,
     )

@@ -51,6 +51,7 @@ from sigwrap.start.command import HostEnvironment
 from sigwrap.store.killswitch import State
 
 if TYPE_CHECKING:  # imported at the start, where a run has one
+    from sigwrap.run.files import Files
     from sigwrap.run.network import Network
     from sigwrap.run.remote_switch.switch import RemoteSwitch
     from sigwrap.run.usage import Usage
@@ -75,6 +76,7 @@ class Supervisor:
         environment: HostEnvironment,
         usage: Usage | None,
         network: type[Network] | None,
+        files: type[Files] | None,
         profile: DriftWatch | None,
         remote_switch: RemoteSwitch | None = None,
     ) -> None:
@@ -131,6 +133,7 @@ class Supervisor:
                 child_signals_fd=child_signals.fd,
                 on_waited=lambda waited: self._children.on_waited(waited),
                 network=network,
+                files=files,
             )
         self._diagnostic = Diagnostic(
             recorder=recorder,

@@ -111,6 +111,8 @@ def _may_mount(policy: Policy, threatening: str, *, domain: bool, held: bool) ->
 def _filtered(engine: Engine) -> Iterator[Under]:
     if engine.policy.limits.hold_at_forks:
         yield Under.AT_FORK
+    if engine.files.audits:
+        yield Under.FILE_AUDIT
     if engine.network.are_felt:
         yield Under.NETWORK_RULES
     if engine.network.are_felt_by_datagrams:

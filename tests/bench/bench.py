@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.bench import (
+    file_audit,
     floor,
     growth,
     peers,
@@ -45,6 +46,9 @@ MEASURES: dict[str, Measure] = {
     "redirect": redirects.measure,
     "brokered": streams.measure_brokered,
     "recorded": streams.measure_recorded,
+    "audited_opens": file_audit.measure_opens,
+    "unaudited_opens": file_audit.measure_reads,
+    "audited_unpacking": file_audit.measure_unpacking,
     "start": starts.measure,
     "memory": sessions.measure_memory,
     "sessions": sessions.measure_at_once,

@@ -478,3 +478,54 @@ def test_no_pid_or_user_namespace_is_joined(ours: Code, arch: int) -> None:
         assert verdict(ours, number, arch, 3, upper | others) == ALLOW
         assert verdict(ours, by_handle, arch, upper | FD_NSFS_ROOT) == REFUSE
         assert verdict(ours, by_handle, arch, upper | 3) == ALLOW
+
+
+FILE_AUDIT = frozenset({Under.FILE_AUDIT})
+OPENS = {"open": 1, "openat": 2}
+CHANGE_BITS = (0o1, 0o2, 0o100, 0o1000, 0o20000000)  # of which each is enough
+CHANGES_BY_PATH = (
+    *("openat2", "creat", "truncate", "unlink", "unlinkat", "rmdir", "rename", "renameat"),
+    *(
+        "renameat2",
+        "mkdir",
+        "mkdirat",
+        "link",
+        "linkat",
+        "symlink",
+        "symlinkat",
+        "mknod",
+        "mknodat",
+    ),
+)
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_calls_that_change_files_are_handed_over_where_a_rule_audits(ours: Code, arch: int) -> None:
+    audited = mediation_filter(under=FILE_AUDIT)
+    for upper in (0, UPPER) if arch == X86_64 else (0,):
+        for name, position in OPENS.items():
+            number = number_of(name, arch)
+            for flags in (0, 0o200000, 0o2000000, 0o10000000 | 0o400000):  # those that only look
+                words = [upper] * 4
+                words[position] = upper | flags
+                assert verdict(audited, number, arch, *words) == ALLOW
+                for bit in CHANGE_BITS:
+                    words[position] = upper | flags | bit
+                    assert verdict(audited, number, arch, *words) == NOTIFY
+                    assert verdict(ours, number, arch, *words) == ALLOW
+    names = [*CHANGES_BY_PATH, "io_uring_setup", *(["truncate64"] if arch == I386 else [])]
+    for name in names:
+        assert verdict(audited, number_of(name, arch), arch) == NOTIFY
+        assert verdict(ours, number_of(name, arch), arch) == ALLOW
+    numbers = {number_of(name, arch) for name in (*names, *OPENS)}
+    for number in set(range(500)) - numbers:
+        assert verdict(audited, number, arch, 1, 0o101) == verdict(ours, number, arch, 1, 0o101)
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_the_numbers_are_those_of_the_kernels_own_tables(arch: int) -> None:
+    """By libseccomp, which knows both ABIs."""
+    names = (*CHANGES_BY_PATH, *OPENS, "io_uring_setup")
+    known = pyseccomp.Arch.X86_64 if arch == X86_64 else pyseccomp.Arch.X86
+    for name in names:
+        assert pyseccomp.resolve_syscall(known, name) == number_of(name, arch), name

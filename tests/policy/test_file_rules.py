@@ -42,7 +42,8 @@ REST = "name: rest, paths: [/**], operations: [write, create, delete], decision:
         ("paths: [/a], operations: [], decision: deny", "operations is empty"),
         ("paths: [/a], operations: [open], decision: deny", "operations is one of"),
         ("paths: [/a], operations: [read], decision: approve", "decision is one of allow, deny"),
-        ("paths: [/a], operations: [read], decision: audit", "decision is one of allow, deny"),
+        ("paths: [/a], operations: [write, read], decision: audit", "read or executed can't be"),
+        ("paths: [/a], operations: [execute], decision: audit", "read or executed can't be"),
         ("paths: [/a], operations: [read], decision: deny, message: m", "unknown key"),
         (
             "paths: [/a], operations: [read], decision: deny, make_missing: true",
@@ -150,11 +151,49 @@ def test_cases_are_decided_as_the_kernel_would(parse: Parse) -> None:
             [SECRETS, "name: b, paths: [/home/me/.ssh/id, /x], operations: [read], decision: deny"],
             "rule b can't match for /home/me/.ssh/id: rule secrets (line 4) decides first",
         ),
-        ([MINE], "rule mine allows what no rule denies, and no default"),
+        ([MINE], "rule mine allows what no rule denies or audits, and no default"),
     ],
 )
 def test_rules_that_do_nothing_are_doubted(parse: Parse, rules: list[str], said: str) -> None:
     assert said in [each.message for each in lint(parse(policy_of(*rules)))]
+
+
+def test_a_default_cannot_be_audit(parse: Parse) -> None:
+    with pytest.raises(InvalidPolicy) as caught:
+        parse("version: 1\nname: p\ndefaults: {file: audit}\n")
+    assert "can't be audited" in str(caught.value)
+
+
+NOT_HERE = "name: no, paths: [/no], operations: [write], decision: deny"
+AUDITED = "name: rest, paths: [/**], operations: [write, create, delete], decision: audit"
+
+
+def test_what_is_audited_is_allowed_and_said(parse: Parse) -> None:
+    policy = parse(
+        policy_of("name: no, paths: [/no], operations: [write], decision: deny", AUDITED)
+    )
+    files = FileRules.of(policy)
+    assert files.audits and files.audited == {Operation.WRITE, Operation.CREATE, Operation.DELETE}
+    assert files.decide(Operation.WRITE, "/x").action is Action.AUDIT
+    assert files.decide(Operation.WRITE, "/no/x").action is Action.DENY
+    assert files.decide(Operation.READ, "/x").action is Action.ALLOW
+    assert files.restricted == {Operation.WRITE, Operation.CREATE}
+    allowed = FileRules.of(parse(policy_of(NOT_HERE, AUDITED.replace("audit", "allow"))))
+    names = {"/": [("no", True), ("x", True)]}
+    assert list(files.walls(names.get)) == list(allowed.walls(names.get))
+    assert not allowed.audits
+
+
+def test_a_case_and_an_explanation_say_audit(parse: Parse) -> None:
+    case = "tests:\n  - {file: /x, operation: write, decision: audit, rule: rest}\n"
+    policy = parse(policy_of(AUDITED) + case)
+    assert all(each.passed for each in run_cases(Engine(policy)))
+    explained = explain_file(policy, FileRules.of(policy), Operation.WRITE, "/x", exists=True)
+    assert explained.decision.action is Action.AUDIT
+
+
+def test_a_rule_that_keeps_something_from_being_audited_does_something(parse: Parse) -> None:
+    assert lint(parse(policy_of(MINE, AUDITED))) == ()
 
 
 def test_rules_that_do_something_are_not(parse: Parse) -> None:

@@ -31,7 +31,7 @@ rules = st.builds(
     lambda paths, operations, action: rule(*paths, operations=operations, action=action),
     st.lists(patterns, min_size=1, max_size=2),
     st.sets(st.sampled_from(list(Operation)), min_size=1),
-    st.sampled_from([Action.ALLOW, Action.DENY]),
+    st.sampled_from([Action.ALLOW, Action.DENY, Action.AUDIT]),
 )
 paths = st.lists(st.sampled_from(NAMES), max_size=4).map(lambda parts: "/" + "/".join(parts))
 

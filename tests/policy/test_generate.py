@@ -7,8 +7,16 @@ from typing import Any
 
 from sigwrap.events import Event
 from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.network import Endpoint
-from sigwrap.policy.judge.request import Action, CommandRequest, Program, SignalRequest, TargetType
+from sigwrap.policy.judge.request import (
+    Action,
+    CommandRequest,
+    Operation,
+    Program,
+    SignalRequest,
+    TargetType,
+)
 from sigwrap.policy.language.lint import lint
 from sigwrap.policy.tools.generate import generate_policy, requests_from_events
 from tests.policy.conftest import Parse
@@ -293,3 +301,34 @@ def test_without_a_connection_nothing_is_said_of_the_network(parse: Parse) -> No
     assert parse(generate_policy(OBSERVED, name="x")).default_network is Action.ALLOW
     only_denied = generate_policy(CONNECTIONS[-2:], name="x")
     assert parse(only_denied).default_network is Action.DENY
+
+
+def audited(operation: str, path: str, to: str = "") -> Event:
+    return event("file_audited", operation=operation, path=path, to=to)
+
+
+def test_what_was_written_may_be_written_again_and_nothing_else(parse: Parse) -> None:
+    seen = [
+        audited("create", "/project/a/[x] ${HOME}/f"),
+        audited("write", "/project/b/f"),
+        audited("rename", "/tmp/part", "/project/b/deeper/f"),
+        audited("create", "/usr/lib/lib.so", "/project/c/lib.so"),
+        audited("write", "/home/me/.profile"),
+        audited("unseen", ""),
+    ]
+    policy = parse(generate_policy([*OBSERVED, *seen], name="x"))
+    files = FileRules.of(policy)
+    for path in ("/project/a/[x] ${HOME}/g", "/project/b/x", "/tmp/y", "/project/c/x", "/dev/null"):
+        for operation in (Operation.WRITE, Operation.CREATE, Operation.DELETE):
+            assert files.by_rules(operation, path).action is Action.ALLOW, path
+    assert files.by_rules(Operation.WRITE, "/home/me/.profile").action is Action.ALLOW
+    for path in ("/project/a/y", "/project/d", "/usr/lib/lib.so", "/home/me/.bashrc", "/etc/x"):
+        assert files.by_rules(Operation.WRITE, path).action is Action.DENY, path
+    assert files.by_rules(Operation.READ, "/etc/x").action is Action.ALLOW
+
+
+def test_many_folders_are_drawn_together(parse: Parse) -> None:
+    seen = [audited("create", f"/home/me/p/node_modules/{n}/lib/f") for n in range(500)]
+    seen.append(audited("create", "/home/me/p/dist/f"))
+    (written, *_) = parse(generate_policy(seen, name="x")).file_rules
+    assert written.paths == ("/home/me/p/dist", "/home/me/p/node_modules")

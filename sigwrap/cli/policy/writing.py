@@ -218,7 +218,8 @@ def generate(
     """Print a policy of what sessions did.
 
     It allows the programs and subcommands that ran, with any arguments, and the signals that were
-    sent, to any process of the same kind; everything else is denied.
+    sent, to any process of the same kind; everything else is denied. Where files were audited, it
+    allows writing in the folders that were written in, and nowhere else.
     """
     if not name or not name.isprintable():
         raise UsageError(f"--name {shell_words([name])}: a policy can't be called that")

@@ -1,9 +1,9 @@
 """What a policy's file rules say of a path, and of all that is or will be beneath a folder.
 
 Of the rules that name the operation, the first one that matches the path decides; where none does,
-the default. A pattern is an absolute path whose parts may be globs on names. It is about the file,
-or the folder with everything beneath, which `/**` at its end only says as well. Paths are as they
-are on the disk: nothing here looks at a file.
+the default. To audit is to allow, and to record it. A pattern is an absolute path whose parts may
+be globs on names. It is about the file, or the folder with everything beneath, which `/**` at its
+end only says as well. Paths are as they are on the disk: nothing here looks at a file.
 """
 
 from __future__ import annotations
@@ -93,6 +93,14 @@ class FileRules:
             held.add(Operation.CREATE)
         self.restricted = frozenset(held)
         """Of which something is denied somewhere."""
+        self.audited = frozenset(
+            each for rule in rules if rule.decision is Action.AUDIT for each in rule.operations
+        )
+        """Of which something is audited somewhere."""
+        self.audits = bool(self.audited)
+        self.has_audited_patterns = self.audits and any(
+            is_glob(part) for rule in rules for path in rule.paths for part in parts_of(path)
+        )
 
     @classmethod
     def of(cls, policy: Policy) -> FileRules:
@@ -144,9 +152,7 @@ class FileRules:
     def _wall_of_file(
         self, path: str, place: _Place, operations: frozenset[Operation]
     ) -> Iterator[Wall]:
-        allowed = frozenset(
-            each for each in operations if self._decision(each, place).action is Action.ALLOW
-        )
+        allowed = frozenset(each for each in operations if _lets(self._decision(each, place)))
         if allowed:
             yield Wall(path, allowed)
 
@@ -175,12 +181,12 @@ class FileRules:
     def _allows_beneath(self, operation: Operation, place: _Place) -> bool | None:
         """None where it depends on the name."""
         first = place.first.get(operation, len(self._decisions) - 1)
-        said = {self._decisions[first].action}
+        said = {_lets(self._decisions[first])}
         for node in place.nodes:
             for number in node.below.get(operation, ()):
                 if number < first:
-                    said.add(self._decisions[number].action)
-        return None if len(said) > 1 else said.pop() is Action.ALLOW
+                    said.add(_lets(self._decisions[number]))
+        return None if len(said) > 1 else said.pop()
 
     def _holds_for_all(self, operation: Operation, place: _Place) -> bool:
         if self._allows_beneath(operation, place) is not True:
@@ -204,6 +210,10 @@ def _add(root: _Node, parts: Parts, number: int, operations: Iterable[Operation]
         node = node.child(part)
     for operation in operations:
         node.here.setdefault(operation, number)
+
+
+def _lets(decision: Decision) -> bool:
+    return decision.action is not Action.DENY
 
 
 def _strictest(one: Decision, other: Decision) -> Decision:

@@ -49,6 +49,13 @@ from sigwrap.policy.problems import Problem
 
 _QUOTING = frozenset("'\"\\")
 
+_AUDITED = ("write", "create", "delete")
+_AUDITED_WORDS = "write, create and delete"
+_NOT_AUDITED = (
+    "what is read or executed can't be audited, for each program opens hundreds of files to start "
+    "with, and would wait for each"
+)
+
 RULE_SECTIONS = ("command_rules", "signal_rules", "file_rules", "network_rules")
 
 
@@ -82,6 +89,9 @@ def inconsistencies(
         for target in _listed(rule.get("target")):
             if isinstance(target, Checked):
                 yield from _target_problems(target)
+    defaults = policy.get("defaults")
+    if isinstance(defaults, Checked) and defaults.get("file") == Action.AUDIT.value:
+        yield _problem(defaults, "file", f"{_NOT_AUDITED}; a rule can audit {_AUDITED_WORDS}")
     for rule in policy.get("file_rules", ()):
         yield from _file_problems(rule)
     for rule in policy.get("network_rules", ()):
@@ -275,6 +285,10 @@ def _target_problems(target: Checked) -> Iterator[Problem]:
 def _file_problems(rule: Checked) -> Iterator[Problem]:
     if rule.get("make_missing") and rule.get("decision") == Action.DENY.value:
         yield _problem(rule, "make_missing", "only what a rule allows is made")
+    others = [each for each in rule.get("operations", ()) if each not in _AUDITED]
+    if others and rule.get("decision") == Action.AUDIT.value:
+        message = f"{_NOT_AUDITED}; give the rule {_AUDITED_WORDS} alone"
+        yield _problem(rule, "operations", message, ", ".join(others))
 
 
 def _network_problems(rule: Checked) -> Iterator[Problem]:

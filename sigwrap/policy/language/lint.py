@@ -198,11 +198,12 @@ def _shadowed_file_rules(policy: Policy) -> Iterator[Problem]:
 
 
 def _idle_file_rules(policy: Policy) -> Iterator[Problem]:
-    restricted = FileRules.of(policy).restricted
+    files = FileRules.of(policy)
+    distinguished = files.restricted | files.audited
     for rule in _own_file_rules(policy):
-        idle = [each.value for each in rule.operations if each not in restricted]
+        idle = [each.value for each in rule.operations if each not in distinguished]
         if rule.decision is Action.ALLOW and idle and not _EVERYTHING.intersection(rule.paths):
-            message = f"rule {rule.name} allows what no rule denies, and no default"
+            message = f"rule {rule.name} allows what no rule denies or audits, and no default"
             yield _warning(rule, message, ", ".join(idle))
 
 

@@ -17,7 +17,7 @@ from sigwrap.tuples import NamedTuple
 COMMAND_DECISIONS = ("allow", "deny", "audit", "approve", "redirect")
 SIGNAL_DECISIONS = ("allow", "deny", "audit", "approve", "redirect", "absorb")
 PLAIN_DECISIONS = ("allow", "deny", "audit", "approve")
-FILE_DECISIONS = ("allow", "deny")
+FILE_DECISIONS = ("allow", "deny", "audit")
 OPERATIONS = tuple(each.value for each in Operation)
 REACTIONS = ("log", "stop", "kill")
 TARGET_WORDS = tuple(each.value for each in TargetType)

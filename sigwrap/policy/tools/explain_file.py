@@ -46,7 +46,7 @@ def explain_file(
         shadows="",
         unrelated=len(policy.file_rules) - len(about),
         notes=tuple(_notes(files, operation, path, exists=exists))
-        if decision.action is Action.ALLOW
+        if decision.action is not Action.DENY
         else (),
     )
     return Explanation(decision=decision, judgements=(judgement,))

@@ -25,6 +25,7 @@ from sigwrap.policy.judge.signals import ALL, GROUPS, signal_name
 from sigwrap.policy.judge.subcommand import has_subcommands, name_for_subcommands, readings
 from sigwrap.policy.tools import connections
 from sigwrap.policy.tools.literal import as_it_is_read, glob_of, yaml_list, yaml_word
+from sigwrap.policy.tools.written_folders import WrittenFolders
 
 LEARNED_EVENTS = frozenset(
     {
@@ -54,11 +55,12 @@ def requests_from_events(events: Iterable[Event]) -> Iterator[tuple[Event, Reque
 
 def generate_policy(events: Iterable[Event], *, name: str) -> str:
     profile = _Profile()
-    for event, request in requests_from_events(events):
+    written = WrittenFolders()
+    for event, request in requests_from_events(written.watching(events)):
         if event.type in LEARNED_EVENTS:
             profile.add(request)
         profile.is_of_network |= isinstance(request, Endpoint)
-    return profile.policy_text(name)
+    return profile.policy_text(name) + written.policy_text()
 
 
 class _Profile:

@@ -6,6 +6,7 @@ incidents    what happened to the session itself
 selection    a part of a session
 tree         the process tree
 asked        what somebody was asked about
+written      what was written, made and deleted, by folder
 decisions    what became of an exec or a signal
 why          who ended a process
 lives        which processes live, what they run, and what was sent to them

@@ -94,6 +94,13 @@ class MetricsFold:
             "How long deciding on a connection took.",
         )
 
+        self._files = _Pair(
+            "sigwrap_files_total",
+            "Files that were to be written, made, deleted or renamed, where a rule audits that.",
+            "sigwrap_file_evaluation_seconds",
+            "How long it took to find out which file that was.",
+        )
+
     def add(self, event: Event) -> None:
         payload = event.payload
         if event.type in SIGNAL_TYPES:
@@ -121,11 +128,19 @@ class MetricsFold:
                 ("platform", _platform(payload)),
             )
             self._connections.add(labels, payload)
+        elif event.type == "file_audited":
+            labels = (
+                ("rule", str(payload.get("rule_name") or "")),
+                ("operation", str(payload.get("operation") or "")),
+                ("platform", _platform(payload)),
+            )
+            self._files.add(labels, payload)
 
     def lines(self) -> Iterator[str]:
         yield from self._signals.lines()
         yield from self._execs.lines()
         yield from self._connections.lines()
+        yield from self._files.lines()
 
 
 def _platform(payload: Payload) -> str:

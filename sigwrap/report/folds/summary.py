@@ -26,6 +26,7 @@ from sigwrap.report.folds.selection import Selection
 from sigwrap.report.folds.tally import Tally, Top
 from sigwrap.report.folds.tree import Asked, CommandLine, ProcessTree, TreeLine
 from sigwrap.report.folds.why import Explained, WhyFold
+from sigwrap.report.folds.written import Written, WrittenFold
 from sigwrap.tuples import NamedTuple
 
 PROGRAMS_SHOWN = 20
@@ -98,6 +99,8 @@ class Summary:
     shadowing: Top[tuple[str, str]]  # by path, and the system's command of that name
     edges: Top[SignalEdge]
     talks: Top[Talk]
+    changes: dict[str, int]  # of files, by what was done
+    written: tuple[Written, ...]
     waiting: tuple[Event, ...]  # what somebody is asked about and has not answered
     interrupts: Listed
     deaths: Listed
@@ -134,6 +137,7 @@ class SummaryFold:
         self._shadowing: Tally[tuple[str, str]] = Tally()
         self._edges: Tally[SignalEdge] = Tally()
         self._talks: Tally[Talk] = Tally()
+        self._written = WrittenFold()
         self._waiting: OrderedDict[str, Event] = OrderedDict()
         self._interrupts = _Lister()
         self._deaths = _Lister()
@@ -150,6 +154,7 @@ class SummaryFold:
             **dict.fromkeys(EXEC_TYPES, self._exec),
             **dict.fromkeys(SIGNAL_TYPES, self._signal),
             **dict.fromkeys(CONNECTION_TYPES, self._connection),
+            "file_audited": self._file,
             **dict.fromkeys(INTERRUPT_TYPES, _if_selected(self._interrupts.add)),
             **dict.fromkeys(INCIDENT_TYPES, _if_selected(self._incidents.add)),
             "approval_requested": self._asked,
@@ -200,6 +205,8 @@ class SummaryFold:
             shadowing=self._shadowing.top(PROGRAMS_SHOWN),
             edges=self._edges.top(SIGNALS_SHOWN),
             talks=self._talks.top(SIGNALS_SHOWN),
+            changes=dict(self._written.changes),
+            written=self._written.result(),
             waiting=tuple(self._waiting.values()),
             interrupts=self._interrupts.result(),
             deaths=self._deaths.result(),
@@ -297,6 +304,10 @@ class SummaryFold:
         if became != ALLOWED:
             by = self._by(event.pid, 0, 0, text(payload.get("comm")))
             self._attention.add(event, became, by)
+
+    def _file(self, event: Event, is_selected: bool) -> None:
+        if is_selected:
+            self._written.add(event.payload)
 
     def _by(self, pid: int, ppid: int, below: int, comm: str) -> By:
         runs = self._tree.runs(pid, ppid, below)

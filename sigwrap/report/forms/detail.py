@@ -54,6 +54,8 @@ def _said(event: Event) -> str:
         case "approval_granted" | "approval_denied" | "approval_expired":
             answer = f"{_text(payload, 'what')}  by {_text(payload, 'by')}"
             return f"{answer}: {_text(payload, 'reason')}" if payload.get("reason") else answer
+        case "file_audited":
+            return _file(payload)
         case "io_recorded":
             size = f"{_text(payload, 'stream')}  {_text(payload, 'size')} B"
             return f"{size}  {_content(payload)}"
@@ -63,6 +65,13 @@ def _said(event: Event) -> str:
                 for field, value in payload.items()
                 if value not in (None, "", [], {})
             )
+
+
+def _file(payload: Payload) -> str:
+    to = f" -> {_text(payload, 'to')}" if payload.get("to") else ""
+    where = f" {_text(payload, 'path')}{to}" if payload.get("path") else ""
+    often = f"  {times(payload)} times" if times(payload) > 1 else ""
+    return f"{_text(payload, 'operation')}{where}  by {_text(payload, 'comm')}{often}"
 
 
 def _request(event: Event) -> str:

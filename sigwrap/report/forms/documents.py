@@ -102,6 +102,18 @@ def report_document(
             "rest": summary.talks.rest,
             "exact": summary.talks.exact,
         },
+        "files": {
+            "changes": summary.changes,
+            "folders": [
+                {
+                    "folder": each.folder,
+                    "beneath": each.is_beneath,
+                    "counts": each.counts,
+                    "total": each.total,
+                }
+                for each in summary.written
+            ],
+        },
         "processes": {
             "count": summary.ran_processes,
             "known": summary.processes,

@@ -16,7 +16,7 @@ from sigwrap.report.forms.findings import Finding, Findings, by_line, suggest_co
 from sigwrap.report.forms.incidents import others, sentence
 from sigwrap.report.forms.rules import policy_lines
 from sigwrap.report.forms.style import PLAIN
-from sigwrap.report.forms.text import Page, TextReport
+from sigwrap.report.forms.text import CHANGED, Page, TextReport
 from sigwrap.report.forms.verification import trust
 
 _GROUPS_SHOWN = 40
@@ -77,6 +77,10 @@ def _lines(summary: Summary, verification: Verification | None, text: TextReport
             parts = ", ".join(f"{counts[name]} {name}" for name in OUTCOMES if name in counts)
             yield ""
             yield f"{counted(total, title)}: {parts}"
+    if changes := summary.changes:
+        parts = ", ".join(f"{changes[name]} {CHANGED[name]}" for name in CHANGED if name in changes)
+        yield ""
+        yield f"{counted(sum(changes.values()), 'change of a file', 'changes of files')}: {parts}"
     of_report = Findings(summary.started)
     findings = [of_report.of(group) for group in summary.attention.groups[:_GROUPS_SHOWN]]
     yield from _attention(summary, findings)

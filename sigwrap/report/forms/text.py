@@ -18,6 +18,7 @@ from sigwrap.report.folds.ending import Ending
 from sigwrap.report.folds.summary import Listed, SignalEdge, Summary, Talk
 from sigwrap.report.folds.tally import Top
 from sigwrap.report.folds.tree import words
+from sigwrap.report.folds.written import UNSEEN, Written
 from sigwrap.report.forms.counts import counted
 from sigwrap.report.forms.detail import detail
 from sigwrap.report.forms.findings import (
@@ -44,6 +45,15 @@ _SAID_AGAIN = 40  # characters of a reason behind its first colon
 _FILE_WALL = "file_wall"
 _FILES_HELD = "held by the kernel as the policy's file_rules say; what it refuses has no event"
 _RECORDED = "Recorded (sigwrap replay --recorded stdout)"
+
+
+CHANGED = {
+    "create": "made",
+    "write": "written",
+    "rename": "renamed",
+    "delete": "deleted",
+    UNSEEN: "unseen",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +98,7 @@ class TextReport:
             ("Failed", self._failures()),
             ("Who signalled whom", _edges(summary.edges)),
             ("Talked to", _talks(summary.talks)),
+            ("Wrote", self._written()),
             ("Found along PATH before the system's", _shadowing(summary.shadowing)),
             (_RECORDED, self._listed(summary.recordings, _recording)),
             ("Programs run most", _programs(summary.programs)),
@@ -170,6 +181,9 @@ class TextReport:
             if total:
                 parts = (self._counted(name, counts[name]) for name in OUTCOMES if counts.get(name))
                 yield f"{title:<8} {total}: {', '.join(parts)}"
+        if changes := self.summary.changes:
+            parts = (f"{changes[each]} {CHANGED[each]}" for each in CHANGED if each in changes)
+            yield f"{'changes':<8} {sum(changes.values())}: {', '.join(parts)}"
         if self.summary.selection is not None:
             taken = counted(self.summary.selection.taken, "event")
             yield f"shown    {taken} of {self.summary.events}, by the options given"
@@ -276,6 +290,12 @@ class TextReport:
         if listed.more:
             yield f"and {listed.more} more"
 
+    def _written(self) -> Iterator[str]:
+        for each in self.summary.written:
+            yield cut(f"{each.total:>7}  {written_line(each)}", self._columns)
+        if unseen := self.summary.changes.get(UNSEEN):
+            yield f"{unseen:>7}  times something that could not be seen"
+
     def _offset(self, event: Event) -> str:
         return f"{(event.time_ns - self.summary.started_ns) / 1e9:>+10.3f} s"
 
@@ -290,6 +310,12 @@ class TextReport:
             line = f"{count:>7}  exit {code}  {shell_words(words(command))}"
             yield cut(line, self._columns)
         yield from _rest(failures, _FAILURES_SHOWN)
+
+
+def written_line(written: Written) -> str:
+    beneath = f"{written.folder.rstrip('/')}/**" if written.is_beneath else written.folder
+    said = ", ".join(f"{count} {CHANGED[name]}" for name, count in written.counts.items())
+    return f"{printable(beneath)}  {said}"
 
 
 def _said_once(found: Finding, said: set[str]) -> Finding:

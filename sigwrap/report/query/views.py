@@ -58,19 +58,15 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View(Generic[Thing]):
-    """`types`: of the events that it is made of, and `prefixes` how their names begin. A view
-    without either is made of all events."""
+    """`types`: of the events that it is made of; without any, of all events."""
 
     name: str
     meaning: str
     columns: tuple[Column[Thing], ...]
     types: frozenset[str] = frozenset()
-    prefixes: tuple[str, ...] = ()
 
     def takes(self, type_name: str) -> bool:
-        if self.types or self.prefixes:
-            return type_name in self.types or type_name.startswith(self.prefixes)
-        return True
+        return not self.types or type_name in self.types
 
     def row(self, thing: Thing) -> tuple[Value, ...]:
         return tuple(column.of(thing) for column in self.columns)
@@ -244,6 +240,27 @@ _CONNECTIONS: View[Told] = View(
 )
 
 
+_FILES: View[Told] = View(
+    name="files",
+    meaning="One row a file that a process was about to write, make, delete or rename, where a "
+    "rule audits that. Count them by `sum(count)`.",
+    columns=(
+        *WHERE,
+        PID,
+        text_field("who", "what the process is called", "comm"),
+        text_field("operation", "write, create, delete, rename, or unseen"),
+        text_field("path", "which file"),
+        text_field("to", "its other name, of a rename or a link"),
+        COUNT,
+        RULE,
+        REASON,
+        text_field("syscall", "by which call"),
+        integer_field("evaluation_us", "how long it took to find out, in µs"),
+    ),
+    types=frozenset({"file_audited"}),
+)
+
+
 def _who(told: Told) -> str | None:
     field = "source_cmd" if told.event.type in SIGNAL_TYPES else "comm"
     return words(told.event.payload.get(field))
@@ -336,16 +353,6 @@ PROCESSES: View[Process] = View(
 )
 
 
-def _later(name: str, prefix: str) -> View[Told]:
-    """Of types that no sigwrap writes yet: they are found by their names."""
-    return View(
-        name=name,
-        meaning=f"Events called `{prefix}…`. This version records none: the view is empty.",
-        columns=(*WHERE, TYPE, PID, OUTCOME, DECISION, RULE, REASON, PAYLOAD),
-        prefixes=(prefix,),
-    )
-
-
 VIEWS: dict[str, View[Any]] = {
     view.name: view
     for view in (
@@ -353,10 +360,10 @@ VIEWS: dict[str, View[Any]] = {
         _EXECS,
         _SIGNALS,
         _CONNECTIONS,
+        _FILES,
         _DENIALS,
         PROCESSES,
         _EVENTS,
-        _later("files", "file_"),
     )
 }
 

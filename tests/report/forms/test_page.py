@@ -176,6 +176,20 @@ def test_what_failed_is_named_with_its_exit_status(browser: Browser, recorded: S
 
 
 @needs_chromium
+def test_what_was_written_is_told_by_folder(browser: Browser, scenario: Any) -> None:
+    made = scenario()
+    for n in range(100):
+        path = f"/p/node_modules/{n}/<b>/f"
+        made.add("file_audited", 10, operation="create", path=path, rule_name="all")
+    made.add("file_audited", 10, operation="delete", path="/p/x", rule_name="all")
+    made.end()
+    tab = opened(browser, written(made))
+    rows = [row.split("\t") for row in shown(tab, "#written tbody").splitlines()]
+    assert rows == [["/p/node_modules/**", "100", "", "", ""], ["/p", "", "", "", "1"]]
+    assert tab.complaints == []
+
+
+@needs_chromium
 def test_the_line_that_would_change_it_can_be_copied(browser: Browser, recorded: Scenario) -> None:
     file = written(recorded)
     line = "- {name: push, match: {command: git}, decision: allow}"

@@ -331,3 +331,23 @@ def test_what_was_done_to_the_log_itself_is_listed(scenario: Callable[..., Any])
     assert section("The session itself", text) == [
         "+1.000 s  somebody touched the log's own files (the journal was removed): /s/s1.db"
     ]
+
+
+def test_what_was_written_is_told_by_folder(scenario: Scenarios) -> None:
+    made = scenario()
+    made.execute(10, 1, "tar", "-x")
+    for n in range(100):
+        made.add("file_audited", 10, operation="create", path=f"/p/tree/{n}/f", rule_name="all")
+    made.add(
+        "file_audited", 10, operation="rename", path="/p/a\x1b", to="/p/b\x1b/c", rule_name="all"
+    )
+    made.add("file_audited", 10, operation="unseen", path="", rule_name="builtin:unseen")
+    made.end()
+    text = report(made)
+    assert section("Wrote", text) == [
+        "100  /p/tree/**  100 made",
+        "1  /p/b\\e  1 renamed",
+        "1  times something that could not be seen",
+    ]
+    assert "changes  102: 100 made, 1 renamed, 1 unseen" in text
+    assert section("Needs attention", text) == ["audited  tar -x  (rule builtin:record)"]

@@ -138,22 +138,6 @@ def test_a_list_in_an_event_can_be_taken_apart(ask: Ask, log: Scenario) -> None:
     assert len(ask(sql, log.session)) == 2
 
 
-def test_files_are_empty_until_there_are_such_events(
-    ask: Ask, log: Scenario, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert ask("select * from files", log.session) == []
-    from sigwrap.store import codec
-
-    with monkeypatch.context() as patched:
-        patched.setitem(codec._VERSION_MEMBER, "file_denied", '{"v":1')
-        other = Scenario(Path(log.store), "s2")
-        other.add("file_denied", 7, decision="deny", rule_name="no-etc")
-        other.log.close()
-    assert ask("select session, type, rule from files", other.session) == [
-        ("s2", "file_denied", "no-etc")
-    ]
-
-
 @pytest.mark.parametrize(
     ("sql", "views"),
     [

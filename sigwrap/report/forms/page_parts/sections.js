@@ -3,6 +3,7 @@
 const GROUPS_AT_ONCE = 20;
 const GROUPS_MORE = 100;
 const ASKERS_SHOWN = 2;
+const FILE_CHANGES = { create: "made", write: "written", rename: "renamed", delete: "deleted" };
 
 function addSection(id, title, count, ...children) {
   const section = element("section", { id, "aria-labelledby": `${id}-title` },
@@ -204,6 +205,15 @@ function startTables() {
       figure(talk.count),
     ]);
     addSection("connections", "Talked to", "", table(["destination", "how", "outcome", "times"], lines), restOf(talks));
+  }
+  const folders = list(record(report.files).folders);
+  if (folders.length) {
+    const kinds = Object.entries(FILE_CHANGES);
+    const lines = folders.map((each) => [
+      narrowing(quoted(shown(each.folder)), "Only these", each.beneath ? `${shown(each.folder).replace(/\/$/, "")}/**` : shown(each.folder)),
+      ...kinds.map(([kind]) => (record(each.counts)[kind] ? figure(each.counts[kind]) : "")),
+    ]);
+    addSection("written", "Wrote", "", table(["folder", ...kinds.map(([, said]) => said)], lines));
   }
   const signals = record(report.signals);
   if (list(signals.top).length) {

@@ -1,0 +1,5 @@
+"""Calls that change files by their paths: what they ask for, and where that lies.
+
+asked  what a call asks for, copied out of its caller's memory
+look   which files these are: the facts that it is judged by
+"""

@@ -1,0 +1,95 @@
+"""Files that are written, made, deleted and renamed, as transcripts: which rule audits them."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from sigwrap.mediate.effects import Continue, Fail, Logged, Unrecorded
+from sigwrap.mediate.facts import WouldFail
+from sigwrap.mediate.file_facts import Change, FileAim, FileFacts, Nothing, Touched, Unseen
+from sigwrap.mediate.files import FileMediator
+from sigwrap.mediate.lineage import Process
+from tests.mediate.transcript import Transcript, engine, play
+
+RULES = """
+file_rules:
+  - {name: quiet, paths: [/w/quiet], operations: [write, create, delete], decision: allow}
+  - {name: walled, paths: [/w/walled], operations: [write, create, delete], decision: deny}
+  - {name: written, paths: [/w/*.log], operations: [write], decision: audit}
+  - {name: made, paths: [/w], operations: [create], decision: audit}
+  - {name: deleted, paths: [/w], operations: [delete], decision: audit}
+"""
+TAR = Process(pid=7, start_time=1, parent=None, ppid=1, depth=1, comm="tar")
+
+
+def asks(aim: FileAim, syscall: str = "openat") -> Transcript:
+    return play(FileMediator(engine(RULES).files).mediate(FileFacts(TAR, syscall, aim)))
+
+
+def written(path: str) -> Touched:
+    return Touched(Change.WRITE, path)
+
+
+def made(path: str, to: str = "", *, is_written: bool = False) -> Touched:
+    return Touched(Change.CREATE, path, to, is_written=is_written)
+
+
+def deleted(path: str) -> Touched:
+    return Touched(Change.DELETE, path)
+
+
+def renamed(path: str, to: str, *, is_exchange: bool = False) -> Touched:
+    return Touched(Change.RENAME, path, to, is_exchange=is_exchange)
+
+
+@pytest.mark.parametrize(
+    ("aim", "rule"),
+    [
+        (written("/w/a.log"), "written"),
+        (made("/w/a"), "made"),
+        (made("/w/a.log", is_written=True), "made"),
+        (made("/elsewhere/x", "/w/b"), "made"),
+        (deleted("/w/d/e"), "deleted"),
+        (renamed("/w/a", "/elsewhere/b"), "deleted"),
+        (renamed("/elsewhere/a", "/w/b"), "made"),
+        (renamed("/elsewhere/a", "/w/quiet/b"), None),
+        (renamed("/elsewhere/a", "/w/b", is_exchange=True), "made"),
+        (renamed("/w/quiet/a", "/elsewhere/b", is_exchange=True), None),
+        (written("/w/a"), None),
+        (written("/w/quiet/a.log"), None),
+        (made("/w/a", "/elsewhere/b"), None),
+        (made("/w/walled/a"), None),
+        (deleted("/elsewhere"), None),
+    ],
+)
+def test_the_first_rule_that_names_what_is_done_decides(aim: Touched, rule: str | None) -> None:
+    transcript = asks(aim)
+    if rule is None:
+        transcript.yields(Continue(Unrecorded.FILE_IS_FREE)).ends()
+        return
+    key = (TAR, aim.change.value, aim.path, aim.to, rule)
+    transcript.counts("file_audited", key, 1.0, rule_name=rule, path=aim.path, verified=False)
+    assert transcript.payload.get("to", "") == aim.to
+    assert transcript.payload["operation"] == aim.change.value
+    transcript.yields(Continue()).ends()
+
+
+def test_what_can_not_be_recorded_is_not_done() -> None:
+    transcript = asks(deleted("/w/a"))
+    key = (TAR, "delete", "/w/a", "", "deleted")
+    transcript.counts("file_audited", key, 1.0, reply=Logged.FAILED)
+    transcript.yields(Fail(errno.EPERM)).ends()
+
+
+def test_what_can_not_be_seen_is_recorded_as_such() -> None:
+    transcript = asks(Unseen("why"), "io_uring_setup")
+    key = (TAR, "unseen", "", "", "builtin:unseen")
+    transcript.counts("file_audited", key, 1.0, operation="unseen", path="", reason="why")
+    transcript.yields(Continue()).ends()
+
+
+def test_what_only_looks_goes_on_and_what_would_fail_fails() -> None:
+    asks(Nothing()).yields(Continue(Unrecorded.FILE_IS_FREE)).ends()
+    asks(WouldFail(errno.EFAULT)).yields(Fail(errno.EFAULT, Unrecorded.NOTHING_HAPPENS)).ends()

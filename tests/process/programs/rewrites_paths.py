@@ -1,0 +1,32 @@
+"""rewrites_paths SECONDS: opens by a path that another thread changes all the while."""
+
+import ctypes
+import os
+import sys
+import threading
+import time
+
+libc = ctypes.CDLL(None, use_errno=True)
+path = ctypes.create_string_buffer(64)
+until = time.monotonic() + float(sys.argv[1])
+
+
+def rewrite() -> None:
+    at = 0
+    while time.monotonic() < until:
+        at += 1
+        path.value = (b"one", b"two/three", b"", b"\xff\xfe", b"x" * 60, b"/proc/self/cwd/four")[
+            at % 6
+        ]
+
+
+threading.Thread(target=rewrite).start()
+os.mkdir("two")
+calls = 0
+while time.monotonic() < until:
+    fd = libc.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    if fd >= 0:
+        os.close(fd)
+    libc.unlink(path)
+    calls += 1
+print("done" if calls > 20 else "too few")
