@@ -135,6 +135,11 @@ def test_counters_and_a_cumulative_histogram() -> None:
         "# TYPE sigwrap_connections_total counter",
         "# HELP sigwrap_connection_evaluation_seconds How long deciding on a connection took.",
         "# TYPE sigwrap_connection_evaluation_seconds histogram",
+        "# HELP sigwrap_files_total Files that were to be written, made, deleted or renamed, "
+        "where a rule audits that.",
+        "# TYPE sigwrap_files_total counter",
+        "# HELP sigwrap_file_evaluation_seconds How long it took to find out which file that was.",
+        "# TYPE sigwrap_file_evaluation_seconds histogram",
     ]
 
 

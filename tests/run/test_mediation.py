@@ -10,6 +10,7 @@ from sigwrap.linux.seccomp import Notification
 from sigwrap.mediate.effects import Effect
 from sigwrap.platform import NEEDED_BY, WITHOUT, Capability
 from sigwrap.run.execs.gate import Gate
+from sigwrap.run.files import Files
 from sigwrap.run.mediation import Mediation
 from sigwrap.run.network import Network
 from sigwrap.start.command import HostEnvironment
@@ -30,6 +31,7 @@ def _mediation(**given: Any) -> Mediation:
     return Mediation(
         **{name: given.get(name, anything) for name in (*parts, "end_run")},
         network=given.get("network"),
+        files=given.get("files"),
         waits_through_signals=True,
         engine=engine("defaults: {command: deny, signal: deny}\n"),
         sigwrap_pids=frozenset(),
@@ -64,7 +66,7 @@ def test_a_caller_that_is_not_in_the_tree_is_refused_and_recorded() -> None:
 
 
 def test_every_effect_is_carried_out_and_every_family_has_its_mediator() -> None:
-    mediation = _mediation(network=Network)
+    mediation = _mediation(network=Network, files=Files)
     assert set(mediation._performer._handlers) == set(get_args(Effect))
     assert set(mediation._families) == set(Family) == {call.family for call in TABLE}
 

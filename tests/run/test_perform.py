@@ -232,6 +232,7 @@ ALLOWED: dict[Unrecorded, set[type]] = {
     Unrecorded.RULE_IS_UNLOGGED: {Continue, Succeed, Fail},
     Unrecorded.MOUNT_IS_FREE: {Continue},
     Unrecorded.FORK_IS_FREE: set(),
+    Unrecorded.FILE_IS_FREE: {Continue},
 }
 
 

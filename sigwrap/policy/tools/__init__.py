@@ -10,7 +10,6 @@ differences   what two policies do differently
 starter       a first policy for a project
 generate      recorded events to a policy of programs, subcommands, signals and hosts
 connections   connections that were seen, to rules that are about them
-generate      recorded events to a policy of programs, subcommands and signals
 written_folders  rules that allow writing where a session has written
 literal       words of a process as YAML, as a glob, as a regular expression
 draft         a rule that is proposed, and its line

@@ -93,7 +93,6 @@ class MetricsFold:
             "sigwrap_connection_evaluation_seconds",
             "How long deciding on a connection took.",
         )
-
         self._files = _Pair(
             "sigwrap_files_total",
             "Files that were to be written, made, deleted or renamed, where a rule audits that.",
