@@ -541,6 +541,18 @@ def test_a_script_without_arguments_opens_no_other_way_to_its_shell() -> None:
         assert decided(after, asked).action.value == "deny", others
 
 
+def test_a_masked_word_is_no_subcommand() -> None:
+    """What a rule is held against is what was passed."""
+    engine = Engine(base(DENIES_ALL))
+    found = suggested(ran(engine, "git", "-x y", "push", "***", masked=True), engine=engine)
+    assert found is not None
+    assert "subcommands" not in found.line
+    assert "[A-Za-z0-9._~+/=:@%,-]+$" in found.line
+    found = suggested(ran(engine, "git", "-x y", "push", "***"), engine=engine)
+    assert found is not None
+    assert 'subcommands: [push, "***"]' in found.line
+
+
 ARGUMENTS = st.lists(
     st.sampled_from(["a", "b", "-x", "--force", "", "push", "a b", "/", "***", "-rf /", "é"]),
     max_size=4,

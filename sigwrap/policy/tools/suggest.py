@@ -264,6 +264,8 @@ def _about_programs(
         return [_told(first)], _first_words(subjects), exactly.lines_of(subjects)
     decided_by = _decided_by(first, request, engine)
     subcommands = _subcommands(called, first, decided_by)
+    if any(map(exactly.is_secret, subcommands)):  # a rule is held against what was passed
+        subcommands = []
     words, keys = [_told(first), *subcommands[:1]], list[tuple[str, str]]()
     patterns = list[str]()
     is_too_little = lenient and not subcommands and says_too_little(called, first, request, engine)
@@ -387,6 +389,9 @@ class _Exactly(NamedTuple):
     """Patterns for whole texts. A process chooses them, so none of them may be for others."""
 
     is_masked: bool  # else `***` is what was passed
+
+    def is_secret(self, word: str) -> bool:
+        return self.is_masked and _MASK in word
 
     def lines_of(self, programs: Iterable[Program]) -> list[str]:
         return self.texts(" ".join(each.argv[1:]) for each in programs)
