@@ -7,6 +7,7 @@ walls         what the kernel itself holds, and what it leaves open here
 supervisor    what a run is made of, and its turns
 loop          descriptors and deadlines of one thread
 aside         helper threads, for what may take as long as somebody else likes
+facts_aside   facts of a request, which comes again where finding them may take its time
 relief        the end of who keeps the helpers waiting
 made_folders  what file rules want to be there
 mediation     from a notification to the mediator of its family

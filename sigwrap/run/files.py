@@ -8,17 +8,17 @@ from collections.abc import Callable
 
 from sigwrap.linux.file_tree import as_they_lie
 from sigwrap.linux.files.look import look
-from sigwrap.linux.memory import may_be_served
-from sigwrap.linux.paths import MayWait, our_view
+from sigwrap.linux.paths import our_view
 from sigwrap.linux.seccomp import Notification
 from sigwrap.linux.signals.targets import refresh_comm
-from sigwrap.mediate.file_facts import FileAim, FileFacts, Unseen
+from sigwrap.mediate.file_facts import FileFacts, Unseen
 from sigwrap.mediate.files import FileMediator
 from sigwrap.mediate.lineage import Process
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.rules import default_of
-from sigwrap.run.aside import Aside, Done, Outcome
+from sigwrap.run.aside import Aside, Done
+from sigwrap.run.facts_aside import FactsAside
 from sigwrap.run.perform import NO_HOLDINGS, Performer, Scope
 
 _NOT_IN_TIME = "which file it is could not be found out in time"
@@ -39,44 +39,18 @@ class Files:
         rules = FileRules(as_they_lie(policy.file_rules, engine.files), default)
         self._performer = performer
         self._mediator = FileMediator(rules)
-        self._aside = aside
-        self._answer_now = answer_now
+        self._facts = FactsAside(aside, answer_now)
         self._view = our_view()
-        self._looked: dict[int, Outcome] = {}  # by the id of a request that was put off
 
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:
         started_ns = time.perf_counter_ns()
-        outcome = self._looked.pop(notification.id, None)
-        if outcome is None:
-            if may_be_served():
-                return self._look_aside(notification, process, syscall)
-            try:
-                aim = look(notification, process, syscall, self._view)
-            except MayWait:
-                return self._look_aside(notification, process, syscall)
-        else:
-            aim = outcome.value if isinstance(outcome, Done) else Unseen(_NOT_IN_TIME)
-        self._judge(notification, process, syscall, aim, started_ns)
-        return None
-
-    def _look_aside(self, notification: Notification, process: Process, syscall: str) -> None:
-        def then(outcome: Outcome) -> None:
-            self._looked[notification.id] = outcome
-            self._answer_now(notification)
-            self._looked.pop(notification.id, None)  # where its caller is gone
-
-        self._aside.do(
-            lambda: look(notification, process, syscall, self._view, may_wait=True), then
+        found = self._facts.find(
+            notification,
+            lambda may_wait: look(notification, process, syscall, self._view, may_wait=may_wait),
         )
-
-    def _judge(
-        self,
-        notification: Notification,
-        process: Process,
-        syscall: str,
-        aim: FileAim,
-        started_ns: int,
-    ) -> None:
+        if found is None:
+            return
+        aim = found.value if isinstance(found, Done) else Unseen(_NOT_IN_TIME)
         refresh_comm(process)
         steps = self._mediator.mediate(FileFacts(process, syscall, aim))
         scope = Scope(notification.id, notification.tid, process, steps, NO_HOLDINGS, started_ns)

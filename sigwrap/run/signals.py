@@ -10,7 +10,6 @@ from collections.abc import Callable
 from sigwrap.bare.contextlib import suppress
 from sigwrap.errors import KernelError
 from sigwrap.linux import procfs
-from sigwrap.linux.memory import may_be_served
 from sigwrap.linux.pidfd import duplicate
 from sigwrap.linux.ptrace import ERESTARTNOINTR
 from sigwrap.linux.seccomp import Listener, Notification, int32
@@ -21,7 +20,7 @@ from sigwrap.linux.signals.owners import set_async
 from sigwrap.linux.signals.send import is_still, send, set_owner
 from sigwrap.linux.signals.take import take_descriptor
 from sigwrap.linux.signals.targets import Targets, refresh_comm
-from sigwrap.linux.signals.words import Place, pointed_at, read
+from sigwrap.linux.signals.words import pointed_at, read
 from sigwrap.linux.taken import closes_at_once, let_go
 from sigwrap.mediate.effects import (
     Advise,
@@ -42,6 +41,7 @@ from sigwrap.mediate.signal_rules import ENDS_OR_STOPS
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import TargetType
 from sigwrap.run.aside import Aside, Done, Outcome, Raised
+from sigwrap.run.facts_aside import FactsAside
 from sigwrap.run.loop import Loop
 from sigwrap.run.perform import PAUSED, NoHoldings, Performer, Scope
 from sigwrap.run.processes import Processes
@@ -100,7 +100,7 @@ class Signals:
         # Of their own: whoever keeps them busy keeps up nobody's exec.
         self._closers, self._advisers = Aside(loop), Aside(loop)
         self._answer_now = answer_now
-        self._words: dict[int, bytes | None] = {}  # what a call's pointer leads to, read aside
+        self._words = FactsAside(aside, answer_now)  # what a call's pointer leads to
         performer.offer(
             {
                 ContinueToChildren: self._continue_to_children,
@@ -122,26 +122,18 @@ class Signals:
         place = pointed_at(notification, syscall)
         if place is None:
             self._begin(notification, sender, syscall, b"")
-        elif notification.id in self._words:
-            self._begin(notification, sender, syscall, self._words.pop(notification.id))
-        elif may_be_served():
-            self._read_aside(notification, place)
         else:
-            self._begin(notification, sender, syscall, read(notification.tid, place))
+            found = self._words.find(
+                notification, lambda may_wait: read(notification.tid, place, may_wait=may_wait)
+            )
+            if found is not None:
+                words = found.value if isinstance(found, Done) else None
+                self._begin(notification, sender, syscall, words)
 
     def _kernel_knows_the_answer(self, notification: Notification, sender: Process) -> bool:
         """To a question about who is inside."""
         target, number = int32(notification.argument0), int32(notification.argument1)
         return number == 0 and self._targets.is_known_inside(sender, target)
-
-    def _read_aside(self, notification: Notification, place: Place) -> None:
-        def then(outcome: Outcome) -> None:
-            words = outcome.value if isinstance(outcome, Done) else None
-            self._words[notification.id] = words
-            self._answer_now(notification)
-            self._words.pop(notification.id, None)  # its caller is gone
-
-        self._aside.do(lambda: read(notification.tid, place, may_wait=True), then)
 
     def _begin(
         self, notification: Notification, sender: Process, syscall: str, words: bytes | None
