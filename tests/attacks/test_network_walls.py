@@ -20,7 +20,7 @@ RULES = """version: 1
 name: of-a-test
 defaults: {{command: allow, signal: allow}}
 network_rules:
-  - {{name: port, destinations: [loopback], ports: [{port}], decision: deny}}
+  - {{name: port, destinations: [127.0.0.0/8], ports: [{port}], decision: deny}}
   - {{name: file, destinations: ["unix:{folder}/kept/**"], decision: deny}}
 """
 # By these nobody gets there, not every user, or not on every machine.

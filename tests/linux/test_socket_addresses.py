@@ -9,7 +9,7 @@ import struct
 import pytest
 
 from sigwrap.calls import AF_INET, AF_INET6, AF_UNIX, SOCK_DGRAM, SOCK_STREAM
-from sigwrap.linux.sockets.address import Elsewhere, Kind, Nowhere, endpoint
+from sigwrap.linux.sockets.address import Elsewhere, Kind, Nowhere, concrete, endpoint
 from sigwrap.policy.judge.network import Direction, Protocol
 
 AF_UNSPEC = 0
@@ -56,6 +56,41 @@ def test_it_stands_for(address: bytes, kind: Kind, said: str) -> None:
     assert found.protocol is kind.transport
 
 
+@pytest.mark.parametrize(
+    ("bound", "asked"),
+    [
+        (None, "0.0.0.0"),
+        ("0.0.0.0", "0.0.0.0"),
+        ("127.0.0.9", "0.0.0.0"),
+        (None, "::"),
+        ("::1", "::"),
+        ("::ffff:127.0.0.9", "::"),
+        ("::ffff:0.0.0.0", "::"),
+        ("::ffff:127.0.0.9", "::ffff:0.0.0.0"),
+        ("::ffff:0.0.0.0", "::ffff:0.0.0.0"),
+        ("::", "::ffff:0.0.0.0"),
+    ],
+)
+def test_nobodys_address_is_that_which_the_kernel_takes_it_for(bound: str, asked: str) -> None:
+    """As the kernel itself says, of a socket that is bound to somebody."""
+    family = AF_INET6 if ":" in asked else AF_INET
+    kind = Kind(family, SOCK_DGRAM, socket.IPPROTO_UDP)
+    make = inet6 if family == AF_INET6 else inet
+    with socket.socket(family, SOCK_DGRAM) as one:
+        if bound:
+            one.bind((bound, 0))
+        own = one.getsockname()
+        found = concrete(make(asked), kind, lambda: make(own[0], own[1]))
+        one.connect((asked, 80))
+        natively = make(one.getpeername()[0])
+    assert found == natively
+
+
+def test_other_addresses_stay_as_they_are() -> None:
+    for address, kind in ((inet(), TCP), (inet6("::1"), TCP6), (b"", TCP), (unix(b""), UNIX)):
+        assert concrete(address, kind, bytes) == address
+
+
 def test_a_server_at_any_address_is_at_all_of_them() -> None:
     assert str(endpoint(inet("0.0.0.0"), TCP, Direction.BIND)) == "0.0.0.0:80"
 
@@ -81,6 +116,7 @@ def test_without_a_family_a_datagram_is_sent_and_a_connection_undone() -> None:
         (inet(family=AF_UNSPEC), TCP),
         (inet(), UNIX),
         (unix(b"/x"), TCP),
+        (unix(b"/x" + bytes(107)), UNIX),
     ],
 )
 def test_it_stands_for_nobody(address: bytes, kind: Kind) -> None:

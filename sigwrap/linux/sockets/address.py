@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Callable
 
 from sigwrap.calls import (
     AF_INET,
@@ -26,6 +27,8 @@ _PORT = struct.Struct("!H")
 _INET_BYTES, _INET6_BYTES = 16, 24
 _LOOPBACK = {4: b"\x7f\0\0\1", 16: bytes(15) + b"\1"}
 _IN_UNIX = 2  # where the path begins
+_MOST_UNIX_BYTES = 110
+_NOBODY, _MAPPED = bytes(16), bytes(10) + b"\xff\xff"
 
 
 class Kind(NamedTuple):
@@ -64,7 +67,7 @@ def endpoint(address: bytes, kind: Kind, direction: Direction, *, sends: bool = 
         raise Nowhere
     (family,) = _FAMILY.unpack_from(address)
     if kind.domain == AF_UNIX:
-        if family != AF_UNIX:
+        if family != AF_UNIX or len(address) > _MOST_UNIX_BYTES:
             raise Nowhere
         return Endpoint(direction, Protocol.UNIX, socket=_name(address[_IN_UNIX:]))
     if kind.domain not in (AF_INET, AF_INET6):
@@ -81,6 +84,26 @@ def endpoint(address: bytes, kind: Kind, direction: Direction, *, sends: bool = 
         packed = _LOOPBACK[len(packed)]  # so the kernel takes it
     (port,) = _PORT.unpack_from(address, 2)
     return Endpoint(direction, kind.transport, packed, port)
+
+
+def concrete(address: bytes, kind: Kind, own: Callable[[], bytes]) -> bytes:
+    """With what the kernel puts in the place of 0.0.0.0 and ::, which depends on what the socket
+    itself is bound to (`own`): so this is judged and done, also where it is bound meanwhile."""
+    if kind.domain not in (AF_INET, AF_INET6) or len(address) < _INET_BYTES:
+        return address
+    (family,) = _FAMILY.unpack_from(address)
+    at, size = (8, 16) if family == AF_INET6 else (4, 4)
+    asked = address[at : at + size]
+    if len(asked) != size or any(plain(asked)):
+        return address
+    bound = own()[8:24] if kind.domain == AF_INET6 else _MAPPED + own()[4:8]
+    is_mapped = bound.startswith(_MAPPED)
+    if asked == _NOBODY:
+        found = _MAPPED + _LOOPBACK[4] if is_mapped else _LOOPBACK[16]
+    else:
+        packed = bound[12:] if is_mapped and any(bound[12:]) else _LOOPBACK[4]
+        found = packed if size == 4 else _MAPPED + packed
+    return address[:at] + found + address[at + size :]
 
 
 def _name(path: bytes) -> str:

@@ -19,6 +19,7 @@ from sigwrap.linux.sockets.address import (
     Elsewhere,
     Kind,
     Nowhere,
+    concrete,
     endpoint,
     unix_path,
 )
@@ -192,6 +193,9 @@ def _of_held(found: Asked, held: int) -> Looked:
         kind = ours.kind_of(held)
     except OSError as refusal:  # another thread has put something else there
         return Looked(found, WouldFail(refusal.errno or errno.ENOTSOCK), held=held)
+    if found.address is not None:
+        address = concrete(found.address, kind, lambda: ours.own_address(held))
+        found = found._replace(address=address)
     looked = Looked(found, NoAddress(), kind, held)
     is_listening = found.syscall == "listen"
     address = ours.own_address(held) if is_listening else found.address

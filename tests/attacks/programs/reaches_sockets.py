@@ -78,6 +78,14 @@ def by_any_address(name):
 
 
 @way
+def by_any_address_from_that_of_ipv4(name):
+    one = tcp(socket.AF_INET6)
+    one.bind(("::ffff:127.0.0.1", 0))
+    one.connect(("::", PORT))
+    said(one, name)
+
+
+@way
 def as_ipv6(name):
     one = tcp(socket.AF_INET6)
     one.connect(("::ffff:127.0.0.1", PORT))
