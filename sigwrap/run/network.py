@@ -251,9 +251,9 @@ class Network:
 
     def _note(self, looked: Looked, process: Process) -> None:
         with suppress(OSError):
-            if looked.asked.syscall == "listen":
-                aim = looked.aim
-                self._sockets.own.note(looked.held, aim.socket if isinstance(aim, Endpoint) else "")
+            if looked.asked.syscall == "listen" and looked.kind is not None:
+                name = looked.aim.socket if isinstance(looked.aim, Endpoint) else ""
+                self._sockets.own.note(looked.held, name, looked.kind.type)
             elif looked.asked.syscall == "connect":
                 self._own_connections.note(looked.held, process.pid)
 

@@ -150,6 +150,29 @@ def test_each_of_these_ways_leads_there_without_rules(
     assert _ways(compiled) - NOT_EVERYWHERE - kept.said == set(), told
 
 
+def test_a_server_of_another_type_makes_no_name_the_sessions_own(as_user: Sigwrap) -> None:
+    """Each type of socket has abstract names of its own."""
+    name = f"/tmp/.X11-unix/X{os.getpid()}"
+    policy = as_user.folder / "policy.yaml"
+    rule = '{name: x, destinations: ["unix:x11"], decision: deny}'
+    head = "version: 1\nname: test\ndefaults: {command: allow}\n"
+    policy.write_text(f"{head}network_rules:\n  - {rule}\n")
+    policy.chmod(0o644)
+    script = (
+        "import socket\n"
+        f"name = '\\0{name}'\n"
+        "def reach(kind): return socket.socket(socket.AF_UNIX, kind).connect_ex(name)\n"
+        "own = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
+        "own.bind(name); own.listen()\n"
+        "print(reach(socket.SOCK_SEQPACKET), reach(socket.SOCK_STREAM))\n"
+    )
+    with socket.socket(socket.AF_UNIX) as outside:
+        outside.bind(f"\0{name}")
+        outside.listen()
+        done = as_user.run("-p", str(policy), "--", *PYTHON, "-c", script)
+    assert done.stdout == b"0 13\n", done.stderr
+
+
 def _ways(programs: Path) -> set[str]:
     text = (programs / "reaches_sockets.py").read_text()
     return set(re.findall(r"^@way\ndef (\w+)", text, re.MULTILINE))

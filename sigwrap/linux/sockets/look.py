@@ -142,7 +142,9 @@ class Sockets:
         aim = looked.aim
         if not isinstance(aim, Endpoint) or not aim.socket or self._is_free(aim):
             return looked
-        return looked._replace(aim=aim._replace(is_own=self.own.has_name(aim.socket)))
+        assert looked.kind is not None, "of a socket"
+        is_own = self.own.has_name(aim.socket, looked.kind.type)
+        return looked._replace(aim=aim._replace(is_own=is_own))
 
     def _is_free(self, aim: Endpoint) -> bool:
         """Whoever has that socket: so nobody has to ask whose it is."""

@@ -20,14 +20,14 @@ _File = tuple[int, int]
 class OwnServers:
     def __init__(self) -> None:
         self._by_file: dict[_File, Named] = {}
-        self._by_name: dict[str, Named] = {}
+        self._by_name: dict[tuple[str, int], Named] = {}  # each type of socket has names of its own
 
-    def note(self, fd: int, name: str) -> None:
-        """It listens. `name`: one without a file, or empty."""
+    def note(self, fd: int, name: str, kind: int) -> None:
+        """It listens. `name`: one without a file, or empty; `kind`: the type of socket."""
         server = named(fd)
         file = _file_of(server)
         if name.startswith("@"):
-            self._by_name[name] = server
+            self._by_name[name, kind] = server
         elif file is not None:
             self._by_file[file] = server
         if len(self._by_name) > _MOST:
@@ -42,8 +42,8 @@ class OwnServers:
         server = self._by_file.get(file)
         return server is not None and _file_of(server) == file
 
-    def has_name(self, name: str) -> bool:
-        server = self._by_name.get(name)
+    def has_name(self, name: str, kind: int) -> bool:
+        server = self._by_name.get((name, kind))
         return server is not None and told_of(server, SHOW_FILE) is not None
 
 
