@@ -32,11 +32,13 @@ AT_FDCWD = -100
 
 _SYS_OPENAT2 = 437
 _SYS_STATX = 332
+_SYS_FACCESSAT2 = 439
 _RESOLVE_NO_XDEV = 0x01
 _RESOLVE_NO_MAGICLINKS = 0x02
 _RESOLVE_NO_SYMLINKS = 0x04
 _RESOLVE_CACHED = 0x20
 _AT_EMPTY_PATH = 0x1000
+_AT_EACCESS_EMPTY = 0x200 | _AT_EMPTY_PATH
 _AT_SYMLINK_NOFOLLOW = 0x100
 _AT_STATX_DONT_SYNC = 0x4000  # what is known of it, without asking whoever serves it
 _STATX_BASIC_STATS = 0x7FF
@@ -262,6 +264,20 @@ def _ask(folder: int, path: bytes, flags: int, mask: int) -> Buffer:
     return buffer
 
 
+class Passed(NamedTuple):
+    """On the way to a file: a folder, or a link of /proc that leads by itself."""
+
+    folder: int
+    link: bytes = b""
+
+    def demand(self) -> None:
+        """OSError where the thread that calls it may not pass."""
+        if self.link:
+            os.readlink(self.link, dir_fd=self.folder)
+        elif libc.syscall(_SYS_FACCESSAT2, self.folder, b"", os.X_OK, _AT_EACCESS_EMPTY) < 0:
+            raise _failure()
+
+
 class Caller:
     """A thread's view of the file system, to be asked while it waits in a notification."""
 
@@ -309,6 +325,13 @@ class Caller:
             if not is_absolute:
                 os.close(folder)
         return self._walk(path, folder_fd)
+
+    def open_for_it(self, path: bytes, way: list[Passed]) -> int:
+        """As `open`, where we do in its place what the kernel would else ask it for the right to.
+        `way` gets what not everybody may pass; its descriptors are the receiver's to close."""
+        if not _WE_MAY_SEARCH_ALL or not path:
+            return self.open(path)
+        return self._walk(path, AT_FDCWD, way)
 
     def open_descriptor(self, fd: int) -> int:
         self.found_below_our_root = False
@@ -420,11 +443,11 @@ class Caller:
             return self.open_descriptor(folder_fd)
         return proc_files.open_file(b"/proc/%d/cwd" % self._tid, _PATH_FLAGS)
 
-    def _walk(self, path: bytes, folder_fd: int) -> int:
+    def _walk(self, path: bytes, folder_fd: int, way: list[Passed] | None = None) -> int:
         root = proc_files.open_file(b"/proc/%d/root" % self._tid, _PATH_FLAGS)
         try:
             here = os.dup(root) if path.startswith(b"/") else self.open_folder(folder_fd)
-            return _Walk(self, self._pid, self._tid, root, here).to(path)
+            return _Walk(self, self._pid, self._tid, root, here, way).to(path)
         finally:
             os.close(root)
 
@@ -433,12 +456,21 @@ SERVED = "it lies on a file system that may be served by a program or another ma
 
 
 class _Walk:
-    def __init__(self, caller: Caller, pid: int, tid: int, root: int, here: int) -> None:
+    def __init__(
+        self,
+        caller: Caller,
+        pid: int,
+        tid: int,
+        root: int,
+        here: int,
+        way: list[Passed] | None = None,
+    ) -> None:
         self._caller = caller
         self._pid = pid
         self._tid = tid
         self._root = root
         self._here = here
+        self._way = way
         self._may_search = True  # so far; what is there is still for the kernel to say
 
     def to(self, path: bytes) -> int:
@@ -463,6 +495,8 @@ class _Walk:
                 raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
             part = parts.pop()
             self._may_search = self._may_search and self._caller.may_search(self._here)
+            if self._way is not None and not _everybody_searches(self._state(self._here).mode):
+                self._way.append(Passed(os.dup(self._here)))
             if part == b".":
                 self._must_be_folder()
                 continue
@@ -498,6 +532,8 @@ class _Walk:
                 b"mounts",
                 b"net",
             ):  # those two are texts; the others lead by themselves
+                if self._way is not None:
+                    self._way.append(Passed(os.dup(self._here), part))
                 self._move(os.open(part, _PATH_FLAGS, dir_fd=self._here))
                 return []
         target = os.readlink(part, dir_fd=self._here)

@@ -19,6 +19,7 @@ from sigwrap.linux import pidfd, procfs
 from sigwrap.linux.closing import BoundedClose
 from sigwrap.linux.memory import may_be_served
 from sigwrap.linux.paths import MayWait
+from sigwrap.linux.procfs import Rights
 from sigwrap.linux.ptrace import ERESTARTSYS
 from sigwrap.linux.seccomp import Listener, Notification
 from sigwrap.linux.signals.targets import refresh_comm
@@ -207,22 +208,35 @@ class Network:
         def work() -> None:
             _carry_out(scope)
 
-        rights = None if held.looked.goes_by_address_alone else self._other_rights.of(scope.tid)
-        if rights is None:
-            return self._attempted(scope, _outcome_of(work))
-
-        def with_its_rights() -> None:
-            take(rights)
-            work()
-
+        rights = None if held.looked.takes_no_rights else self._other_rights.of(scope.tid)
         try:
-            # By a thread of its own: there is no way back for it.
-            self._aside.do_anyway(
-                with_its_rights,
-                lambda outcome: self._resume(scope, self._attempted(scope, outcome)),
-            )
+            return self._do_with(rights, scope, work, self._attempted)
         except (OSError, RuntimeError):
             return Reached(0, errno.EAGAIN)
+
+    def _do_with(
+        self,
+        rights: Rights | None,
+        scope: Scope,
+        work: Callable[[], object],
+        then: Callable[[Scope, Outcome], object],
+    ) -> object:
+        """OSError and RuntimeError where it takes a thread, and none is to be had."""
+        if rights is None:
+            return then(scope, _outcome_of(work))
+
+        way = scope.holdings.looked.way
+
+        def with_its_rights() -> object:
+            take(rights)
+            for passed in way:
+                passed.demand()
+            return work()
+
+        # By a thread of its own: there is no way back for it.
+        self._aside.do_anyway(
+            with_its_rights, lambda outcome: self._resume(scope, then(scope, outcome))
+        )
         return PAUSED
 
     def _resume(self, scope: Scope, reply: object) -> None:
@@ -300,23 +314,36 @@ class Network:
         else:
             self._again(scope)
 
-    def _make_socket(self, scope: Scope, effect: MakeSocket) -> int:
+    def _make_socket(self, scope: Scope, effect: MakeSocket) -> object:
         """As the caller asked for in memory."""
         self._performer.demand_event(scope, effect, effect.unrecorded)
         self._performer.check(scope)
+        asked = scope.holdings.looked.asked.socket
         try:
             if procfs.network_namespace(scope.tid) != procfs.network_namespace("self"):
                 return errno.EPERM
-            family, kind, protocol = scope.holdings.looked.asked.socket
-            made = ours.make(family, kind, protocol)
-            try:
-                self._listener.answer_with_descriptor(
-                    scope.id, made, closes_on_exec=bool(kind & os.O_CLOEXEC)
-                )
-            finally:
-                os.close(made)
+            rights = self._other_rights.of(scope.tid)
+            return self._do_with(rights, scope, lambda: ours.make(*asked), self._made)
         except OSError as refusal:
             return refusal.errno or errno.EPERM
+        except RuntimeError:
+            return errno.EAGAIN
+
+    def _made(self, scope: Scope, outcome: Outcome) -> object:
+        if not isinstance(outcome, Done):
+            error = outcome.error if isinstance(outcome, Raised) else None
+            return getattr(error, "errno", 0) or errno.EPERM
+        try:
+            if scope.is_over:
+                return PAUSED
+            _family, kind, _protocol = scope.holdings.looked.asked.socket
+            self._listener.answer_with_descriptor(
+                scope.id, outcome.value, closes_on_exec=bool(kind & os.O_CLOEXEC)
+            )
+        except OSError as refusal:
+            return refusal.errno or errno.EPERM
+        finally:
+            os.close(outcome.value)
         self._performer.answered_with_descriptor(scope)
         return 0
 
@@ -328,10 +355,9 @@ def _seen(outcome: Outcome, syscall: str) -> Looked:
     return Looked(Asked(syscall), WouldFail(errno.EAGAIN))
 
 
-def _outcome_of(work: Callable[[], None]) -> Outcome:
+def _outcome_of(work: Callable[[], object]) -> Outcome:
     try:
-        work()
-        return Done(None)
+        return Done(work())
     except (KernelError, OSError) as refusal:
         return Raised(refusal)
 

@@ -189,6 +189,43 @@ def test_who_is_another_user_connects_as_that(sigwrap: Sigwrap) -> None:
     assert done.stdout.split() == natively.stdout.split() == [b"13", b"0", b"9", b"8"]
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root")
+def test_who_is_another_user_is_lent_no_rights(sigwrap: Sigwrap, compiled: Path) -> None:
+    """Where sigwrap runs as root: to search folders, to mark what is sent, to own sockets."""
+    script = (
+        "import os, socket, struct, subprocess, sys\n"
+        "folder, makes_socket = sys.argv[1:]\n"
+        "os.makedirs(f'{folder}/closed', 0o700, exist_ok=True)\n"
+        "os.chdir(f'{folder}/closed')\n"
+        "server = socket.socket(socket.AF_UNIX); server.bind('there'); server.listen()\n"
+        "os.chmod('there', 0o777)\n"
+        "os.symlink(os.path.abspath('there'), '../link')\n"
+        "other = os.getpid()\n"
+        "if os.fork() == 0:\n"
+        "    os.chdir(folder); os.setgroups([]); os.setresgid(8, 8, 8); os.setresuid(9, 9, 9)\n"
+        "    def reach(name): return socket.socket(socket.AF_UNIX).connect_ex(name)\n"
+        "    for name in ('closed/there', 'link', f'/proc/{other}/cwd/there', 'closed/none'):\n"
+        "        print(reach(name), flush=True)\n"
+        "    one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+        "    mark = [(socket.SOL_SOCKET, 36, struct.pack('I', 7))]\n"
+        "    try: print(one.sendmsg([b'x'], mark, 0, ('127.0.0.1', 9)))\n"
+        "    except PermissionError as refusal: print(refusal.errno)\n"
+        "    sys.stdout.flush()\n"
+        "    os.execv(makes_socket, [makes_socket])\n"
+        "os.wait()\n"
+    )
+    line = [*PYTHON, "-c", script, str(sigwrap.folder), str(compiled / "owns_a_socket")]
+    for each in (sigwrap.folder, *sigwrap.folder.parents[:2]):
+        each.chmod(0o755)
+    natively = sigwrap.native(*line)
+    for name in ("closed/there", "link"):
+        (sigwrap.folder / name).unlink()
+    done = sigwrap.run("-p", network_policy(sigwrap, default="audit"), "--", *line)
+    expected = [b"13", b"13", b"13", b"13", b"1", b"9"]
+    assert natively.stdout.split() == expected, natively.stderr
+    assert done.stdout.split() == expected, done.stderr
+
+
 def test_who_lets_nobody_look_into_it_is_refused_what_we_would_have_to_do(as_user: Sigwrap) -> None:
     """Where sigwrap isn't root. It may be a server, of which no rule is."""
     script = (

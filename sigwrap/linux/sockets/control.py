@@ -16,6 +16,8 @@ from sigwrap.linux.taken import let_go
 _SOL_SOCKET = 1
 _SCM_RIGHTS, _SCM_CREDENTIALS = 1, 2
 _CREDENTIALS = struct.Struct("=iII")  # pid, uid, gid
+_MOST_DESCRIPTORS = 253  # SCM_MAX_FD
+_MAY_NAME_OTHERS = 1 << 21  # CAP_SYS_ADMIN
 
 
 class Carried:
@@ -40,6 +42,8 @@ class Carried:
 
     def _duplicates(self, tid: int, data: bytes) -> bytes:
         count = len(data) // 4
+        if len(self._taken) + count > _MOST_DESCRIPTORS:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
         for number in struct.unpack_from(f"={count}i", data):
             self._taken.append(duplicate(tid, number))
         return struct.pack(f"={count}i", *self._taken[len(self._taken) - count :])
@@ -50,7 +54,7 @@ class Carried:
 
 
 def _own(pid: int, data: bytes) -> bytes:
-    """A supervisor that runs as root could claim to be anybody."""
+    """A supervisor that runs as root could claim to be anybody, and another one only itself."""
     if len(data) != _CREDENTIALS.size:
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
     claimed, uid, gid = _CREDENTIALS.unpack(data)
@@ -58,4 +62,6 @@ def _own(pid: int, data: bytes) -> bytes:
     numbers = procfs.numbers(pid, "NSpid")
     if rights is None or claimed not in numbers[-1:] or (uid, gid) != (rights.uid, rights.gid):
         raise OSError(errno.EPERM, os.strerror(errno.EPERM))
-    return _CREDENTIALS.pack(pid, uid, gid)
+    ours = procfs.rights("thread-self")
+    may_name_it = ours is not None and ours.capabilities & _MAY_NAME_OTHERS
+    return _CREDENTIALS.pack(pid if may_name_it else os.getpid(), uid, gid)

@@ -11,7 +11,7 @@ from sigwrap import calls
 from sigwrap.errors import KernelError
 from sigwrap.linux import proc_files
 from sigwrap.linux.memory import Unreadable
-from sigwrap.linux.paths import Caller, kind_of, our_view, path_of
+from sigwrap.linux.paths import Caller, Passed, kind_of, our_view, path_of
 from sigwrap.linux.pidfd import duplicate_socket
 from sigwrap.linux.seccomp import Notification
 from sigwrap.linux.sockets import ours
@@ -55,6 +55,7 @@ class Looked(NamedTuple):
     kind: Kind | None = None  # of the socket; None: it has none, or has none yet
     held: int = -1  # ours: a duplicate of the socket, which the caller can't swap
     place: int = -1  # an O_PATH descriptor of the socket file that it would connect to
+    way: tuple[Passed, ...] = ()  # to it
 
     @property
     def goes_by_address_alone(self) -> bool:
@@ -66,6 +67,11 @@ class Looked(NamedTuple):
         return self.goes_by_address_alone and self.asked.syscall == "connect"
 
     @property
+    def takes_no_rights(self) -> bool:
+        """Options that go with a message can take some (SO_MARK)."""
+        return self.goes_by_address_alone and not self.asked.control
+
+    @property
     def is_about_a_file(self) -> bool:
         if not isinstance(self.aim, Endpoint) or self.aim.protocol is not Protocol.UNIX:
             return False
@@ -73,6 +79,8 @@ class Looked(NamedTuple):
 
     def let_go(self, close: Callable[[int], None] = let_go) -> None:
         """`close`: a socket, in bounded time."""
+        for passed in self.way:
+            os.close(passed.folder)
         if self.place >= 0:
             os.close(self.place)
         if self.held >= 0:
@@ -127,16 +135,22 @@ class Sockets:
             raise
 
     def _with_file(self, looked: Looked, caller: Caller) -> Looked:
+        way: list[Passed] = []
         try:
-            place = caller.open(unix_path(looked.asked.address or b""))
-        except OSError as refusal:
+            place = caller.open_for_it(unix_path(looked.asked.address or b""), way)
+        except BaseException as refusal:
+            for passed in way:
+                os.close(passed.folder)
+            if not isinstance(refusal, OSError):
+                raise
             return looked._replace(aim=WouldFail(refusal.errno or errno.ENOENT))
+        looked = looked._replace(place=place, way=tuple(way))
         inode = caller.known_state(place).inode
         assert isinstance(looked.aim, Endpoint), "about a file"
         aim = looked.aim._replace(socket=path_of(place), names=self._kept.names_of(inode))
         if not self._is_free(aim) and self.own.has_file(inode):
             aim = aim._replace(is_own=True)
-        return looked._replace(aim=aim, place=place)
+        return looked._replace(aim=aim)
 
     def _with_name(self, looked: Looked) -> Looked:
         aim = looked.aim
@@ -196,8 +210,8 @@ def _of_held(found: Asked, held: int) -> Looked:
     except OSError as refusal:  # another thread has put something else there
         return Looked(found, WouldFail(refusal.errno or errno.ENOTSOCK), held=held)
     if found.address is not None:
-        address = concrete(found.address, kind, lambda: ours.own_address(held))
-        found = found._replace(address=address)
+        meant = concrete(found.address, kind, lambda: ours.own_address(held))
+        found = found._replace(address=meant)
     looked = Looked(found, NoAddress(), kind, held)
     is_listening = found.syscall == "listen"
     address = ours.own_address(held) if is_listening else found.address
