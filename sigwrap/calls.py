@@ -575,6 +575,16 @@ TABLE: tuple[Call, ...] = (
         under=Under.NETWORK_RULES,
     ),
     Call(
+        # One that was there before, and was inherited.
+        "io_uring_enter",
+        426,
+        426,
+        Family.NETWORK,
+        Never(errno.EPERM),
+        "has a queue do it",
+        under=Under.NETWORK_RULES,
+    ),
+    Call(
         "socketcall",
         None,
         102,

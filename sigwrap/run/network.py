@@ -183,7 +183,12 @@ class Network:
                 )
             )
 
-        if isinstance(aim, Endpoint) and aim.address and not self._names.of(aim.address):
+        if (
+            isinstance(aim, Endpoint)
+            and aim.address
+            and not self._names.of(aim.address)
+            and self._rules.depend_on_names(aim)
+        ):
             self._names.look_again(go_on)
         else:
             go_on()

@@ -371,7 +371,10 @@ def test_forks_are_mediated_where_that_is_asked_for_and_threads_are_not(
         assert verdict(at_fork, number, arch, 1, 9) == verdict(ours, number, arch, 1, 9)
 
 
-ON_SOCKETS = ("connect", "sendto", "socket", "setsockopt", "listen", "io_uring_setup")
+ON_SOCKETS = (
+    *("connect", "sendto", "socket", "setsockopt", "listen"),
+    *("io_uring_setup", "io_uring_enter"),
+)
 OF_MESSAGES = ("sendmsg", "sendmmsg")
 NET_RULES = frozenset({Under.NETWORK_RULES})
 DATAGRAM_RULES = frozenset({Under.NETWORK_RULES, Under.DATAGRAM_RULES})
@@ -394,6 +397,7 @@ def test_sockets_are_mediated_under_network_rules_alone(ours: Code, arch: int) -
     for program in (rules, datagrams):
         assert say(program, "connect", 3, 1, 16) == say(program, "listen", 3, 1) == NOTIFY
         assert say(program, "io_uring_setup", 1, 1) == NOTIFY
+        assert say(program, "io_uring_enter", 3, 1) == REFUSE
         assert say(program, "sendto", 3, 1, 1, 0, 0) == ALLOW
         assert say(program, "sendto", 3, 1, 1, 0, 8) == NOTIFY
         if arch == X86_64:

@@ -113,6 +113,16 @@ def test_ports_protocols_and_directions() -> None:
     assert denies(bound, rule("*", direction="bind")) and not denies(bound, rule("*"))
 
 
+def test_names_are_asked_for_only_where_they_could_decide() -> None:
+    local = rule("loopback", action=Action.ALLOW)
+    named = rule("example.com", ports=(443,), action=Action.ALLOW)
+    rules = NetworkRules([local, named, rule("*")], Decision(Action.DENY, "default", ""))
+    assert rules.depend_on_names(to("192.0.2.1"))
+    assert not rules.depend_on_names(to("192.0.2.1", 80))
+    assert not rules.depend_on_names(to("127.0.0.1"))
+    assert not rules.depend_on_names(to("192.0.2.1")._replace(direction=Direction.BIND))
+
+
 def test_the_first_rule_decides() -> None:
     allowed = rule("loopback", action=Action.ALLOW)
     assert not denies(to("127.0.0.1"), allowed, rule("*"))

@@ -359,6 +359,18 @@ class NetworkRules:
     def of(cls, policy: Policy) -> NetworkRules:
         return cls(policy.network_rules, default_of(policy, "network", policy.default_network))
 
+    def depend_on_names(self, endpoint: Endpoint) -> bool:
+        """Whether a host's name could make it another decision."""
+        key = endpoint.direction.value, endpoint.protocol.value
+        for rule, destinations, _ in self._rules_about[key]:
+            if rule.ports and endpoint.port not in rule.ports:
+                continue
+            if any(each.is_that_of(endpoint) for each in destinations):
+                return False
+            if any(each.name for each in destinations):
+                return True
+        return False
+
     def decide(self, endpoint: Endpoint) -> Decision:
         """Of a socket that has several names, the strictest answer holds."""
         decision = self._decide(endpoint)

@@ -350,6 +350,22 @@ def with_descriptors() -> object:
     bad = array.array("i", [999])
     control = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, bad)]
     found.append(error(lambda: one.sendmsg([b"x"], control)))
+    many = array.array("i", [reading] * 254)
+    found.append(error(lambda: one.sendmsg([b"x"], [(*control[0][:2], many)])))
+    return found
+
+
+def with_credentials() -> object:
+    one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    other.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+    found: list[object] = []
+    for uid in (os.getuid(), os.getuid() + 1):
+        packed = struct.pack("iII", os.getpid(), uid, os.getgid())
+        control = [(socket.SOL_SOCKET, socket.SCM_CREDENTIALS, packed)]
+        if uid == os.getuid() or uid > 1:  # root may say that it is anybody
+            found.append(error(lambda control=control: one.sendmsg([b"x"], control)))
+    _text, got, _flags, _address = other.recvmsg(10, 100)
+    found.append(struct.unpack("iII", got[0][2])[1:])
     return found
 
 
@@ -410,6 +426,7 @@ def main() -> None:
         many_at_once,
         unix,
         with_descriptors,
+        with_credentials,
         a_stream_of_messages,
         names_and_interfaces,
         listening,
