@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from sigwrap.bare import signal
 from sigwrap.bare.contextlib import suppress
-from sigwrap.calls import AF_UNIX
+from sigwrap.calls import AF_UNIX, SOCK_DGRAM
 from sigwrap.errors import KernelError
 from sigwrap.linux import pidfd, procfs
 from sigwrap.linux.closing import BoundedClose
@@ -381,7 +381,8 @@ def _carry_out(scope: Scope) -> None:
     address = asked.address if looked.place < 0 else of_file(looked.place)
     match asked.syscall:
         case "connect":
-            ours.connect(fd, address or b"", makes_wait=held.socket_waits)
+            may_wait = looked.kind is not None and looked.kind.type != SOCK_DGRAM
+            ours.connect(fd, address or b"", makes_wait=may_wait and held.socket_waits)
         case "listen":
             ours.listen(fd, asked.backlog)
         case "sendmmsg" if not asked.count_at:

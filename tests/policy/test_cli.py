@@ -101,6 +101,17 @@ def test_explain_a_command(run: Run) -> None:
     assert run("explain", "--", "git push --force")[1] == out
 
 
+def test_explain_takes_a_socket_by_where_it_lies(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link").symlink_to("there")
+    policy = tmp_path / "policy.yaml"
+    for named in ("there", "link"):
+        rule = f'{{name: keep, destinations: ["unix:{tmp_path}/{named}/s"], decision: deny}}'
+        policy.write_text(f"version: 1\nname: test\nnetwork_rules:\n  - {rule}\n")
+        words = ("explain", "-p", str(policy), "--connect", f"unix:{tmp_path}/link/s")
+        assert "rule keep matches" in run(*words)[1]
+
+
 def test_explain_a_signal_as_json(run: Run) -> None:
     out = run("explain", "--signal", "SIGKILL", "--target", "external", "--json")[1]
     assert json.loads(out)["decision"]["rule"] == "outside"

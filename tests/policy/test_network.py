@@ -17,6 +17,7 @@ from sigwrap.policy.judge.network import (
     Network,
     NetworkRules,
     Protocol,
+    endpoint_of,
     network_of,
     packed_address,
 )
@@ -123,6 +124,18 @@ def test_names_are_asked_for_only_where_they_could_decide() -> None:
     assert not rules.depend_on_names(to("192.0.2.1")._replace(direction=Direction.BIND))
 
 
+def test_nobodys_address_is_taken_for_this_machine_where_somebody_is_reached() -> None:
+    assert str(endpoint_of("0.0.0.0:80", Direction.CONNECT)) == "127.0.0.1:80"
+    assert str(endpoint_of("[::]:80", Direction.CONNECT)) == "[::1]:80"
+    assert str(endpoint_of("0.0.0.0:80", Direction.BIND)) == "0.0.0.0:80"
+
+
+@pytest.mark.parametrize("text", ["unix:docker", "unix:", ":80", "example.com", "192.0.2.1:65536"])
+def test_what_is_no_endpoint(text: str) -> None:
+    with pytest.raises(BadDestination):
+        endpoint_of(text, Direction.CONNECT)
+
+
 def test_the_first_rule_decides() -> None:
     allowed = rule("loopback", action=Action.ALLOW)
     assert not denies(to("127.0.0.1"), allowed, rule("*"))
@@ -132,7 +145,16 @@ def test_the_first_rule_decides() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("192.0.2.1/24", "an address in the network"),
+        ("192.0.2.1/24", "192.0.2.0/24 is it"),
+        ("2001:db8::1/32", "2001:db8::/32 is it"),
+        ("10.0.0", "four numbers"),
+        ("2130706433", "four numbers"),
+        ("300.1.1.1", "four numbers"),
+        ("10.0.0.*", "with a slash"),
+        ("Loopback", "written loopback"),
+        ("[::1]", "without brackets: ::1"),
+        ("example.com:443", r"`ports`: \[443\]"),
+        ("10.0.0.1:80", r"`ports`: \[80\]"),
         ("192.0.2.0/33", "0 to 32 bits"),
         ("::/129", "0 to 128 bits"),
         ("192.0.2.0/", "0 to 32 bits"),
@@ -142,7 +164,7 @@ def test_the_first_rule_decides() -> None:
         ("-x.example", "neither a host"),
         ("", "neither a host"),
         ("a..b", "neither a host"),
-        ("http://example.com", "neither a host"),
+        ("http://example.com", "a host alone"),
         ("unix:", "a socket is a path"),
         ("unix:relative", "a socket is a path"),
         (f"{'a' * 64}.example", "neither a host"),

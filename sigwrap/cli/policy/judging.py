@@ -231,9 +231,13 @@ def explain(
 
 def _endpoint(text: str, direction: Direction, protocol: Protocol) -> Endpoint:
     try:
-        return endpoint_of(text, direction, protocol)
+        found = endpoint_of(text, direction, protocol)
     except BadDestination as problem:
         raise UsageError(f"{shell_words([text])}: {problem}") from problem
+    if not found.socket.startswith("/"):
+        return found
+    # As one that is there is known: by where it really lies, and by each name that the policy has.
+    return found._replace(socket=os.path.realpath(found.socket), names=frozenset({found.socket}))
 
 
 def _explained_file(policy: Policy, file: str, operation: Operation) -> Explanation:

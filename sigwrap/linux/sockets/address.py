@@ -17,7 +17,7 @@ from sigwrap.calls import (
     SOCK_DGRAM,
     SOCK_STREAM,
 )
-from sigwrap.policy.judge.network import Direction, Endpoint, Protocol, plain
+from sigwrap.policy.judge.network import LOOPBACK_ADDRESS, Direction, Endpoint, Protocol, plain
 from sigwrap.tuples import NamedTuple
 
 MOST_BYTES = 128  # of a sockaddr_storage; with more a call fails
@@ -25,7 +25,6 @@ _AF_UNSPEC = 0
 _FAMILY = struct.Struct("=H")
 _PORT = struct.Struct("!H")
 _INET_BYTES, _INET6_BYTES = 16, 24
-_LOOPBACK = {4: b"\x7f\0\0\1", 16: bytes(15) + b"\1"}
 _IN_UNIX = 2  # where the path begins
 _MOST_UNIX_BYTES = 110
 _NOBODY, _MAPPED = bytes(16), bytes(10) + b"\xff\xff"
@@ -81,7 +80,7 @@ def endpoint(address: bytes, kind: Kind, direction: Direction, *, sends: bool = 
     else:
         raise Nowhere
     if direction is Direction.CONNECT and not any(packed):
-        packed = _LOOPBACK[len(packed)]  # so the kernel takes it
+        packed = LOOPBACK_ADDRESS[len(packed)]  # so the kernel takes it
     (port,) = _PORT.unpack_from(address, 2)
     return Endpoint(direction, kind.transport, packed, port)
 
@@ -99,9 +98,9 @@ def concrete(address: bytes, kind: Kind, own: Callable[[], bytes]) -> bytes:
     bound = own()[8:24] if kind.domain == AF_INET6 else _MAPPED + own()[4:8]
     is_mapped = bound.startswith(_MAPPED)
     if asked == _NOBODY:
-        found = _MAPPED + _LOOPBACK[4] if is_mapped else _LOOPBACK[16]
+        found = _MAPPED + LOOPBACK_ADDRESS[4] if is_mapped else LOOPBACK_ADDRESS[16]
     else:
-        packed = bound[12:] if is_mapped and any(bound[12:]) else _LOOPBACK[4]
+        packed = bound[12:] if is_mapped and any(bound[12:]) else LOOPBACK_ADDRESS[4]
         found = packed if size == 4 else _MAPPED + packed
     return address[:at] + found + address[at + size :]
 

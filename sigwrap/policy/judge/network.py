@@ -19,6 +19,7 @@ from sigwrap.tuples import NamedTuple
 
 UNIX = "unix:"
 _LAST_PORT = 65535
+LOOPBACK_ADDRESS = {4: b"\x7f\0\0\1", 16: bytes(15) + b"\1"}
 _MAPPED = bytes(10) + b"\xff\xff"  # an IPv4 address, as an IPv6 one
 
 
@@ -75,13 +76,20 @@ def endpoint_of(text: str, direction: Direction, protocol: Protocol = Protocol.T
     """Of `host:port`, `[2001:db8::1]:443` or `unix:/path`, as an event has it. A host's addresses
     are not known here. Raises BadDestination."""
     if text.startswith(UNIX):
-        return Endpoint(direction, Protocol.UNIX, socket=text.removeprefix(UNIX))
+        socket = text.removeprefix(UNIX)
+        if not socket.startswith(("/", "@")):
+            raise BadDestination("one socket is a path, or `@` and a name: unix:/run/docker.sock")
+        return Endpoint(direction, Protocol.UNIX, socket=socket)
     host, _, port_text = text.rpartition(":")
-    if not (port_text.isascii() and port_text.isdecimal()) or int(port_text) > _LAST_PORT:
+    if not (host and port_text.isascii() and port_text.isdecimal()):
         raise BadDestination("it takes a host and a port: example.com:443")
     port = int(port_text)
+    if port > _LAST_PORT:
+        raise BadDestination(f"a port is {_LAST_PORT} at most")
     address = packed_address(host.removeprefix("[").removesuffix("]"))
     if address is not None:
+        if direction is Direction.CONNECT and not any(address):  # as the kernel takes it
+            address = LOOPBACK_ADDRESS[len(address)]
         return Endpoint(direction, protocol, address, port)
     if not _is_host(host):
         raise BadDestination("neither a host nor an address")
@@ -99,8 +107,10 @@ def network_of(text: str) -> Network | None:
     if not (bits_text.isascii() and bits_text.isdecimal()) or int(bits_text) > most:
         raise BadDestination(f"a network has 0 to {most} bits behind its slash")
     bits = int(bits_text)
-    if int.from_bytes(packed, "big") & ((1 << (most - bits)) - 1):
-        raise BadDestination("an address in the network, and not the network's own")
+    within = int.from_bytes(packed, "big") & ((1 << (most - bits)) - 1)
+    if within:
+        first = (int.from_bytes(packed, "big") - within).to_bytes(most // 8, "big")
+        raise BadDestination(f"not where that network begins: {address_text(first)}/{bits} is it")
     if len(packed) == 16 and bits >= 8 * len(_MAPPED) and plain(packed) != packed:
         return Network(plain(packed), bits - 8 * len(_MAPPED))
     return Network(packed, bits)
@@ -225,10 +235,8 @@ class Destination:
             self._networks = WORDS[text]
         elif (network := network_of(text)) is not None:
             self._networks = (network,)
-        elif is_glob(text):
-            raise BadDestination("of a name with a glob nobody knows the addresses: name the hosts")
-        elif not _is_host(text):
-            raise BadDestination("neither a host, an address, a network nor a socket")
+        elif problem := _no_host(text):
+            raise BadDestination(problem)
         else:
             self.name = text.lower().rstrip(".")
 
@@ -268,6 +276,27 @@ class Destination:
         if self.name:
             return self.name in endpoint.names
         return any(each.has(endpoint.address) for each in self._networks)
+
+
+def _no_host(text: str) -> str:
+    """Why not; empty for one."""
+    bare = text.strip("[]")
+    if text.lower() in WORDS:
+        return f"the word is written {text.lower()}"
+    if bare != text and packed_address(bare) is not None:
+        return f"an address stands without brackets: {bare}"
+    if "://" in text:
+        return "a host alone, without `://` and a path"
+    host, colon, port = text.rpartition(":")
+    if colon and port.isdecimal() and (_is_host(host) or packed_address(host.strip("[]"))):
+        return f"a port stands in `ports`: [{port}]"
+    if is_glob(text):
+        if not text.strip("0123456789.*?"):
+            return "a network is an address with a slash: 192.0.2.0/24"
+        return "of a name with a glob nobody knows the addresses: name the hosts"
+    if text and not text.strip("0123456789./"):
+        return "no address: of IPv4, one has four numbers up to 255"
+    return "" if _is_host(text) else "neither a host, an address, a network nor a socket"
 
 
 def _is_host(text: str) -> bool:

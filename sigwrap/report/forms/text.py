@@ -361,7 +361,8 @@ def _edges(edges: Top[SignalEdge]) -> Iterator[str]:
 def _talks(talks: Top[Talk]) -> Iterator[str]:
     for talk, count in talks.counts[:_SIGNALS_SHOWN]:
         where = "listened at " if talk.direction == "bind" else ""
-        protocol = "" if talk.protocol == "unix" else f" ({printable(talk.protocol)})"
+        has_none = talk.protocol in ("", "unix")  # its own name says it, or no rule is about it
+        protocol = "" if has_none else f" ({printable(talk.protocol)})"
         yield f"{count:>7}  {where}{printable(talk.destination)}{protocol}  {talk.outcome}"
     yield from _rest(talks, _SIGNALS_SHOWN)
 

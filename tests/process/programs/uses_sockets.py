@@ -6,6 +6,7 @@ from __future__ import annotations
 import array
 import ctypes
 import errno
+import fcntl
 import json
 import os
 import select
@@ -262,6 +263,26 @@ class Message(ctypes.Structure):
     ]
 
 
+def datagrams_elsewhere_again_and_again() -> object:
+    """Meanwhile, others who use the socket go on waiting."""
+    one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    one.bind(HERE)
+    found: set[bool] = set()
+    ended = threading.Event()
+
+    def look() -> None:
+        while not ended.is_set():
+            found.add(bool(fcntl.fcntl(one, fcntl.F_GETFL) & os.O_NONBLOCK))
+
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    for _ in range(300):
+        one.connect(one.getsockname())
+    ended.set()
+    watcher.join()
+    return sorted(found)
+
+
 def many_at_once() -> object:
     """sendmmsg may send fewer than it is asked to: callers go on with the rest."""
     server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -423,6 +444,7 @@ def main() -> None:
         others_go_on,
         odd_arguments,
         udp,
+        datagrams_elsewhere_again_and_again,
         many_at_once,
         unix,
         with_descriptors,
