@@ -36,6 +36,7 @@ TIOCVHANGUP = 0x5437
 TIOCSLCKTRMIOS = 0x5457
 FIFREEZE = 0xC0045877
 FS_IOC_SHUTDOWN = 0x8004587D
+USERFAULTFD_IOC_NEW = 0xAA00  # of /dev/userfaultfd
 PR_SET_MM = 35
 PTRACE_TRACEME = 0
 PTRACE_KILL = 8
@@ -360,6 +361,8 @@ TABLE: tuple[Call, ...] = (
                 # And these a file system, which the log may lie on.
                 "FIFREEZE": FIFREEZE,
                 "FS_IOC_SHUTDOWN": FS_IOC_SHUTDOWN,
+                # And this has whoever reads the caller's memory wait, as userfaultfd does.
+                "USERFAULTFD_IOC_NEW": USERFAULTFD_IOC_NEW,
             },
             narrowed={"TIOCSCTTY by force": (TIOCSCTTY, NonZero((2,)))},
         ),

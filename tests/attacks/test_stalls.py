@@ -360,3 +360,18 @@ def test_arguments_on_many_pages(as_user: Sigwrap, programs: Path) -> None:
     assert (done.stdout, done.stderr) == (b"400\n", b"")
     (audited,) = as_user.sealed_events("exec_audited")
     assert audited.payload["argv"] == ["sh", "-c", "echo $#", "sh", *["word"] * 400]
+
+
+@pytest.mark.skipif(
+    not os.access("/dev/userfaultfd", os.W_OK), reason="needs /dev/userfaultfd, which is root's"
+)
+def test_nobody_serves_memory_by_a_device(sigwrap: Sigwrap) -> None:
+    """Whoever reads it would wait, and the supervisor reads what an exec is about."""
+    script = (
+        "import fcntl, os\n"
+        "device = os.open('/dev/userfaultfd', os.O_RDWR)\n"
+        "try: print(fcntl.ioctl(device, 0xAA00, 0))\n"
+        "except PermissionError as refusal: print('refused', refusal.errno)\n"
+    )
+    done = sigwrap.run("-p", "agent-observe", "--", *PYTHON, "-c", script)
+    assert done.stdout == b"refused 1\n", done.stderr
