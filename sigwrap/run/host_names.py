@@ -41,11 +41,12 @@ class HostNames:
         if not self._under_way and now_s - self._looked_s >= _LOOKS_EVERY_S:
             self._looked_s = now_s
             self._begin()
-        if not self._under_way:
+        given_up_s = self._looked_s + _WAITED_FOR_S
+        if not self._under_way or now_s >= given_up_s:
             then()
             return
         self._waiting.append(then)
-        self._loop.call_at(now_s + _WAITED_FOR_S, lambda: self._give_up(then))
+        self._loop.call_at(given_up_s, lambda: self._give_up(then))
 
     def _begin(self) -> None:
         for name in self._names:

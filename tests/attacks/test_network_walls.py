@@ -173,6 +173,35 @@ def test_a_server_of_another_type_makes_no_name_the_sessions_own(as_user: Sigwra
     assert done.stdout == b"0 13\n", done.stderr
 
 
+def test_what_is_kept_is_known_among_many_names(as_user: Sigwrap) -> None:
+    """Also where it gets another one."""
+    folder = as_user.folder / "many"
+    folder.mkdir()
+    for number in range(3000):
+        (folder / f"other-{number}").touch()
+    policy = as_user.folder / "policy.yaml"
+    rule = f'{{name: keep, destinations: ["unix:{folder}/*.kept"], decision: deny}}'
+    head = "version: 1\nname: test\ndefaults: {command: allow}\n"
+    policy.write_text(f"{head}network_rules:\n  - {rule}\n")
+    policy.chmod(0o644)
+    script = (
+        "import os, socket\n"
+        "for number in range(30):\n"
+        f"    os.rename(f'{folder}/{{number}}.kept', 'renamed')\n"
+        "    print(socket.socket(socket.AF_UNIX).connect_ex('renamed'))\n"
+    )
+    outside = [socket.socket(socket.AF_UNIX) for _ in range(30)]
+    for number, each in enumerate(outside):
+        each.bind(f"{folder}/{number}.kept")
+        each.listen()
+        os.chmod(f"{folder}/{number}.kept", 0o777)
+    folder.chmod(0o777)
+    done = as_user.run("-p", str(policy), "--", *PYTHON, "-c", script)
+    for each in outside:
+        each.close()
+    assert done.stdout.split() == [b"13"] * 30, done.stderr
+
+
 def _ways(programs: Path) -> set[str]:
     text = (programs / "reaches_sockets.py").read_text()
     return set(re.findall(r"^@way\ndef (\w+)", text, re.MULTILINE))

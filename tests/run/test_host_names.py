@@ -74,6 +74,9 @@ def test_who_is_slow_is_not_waited_for(
     names = HostNames({"localhost"}, loop)
     look(names)
     assert names.of(LOOPBACK) == frozenset()
+    later: list[None] = []
+    names.look_again(lambda: later.append(None))
+    assert later, "who comes later doesn't wait all over again"
     never.release()
 
 

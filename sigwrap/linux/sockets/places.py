@@ -13,7 +13,8 @@ from sigwrap.policy.judge.file_names import FileNames
 from sigwrap.policy.judge.match import is_glob
 
 _LOOKS_EVERY_S = 1.0
-_MOST_NAMES = 1000  # in a folder
+# In a folder: at the session's begin, and while somebody waits, and others can make names.
+_MOST_NAMES_AT_FIRST, _MOST_NAMES = 1_000_000, 1000
 _NONE: frozenset[str] = frozenset()
 
 
@@ -21,18 +22,19 @@ class KeptPlaces:
     def __init__(self, globs: Iterable[str]) -> None:
         self._globs = tuple(each for each in globs if each.startswith("/"))
         self._known: dict[Inode, frozenset[str]] = {}
-        self._looked_s = -_LOOKS_EVERY_S
-        self.names_of((0, 0))
+        self._look(_MOST_NAMES_AT_FIRST)
 
     def names_of(self, inode: Inode) -> frozenset[str]:
         """All that it was called, since the session began, of what the policy keeps."""
-        now_s = time.monotonic()
-        if now_s - self._looked_s >= _LOOKS_EVERY_S:
-            self._looked_s = now_s
-            for glob in self._globs:
-                for path in _sockets(glob):
-                    self._note(path)
+        if time.monotonic() - self._looked_s >= _LOOKS_EVERY_S:
+            self._look(_MOST_NAMES)
         return self._known.get(inode, _NONE)
+
+    def _look(self, most_names: int) -> None:
+        self._looked_s = time.monotonic()
+        for glob in self._globs:
+            for path in _sockets(glob, most_names):
+                self._note(path)
 
     def _note(self, path: str) -> None:
         try:
@@ -42,13 +44,13 @@ class KeptPlaces:
         self._known[found] = self._known.get(found, _NONE) | {path}
 
 
-def _sockets(glob: str) -> Iterator[str]:
+def _sockets(glob: str, most_names: int) -> Iterator[str]:
     folders = [""]
     *parts, last = glob.split("/")[1:]
     for part in parts:
-        folders = [path for folder in folders for path in _named(folder, part)]
+        folders = [path for folder in folders for path in _named(folder, part, most_names)]
     for folder in folders:
-        for path in _named(folder, last):
+        for path in _named(folder, last, most_names):
             try:
                 kind, _ = kind_of(os.fsencode(path))
             except OSError:
@@ -57,14 +59,14 @@ def _sockets(glob: str) -> Iterator[str]:
                 yield path
 
 
-def _named(folder: str, part: str) -> Iterator[str]:
+def _named(folder: str, part: str, most: int) -> Iterator[str]:
     if not is_glob(part):
         yield f"{folder}/{part}"
         return
     pattern = FileNames(part)
     try:
         with os.scandir(folder or "/") as entries:
-            for entry, _ in zip(entries, range(_MOST_NAMES), strict=False):
+            for entry, _ in zip(entries, range(most), strict=False):
                 if pattern.matches(entry.name):
                     yield f"{folder}/{entry.name}"
     except OSError:
