@@ -202,6 +202,18 @@ def open_without_links(path: str) -> int:
     return int(found)
 
 
+def lies_at(path: str, inode: Inode) -> bool:
+    """For us, as far as the kernel knows without asking anybody, and no link on the way."""
+    how = _how(_PATH_FLAGS, _RESOLVE_NO_SYMLINKS | _RESOLVE_CACHED)
+    found = _openat2(_SYS_OPENAT2, AT_FDCWD, os.fsencode(path), how, len(how))
+    if found < 0:
+        return False
+    try:
+        return inode_of(b"/proc/self/fd/%d" % found) == inode
+    finally:
+        os.close(found)
+
+
 def mount_of(fd: int) -> int:
     """By the number that /proc/PID/mountinfo has."""
     found = _ask(fd, b"", _AT_EMPTY_PATH | _AT_STATX_DONT_SYNC, STATX_MNT_ID)

@@ -215,6 +215,12 @@ class Network:
 
         rights = None if held.looked.takes_no_rights else self._other_rights.of(scope.tid)
         try:
+            if rights is None and held.looked.asked.count_at and may_be_served():
+                # The count goes into memory, for which we could wait.
+                self._aside.do(
+                    work, lambda outcome: self._resume(scope, self._attempted(scope, outcome))
+                )
+                return PAUSED
             return self._do_with(rights, scope, work, self._attempted)
         except (OSError, RuntimeError):
             return Reached(0, errno.EAGAIN)

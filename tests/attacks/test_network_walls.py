@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.support.harness import PYTHON, Sigwrap
+from tests.support.programs import may_unshare
 from tests.support.waiting import await_that
 
 RULES = """version: 1
@@ -200,6 +201,43 @@ def test_what_is_kept_is_known_among_many_names(as_user: Sigwrap) -> None:
     for each in outside:
         each.close()
     assert done.stdout.split() == [b"13"] * 30, done.stderr
+
+
+@pytest.mark.skipif(not may_unshare(), reason="needs user namespaces")
+def test_a_name_in_a_mount_namespace_of_ones_own_is_no_allowance(as_user: Sigwrap) -> None:
+    """What one has made oneself is reached there."""
+    folder = as_user.folder
+    (folder / "allowed").mkdir()
+    (folder / "allowed").chmod(0o777)
+    policy = folder / "policy.yaml"
+    head = "version: 1\nname: test\ndefaults: {command: allow, network: deny}\n"
+    rules = (
+        f'{{name: own, destinations: ["unix:{folder}/allowed/*"], decision: allow}}',
+        '{name: servers, direction: bind, destinations: ["unix:*"], decision: allow}',
+    )
+    policy.write_text(f"{head}network_rules:\n" + "".join(f"  - {each}\n" for each in rules))
+    policy.chmod(0o644)
+    script = (
+        "import ctypes, os, socket\n"
+        "def reach(name): return socket.socket(socket.AF_UNIX).connect_ex(name)\n"
+        "def bind(name, place): libc.mount(name.encode(), place.encode(), None, 4096, None)\n"
+        "libc = ctypes.CDLL(None)\n"
+        "uid = os.getuid()\n"
+        "print(reach('kept'))\n"
+        "open('allowed/mounted', 'w').close(); open('allowed/own', 'w').close()\n"
+        "assert libc.unshare(0x10000000 | 0x20000) == 0\n"
+        "open('/proc/self/uid_map', 'w').write(f'0 {uid} 1')\n"
+        "own = socket.socket(socket.AF_UNIX); own.bind('own'); own.listen()\n"
+        "bind('kept', 'allowed/mounted'); bind('own', 'allowed/own')\n"
+        "print(reach('allowed/mounted'), reach('allowed/own'))\n"
+    )
+    folder.chmod(0o777)
+    with socket.socket(socket.AF_UNIX) as outside:
+        outside.bind(str(folder / "kept"))
+        outside.listen()
+        os.chmod(folder / "kept", 0o777)
+        done = as_user.run("-p", str(policy), "--", *PYTHON, "-c", script)
+    assert done.stdout.split() == [b"13", b"13", b"0"], (done.stdout, done.stderr)
 
 
 def _ways(programs: Path) -> set[str]:

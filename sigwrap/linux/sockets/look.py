@@ -11,7 +11,7 @@ from sigwrap import calls
 from sigwrap.errors import KernelError
 from sigwrap.linux import proc_files
 from sigwrap.linux.memory import Unreadable
-from sigwrap.linux.paths import Caller, Passed, kind_of, our_view, path_of
+from sigwrap.linux.paths import Caller, Passed, kind_of, lies_at, our_view, path_of
 from sigwrap.linux.pidfd import duplicate_socket
 from sigwrap.linux.seccomp import Notification
 from sigwrap.linux.sockets import ours
@@ -145,9 +145,12 @@ class Sockets:
                 raise
             return looked._replace(aim=WouldFail(refusal.errno or errno.ENOENT))
         looked = looked._replace(place=place, way=tuple(way))
-        inode = caller.known_state(place).inode
+        state, path = caller.known_state(place), path_of(place)
+        inode, names = state.inode, self._kept.names_of(state.inode)
+        if not (caller.is_local(state) or lies_at(path, inode) or self.own.has_file(inode)):
+            names |= {""}  # it is mounted there for its caller alone, who chose the name
         assert isinstance(looked.aim, Endpoint), "about a file"
-        aim = looked.aim._replace(socket=path_of(place), names=self._kept.names_of(inode))
+        aim = looked.aim._replace(socket=path, names=names)
         if not self._is_free(aim) and self.own.has_file(inode):
             aim = aim._replace(is_own=True)
         return looked._replace(aim=aim)
