@@ -18,7 +18,6 @@ from sigwrap.errors import KernelError
 from sigwrap.linux import pidfd, procfs
 from sigwrap.linux.closing import BoundedClose
 from sigwrap.linux.memory import may_be_served
-from sigwrap.linux.paths import MayWait
 from sigwrap.linux.procfs import Rights
 from sigwrap.linux.ptrace import ERESTARTSYS
 from sigwrap.linux.seccomp import Listener, Notification
@@ -38,6 +37,7 @@ from sigwrap.mediate.network_facts import NetworkFacts
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.network import Endpoint
 from sigwrap.run.aside import Aside, Done, Outcome, Raised
+from sigwrap.run.facts_aside import FactsAside
 from sigwrap.run.host_names import HostNames
 from sigwrap.run.loop import Loop
 from sigwrap.run.perform import PAUSED, NoHoldings, Performer, Scope
@@ -120,44 +120,23 @@ class Network:
         self._mediator = NetworkMediator(engine.network, engine.policy.name)
         self._aside = aside
         self._loop = loop
-        self._answer_now = answer_now
         self._sockets = Sockets(engine.network)
         self._own_connections = OwnConnections()
         self._close = BoundedClose()
         self._other_rights = OtherRights()
         self._names = HostNames(engine.network.names, loop)
-        self._looked: dict[int, Outcome] = {}  # by the id of a request that was put off
+        self._facts = FactsAside(aside, answer_now, Looked.let_go)
         performer.offer({Reach: self._reach, MakeSocket: self._make_socket})
 
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:
         started_ns = time.perf_counter_ns()
         refresh_comm(process)
-        outcome = self._looked.pop(notification.id, None)
-        if outcome is None:
-            if may_be_served():
-                return self._look_aside(notification, process, syscall)
-            try:
-                looked = self._sockets.look(notification, process, syscall)
-            except MayWait:
-                return self._look_aside(notification, process, syscall)
-        else:
-            looked = _seen(outcome, syscall)
-        self._judge(notification, process, syscall, looked, started_ns)
-        return None
-
-    def _look_aside(self, notification: Notification, process: Process, syscall: str) -> None:
-        def then(outcome: Outcome) -> None:
-            self._looked[notification.id] = outcome
-            self._answer_now(notification)
-            left = self._looked.pop(notification.id, None)  # its caller is gone
-            if isinstance(left, Done):
-                left.value.let_go()
-
-        self._aside.do(
-            lambda: self._sockets.look(notification, process, syscall, may_wait=True),
-            then,
-            Looked.let_go,
+        found = self._facts.find(
+            notification,
+            lambda may_wait: self._sockets.look(notification, process, syscall, may_wait=may_wait),
         )
+        if found is not None:
+            self._judge(notification, process, syscall, _seen(found, syscall), started_ns)
 
     def _judge(
         self,

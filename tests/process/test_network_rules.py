@@ -5,53 +5,21 @@ from __future__ import annotations
 
 import json
 import os
-import socket
-import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.support.harness import PYTHON, Sigwrap
-from tests.support.network import network_policy
+from tests.support.network import Answering, network_policy
 from tests.support.programs import needs
 
 ANSWER = b"HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nhi\n"
 
 
-class Server:
-    """It answers each connection, and keeps what that says first."""
-
-    def __init__(self, family: int, at: Any) -> None:
-        self._socket = socket.socket(family)
-        self._socket.bind(at)
-        self._socket.listen(100)
-        self.said: list[bytes] = []
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    @property
-    def port(self) -> int:
-        return int(self._socket.getsockname()[1])
-
-    def _serve(self) -> None:
-        while True:
-            try:
-                connection, _ = self._socket.accept()
-            except OSError:
-                return
-            with connection:
-                self.said.append(connection.recv(1000))
-                connection.sendall(ANSWER)
-
-    def close(self) -> None:
-        self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
-
-
 @pytest.fixture
-def server() -> Iterator[Server]:
-    made = Server(socket.AF_INET, ("127.0.0.1", 0))
+def server() -> Iterator[Answering]:
+    made = Answering(("127.0.0.1", 0), ANSWER)
     yield made
     made.close()
 
@@ -70,7 +38,7 @@ def test_what_is_allowed_goes_on_as_natively(as_user: Sigwrap, programs: Path) -
 
 
 @needs("curl")
-def test_a_denied_connection_is_one_clear_line(as_user: Sigwrap, server: Server) -> None:
+def test_a_denied_connection_is_one_clear_line(as_user: Sigwrap, server: Answering) -> None:
     rule = f"name: keep, destinations: [loopback], ports: [{server.port}], decision: deny"
     url = f"http://127.0.0.1:{server.port}/"
     done = as_user.run(
@@ -81,7 +49,7 @@ def test_a_denied_connection_is_one_clear_line(as_user: Sigwrap, server: Server)
         f"sigwrap: connection to 127.0.0.1:{server.port}: denied by rule keep of test"
     )
     assert len(theirs) == 2 and all(each.startswith("curl: (7)") for each in theirs)
-    assert server.said == []
+    assert server.connections == 0
     denied = as_user.sealed_events("connection_denied")
     assert len(denied) == 2
     payload = denied[0].payload
@@ -94,7 +62,7 @@ def test_a_denied_connection_is_one_clear_line(as_user: Sigwrap, server: Server)
 
 
 @needs("curl")
-def test_a_host_by_its_name_and_nobody_else(as_user: Sigwrap, server: Server) -> None:
+def test_a_host_by_its_name_and_nobody_else(as_user: Sigwrap, server: Answering) -> None:
     rule = "name: named, destinations: [localhost], decision: allow"
     urls = [f"http://{host}:{server.port}/" for host in ("localhost", "127.0.0.2")]
     done = as_user.run(
@@ -102,7 +70,7 @@ def test_a_host_by_its_name_and_nobody_else(as_user: Sigwrap, server: Server) ->
     )
     assert done.stdout == b"hi\n"
     assert f"connection to 127.0.0.2:{server.port}: denied".encode() in done.stderr
-    assert len(server.said) == 1
+    assert server.connections == 1
     (allowed,) = {each.payload["destination"] for each in as_user.events("connection_allowed")}
     assert allowed == f"localhost:{server.port}"
 
@@ -130,8 +98,7 @@ def test_a_server_listens_only_where_it_may(as_user: Sigwrap) -> None:
 
 def test_a_socket_of_the_machine_by_its_place(as_user: Sigwrap) -> None:
     at = as_user.folder / "daemon.sock"
-    server = Server(socket.AF_UNIX, str(at))
-    at.chmod(0o777)
+    server = Answering(at, ANSWER)
     rule = f'name: keep, destinations: ["unix:{as_user.folder}/daemon*"], decision: deny'
     script = (
         "import os, socket, sys\n"
@@ -143,18 +110,18 @@ def test_a_socket_of_the_machine_by_its_place(as_user: Sigwrap) -> None:
     )
     done = as_user.run("-p", network_policy(as_user, rule), "--", *PYTHON, "-c", script, str(at))
     assert done.stdout.split() == [b"13"] * 4
-    assert server.said == []
+    assert server.connections == 0
     assert done.stderr.count(b"denied by rule keep") == 1
     server.close()
 
 
-def test_somebody_who_is_asked_decides(sigwrap: Sigwrap, server: Server) -> None:
+def test_somebody_who_is_asked_decides(sigwrap: Sigwrap, server: Answering) -> None:
     rule = "name: ask, destinations: [loopback], decision: approve"
     words = ("-p", network_policy(sigwrap, rule), "--approvals", "deny")
     script = f"import socket; socket.create_connection(('127.0.0.1', {server.port}))"
     done = sigwrap.run(*words, "--", *PYTHON, "-c", script)
     assert b"ConnectionRefusedError" in done.stderr
-    assert server.said == []
+    assert server.connections == 0
     (denied,) = sigwrap.sealed_events("connection_denied")
     assert denied.payload["rule_name"] == "ask"
 
