@@ -13,8 +13,8 @@ from sigwrap.policy.judge.file_names import FileNames
 from sigwrap.policy.judge.match import is_glob
 
 _LOOKS_EVERY_S = 1.0
-# In a folder: at the session's begin, and while somebody waits, and others can make names.
-_MOST_NAMES_AT_FIRST, _MOST_NAMES = 1_000_000, 1000
+# By one glob: at the session's begin, and while somebody waits, and others can make names.
+_MOST_NAMES_AT_FIRST, _MOST_NAMES = 200_000, 2000
 _NONE: frozenset[str] = frozenset()
 
 
@@ -45,12 +45,12 @@ class KeptPlaces:
 
 
 def _sockets(glob: str, most_names: int) -> Iterator[str]:
-    folders = [""]
+    folders, left = [""], iter(range(most_names))
     *parts, last = glob.split("/")[1:]
     for part in parts:
-        folders = [path for folder in folders for path in _named(folder, part, most_names)]
+        folders = [path for folder in folders for path in _named(folder, part, left)]
     for folder in folders:
-        for path in _named(folder, last, most_names):
+        for path in _named(folder, last, left):
             try:
                 kind, _ = kind_of(os.fsencode(path))
             except OSError:
@@ -59,14 +59,14 @@ def _sockets(glob: str, most_names: int) -> Iterator[str]:
                 yield path
 
 
-def _named(folder: str, part: str, most: int) -> Iterator[str]:
+def _named(folder: str, part: str, left: Iterator[int]) -> Iterator[str]:
     if not is_glob(part):
         yield f"{folder}/{part}"
         return
     pattern = FileNames(part)
     try:
         with os.scandir(folder or "/") as entries:
-            for entry, _ in zip(entries, range(most), strict=False):
+            for _, entry in zip(left, entries, strict=False):
                 if pattern.matches(entry.name):
                     yield f"{folder}/{entry.name}"
     except OSError:
