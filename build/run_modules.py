@@ -5,6 +5,7 @@ it. For the zipapp and the binary.
 
 from __future__ import annotations
 
+import ast
 import marshal
 import subprocess
 import sys
@@ -44,8 +45,19 @@ def _code(package: Path) -> Code:
         parts = file.relative_to(package.parent).with_suffix("").parts
         name = ".".join(parts).replace("__init__", "")
         shown = str(file.relative_to(package.parent))
-        found[name] = marshal.dumps(compile(file.read_bytes(), shown, "exec", dont_inherit=True))
+        tree = ast.parse(file.read_bytes(), shown)
+        if file.parent.name != "cli":  # what says there what a command does is shown
+            _remove_docstrings(tree)
+        found[name] = marshal.dumps(compile(tree, shown, "exec", dont_inherit=True))
     return found
+
+
+def _remove_docstrings(tree: ast.Module) -> None:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(
+            node, clean=False
+        ):
+            node.body = node.body[1:] or [ast.copy_location(ast.Pass(), node.body[0])]
 
 
 def _files(package: Path) -> Iterable[Path]:
