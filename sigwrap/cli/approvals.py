@@ -84,7 +84,7 @@ def approve(
     ] = False,
     store: StoreOption = None,
 ) -> None:
-    """Let a waiting exec or signal go on."""
+    """Let a waiting exec, signal or connection go on."""
     _answer(store_folder(store), {"do": "approve", "id": approval_id, "always": always})
 
 
@@ -95,7 +95,7 @@ def deny(
     ] = "",
     store: StoreOption = None,
 ) -> None:
-    """Refuse a waiting exec or signal."""
+    """Refuse a waiting exec, signal or connection."""
     _answer(store_folder(store), {"do": "deny", "id": approval_id, "message": message})
 
 

@@ -14,6 +14,7 @@ ptrace             stopping another thread, looking at it and sending it on
 broken_off         what comes of a system call that a signal or a stop has broken off
 blind_tracer       a tracer that asks for no stop after execs is made to
 memory             strings and arrays of another process
+file_state         what statx tells of a file, without asking who serves it
 paths              which file a path means to another process
 ways               where paths led at the start, and whether they still do
 mounts             which file systems answer by themselves

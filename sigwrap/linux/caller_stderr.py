@@ -18,7 +18,7 @@ import termios
 
 from sigwrap.bare import signal, socket
 from sigwrap.linux import held_terminals, proc_files
-from sigwrap.linux.paths import kind_of
+from sigwrap.linux.file_state import kind_of
 from sigwrap.linux.ptrace import take_descriptor
 from sigwrap.linux.taken import let_go
 

@@ -6,7 +6,7 @@ import os
 import stat
 
 from sigwrap.linux import proc_files, procfs
-from sigwrap.linux.paths import device_of
+from sigwrap.linux.file_state import device_of
 
 _DEVICE = (stat.S_IFCHR, 10, 229)
 

@@ -15,35 +15,41 @@ raises MayWait, and is to be done aside, by a `Caller` that may wait.
 
 from __future__ import annotations
 
-import _thread
 import ctypes
 import errno
 import os
 import stat
 import struct
-from collections.abc import Iterable, Iterator
 
 from sigwrap.linux import proc_files, procfs
+from sigwrap.linux.file_state import (
+    AT_EMPTY_PATH,
+    AT_STATX_DONT_SYNC,
+    OWNER,
+    STATX_BASIC_STATS,
+    Inode,
+    Place,
+    State,
+    ask,
+    inode_of,
+    known_state_in,
+    last_failure,
+    place_of,
+    told_state,
+)
 from sigwrap.linux.libc import libc
-from sigwrap.linux.mounts import STATX_MNT_ID, Mounts, lies_on_a_disk, magic_of
+from sigwrap.linux.mounts import Mounts, lies_on_a_disk, magic_of
 from sigwrap.tuples import NamedTuple
 
 AT_FDCWD = -100
 
 _SYS_OPENAT2 = 437
-_SYS_STATX = 332
 _SYS_FACCESSAT2 = 439
 _RESOLVE_NO_XDEV = 0x01
 _RESOLVE_NO_MAGICLINKS = 0x02
 _RESOLVE_NO_SYMLINKS = 0x04
 _RESOLVE_CACHED = 0x20
-_AT_EMPTY_PATH = 0x1000
-_AT_EACCESS_EMPTY = 0x200 | _AT_EMPTY_PATH
-_AT_SYMLINK_NOFOLLOW = 0x100
-_AT_STATX_DONT_SYNC = 0x4000  # what is known of it, without asking whoever serves it
-_STATX_BASIC_STATS = 0x7FF
-_STATX_TYPE = 0x1
-_STATX_INO = 0x100
+_AT_EACCESS_EMPTY = 0x200 | AT_EMPTY_PATH
 _PATH_FLAGS = os.O_PATH | os.O_CLOEXEC
 
 
@@ -88,55 +94,10 @@ _openat2.argtypes = (
     ctypes.c_size_t,
 )
 _openat2.restype = ctypes.c_long
-_statx = libc["syscall"]
-_statx.argtypes = (
-    ctypes.c_long,
-    ctypes.c_long,
-    ctypes.c_char_p,
-    ctypes.c_long,
-    ctypes.c_long,
-    ctypes.c_void_p,
-)
-_statx.restype = ctypes.c_long
-
-
-class _Buffers(_thread._local):
-    """A helper's look must not overwrite what the loop has just been told."""
-
-    def __init__(self) -> None:
-        self.own = ctypes.create_string_buffer(256)
-
-
-_buffers = _Buffers()
-_OWNER = struct.Struct("<20xII")
-_MODE_AND_CHANGE = struct.Struct("<28xH66xqI")  # mode, ctime
-_INODE_AND_DEVICE = struct.Struct("<32xQ96xIIQ")  # stx_ino, stx_dev_major, _minor, stx_mnt_id
-_STATE = struct.Struct("<28xH2xQQ48xqI28xIIQ")  # mode, inode, size, ctime, device, mount
-_DEVICE = struct.Struct("<28xH98xII")  # mode, rdev_major, rdev_minor
-
-Buffer = ctypes.Array[ctypes.c_char]
-Place = tuple[int, int, int, int]
-Inode = tuple[int, int]  # device, number
 
 
 class MayWait(Exception):
     """How long that takes is for somebody else to say. The message says who."""
-
-
-class State(NamedTuple):
-    """What statx tells of a file."""
-
-    mode: int
-    inode: Inode
-    size: int
-    changed: tuple[int, int]
-    mount: int
-
-    @property
-    def place(self) -> Place:
-        """By the mount's id as it was asked for."""
-        device, number = self.inode
-        return number, device >> 32, device & 0xFFFFFFFF, self.mount
 
 
 class OurView(NamedTuple):
@@ -148,23 +109,6 @@ class OurView(NamedTuple):
 
 def our_view() -> OurView:
     return OurView(place_of(b"/"), Mounts())
-
-
-def place_of(path: bytes, mount_id: int = STATX_MNT_ID) -> Place:
-    """Inode, device and mount: two mount namespaces never share a mount. Whoever serves the file is
-    not asked. `mount_id`: which one, where there are two."""
-    folder, path = proc_files.at(path)
-    return _place(_ask(folder, path, _AT_STATX_DONT_SYNC, _STATX_INO | mount_id))
-
-
-def place_of_descriptor(fd: int) -> Place:
-    flags = _AT_EMPTY_PATH | _AT_STATX_DONT_SYNC
-    return _place(_ask(fd, b"", flags, _STATX_INO | STATX_MNT_ID))
-
-
-def _place(found: Buffer) -> Place:
-    inode, major, minor, mount = _INODE_AND_DEVICE.unpack_from(found)
-    return inode, major, minor, mount
 
 
 def path_of(fd: int) -> str:
@@ -198,7 +142,7 @@ def open_without_links(path: str) -> int:
     how = _how(_PATH_FLAGS, _RESOLVE_NO_SYMLINKS)
     found = _openat2(_SYS_OPENAT2, AT_FDCWD, os.fsencode(path), how, len(how))
     if found < 0:
-        raise _failure()
+        raise last_failure()
     return int(found)
 
 
@@ -214,68 +158,6 @@ def lies_at(path: str, inode: Inode) -> bool:
         os.close(found)
 
 
-def mount_of(fd: int) -> int:
-    """By the number that /proc/PID/mountinfo has."""
-    found = _ask(fd, b"", _AT_EMPTY_PATH | _AT_STATX_DONT_SYNC, STATX_MNT_ID)
-    mount: int = _INODE_AND_DEVICE.unpack_from(found)[3]
-    return mount
-
-
-def known_state_in(folder: int, name: bytes) -> State:
-    """Of what has this name, a link itself. Nobody but the kernel is asked."""
-    flags = _AT_SYMLINK_NOFOLLOW | _AT_STATX_DONT_SYNC
-    return _told(_ask(folder, name, flags, _STATX_BASIC_STATS | STATX_MNT_ID))
-
-
-def may_be_later_in(folder: int, names: Iterable[str], time_ns: int) -> Iterator[str]:
-    """Those that were changed since then, links, and those of which the kernel can't tell at once:
-    in a quarter of the time that each of them by itself takes."""
-    buffer = _buffers.own
-    address = ctypes.addressof(buffer)
-    flags, mask = _AT_SYMLINK_NOFOLLOW | _AT_STATX_DONT_SYNC, _STATX_BASIC_STATS
-    told = _MODE_AND_CHANGE.unpack_from
-    for name in names:
-        if _statx(_SYS_STATX, folder, os.fsencode(name), flags, mask, address) < 0:
-            yield name
-            continue
-        mode, seconds, nanoseconds = told(buffer)
-        if seconds * 1_000_000_000 + nanoseconds > time_ns or stat.S_ISLNK(mode):
-            yield name
-
-
-def _told(found: Buffer) -> State:
-    mode, number, size, seconds, nanoseconds, major, minor, mount = _STATE.unpack_from(found)
-    return State(mode, (major << 32 | minor, number), size, (seconds, nanoseconds), mount)
-
-
-def kind_of(path: bytes) -> tuple[int, int]:
-    """Its type, and of a device its major number: for links of /proc as well."""
-    kind, major, _minor = device_of(path)
-    return kind, major
-
-
-def device_of(path: bytes) -> tuple[int, int, int]:
-    """Its type, and of a device both numbers. Like kind_of."""
-    folder, path = proc_files.at(path)
-    found = _ask(folder, path, _AT_STATX_DONT_SYNC, _STATX_TYPE)
-    mode, major, minor = _DEVICE.unpack_from(found)
-    return stat.S_IFMT(mode), major, minor
-
-
-def inode_of(path: bytes) -> Inode:
-    """As State has it: for links of /proc, whose files somebody may serve."""
-    number, major, minor, _ = place_of(path)
-    return major << 32 | minor, number
-
-
-def _ask(folder: int, path: bytes, flags: int, mask: int) -> Buffer:
-    """Good until the thread asks again."""
-    buffer = _buffers.own
-    if _statx(_SYS_STATX, folder, path, flags, mask, ctypes.addressof(buffer)) < 0:
-        raise _failure()
-    return buffer
-
-
 class Passed(NamedTuple):
     """On the way to a file: a folder, or a link of /proc that leads by itself."""
 
@@ -287,7 +169,7 @@ class Passed(NamedTuple):
         if self.link:
             os.readlink(self.link, dir_fd=self.folder)
         elif libc.syscall(_SYS_FACCESSAT2, self.folder, b"", os.X_OK, _AT_EACCESS_EMPTY) < 0:
-            raise _failure()
+            raise last_failure()
 
 
 class Caller:
@@ -365,7 +247,7 @@ class Caller:
         found = _openat2(_SYS_OPENAT2, folder, part, one, len(one))
         if found >= 0:
             return int(found)
-        failure = _failure()
+        failure = last_failure()
         if failure.errno == errno.EXDEV:
             raise MayWait(SERVED)
         raise failure
@@ -375,18 +257,20 @@ class Caller:
         first = how.waiting if self.may_wait else how.cached
         found = _openat2(_SYS_OPENAT2, folder, path, first, len(first))
         if found < 0:
-            raise _failure()
+            raise last_failure()
         return int(found)
 
     def state_of(self, fd: int) -> State:
-        return self._state(fd, 0 if self.may_wait else _AT_STATX_DONT_SYNC)
+        return self._state(fd, 0 if self.may_wait else AT_STATX_DONT_SYNC)
 
     def known_state(self, fd: int) -> State:
         """As the kernel has it: nobody else is asked."""
-        return self._state(fd, _AT_STATX_DONT_SYNC)
+        return self._state(fd, AT_STATX_DONT_SYNC)
 
     def _state(self, fd: int, sync: int) -> State:
-        return _told(_ask(fd, b"", _AT_EMPTY_PATH | sync, _STATX_BASIC_STATS | self._mounts.id_bit))
+        return told_state(
+            ask(fd, b"", AT_EMPTY_PATH | sync, STATX_BASIC_STATS | self._mounts.id_bit)
+        )
 
     def place_of(self, link: bytes) -> Place:
         """By the same mount id as State has."""
@@ -432,10 +316,10 @@ class Caller:
         """By its mode. Where we may search no more than our callers, the kernel has said so."""
         if not _WE_MAY_SEARCH_ALL:
             return True
-        flags, mask = _AT_EMPTY_PATH | _AT_STATX_DONT_SYNC, _STATX_BASIC_STATS | self._mounts.id_bit
-        found = _ask(folder, b"", flags, mask)
-        uid, gid = _OWNER.unpack_from(found)
-        state = _told(found)
+        flags, mask = AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS | self._mounts.id_bit
+        found = ask(folder, b"", flags, mask)
+        uid, gid = OWNER.unpack_from(found)
+        state = told_state(found)
         mode = state.mode
         if _everybody_searches(mode):
             return True
@@ -590,8 +474,3 @@ def _parts(path: bytes) -> list[bytes]:
         parts.append(b".")
     parts.reverse()
     return parts
-
-
-def _failure() -> OSError:
-    code = ctypes.get_errno()
-    return OSError(code, os.strerror(code))

@@ -18,8 +18,9 @@ from collections.abc import Callable
 from sigwrap.bare import socket
 from sigwrap.bare.collections import deque
 from sigwrap.bare.contextlib import suppress
+from sigwrap.linux.file_state import kind_of
 from sigwrap.linux.mounts import is_on_local_device
-from sigwrap.linux.paths import kind_of, told_link
+from sigwrap.linux.paths import told_link
 
 _SO_PASSRIGHTS = 83
 _MOST_CLOSERS = 16

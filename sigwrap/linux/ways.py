@@ -13,7 +13,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 
-from sigwrap.linux.paths import mount_of
+from sigwrap.linux.file_state import mount_of
 
 _PART_FLAGS = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER_FLAGS = _PART_FLAGS | os.O_DIRECTORY

@@ -1,4 +1,5 @@
-"""What may run and who may signal whom: a policy and a described request in, a decision out.
+"""What may run, who may signal whom, and what may be reached: a policy and a described request in,
+a decision out.
 
 Nothing here touches the kernel, the clock or the process table, and nothing reads a file: texts
 are handed in (start/policy_files.py reads them).

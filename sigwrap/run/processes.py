@@ -20,7 +20,7 @@ from collections.abc import Callable
 
 from sigwrap.linux import procfs
 from sigwrap.linux.execs.repeated import SeenProcess
-from sigwrap.linux.paths import Place
+from sigwrap.linux.file_state import Place
 from sigwrap.linux.process import exit_status_by_pidfd, exit_status_of_child
 from sigwrap.mediate.lineage import Image, Images, Process
 from sigwrap.run.loop import Loop

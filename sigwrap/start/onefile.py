@@ -16,7 +16,7 @@ from sigwrap.bare import signal
 from sigwrap.errors import SigwrapError
 from sigwrap.linux import proc_files
 from sigwrap.linux.death import keep_from_core
-from sigwrap.linux.paths import known_state_in
+from sigwrap.linux.file_state import known_state_in
 from sigwrap.linux.removal import empty_folder
 
 _LIBRARY_PATH = b"LD_LIBRARY_PATH"

@@ -18,15 +18,9 @@ import time
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
+from sigwrap.linux.file_state import State, known_state_in, may_be_later_in
 from sigwrap.linux.own_pages import mapped_files
-from sigwrap.linux.paths import (
-    Caller,
-    MayWait,
-    State,
-    known_state_in,
-    may_be_later_in,
-    our_view,
-)
+from sigwrap.linux.paths import Caller, MayWait, our_view
 from sigwrap.linux.ways import Ways
 from sigwrap.start import onefile
 from sigwrap.start.own_code import kept_files

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from sigwrap.bare.contextlib import suppress
 from sigwrap.linux import proc_files
-from sigwrap.linux.paths import mount_of
+from sigwrap.linux.file_state import mount_of
 from sigwrap.linux.ways import Ways
 
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from sigwrap.linux.execs import elf
-from sigwrap.linux.paths import Caller, State, our_view
+from sigwrap.linux.file_state import State
+from sigwrap.linux.paths import Caller, our_view
 
 WIDE, NARROW = 2, 1
 AMD64, I386 = 62, 3

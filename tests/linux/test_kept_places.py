@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.linux.paths import inode_of
+from sigwrap.linux.file_state import inode_of
 from sigwrap.linux.sockets import places
 from sigwrap.linux.sockets.places import KeptPlaces
 

@@ -355,6 +355,15 @@ def test_the_rest_of_a_shadowed_rule_is_named(warnings: Warnings) -> None:
     assert warnings(rules) == ["rule b can't match for 10.0.0.1: rule a (line 4) decides first"]
 
 
+def test_a_socket_is_known_by_where_it_lies(warnings: Warnings) -> None:
+    head = "network_rules:\n  - {name: a, destinations: ['unix:/var/run/x.sock'], decision: "
+    assert warnings(head + "allow}\n") == [
+        "rule a is about where a socket lies, links resolved: that is /run/… where /var/run is a "
+        "link"
+    ]
+    assert warnings(head + "deny}\n") == []  # what is kept is known by each of its names
+
+
 def test_a_socket_has_no_port_and_one_protocol(warnings: Warnings) -> None:
     head = "network_rules:\n  - {name: a, decision: allow, "
     assert warnings(head + "destinations: ['unix:/x', loopback], ports: [1]}\n") == [

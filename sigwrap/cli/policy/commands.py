@@ -7,7 +7,7 @@ import typer
 from sigwrap.cli.group import Group
 from sigwrap.cli.policy import judging, reading, writing
 
-_HELP = """Policies: what may run, and who may signal whom.
+_HELP = """Policies: what may run, who may signal whom, and what may be reached.
 
 Begin with list, then init; check and test what you have written, and ask explain why. suggest makes
 rules of what a session was denied, generate a policy of what it did.

@@ -10,7 +10,8 @@ from sigwrap.bare.digests import sha256
 from sigwrap.hints import Generic, TypeVar
 from sigwrap.linux import proc_files
 from sigwrap.linux.execs.script import HEADER_BYTES
-from sigwrap.linux.paths import MayWait, State
+from sigwrap.linux.file_state import State
+from sigwrap.linux.paths import MayWait
 
 HASHED_AT_ONCE_BYTES = 4 * 1024 * 1024  # a few milliseconds
 MAX_HASHED_BYTES = 1 << 30

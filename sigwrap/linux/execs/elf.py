@@ -10,7 +10,7 @@ import struct
 
 from sigwrap.linux import proc_files
 from sigwrap.linux.execs.content import KnownByState, reopen
-from sigwrap.linux.paths import State
+from sigwrap.linux.file_state import State
 from sigwrap.tuples import NamedTuple
 
 MAGIC = b"\x7fELF"

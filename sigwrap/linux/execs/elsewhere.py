@@ -14,8 +14,9 @@ import select
 from collections.abc import Sequence
 
 from sigwrap.linux import proc_files
+from sigwrap.linux.file_state import Place, mount_of
 from sigwrap.linux.mounts import Told, read_mountinfo, unescaped
-from sigwrap.linux.paths import Place, mount_of, path_of
+from sigwrap.linux.paths import path_of
 
 _CHUNK = 1 << 16
 

@@ -26,8 +26,9 @@ from sigwrap.linux.execs.script import (
 )
 from sigwrap.linux.execs.search import DEFAULT_PATH, Search
 from sigwrap.linux.execs.where import Where
+from sigwrap.linux.file_state import Inode, Place, State
 from sigwrap.linux.memory import Memory, Unreadable
-from sigwrap.linux.paths import AT_FDCWD, SERVED, Caller, Inode, MayWait, Place, State, path_of
+from sigwrap.linux.paths import AT_FDCWD, SERVED, Caller, MayWait, path_of
 from sigwrap.policy.judge.request import AskedFact, Fact, Program
 from sigwrap.policy.judge.wrappers import is_loader, keeps_search_path, plain_words, unwrap
 

@@ -7,7 +7,7 @@ import os
 
 from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.execs.executable import Executable
-from sigwrap.linux.paths import Place, place_of
+from sigwrap.linux.file_state import Place, place_of
 from sigwrap.tuples import NamedTuple
 
 _SHOWN_BYTES = 64 * 1024

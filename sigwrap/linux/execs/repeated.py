@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 from sigwrap.hints import Any
 from sigwrap.linux import proc_files
-from sigwrap.linux.paths import OurView, State
+from sigwrap.linux.file_state import State
+from sigwrap.linux.paths import OurView
 from sigwrap.linux.seccomp import Notification, read_notification
 from sigwrap.tuples import NamedTuple
 

@@ -7,7 +7,8 @@ import stat
 import time
 from collections.abc import Callable
 
-from sigwrap.linux.paths import Caller, MayWait, State
+from sigwrap.linux.file_state import State
+from sigwrap.linux.paths import Caller, MayWait
 
 DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
 _LOOK_UPS_AT_ONCE = 48  # three nested wrappers, a PATH of sixteen folders

@@ -12,7 +12,8 @@ import stat
 import time
 
 from sigwrap.linux.execs.ownership import in_a_system_folder, is_roots_own
-from sigwrap.linux.paths import SERVED, Caller, MayWait, OurView, State, path_of
+from sigwrap.linux.file_state import State
+from sigwrap.linux.paths import SERVED, Caller, MayWait, OurView, path_of
 from sigwrap.policy.judge.system_folders import COMMAND_FOLDERS, may_be_the_systems
 from sigwrap.tuples import NamedTuple
 

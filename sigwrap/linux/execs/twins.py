@@ -20,7 +20,8 @@ from collections.abc import Callable, Iterable
 
 from sigwrap.linux.execs import elf
 from sigwrap.linux.execs.content import KnownByState, reopen
-from sigwrap.linux.paths import Caller, Inode, OurView, State, path_of
+from sigwrap.linux.file_state import Inode, State
+from sigwrap.linux.paths import Caller, OurView, path_of
 from sigwrap.policy.judge.named import Named
 from sigwrap.policy.judge.request import Program
 from sigwrap.policy.judge.system_folders import COMMAND_FOLDERS

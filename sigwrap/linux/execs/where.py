@@ -6,7 +6,8 @@ from __future__ import annotations
 import os
 
 from sigwrap.linux.execs.elsewhere import Mounts
-from sigwrap.linux.paths import Caller, Place, path_of, place_of, place_of_descriptor
+from sigwrap.linux.file_state import Place, place_of, place_of_descriptor
+from sigwrap.linux.paths import Caller, path_of
 from sigwrap.mediate.effects import NOWHERE, Whereabouts
 
 

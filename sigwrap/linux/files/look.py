@@ -11,17 +11,10 @@ import errno
 import os
 import stat
 
+from sigwrap.linux.file_state import known_state_in
 from sigwrap.linux.files.asked import RESOLVE_IN_ROOT, Asked, Name, asked
 from sigwrap.linux.memory import Unreadable
-from sigwrap.linux.paths import (
-    AT_FDCWD,
-    SERVED,
-    Caller,
-    MayWait,
-    OurView,
-    known_state_in,
-    path_of,
-)
+from sigwrap.linux.paths import AT_FDCWD, SERVED, Caller, MayWait, OurView, path_of
 from sigwrap.linux.seccomp import Notification
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.file_facts import Change, FileAim, Nothing, Touched, Unseen

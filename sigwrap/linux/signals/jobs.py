@@ -14,7 +14,7 @@ import stat
 from sigwrap import calls
 from sigwrap.bare import signal
 from sigwrap.linux import procfs
-from sigwrap.linux.paths import device_of
+from sigwrap.linux.file_state import device_of
 from sigwrap.linux.seccomp import Notification, int32
 from sigwrap.linux.signals import owners, terminals
 from sigwrap.linux.signals.call import F_OWNER_PGRP, F_OWNER_PID, SignalCall

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from sigwrap import calls
 from sigwrap.errors import KernelError
 from sigwrap.linux import proc_files
+from sigwrap.linux.file_state import kind_of
 from sigwrap.linux.memory import Unreadable
-from sigwrap.linux.paths import Caller, Passed, kind_of, lies_at, our_view, path_of
+from sigwrap.linux.paths import Caller, Passed, lies_at, our_view, path_of
 from sigwrap.linux.pidfd import duplicate_socket
 from sigwrap.linux.seccomp import Notification
 from sigwrap.linux.sockets import ours

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 
-from sigwrap.linux.paths import Inode
+from sigwrap.linux.file_state import Inode
 from sigwrap.linux.sockets.diag import FILE, SHOW_FILE, Named, named, told_of
 
 _MOST = 1000

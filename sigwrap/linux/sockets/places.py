@@ -8,7 +8,7 @@ import stat
 import time
 from collections.abc import Iterable, Iterator
 
-from sigwrap.linux.paths import Inode, inode_of, kind_of
+from sigwrap.linux.file_state import Inode, inode_of, kind_of
 from sigwrap.policy.judge.file_names import FileNames
 from sigwrap.policy.judge.match import is_glob
 

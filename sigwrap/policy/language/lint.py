@@ -243,6 +243,13 @@ def _doubtful_network_rules(policy: Policy) -> Iterator[Problem]:
             if others:
                 message = f"rule {rule.name} can't match there with protocol {rule.protocol}"
                 yield _warning(rule, message, ", ".join(others))
+        by_a_link = [each for each in of_sockets if each.startswith(f"{UNIX}/var/run/")]
+        if by_a_link and rule.decision is not Action.DENY:
+            message = (
+                f"rule {rule.name} is about where a socket lies, links resolved: that is /run/… "
+                "where /var/run is a link"
+            )
+            yield _warning(rule, message, ", ".join(by_a_link))
         names = [each for each in rule.destinations if Destination(each).name]
         if rule.decision is Action.DENY and names:
             message = (

@@ -23,7 +23,7 @@ _POLICY_CHARACTERS = 100_000  # of a policy that isn't shipped: half a second
 class Finding:
     """Every text in it is fit for a terminal."""
 
-    kind: str  # exec or signal
+    kind: str  # exec, signal or connection
     outcome: str
     label: str  # the outcome, and whether somebody was asked
     answer: str  # what came of asking; empty where nobody was asked

@@ -67,8 +67,8 @@ sigwrap export --format prom
 - `csv`: one row an event of any type, with the columns that many types have: {exported}. A text
   that a spreadsheet would take for a formula gets an apostrophe in front here too.
 - `jsonl`: one object an event, complete and exact ([events.md](events.md)).
-- `prom`: counts of execs and signals, and how long deciding took, for Prometheus; of several
-  sessions, the sums.
+- `prom`: counts of execs, signals, connections and audited files, and how long deciding took, for
+  Prometheus; of several sessions, the sums.
 
 ## Views
 

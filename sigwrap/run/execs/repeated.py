@@ -32,8 +32,8 @@ from sigwrap.linux.execs.repeated import (
     Served,
 )
 from sigwrap.linux.execs.repeated import Facts as Known
+from sigwrap.linux.file_state import Place, State
 from sigwrap.linux.memory import may_be_served
-from sigwrap.linux.paths import Place, State
 from sigwrap.linux.seccomp import Listener, Notification
 from sigwrap.mediate.diagnosis import cut_words
 from sigwrap.mediate.effects import Record

@@ -27,8 +27,8 @@ from sigwrap.linux.execs.environment import Variables, add_to_new_image
 from sigwrap.linux.execs.executable import Executable
 from sigwrap.linux.execs.restage import Redirection
 from sigwrap.linux.execs.tracing import tracer_of
+from sigwrap.linux.file_state import Place
 from sigwrap.linux.memory import Unreadable
-from sigwrap.linux.paths import Place
 from sigwrap.linux.ptrace import Gone, NotTraceable
 from sigwrap.linux.seccomp import Notification
 from sigwrap.mediate.effects import KernelRefused, LoadedOther, Ran, Restarted, Tampered

@@ -23,7 +23,7 @@ from sigwrap.linux import procfs
 from sigwrap.linux.execs import image
 from sigwrap.linux.execs.executable import Executable
 from sigwrap.linux.execs.tracing import Where, where
-from sigwrap.linux.paths import Place
+from sigwrap.linux.file_state import Place
 from sigwrap.mediate.effects import ExecOutcome, LoadedOther, Ran
 from sigwrap.mediate.lineage import Process
 from sigwrap.run.execs.turns import Turns

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from sigwrap.bare import signal, socket
 from sigwrap.events import io_payload
 from sigwrap.linux import procfs
-from sigwrap.linux.paths import Inode, inode_of
+from sigwrap.linux.file_state import Inode, inode_of
 from sigwrap.linux.taken import let_go
 from sigwrap.mediate.lineage import Process
 from sigwrap.protocols.stub import (

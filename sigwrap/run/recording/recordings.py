@@ -14,7 +14,7 @@ import stat
 
 from sigwrap.bare import socket
 from sigwrap.linux.execs.environment import Variables
-from sigwrap.linux.paths import Inode, inode_of, kind_of
+from sigwrap.linux.file_state import Inode, inode_of, kind_of
 from sigwrap.linux.pipes import widen
 from sigwrap.linux.ptrace import take_descriptor
 from sigwrap.linux.seccomp import Listener
