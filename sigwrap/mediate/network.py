@@ -26,15 +26,16 @@ from sigwrap.mediate.network_facts import NetworkFacts, NewSocket, NoAddress, No
 from sigwrap.mediate.questions import Answer, Question
 from sigwrap.mediate.wording import denial, refusal, waiting
 from sigwrap.policy.judge.network import (
+    OUT_OF_RULES,
     Direction,
     Endpoint,
     NetworkRules,
     Protocol,
     address_text,
+    reaching,
 )
 from sigwrap.policy.judge.request import Action, Decision
 
-OUT_OF_RULES = "builtin:network"
 _COUNTED_FOR_S = 1.0
 _TOLD_MOST = 256
 _EVENTS = {
@@ -43,7 +44,6 @@ _EVENTS = {
     Action.APPROVE: "connection_approved",
     Action.DENY: "connection_denied",
 }
-_WORDS = {Direction.CONNECT: "connection to", Direction.BIND: "listening at"}
 
 
 class NetworkMediator:
@@ -176,7 +176,7 @@ def _payload(facts: NetworkFacts, decision: Decision) -> Payload:
 
 
 def _what(endpoint: Endpoint) -> str:
-    return f"{_WORDS[endpoint.direction]} {endpoint}"
+    return reaching(endpoint.direction.value, str(endpoint))
 
 
 def _refusal(endpoint: Endpoint) -> int:

@@ -18,6 +18,7 @@ from sigwrap.policy.judge.socket_names import SocketNames
 from sigwrap.tuples import NamedTuple
 
 UNIX = "unix:"
+OUT_OF_RULES = "builtin:network"  # what no rule can be about
 _LAST_PORT = 65535
 LOOPBACK_ADDRESS = {4: b"\x7f\0\0\1", 16: bytes(15) + b"\1"}
 _MAPPED = bytes(10) + b"\xff\xff"  # an IPv4 address, as an IPv6 one
@@ -26,6 +27,12 @@ _MAPPED = bytes(10) + b"\xff\xff"  # an IPv4 address, as an IPv6 one
 class Direction(Enum):
     CONNECT = "connect"
     BIND = "bind"
+
+
+def reaching(direction: str, destination: str) -> str:
+    """In the words of a question, a line and a report."""
+    word = "listening at" if direction == Direction.BIND.value else "connection to"
+    return f"{word} {destination}"
 
 
 class Protocol(Enum):

@@ -10,6 +10,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from sigwrap.escape import shell_words
 from sigwrap.events import QUESTION_CHARACTERS, Event, Payload, number, text, texts
+from sigwrap.policy.judge.network import reaching
 from sigwrap.policy.judge.request import Via
 from sigwrap.report.check.telling import (
     asked_about_otherwise,
@@ -237,8 +238,8 @@ class Before:
         return signal_asked_about_otherwise(payload, yes.what, is_cut=yes.is_cut)
 
     def connection_yes_objection(self, event: Event, rule: str) -> str:
-        word = "listening at" if event.payload.get("direction") == "bind" else "connection to"
-        what = f"{word} {text(event.payload.get('destination'))}"
+        get = event.payload.get
+        what = reaching(text(get("direction")), text(get("destination")))
         if was_cut(event.payload) or len(what) > QUESTION_CHARACTERS:
             raise NotJudged(TOO_LONG)
         yes = self._yeses_to_connections.about(f"{event.pid} {what}")

@@ -23,6 +23,7 @@ from sigwrap.events import (
 )
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.limits import exceeded
+from sigwrap.policy.judge.network import OUT_OF_RULES
 from sigwrap.policy.judge.recorded import (
     JUDGEMENT,
     command_request,
@@ -105,7 +106,6 @@ PROTECTS_SIGWRAP_RULE = "builtin:sigwrap"
 STUB_RULE = "builtin:stub"
 OWNER_RULE = "builtin:owner"
 JOB_RULE = "builtin:job"
-NETWORK_RULE = "builtin:network"
 PTRACE_RULE = "builtin:ptrace"
 UNAIMED_RULES = frozenset(
     {"builtin:everybody", "builtin:unresolved", "builtin:group", "builtin:terminal"}
@@ -429,7 +429,7 @@ class _Judge:
 
     def _connection_objection(self, event: Event, decision: str) -> str:
         payload, rule = event.payload, text(event.payload.get("rule_name"))
-        if rule == NETWORK_RULE:
+        if rule == OUT_OF_RULES:
             is_out_of_rules = event.type == "connection_denied" and "direction" not in payload
             return "" if is_out_of_rules else f"{rule} does not answer so"
         [judged] = self._again.decided(event)

@@ -25,7 +25,7 @@ from sigwrap.events import (
 )
 from sigwrap.policy.judge.engine import Engine, Facts
 from sigwrap.policy.judge.limits import exceeded, used_up
-from sigwrap.policy.judge.network import Direction, NetworkRules, Protocol
+from sigwrap.policy.judge.network import Direction, NetworkRules, Protocol, reaching
 from sigwrap.policy.judge.recorded import (
     command_request,
     connection_request,
@@ -395,8 +395,8 @@ def _sender(payload: Payload) -> str:
 
 
 def _destination(payload: Payload) -> str:
-    word = "listening at" if payload.get("direction") == "bind" else "connection to"
-    return f"{word} {text(payload.get('destination')) or '?'}"[:_LONGEST_EXAMPLE]
+    destination = text(payload.get("destination")) or "?"
+    return reaching(text(payload.get("direction")), destination)[:_LONGEST_EXAMPLE]
 
 
 def _connecting(payload: Payload) -> str:

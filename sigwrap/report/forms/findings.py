@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.events import Event, Payload, kind_of, number, text, texts
 from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.network import Direction, reaching
 from sigwrap.policy.tools.suggest import Suggester, Suggestion
 from sigwrap.report.check.recorded_policy import NoPolicy, recorded_policy
 from sigwrap.report.folds.attention import By, Group
@@ -156,16 +157,14 @@ def _signal(payload: Payload) -> str:
     return f"{name} to {target} ({about})" if about else f"{name} to {target}"
 
 
+_DIRECTIONS = tuple(each.value for each in Direction)
+
+
 def connection_line(payload: Payload) -> str:
     """Told as the denied caller reads it."""
     destination = printable(text(payload.get("destination")) or "?")
-    match payload.get("direction"):
-        case "bind":
-            return f"listening at {destination}"
-        case "connect":
-            return f"connection to {destination}"
-        case _:
-            return destination
+    direction = text(payload.get("direction"))
+    return reaching(direction, destination) if direction in _DIRECTIONS else destination
 
 
 _WHAT = {"exec": _command, "signal": _signal, "connection": connection_line}
