@@ -146,7 +146,14 @@ class Sockets:
                 raise
             return looked._replace(aim=WouldFail(refusal.errno or errno.ENOENT))
         looked = looked._replace(place=place, way=tuple(way))
-        state, path = caller.known_state(place), path_of(place)
+        try:
+            return looked._replace(aim=self._aim_at_file(looked, caller))
+        except BaseException:
+            looked._replace(held=-1).let_go()
+            raise
+
+    def _aim_at_file(self, looked: Looked, caller: Caller) -> Endpoint:
+        state, path = caller.known_state(looked.place), path_of(looked.place)
         inode, names = state.inode, self._kept.names_of(state.inode)
         if not (caller.is_local(state) or lies_at(path, inode) or self.own.has_file(inode)):
             names |= {""}  # it is mounted there for its caller alone, who chose the name
@@ -154,7 +161,7 @@ class Sockets:
         aim = looked.aim._replace(socket=path, names=names)
         if not self._is_free(aim) and self.own.has_file(inode):
             aim = aim._replace(is_own=True)
-        return looked._replace(aim=aim)
+        return aim
 
     def _with_name(self, looked: Looked) -> Looked:
         aim = looked.aim
