@@ -16,12 +16,15 @@ from sigwrap.isolation import isolate
 from sigwrap.status import REFUSED
 
 _START_MAKES_NO_GARBAGE = 50_000
-_OTHERS = ("sigwrap-forward", "sigwrap-stub")  # a file may be named anyhow
+# A file may be named anyhow.
+_OTHERS = ("sigwrap-forward", "sigwrap-stub", "sigwrap-shell", "sigwrap-joined")
 
 
 def main() -> NoReturn:
     gc.set_threshold(_START_MAKES_NO_GARBAGE)
     name, words = os.path.basename(sys.argv[0]), sys.argv[1:]
+    if name.startswith("-"):  # as login(1) calls a shell
+        name, words = name[1:], ["-l", *words]
     if words[:1] == ["--as"] and len(words) > 1:
         name, words = f"sigwrap-{words[1]}", words[2:]
     program = name if name in _OTHERS else "sigwrap"
@@ -72,6 +75,12 @@ def _role(program: str) -> Callable[[list[str]], int]:
             from sigwrap.cli.forward import main as role
         case "sigwrap-stub":
             from sigwrap.cli.stub import main as role
+        case "sigwrap-shell":
+            claim_supervisor_memory()
+            from sigwrap.cli.shell import main as role
+        case "sigwrap-joined":
+            claim_supervisor_memory()
+            from sigwrap.cli.joining import start_session as role
         case _:
             claim_supervisor_memory()
             from sigwrap.cli.main import main as role

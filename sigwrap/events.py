@@ -322,6 +322,23 @@ def _types() -> tuple[EventType, ...]:
             "answered",
         ),
         event(
+            "command_joined",
+            "a command was handed to a session that commands join (`--join-name`), by the process "
+            "of the event's pid; it is forked next. `call`: its number in this session",
+            "call",
+            "command",
+            "cwd",
+            "environment_removed",
+        ),
+        event(
+            "command_left",
+            "a command that joined has ended, with the status that its caller gets; the event's "
+            "pid is its own. `signal`: that it died of, or 0",
+            "call",
+            "exit_status",
+            "signal",
+        ),
+        event(
             "own_files_changed",
             "files that sigwrap runs from were changed while the session ran: what ran was loaded "
             "before, but the next start would run these. The first of them, and how many",

@@ -11,6 +11,12 @@ def main(words: list[str]) -> int:
         from sigwrap.cli.run import start
 
         return start(settings)
+    if "-c" in words:
+        from sigwrap.cli.shell import run_string
+
+        status = run_string(words)
+        if status is not None:
+            return status
     from sigwrap.cli.app import run_app
 
     return run_app(words)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Mapping
 
 from sigwrap.cli.output import note_in_time
 from sigwrap.errors import InternalError, SigwrapError
@@ -21,11 +22,18 @@ from sigwrap.status import REFUSED
 _DENIED_TYPES = frozenset({"exec_denied", "signal_blocked", "connection_denied"})
 
 
-def start(settings: RunSettings) -> int:
+def start(settings: RunSettings, variables: Mapping[bytes, bytes] | None = None) -> int:
+    """`variables`: what COMMAND is given beside its caller's."""
     reserve_standard_streams()
     proc_files.hold()
     proc_files.require()
     inherited = Inherited.capture()
+    if variables:
+        inherited = inherited._replace(environment={**inherited.environment, **variables})
+    if settings.join_name and settings.ready_fd < 0:
+        from sigwrap.cli.joining import run_in_joined_session
+
+        return run_in_joined_session(settings, inherited)
     limits.lift(inherited.limits)
     require_enough()
     wants_traceback = bool(os.environ.get("SIGWRAP_DEBUG"))

@@ -7,6 +7,8 @@ run_command.py makes typer's command from the same table.
 
 from __future__ import annotations
 
+import os
+
 from sigwrap.amounts import size_bytes, span_s
 from sigwrap.bare.enum import Enum
 from sigwrap.errors import UsageError
@@ -16,6 +18,7 @@ from sigwrap.run.settings import ApprovalMode, Nested, Report, RunSettings
 from sigwrap.store.location import DEFAULT_STORE
 from sigwrap.tuples import NamedTuple
 
+_NAME_BYTES_MAX = 64
 _SECONDS_MAX = 1_000_000_000  # thirty years; a clock's end would not be far
 
 
@@ -28,6 +31,15 @@ class ByteSize(int):
         if not size:
             raise ValueError(f"{word}: a log needs room; left out, it has 1G")
         return super().__new__(cls, size)
+
+
+class JoinName(str):
+    def __new__(cls, word: str) -> JoinName:
+        if "/" in word or word.startswith("."):
+            raise ValueError(f"{word}: it names a file, so it has no / and begins with no dot")
+        if len(os.fsencode(word)) > _NAME_BYTES_MAX:
+            raise ValueError(f"{word}: longer than {_NAME_BYTES_MAX} bytes")
+        return super().__new__(cls, word)
 
 
 class ValueOption(NamedTuple):
@@ -147,6 +159,22 @@ RUN_OPTIONS: tuple[ValueOption | FlagOption, ...] = (
         metavar="FILE",
         shows_default=False,
     ),
+    ValueOption(
+        ("--join-name",),
+        "join_name",
+        "Run COMMAND in the session of this name, with all others that are given it; the first one "
+        "starts it, and what a command leaves running goes on in it.",
+        JoinName,
+        metavar="NAME",
+        shows_default=False,
+    ),
+    ValueOption(
+        ("--join-idle",),
+        "join_idle_s",
+        "Such a session ends when nothing has run in it for so long.",
+        float,
+        metavar="TIME",
+    ),
     FlagOption({"--durable": True}, "durable", "Sync the log to disk before each effect; slow."),
 )
 
@@ -169,6 +197,15 @@ def read_plain_line(words: list[str]) -> RunSettings | None:
     options, command = words[:end], words[end + 1 :]
     if options[:1] == ["run"]:
         options = options[1:]
+    fields = read_options(options)
+    if fields is None:
+        return None
+    return RunSettings(command=tuple(command), **fields) if command else None  # type: ignore[arg-type]
+
+
+def read_options(words: list[str]) -> dict[str, object] | None:
+    """Fields of RunSettings; None where a word is no plain option of a run."""
+    options = list(words)
     fields: dict[str, object] = {}
     while options:
         word = options.pop(0)
@@ -186,7 +223,7 @@ def read_plain_line(words: list[str]) -> RunSettings | None:
             fields[option.field] = value_of(option, value if equals else options.pop(0))
         except ValueError:
             return None
-    return RunSettings(command=tuple(command), **fields) if command else None  # type: ignore[arg-type]
+    return fields
 
 
 class Given(NamedTuple):

@@ -69,6 +69,10 @@ def set_undumpable() -> None:
     _prctl("PR_SET_DUMPABLE", _PR_SET_DUMPABLE, 0)
 
 
+def set_dumpable() -> None:
+    _prctl("PR_SET_DUMPABLE", _PR_SET_DUMPABLE, 1)
+
+
 def set_process_name(name: bytes) -> None:
     if libc.prctl(_PR_SET_NAME, ctypes.c_char_p(name)) != 0:
         raise failure("prctl(PR_SET_NAME)")

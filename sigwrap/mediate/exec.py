@@ -92,6 +92,7 @@ class ExecMediator:
         self._rules_about_loading = frozenset(rule.name for rule in rules if rule.loads_code)
         self._gone_on = 0
         self.last_denial = ""  # by which rule
+        self.denied_last = 0  # whose exec that was
         self.denied_again = 0  # of all denials, those of the same words along PATH
         self._last_told: tuple[Process, str] | None = None
         # Refused at /usr/bin/X, a shell asks for /bin/X at once: the answer is still the same.
@@ -303,6 +304,7 @@ class ExecMediator:
         is_built_in = rule.startswith("builtin:")
         because = decision.message or (decision.reason if is_built_in else "")
         self.last_denial = denied_by(rule, policy)  # the rest, the line has told
+        self.denied_last = process.pid
         line = denial(what, rule, policy, because)
         self.denied_again += self._last_told == (process, line)
         yield from self._tell(process, line)

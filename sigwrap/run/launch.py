@@ -18,6 +18,7 @@ from collections.abc import Callable
 from sigwrap.bare import signal, socket
 from sigwrap.calls import Under
 from sigwrap.errors import KernelError, NoInterception
+from sigwrap.hints import NoReturn
 from sigwrap.linux import landlock, libc, seccomp
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.seccomp import Listener
@@ -64,14 +65,19 @@ def launch(
     session_id: str,
     inherited: Inherited,
     walls: Walls,
+    become: Callable[[], NoReturn] | None = None,
 ) -> Launch:
-    """Where the listener can't be had, a child without the filter, and `missing` says why."""
+    """Where the listener can't be had, a child without the filter, and `missing` says why.
+    `become`: what the child does instead of executing COMMAND."""
 
     def child(channel: socket.socket, supervisor: int, *, filtered: bool) -> None:
         _prepare(supervisor)
         if filtered:
             _enter_filter(walls, channel)
         if channel.recv(1) == _GO:
+            if become is not None:
+                channel.close()
+                become()
             added = {b"SIGWRAP_SESSION": session_id.encode()}
             error = exec_command(program, arguments, inherited, added)
             channel.sendall(struct.pack("<i", error))

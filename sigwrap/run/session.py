@@ -84,7 +84,7 @@ def run_session(
     libc.set_process_name(SUPERVISOR_NAME.encode())
     gc.freeze()  # what start-up made stays; the loop itself makes no cycles worth frequent looks
     gc.set_threshold(50_000)
-    program = find_program(settings.command[0], inherited.environment)
+    program = b"" if settings.join_name else find_program(settings.command[0], inherited.environment)
     session_id = _new_session_id()
     key = key_from_environment(inherited.environment)
     remote_switch = _remote_switch(settings, inherited.environment)
@@ -101,6 +101,12 @@ def run_session(
     limits_usage = bool(policy.limits.cpu_time_s or policy.limits.memory_bytes)
     if limits_usage:  # now or not at all, and no other run has to wait for it
         from sigwrap.run.usage import Usage
+    joins = None
+    if settings.join_name:
+        from sigwrap.run.joined.joins import Joins
+
+        joins = Joins(store, settings, tell)
+        tell = joins.tell
     network = None
     if engine.network.are_felt:
         from sigwrap.run.network import Network
@@ -124,7 +130,8 @@ def run_session(
     for each in walls.told:
         tell(each)
     handed_on = inherited._replace(environment=environment.given)
-    launched = launch(program, settings.command, session_id, handed_on, walls)
+    become = None if joins is None else lambda: joins.serve(session_id, handed_on)
+    launched = launch(program, settings.command, session_id, handed_on, walls, become)
     usage = None
     try:
         missing = _missing(launched, settings, inherited, tell) + switches_not_seen
@@ -192,6 +199,7 @@ def run_session(
         files=files,
         remote_switch=remote_switch,
         profile=profile,
+        joins=joins,
     )
     ended = supervisor.run()
     remove_unused(made)
@@ -211,6 +219,8 @@ def run_session(
         tell(f"the command was ended by a limit: {ended.reason}")
     elif ended.not_executed is not None and not supervisor.told_of_denial:
         tell(f"{os.fsdecode(program)}: {ended.not_executed.why}")
+    if joins is not None:
+        joins.end(ended.exit_status if is_sealed else status.REFUSED)
     return Ended(
         status=ended.exit_status if is_sealed else status.REFUSED,
         signal=ended.signal if is_sealed else 0,

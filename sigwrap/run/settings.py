@@ -3,12 +3,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sigwrap.bare.enum import Enum
+from sigwrap.hints import Any
 from sigwrap.mediate.interrupts import InterruptsEnd
 from sigwrap.tuples import NamedTuple
 
 DEFAULT_POLICY = "agent-default"
 DEFAULT_GRACE_S = 10.0
 DEFAULT_APPROVAL_TIMEOUT_S = 300.0
+DEFAULT_JOIN_IDLE_S = 600.0
 
 
 class Nested(Enum):
@@ -55,3 +57,41 @@ class RunSettings(NamedTuple):
     killswitch_url: str = ""  # as $SIGWRAP_KILLSWITCH_URL says
     killswitch_fail_closed: bool = False
     profile: str = ""
+    join_name: str = ""
+    join_idle_s: float = DEFAULT_JOIN_IDLE_S
+    ready_fd: int = -1  # where a session that is to be joined says that it is ready
+
+
+# What holds for a whole session, and not for one of the commands that join it.
+_OF_THE_SESSION = (
+    *("policy", "root", "approvals", "approval_timeout_s", "grace_s", "best_effort"),
+    *("durable", "log_size_bytes", "killswitch_url", "killswitch_fail_closed", "profile"),
+)
+
+
+def as_json(settings: RunSettings) -> dict[str, object]:
+    return {
+        name: value.value if isinstance(value, Enum) else value
+        for name, value in settings._asdict().items()
+    }
+
+
+def from_json(fields: dict[str, Any]) -> RunSettings:
+    def restored(name: str, value: Any) -> Any:
+        default = RunSettings._field_defaults.get(name)
+        return type(default)(value) if isinstance(default, Enum) else value
+
+    restored_fields = {name: restored(name, value) for name, value in fields.items()}
+    return RunSettings(**{**restored_fields, "command": tuple(fields["command"])})
+
+
+def differing(ours: RunSettings, theirs: dict[str, Any]) -> str:
+    """What a session has that who wants to join it asked for otherwise: as option and value. The
+    policy is compared always, the rest where it isn't what it is by default."""
+    own = as_json(ours)
+    for name in _OF_THE_SESSION:
+        asks = theirs.get(name)
+        default = as_json(RunSettings(command=()))[name]
+        if asks != own[name] and (name == "policy" or asks != default):
+            return f"--{name.removesuffix('_s').removesuffix('_bytes').replace('_', '-')} {own[name]}"
+    return ""

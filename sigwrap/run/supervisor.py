@@ -52,6 +52,7 @@ from sigwrap.store.killswitch import State
 
 if TYPE_CHECKING:  # imported at the start, where a run has one
     from sigwrap.run.files import Files
+    from sigwrap.run.joined.joins import Joins
     from sigwrap.run.network import Network
     from sigwrap.run.remote_switch.switch import RemoteSwitch
     from sigwrap.run.usage import Usage
@@ -78,6 +79,7 @@ class Supervisor:
         network: type[Network] | None,
         files: type[Files] | None,
         profile: DriftWatch | None,
+        joins: Joins | None,
         remote_switch: RemoteSwitch | None = None,
     ) -> None:
         self._recorder = recorder
@@ -200,6 +202,8 @@ class Supervisor:
             is_frozen=lambda: self._freezing.is_frozen,
         )
         self._remote_switch = remote_switch
+        self._joins = joins
+        self._env_policy = engine.policy.env_policy
         self._agent_signals = AgentSignals(
             policy=engine.policy,
             gate=gate,
@@ -229,6 +233,14 @@ class Supervisor:
             )
         if self._remote_switch is not None:
             self._remote_switch.start(loop, self._recorder, self._on_remote_switch)
+        if self._joins is not None:
+            self._joins.begin(
+                loop=loop,
+                recorder=self._recorder,
+                env_policy=self._env_policy,
+                on_refused=self._approvals.refused,
+                was_told=self._was_told_of_denial,
+            )
         self._recorder.on_full = self._on_log_full
         self._look_after_store()
         self._beat()
@@ -246,6 +258,8 @@ class Supervisor:
             self._channel.beat_no_more()
             self._kill_switch.close()
             self._approvals.close()
+            if self._joins is not None:
+                self._joins.close()
             if self._mediation is not None:
                 self._mediation.close()
         self._front.hear_out()
@@ -306,6 +320,9 @@ class Supervisor:
     def _denial_of_command(self) -> str:
         """Nobody else has made an exec by then."""
         return "" if self._mediation is None else self._mediation.last_denial()
+
+    def _was_told_of_denial(self, pid: int) -> bool:
+        return self._mediation is not None and self._mediation.denied_last() == pid
 
     def _on_wall_time(self) -> None:
         maximum = self._limits.wall_time_s

@@ -110,7 +110,7 @@ def exec_command(
     words, words_of_sh = libc.strings(given), libc.strings([b"sh", program, *given[1:]])
     variables = (inherited.environment | added).items()
     environment = libc.strings(name + b"=" + value for name, value in variables)
-    _restore_signals(inherited)
+    restore_signals(inherited)
     try:
         limits.give_back(inherited.limits)  # last: from here on there may be no memory to be had
         error = libc.execve(program, words, environment)
@@ -121,7 +121,7 @@ def exec_command(
     return error
 
 
-def _restore_signals(inherited: Inherited) -> None:
+def restore_signals(inherited: Inherited) -> None:
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         ignored = number in inherited.ignored_signals
         signal.signal(number, signal.SIG_IGN if ignored else signal.SIG_DFL)

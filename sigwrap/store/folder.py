@@ -43,6 +43,19 @@ class Interfered(OSError):
         super().__init__(errno.EBUSY, what)
 
 
+def private_folder(path: str) -> Folder:
+    """Made where it is missing, and the user's alone. OSError where it can't be."""
+    folder = Folder.make(path)
+    found = os.fstat(folder.fd)
+    if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:
+        try:
+            os.fchmod(folder.fd, 0o700)
+        except OSError:
+            folder.close()
+            raise
+    return folder
+
+
 class HeldFolder:
     def __init__(self, path: str, fd: int) -> None:
         self.path = path

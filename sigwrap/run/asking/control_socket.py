@@ -35,7 +35,7 @@ from sigwrap.protocols.control import (
     socket_path,
 )
 from sigwrap.run.loop import Loop
-from sigwrap.store.folder import Folder, Interfered, new_name
+from sigwrap.store.folder import Interfered, new_name, private_folder
 
 MAX_CONNECTIONS = 32
 PATIENCE_S = 5.0
@@ -67,7 +67,7 @@ class ControlSocket:
         self._closed = False
         self.path = os.path.join(control_folder(store), self._name)
         try:
-            self._folder = _private_folder(control_folder(store))
+            self._folder = private_folder(control_folder(store))
             try:
                 if self._folder.status(self._name) is not None:
                     raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
@@ -319,15 +319,3 @@ class _Connection:
             self.close()
         else:
             self._control.loop.call_at(self.patience_ends_s, self._check_patience)
-
-
-def _private_folder(path: str) -> Folder:
-    folder = Folder.make(path)
-    found = os.fstat(folder.fd)
-    if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:
-        try:
-            os.fchmod(folder.fd, 0o700)
-        except OSError:
-            folder.close()
-            raise
-    return folder

@@ -205,6 +205,10 @@ class Execs:
         """By which rule; empty where none was denied."""
         return self._mediator.last_denial
 
+    def denied_last(self) -> int:
+        """The pid of who was told; 0 where none was denied."""
+        return self._mediator.denied_last
+
     def denied_again(self) -> int:
         """How many of the denials were of what had just been denied, along PATH."""
         return self._mediator.denied_again

@@ -1,0 +1,91 @@
+"""A command in a session that is joined by name, and that session itself."""
+
+from __future__ import annotations
+
+import os
+
+from sigwrap.bare import json
+from sigwrap.cli.output import note_in_time
+from sigwrap.cli.run import start
+from sigwrap.errors import SessionError, SigwrapError
+from sigwrap.front.background import NotStarted
+from sigwrap.front.joining import join
+from sigwrap.linux.death import die_of
+from sigwrap.linux.listening import somebody_listens
+from sigwrap.run.settings import Nested, RunSettings, as_json, from_json
+from sigwrap.start import onefile
+from sigwrap.start.command import CommandError, Inherited, exec_command, find_program
+from sigwrap.start.policy_files import SHIPPED
+from sigwrap.store.location import default_store
+
+
+def run_in_joined_session(settings: RunSettings, inherited: Inherited) -> int:
+    try:
+        if somebody_listens():
+            return _run_inside(settings, inherited)
+        return _join(settings, inherited)
+    except NotStarted as ended:
+        return ended.status
+    except SigwrapError as failure:
+        note_in_time(*failure.lines)
+        return failure.status
+
+
+def _join(settings: RunSettings, inherited: Inherited) -> int:
+    environment = {os.fsdecode(n): os.fsdecode(v) for n, v in inherited.environment.items()}
+    store = os.path.abspath(settings.store or default_store(environment))
+    of_the_session = settings._replace(
+        command=("sigwrap", "--join-name", settings.join_name),
+        name=settings.name or settings.join_name,
+        store=store,
+        policy=_wherever(settings.policy),
+        profile=os.path.abspath(settings.profile) if settings.profile else "",
+        root=_absolute_root(settings.root),
+    )
+    left = join(
+        settings.command,
+        inherited,
+        note_in_time,
+        store=store,
+        name=settings.join_name,
+        settings=as_json(of_the_session),
+    )
+    if settings.die_by_signal and left.signal and onefile.can_die_of(left.signal):
+        onefile.leave_no_core(onefile.bootloader_pid())
+        die_of(left.signal)
+    return left.status
+
+
+def _absolute_root(root: str) -> str:
+    """By default it is the folder of who joins first."""
+    return root if root == RunSettings._field_defaults["root"] else os.path.abspath(root)
+
+
+def _wherever(policy: str) -> str:
+    """A file is one in whatever folder the next command joins from."""
+    return policy if policy in SHIPPED else os.path.abspath(policy)
+
+
+def _run_inside(settings: RunSettings, inherited: Inherited) -> int:
+    """The session that is there already has the command."""
+    session = os.fsdecode(inherited.environment.get(b"SIGWRAP_SESSION", b""))
+    where = f"session {session}" if session else "an outer supervisor"
+    if settings.nested is not Nested.JOIN:
+        raise SessionError(
+            f"already inside {where}",
+            "--nested join runs the command under that session's rules",
+        )
+    program = find_program(settings.command[0], inherited.environment)
+    error = exec_command(program, settings.command, inherited, {})
+    raise CommandError(f"{os.fsdecode(program)}: {os.strerror(error)}", 126)
+
+
+def start_session(words: list[str]) -> int:
+    """`words`: the descriptor of a file with the settings. Only who joins starts it."""
+    if len(words) != 1 or not words[0].isdigit():
+        raise SessionError("no command joins this process; sigwrap starts it, not people")
+    asked = int(words[0])
+    settings = from_json(json.loads(os.pread(asked, os.fstat(asked).st_size, 0)))
+    os.close(asked)
+    os.set_inheritable(settings.ready_fd, False)
+    return start(settings)

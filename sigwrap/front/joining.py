@@ -1,0 +1,191 @@
+"""A command in a session that others have joined as well: this process stands where its caller
+looks for it, passes signals on, and ends with its status.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Callable
+
+from sigwrap import status
+from sigwrap.bare import signal, socket
+from sigwrap.errors import SessionError
+from sigwrap.front.background import connect_or_start
+from sigwrap.front.parent import take_signals
+from sigwrap.front.relay import Relay
+from sigwrap.front.sender import sender_of
+from sigwrap.hints import Any
+from sigwrap.linux import kept_library
+from sigwrap.linux.sigfd import SignalFd, SignalInfo
+from sigwrap.mediate.interrupts import JOB_STOPS
+from sigwrap.protocols.joined import (
+    MAX_BYTES,
+    MOST_DESCRIPTORS,
+    BadMessage,
+    Call,
+    decode,
+    encode,
+    file_of_words,
+    header,
+)
+from sigwrap.start import onefile
+from sigwrap.start.command import Inherited, find_program
+from sigwrap.tuples import NamedTuple
+
+_ATTEMPTS = 3  # a session may end in the moment in which it is joined
+
+
+class Left(NamedTuple):
+    status: int
+    signal: int  # that the command died of; 0: it ended otherwise
+
+
+class _NobodyAnswers(Exception):
+    """The session has ended before it took the command."""
+
+
+def join(
+    words: tuple[str, ...],
+    inherited: Inherited,
+    tell: Callable[[str], None],
+    *,
+    store: str,
+    name: str,
+    settings: dict[str, Any],
+) -> Left:
+    program = find_program(words[0], inherited.environment)
+    umask = os.umask(0o077)
+    os.umask(umask)
+    for _ in range(_ATTEMPTS):
+        connection = connect_or_start(inherited, store=store, name=name, settings=settings)
+        relay = Relay.of_our_terminal()
+        call = Call(
+            program=program,
+            words=tuple(map(os.fsencode, words)),
+            environment=inherited.environment,
+            descriptors=tuple(_inherited_descriptors()),
+            terminal=-1 if relay is None else relay.first,
+            umask=umask,
+            ignored_signals=tuple(sorted(inherited.ignored_signals)),
+            signal_mask=tuple(sorted(inherited.signal_mask)),
+            limits=tuple(tuple(each) for each in inherited.limits),
+        )
+        try:
+            return _Joining(connection, call, relay, tell).run(settings)
+        except _NobodyAnswers:
+            connection.close()
+    raise SessionError(f"session {name} ends as soon as it is joined", f"sigwrap report {name}")
+
+
+def _inherited_descriptors() -> list[int]:
+    """Every descriptor of ours is close-on-exec."""
+    found = []
+    for number in map(int, os.listdir("/proc/self/fd")):
+        try:
+            if os.get_inheritable(number):
+                found.append(number)
+        except OSError:
+            continue  # the listing's own
+    if len(found) > MOST_DESCRIPTORS - 2:
+        raise SessionError(
+            f"{len(found)} open files are more than can be handed to a session",
+            f"a command that joins may have {MOST_DESCRIPTORS - 2}",
+        )
+    return sorted(found)
+
+
+class _Joining:
+    def __init__(
+        self,
+        connection: socket.socket,
+        call: Call,
+        relay: Relay | None,
+        tell: Callable[[str], None],
+    ) -> None:
+        self._connection = connection
+        self._call = call
+        self._relay = relay
+        self._tell = tell
+        self._signals: SignalFd = take_signals()
+        self._left: Left | None = None
+        self._poll = select.epoll()
+        self._poll.register(connection.fileno(), select.EPOLLIN)
+        self._poll.register(self._signals.fd, select.EPOLLIN)
+
+    def run(self, settings: dict[str, Any]) -> Left:
+        self._ask(settings)
+        if self._relay is not None:
+            self._relay.begin(self._poll)
+        try:
+            while self._left is None:
+                for fd, _ in self._poll.poll():
+                    if fd == self._connection.fileno():
+                        self._on_message()
+                    elif fd == self._signals.fd:
+                        for info in self._signals.read():
+                            self._on_signal(info)
+                    elif self._relay is not None:
+                        self._relay.pump(fd)
+        finally:
+            if self._relay is not None:
+                self._relay.end()
+            self._signals.close()
+        return self._left
+
+    def _ask(self, settings: dict[str, Any]) -> None:
+        call, relay = self._call, self._relay
+        words = kept_library.written("words", file_of_words(call))
+        folder = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        own = call.descriptors if relay is None else tuple(map(relay.instead_of, call.descriptors))
+        packet = encode({"settings": settings, **header(call)})
+        try:
+            socket.send_fds(self._connection, [packet], [words, folder, *own])
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise _NobodyAnswers from error
+        finally:
+            os.close(words)
+            os.close(folder)
+
+    def _on_message(self) -> None:
+        try:
+            packet = self._connection.recv(MAX_BYTES)
+        except ConnectionResetError:
+            packet = b""
+        if not packet:
+            raise _NobodyAnswers
+        try:
+            message = decode(packet)
+        except BadMessage as bad:
+            raise SessionError(f"the session answers what isn't understood: {bad}") from bad
+        match message:
+            case {"say": str(text)}:
+                self._tell(text)
+            case {"refused": str(why)}:
+                raise SessionError(why, str(message.get("hint", "")))
+            case {"ended": int(code), "signal": int(number), "why": str(why)}:
+                if why:
+                    self._tell(f"{os.fsdecode(self._call.program)}: {why}")
+                self._left = Left(code, number)
+            case {"over": int(code)}:
+                self._left = Left(code or status.REFUSED, 0)
+
+    def _on_signal(self, info: SignalInfo) -> None:
+        if info.number == signal.SIGCHLD or info.is_our_own:
+            return
+        if info.number == signal.SIGWINCH and self._relay is not None:
+            self._relay.resize()
+            return
+        sender = sender_of(info, supervisor=0, bootloader=onefile.bootloader_pid())
+        fields = {
+            "sender_pid": sender.pid,
+            "sender_uid": sender.uid,
+            "sender_place": sender.place.value,
+            "sender_cmd": sender.command,
+        }
+        try:
+            self._connection.send(encode({"signal": info.number, "sender": fields}))
+        except OSError:
+            return  # it has ended; its last word is read next
+        if info.number in JOB_STOPS:
+            os.kill(os.getpid(), signal.SIGSTOP)

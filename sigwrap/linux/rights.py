@@ -1,0 +1,70 @@
+"""Whether another process has the rights and the surroundings that this one has.
+
+What it asks us to run would have ours: who asks from within a sandbox of his own must not get out
+of it that way. A Landlock domain isn't told of anybody; without privileges it takes
+no_new_privs, which is.
+"""
+
+from __future__ import annotations
+
+import os
+
+from sigwrap.linux import proc_files
+
+_FIELDS = (
+    *(b"Uid", b"Gid", b"Groups", b"CapPrm", b"CapEff", b"CapBnd", b"CapAmb"),
+    *(b"NoNewPrivs", b"Seccomp", b"Seccomp_filters"),
+)
+_SHOWN = {
+    b"Uid": "user",
+    b"Gid": "group",
+    b"Groups": "groups",
+    b"NoNewPrivs": "no_new_privs",
+    b"Seccomp": "seccomp filters",
+    b"Seccomp_filters": "seccomp filters",
+}
+_NAMESPACES = {
+    "mnt": "mount",
+    "pid": "pid",
+    "net": "network",
+    "user": "user",
+    "ipc": "ipc",
+    "uts": "uts",
+}
+
+
+class Rights:
+    """This process's, as they are now."""
+
+    def __init__(self) -> None:
+        self._fields = _fields("self")
+        self._namespaces = {name: _identity(f"/proc/self/ns/{name}") for name in _NAMESPACES}
+        self._root = _identity("/proc/self/root")
+
+    def difference(self, pid: int) -> str:
+        """Empty where there is none."""
+        try:
+            for name, value in _fields(pid).items():
+                if self._fields.get(name) != value:
+                    return f"its {_SHOWN.get(name, 'capabilities')} are not those of the session"
+            for name, shown in _NAMESPACES.items():
+                if _identity(f"/proc/{pid}/ns/{name}") != self._namespaces[name]:
+                    return f"it is in another {shown} namespace than the session"
+            if _identity(f"/proc/{pid}/root") != self._root:
+                return "it has another root folder than the session"
+        except OSError as refusal:
+            return f"what it may do can't be seen: {refusal.strerror}"
+        return ""
+
+
+def _fields(pid: int | str) -> dict[bytes, bytes]:
+    text = proc_files.contents(f"/proc/{pid}/status")
+    if text is None:
+        raise ProcessLookupError(0, "it has ended")
+    pairs = (line.partition(b":") for line in text.split(b"\n"))
+    return {name: value.strip() for name, _, value in pairs if name in _FIELDS}
+
+
+def _identity(path: str) -> tuple[int, int]:
+    found = proc_files.file_status(path)
+    return found.st_dev, found.st_ino

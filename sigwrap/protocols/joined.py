@@ -1,0 +1,100 @@
+"""What a command that joins a session and that session tell each other, a message each packet.
+
+The session listens on a socket in its store, joined/NAME.sock. The first message carries all that
+the command would have from its caller: its descriptors, and in a file its words and its
+environment. What comes after it are signals; what comes back, how it went.
+"""
+
+from __future__ import annotations
+
+import os
+
+from sigwrap.bare import json, socket
+from sigwrap.hints import Any
+from sigwrap.tuples import NamedTuple
+
+VERSION = 1
+SOCKET_SUFFIX = ".sock"
+LOCK_SUFFIX = ".lock"
+MAX_BYTES = 64 * 1024  # of a message
+MOST_DESCRIPTORS = 253  # that the kernel takes with one
+MAX_WORDS_BYTES = 8 << 20
+KIND = socket.SOCK_SEQPACKET
+
+
+class BadMessage(ValueError):
+    pass
+
+
+class Call(NamedTuple):
+    """A command that joins."""
+
+    program: bytes
+    words: tuple[bytes, ...]
+    environment: dict[bytes, bytes]
+    descriptors: tuple[int, ...]  # the numbers under which it has them
+    terminal: int  # the number of the terminal that is to be its controlling one; -1: it has none
+    umask: int
+    ignored_signals: tuple[int, ...]
+    signal_mask: tuple[int, ...]
+    limits: tuple[tuple[int, int, int], ...]
+
+
+def joined_folder(store: str) -> str:
+    return os.path.join(store, "joined")
+
+
+def encode(message: dict[str, Any]) -> bytes:
+    return json.dumps({"v": VERSION, **message}).encode()
+
+
+def decode(packet: bytes) -> dict[str, Any]:
+    try:
+        message = json.loads(packet)
+    except (ValueError, RecursionError) as error:
+        raise BadMessage("that is no JSON") from error
+    if not isinstance(message, dict) or message.get("v") != VERSION:
+        raise BadMessage(f"version {VERSION} of this protocol is spoken here")
+    return message
+
+
+def file_of_words(call: Call) -> bytes:
+    """No word has a NUL in it, nor has a variable."""
+    variables = (name + b"=" + value for name, value in call.environment.items())
+    return b"\0".join((call.program, *call.words, *variables))
+
+
+def header(call: Call) -> dict[str, Any]:
+    return {
+        "words": len(call.words),
+        "descriptors": call.descriptors,
+        "terminal": call.terminal,
+        "umask": call.umask,
+        "ignored_signals": call.ignored_signals,
+        "signal_mask": call.signal_mask,
+        "limits": call.limits,
+    }
+
+
+def read_call(message: dict[str, Any], words: bytes) -> Call:
+    """BadMessage where it is none."""
+    try:
+        parts = words.split(b"\0")
+        count = int(message["words"])
+        variables = (part.partition(b"=") for part in parts[1 + count :])
+        call = Call(
+            program=parts[0],
+            words=tuple(parts[1 : 1 + count]),
+            environment={name: value for name, _, value in variables},
+            descriptors=tuple(map(int, message["descriptors"])),
+            terminal=int(message["terminal"]),
+            umask=int(message["umask"]),
+            ignored_signals=tuple(map(int, message["ignored_signals"])),
+            signal_mask=tuple(map(int, message["signal_mask"])),
+            limits=tuple((int(r), int(s), int(h)) for r, s, h in message["limits"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadMessage(f"it lacks something: {error}") from error
+    if not call.words or len(call.words) != count or len(parts) < 1 + count:
+        raise BadMessage("it has no words")
+    return call

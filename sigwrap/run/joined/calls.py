@@ -1,0 +1,125 @@
+"""A command that joined, from its first message to its status."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+
+from sigwrap.bare import signal, socket
+from sigwrap.hints import Any
+from sigwrap.linux import process as linux_process
+from sigwrap.linux.taken import let_go
+from sigwrap.protocols.joined import (
+    MAX_BYTES,
+    MAX_WORDS_BYTES,
+    MOST_DESCRIPTORS,
+    BadMessage,
+    Call,
+    decode,
+    encode,
+    read_call,
+)
+from sigwrap.run.loop import Loop
+
+# What ends or stops a caller's job is meant for all of it.
+_FOR_ITS_GROUP = frozenset(
+    {
+        *(signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM),
+        *(signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGCONT),
+    }
+)
+
+
+class Caller:
+    """The other end of a command: who asked for it, waits for it, and is told."""
+
+    def __init__(
+        self,
+        number: int,
+        end: socket.socket,
+        pid: int,
+        loop: Loop,
+        *,
+        on_call: Callable[[Caller, dict[str, Any], Call, list[int]], None],
+        on_signal: Callable[[Caller, dict[str, Any]], None],
+        on_gone: Callable[[Caller], None],
+    ) -> None:
+        self.number = number
+        self.by_pid = pid
+        self.command_pid = 0
+        self.has_asked = False
+        self.why = ""  # what is known of its not being executed
+        self._end = end
+        self._loop = loop
+        self._on_call = on_call
+        self._on_signal = on_signal
+        self._on_gone = on_gone
+        loop.watch(end.fileno(), self._on_readable)
+
+    def tell(self, message: dict[str, Any]) -> None:
+        try:
+            self._end.send(encode(message), socket.MSG_NOSIGNAL | socket.MSG_DONTWAIT)
+        except OSError:
+            pass  # it is gone, or doesn't read: its end is seen elsewhere
+
+    def close(self) -> None:
+        if self._end.fileno() >= 0:
+            self._loop.unwatch(self._end.fileno())
+            let_go(self._end.detach())
+
+    def kill(self) -> None:
+        """As who kills a caller's job kills all of it."""
+        if self.command_pid:
+            _send_to_group(self.command_pid, signal.SIGKILL)
+
+    def signal(self, number: int) -> None:
+        if not self.command_pid:
+            return
+        if number in _FOR_ITS_GROUP:
+            _send_to_group(self.command_pid, number)
+        else:
+            linux_process.send(self.command_pid, number)
+
+    def _on_readable(self, _happened: int) -> None:
+        fds: list[int] = []
+        try:
+            packet, fds, _flags, _address = socket.recv_fds(self._end, MAX_BYTES, MOST_DESCRIPTORS)
+            if not packet:
+                self._on_gone(self)
+                return
+            message = decode(packet)
+            if not self.has_asked:
+                self.has_asked = True
+                self._on_call(self, message, _call(message, fds), fds)
+            elif "signal" in message:
+                self._on_signal(self, message)
+        except BlockingIOError:
+            return
+        except BadMessage as bad:
+            self.tell({"refused": f"that is no request: {bad}"})
+            self._on_gone(self)
+        except OSError:
+            self._on_gone(self)
+        finally:
+            for fd in fds:
+                let_go(fd)
+
+
+def _call(message: dict[str, Any], fds: list[int]) -> Call:
+    if len(fds) < 2:
+        raise BadMessage("descriptors are missing")
+    found = os.fstat(fds[0])
+    if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_WORDS_BYTES:
+        raise BadMessage("its words are not in a file of memory")
+    call = read_call(message, os.pread(fds[0], found.st_size, 0))
+    if len(call.descriptors) != len(fds) - 2:
+        raise BadMessage("descriptors are missing")
+    return call
+
+
+def _send_to_group(pid: int, number: int) -> None:
+    try:
+        os.killpg(pid, number)
+    except (ProcessLookupError, PermissionError):
+        linux_process.send(pid, number)

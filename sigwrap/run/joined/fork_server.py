@@ -1,0 +1,149 @@
+"""The process that the commands of a joined session are forked from.
+
+It is under the filter, and so is what it forks. It runs no program itself, and takes requests from
+the supervisor alone. Whoever has ended is reaped when the supervisor says so: until then his number
+is nobody else's, and the supervisor can signal him by it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import resource
+import select
+import termios
+
+from sigwrap.bare import signal, socket
+from sigwrap.errors import KernelError
+from sigwrap.hints import Any, NoReturn
+from sigwrap.linux import libc
+from sigwrap.linux import process as linux_process
+from sigwrap.linux.limits import Limit
+from sigwrap.linux.sigfd import SignalFd
+from sigwrap.protocols.joined import (
+    MAX_BYTES,
+    MOST_DESCRIPTORS,
+    Call,
+    decode,
+    encode,
+    read_call,
+)
+from sigwrap.start.command import Inherited, exec_command, restore_signals
+from sigwrap.status import NOT_EXECUTABLE
+
+_NAME = b"sigwrap-forks"
+_OUT_OF_THE_WAY = 512  # of the numbers that a command wants its descriptors to have
+_AT_ONCE = 64
+
+
+def serve(end: socket.socket, session_id: str, inherited: Inherited) -> NoReturn:
+    import json  # noqa: F401  # before anything of the session runs that could change its file
+
+    libc.set_process_name(_NAME)
+    libc.set_undumpable()
+    restore_signals(inherited)
+    _ForkServer(end, session_id).run()
+
+
+class _ForkServer:
+    def __init__(self, end: socket.socket, session_id: str) -> None:
+        self._end = end
+        self._added = {b"SIGWRAP_SESSION": session_id.encode()}
+        self._signals = SignalFd({signal.SIGCHLD})
+        self._running: set[int] = set()
+        self._poll = select.epoll()
+        self._poll.register(end.fileno(), select.EPOLLIN)
+        self._poll.register(self._signals.fd, select.EPOLLIN)
+
+    def run(self) -> NoReturn:
+        while True:
+            for fd, _ in self._poll.poll():
+                if fd == self._end.fileno():
+                    self._take()
+                else:
+                    self._signals.read()
+            self._tell_of_ends()
+
+    def _take(self) -> None:
+        packet, fds, _flags, _address = socket.recv_fds(
+            self._end, MAX_BYTES, MOST_DESCRIPTORS
+        )
+        if not packet:
+            os._exit(0)  # the session is over
+        message = decode(packet)
+        if "reap" in message:
+            self._reap(message["reap"])
+            return
+        try:
+            words, folder, *descriptors = fds
+            call = read_call(message, os.pread(words, os.fstat(words).st_size, 0))
+            pid = linux_process.fork()
+            if pid == 0:
+                self._become(call, folder, descriptors)
+            self._running.add(pid)
+            self._tell({"forked": pid, "number": message["number"]})
+        except KernelError as refusal:
+            self._tell({"not_forked": refusal.errno, "number": message["number"]})
+        finally:
+            for fd in fds:
+                os.close(fd)
+
+    def _tell(self, message: dict[str, Any]) -> None:
+        self._end.send(encode(message))
+
+    def _tell_of_ends(self) -> None:
+        for pid in tuple(self._running):
+            found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if found is not None:
+                self._running.discard(pid)
+                exited = found.si_code == os.CLD_EXITED
+                status = found.si_status << 8 if exited else found.si_status
+                self._tell({"ended": pid, "status": status})
+
+    def _reap(self, pid: int) -> None:
+        try:
+            os.waitpid(pid, 0)
+        except ChildProcessError:
+            pass
+
+    def _become(self, call: Call, folder: int, descriptors: list[int]) -> NoReturn:
+        try:
+            error = self._exec(call, folder, descriptors)
+            self._tell({"not_executed": error, "pid": os.getpid()})
+        finally:
+            os._exit(NOT_EXECUTABLE)
+
+    def _exec(self, call: Call, folder: int, descriptors: list[int]) -> int:
+        os.setsid()
+        inherited = Inherited(
+            environment=call.environment,
+            signal_mask=frozenset(call.signal_mask),
+            ignored_signals=frozenset(call.ignored_signals),
+            limits=tuple(_as_far_as_possible(Limit(*each)) for each in call.limits),
+        )
+        os.fchdir(folder)
+        os.umask(call.umask)
+        held = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _OUT_OF_THE_WAY) for fd in descriptors]
+        self._end = socket.socket(
+            fileno=fcntl.fcntl(self._end.fileno(), fcntl.F_DUPFD_CLOEXEC, _OUT_OF_THE_WAY)
+        )
+        os.closerange(0, _OUT_OF_THE_WAY)
+        for wanted, fd in zip(call.descriptors, held, strict=True):
+            os.dup2(fd, wanted)
+        if call.terminal >= 0:
+            fcntl.ioctl(call.terminal, termios.TIOCSCTTY, 0)
+        libc.set_dumpable()  # its caller's words are read from it, like anybody's
+        words = tuple(map(os.fsdecode, call.words))
+        return exec_command(call.program, words, inherited, self._added)
+
+
+def _as_far_as_possible(limit: Limit) -> Limit:
+    """A hard limit that is lower here can't be raised."""
+    _, hard = resource.getrlimit(limit.resource)
+    if hard == resource.RLIM_INFINITY or os.geteuid() == 0:
+        return limit
+
+    def within(value: int) -> int:
+        return hard if value == resource.RLIM_INFINITY else min(value, hard)
+
+    return Limit(limit.resource, within(limit.soft), within(limit.hard))

@@ -1,0 +1,300 @@
+"""The supervisor's side of a session that commands join.
+
+Who may join is this user, outside of every session, with the rights and in the surroundings that
+the session has itself. What he asks for is in the log before it has an effect. The session is over
+when nothing has run in it for a while.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections.abc import Callable
+
+from sigwrap import status
+from sigwrap.bare import signal, socket
+from sigwrap.errors import StoreError
+from sigwrap.hints import Any, NoReturn
+from sigwrap.linux import kept_library
+from sigwrap.linux import process as linux_process
+from sigwrap.linux.peer import Peer, examine
+from sigwrap.linux.rights import Rights
+from sigwrap.linux.taken import let_go
+from sigwrap.linux.proc_files import link
+from sigwrap.mediate.masking import masked, masked_text
+from sigwrap.policy.judge.rules import EnvPolicy
+from sigwrap.policy.judge.signals import signal_name
+from sigwrap.protocols.control import socket_path
+from sigwrap.protocols.joined import (
+    KIND,
+    MAX_BYTES,
+    SOCKET_SUFFIX,
+    BadMessage,
+    Call,
+    decode,
+    encode,
+    file_of_words,
+    header,
+    joined_folder,
+)
+from sigwrap.run.joined.calls import Caller
+from sigwrap.run.joined.fork_server import serve
+from sigwrap.run.loop import Loop
+from sigwrap.run.recorder import Recorder
+from sigwrap.run.settings import RunSettings, differing
+from sigwrap.start.command import HostEnvironment, Inherited
+from sigwrap.store.folder import private_folder
+
+_BACKLOG = 64
+_MOST_CALLERS = 128
+_LOOKS_EVERY_S = 5.0
+_PAUSE_S = 0.2
+_PATIENCE_S = 10.0  # with who has come and asks for nothing
+
+
+class Joins:
+    def __init__(self, store: str, settings: RunSettings, tell: Callable[[str], None]) -> None:
+        """StoreError where nobody could join."""
+        self._settings = settings
+        self._tell_at_start = tell
+        self._rights = Rights()
+        self._callers: dict[int, Caller] = {}
+        self._asked: dict[int, Caller] = {}  # whose command is to be forked
+        self._running: dict[int, Caller] = {}  # by the pid of the command
+        self._not_executed: dict[int, tuple[int, str]] = {}
+        self._count = 0
+        self._idle_since_s = time.monotonic()
+        self._ours, self._theirs = socket.socketpair(socket.AF_UNIX, KIND)
+        self._name = settings.join_name + SOCKET_SUFFIX
+        path = joined_folder(store)
+        try:
+            self._folder = private_folder(path)
+            self._folder.remove(self._name)  # of one that has ended: who starts us holds the lock
+            self._socket = socket.socket(socket.AF_UNIX, KIND | socket.SOCK_NONBLOCK)
+            umask = os.umask(0o177)
+            try:
+                self._socket.bind(socket_path(self._folder.fd, self._name))
+            finally:
+                os.umask(umask)
+            self._found = self._folder.status(self._name)
+        except OSError as error:
+            raise StoreError(f"nothing can join by {path}/{self._name}: {error.strerror}") from error
+
+    def serve(self, session_id: str, inherited: Inherited) -> NoReturn:
+        """In the child that is to be the fork server."""
+        self._ours.close()
+        self._socket.close()
+        serve(self._theirs, session_id, inherited)
+
+    def begin(
+        self,
+        *,
+        loop: Loop,
+        recorder: Recorder,
+        env_policy: EnvPolicy,
+        on_refused: Callable[[Peer], None],
+        was_told: Callable[[int], bool],
+    ) -> None:
+        """From now on commands can join. `was_told`: the denial of this process's exec."""
+        self._theirs.close()
+        self._loop = loop
+        self._recorder = recorder
+        self._env_policy = env_policy
+        self._on_refused = on_refused
+        self._was_told = was_told
+        self._ours.setblocking(False)
+        loop.watch(self._ours.fileno(), self._on_fork_server)
+        self._socket.listen(_BACKLOG)
+        loop.watch(self._socket.fileno(), self._on_connection)
+        self._look()
+        os.write(self._settings.ready_fd, b"ready")
+        os.close(self._settings.ready_fd)
+        self._tell_at_start = lambda _text: None
+
+    def tell(self, text: str) -> None:
+        """To whoever waits for a command; before anybody has joined, to who starts the session."""
+        self._tell_at_start(text)
+        for caller in self._callers.values():
+            caller.tell({"say": text})
+
+    def end(self, exit_status: int) -> None:
+        """The session is over, and with it what has joined."""
+        for caller in tuple(self._callers.values()):
+            if caller.has_asked:
+                caller.tell({"over": exit_status})
+            caller.close()
+        self._callers.clear()
+
+    def close(self) -> None:
+        """To whoever comes from now on, nobody listens."""
+        if self._socket.fileno() < 0:
+            return
+        found = self._folder.status(self._name)
+        is_ours = found is not None and self._found is not None
+        if is_ours and os.path.samestat(found, self._found):  # type: ignore[arg-type]
+            self._folder.remove(self._name)
+        self._loop.unwatch(self._socket.fileno())
+        let_go(self._socket.detach())
+
+    def _look(self) -> None:
+        """The fork server is the one process that is always there."""
+        now = time.monotonic()
+        if self._callers or linux_process.count_descendants(os.getpid()) > 1:
+            self._idle_since_s = now
+        elif now - self._idle_since_s >= self._settings.join_idle_s:
+            self.close()
+            self._loop.unwatch(self._ours.fileno())
+            self._ours.close()  # it ends by that, and the session with it
+            return
+        again_s = min(_LOOKS_EVERY_S, self._settings.join_idle_s)
+        self._loop.call_at(now + again_s, self._look)
+
+    # Who comes
+
+    def _on_connection(self, _happened: int) -> None:
+        try:
+            accepted, _address = self._socket.accept()
+        except OSError:  # it has left again; or there are no descriptors for now
+            self._loop.unwatch(self._socket.fileno())
+            self._loop.call_at(time.monotonic() + _PAUSE_S, self._listen_again)
+            return
+        accepted.setblocking(False)
+        peer = examine(accepted)
+        objection = peer.objection or self._rights.difference(peer.pid)
+        if objection or len(self._callers) >= _MOST_CALLERS:
+            if peer.objection:
+                self._on_refused(peer)
+            why = objection or f"{_MOST_CALLERS} commands have joined already"
+            _refuse(accepted, why)
+            return
+        self._count += 1
+        self._callers[self._count] = Caller(
+            self._count,
+            accepted,
+            peer.pid,
+            self._loop,
+            on_call=self._on_call,
+            on_signal=self._on_signal,
+            on_gone=self._on_gone,
+        )
+        caller = self._callers[self._count]
+        self._loop.call_at(time.monotonic() + _PATIENCE_S, lambda: self._hurry(caller))
+
+    def _hurry(self, caller: Caller) -> None:
+        if not caller.has_asked and self._callers.get(caller.number) is caller:
+            self._on_gone(caller)
+
+    def _listen_again(self) -> None:
+        if self._socket.fileno() >= 0:
+            self._loop.watch(self._socket.fileno(), self._on_connection)
+
+    def _on_call(
+        self, caller: Caller, message: dict[str, Any], call: Call, fds: list[int]
+    ) -> None:
+        if other := differing(self._settings, message.get("settings", {})):
+            name = self._settings.join_name
+            caller.tell(
+                {
+                    "refused": f"session {name} runs with {other}",
+                    "hint": f"end it with sigwrap signal {name} SIGTERM, or join another",
+                }
+            )
+            self._on_gone(caller)
+            return
+        environment = HostEnvironment.under(self._env_policy, call.environment)
+        payload = {
+            "call": caller.number,
+            "command": masked([os.fsdecode(word) for word in call.words]),
+            "cwd": link(f"/proc/self/fd/{fds[1]}") or "",
+            "environment_removed": [masked_text(os.fsdecode(n)) for n in environment.removed],
+        }
+        if not self._recorder.record("command_joined", caller.by_pid, payload):
+            caller.tell({"refused": "it can't be recorded"})
+            self._on_gone(caller)
+            return
+        given = call._replace(environment=environment.given)
+        words = kept_library.written("words", file_of_words(given))
+        try:
+            packet = encode({"number": caller.number, **header(given)})
+            socket.send_fds(self._ours, [packet], [words, *fds[1:]])
+            self._asked[caller.number] = caller
+        except OSError as error:
+            caller.tell({"refused": f"it can't be started: {error.strerror}"})
+            self._on_gone(caller)
+        finally:
+            os.close(words)
+
+    def _on_signal(self, caller: Caller, message: dict[str, Any]) -> None:
+        number, sender = message["signal"], message.get("sender")
+        if number not in signal.valid_signals() or not isinstance(sender, dict):
+            return
+        payload = {
+            "signal": number,
+            "signal_name": signal_name(number),
+            **{name: sender.get(name) for name in ("sender_pid", "sender_uid", "sender_place")},
+            "sender_cmd": sender.get("sender_cmd"),
+        }
+        self._recorder.record("interrupt_forwarded", caller.command_pid, payload)
+        caller.signal(number)
+
+    def _on_gone(self, caller: Caller) -> None:
+        """It was killed, or has been told how it went."""
+        caller.kill()
+        caller.close()
+        self._callers.pop(caller.number, None)
+        self._idle_since_s = time.monotonic()
+
+    # What becomes of it
+
+    def _on_fork_server(self, _happened: int) -> None:
+        try:
+            message = decode(self._ours.recv(MAX_BYTES))
+        except BlockingIOError:
+            return
+        except (BadMessage, OSError):
+            self._loop.unwatch(self._ours.fileno())  # it has ended, and so does the session
+            return
+        match message:
+            case {"forked": int(pid), "number": int(number)}:
+                self._forked(pid, self._asked.pop(number))
+            case {"not_forked": int(error), "number": int(number)}:
+                why = f"no process can be made: {os.strerror(error)}"
+                self._left(self._asked.pop(number), status.REFUSED, 0, why)
+            case {"not_executed": int(error), "pid": int(pid)}:
+                is_told = error == errno.EACCES and self._was_told(pid)
+                self._not_executed[pid] = error, "" if is_told else os.strerror(error)
+            case {"ended": int(pid), "status": int(wait_status)}:
+                self._ended(pid, self._running.pop(pid), wait_status)
+
+    def _forked(self, pid: int, caller: Caller) -> None:
+        self._running[pid] = caller
+        caller.command_pid = pid
+        if caller.number not in self._callers:  # it is gone since
+            caller.kill()
+
+    def _ended(self, pid: int, caller: Caller, wait_status: int) -> None:
+        died_of = os.WTERMSIG(wait_status) if os.WIFSIGNALED(wait_status) else 0
+        code = status.from_signal(died_of) if died_of else os.WEXITSTATUS(wait_status)
+        error, why = self._not_executed.pop(pid, (0, ""))
+        if error == errno.ENOENT:
+            code = status.NOT_FOUND
+        self._left(caller, code, died_of, why)
+        caller.command_pid = 0
+        try:
+            self._ours.send(encode({"reap": pid}))
+        except OSError:
+            pass
+
+    def _left(self, caller: Caller, code: int, died_of: int, why: str) -> None:
+        payload = {"call": caller.number, "exit_status": code, "signal": died_of}
+        self._recorder.record("command_left", caller.command_pid, payload)
+        caller.tell({"ended": code, "signal": died_of, "why": why})
+
+
+def _refuse(accepted: socket.socket, why: str) -> None:
+    try:
+        accepted.send(encode({"refused": f"refused: {why}"}), socket.MSG_NOSIGNAL)
+    except OSError:
+        pass
+    let_go(accepted.detach())
