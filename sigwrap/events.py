@@ -146,10 +146,13 @@ def _types() -> tuple[EventType, ...]:
             "session_started",
             "a run began; always the first event. `inside`: the session that it joined "
             "(`--nested join`), and whose log has its execs and signals; that is what its caller's "
-            "`SIGWRAP_SESSION` says. That it joined one at all is what `missing` says. "
+            "`SIGWRAP_SESSION` says. That it joined one at all is what `missing` says. `joined`: "
+            "true where it has no COMMAND but those that join it; `command_pid` is then the "
+            "process that these are forked from. "
             "`environment_removed`: names of the variables that COMMAND was not given",
             "session_id",
             "name",
+            "joined",
             "inside",
             "command",
             "command_pid",

@@ -32,8 +32,8 @@ else:
         packed = struct.pack(f"{len(fds)}i", *fds)
         return sock.sendmsg(buffers, [(SOL_SOCKET, SCM_RIGHTS, packed)])
 
-    def recv_fds(sock, size, most):
-        data, ancillary, flags, address = sock.recvmsg(size, CMSG_SPACE(4 * most))
+    def recv_fds(sock, size, most, flags=0):
+        data, ancillary, flags, address = sock.recvmsg(size, CMSG_SPACE(4 * most), flags)
         fds = []
         for level, kind, packed in ancillary:
             if (level, kind) == (SOL_SOCKET, SCM_RIGHTS):

@@ -35,6 +35,8 @@ class ByteSize(int):
 
 class JoinName(str):
     def __new__(cls, word: str) -> JoinName:
+        if not word:
+            raise ValueError("'': an empty word names nothing")
         if "/" in word or word.startswith("."):
             raise ValueError(f"{word}: it names a file, so it has no / and begins with no dot")
         if len(os.fsencode(word)) > _NAME_BYTES_MAX:

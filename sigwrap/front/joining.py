@@ -69,7 +69,7 @@ def join(
             umask=umask,
             ignored_signals=tuple(sorted(inherited.ignored_signals)),
             signal_mask=tuple(sorted(inherited.signal_mask)),
-            limits=tuple(tuple(each) for each in inherited.limits),
+            limits=tuple((r, soft, hard) for r, soft, hard in inherited.limits),
         )
         try:
             return _Joining(connection, call, relay, tell).run(settings)
@@ -141,8 +141,8 @@ class _Joining:
         packet = encode({"settings": settings, **header(call)})
         try:
             socket.send_fds(self._connection, [packet], [words, folder, *own])
-        except (BrokenPipeError, ConnectionResetError) as error:
-            raise _NobodyAnswers from error
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # what was said before is read next
         finally:
             os.close(words)
             os.close(folder)

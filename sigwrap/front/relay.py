@@ -125,9 +125,7 @@ def _streams_on_it() -> tuple[int, ...]:
 
 def _raw(modes: list[Any]) -> list[Any]:
     raw = [*modes[:6], list(modes[6])]
-    raw[0] &= ~(
-        termios.BRKINT | termios.ICRNL | termios.INPCK | termios.ISTRIP | termios.IXON
-    )
+    raw[0] &= ~(termios.BRKINT | termios.ICRNL | termios.INPCK | termios.ISTRIP | termios.IXON)
     raw[1] &= ~termios.OPOST
     raw[2] = raw[2] & ~(termios.CSIZE | termios.PARENB) | termios.CS8
     raw[3] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN | termios.ISIG)

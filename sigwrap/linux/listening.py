@@ -10,6 +10,8 @@ from sigwrap.linux import libc, seccomp
 from sigwrap.linux import process as linux_process
 
 _YES = 1
+_PR_GET_SECCOMP = 21
+_FILTER = 2
 
 
 def somebody_listens() -> bool:
@@ -30,8 +32,4 @@ def somebody_listens() -> bool:
 
 
 def _is_filtered() -> bool:
-    return libc.libc.prctl(_PR_GET_SECCOMP, 0, 0, 0, 0) == _FILTER
-
-
-_PR_GET_SECCOMP = 21
-_FILTER = 2
+    return int(libc.libc.prctl(_PR_GET_SECCOMP, 0, 0, 0, 0)) == _FILTER

@@ -7,8 +7,6 @@ no_new_privs, which is.
 
 from __future__ import annotations
 
-import os
-
 from sigwrap.linux import proc_files
 
 _FIELDS = (
@@ -44,9 +42,9 @@ class Rights:
     def difference(self, pid: int) -> str:
         """Empty where there is none."""
         try:
-            for name, value in _fields(pid).items():
-                if self._fields.get(name) != value:
-                    return f"its {_SHOWN.get(name, 'capabilities')} are not those of the session"
+            for field, value in _fields(pid).items():
+                if self._fields.get(field) != value:
+                    return f"its {_SHOWN.get(field, 'capabilities')} are not those of the session"
             for name, shown in _NAMESPACES.items():
                 if _identity(f"/proc/{pid}/ns/{name}") != self._namespaces[name]:
                     return f"it is in another {shown} namespace than the session"

@@ -369,7 +369,8 @@ def _carry_out(scope: Scope) -> None:
             may_wait = looked.kind is not None and looked.kind.type != SOCK_DGRAM
             ours.connect(fd, address or b"", makes_wait=may_wait and held.socket_waits)
         case "listen":
-            ours.listen(fd, asked.backlog)
+            is_unix = looked.kind is not None and looked.kind.domain == AF_UNIX
+            (ours.listen_as_nobody if is_unix else ours.listen)(fd, asked.backlog)
         case "sendmmsg" if not asked.count_at:
             pass  # it is none
         case _:

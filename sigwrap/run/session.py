@@ -84,7 +84,9 @@ def run_session(
     libc.set_process_name(SUPERVISOR_NAME.encode())
     gc.freeze()  # what start-up made stays; the loop itself makes no cycles worth frequent looks
     gc.set_threshold(50_000)
-    program = b"" if settings.join_name else find_program(settings.command[0], inherited.environment)
+    program = b""
+    if not settings.join_name:
+        program = find_program(settings.command[0], inherited.environment)
     session_id = _new_session_id()
     key = key_from_environment(inherited.environment)
     remote_switch = _remote_switch(settings, inherited.environment)
@@ -318,6 +320,7 @@ def _session_started(
     return {
         "session_id": session_id,
         "name": settings.name,
+        **({"joined": True} if settings.join_name else {}),
         "inside": _outer_session(launched, inherited),
         "command": masked(settings.command),
         "command_pid": launched.pid,

@@ -93,5 +93,6 @@ def differing(ours: RunSettings, theirs: dict[str, Any]) -> str:
         asks = theirs.get(name)
         default = as_json(RunSettings(command=()))[name]
         if asks != own[name] and (name == "policy" or asks != default):
-            return f"--{name.removesuffix('_s').removesuffix('_bytes').replace('_', '-')} {own[name]}"
+            option = name.removesuffix("_s").removesuffix("_bytes").replace("_", "-")
+            return f"--{option} {own[name]}"
     return ""

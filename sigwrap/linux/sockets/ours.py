@@ -13,6 +13,7 @@ import os
 import struct
 from collections.abc import Iterable, Sequence
 
+from sigwrap.linux import process as linux_process
 from sigwrap.linux.libc import libc, syscall
 from sigwrap.linux.sockets.address import Kind
 from sigwrap.linux.sockets.asked import Control
@@ -92,6 +93,28 @@ def make(family: int, kind: int, protocol: int) -> int:
 
 def listen(fd: int, backlog: int) -> None:
     _check(_listen(fd, backlog))
+
+
+def listen_as_nobody(fd: int, backlog: int) -> None:
+    """For a unix socket, the kernel tells whoever connects which process called listen(2). If that
+    were this one, a socket of the session would pass for sigwrap's own. So a child calls it, and
+    ends."""
+    readable, writable = os.pipe()
+    try:
+        if linux_process.fork() == 0:
+            try:
+                failed = _listen(fd, backlog) != 0
+                os.write(writable, _INT.pack(ctypes.get_errno() if failed else 0))
+            finally:
+                os._exit(0)
+    finally:
+        os.close(writable)
+    try:
+        (error,) = _INT.unpack(os.read(readable, _INT.size) or _INT.pack(errno.EAGAIN))
+    finally:
+        os.close(readable)
+    if error:
+        raise OSError(error, os.strerror(error))
 
 
 def send(

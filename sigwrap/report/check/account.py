@@ -18,6 +18,7 @@ class Account:
         self._command = texts(started.get("command"))
         self._command_pid = number(started.get("command_pid"))
         self.has_begun = not self._command_pid
+        self._is_joined = bool(started.get("joined"))
         self._status: int | None = None  # COMMAND's, where its end was seen
         self._seen: set[str] = set()
         self._notes = {
@@ -37,6 +38,8 @@ class Account:
         """The first of a session is COMMAND's: before it there is nobody else."""
         self.has_begun = True
         argv = texts(event.payload.get("argv"))
+        if self._is_joined:
+            return ""
         if event.pid != self._command_pid:
             return f"the first exec is not that of COMMAND, which is {self._command_pid}"
         if argv and "cut" not in event.payload and argv != self._command:

@@ -84,7 +84,9 @@ class Caller:
     def _on_readable(self, _happened: int) -> None:
         fds: list[int] = []
         try:
-            packet, fds, _flags, _address = socket.recv_fds(self._end, MAX_BYTES, MOST_DESCRIPTORS)
+            packet, fds, _flags, _address = socket.recv_fds(
+                self._end, MAX_BYTES, MOST_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC
+            )
             if not packet:
                 self._on_gone(self)
                 return

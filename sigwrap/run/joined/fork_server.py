@@ -7,6 +7,7 @@ is nobody else's, and the supervisor can signal him by it.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import resource
@@ -32,8 +33,7 @@ from sigwrap.start.command import Inherited, exec_command, restore_signals
 from sigwrap.status import NOT_EXECUTABLE
 
 _NAME = b"sigwrap-forks"
-_OUT_OF_THE_WAY = 512  # of the numbers that a command wants its descriptors to have
-_AT_ONCE = 64
+_STREAMS = frozenset({0, 1, 2})
 
 
 def serve(end: socket.socket, session_id: str, inherited: Inherited) -> NoReturn:
@@ -66,7 +66,7 @@ class _ForkServer:
 
     def _take(self) -> None:
         packet, fds, _flags, _address = socket.recv_fds(
-            self._end, MAX_BYTES, MOST_DESCRIPTORS
+            self._end, MAX_BYTES, MOST_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC
         )
         if not packet:
             os._exit(0)  # the session is over
@@ -108,7 +108,12 @@ class _ForkServer:
 
     def _become(self, call: Call, folder: int, descriptors: list[int]) -> NoReturn:
         try:
-            error = self._exec(call, folder, descriptors)
+            try:
+                error = self._exec(call, folder, descriptors)
+            except OSError as refusal:
+                error = refusal.errno or errno.EIO
+            except ValueError:  # Python's word for EPERM, of a limit
+                error = errno.EPERM
             self._tell({"not_executed": error, "pid": os.getpid()})
         finally:
             os._exit(NOT_EXECUTABLE)
@@ -123,18 +128,31 @@ class _ForkServer:
         )
         os.fchdir(folder)
         os.umask(call.umask)
-        held = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _OUT_OF_THE_WAY) for fd in descriptors]
-        self._end = socket.socket(
-            fileno=fcntl.fcntl(self._end.fileno(), fcntl.F_DUPFD_CLOEXEC, _OUT_OF_THE_WAY)
-        )
-        os.closerange(0, _OUT_OF_THE_WAY)
-        for wanted, fd in zip(call.descriptors, held, strict=True):
-            os.dup2(fd, wanted)
+        wanted = frozenset(call.descriptors)
+        held = [_out_of_the_way(fd, wanted) for fd in descriptors]
+        self._end = socket.socket(fileno=_out_of_the_way(self._end.detach(), wanted))
+        for fd in _STREAMS - wanted:
+            os.close(fd)  # every other one is close-on-exec
+        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        for number, fd in zip(call.descriptors, held, strict=True):
+            if number < limit:  # it was lower when that one was opened
+                os.dup2(fd, number)
         if call.terminal >= 0:
             fcntl.ioctl(call.terminal, termios.TIOCSCTTY, 0)
         libc.set_dumpable()  # its caller's words are read from it, like anybody's
         words = tuple(map(os.fsdecode, call.words))
         return exec_command(call.program, words, inherited, self._added)
+
+
+def _out_of_the_way(fd: int, wanted: frozenset[int]) -> int:
+    """The same under a number that the command doesn't want."""
+    tried = []
+    while fd in wanted:
+        tried.append(fd)
+        fd = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 0)
+    for each in tried[1:]:
+        os.close(each)
+    return fd
 
 
 def _as_far_as_possible(limit: Limit) -> Limit:

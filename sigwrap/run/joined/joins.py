@@ -19,9 +19,9 @@ from sigwrap.hints import Any, NoReturn
 from sigwrap.linux import kept_library
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.peer import Peer, examine
+from sigwrap.linux.proc_files import link
 from sigwrap.linux.rights import Rights
 from sigwrap.linux.taken import let_go
-from sigwrap.linux.proc_files import link
 from sigwrap.mediate.masking import masked, masked_text
 from sigwrap.policy.judge.rules import EnvPolicy
 from sigwrap.policy.judge.signals import signal_name
@@ -79,7 +79,8 @@ class Joins:
                 os.umask(umask)
             self._found = self._folder.status(self._name)
         except OSError as error:
-            raise StoreError(f"nothing can join by {path}/{self._name}: {error.strerror}") from error
+            where = os.path.join(path, self._name)
+            raise StoreError(f"nothing can join by {where}: {error.strerror}") from error
 
     def serve(self, session_id: str, inherited: Inherited) -> NoReturn:
         """In the child that is to be the fork server."""
@@ -142,13 +143,18 @@ class Joins:
         now = time.monotonic()
         if self._callers or linux_process.count_descendants(os.getpid()) > 1:
             self._idle_since_s = now
-        elif now - self._idle_since_s >= self._settings.join_idle_s:
+        elif now - self._idle_since_s >= self._idle_s:
             self.close()
             self._loop.unwatch(self._ours.fileno())
             self._ours.close()  # it ends by that, and the session with it
             return
-        again_s = min(_LOOKS_EVERY_S, self._settings.join_idle_s)
-        self._loop.call_at(now + again_s, self._look)
+        self._loop.call_at(now + min(_LOOKS_EVERY_S, self._idle_s), self._look)
+
+    @property
+    def _idle_s(self) -> float:
+        """Who started it is on the way."""
+        idle_s = self._settings.join_idle_s
+        return idle_s if self._count else max(idle_s, _PATIENCE_S)
 
     # Who comes
 
@@ -189,9 +195,7 @@ class Joins:
         if self._socket.fileno() >= 0:
             self._loop.watch(self._socket.fileno(), self._on_connection)
 
-    def _on_call(
-        self, caller: Caller, message: dict[str, Any], call: Call, fds: list[int]
-    ) -> None:
+    def _on_call(self, caller: Caller, message: dict[str, Any], call: Call, fds: list[int]) -> None:
         if other := differing(self._settings, message.get("settings", {})):
             name = self._settings.join_name
             caller.tell(

@@ -1,0 +1,269 @@
+"""Commands that join a session by name."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.harness import INTERRUPTED, REFUSED, Sigwrap
+from tests.support.waiting import Watch, await_that, reader
+
+JOIN = ("--join-name", "agent", "--policy", "agent-observe")
+
+
+def _run(subject: Sigwrap, *words: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
+    return subject.run(*JOIN, "--", *words, **options)
+
+
+def _end(subject: Sigwrap) -> None:
+    with Watch(subject.alive()) as watch:
+        subject.run("signal", "agent", "SIGTERM")
+        watch.await_ends()
+
+
+@pytest.fixture
+def subject(as_user: Sigwrap) -> Iterator[Sigwrap]:
+    """Without the sessions that it has left in the background."""
+    yield as_user
+    alive = as_user.alive()
+    if not alive:
+        return
+    with Watch(alive) as watch:
+        as_user.run("signal", "agent", "SIGKILL")
+        watch.await_ends()
+
+
+def test_one_session_has_what_all_of_them_do_and_a_server_outlives_the_call(
+    subject: Sigwrap, tmp_path: Path
+) -> None:
+    other = subject.folder / "other"
+    other.mkdir()
+    first = _run(subject, "sh", "-c", "sleep 300 >/dev/null 2>&1 & echo $!; exit 7")
+    server = int(first.stdout)
+    assert first.returncode == 7
+    script = f"umask; pwd; echo $WORD; kill -0 {server} && kill {server}; cat"
+    second = _run(
+        subject, "sh", "-c", f"umask 027; {script}", input=b"in", cwd=other, env={"WORD": "x y"}
+    )
+    assert second.stdout.decode().split("\n") == ["0027", str(other), "x y", "in"]
+    assert (second.returncode, second.stderr) == (0, b"")
+    joined = subject.events("command_joined", "command_left")
+    assert [event.type for event in joined] == ["command_joined", "command_left"] * 2
+    assert [event.payload["call"] for event in joined] == [1, 1, 2, 2]
+    assert joined[1].payload["exit_status"] == 7
+    execs = [event.payload["argv"][0] for event in subject.events("exec_audited")]
+    assert execs[0] == "sh" and "sleep" in execs
+    _end(subject)
+    subject.verify(ended=True)
+    with Watch([server]) as watch:
+        watch.await_ends()
+
+
+def test_a_command_has_its_callers_descriptors_limits_and_signals(subject: Sigwrap) -> None:
+    readable, writable = os.pipe()
+    script = (
+        "import os, resource, signal, sys;"
+        f"os.write({writable}, b'by a descriptor of its own');"
+        "print(resource.getrlimit(resource.RLIMIT_NOFILE)[0],"
+        " signal.getsignal(signal.SIGUSR1) is signal.SIG_IGN,"
+        " sorted(map(int, os.listdir('/proc/self/fd')))[:3], os.getsid(0) == os.getpid())"
+    )
+    line = ["sh", "-c", 'trap "" USR1; ulimit -n 200; exec "$@"', "sh"]
+    words = [*subject.as_user(), *line, *map(str, subject.line(*JOIN, "--", "python3", "-c"))]
+    run = subject.start_line([*words, script], pass_fds=[writable])
+    os.close(writable)
+    out, err = run.communicate(timeout=30)
+    assert (run.returncode, err) == (0, b"")
+    assert out.decode() == "200 True [0, 1, 2] True\n"
+    assert os.read(readable, 100) == b"by a descriptor of its own"
+    os.close(readable)
+
+
+def test_closed_streams_stay_closed(subject: Sigwrap) -> None:
+    line = ["sh", "-c", 'exec "$@" <&- 2>&-', "sh", *map(str, subject.line(*JOIN, "--"))]
+    found = subject.start_line([*subject.as_user(), *line, "ls", "/proc/self/fd"])
+    out, _ = found.communicate(timeout=30)
+    assert out.split() == [b"0", b"1"]  # ls has opened the folder
+
+
+def test_signals_reach_the_command_and_what_it_started(subject: Sigwrap) -> None:
+    program = "trap 'echo got; exit 5' TERM; echo ready; sleep 300 & wait"
+    process = subject.start(*JOIN, "--", "sh", "-c", program)
+    said = reader(process.stdout)
+    said.until(rb"ready")
+    process.send_signal(signal.SIGTERM)
+    said.until(rb"got")
+    assert process.wait(30) == 5
+    forwarded = subject.events("interrupt_forwarded")
+    assert forwarded[0].payload["signal_name"] == "SIGTERM"
+    assert forwarded[0].payload["sender_pid"] == os.getpid()
+
+
+def test_who_is_killed_leaves_no_command(subject: Sigwrap) -> None:
+    process = subject.start(*JOIN, "--", "sh", "-c", "sleep 300 & echo $$ $!; wait")
+    pids = [int(word) for word in process.stdout.readline().split()]
+    with Watch(pids) as watch:
+        process.kill()
+        watch.await_ends()
+    assert _run(subject, "echo", "goes on").stdout == b"goes on\n"
+    assert len(subject.events("command_joined")) == 2
+
+
+def test_what_can_not_be_run_is_told(subject: Sigwrap) -> None:
+    missing = _run(subject, "no-such-command")
+    assert (missing.returncode, missing.stderr) == (
+        127,
+        b"sigwrap: no-such-command: command not found on PATH\n",
+    )
+    script = subject.folder / "script"
+    script.write_text("#!/no/such/interpreter\n")
+    script.chmod(0o755)
+    broken = _run(subject, str(script))
+    assert broken.returncode == 127
+    assert broken.stderr == f"sigwrap: {script}: No such file or directory\n".encode()
+
+
+def test_a_denied_command_says_so_once(subject: Sigwrap) -> None:
+    policy = subject.folder / "policy.yaml"
+    policy.write_text(
+        "version: 1\nname: own\nextends: agent-observe\ncommand_rules:\n"
+        "  - {name: no-ls, commands: [ls], decision: deny}\n"
+    )
+    found = subject.run("--join-name", "agent", "--policy", str(policy), "--", "ls")
+    assert found.returncode == 126
+    assert found.stderr.decode().count("\n") == 1
+    assert "no-ls" in found.stderr.decode()
+
+
+def test_another_policy_is_refused_and_the_session_goes_on(subject: Sigwrap) -> None:
+    _run(subject, "true")
+    refused = subject.run("--join-name", "agent", "--policy", "agent-strict", "--", "true")
+    assert refused.returncode == REFUSED
+    assert b"session agent runs with --policy agent-observe" in refused.stderr
+    assert b"sigwrap signal agent SIGTERM" in refused.stderr
+    assert _run(subject, "true").returncode == 0
+
+
+def test_a_session_that_can_not_start_says_why(subject: Sigwrap) -> None:
+    found = subject.run("--join-name", "x", "--policy", "no-such-policy", "--", "true")
+    assert found.returncode == REFUSED
+    assert found.stderr.startswith(b"sigwrap: no policy or file called ")
+    assert found.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize("name", ["a/b", ".hidden", "x" * 65, ""])
+def test_a_name_that_is_none(sigwrap: Sigwrap, name: str) -> None:
+    found = sigwrap.run("--join-name", name, "--", "true")
+    assert found.returncode == REFUSED
+    assert found.stderr.startswith(b"sigwrap: --join-name") or b"join-name" in found.stderr
+
+
+def test_many_at_once_start_one_session(subject: Sigwrap) -> None:
+    running = [subject.start(*JOIN, "--", "sh", "-c", f"echo {n}") for n in range(8)]
+    said = {process.communicate(timeout=30) for process in running}
+    assert said == {(f"{n}\n".encode(), b"") for n in range(8)}
+    assert [process.returncode for process in running] == [0] * 8
+    sessions = json.loads(subject.run("sessions", "--json").stdout)["sessions"]
+    assert len(sessions) == 1
+    assert len(subject.events("command_left")) == 8
+
+
+def test_it_ends_when_nothing_has_run_for_a_while(subject: Sigwrap) -> None:
+    idle = ("--join-idle", "0.2")
+    first = subject.run(*JOIN, *idle, "--", "sh", "-c", "sleep 1 >/dev/null 2>&1 &")
+    assert first.returncode == 0
+    subject.await_event("session_ended")
+    events = subject.sealed_events()
+    ends = [event.payload.get("comm") for event in events if event.type == "process_exited"]
+    assert "sleep" in ends  # the session had waited for it
+    assert _run(subject, "echo", "anew").stdout == b"anew\n"
+    assert len(json.loads(subject.run("sessions", "--json").stdout)["sessions"]) == 2
+
+
+def test_the_end_of_the_session_ends_who_waits(subject: Sigwrap) -> None:
+    process = subject.start(*JOIN, "--", "sh", "-c", "echo ready; exec sleep 300")
+    reader(process.stdout).until(rb"ready")
+    subject.run("signal", "agent", "SIGTERM")
+    assert process.wait(30) in (INTERRUPTED, 128 + signal.SIGTERM)
+
+
+def test_who_is_inside_is_refused_or_is_there_already(subject: Sigwrap) -> None:
+    words = ("--policy", "agent-observe", "--", "sh", "-c")
+    line = " ".join(map(str, subject.line(*JOIN)))
+    refused = subject.run(*words, f"{line} -- echo no; echo $?")
+    assert refused.stdout == b"125\n"
+    assert b"already inside session" in refused.stderr
+    joined = subject.run(*words, f"{line} --nested join -- echo yes")
+    assert (joined.stdout, joined.stderr) == (b"yes\n", b"")
+
+
+def test_a_process_of_the_session_can_not_join_it(subject: Sigwrap) -> None:
+    connects = (
+        "import socket, sys; s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET);"
+        "s.connect(sys.argv[1]); print(s.recv(1000).decode())"
+    )
+    path = subject.store / "joined" / "agent.sock"
+    found = _run(subject, "python3", "-c", connects, str(path))
+    assert b"it is inside a supervised session" in found.stdout
+    assert subject.events("control_refused")[0].payload["inside_session"]
+
+
+def test_who_is_in_a_sandbox_does_not_get_out_of_it(subject: Sigwrap) -> None:
+    _run(subject, "true")
+    line = ["setpriv", "--no-new-privs", "--", *map(str, subject.line(*JOIN, "--", "true"))]
+    found = subject.start_line([*subject.as_user(), *line])
+    _, err = found.communicate(timeout=30)
+    assert found.returncode == REFUSED
+    assert b"its no_new_privs are not those of the session" in err
+
+
+def test_a_stand_in_for_the_session_is_not_believed(subject: Sigwrap) -> None:
+    """One that a process of the session has put in its place."""
+    _run(subject, "true")
+    path = subject.store / "joined" / "agent.sock"
+    listens = (
+        "import os, socket, sys; os.unlink(sys.argv[1]);"
+        "s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.bind(sys.argv[1]);"
+        "s.listen(5); print('ready', flush=True)\nwhile True: s.accept()"
+    )
+    process = subject.start(*JOIN, "--", "python3", "-c", listens, str(path))
+    reader(process.stdout).until(rb"ready")
+    found = _run(subject, "true")
+    assert found.returncode == REFUSED
+    assert b"not believed" in found.stderr
+    process.kill()
+
+
+def test_on_a_terminal_it_has_one_of_its_own(subject: Sigwrap) -> None:
+    prompt = {"PS1": "PROMPT> "}
+    terminal = subject.on_terminal(*JOIN, "--", "bash", "--norc", size=(40, 111), env=prompt)
+    output = terminal.output
+    output.until(rb"PROMPT> ")
+    terminal.type("stty size; tty; sleep 300\n")
+    output.until(rb"40 111")
+    output.until(rb"/dev/pts/")
+    await_that(lambda: "sleep" in _names(subject))
+    terminal.press("z")
+    output.until(rb"Stopped")
+    output.until(rb"PROMPT> ")
+    terminal.type("fg\n")
+    output.until(rb"fg\r\n")
+    output.until(rb"sleep 300\r\n")
+    terminal.press("c")
+    output.until(rb"\^C")
+    output.until(rb"PROMPT> ")
+    terminal.resize(33, 99)
+    terminal.type("until stty size | grep -x '33 99'; do :; done; exit 9\n")
+    output.until(rb"\n33 99")
+    assert terminal.await_status() == 9
+
+
+def _names(subject: Sigwrap) -> set[str]:
+    return {event.payload["argv"][0] for event in subject.events("exec_audited")}
