@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 EXAMPLES = {
-    "run": ("sigwrap -p agent-strict --name build -- npm run build",),
+    "run": (
+        "sigwrap -p agent-strict --name build -- npm run build",
+        "sigwrap -c 'npm test | tee log'",
+        "sigwrap --join-name agent -- npm run dev",
+    ),
     "report": (
         "sigwrap report --only denied --since 10m",
         "sigwrap report build --format html -o report.html",

@@ -181,6 +181,8 @@ class TextReport:
             if total:
                 parts = (self._counted(name, counts[name]) for name in OUTCOMES if counts.get(name))
                 yield f"{title:<8} {total}: {', '.join(parts)}"
+        if joined := self.summary.by_type.get("command_joined"):
+            yield f"joined   {counted(joined, 'command')}"
         if changes := self.summary.changes:
             parts = (f"{changes[each]} {CHANGED[each]}" for each in CHANGED if each in changes)
             yield f"{'changes':<8} {sum(changes.values())}: {', '.join(parts)}"

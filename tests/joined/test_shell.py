@@ -1,0 +1,136 @@
+"""sigwrap-shell and sigwrap -c: what a shell is to whoever calls one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.harness import REFUSED, UNDER_TEST, Sigwrap
+from tests.support.waiting import Watch
+
+OPTIONS = {"SIGWRAP_OPTIONS": "--join-name agent --policy agent-observe"}
+
+
+@pytest.fixture
+def shell(as_user: Sigwrap) -> Iterator[str]:
+    """`sigwrap-shell`, as one may be told to use it: by its path."""
+    beside = Path(UNDER_TEST).with_name("sigwrap-shell")
+    if not beside.exists():
+        beside = as_user.folder / "sigwrap-shell"
+        beside.symlink_to(UNDER_TEST)
+    yield str(beside)
+    alive = as_user.alive()
+    if alive:
+        with Watch(alive) as watch:
+            as_user.run("signal", "agent", "SIGKILL")
+            watch.await_ends()
+
+
+def _run(subject: Sigwrap, *line: str, **env: str) -> tuple[int, str, str]:
+    done = subject.native(*line, env=env)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def test_it_takes_what_bash_takes(as_user: Sigwrap, shell: str) -> None:
+    script = as_user.folder / "script"
+    script.write_text("echo from a file $1\n")
+    assert _run(as_user, shell, "-c", "echo $0 $1; exit 3", "zero", "one") == (3, "zero one\n", "")
+    assert _run(as_user, shell, str(script), "x") == (0, "from a file x\n", "")
+    assert _run(as_user, shell, "-e", "-c", "false; echo no")[0] == 1
+    done = as_user.native(shell, input=b"echo from standard input\n")
+    assert done.stdout == b"from standard input\n"
+    assert as_user.sealed_events("session_started")[0].payload["policy"] == "agent-default"
+
+
+def test_inside_a_session_it_is_the_real_shell_at_once(as_user: Sigwrap, shell: str) -> None:
+    line = f"{shell} -c 'ps -o comm= -p $PPID; echo $SHELL'"
+    found = as_user.run("-c", line, env={"SHELL": shell})
+    real = shutil.which("bash") or ""
+    assert found.stdout.decode().split() == ["bash", real]
+    assert found.stderr == b""
+    assert len(json.loads(as_user.run("sessions", "--json").stdout)["sessions"]) == 1
+
+
+def test_a_string_is_run_by_a_shell(as_user: Sigwrap) -> None:
+    found = as_user.run("--name", "one", "-c", "echo $0 $1; exit 4", "zero", "one")
+    assert (found.returncode, found.stdout, found.stderr) == (4, b"zero one\n", b"")
+    started = as_user.sealed_events("session_started")[0].payload
+    assert started["name"] == "one"
+    assert started["command"][1:] == ["-c", "echo $0 $1; exit 4", "zero", "one"]
+
+
+@pytest.mark.parametrize(
+    ("words", "env", "said"),
+    [
+        (("-c",), {}, "-c needs a value (sigwrap -c 'npm test')"),
+        (("--polcy", "x", "-c", "true"), {}, "No such option: --polcy"),
+        (("-c", "true"), {"SIGWRAP_OPTIONS": "--no-such"}, "$SIGWRAP_OPTIONS is --no-such"),
+        (("-c", "true"), {"SIGWRAP_SHELL": "/x/sigwrap-shell"}, "$SIGWRAP_SHELL is sigwrap-shell"),
+        (("-c", "true"), {"SIGWRAP_SHELL": "/no/such"}, "/no/such: command not found"),
+    ],
+)
+def test_what_is_wrong_is_said(
+    sigwrap: Sigwrap, words: tuple[str, ...], env: dict[str, str], said: str
+) -> None:
+    found = sigwrap.run(*words, env=env)
+    assert found.returncode in (REFUSED, 127)
+    assert said in found.stderr.decode()
+    assert "Traceback" not in found.stderr.decode()
+    assert not sigwrap.has_sessions()
+
+
+def test_an_agents_loop_is_one_session(as_user: Sigwrap, shell: str) -> None:
+    """Three calls, as an agent makes them: a server that one starts serves the next."""
+    env = {**OPTIONS, "SHELL": shell}
+    port = as_user.folder / "port"
+    serve = (
+        "import socket; s = socket.create_server(('127.0.0.1', 0));"
+        f"open({str(port)!r}, 'w').write(str(s.getsockname()[1]));"
+        "c, _ = s.accept(); c.sendall(b'served'); c.close()"
+    )
+    started = f'python3 -c "{serve}" >/dev/null 2>&1 & until [ -s {port} ]; do :; done'
+    assert _run(as_user, shell, "-c", started, **env) == (0, "", "")
+    asks = "import socket, sys; s = socket.create_connection(('127.0.0.1', int(sys.argv[1])))"
+    asked = _run(
+        as_user, shell, "-c", f'python3 -c "{asks}; print(s.recv(9))" $(cat {port})', **env
+    )
+    assert asked == (0, "b'served'\n", "")
+    assert _run(as_user, shell, "-lc", "exit 6", **env)[0] == 6
+    assert len(json.loads(as_user.run("sessions", "--json").stdout)["sessions"]) == 1
+    report = as_user.run("report", "agent").stdout.decode()
+    assert "joined   3 commands" in report
+
+
+def test_npm_and_make_run_their_lines_by_it(as_user: Sigwrap, shell: str) -> None:
+    env = {**OPTIONS, "npm_config_script_shell": shell, "npm_config_update_notifier": "false"}
+    (as_user.folder / "Makefile").write_text(f"SHELL = {shell}\nall:\n\t@echo made $(word 1,x)\n")
+    package = {"name": "x", "version": "1.0.0", "scripts": {"say": "echo said"}}
+    (as_user.folder / "package.json").write_text(json.dumps(package))
+    assert _run(as_user, "make", **env) == (0, "made x\n", "")
+    done = _run(as_user, "npm", "run", "--silent", "say", **env)
+    assert (done[0], done[1]) == (0, "said\n")
+    calls = [event.payload["command"][-1] for event in as_user.events("command_joined")]
+    assert [call.strip() for call in calls] == ["echo made x", "echo said"]
+
+
+def test_as_an_interactive_shell_on_a_terminal(as_user: Sigwrap, shell: str) -> None:
+    """Its prompt, its jobs, its history: a session for itself."""
+    history = as_user.folder / "history"
+    env = {"PS1": "PROMPT> ", "HISTFILE": str(history), "SIGWRAP_OPTIONS": "--policy agent-observe"}
+    terminal = as_user.terminal_for([*as_user.as_user(), shell, "--norc"], env=env)
+    output = terminal.output
+    output.until(rb"PROMPT> ")
+    terminal.type("sleep 300 & jobs; fg\n")
+    output.until(rb"Running +sleep 300 &")
+    output.until(rb"sleep 300\r\n")
+    output.until(rb"sleep 300\r\n|sleep 300$")
+    terminal.press("z")
+    terminal.await_stopped_job("sleep")
+    terminal.type("kill %1; wait; echo again; exit 3\n")
+    output.until(rb"\nagain")
+    assert terminal.await_status() == 3
+    assert "kill %1; wait; echo again; exit 3" in history.read_text()
