@@ -41,17 +41,28 @@ def hold() -> None:
     global _held, _skipped, _is_a_mount_of_ours
     for make in (_new_mount, _copied_mount):
         try:
-            _held = make()
-            _is_a_mount_of_ours = True
-            break
+            folder = make()
         except (KernelError, OSError):
             continue
+        if _can_be_read(folder):
+            _held, _is_a_mount_of_ours = folder, True
+            break
+        os.close(folder)
     else:
         try:
             _held = os.open("/proc", _FOLDER)
         except OSError:
             return  # nothing is there that could be held
     _skipped = len("/proc/")
+
+
+def _can_be_read(folder: int) -> bool:
+    """Not where another session's file rules keep reading to the folders that they name."""
+    try:
+        os.close(os.open("self/maps", os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder))
+    except OSError:
+        return False
+    return True
 
 
 def require() -> None:

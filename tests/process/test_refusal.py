@@ -113,6 +113,17 @@ def test_nested_is_refused_and_names_the_outer_session(as_user: Sigwrap) -> None
     assert "--nested join" in line
 
 
+def test_nested_is_refused_where_the_outer_one_keeps_reading_to_some_folders(
+    sigwrap: Sigwrap,
+) -> None:
+    """A mount of /proc that is at no path is in none of them."""
+    keys = sigwrap.folder / ".ssh"
+    keys.mkdir()
+    (keys / "id_ed25519").write_text("a key")
+    line = _refused(sigwrap.run("--", *map(str, sigwrap.line("--", "touch", "ran"))), sigwrap)
+    assert "already inside session" in line
+
+
 def test_nested_is_refused_where_the_name_was_taken_away(sigwrap: Sigwrap) -> None:
     hidden = ["env", "-u", "SIGWRAP_SESSION", *map(str, sigwrap.line("--", "touch", "ran"))]
     line = _refused(sigwrap.run("--", *hidden), sigwrap)
