@@ -122,11 +122,13 @@ class Listener:
         self._zero = bytes(_NOTIFICATION.size)
         self._response = bytearray(_RESPONSE.size)
         self._id = bytearray(8)
+        self.wakes_at_once = True
         try:
             ioctl(fd, _SET_FLAGS, _SYNC_WAKE_UP)
         except OSError as refusal:
             if refusal.errno not in (errno.EINVAL, errno.ENOTTY):
                 raise _broken(refusal) from refusal
+            self.wakes_at_once = False
 
     def receive(self) -> Notification | None:
         """None where the caller died between the poll and now."""

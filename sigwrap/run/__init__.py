@@ -3,6 +3,7 @@
 session       a session from its id to its sealed log
 settings      what a run was asked to do
 launch        from fork to COMMAND's first exec
+lacking       what a run lacks here, and whether it starts without
 walls         what the kernel itself holds, and what it leaves open here
 supervisor    what a run is made of, and its turns
 loop          descriptors and deadlines of one thread

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import errno
 import gc
 import os
 import time
-from collections.abc import Callable
 
 import sigwrap
 from sigwrap import status
 from sigwrap.agent.watches import DriftWatch
 from sigwrap.bare import signal
-from sigwrap.errors import SessionError, StoreError, UsageError
+from sigwrap.errors import StoreError, UsageError
 from sigwrap.escape import printable
-from sigwrap.events import LEFT_TO_ANOTHER, Payload
+from sigwrap.events import Payload
 from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import libc, limits, own_environment, session_line
 from sigwrap.linux.descriptors import release_inherited
@@ -25,17 +23,22 @@ from sigwrap.linux.peer import SUPERVISOR_NAME
 from sigwrap.mediate.log_budget import LogBudget
 from sigwrap.mediate.masking import masked, masked_text
 from sigwrap.mediate.run_end import RunEnd
-from sigwrap.platform import Capability
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.environment import KILLSWITCH_URL
 from sigwrap.policy.judge.recorded import JUDGEMENT
 from sigwrap.policy.judge.rules import DEFAULT_LOG_SIZE_BYTES, Limits
 from sigwrap.policy.language.texts import policy_texts
 from sigwrap.protocols.front import Channel, CommandStarted
+from sigwrap.run.lacking import (
+    Tell,
+    capabilities_of,
+    missing_interception,
+    outer_session,
+)
 from sigwrap.run.launch import Launch, launch
 from sigwrap.run.made_folders import make_missing, remove_unused
 from sigwrap.run.recorder import Recorder
-from sigwrap.run.settings import Nested, RunSettings
+from sigwrap.run.settings import RunSettings
 from sigwrap.run.supervisor import Supervisor
 from sigwrap.run.walls import Walls, walls_of
 from sigwrap.start import own_code, own_files
@@ -51,8 +54,6 @@ if TYPE_CHECKING:
     from sigwrap.run.remote_switch.switch import RemoteSwitch
 
 _CHANGES_SHOWN = 20
-
-Tell = Callable[[str], None]
 
 
 class Ended(NamedTuple):
@@ -87,7 +88,7 @@ def run_session(
     program = b""
     if not settings.join_name:
         program = find_program(settings.command[0], inherited.environment)
-    session_id = _new_session_id()
+    session_id = new_session_id()
     key = key_from_environment(inherited.environment)
     remote_switch = _remote_switch(settings, inherited.environment)
     as_text = _as_text(inherited.environment)
@@ -136,7 +137,7 @@ def run_session(
     launched = launch(program, settings.command, session_id, handed_on, walls, become)
     usage = None
     try:
-        missing = _missing(launched, settings, inherited, tell) + switches_not_seen
+        missing = missing_interception(launched, settings, inherited, tell) + switches_not_seen
         for each in switches_not_seen:
             tell(each)
         log = SessionLog.create(store, session_id, key=key, durable=settings.durable)
@@ -277,37 +278,6 @@ def _profile(file: str, variables: dict[str, str]) -> DriftWatch:
     return DriftWatch(load_profile(file, variables=variables))
 
 
-def _missing(
-    launched: Launch, settings: RunSettings, inherited: Inherited, tell: Tell
-) -> list[str]:
-    """What this run lacks; raises where the user did not agree to go without."""
-    if launched.missing is None:
-        return []
-    refusal = launched.missing
-    outer = _outer_session(launched, inherited)
-    is_nested = refusal.errno == errno.EBUSY
-    where = f"session {outer}" if outer else "an outer supervisor"
-    if is_nested and settings.nested is Nested.JOIN:
-        tell(f"inside {where}: the command runs under its rules and in its log")
-        return [f"{LEFT_TO_ANOTHER}{where}"]
-    if is_nested and outer:
-        raise SessionError(
-            f"already inside session {outer}",
-            "--nested join runs the command under that session's rules",
-        )
-    if settings.best_effort:
-        tell(f"going on without interception: {refusal.message}")
-        return [f"{LEFT_TO_ANOTHER}{where}" if is_nested else f"interception: {refusal.message}"]
-    raise refusal
-
-
-def _outer_session(launched: Launch, inherited: Inherited) -> str:
-    """As it is called where there is one, and its name was not taken away."""
-    if launched.missing is None or launched.missing.errno != errno.EBUSY:
-        return ""
-    return inherited.environment.get(b"SIGWRAP_SESSION", b"").decode("utf-8", "replace")
-
-
 def _session_started(
     session_id: str,
     settings: RunSettings,
@@ -332,24 +302,9 @@ def _session_started(
         "kernel": system.release,
         "machine": system.machine,
         "grace_s": settings.grace_s,
-        "capabilities": _capabilities(launched, walls),
+        "capabilities": capabilities_of(launched, walls),
         "missing": missing,
     }
-
-
-def _capabilities(launched: Launch, walls: Walls) -> list[str]:
-    if launched.listener is None:
-        return []
-    found = [
-        Capability.INTERCEPTION,
-        Capability.VERIFICATION,
-        Capability.REPLACEMENT,
-        Capability.RECORDING,
-        Capability.DELIVERY,
-    ]
-    if launched.waits_through_signals:
-        found.append(Capability.WAITS_THROUGH_SIGNALS)
-    return [each.value for each in (*found, *walls.capabilities)]
 
 
 def _note_changes(recorder: Recorder, tell: Tell) -> None:
@@ -401,7 +356,7 @@ def _seal(recorder: Recorder, ended: RunEnd, duration_s: float, tell: Tell) -> b
     return has_end
 
 
-def _new_session_id() -> str:
+def new_session_id() -> str:
     return time.strftime("%Y%m%d-%H%M%S-") + os.urandom(3).hex()
 
 

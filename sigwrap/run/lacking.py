@@ -1,0 +1,63 @@
+"""What a run lacks on this machine, and whether that keeps it from starting. `sigwrap doctor` asks
+the same."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+
+from sigwrap.errors import SessionError
+from sigwrap.events import LEFT_TO_ANOTHER
+from sigwrap.platform import Capability
+from sigwrap.run.launch import Launch
+from sigwrap.run.settings import Nested, RunSettings
+from sigwrap.run.walls import Walls
+from sigwrap.start.command import Inherited
+
+Tell = Callable[[str], None]
+
+
+def missing_interception(
+    launched: Launch, settings: RunSettings, inherited: Inherited, tell: Tell
+) -> list[str]:
+    """What this run lacks; raises where the user did not agree to go without."""
+    if launched.missing is None:
+        return []
+    refusal = launched.missing
+    outer = outer_session(launched, inherited)
+    is_nested = refusal.errno == errno.EBUSY
+    where = f"session {outer}" if outer else "an outer supervisor"
+    if is_nested and settings.nested is Nested.JOIN:
+        tell(f"inside {where}: the command runs under its rules and in its log")
+        return [f"{LEFT_TO_ANOTHER}{where}"]
+    if is_nested and outer:
+        raise SessionError(
+            f"already inside session {outer}",
+            "--nested join runs the command under that session's rules",
+        )
+    if settings.best_effort:
+        tell(f"going on without interception: {refusal.message}")
+        return [f"{LEFT_TO_ANOTHER}{where}" if is_nested else f"interception: {refusal.message}"]
+    raise refusal
+
+
+def outer_session(launched: Launch, inherited: Inherited) -> str:
+    """As it is called where there is one, and its name was not taken away."""
+    if launched.missing is None or launched.missing.errno != errno.EBUSY:
+        return ""
+    return inherited.environment.get(b"SIGWRAP_SESSION", b"").decode("utf-8", "replace")
+
+
+def capabilities_of(launched: Launch, walls: Walls) -> list[str]:
+    if launched.listener is None:
+        return []
+    found = [
+        Capability.INTERCEPTION,
+        Capability.VERIFICATION,
+        Capability.REPLACEMENT,
+        Capability.RECORDING,
+        Capability.DELIVERY,
+    ]
+    if launched.waits_through_signals:
+        found.append(Capability.WAITS_THROUGH_SIGNALS)
+    return [each.value for each in (*found, *walls.capabilities)]
