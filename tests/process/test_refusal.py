@@ -117,10 +117,15 @@ def test_nested_is_refused_where_the_outer_one_keeps_reading_to_some_folders(
     sigwrap: Sigwrap,
 ) -> None:
     """A mount of /proc that is at no path is in none of them."""
-    keys = sigwrap.folder / ".ssh"
-    keys.mkdir()
+    home = sigwrap.folder / "home"
+    sigwrap.env["HOME"] = str(home)
+    keys = home / ".ssh"
+    keys.mkdir(parents=True)
     (keys / "id_ed25519").write_text("a key")
-    line = _refused(sigwrap.run("--", *map(str, sigwrap.line("--", "touch", "ran"))), sigwrap)
+    elsewhere = sigwrap.folder / "elsewhere"
+    elsewhere.mkdir()
+    inner = map(str, sigwrap.line("--", "touch", "ran"))
+    line = _refused(sigwrap.run("--", *inner, cwd=elsewhere), sigwrap)
     assert "already inside session" in line
 
 
