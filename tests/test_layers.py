@@ -99,6 +99,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         "front",
     },
     "report": {"status", "amounts", "tuples", "errors", "escape", "events", "policy", "store"},
+    "doctor": {
+        *("bare", "hints", "status", "escape", "errors", "tuples", "policy", "platform"),
+        *("linux", "start", "store", "run", "report"),
+    },
     "cli": {
         *(
             "sigwrap",
@@ -113,7 +117,7 @@ MAY_IMPORT: dict[str, set[str]] = {
             "tuples",
         ),
         *("calls", "start", "linux", "policy", "agent", "store", "mediate", "protocols"),
-        *("platform", "run", "stub", "front", "forward", "report"),
+        *("platform", "run", "stub", "front", "forward", "report", "doctor"),
     },
     "__main__": {"hints", "bare", "early", "quick_import", "isolation", "status", "errors", "cli"},
 }

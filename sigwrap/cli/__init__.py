@@ -26,6 +26,7 @@ killswitch    killswitch on, off, status
 why           why
 query         query
 export        export
+doctor        doctor
 several       the sessions that query and export read
 whole_file    a file that is written completely or not at all
 progress      how far something long is

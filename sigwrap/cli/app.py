@@ -12,6 +12,7 @@ import sigwrap
 from sigwrap import status
 from sigwrap.cli import approvals as approval_commands
 from sigwrap.cli import completion as completion_command
+from sigwrap.cli import doctor as doctor_command
 from sigwrap.cli import export as export_command
 from sigwrap.cli import killswitch as killswitch_commands
 from sigwrap.cli import man as man_command
@@ -108,6 +109,7 @@ signal_command.register(app)
 why_command.register(app)
 query_command.register(app)
 export_command.register(app)
+doctor_command.register(app)
 completion_command.register(app)
 man_command.register(app)
 app.add_typer(policy_commands.app, name="policy")

@@ -34,6 +34,7 @@ EXAMPLES = {
     "approve": ("sigwrap approve 3f2a --always",),
     "deny": ('sigwrap deny 3f2a --message "not on main"',),
     "signal": ('sigwrap signal build SIGSTOP --reason "let me look"', "sigwrap signal SIGCONT"),
+    "doctor": ("sigwrap doctor", "sigwrap doctor --json"),
     "completion": ("source <(sigwrap completion bash)",),
     "man": ("sigwrap man | man -l -",),
     "killswitch on": ('sigwrap killswitch on --reason "it deletes things"',),

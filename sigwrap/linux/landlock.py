@@ -63,14 +63,15 @@ FILES_NEED = "Linux 6.2 with Landlock"
 
 def is_available() -> bool:
     """A kernel whose Landlock has no scopes yet could only offer a domain that forbids mounts."""
-    return _abi() >= _ABI_WITH_SIGNAL_SCOPE
+    return abi() >= _ABI_WITH_SIGNAL_SCOPE
 
 
 def holds_files() -> bool:
-    return _abi() >= _ABI_WITH_TRUNCATE
+    return abi() >= _ABI_WITH_TRUNCATE
 
 
-def _abi() -> int:
+def abi() -> int:
+    """0 where there is none."""
     try:
         return syscall("landlock_create_ruleset", _SYS_CREATE_RULESET, 0, 0, _VERSION)
     except KernelError:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from sigwrap.bare.contextlib import suppress
 from sigwrap.tuples import NamedTuple
 
+LIMIT_US_TOO = "limits sigwrap as well (a soft one, ulimit -S, only the command)"
 _NO_LIMIT = resource.RLIM_INFINITY
 _SIGPENDING = 11
 _RTTIME = 15

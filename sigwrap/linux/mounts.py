@@ -112,6 +112,14 @@ def lies_on_a_disk(fd: int) -> bool:
         return False
 
 
+def kind_of(fd: int) -> tuple[str, bool]:
+    """The type of the file system that it lies on, and whether that is local. No file system is
+    asked."""
+    number = _mount_of(os.getpid(), fd)
+    kinds = [each.kind for each in _told_by_procfs("self") if each.number == number]
+    return (kinds[-1].decode("ascii", "replace"), kinds[-1] in _LOCAL) if kinds else ("", False)
+
+
 def note_first_devices() -> None:
     """Before COMMAND runs."""
     global _first_devices

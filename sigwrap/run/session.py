@@ -152,7 +152,7 @@ def run_session(
             missing.append(f"code of our own: {_first_of(not_kept)} can be changed meanwhile")
         if limited := ", ".join(limits.not_lifted()):
             missing.append(f"limits of our own: {limited}")
-            tell(f"{limited} limits sigwrap as well (a soft one, ulimit -S, only the command)")
+            tell(f"{limited} {limits.LIMIT_US_TOO}")
         if limits_usage:
             usage = Usage(policy.limits, launched.pid, session_id)
             missing += usage.without

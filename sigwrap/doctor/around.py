@@ -1,0 +1,215 @@
+"""What a run finds around it: /proc, limits, folders, terminals, libraries. Each of these is called
+in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import sys
+
+from sigwrap.bare import signal
+from sigwrap.bare.contextlib import suppress
+from sigwrap.doctor.items import (
+    CGROUP,
+    KILL_SWITCH,
+    LIBC,
+    LIMITS,
+    MEMORY_FILES,
+    OPEN_FILES,
+    PROC,
+    PROCESSES,
+    STORE,
+    TERMINAL,
+    USER_NAMESPACES,
+    Finding,
+)
+from sigwrap.errors import KernelError, SessionError, StoreError
+from sigwrap.linux import held_terminals, kept_library, landlock, libc, limits, proc_files, procfs
+from sigwrap.linux import process as linux_process
+from sigwrap.linux.descriptors import require_enough
+from sigwrap.linux.mounts import kind_of
+from sigwrap.linux.own_pages import read_maps
+from sigwrap.linux.session_cgroup import SessionCgroup
+from sigwrap.linux.supervisors import hides_processes
+from sigwrap.linux.terminal_typists import find_typist
+from sigwrap.run.session import new_session_id
+from sigwrap.store import killswitch
+from sigwrap.store.location import default_store, sessions_folder
+from sigwrap.store.writer import SessionLog
+
+_NEW_USER = 0x10000000  # CLONE_NEWUSER
+_A_LIBRARY = "_ctypes"
+_FAR_BEYOND = 1 << 40
+_GLIBC_VERSION = re.compile(rb"GLIBC_2\.(\d+)\0")
+
+
+def try_kill_switch(store: str | None) -> Finding:
+    folder = default_store(os.environ) if store is None else store
+    try:
+        unseen = killswitch.refuse_if_on(killswitch.stores(folder, os.environ), store)
+    except SessionError as refusal:
+        return Finding(KILL_SWITCH, refusal.message, "on", f"sigwrap: {refusal}")
+    if unseen:
+        return Finding(KILL_SWITCH, unseen[0], "unseen", f"sigwrap: {unseen[0]}")
+    return Finding(KILL_SWITCH, "it is off")
+
+
+def try_proc() -> Finding:
+    proc_files.hold()
+    try:
+        proc_files.require()
+    except SessionError as refusal:
+        return Finding(PROC, refusal.message, "absent", f"sigwrap: {refusal}")
+    if procfs.can_be_covered():
+        return Finding(PROC, "the folder /proc, over which this user may mount", "coverable")
+    if hides_processes():
+        return Finding(PROC, "processes of others are hidden (hidepid)", "hides")
+    how = "a mount of its own" if proc_files.is_ours() else "the folder, over which nobody mounts"
+    return Finding(PROC, how)
+
+
+def try_processes() -> Finding:
+    try:
+        pid = linux_process.fork()
+    except KernelError as refusal:
+        return Finding(PROCESSES, refusal.message, "refused", f"sigwrap: {refusal}")
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    return Finding(PROCESSES, f"one more was made; {_most(resource.RLIMIT_NPROC)}")
+
+
+def try_open_files() -> Finding:
+    try:
+        require_enough()
+    except SessionError as refusal:
+        return Finding(OPEN_FILES, refusal.message, "few", f"sigwrap: {refusal}")
+    return Finding(OPEN_FILES, _most(resource.RLIMIT_NOFILE))
+
+
+def _most(kind: int) -> str:
+    _soft, hard = resource.getrlimit(kind)
+    return "without a limit" if hard == resource.RLIM_INFINITY else f"at most {hard}"
+
+
+def try_limits() -> Finding:
+    tight = ", ".join(limits.not_lifted())
+    if tight:
+        return Finding(LIMITS, tight, "tight", f"sigwrap: {tight} {limits.LIMIT_US_TOO}")
+    return Finding(LIMITS, "none that sigwrap would reach")
+
+
+def try_cgroup() -> Finding:
+    group = SessionCgroup(new_session_id())
+    pid = linux_process.fork()
+    if pid == 0:
+        libc.set_parent_death_signal(signal.SIGKILL)
+        signal.pause()
+    try:
+        group.take(pid, counts_time=True, memory_bytes=_FAR_BEYOND)
+        counted = {"processor time": group.counts_time, "memory": group.counts_memory}
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        group.remove()
+    counts = [what for what, is_counted in counted.items() if is_counted]
+    if not counts:
+        return Finding(CGROUP, "none could be made in the one that this process is in", "absent")
+    return Finding(CGROUP, f"made, and it counts {' and '.join(counts)}")
+
+
+def try_memory_files() -> Finding:
+    proc_files.hold()
+    path = getattr(sys.modules.get(_A_LIBRARY), "__file__", None)
+    try:
+        if path is None:  # it is part of the interpreter
+            os.close(kept_library.written(_A_LIBRARY, b""))
+        else:
+            kept_library.load(kept_library.read(path))
+    except (OSError, ImportError) as refusal:
+        return Finding(MEMORY_FILES, str(refusal), "refused")
+    return Finding(MEMORY_FILES, "a library was loaded from memory")
+
+
+def try_terminal() -> Finding:
+    proc_files.hold()
+    held_terminals.hold()
+    try:
+        for fd in os.openpty():
+            os.close(fd)
+    except OSError as refusal:
+        return Finding(TERMINAL, f"no pseudo-terminal: {refusal.strerror}", "no pty")
+    if held_terminals.controlling < 0:
+        return Finding(TERMINAL, "none controls this process", "none")
+    typist = find_typist(walled=landlock.is_available())
+    if typist is not None:
+        return Finding(TERMINAL, typist.why, "typed")
+    return Finding(TERMINAL, "there is one, on which only a person types")
+
+
+def try_libc() -> Finding:
+    try:
+        version = os.confstr("CS_GNU_LIBC_VERSION")
+    except (OSError, ValueError):
+        version = None
+    if version is None:
+        return Finding(LIBC, "it isn't glibc", "other")
+    needed = _needed_glibc()
+    return Finding(LIBC, f"{version}; {needed} is needed" if needed else version)
+
+
+def _needed_glibc() -> str:
+    """By the libraries that are loaded, glibc's own left out: those have its private version."""
+    newest = 0
+    maps = read_maps(proc_files.all_contents("/proc/self/maps"))
+    for path in sorted({each.path for each in maps}):
+        with suppress(OSError), open(path, "rb") as file:
+            data = file.read()
+            if data[:4] == b"\x7fELF" and b"GLIBC_PRIVATE\0" not in data:
+                newest = max([newest, *map(int, _GLIBC_VERSION.findall(data))])
+    return f"2.{newest}" if newest else ""
+
+
+def try_user_namespaces() -> Finding:
+    if libc.libc.unshare(_NEW_USER) != 0:
+        why = libc.failure("unshare").message
+        return Finding(USER_NAMESPACES, f"none can be made: {why}", "refused")
+    return Finding(USER_NAMESPACES, "one was made")
+
+
+def try_store(store: str | None) -> Finding:
+    made: list[str] = []
+    try:
+        folder = sessions_folder(default_store(os.environ) if store is None else store)
+        made = _missing_folders(folder)
+        log = SessionLog.create(os.path.dirname(folder), new_session_id())
+        log.discard()
+        return _of_file_system(folder)
+    except StoreError as refusal:
+        return Finding(STORE, refusal.message, "refused", f"sigwrap: {refusal}")
+    finally:
+        for each in made:
+            with suppress(OSError):
+                os.rmdir(each)
+
+
+def _missing_folders(path: str) -> list[str]:
+    """The lowest first."""
+    missing = []
+    while path and not os.path.lexists(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+    return missing
+
+
+def _of_file_system(folder: str) -> Finding:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        kind, is_local = kind_of(fd)
+        status = os.fstatvfs(fd)
+    finally:
+        os.close(fd)
+    room = status.f_bavail * status.f_frsize
+    found = f"a log was made; {kind or 'an unknown file system'}, {room >> 20} MiB free"
+    return Finding(STORE, found, "" if is_local else "served")

@@ -1,0 +1,122 @@
+"""What a run's own start has to get from the kernel: the start itself, up to COMMAND's exec."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+
+from sigwrap.bare import signal
+from sigwrap.doctor.items import (
+    CGROUPS_OF_OTHERS,
+    FILE_WALL,
+    LISTENER,
+    PATIENCE,
+    SIGNAL_WALL,
+    TRACING,
+    WAKE_UP,
+    Finding,
+    untold,
+)
+from sigwrap.errors import KernelError, SigwrapError
+from sigwrap.linux import landlock, libc, proc_files, ptrace
+from sigwrap.linux.memory import Memory, Unreadable
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.run.lacking import missing_interception
+from sigwrap.run.launch import Launch, launch
+from sigwrap.run.session import new_session_id
+from sigwrap.run.settings import DEFAULT_POLICY, RunSettings
+from sigwrap.run.walls import Walls, walls_of
+from sigwrap.start.command import Inherited
+from sigwrap.start.policy_files import host_variables, load_with_sources
+
+OF_THE_START = (
+    *(LISTENER, PATIENCE, WAKE_UP, TRACING),
+    *(SIGNAL_WALL, FILE_WALL, CGROUPS_OF_OTHERS),
+)
+INSIDE = "inside a session that can't be told"
+_SETTINGS = RunSettings(("true",))
+_NO_PROGRAM = b"/nowhere"  # it gets no word to go on
+_YAMA = "/proc/sys/kernel/yama/ptrace_scope"
+_SEEN_IN_CHILD = b"what a fork has copied"
+
+
+def try_start(*, inside: bool) -> list[Finding]:
+    """In a process of its own. `inside` a session, its child isn't traced: that would be an attempt
+    on it."""
+    proc_files.hold()
+    libc.set_child_subreaper()
+    inherited = Inherited.capture()
+    policy, _ = load_with_sources(DEFAULT_POLICY, variables=host_variables(_SETTINGS.root))
+    walls = walls_of(Engine(policy), goes_without=policy.tolerates_old_kernels)
+    launched = launch(_NO_PROGRAM, _SETTINGS.command, new_session_id(), inherited, walls)
+    try:
+        found = list(_of_listener(launched, inherited))
+        found.append(untold(TRACING, INSIDE) if inside else _tracing(launched.pid))
+    finally:
+        os.kill(launched.pid, signal.SIGKILL)
+        os.waitpid(launched.pid, 0)
+    return found + list(_of_walls(walls, inside=inside))
+
+
+def _of_listener(launched: Launch, inherited: Inherited) -> Iterator[Finding]:
+    try:
+        missing_interception(launched, _SETTINGS, inherited, lambda _line: None)
+    except SigwrapError as refusal:
+        is_taken = launched.missing is not None and launched.missing.errno == errno.EBUSY
+        shortfall = "taken" if is_taken else "refused"
+        yield Finding(LISTENER, refusal.message, shortfall, f"sigwrap: {refusal}")
+    if launched.listener is None:
+        yield untold(PATIENCE, "without a listener that can't be told")
+        yield untold(WAKE_UP, "without a listener that can't be told")
+        return
+    yield Finding(LISTENER, "a call was handed over, and its answer arrived")
+    if launched.waits_through_signals:
+        yield Finding(PATIENCE, "a signal did not break off a call that waited")
+    else:
+        yield Finding(PATIENCE, "a signal breaks off a call that waits", "absent")
+    if launched.listener.wakes_at_once:
+        yield Finding(WAKE_UP, "the answered process runs at once")
+    else:
+        yield Finding(WAKE_UP, "no synchronous wake-up", "absent")
+
+
+def _tracing(child: int) -> Finding:
+    try:
+        with Memory(child) as memory:
+            memory.block(id(_SEEN_IN_CHILD), len(_SEEN_IN_CHILD))
+    except Unreadable as unreadable:
+        why = unreadable.__cause__ or "it isn't there"
+        return Finding(TRACING, f"a child's memory can't be read: {why}", "refused")
+    try:
+        ptrace.seize(child)
+        ptrace.interrupt(child)
+        os.waitpid(child, ptrace.WALL)
+        ptrace.detach(child)
+    except KernelError as refusal:
+        return Finding(TRACING, refusal.message, "refused")
+    scope = proc_files.contents(_YAMA)
+    yama = "no Yama" if scope is None else f"Yama's scope is {scope.decode().strip()}"
+    return Finding(TRACING, f"a child was read, stopped and let go; {yama}")
+
+
+def _of_walls(walls: Walls, *, inside: bool) -> Iterator[Finding]:
+    abi = landlock.abi()
+    version = f"Landlock's version is {abi}" if abi else "there is no Landlock"
+    if walls.domain:
+        yield Finding(SIGNAL_WALL, f"{version}: signals and TCP connections")
+    else:
+        yield Finding(SIGNAL_WALL, version, "absent")
+    if landlock.holds_files():
+        yield Finding(FILE_WALL, version)
+    else:
+        says = "".join(f"sigwrap: {line}" for line in walls.told[:1])
+        yield Finding(FILE_WALL, version, "absent", says)
+    if inside:
+        yield untold(CGROUPS_OF_OTHERS, INSIDE)
+        return
+    threats = [each for each in walls.without if each.startswith("cgroups: ")]
+    if threats:
+        yield Finding(CGROUPS_OF_OTHERS, threats[0].removeprefix("cgroups: "), "open")
+    else:
+        yield Finding(CGROUPS_OF_OTHERS, "none can be written from inside")

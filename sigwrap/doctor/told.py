@@ -1,0 +1,137 @@
+"""Findings, as lines for people, as a document for programs, and as an exit status."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sigwrap import status
+from sigwrap.doctor.items import BY_NAME, Finding, Level, level_of, shortfall_of
+from sigwrap.escape import cut_to, printable
+from sigwrap.report.forms.layout import wrapped
+from sigwrap.report.forms.style import Style
+from sigwrap.tuples import NamedTuple
+
+SCHEMA = "sigwrap.doctor/1"
+WORKS_WITH_LESS = 1
+ALWAYS = (
+    "Inside every run, on every machine, sudo, su and other setuid programs gain no rights "
+    "(no_new_privs)."
+)
+_NAME_COLUMNS = max(map(len, BY_NAME))
+_LEVEL_COLUMNS = max(len(level.value) for level in Level)
+_NARROWEST = 60
+_INDENT = "    "
+
+
+class Machine(NamedTuple):
+    sigwrap: str
+    kernel: str
+    architecture: str
+    user: int
+
+
+def exit_status(findings: Sequence[Finding]) -> int:
+    levels = {level_of(each) for each in findings}
+    if Level.NO in levels:
+        return status.REFUSED
+    return WORKS_WITH_LESS if levels & {Level.LESS, Level.UNKNOWN} else 0
+
+
+def verdict(findings: Sequence[Finding]) -> str:
+    match exit_status(findings):
+        case 0:
+            return "A run works here, and holds everything."
+        case status.REFUSED:
+            return f"A run is refused here: {_names(findings, Level.NO)}."
+        case _:
+            return (
+                "A run works here, and does not hold everything: "
+                f"{_names(findings, Level.LESS, Level.UNKNOWN)}."
+            )
+
+
+def lines(
+    machine: Machine, findings: Sequence[Finding], *, columns: int, style: Style
+) -> Iterator[str]:
+    """`columns`: 0 where lines may be of any length."""
+    who = "root" if machine.user == 0 else f"uid {machine.user}"
+    yield style.heading(
+        f"sigwrap {machine.sigwrap} on Linux {machine.kernel} {machine.architecture}, as {who}"
+    )
+    yield ""
+    for each in findings:
+        yield _row(each, columns, style)
+    short = [each for each in findings if each.shortfall]
+    for level in (Level.NO, Level.LESS, Level.UNKNOWN, Level.NOTE):
+        for each in short:
+            if level_of(each) is level:
+                yield ""
+                yield from _what_to_do(each, columns, style)
+    yield ""
+    yield from wrapped(ALWAYS, columns)
+    yield from (style.heading(line) for line in wrapped(verdict(findings), columns))
+
+
+def document(machine: Machine, findings: Sequence[Finding]) -> dict[str, object]:
+    return {
+        "schema": SCHEMA,
+        **machine._asdict(),
+        "status": exit_status(findings),
+        "verdict": verdict(findings),
+        "items": [_as_json(each) for each in findings],
+        "always": ALWAYS,
+    }
+
+
+def _names(findings: Sequence[Finding], *levels: Level) -> str:
+    return ", ".join(each.item for each in findings if level_of(each) in levels)
+
+
+def _row(finding: Finding, columns: int, style: Style) -> str:
+    level = level_of(finding)
+    padding = " " * (_LEVEL_COLUMNS - len(level.value))
+    name = f"{padding}  {finding.item:<{_NAME_COLUMNS}}  "
+    found = printable(finding.found)
+    if columns:
+        room = max(columns, _NARROWEST) - len(f" {level.value}{name}")
+        found = cut_to(found, room)
+    return f" {_painted(level, style)}{name}{found}"
+
+
+def _painted(level: Level, style: Style) -> str:
+    word: str = level.value
+    match level:
+        case Level.OK:
+            return style.good(word)
+        case Level.NO | Level.LESS:
+            return style.bad(word)
+        case Level.NOTE | Level.UNKNOWN:
+            return word
+
+
+def _what_to_do(finding: Finding, columns: int, style: Style) -> Iterator[str]:
+    shortfall = shortfall_of(finding)
+    if shortfall is None:
+        return
+    yield style.heading(f"{finding.item}: {shortfall.level.value}")
+    parts = [
+        f"found: {finding.found}",
+        f"lost: {shortfall.lost}",
+        f"to do: {shortfall.todo}",
+        f"a run says: {finding.run_says}",
+    ]
+    for part in parts[: 4 if finding.run_says else 3]:
+        yield from wrapped(f"  {printable(part)}", columns, _INDENT)
+
+
+def _as_json(finding: Finding) -> dict[str, str | None]:
+    shortfall = shortfall_of(finding)
+    return {
+        "item": finding.item,
+        "level": "unknown" if level_of(finding) is Level.UNKNOWN else level_of(finding).value,
+        "found": finding.found,
+        "shortfall": finding.shortfall or None,
+        "lost": shortfall and shortfall.lost,
+        "to_do": shortfall and shortfall.todo,
+        "a_run_says": finding.run_says or None,
+    }
