@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from sigwrap.status import REFUSED
 
+DOCTOR = "sigwrap doctor tells what this machine lacks"
+
 
 class SigwrapError(Exception):
     """Show `lines` and exit with `status`. What is in them may come from anybody."""

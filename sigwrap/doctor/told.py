@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sigwrap import status
-from sigwrap.doctor.items import BY_NAME, Finding, Level, level_of, shortfall_of
+from sigwrap.doctor.items import BY_NAME, RUN, Finding, Level, level_of, shortfall_of
 from sigwrap.escape import cut_to, printable
 from sigwrap.report.forms.layout import wrapped
 from sigwrap.report.forms.style import Style
@@ -17,6 +17,7 @@ ALWAYS = (
     "Inside every run, on every machine, sudo, su and other setuid programs gain no rights "
     "(no_new_privs)."
 )
+_UNTOLD = "What stands under ? can be told where nothing else is in the way."
 _NAME_COLUMNS = max(map(len, BY_NAME))
 _LEVEL_COLUMNS = max(len(level.value) for level in Level)
 _NARROWEST = 60
@@ -62,11 +63,14 @@ def lines(
     for each in findings:
         yield _row(each, columns, style)
     short = [each for each in findings if each.shortfall]
-    for level in (Level.NO, Level.LESS, Level.UNKNOWN, Level.NOTE):
+    for level in (Level.NO, Level.LESS, Level.NOTE):
         for each in short:
-            if level_of(each) is level:
+            if level_of(each) is level and not _is_said(each, short):
                 yield ""
                 yield from _what_to_do(each, columns, style)
+    if any(level_of(each) is Level.UNKNOWN for each in findings):
+        yield ""
+        yield from wrapped(_UNTOLD, columns)
     yield ""
     yield from wrapped(ALWAYS, columns)
     yield from (style.heading(line) for line in wrapped(verdict(findings), columns))
@@ -84,7 +88,14 @@ def document(machine: Machine, findings: Sequence[Finding]) -> dict[str, object]
 
 
 def _names(findings: Sequence[Finding], *levels: Level) -> str:
-    return ", ".join(each.item for each in findings if level_of(each) in levels)
+    meant = [each for each in findings if level_of(each) in levels]
+    return ", ".join(each.item for each in meant if not _is_said(each, meant))
+
+
+def _is_said(finding: Finding, others: Sequence[Finding]) -> bool:
+    """That a run falls short says no more, where what it lacks falls short as well."""
+    levels = {level_of(each) for each in others if each.item != RUN}
+    return finding.item == RUN and level_of(finding) in levels
 
 
 def _row(finding: Finding, columns: int, style: Style) -> str:

@@ -4,7 +4,7 @@ import os
 import resource
 from collections.abc import Iterable
 
-from sigwrap.errors import KernelError, SessionError
+from sigwrap.errors import DOCTOR, KernelError, SessionError
 from sigwrap.linux.libc import syscall
 
 _FEWEST = 48
@@ -29,7 +29,7 @@ def require_enough() -> None:
     if 0 <= hard < _FEWEST:
         raise SessionError(
             f"at most {hard} open files are too few to supervise anything",
-            f"raise the limit: ulimit -n {_FEWEST}, or more",
+            f"raise the limit: ulimit -n {_FEWEST}, or more; {DOCTOR}",
         )
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import struct
 
-from sigwrap.errors import KernelError, SessionError
+from sigwrap.errors import DOCTOR, KernelError, SessionError
 from sigwrap.hints import AnyStr
 from sigwrap.linux.libc import syscall
 
@@ -67,7 +67,7 @@ def _can_be_read(folder: int) -> bool:
 
 def require() -> None:
     """That there is one, and that the one that is held has our own numbers."""
-    way_out = "mount it: mount -t proc proc /proc"
+    way_out = f"mount it: mount -t proc proc /proc; {DOCTOR}"
     if not os.path.exists("/proc/self"):
         raise SessionError("there is no /proc here, and without it nothing can be run", way_out)
     if link("/proc/self") != str(os.getpid()):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from fcntl import ioctl
 
 from sigwrap.bare import signal
-from sigwrap.errors import KernelError
+from sigwrap.errors import DOCTOR, KernelError
 from sigwrap.linux import proc_files, procfs, ptrace
 
 _PIDFD_GET_INFO = 0xC040FF0B
@@ -52,10 +52,9 @@ def fork() -> int:
         return os.fork()
     except OSError as failure:
         error = failure.errno or errno.EAGAIN
+        way_out = "raise the limit of processes: ulimit -u; " if error == errno.EAGAIN else ""
         raise KernelError(
-            f"no process can be made: {os.strerror(error)}",
-            error,
-            "raise the limit of processes: ulimit -u" if error == errno.EAGAIN else "",
+            f"no process can be made: {os.strerror(error)}", error, f"{way_out}{DOCTOR}"
         ) from failure
 
 

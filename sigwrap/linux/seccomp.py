@@ -7,7 +7,7 @@ import struct
 from fcntl import ioctl
 
 from sigwrap.calls import Under
-from sigwrap.errors import KernelError, NoInterception
+from sigwrap.errors import DOCTOR, KernelError, NoInterception
 from sigwrap.linux.bpf import encode, mediation_filter
 from sigwrap.linux.libc import set_no_new_privileges, syscall
 from sigwrap.tuples import NamedTuple
@@ -30,7 +30,7 @@ _AND_ANSWER = 2  # Linux 5.14
 
 NEEDS = (
     "it needs Linux 5.5 or later, and a container that permits seccomp(2) and its listener; "
-    "--best-effort runs the command without interception"
+    f"--best-effort runs the command without interception; {DOCTOR}"
 )
 
 _NOTIFICATION = struct.Struct("<QIIiIQ6Q")

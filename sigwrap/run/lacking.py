@@ -6,7 +6,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable
 
-from sigwrap.errors import SessionError
+from sigwrap.errors import DOCTOR, SessionError
 from sigwrap.events import LEFT_TO_ANOTHER
 from sigwrap.platform import Capability
 from sigwrap.run.launch import Launch
@@ -15,6 +15,9 @@ from sigwrap.run.walls import Walls
 from sigwrap.start.command import Inherited
 
 Tell = Callable[[str], None]
+
+NOT_TRACED = f"the command's own process can't be looked into, or not be traced ({DOCTOR})"
+_OF_THE_MACHINE = ("rule builtin:unreadable", "rule builtin:traced")
 
 
 def missing_interception(
@@ -61,3 +64,8 @@ def capabilities_of(launched: Launch, walls: Walls) -> list[str]:
     if launched.waits_through_signals:
         found.append(Capability.WAITS_THROUGH_SIGNALS)
     return [each.value for each in (*found, *walls.capabilities)]
+
+
+def is_of_the_machine(denial: str) -> bool:
+    """Of COMMAND itself, which is a child of ours until its exec."""
+    return any(rule in denial for rule in _OF_THE_MACHINE)

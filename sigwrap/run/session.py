@@ -30,8 +30,10 @@ from sigwrap.policy.judge.rules import DEFAULT_LOG_SIZE_BYTES, Limits
 from sigwrap.policy.language.texts import policy_texts
 from sigwrap.protocols.front import Channel, CommandStarted
 from sigwrap.run.lacking import (
+    NOT_TRACED,
     Tell,
     capabilities_of,
+    is_of_the_machine,
     missing_interception,
     outer_session,
 )
@@ -222,6 +224,8 @@ def run_session(
         tell(f"the command was ended by a limit: {ended.reason}")
     elif ended.not_executed is not None and not supervisor.told_of_denial:
         tell(f"{os.fsdecode(program)}: {ended.not_executed.why}")
+    elif ended.not_executed is not None and is_of_the_machine(ended.not_executed.why):
+        tell(NOT_TRACED)
     if joins is not None:
         joins.end(ended.exit_status if is_sealed else status.REFUSED)
     return Ended(

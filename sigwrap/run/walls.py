@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 
 from sigwrap.calls import Under
-from sigwrap.errors import NoInterception, SessionError
+from sigwrap.errors import DOCTOR, NoInterception, SessionError
 from sigwrap.escape import printable
 from sigwrap.linux import cgroups, landlock, procfs
 from sigwrap.linux.file_tree import Listing, TooManyNames, as_they_lie
@@ -64,7 +64,7 @@ def walls_of(engine: Engine, *, goes_without: bool) -> Walls:
         held = False
         told.append(f"the file_rules of {policy.name} need {landlock.FILES_NEED}")
         if not goes_without:
-            hint = "--best-effort goes on without them"
+            hint = f"--best-effort goes on without them; {DOCTOR}"
             raise NoInterception(told[0], errno.ENOSYS, hint)
         without += told
     mounts = cgroups.mount_points()

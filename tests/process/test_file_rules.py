@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from sigwrap.errors import DOCTOR
 from sigwrap.linux import landlock
 from tests.support.harness import NOBODY, PYTHON, REFUSED, Sigwrap
 
@@ -217,7 +218,9 @@ def test_a_kernel_that_cannot_hold_them_runs_nothing_unasked(
     needs = f"the file_rules of agent-strict need {landlock.FILES_NEED}"
     done = without_landlock("-p", "agent-strict", "--", "ls")
     assert (done.returncode, done.stdout) == (REFUSED, b"")
-    assert done.stderr.decode() == f"sigwrap: {needs} (--best-effort goes on without them)\n"
+    assert (
+        done.stderr.decode() == f"sigwrap: {needs} (--best-effort goes on without them; {DOCTOR})\n"
+    )
     done = without_landlock("-p", "agent-strict", "--best-effort", "--", "ls")
     assert (done.returncode, done.stderr.decode()) == (0, f"sigwrap: {needs}\n")
     (started,) = desk.subject.sealed_events("session_started")

@@ -8,6 +8,7 @@ import tempfile
 
 import pytest
 
+from sigwrap.errors import DOCTOR
 from tests.support.harness import IS_BINARY, PYTHON, REFUSED, Sigwrap
 
 # The shell's words that start what follows them.
@@ -95,7 +96,7 @@ def test_without_proc(sigwrap: Sigwrap, words: list[str]) -> None:
         (said,) = done.stderr.decode().splitlines()
         assert said.endswith(
             ": there is no /proc here, and without it nothing can be run "
-            "(mount it: mount -t proc proc /proc)"
+            f"(mount it: mount -t proc proc /proc; {DOCTOR})"
         )
 
 
@@ -113,7 +114,8 @@ def test_under_the_proc_of_another_pid_namespace(sigwrap: Sigwrap) -> None:
     done = sigwrap.native(*namespace, *no_mounts, *line)
     (said,) = done.stderr.decode().splitlines()
     assert said == (
-        "sigwrap: /proc is that of another pid namespace (mount it: mount -t proc proc /proc)"
+        "sigwrap: /proc is that of another pid namespace "
+        f"(mount it: mount -t proc proc /proc; {DOCTOR})"
     )
     assert done.returncode == REFUSED
 
