@@ -29,18 +29,19 @@ sigwrap doctor --json
 | ? | it can't be told here: something else is in the way | 1 |
 | no | a run is refused, or its command denied, with the line that `a run says` shows | 125 |
 
-The worst one decides. A script that is content with less takes 0 and 1: `sigwrap doctor || [ $? = 1 ]`.
+The worst one decides. A script that is content with less asks for `[ $? -le 1 ]`.
 
 {ALWAYS}
 
-Inside a session (`sigwrap -- sigwrap doctor`) it says that it is inside, and what can't be told from
-there. A start that is refused because of the machine names `sigwrap doctor` in its line. Where the
-one-file binary can't even unpack itself, neither it nor its doctor starts: the line is the
-bootloader's ([README](../README.md#install)). Of a limit of processes it needs two more than a run.
+Inside a session it says that it is inside, and what can't be told from there. A start that is
+refused because of the machine names `sigwrap doctor` in its line. Where the one-file binary can't
+even unpack itself, its doctor doesn't start either: the line is the bootloader's
+([README](../README.md#install)). Of a limit of processes it needs two more than a run.
 
-With `--json`: `schema` (`{SCHEMA}`), `sigwrap`, `kernel`, `architecture`, `user`, `status`, `verdict`,
-`always`, and `items`, each with `item`, `level` (`ok`, `note`, `less`, `no`, `unknown`), `found`, and,
-where it falls short, `shortfall`, `lost`, `to_do` and `a_run_says`; else these are null.
+With `--json`: `schema` (`{SCHEMA}`), `sigwrap`, `kernel`, `architecture`, `user`, `status`,
+`verdict`, `always`, and `items`, each with `item`, `level` (`ok`, `note`, `less`, `no`, `unknown`),
+`found`, and, where it falls short, `shortfall`, `lost`, `to_do` and `a_run_says`; else these are
+null.
 
 ## What is tried
 """

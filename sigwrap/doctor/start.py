@@ -22,7 +22,7 @@ from sigwrap.errors import KernelError, SigwrapError
 from sigwrap.linux import landlock, libc, proc_files, ptrace
 from sigwrap.linux.memory import Memory, Unreadable
 from sigwrap.policy.judge.engine import Engine
-from sigwrap.run.lacking import missing_interception
+from sigwrap.run.lacking import NOT_TRACED, missing_interception
 from sigwrap.run.launch import Launch, launch
 from sigwrap.run.session import new_session_id
 from sigwrap.run.settings import DEFAULT_POLICY, RunSettings
@@ -87,17 +87,21 @@ def _tracing(child: int) -> Finding:
             memory.block(id(_SEEN_IN_CHILD), len(_SEEN_IN_CHILD))
     except Unreadable as unreadable:
         why = unreadable.__cause__ or "it isn't there"
-        return Finding(TRACING, f"a child's memory can't be read: {why}", "refused")
+        return _not_traced(f"a child's memory can't be read: {why}")
     try:
         ptrace.seize(child)
         ptrace.interrupt(child)
         os.waitpid(child, ptrace.WALL)
         ptrace.detach(child)
     except KernelError as refusal:
-        return Finding(TRACING, refusal.message, "refused")
+        return _not_traced(refusal.message)
     scope = proc_files.contents(_YAMA)
     yama = "no Yama" if scope is None else f"Yama's scope is {scope.decode().strip()}"
     return Finding(TRACING, f"a child was read, stopped and let go; {yama}")
+
+
+def _not_traced(found: str) -> Finding:
+    return Finding(TRACING, found, "refused", f"sigwrap: {NOT_TRACED}")
 
 
 def _of_walls(walls: Walls, *, inside: bool) -> Iterator[Finding]:
