@@ -34,6 +34,7 @@ from sigwrap.linux.session_cgroup import SessionCgroup
 from sigwrap.linux.supervisors import hides_processes
 from sigwrap.linux.terminal_typists import find_typist
 from sigwrap.run.session import new_session_id
+from sigwrap.start import onefile
 from sigwrap.store import killswitch
 from sigwrap.store.location import default_store, sessions_folder
 from sigwrap.store.writer import SessionLog
@@ -155,20 +156,21 @@ def try_libc() -> Finding:
         version = None
     if version is None:
         return Finding(LIBC, "it isn't glibc", "other")
-    needed = _needed_glibc()
-    return Finding(LIBC, f"{version}; {needed} is needed" if needed else version)
+    needed = _needed_by_the_binary()
+    return Finding(LIBC, f"{version}; the binary needs {needed}" if needed else version)
 
 
-def _needed_glibc() -> str:
-    """By the libraries that are loaded, glibc's own left out: those have its private version."""
-    newest = 0
+def _needed_by_the_binary() -> str:
+    """By the files that it was unpacked to, as far as they are loaded."""
+    folder = onefile.unpacked_folder()
+    if not folder:
+        return ""
     maps = read_maps(proc_files.all_contents("/proc/self/maps"))
-    for path in sorted({each.path for each in maps}):
-        with suppress(OSError), open(path, "rb") as file:
-            data = file.read()
-            if data[:4] == b"\x7fELF" and b"GLIBC_PRIVATE\0" not in data:
-                newest = max([newest, *map(int, _GLIBC_VERSION.findall(data))])
-    return f"2.{newest}" if newest else ""
+    newest = 0
+    for path in {each.path for each in maps if each.path.startswith(f"{folder}/")}:
+        with open(path, "rb") as file:
+            newest = max([newest, *map(int, _GLIBC_VERSION.findall(file.read()))])
+    return f"2.{newest}"
 
 
 def try_user_namespaces() -> Finding:

@@ -57,9 +57,13 @@ def aside(trial: Callable[[], Any], *, within_s: float) -> Any:
     os.close(theirs)
     try:
         said = _read_all(ours, time.monotonic() + within_s)
+    except BaseException:
+        os.kill(pid, signal.SIGKILL)
+        raise
     finally:
         os.close(ours)
-        _end(pid)
+        os.waitpid(pid, 0)
+        _end_all_below()
     answer = json.loads(said) if said else {"failure": "the process that tried it has died"}
     if "failure" in answer:
         raise NotTold(answer["failure"])
@@ -103,10 +107,6 @@ def _read_all(fd: int, until_s: float) -> bytes:
     raise NotTold("it took too long")
 
 
-def _end(pid: int) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
-    with suppress(ChildProcessError):
-        os.waitpid(pid, 0)
+def _end_all_below() -> None:
     with suppress(OSError):  # there is no /proc, by which its children would be found
         linux_process.Sweep(lambda _pid, _status: None).run(timeout_s=_SWEEP_S)

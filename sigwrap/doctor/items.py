@@ -347,7 +347,7 @@ ITEMS = (
     ),
     Item(
         LIBC,
-        "asks the one that runs, and reads what this sigwrap's files ask for",
+        "asks it which one it is, and reads which one the binary's files ask for",
         {
             "other": Shortfall(
                 Level.NOTE,

@@ -1,0 +1,76 @@
+"""A trial ends within its time, whatever it does, and nobody that it started is left."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from sigwrap.linux import procfs
+
+# In a process of its own: what a trial leaves behind is killed with all that is below.
+_ENDS = """
+import os, signal
+from sigwrap.doctor.aside import NotTold, aside, tidily
+from sigwrap.errors import SessionError
+
+def raises():
+    raise SessionError("no", "way out")
+
+def dies():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGUSR1})
+before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+with tidily():
+    assert aside(lambda: [("a", 1), ("b", None)], within_s=20) == [["a", 1], ["b", None]]
+    for trial in (raises, lambda: os.open("/no/such", 0), lambda: {}["key"], dies):
+        try:
+            print(aside(trial, within_s=20))
+        except NotTold as why:
+            print(why)
+assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
+"""
+_HANGS = """
+import os, signal
+from sigwrap.doctor.aside import NotTold, aside, tidily
+
+def hangs():
+    for number in range(1, 32):
+        if number not in (signal.SIGKILL, signal.SIGSTOP):
+            signal.signal(number, signal.SIG_IGN)
+    if os.fork() == 0:
+        os.setsid()
+        os.write(told, b"%d" % os.getpid())
+    while True:
+        signal.pause()
+
+read, told = os.pipe()
+with tidily():
+    try:
+        aside(hangs, within_s=1)
+    except NotTold as why:
+        print(why)
+print(os.read(read, 100).decode())
+"""
+
+
+def _said(text: str) -> list[str]:
+    line = [sys.executable, "-c", text]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout.splitlines()
+
+
+def test_what_it_returns_or_why_it_returns_nothing() -> None:
+    assert _said(_ENDS) == [
+        "no (way out)",
+        "[Errno 2] No such file or directory: '/no/such'",
+        "KeyError('key')",
+        "the process that tried it has died",
+    ]
+
+
+def test_one_that_hangs_ends_with_all_that_it_started() -> None:
+    why, pid = _said(_HANGS)
+    assert why == "it took too long"
+    found = procfs.stat(int(pid))
+    assert found is None or found.has_ended

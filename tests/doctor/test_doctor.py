@@ -1,0 +1,274 @@
+"""What doctor says of a machine is what a run on it then says."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from sigwrap.doctor import items
+from sigwrap.errors import DOCTOR
+from sigwrap.store.catalog import list_sessions, open_session
+from tests.support.harness import EXECS, IS_BINARY, PYTHON, REFUSED, UNDER_TEST, Sigwrap
+from tests.support.programs import Library
+from tests.support.waiting import PATIENCE_S, await_that
+
+SECCOMP, PTRACE, IOCTL, CREATE_RULESET, MEMFD_CREATE = 317, 101, 16, 444, 319
+SET_FLAGS, WITH_KILLABLE_WAIT = 0x40082104, 8 | 32
+NEEDS_ROOT = pytest.mark.skipif(os.getuid() != 0, reason="needs root")
+
+Line = list[str | bytes]
+
+
+class Said(NamedTuple):
+    status: int
+    items: dict[str, dict[str, Any]]
+    text: dict[str, Any]
+
+    def short(self) -> dict[str, str]:
+        """But for what the test's own machine may lack or have."""
+        elsewhere = {items.TERMINAL, items.CGROUP, items.USER_NAMESPACES, items.ACCELERATOR}
+        return {
+            name: each["level"]
+            for name, each in self.items.items()
+            if each["level"] not in ("ok", "unknown") and name not in elsewhere
+        }
+
+
+def ask(subject: Sigwrap, *before: str | bytes, **options: Any) -> Said:
+    """In the circumstances that `before` makes for what follows it."""
+    done = subject.native(*subject_line(subject, before, "doctor", "--json"), **options)
+    assert done.stderr == b""
+    document = json.loads(done.stdout)
+    assert document["status"] == done.returncode
+    assert [each["item"] for each in document["items"]] == [each.name for each in items.ITEMS]
+    left_nothing(subject)
+    return Said(done.returncode, {each["item"]: each for each in document["items"]}, document)
+
+
+def subject_line(subject: Sigwrap, before: tuple[str | bytes, ...], *words: str) -> Line:
+    return [*before, *subject.line(*words)]
+
+
+def run(subject: Sigwrap, *before: str | bytes) -> subprocess.CompletedProcess[bytes]:
+    return subject.native(*subject_line(subject, before, "--no-report", "--", "true"))
+
+
+def left_nothing(subject: Sigwrap) -> None:
+    assert subject.alive() == []
+    left = [path.name for path in subject.folder.iterdir()]
+    assert not [name for name in left if name.startswith(("sigwrap-doctor", "_MEI"))]
+    assert not subject.store.exists() or not list((subject.store / "sessions").glob("*"))
+
+
+@pytest.fixture
+def confined(library: Library) -> Callable[..., tuple[str, ...]]:
+    """What makes an outer filter by which a call fails, as a container's."""
+    folder = library.beside(Path(__file__).parents[1] / "process")
+
+    def before(number: int, argument: int, code: int) -> tuple[str, ...]:
+        return (*PYTHON, str(folder / "confined.py"), str(number), str(argument), str(code))
+
+    return before
+
+
+def test_on_this_machine(as_user: Sigwrap) -> None:
+    """Everything that the other tests take for granted, as root and as an ordinary user."""
+    said = ask(as_user)
+    assert (said.status, said.short()) == (0, {})
+    assert not as_user.store.exists()
+    done = run(as_user)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert as_user.sealed_events("session_started")[0].payload["missing"] == []
+
+
+@pytest.mark.parametrize("code", [errno.EPERM, errno.ENOSYS])  # docker's, an older container's
+def test_an_outer_filter_refuses_the_listener(
+    as_user: Sigwrap, confined: Callable[..., tuple[str, ...]], code: int
+) -> None:
+    before = confined(SECCOMP, 0, code)
+    said, done = ask(as_user, *before), run(as_user, *before)
+    assert said.status == done.returncode == REFUSED
+    assert said.short() == {items.LISTENER: "no", items.RUN: "no"}
+    (line,) = done.stderr.decode().splitlines()
+    assert said.items[items.LISTENER]["a_run_says"] == line
+    assert said.items[items.RUN]["a_run_says"] == line
+    assert os.strerror(code) in line and DOCTOR in line
+    assert said.text["verdict"] == "A run is refused here: listener."
+
+
+def test_ptrace_is_forbidden(sigwrap: Sigwrap, confined: Callable[..., tuple[str, ...]]) -> None:
+    before = confined(PTRACE, 0, errno.EPERM)
+    said, done = ask(sigwrap, *before), run(sigwrap, *before)
+    assert (said.status, done.returncode) == (REFUSED, 126)
+    assert said.short() == {items.TRACING: "no", items.RUN: "no"}
+    lines = done.stderr.decode().splitlines()
+    assert said.items[items.TRACING]["a_run_says"] == lines[-1]
+    assert said.items[items.RUN]["a_run_says"] == " / ".join(lines)
+    assert DOCTOR in lines[-1]
+
+
+def test_there_is_no_landlock(sigwrap: Sigwrap, confined: Callable[..., tuple[str, ...]]) -> None:
+    before = confined(CREATE_RULESET, 0, errno.ENOSYS)
+    said, done = ask(sigwrap, *before), run(sigwrap, *before)
+    assert (said.status, done.returncode) == (1, 0)
+    expected = {items.SIGNAL_WALL: "less", items.FILE_WALL: "less", items.RUN: "less"}
+    assert {name: said.short().get(name) for name in expected} == expected
+    assert said.items[items.FILE_WALL]["a_run_says"] == done.stderr.decode().strip()
+    missing = sigwrap.sealed_events("session_started")[0].payload["missing"]
+    assert said.items[items.RUN]["found"] == f"true ran; missing: {'; '.join(missing)}"
+
+
+@pytest.mark.parametrize(
+    ("number", "argument", "code", "item", "level"),
+    [
+        (IOCTL, SET_FLAGS, errno.EINVAL, items.WAKE_UP, "note"),
+        (SECCOMP, WITH_KILLABLE_WAIT, errno.EINVAL, items.PATIENCE, "less"),
+        (MEMFD_CREATE, 0, errno.EPERM, items.MEMORY_FILES, "note"),
+    ],
+)
+def test_an_older_kernel_does_with_less(
+    sigwrap: Sigwrap,
+    confined: Callable[..., tuple[str, ...]],
+    *,
+    number: int,
+    argument: int,
+    code: int,
+    item: str,
+    level: str,
+) -> None:
+    """A filter compares but the lower half of an argument: the listener's flags are whole there."""
+    before = confined(number, argument, code)
+    said, done = ask(sigwrap, *before), run(sigwrap, *before)
+    assert said.short() == {item: level}
+    assert (said.status, done.returncode) == (1 if level == "less" else 0, 0)
+    started = sigwrap.sealed_events("session_started")[0].payload
+    assert ("waits_through_signals" in started["capabilities"]) == (item != items.PATIENCE)
+
+
+@NEEDS_ROOT
+def test_there_is_no_proc(sigwrap: Sigwrap) -> None:
+    before = ("unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc; exec "$@"', "sh")
+    said, done = ask(sigwrap, *before), run(sigwrap, *before)
+    assert said.status == done.returncode == REFUSED
+    assert said.short() == {items.PROC: "no"}
+    assert said.items[items.PROC]["a_run_says"] == done.stderr.decode().strip()
+    assert said.items[items.LISTENER]["level"] == said.items[items.RUN]["level"] == "unknown"
+
+
+@NEEDS_ROOT
+def test_a_temporary_folder_without_code(sigwrap: Sigwrap) -> None:
+    """An installed sigwrap runs all the same; the binary's bootloader ends both."""
+    folder = sigwrap.folder / "noexec"
+    folder.mkdir()
+    text = f'mount -t tmpfs -o noexec none {folder}; TMPDIR={folder} exec "$@"'
+    before = ("unshare", "-m", "sh", "-c", text, "sh")
+    if IS_BINARY:
+        asked = sigwrap.native(*subject_line(sigwrap, before, "doctor"))
+        done = run(sigwrap, *before)
+        said_by = [re.sub(rb"_MEI\w+", b"", each.stderr) for each in (done, asked)]
+        assert said_by[0] == said_by[1] and b"(noexec: TMPDIR; see README)" in said_by[0]
+        assert done.returncode == asked.returncode == 255
+    else:
+        said = ask(sigwrap, *before)
+        assert (said.status, said.short()) == (0, {items.TEMPORARY: "note"})
+        assert str(folder) in said.items[items.TEMPORARY]["found"]
+        assert run(sigwrap, *before).returncode == 0
+
+
+@NEEDS_ROOT
+@pytest.mark.skipif(IS_BINARY, reason="the bootloader dies of some of them")
+@pytest.mark.parametrize(
+    ("limit", "item", "status"),
+    [
+        ("-n 40", items.OPEN_FILES, REFUSED),
+        ("-u 1", items.PROCESSES, REFUSED),
+        ("-f 10", items.STORE, REFUSED),
+        ("-v 90000", items.LIMITS, 0),
+    ],
+)
+def test_a_low_limit(alone: Sigwrap, limit: str, item: str, status: int) -> None:
+    """Of an ordinary user's: root lifts some of them."""
+    before = ("bash", "-c", f'ulimit {limit}; exec "$@"', "bash")
+    said, done = ask(alone, *before), run(alone, *before)
+    assert done.returncode == status
+    assert said.status == (status or 1)
+    assert said.short()[item] == ("no" if status else "less")
+    assert _any_id(said.items[item]["a_run_says"]) == _any_id(done.stderr.decode().strip())
+
+
+@NEEDS_ROOT
+def test_too_little_memory_for_either(alone: Sigwrap) -> None:
+    before = ("bash", "-c", 'ulimit -v 30000; exec "$@"', "bash")
+    done = run(alone, *before)
+    asked = alone.native(*subject_line(alone, before, "doctor"))
+    assert (done.returncode, done.stderr) == (asked.returncode, asked.stderr)
+    assert done.returncode == (255 if IS_BINARY else REFUSED)
+
+
+@NEEDS_ROOT
+def test_a_store_that_may_not_be_written(alone: Sigwrap) -> None:
+    above = alone.folder / "roots"
+    above.mkdir(mode=0o755)
+    alone.env["SIGWRAP_STORE"] = str(above / "store")
+    said, done = ask(alone), run(alone)
+    assert said.status == done.returncode == REFUSED
+    assert said.short() == {items.STORE: "no"}
+    assert _any_id(said.items[items.STORE]["a_run_says"]) == _any_id(done.stderr.decode().strip())
+
+
+def _any_id(line: str) -> str:
+    return re.sub(r"\d{8}-\d{6}-\w{6}", "ID", line)
+
+
+def test_inside_a_session(as_user: Sigwrap) -> None:
+    """Nothing that is tried there is an attempt on it, and nothing is taken for this machine's."""
+    done = as_user.run("--no-report", "--", UNDER_TEST, "doctor", "--json")
+    assert (done.returncode, done.stderr) == (REFUSED, b"")
+    found = {each["item"]: each for each in json.loads(done.stdout)["items"]}
+    inner = as_user.run("--no-report", "--", UNDER_TEST, "--", "true")
+    assert found[items.SESSION]["level"] == found[items.LISTENER]["level"] == "no"
+    says = found[items.LISTENER]["a_run_says"]
+    assert _any_id(says) == _any_id(inner.stderr.decode().strip())
+    for name in (items.PATIENCE, items.TRACING, items.CGROUP, items.RUN):
+        assert found[name]["level"] == "unknown"
+    outer = next(each for each in list_sessions(str(as_user.store)) if each.id in says)
+    types = {each.type for each in open_session(str(as_user.store), outer.id).events()}
+    assert types <= {*EXECS, "session_started", "signal_sent", "process_exited", "session_ended"}
+
+
+@NEEDS_ROOT
+def test_the_kill_switch_is_on(alone: Sigwrap) -> None:
+    assert alone.run("killswitch", "on", "--reason", "a test").returncode == 0
+    said, done = ask(alone), run(alone)
+    assert said.status == done.returncode == REFUSED
+    assert said.items[items.KILL_SWITCH]["a_run_says"] == done.stderr.decode().strip()
+    assert alone.run("killswitch", "off", "--yes").returncode == 0
+
+
+def test_an_interrupt_leaves_nothing(sigwrap: Sigwrap) -> None:
+    """In the middle of the rehearsal."""
+    process = sigwrap.start("doctor")
+    await_that(lambda: any(sigwrap.folder.glob("sigwrap-doctor-*/sessions")))
+    process.send_signal(signal.SIGINT)
+    assert process.wait(PATIENCE_S) in (-signal.SIGINT, 128 + signal.SIGINT)
+    left_nothing(sigwrap)
+
+
+def test_on_a_terminal(sigwrap: Sigwrap) -> None:
+    terminal = sigwrap.on_terminal("doctor", size=(40, 80), env={"TERM": "xterm"})
+    said = terminal.output.through(rb"A run [^\n]*\n").decode()
+    assert terminal.await_status() == 0
+    plain = re.sub(r"\x1b\[[\d;]*m", "", said)
+    assert plain != said and max(map(len, plain.splitlines())) <= 80
+    assert re.search(r"^ ok    terminal ", plain, re.MULTILINE)
+    terminal = sigwrap.on_terminal("doctor", env={"TERM": "xterm", "NO_COLOR": "1"})
+    assert b"\x1b" not in terminal.output.through(rb"A run [^\n]*\n")

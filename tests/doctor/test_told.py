@@ -1,0 +1,135 @@
+"""Findings as lines, as JSON and as a status; and the document that comes of the same table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sigwrap.doctor import told
+from sigwrap.doctor.items import (
+    BY_NAME,
+    ITEMS,
+    LISTENER,
+    RUN,
+    SIGNAL_WALL,
+    TERMINAL,
+    WAKE_UP,
+    Finding,
+    Level,
+    level_of,
+    shortfall_of,
+    untold,
+)
+from sigwrap.doctor.reference import reference
+from sigwrap.report.forms.style import PLAIN, Style
+
+MACHINE = told.Machine("9.9", "6.1.0", "x86_64", 1000)
+FINE = [Finding(item.name, "there") for item in ITEMS]
+
+
+def _with(*others: Finding) -> list[Finding]:
+    by_name = {each.item: each for each in others}
+    return [by_name.get(each.item, each) for each in FINE]
+
+
+REFUSED = Finding(LISTENER, "the kernel refused it", "refused", "sigwrap: the kernel refused it")
+NO_WALL = Finding(SIGNAL_WALL, "there is no Landlock", "absent")
+SLOW = Finding(WAKE_UP, "no synchronous wake-up", "absent")
+RUN_WITH_LESS = Finding(RUN, "true ran; missing: landlock", "less")
+
+
+@pytest.mark.parametrize(
+    ("others", "status", "verdict"),
+    [
+        ([], 0, "A run works here, and holds everything."),
+        ([SLOW], 0, "A run works here, and holds everything."),
+        (
+            [NO_WALL, RUN_WITH_LESS],
+            1,
+            "A run works here, and does not hold everything: signal wall.",
+        ),
+        ([RUN_WITH_LESS], 1, "A run works here, and does not hold everything: a run."),
+        (
+            [untold(TERMINAL, "too late")],
+            1,
+            "A run works here, and does not hold everything: terminal.",
+        ),
+        ([NO_WALL, REFUSED, untold(RUN, "")], 125, "A run is refused here: listener."),
+    ],
+)
+def test_the_worst_one_decides(others: list[Finding], status: int, verdict: str) -> None:
+    found = _with(*others)
+    assert (told.exit_status(found), told.verdict(found)) == (status, verdict)
+    assert told.document(MACHINE, found)["status"] == status
+
+
+def test_a_line_for_each_item_and_then_what_to_do() -> None:
+    found = _with(REFUSED, NO_WALL, SLOW, untold(RUN, "it took too long"))
+    lines = list(told.lines(MACHINE, found, columns=80, style=PLAIN))
+    assert lines[:2] == ["sigwrap 9.9 on Linux 6.1.0 x86_64, as uid 1000", ""]
+    rows = lines[2 : 2 + len(ITEMS)]
+    for item, row in zip(ITEMS, rows, strict=True):
+        assert row[7:].startswith(item.name)
+    assert [row[1:5].strip() for row in rows if not row.startswith(" ok")] == [
+        *("no", "note", "less", "?")
+    ]
+    assert len({row.index(each.found) for row, each in zip(rows, found, strict=True)}) == 1
+    headings = [
+        line for line in lines if line in {f"{n}: {w.value}" for n in BY_NAME for w in Level}
+    ]
+    assert headings == ["listener: no", "signal wall: less", "quick answers: note"]
+    assert "  a run says: sigwrap: the kernel refused it" in lines
+    assert max(map(len, lines)) <= 80
+
+
+def test_without_a_terminal_nothing_is_cut() -> None:
+    long = Finding(LISTENER, "x" * 200, "refused")
+    lines = list(told.lines(MACHINE, _with(long), columns=0, style=PLAIN))
+    assert any("x" * 200 in line for line in lines)
+    narrow = list(told.lines(MACHINE, _with(long), columns=80, style=PLAIN))
+    assert max(map(len, narrow)) <= 80
+
+
+def test_what_was_found_may_hold_anything() -> None:
+    hostile = Finding(LISTENER, "a\x1b[31m\nb", "refused", "c\nd")
+    text = "\n".join(told.lines(MACHINE, _with(hostile), columns=80, style=PLAIN))
+    assert "\x1b" not in text and "a\\e[31m\\nb" in text and "c\\nd" in text
+
+
+def test_colour_is_of_the_levels_alone() -> None:
+    painted = list(told.lines(MACHINE, _with(REFUSED), columns=80, style=Style(colour=True)))
+    plain = list(told.lines(MACHINE, _with(REFUSED), columns=80, style=PLAIN))
+    assert painted != plain
+    assert any("\x1b[32mok\x1b[0m " in line for line in painted)
+    assert any("\x1b[1;31mno\x1b[0m " in line for line in painted)
+
+
+def test_the_document_names_each_shortfall() -> None:
+    items = told.document(MACHINE, _with(REFUSED, untold(RUN, "why")))["items"]
+    by_name = {each["item"]: each for each in items}  # type: ignore[attr-defined]
+    listener = by_name[LISTENER]
+    assert (listener["level"], listener["shortfall"]) == ("no", "refused")
+    assert listener["a_run_says"] == "sigwrap: the kernel refused it"
+    assert listener["lost"] and listener["to_do"]
+    assert by_name[RUN]["level"] == "unknown"
+    assert by_name[TERMINAL] == {
+        "item": TERMINAL,
+        "level": "ok",
+        "found": "there",
+        **dict.fromkeys(("shortfall", "lost", "to_do", "a_run_says")),
+    }
+
+
+def test_each_shortfall_says_what_is_lost_and_what_to_do() -> None:
+    for item in ITEMS:
+        for key in item.shortfalls:
+            short = shortfall_of(Finding(item.name, "", key))
+            assert short is not None and short.when and short.lost and short.todo
+            assert level_of(Finding(item.name, "", key)) in {Level.NO, Level.LESS, Level.NOTE}
+
+
+def test_the_documented_items_are_those_of_the_table() -> None:
+    again = "run: python -m sigwrap.doctor.reference > docs/doctor.md"
+    page = Path(__file__).parents[2] / "docs" / "doctor.md"
+    assert page.read_text(encoding="utf-8") == reference(), again
