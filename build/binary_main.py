@@ -71,12 +71,15 @@ class Library:
         from sigwrap.linux import kept_library
 
         self.read_ahead()
-        *needed, library = [
-            kept_library.written(each, zlib.decompress(packed))
-            for each, packed in zip(self.libraries, self.packed, strict=True)
-        ]
-        for each in needed:
-            kept_library.load(each)
+        try:
+            *needed, library = [
+                kept_library.written(each, zlib.decompress(packed))
+                for each, packed in zip(self.libraries, self.packed, strict=True)
+            ]
+            for each in needed:
+                kept_library.load(each)
+        except OSError as failure:  # memfd_create, or code from there, may be forbidden
+            raise ImportError(f"{spec.name}: {failure}") from failure
         reachable = kept_library.Reachable(library)
         spec.origin = reachable.path
         with reachable:
