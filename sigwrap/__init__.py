@@ -28,6 +28,7 @@ stub        the process that takes the place of a recorded command's caller
 front       the front process: terminal, interrupts, last line of defence
 forward     sigwrap-forward, an init for one command
 report      folds over the log, and what renders them
+doctor      what this machine can do for a run, by trying it
 cli         words on the command line, lines on the terminal
 """
 

@@ -181,6 +181,7 @@ def try_user_namespaces() -> Finding:
 
 
 def try_store(store: str | None) -> Finding:
+    proc_files.hold()
     made: list[str] = []
     try:
         folder = sessions_folder(default_store(os.environ) if store is None else store)

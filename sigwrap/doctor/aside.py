@@ -42,8 +42,9 @@ def tidily() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def aside(trial: Callable[[], Any], *, within_s: float) -> Any:
-    """What it returns, as JSON has it; NotTold where it doesn't."""
+def aside(trial: Callable[[], Any], *, within_s: float, to_its_end: bool = False) -> Any:
+    """What it returns, as JSON has it; NotTold where it doesn't. One that goes `to_its_end` would
+    leave something behind, and an interrupt waits for it."""
     ours, theirs = os.pipe()
     above = os.getpid()
     try:
@@ -56,7 +57,7 @@ def aside(trial: Callable[[], Any], *, within_s: float) -> Any:
         _answer(trial, theirs, above)
     os.close(theirs)
     try:
-        said = _read_all(ours, time.monotonic() + within_s)
+        said = _read_all(ours, time.monotonic() + within_s, frozenset() if to_its_end else _ENDS)
     except BaseException:
         os.kill(pid, signal.SIGKILL)
         raise
@@ -88,9 +89,9 @@ def _told(trial: Callable[[], Any]) -> dict[str, Any]:
         return {"failure": printable(why) or type(failure).__name__}
 
 
-def _read_all(fd: int, until_s: float) -> bytes:
+def _read_all(fd: int, until_s: float, ends: frozenset[int]) -> bytes:
     said = b""
-    interrupts = SignalFd(_ENDS)  # never read: it stays pending
+    interrupts = SignalFd(ends)  # never read: it stays pending
     poll = select.poll()
     poll.register(fd, select.POLLIN)
     poll.register(interrupts.fd, select.POLLIN)

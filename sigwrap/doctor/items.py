@@ -215,7 +215,14 @@ ITEMS = (
                 "as well",
                 "permit ptrace(2) (docker: --cap-add SYS_PTRACE, or another seccomp profile), and "
                 "let kernel.yama.ptrace_scope be 0 or 1",
-            )
+            ),
+            "traced": Shortfall(
+                Level.LESS,
+                "somebody traces this process and its children (strace -f)",
+                "what an exec loads is compared when it is seen, and not before it runs "
+                "(`verified: false` in its event)",
+                "start sigwrap outside of that program",
+            ),
         },
     ),
     Item(
@@ -339,8 +346,8 @@ ITEMS = (
             "unusable": Shortfall(
                 Level.NOTE,
                 "nothing can be written there",
-                "the one-file binary can't start: it unpacks itself there; and a run can't be "
-                "rehearsed",
+                "the one-file binary can't start: it unpacks itself there. An installed sigwrap "
+                "and the zipapp don't need it",
                 "set TMPDIR to a folder of yours with 20 MB of room",
             ),
         },

@@ -36,7 +36,8 @@ The worst one decides. A script that is content with less asks for `[ $? -le 1 ]
 Inside a session it says that it is inside, and what can't be told from there. A start that is
 refused because of the machine names `sigwrap doctor` in its line. Where the one-file binary can't
 even unpack itself, its doctor doesn't start either: the line is the bootloader's
-([README](../README.md#install)). Of a limit of processes it needs two more than a run.
+([README](../README.md#install)). It needs two processes more than a run, and more
+memory: where that isn't there, it says so, as a run does that can't be loaded.
 
 With `--json`: `schema` (`{SCHEMA}`), `sigwrap`, `kernel`, `architecture`, `user`, `status`,
 `verdict`, `always`, and `items`, each with `item`, `level` (`ok`, `note`, `less`, `no`, `unknown`),

@@ -24,15 +24,16 @@ _MOST_SAID = 4096
 
 class Rehearsal(NamedTuple):
     """`own_words`: of this process's line, how many are sigwrap's arguments. `callers_limits`: as
-    they were before they were lifted."""
+    they were before they were lifted. `store`: where a run's would lie, if that is known."""
 
     own_words: int
+    store: str
     callers_limits: tuple[Limit, ...]
 
     def run(self) -> Finding:
-        store = _new_folder()
+        store = self._new_folder()
         if not store:
-            return untold(RUN, "there is no temporary folder for its log")
+            return untold(RUN, "there is no folder for its log")
         found = os.lstat(store)
         try:
             return self._run(store)
@@ -42,7 +43,9 @@ class Rehearsal(NamedTuple):
                 os.rmdir(store)
 
     def _run(self, store: str) -> Finding:
-        status, said = aside(lambda: self._status_and_words(store), within_s=_WITHIN_S)
+        status, said = aside(
+            lambda: self._status_and_words(store), within_s=_WITHIN_S, to_its_end=True
+        )
         if status == statuses.NOT_FOUND:
             return untold(RUN, "no program is called true here")
         if status != 0:
@@ -81,11 +84,18 @@ class Rehearsal(NamedTuple):
         start = ours[: len(ours) - self.own_words]
         return [*start, b"--no-report", b"--store", os.fsencode(store), b"--", b"true"]
 
+    def _new_folder(self) -> str:
+        """A temporary one; or, where only the store may be written, beside that."""
+        for folder in (*candidates(), _nearest(self.store)):
+            path = os.path.join(folder, f"sigwrap-doctor-{os.urandom(6).hex()}")
+            with suppress(OSError):
+                os.mkdir(path, 0o700)
+                return path
+        return ""
 
-def _new_folder() -> str:
-    for folder in candidates():
-        path = os.path.join(folder, f"sigwrap-doctor-{os.urandom(6).hex()}")
-        with suppress(OSError):
-            os.mkdir(path, 0o700)
-            return path
-    return ""
+
+def _nearest(path: str) -> str:
+    """Of it and the folders above it, the first that is there."""
+    while path and not os.path.isdir(path):
+        path = os.path.dirname(path) if path != "/" else ""
+    return path

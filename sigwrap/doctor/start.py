@@ -19,7 +19,8 @@ from sigwrap.doctor.items import (
     untold,
 )
 from sigwrap.errors import KernelError, SigwrapError
-from sigwrap.linux import landlock, libc, proc_files, ptrace
+from sigwrap.linux import landlock, libc, proc_files, procfs, ptrace
+from sigwrap.linux.execs.tracing import tracer_of
 from sigwrap.linux.memory import Memory, Unreadable
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.run.lacking import NOT_TRACED, missing_interception
@@ -88,6 +89,10 @@ def _tracing(child: int) -> Finding:
     except Unreadable as unreadable:
         why = unreadable.__cause__ or "it isn't there"
         return _not_traced(f"a child's memory can't be read: {why}")
+    tracer = tracer_of(child)
+    if tracer:
+        found = f"a child was read; {procfs.comm(tracer)} (pid {tracer}) traces it already"
+        return Finding(TRACING, found, "traced")
     try:
         ptrace.seize(child)
         ptrace.interrupt(child)

@@ -32,10 +32,11 @@ from sigwrap.doctor.items import (
 )
 from sigwrap.doctor.rehearsal import Rehearsal
 from sigwrap.doctor.temporary import try_temporary
-from sigwrap.errors import KernelError
+from sigwrap.errors import KernelError, StoreError
 from sigwrap.linux import limits
 from sigwrap.linux.execs import repeated
 from sigwrap.linux.peer import is_inside_a_session
+from sigwrap.store.location import default_store
 
 _WITHIN_S = 15.0
 _NO_PROC = "without /proc that can't be told"
@@ -46,8 +47,9 @@ def all_findings(store: str | None, own_words: int) -> list[Finding]:
     """`store` as the caller names it; of this process's line, `own_words` are sigwrap's."""
     callers_limits = limits.of_the_caller()
     limits.lift(callers_limits)
+    rehearsal = Rehearsal(own_words, _store_folder(store), callers_limits)
     with tidily():
-        found = {each.item: each for each in _tried(store, Rehearsal(own_words, callers_limits))}
+        found = {each.item: each for each in _tried(store, rehearsal)}
     return [found[item.name] for item in ITEMS]
 
 
@@ -82,6 +84,14 @@ def _tried(store: str | None, rehearsal: Rehearsal) -> Iterator[Finding]:
     else:
         yield from _several(start.OF_THE_START, partial(start.try_start, inside=inside))
     yield untold(RUN, left_out[RUN]) if RUN in left_out else _rehearsed(rehearsal)
+
+
+def _store_folder(named: str | None) -> str:
+    """Empty where there is none."""
+    try:
+        return default_store(os.environ) if named is None else named
+    except StoreError:
+        return ""
 
 
 def _one(item: str, trial: Callable[[], Finding]) -> Finding:
