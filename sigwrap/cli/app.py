@@ -68,8 +68,8 @@ def run_app(words: list[str]) -> int:
     except MemoryError:
         note("there is not enough memory for that")
         return status.REFUSED
-    except OSError:
-        raise  # __main__ says what the system refused
+    except (OSError, ImportError):
+        raise  # __main__ says what the system refused, or can't be loaded
     except Exception as bug:
         if os.environ.get("SIGWRAP_DEBUG"):
             raise

@@ -283,7 +283,8 @@ ITEMS = (
             "refused": Shortfall(
                 Level.NOTE,
                 "memfd_create(2) is refused, or code from there (vm.memfd_noexec)",
-                "what a run would load later is loaded at its start, from its file",
+                "what a run would load later is loaded at its start, from its file; the binary, "
+                "which carries such libraries packed, runs no policy that has patterns",
                 "sysctl vm.memfd_noexec=0, or permit memfd_create(2) and unshare(CLONE_FS)",
             )
         },
