@@ -295,7 +295,7 @@ def _session_started(
         "session_id": session_id,
         "name": settings.name,
         **({"joined": True} if settings.join_name else {}),
-        "inside": _outer_session(launched, inherited),
+        "inside": outer_session(launched, inherited),
         "command": masked(settings.command),
         "command_pid": launched.pid,
         "cwd": cwd_of(os.getpid()),  # also where the folder was removed
