@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.joined.jobs import work_a_job
 from tests.support.harness import INTERRUPTED, REFUSED, Sigwrap
 from tests.support.waiting import Watch, reader
 
@@ -246,23 +247,11 @@ def test_on_a_terminal_it_has_one_of_its_own(subject: Sigwrap) -> None:
     terminal = subject.on_terminal(*JOIN, "--", "bash", "--norc", size=(40, 111), env=prompt)
     output = terminal.output
     output.until(rb"PROMPT> ")
-    job = subject.folder / "job.py"
-    job.write_text(
-        "import os, signal\n"
-        "signal.signal(signal.SIGCONT, lambda *_: os.write(1, b'again\\n'))\n"
-        "os.write(1, b'up\\n')\nwhile True: signal.pause()\n"
-    )
-    terminal.type(f"stty size; tty; python3 {job}\n")
+    terminal.type("stty size; tty\n")
     output.until(rb"40 111")
     output.until(rb"/dev/pts/")
-    output.until(rb"\nup")
-    terminal.press("z")
-    output.until(rb"Stopped")
     output.until(rb"PROMPT> ")
-    terminal.type("fg\n")
-    output.until(rb"\nagain")
-    terminal.press("c")
-    output.until(rb"PROMPT> ")
+    work_a_job(terminal, subject.folder)
     terminal.resize(33, 99)
     terminal.type("until stty size | grep -x '33 99'; do :; done; exit 9\n")
     output.until(rb"\r33 99")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.joined.jobs import work_a_job
 from tests.support.harness import REFUSED, UNDER_TEST, Sigwrap
 from tests.support.waiting import Watch
 
@@ -47,7 +48,7 @@ def test_it_takes_what_bash_takes(as_user: Sigwrap, shell: str) -> None:
 
 
 def test_inside_a_session_it_is_the_real_shell_at_once(as_user: Sigwrap, shell: str) -> None:
-    line = f"{shell} -c 'ps -o comm= -p $PPID; echo $SHELL'"
+    line = f"{shell} -c 'ps -o comm= -p $$; echo $SHELL'"
     found = as_user.run("-c", line, env={"SHELL": shell})
     real = shutil.which("bash") or ""
     assert found.stdout.decode().split() == ["bash", real]
@@ -124,13 +125,7 @@ def test_as_an_interactive_shell_on_a_terminal(as_user: Sigwrap, shell: str) -> 
     terminal = as_user.terminal_for([*as_user.as_user(), shell, "--norc"], env=env)
     output = terminal.output
     output.until(rb"PROMPT> ")
-    terminal.type("sleep 300 & jobs; fg\n")
-    output.until(rb"Running +sleep 300 &")
-    output.until(rb"sleep 300\r\n")
-    output.until(rb"sleep 300\r\n|sleep 300$")
-    terminal.press("z")
-    terminal.await_stopped_job("sleep")
-    terminal.type("kill %1; wait; echo again; exit 3\n")
-    output.until(rb"\nagain")
+    work_a_job(terminal, as_user.folder)
+    terminal.type("exit 3\n")
     assert terminal.await_status() == 3
-    assert "kill %1; wait; echo again; exit 3" in history.read_text()
+    assert history.read_text().split("\n")[-3:-1] == ["fg", "exit 3"]
