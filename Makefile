@@ -71,6 +71,7 @@ dist/sigwrap: $(BINARY_STAMP) build/sigwrap.spec $(SOURCES)
 		--workpath .work/pyinstaller --distpath dist build/sigwrap.spec
 	ln -sf sigwrap dist/sigwrap-forward
 	ln -sf sigwrap dist/sigwrap-stub
+	ln -sf sigwrap dist/sigwrap-shell
 
 zipapp: dist/sigwrap.pyz
 

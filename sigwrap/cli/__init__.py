@@ -36,5 +36,7 @@ man           the manual page
 tool_files    the files that policy pin and explain look at
 forward       `sigwrap-forward`
 stub          `sigwrap-stub`
+shell       `sigwrap-shell` and `sigwrap -c`
+joining     a command in a session that is joined by name, and that session
 output        the one place that prints
 """

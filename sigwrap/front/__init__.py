@@ -1,7 +1,10 @@
 """The front process of a run, whose pid the caller knows.
 
-process   the terminal's end of a run: decides what a Ctrl+C means, and is the last line of defence
-sender    who sent a signal, as far as that can still be seen
-terminal  the terminal as it was before COMMAND
-parent    what it has in common with sigwrap-forward: signals, one child, the end of its tree
+process     the terminal's end of a run: decides what a Ctrl+C means, and is the last line of defence
+sender      who sent a signal, as far as that can still be seen
+terminal    the terminal as it was before COMMAND
+parent      what it has in common with sigwrap-forward: signals, one child, the end of its tree
+joining     a command in a session that others have joined as well
+background  the session of a name, started where it does not run
+relay       a terminal of its own for a command that joins
 """

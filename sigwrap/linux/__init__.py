@@ -40,9 +40,11 @@ own_pages          code of our own that no change of its file changes
 own_environment    variables that /proc no longer shows of our own processes
 unfiled            memory of no file in the place of a file's mapping
 removal            the end of a folder in which anybody may have put anything
+rights        whether another process has the rights that this one has
 descriptors        descriptors that sigwrap inherited
 pipes              how much a pipe holds
 limits             the caller's limits, which are meant for COMMAND alone
+listening     whether somebody listens to the calls of this process already
 closing            a socket that comes from inside, closed within bounded time
 caller_stderr      a line on a caller's standard error, never at the price of waiting
 held_terminals     those that sigwrap speaks on, open from before COMMAND

@@ -1,6 +1,7 @@
 """What two processes of sigwrap tell each other, both ends of each.
 
 front           the front process and the supervisor
+joined          commands that join a session, and that session
 stub            a stub and the supervisor
 control         `sigwrap approve` and its like, and the supervisor
 control_client  the client of that: all running sessions at once

@@ -21,6 +21,7 @@ files         the edge of the file mediator
 forks         the edge of the fork mediator
 restarts      calls that a signal has broken off are made again
 asking        requests for approval: on the terminal, through the control socket
+joined        a session that commands join
 recording     commands whose input and output are recorded: the supervisor's side of their stubs
 processes     the processes of the tree, held by pidfds
 children      what wait(2) reports: stops of tracing, stops of job control, ends
