@@ -32,6 +32,19 @@ def send(
     syscall("pidfd_send_signal", _SYS_PIDFD_SEND_SIGNAL, pidfd, number, buffer, flags)
 
 
+def can_take() -> bool:
+    """Whether a descriptor of another process is to be had: docker's default profile has that for
+    containers with CAP_SYS_PTRACE only."""
+    own = os.pidfd_open(os.getpid())
+    try:
+        os.close(syscall("pidfd_getfd", _SYS_PIDFD_GETFD, own, own, 0))
+        return True
+    except KernelError:
+        return False
+    finally:
+        os.close(own)
+
+
 def duplicate(tid: int, fd: int) -> int:
     """Another thread's descriptor as our own, close-on-exec. OSError where it could not be closed
     at once."""
@@ -83,6 +96,16 @@ def target(pidfd: int) -> int | None:
     """The process or thread that one of our own pidfds stands for; -1 once it is gone, None where
     it is no pidfd."""
     return procfs.pidfd_target(pidfd)
+
+
+def target_of_others(tid: int, fd: int) -> tuple[int, bool] | None:
+    """The same of another thread's, and whether it is of a thread: where it is not to be had, /proc
+    shows it."""
+    number = procfs.descriptor_field(tid, fd, b"Pid")
+    flags = procfs.descriptor_field(tid, fd, b"flags")
+    if number is None or flags is None:
+        return None
+    return int(number), bool(int(flags, 8) & _PIDFD_THREAD)
 
 
 def has_ended(pidfd: int) -> bool:

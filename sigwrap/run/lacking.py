@@ -58,7 +58,6 @@ def capabilities_of(launched: Launch, walls: Walls) -> list[str]:
         Capability.INTERCEPTION,
         Capability.VERIFICATION,
         Capability.REPLACEMENT,
-        Capability.RECORDING,
         Capability.DELIVERY,
     ]
     if launched.waits_through_signals:

@@ -10,6 +10,7 @@ import sigwrap
 from sigwrap import status
 from sigwrap.agent.watches import DriftWatch
 from sigwrap.bare import signal
+from sigwrap.calls import Under
 from sigwrap.errors import StoreError, UsageError
 from sigwrap.escape import printable
 from sigwrap.events import Payload
@@ -129,6 +130,8 @@ def run_session(
     goes_without = settings.best_effort or policy.tolerates_old_kernels
     made = make_missing(engine)
     walls = walls_of(engine, goes_without=goes_without)
+    if Under.NETWORK_RULES not in walls.filtered:
+        network = None
     environment = HostEnvironment.under(policy.env_policy, inherited.environment)
     outer_pid = 0 if waited_for_pid == front_pid else waited_for_pid
     still_shows = _forget(environment, outer_pid)

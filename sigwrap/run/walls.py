@@ -1,4 +1,4 @@
-"""What the kernel itself holds in a session, and what it leaves open here."""
+"""What is held in a session, and what is left open here."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from sigwrap.calls import Under
 from sigwrap.errors import DOCTOR, NoInterception, SessionError
 from sigwrap.escape import printable
-from sigwrap.linux import cgroups, landlock, procfs
+from sigwrap.linux import cgroups, landlock, pidfd, procfs
 from sigwrap.linux.file_tree import Listing, TooManyNames, as_they_lie
 from sigwrap.mediate.signal_rules import noise
 from sigwrap.platform import Capability
@@ -20,6 +20,8 @@ from sigwrap.policy.judge.rules import FileRule, Policy, default_of
 from sigwrap.policy.problems import Place
 from sigwrap.tuples import NamedTuple
 
+_TO_TAKE = "pidfd_getfd, which is forbidden here"
+_GIVES_IT = "a container has it with --cap-add SYS_PTRACE; --best-effort goes on without"
 _CHANGES = (Operation.WRITE, Operation.CREATE, Operation.DELETE)
 
 
@@ -34,6 +36,7 @@ class FileWalls(NamedTuple):
 class Walls(NamedTuple):
     unlogged_signals: frozenset[int]
     filtered: frozenset[Under]
+    takes_descriptors: bool  # of others; without, nothing is recorded through a stub
     domain: bool  # Landlock's: no signal leaves it, and its questions are answered from outside
     files: FileWalls | None  # None: everything may be done with every file
     without: tuple[str, ...]  # what is not held, or not possible inside
@@ -42,6 +45,7 @@ class Walls(NamedTuple):
     @property
     def capabilities(self) -> list[Capability]:
         standing = {
+            Capability.RECORDING: self.takes_descriptors,
             Capability.FORKS: Under.AT_FORK in self.filtered,
             Capability.NETWORK: Under.NETWORK_RULES in self.filtered,
             Capability.SIGNAL_WALL: self.domain,
@@ -67,6 +71,16 @@ def walls_of(engine: Engine, *, goes_without: bool) -> Walls:
             hint = f"--best-effort goes on without them; {DOCTOR}"
             raise NoInterception(told[0], errno.ENOSYS, hint)
         without += told
+    filtered = frozenset(_filtered(engine))
+    takes = pidfd.can_take()
+    if not takes:
+        without.append(f"recording: it needs {_TO_TAKE}")
+    if not takes and Under.NETWORK_RULES in filtered:
+        filtered -= {Under.NETWORK_RULES, Under.DATAGRAM_RULES}
+        told.append(f"the network_rules of {policy.name} need {_TO_TAKE}")
+        if not goes_without:
+            raise NoInterception(told[-1], errno.EPERM, _GIVES_IT)
+        without.append(told[-1])
     mounts = cgroups.mount_points()
     threatening = cgroups.writable(mounts) if os.getuid() != 0 else ""
     may_mount = _may_mount(policy, threatening, domain=domain, held=held)
@@ -82,7 +96,8 @@ def walls_of(engine: Engine, *, goes_without: bool) -> Walls:
             told.append(f"{policy.name}: {printable(why)}")
     return Walls(
         unlogged_signals=noise(engine, domain=domain),
-        filtered=frozenset(_filtered(engine)),
+        filtered=filtered,
+        takes_descriptors=takes,
         domain=domain,
         files=files,
         without=tuple(without),

@@ -8,6 +8,7 @@ import os
 from sigwrap.errors import KernelError
 from sigwrap.linux import pidfd, procfs
 from sigwrap.linux.seccomp import Notification
+from sigwrap.linux.signals import terminals
 from sigwrap.linux.signals.advice import can_reach_others
 from sigwrap.linux.signals.call import (
     EVERYBODY,
@@ -109,7 +110,7 @@ class Aims:
             case How.FOREGROUND:
                 aim = self._jobs.gets_terminal(notification.tid, sender, call)
                 if isinstance(aim, OwnInMemory):
-                    return _hold(notification.tid, call, call.descriptor, aim)
+                    return _hold_terminal(notification.tid, call, aim)
                 return call, aim
             case How.TRACE_ON if not call.seizes:
                 return call, NotOwn() if sender.seizes else Nobody()
@@ -180,22 +181,27 @@ class Aims:
         try:
             held = pidfd.duplicate(notification.tid, call.target)
         except (KernelError, OSError) as refusal:
-            return WouldFail(errno.EBADF) if refusal.errno == errno.EBADF else Unresolved()
+            if refusal.errno == errno.EBADF:
+                return WouldFail(errno.EBADF)
+            seen = pidfd.target_of_others(notification.tid, call.target)
+            return Unresolved() if seen is None else self._of_pidfd(sender, call, *seen)
         pid = None
         try:
             pid = pidfd.target(held)
             if pid is None:
                 return self._by_folder(sender, call, held)
-            of_thread = call.flags & PIDFD_SIGNAL_THREAD or (
-                not call.flags and pidfd.is_of_thread(held)
-            )
+            is_of_thread = pidfd.is_of_thread(held)
         finally:
             if pid is None:
                 let_go(held)
             else:  # it is a pidfd
                 os.close(held)
+        return self._of_pidfd(sender, call, pid, is_of_thread)
+
+    def _of_pidfd(self, sender: Process, call: SignalCall, pid: int, is_of_thread: bool) -> Aim:
         if pid <= 0:
             return WouldFail(errno.ESRCH)
+        of_thread = call.flags & PIDFD_SIGNAL_THREAD or (not call.flags and is_of_thread)
         return self._of_held(sender, call, pid, pid if of_thread else 0)
 
     def _by_folder(self, sender: Process, call: SignalCall, held: int) -> Aim:
@@ -228,6 +234,18 @@ def _hold(tid: int, call: SignalCall, descriptor: int, aim: Aim) -> tuple[Signal
     except (KernelError, OSError) as refusal:
         bad = refusal.errno == errno.EBADF
         return call, WouldFail(errno.EBADF) if bad else Unresolved()
+
+
+def _hold_terminal(tid: int, call: SignalCall, aim: Aim) -> tuple[SignalCall, Aim]:
+    """Where descriptors are not to be taken, one of our own does as well for a terminal that
+    controls us too."""
+    held, found = _hold(tid, call, call.descriptor, aim)
+    if isinstance(found, Unresolved):
+        try:
+            return call._replace(held=terminals.open_as_ours(tid, call.descriptor)), aim
+        except OSError:
+            return call, found
+    return held, found
 
 
 def _is_below_a_shell(pid: int) -> bool:

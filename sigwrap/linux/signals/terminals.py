@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
 import struct
 
 from sigwrap.linux import proc_files, procfs
+from sigwrap.linux.file_state import device_of
 
 _TIOCGDEV = 0x80045432
 _TIOCGPTN = 0x80045430
+_ANYBODYS_OWN = os.makedev(5, 0)  # /dev/tty
 
 
 def number(fd: int) -> int:
@@ -19,6 +22,19 @@ def number(fd: int) -> int:
         return int(struct.unpack("I", fcntl.ioctl(fd, _TIOCGDEV, bytes(4)))[0])
     except OSError:
         return 0
+
+
+def open_as_ours(tid: int, fd: int) -> int:
+    """What controls both `tid` and us, where its descriptor is one of that terminal. OSError where
+    it is not."""
+    ours = procfs.controlling_terminal(os.getpid())
+    kind, major, minor = device_of(b"/proc/%d/fd/%d" % (tid, fd))
+    named = os.makedev(major, minor)
+    if kind != stat.S_IFCHR or ours is None or ours != procfs.controlling_terminal(tid):
+        raise OSError(errno.ENOTTY, os.strerror(errno.ENOTTY))
+    if named not in (_ANYBODYS_OWN, ours):
+        raise OSError(errno.ENOTTY, os.strerror(errno.ENOTTY))
+    return os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
 def is_other_end(fd: int) -> bool:

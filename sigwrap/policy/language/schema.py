@@ -426,8 +426,8 @@ POLICY = Group(
         _key(
             "unenforced",
             Word(words=("warn", "error")),
-            "what follows where the kernel can't hold `file_rules`: nothing runs (`error`, the "
-            "default), or it runs without them, with a line that says so",
+            "what follows where `file_rules` or `network_rules` can't be held: nothing runs "
+            "(`error`, the default), or it runs without them, with a line that says so",
         ),
         _key(
             "approvals",
