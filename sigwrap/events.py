@@ -408,8 +408,9 @@ def _types() -> tuple[EventType, ...]:
             "or `outside` of the session; `outer-process`: the one-file binary's, which passes on "
             "what it gets, and the sender isn't known; `elsewhere`: in another pid namespace; "
             "`ended`: gone before it could be looked at; `timer`: one that sigwrap's caller set "
-            "(`alarm`); `agent-signal`: SIGINT as one, from whom `sender_cmd` says; `nobody`: the "
-            "terminal",
+            "(`alarm`); `agent-signal`: SIGINT as one, from whom `sender_cmd` says; "
+            "`caller-ended`: no signal, but the end of sigwrap's caller (`--end-with-caller`); "
+            "`nobody`: the terminal",
             "signal",
             "signal_name",
             "origin",

@@ -67,6 +67,7 @@ def start(settings: RunSettings, variables: Mapping[bytes, bytes] | None = None)
         note_in_time,
         grace_s=settings.grace_s,
         interrupts_end=settings.interrupt,
+        ends_with_caller=settings.ends_with_caller,
     )
 
 

@@ -105,6 +105,12 @@ RUN_OPTIONS: tuple[ValueOption | FlagOption, ...] = (
         "Where COMMAND died of a signal or was interrupted, end by that signal, as a shell or "
         "service manager may want to see it, instead of the status 128+N or 130.",
     ),
+    FlagOption(
+        {"--end-with-caller": True},
+        "ends_with_caller",
+        "Where whoever started sigwrap ends, end the run within two seconds, as by SIGTERM: for "
+        "CI, whose runner may signal only the shell of a step.",
+    ),
     ValueOption(
         ("--approvals",),
         "approvals",

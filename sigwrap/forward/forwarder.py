@@ -116,7 +116,7 @@ class _Forwarder(ParentOfOne):
             or handles(self._child, signal.SIGCONT)
         )
 
-    def _on_readable(self) -> None:
+    def _on_readable(self, fd: int) -> None:
         raise InternalError("the front of COMMAND alone watches no channel")
 
     def _on_child_stopped(self, number: int) -> None:

@@ -70,7 +70,7 @@ class ParentOfOne(ABC):
                     self._poll.unregister(fd)
                     self._kill_tree("the outer process of the binary died")
                 else:
-                    self._on_readable()
+                    self._on_readable(fd)
             if deadline is not None and time.monotonic() >= deadline:
                 self._on_deadline(time.monotonic())
         return self._child_status
@@ -133,7 +133,7 @@ class ParentOfOne(ABC):
     def _on_forwardable(self, info: SignalInfo) -> None: ...
 
     @abstractmethod
-    def _on_readable(self) -> None: ...
+    def _on_readable(self, fd: int) -> None: ...
 
     @abstractmethod
     def _on_child_stopped(self, number: int) -> None: ...

@@ -17,6 +17,7 @@ from math import ceil
 from sigwrap import status
 from sigwrap.bare import signal
 from sigwrap.escape import printable
+from sigwrap.front.caller import Caller, callers_pid, held_caller
 from sigwrap.front.parent import (
     ParentOfOne,
     only_we_get,
@@ -84,8 +85,10 @@ def run_before_supervisor(
     *,
     grace_s: float,
     interrupts_end: InterruptsEnd,
+    ends_with_caller: bool,
 ) -> int:
     bootloader_pid = onefile.bootloader_pid()
+    caller = held_caller(bootloader_pid) if ends_with_caller else None
     signals = take_signals()
     held_terminals.hold()
     terminal = TerminalBefore()
@@ -116,7 +119,7 @@ def run_before_supervisor(
         ends=interrupts_end,
     )
     front = _FrontProcess(
-        signals, child, bootloader_pid, ours, interrupts, inherited, tell, terminal
+        signals, child, bootloader_pid, ours, interrupts, inherited, tell, terminal, caller
     )
     code = front.run()
     terminal.restore(by_force=front.ended_command_by_force(code))
@@ -137,6 +140,7 @@ class _FrontProcess(ParentOfOne):
         inherited: Inherited,
         tell: Tell,
         terminal: TerminalBefore,
+        caller: Caller | None,
     ) -> None:
         super().__init__(signals, child, bootloader_pid)
         self._channel = channel
@@ -145,13 +149,16 @@ class _FrontProcess(ParentOfOne):
         self._inherited = inherited
         self.died_of = 0  # the signal by which we are to end as well
         self._command_pid = 0
-        self._shells = (os.getsid(0), _callers_pid(bootloader_pid))  # whose job we may be
+        self._shells = (os.getsid(0), callers_pid(bootloader_pid))  # whose job we may be
         self._copy_comes_until = 0.0  # of a SIGCONT
         self._last_defence_at: float | None = None
         self._heartbeat = Heartbeat()
         self._looks_at = time.monotonic() + LOOKED_AT_EVERY_S
         self._tell = tell
         self._terminal = terminal
+        self._caller = caller
+        if caller is not None:
+            self._poll.register(caller.pidfd, select.EPOLLIN)
 
     def ended_command_by_force(self, code: int) -> bool:
         """As far as a status can say."""
@@ -217,6 +224,12 @@ class _FrontProcess(ParentOfOne):
         )
         sender = Sender(0, 0, Place.AGENT_SIGNAL, source)
         self._carry_out(self._interrupts.demanded(arrived, time.monotonic()), sender)
+
+    def _on_callers_end(self, caller: Caller) -> None:
+        self._poll.unregister(caller.pidfd)
+        arrived = Arrived(number=signal.SIGTERM, from_terminal=False, sender_pid=caller.pid)
+        sender = Sender(caller.pid, os.getuid(), Place.CALLER_ENDED, caller.name)
+        self._carry_out(self._interrupts.caller_ended(arrived, time.monotonic()), sender)
 
     def _is_told_of_hangup(self, info: SignalInfo) -> bool:
         """By the kernel, or by the shell that it told first: which of these two is read, where both
@@ -323,7 +336,12 @@ class _FrontProcess(ParentOfOne):
             f"{' or come to a prompt' if waits.or_prompts else ''}; {kills} kills"
         )
 
-    def _on_readable(self) -> None:
+    def _on_readable(self, fd: int) -> None:
+        if self._caller is not None and fd == self._caller.pidfd:
+            return self._on_callers_end(self._caller)
+        return self._on_message()
+
+    def _on_message(self) -> None:
         messages = self._channel.receive()
         if self._channel.is_closed:  # its SIGCHLD is on the way
             self._poll.unregister(self._channel.fd)
@@ -367,8 +385,3 @@ class _FrontProcess(ParentOfOne):
         why = f" ({limited} limits it as well)" if limited else ""
         self._say(f"the supervisor died of signal {number}{why}; everything below it was killed")
         return status.REFUSED
-
-
-def _callers_pid(bootloader_pid: int) -> int:
-    outermost = procfs.stat(bootloader_pid or os.getpid())
-    return 0 if outermost is None else outermost.ppid

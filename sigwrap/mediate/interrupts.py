@@ -39,6 +39,7 @@ _FIRST_LOOK_S = 0.005  # a script may go on as soon as it sees the prompt
 _LOOKS_EVERY_S = 0.02
 _PROMPT_COMES_BACK_S = 0.25  # nobody notices that a second key kills so much later
 _LINE_IS_A_PROMPT_S = 1.0
+_ORPHANED_GRACE_S = 1.5  # a CI runner kills all that is left 2.5 s after its SIGTERM
 _DIES_OF_IT_S = 0.25  # or it is a prompt that has its handler aside for a moment (readline)
 _SAID_AFTER_S = _LINE_IS_A_PROMPT_S  # what ends at once, or comes to a prompt, needs no words
 
@@ -206,6 +207,19 @@ class Interrupts:
     def demanded(self, arrived: Arrived, now: float) -> Iterable[Command]:
         """By whoever has a right to: it is nobody's own affair, and no copy of another."""
         return self._interrupt(arrived, now)
+
+    def caller_ended(self, arrived: Arrived, now: float) -> Iterable[Command]:
+        """As a SIGTERM; but whoever ended the caller kills what is left soon."""
+        begun: tuple[Command, ...] = ()
+        if self._state is _State.RUNNING:
+            begun = tuple(self._begin(arrived, now))
+        elif self._state is _State.STOPPING and self._terminate_at is not None:
+            begun = (PassOn(arrived.number, arrived),)
+        self._look_at = self._terminate_at = self._say_at = None
+        if now + _ORPHANED_GRACE_S < self._kill_at:
+            self._kill_at = now + _ORPHANED_GRACE_S
+            self._kill_why = "its caller ended"
+        return begun
 
     def _interrupt(self, arrived: Arrived, now: float) -> Iterable[Command]:
         match self._state:

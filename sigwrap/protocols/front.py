@@ -20,6 +20,7 @@ class Place(Enum):
     ENDED = "ended"  # before it could be looked at
     TIMER = "timer"  # that sigwrap's caller set
     AGENT_SIGNAL = "agent-signal"  # no process: `command` says who sent it
+    CALLER_ENDED = "caller-ended"  # no signal: sigwrap's caller, with which the run is to end
     NOBODY = "nobody"  # the terminal, or sigwrap's own idea
 
 

@@ -53,6 +53,7 @@ class RunSettings(NamedTuple):
     durable: bool = False
     interrupt: InterruptsEnd = InterruptsEnd.AUTO
     die_by_signal: bool = False
+    ends_with_caller: bool = False
     log_size_bytes: int = 0  # as the policy says
     killswitch_url: str = ""  # as $SIGWRAP_KILLSWITCH_URL says
     killswitch_fail_closed: bool = False

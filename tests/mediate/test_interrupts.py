@@ -369,6 +369,27 @@ def test_another_interrupt_is_a_second_one() -> None:
     assert names(interrupts.signal(sent(signal.SIGTERM), 7.5)) == ["escalate: second interrupt"]
 
 
+def test_the_end_of_the_caller_is_a_sigterm_with_little_time_left() -> None:
+    interrupts = machine()
+    ended = interrupts.caller_ended(sent(signal.SIGTERM), 0.0)
+    assert names(ended) == ["announce", "pass on SIGTERM"]
+    assert interrupts.next_deadline == 1.5
+    assert names(interrupts.tick(1.5)) == ["escalate: its caller ended"]
+
+
+def test_it_leaves_an_interrupt_that_has_begun_less_time() -> None:
+    """No more than there was."""
+    interrupts = machine()
+    interrupts.signal(sent(signal.SIGINT, handled=True), 0.0)
+    assert names(interrupts.caller_ended(sent(signal.SIGTERM), 1.0)) == ["pass on SIGTERM"]
+    assert names(interrupts.tick(2.5)) == ["escalate: its caller ended"]
+    interrupts = machine()
+    interrupts.signal(sent(signal.SIGTERM), 0.0)
+    assert names(interrupts.caller_ended(sent(signal.SIGTERM), 9.5)) == []
+    assert names(interrupts.tick(10.0)) == ["escalate: the grace ran out"]
+    assert names(interrupts.caller_ended(sent(signal.SIGTERM), 10.1)) == []
+
+
 def test_hangup_and_quit_interrupt_too() -> None:
     for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
         assert names(machine().signal(sent(number), 0.0)) == ["announce", "pass on SIGTERM"]

@@ -120,6 +120,8 @@ def sent_to_sigwrap(signal: Payload) -> str:
             return f"{name} from a timer that sigwrap's caller had set"
         case "agent-signal":
             return f"agent signal {name} from {shortened(signal.get('sender_cmd'))}"
+        case "caller-ended":
+            return f"{name} at the end of its caller, {_named(pid, signal)}"
         case "elsewhere":
             return f"{name} from a process of another pid namespace"
         case "ended":
