@@ -16,6 +16,8 @@ from sigwrap.status import NOT_EXECUTABLE, NOT_FOUND
 from sigwrap.tuples import NamedTuple
 
 _NOBODYS = frozenset(map(str.encode, ALWAYS_REMOVED))
+# A service's process finds its own number in these, or takes what they are about for another's.
+_OF_A_MANAGER = (b"LISTEN_PID", b"WATCHDOG_PID", b"SYSTEMD_EXEC_PID")
 _DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
 # Python ignores these two from its start; what they were before can't be found out any more.
 _IGNORED_BY_PYTHON = frozenset({signal.SIGPIPE, signal.SIGXFSZ})
@@ -36,16 +38,20 @@ class Inherited(NamedTuple):
     signal_mask: frozenset[int]
     ignored_signals: frozenset[int]
     limits: tuple[limits.Limit, ...]
+    with_our_pid: tuple[bytes, ...]  # variables by which a service manager means this process
 
     @classmethod
     def capture(cls) -> Inherited:
         # Unchanged in the one-file binary: its bootloader forks before it handles signals.
         ignored = procfs.ignored_signals(os.getpid()) - _IGNORED_BY_PYTHON
+        environment = onefile.original_environment(procfs.environment())
+        known_pid = b"%d" % (onefile.bootloader_pid() or os.getpid())
         return cls(
-            environment=onefile.original_environment(procfs.environment()),
+            environment=environment,
             signal_mask=frozenset(signal.pthread_sigmask(signal.SIG_BLOCK, ())),
             ignored_signals=ignored,
             limits=limits.of_the_caller(),
+            with_our_pid=tuple(n for n in _OF_A_MANAGER if environment.get(n) == known_pid),
         )
 
 
@@ -108,7 +114,9 @@ def exec_command(
     """Returns only where the exec failed: the errno."""
     given = [os.fsencode(argument) for argument in arguments]
     words, words_of_sh = libc.strings(given), libc.strings([b"sh", program, *given[1:]])
-    variables = (inherited.environment | added).items()
+    its_pid = b"%d" % os.getpid()
+    meant = {name: its_pid for name in inherited.with_our_pid if name in inherited.environment}
+    variables = (inherited.environment | meant | added).items()
     environment = libc.strings(name + b"=" + value for name, value in variables)
     restore_signals(inherited)
     try:
