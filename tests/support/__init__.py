@@ -10,5 +10,9 @@ recording    a command that a policy records through a stub
 long_session a log as long as one likes, of what a recorded session has in it
 signal_lab   sessions made for signals, and receivers that say what has reached them
 backstop     the kernel's limit on what a test may fork
+bare_machine a root folder with little in it: no Python
+github_runner what runs an action's steps
+containers   docker's default capabilities and seccomp profile
+service_manager what systemd does with a service
 skips        a skip that nobody has allowed fails the run
 """

@@ -1,0 +1,286 @@
+"""The GitHub action, and the script that it shares with other services, on a machine that has no
+Python: what is not what it should be is not run, the job's status stays, its report is in the
+summary, its log can be read elsewhere, and a cancelled job leaves a whole log and no process."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sigwrap.linux import proc_files
+from sigwrap.report.check.verify import Outcome, verify_session
+from sigwrap.store.catalog import open_session
+from tests.support.bare_machine import BareMachine
+from tests.support.github_runner import ACTION, TEMP, Runner, load_action
+from tests.support.processes import tree
+from tests.support.waiting import Watch, await_that, reader
+
+pytestmark = [
+    pytest.mark.binary,
+    pytest.mark.skipif(os.getuid() != 0, reason="a root folder takes root"),
+]
+
+ROOT = Path(__file__).parents[2]
+FOLDER = f"{TEMP}/sigwrap"
+SCRIPT = f"{ACTION}/ci/sigwrap-ci.sh"
+IN_FOLDER = {"SIGWRAP_CI_FOLDER": FOLDER}
+ROLES = ("sigwrap-forward", "sigwrap-stub", "sigwrap-shell")
+REFUSED, INTERRUPTED = 125, 130
+HANDLES = 'trap "echo cleaned; exit 3" INT TERM; sleep 1000 & echo ready; wait'
+STUBBORN = "trap '' TERM; trap 'echo asked' INT; echo ready; while :; do sleep 1000; done"
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def action() -> Any:
+    return load_action((ROOT / "action.yml").read_text())
+
+
+@pytest.fixture(scope="module")
+def digest(binary: Path) -> str:
+    return hashlib.sha256(binary.read_bytes()).hexdigest()
+
+
+@pytest.fixture(scope="module")
+def machine(binary: Path, tmp_path_factory: pytest.TempPathFactory) -> BareMachine:
+    machine = BareMachine.make(tmp_path_factory.mktemp("machine"), binary)
+    shutil.copy(binary, machine.place("/work/sigwrap"))
+    shutil.copytree(ROOT / "ci", machine.place(ACTION) / "ci")
+    return machine
+
+
+@pytest.fixture
+def runner(machine: BareMachine) -> Iterator[Runner]:
+    yield Runner(machine)
+    for pid in _processes_of(machine):
+        os.kill(pid, signal.SIGKILL)
+    shutil.rmtree(machine.place(TEMP))
+
+
+@pytest.fixture
+def installed(runner: Runner) -> Runner:
+    """As the action leaves it."""
+    folder = runner.machine.place(f"{FOLDER}/bin")
+    folder.mkdir(parents=True)
+    os.link(runner.machine.place("/work/sigwrap"), folder / "sigwrap")
+    return runner
+
+
+def _processes_of(machine: BareMachine) -> list[int]:
+    def is_there(pid: int) -> bool:
+        try:
+            return Path(f"/proc/{pid}/root").readlink() == machine.root
+        except OSError:
+            return False
+
+    return [pid for pid in proc_files.all_pids() if is_there(pid)]
+
+
+def _artifact(runner: Runner) -> Path:
+    return runner.machine.place(f"{FOLDER}/artifact")
+
+
+def _step(words: str = "exec sh", command: str = "run", **env: str) -> dict[str, Any]:
+    run = f'{words} "$GITHUB_ACTION_PATH/ci/sigwrap-ci.sh" {command}'
+    return {"shell": "bash", "run": run, "env": {**IN_FOLDER, **env}}
+
+
+# What may run
+
+
+@pytest.mark.parametrize("known", ["0" * 64, "", "abc", "g" * 64])
+def test_another_digest_or_none_runs_nothing(runner: Runner, action: Any, known: str) -> None:
+    before = runner.machine.place(f"{FOLDER}/bin/sigwrap")
+    before.parent.mkdir(parents=True)
+    before.write_text("#!/bin/sh\ntouch /work/ran\n")
+    before.chmod(0o755)
+    given = {"source": "sigwrap", "sha256": known, "run": "touch ran", "check-policy": "ci"}
+    assert not runner.use(action, given)
+    (install,) = runner.steps
+    assert (install.name, install.status, install.stdout) == ("Install sigwrap", REFUSED, "")
+    (line,) = install.stderr.splitlines()
+    assert line.startswith("sigwrap-ci: ") and ("sha256" in line or "SHA256" in line)
+    assert not runner.machine.place("/work/ran").exists()
+    assert os.listdir(before.parent) == []
+    assert runner.kept == []
+
+
+def test_it_comes_from_an_address_too(runner: Runner, action: Any, digest: str, dist: str) -> None:
+    assert runner.use(action, {"source": f"{dist}/sigwrap", "sha256": digest})
+    assert runner.path == [f"{FOLDER}/bin"]
+    assert runner.env == {"SIGWRAP_CI_FOLDER": FOLDER, "SIGWRAP_STORE": f"{FOLDER}/store"}
+    links = [runner.machine.place(f"{FOLDER}/bin/{name}") for name in ROLES]
+    assert [link.readlink() for link in links] == [Path("sigwrap")] * len(ROLES)
+    assert not runner.use(action, {"source": f"{dist}/nowhere", "sha256": digest})
+    assert runner.steps[-1].stderr.endswith("/nowhere can't be had\n")
+
+
+@pytest.fixture
+def dist(binary: Path) -> Iterator[str]:
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    serving = partial(Quiet, directory=str(binary.parent))
+    with ThreadingHTTPServer(("127.0.0.1", 0), serving) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_no_input_is_read_as_shell(runner: Runner, action: Any, digest: str) -> None:
+    evil = '"; touch /work/injected; $(touch /work/injected) `touch /work/injected`\n: "'
+    assert not runner.use(action, {"source": evil, "sha256": digest})
+    assert not runner.use(action, {"source": "sigwrap", "sha256": evil})
+    given = {"source": "sigwrap", "sha256": digest, "run": "exit 0"}
+    assert not runner.use(action, {**given, "policy": evil, "artifact": evil})
+    assert runner.steps[-2].stderr.startswith("sigwrap: ")
+    assert not runner.machine.place("/work/injected").exists()
+
+
+# The job
+
+
+def test_a_job_keeps_its_status_and_its_log_can_be_read_elsewhere(
+    runner: Runner, action: Any, digest: str, run: Run, binary: Path
+) -> None:
+    text = "command -v python3 python && exit 9; false | sh -c 'exit 5'; echo never"
+    given = {"source": "sigwrap", "sha256": digest, "run": text, "artifact": "log"}
+    assert not runner.use(action, {**given, "check-policy": "agent-strict"})
+    install, job, report, check = runner.steps
+    assert (install.status, job.status, job.stdout) == (0, 5, "")
+    assert (report.status, check.status) == (0, 1)
+    assert ": intact, " in report.stdout
+    assert "everything-else" in check.stdout
+    assert "## sigwrap: `bash --noprofile --norc -eo pipefail" in runner.summary
+    assert "exit status 5" in runner.summary
+    assert runner.kept == [("log", f"{FOLDER}/artifact")]
+    (log,) = _artifact(runner).glob("*.db")
+    names = {path.name for path in _artifact(runner).iterdir()}
+    assert names == {log.name, "report.md", "verify.txt"}
+    shown, verified = run(binary, "report", log), run(binary, "verify", log)
+    assert (shown.returncode, verified.returncode) == (0, 0), shown.stderr + verified.stderr
+    assert "COMMAND ended: exit status 5" in shown.stdout
+
+
+def test_the_steps_of_a_job_have_it_as_their_shell(installed: Runner) -> None:
+    shell = "sigwrap --end-with-caller -p ci -- bash --noprofile --norc -eo pipefail {0}"
+    installed.path += [f"{FOLDER}/bin"]
+    installed.env |= {"SIGWRAP_CI_FOLDER": FOLDER, "SIGWRAP_STORE": f"{FOLDER}/store"}
+    values: dict[str, str] = {}
+    for text, status in (("exit 0", 0), ("sh -c 'exit 4'; echo never", 4)):
+        step = {"shell": shell, "run": text}
+        assert installed.finish(step, installed.start(step, values), values) == status
+    step = {"shell": "bash", "run": f"sh {SCRIPT} report"}
+    assert installed.finish(step, installed.start(step, values), values) == 0
+    assert installed.summary.count("## sigwrap:") == 2
+
+
+def test_what_is_missing_is_said(installed: Runner) -> None:
+    for command, why in {
+        "": "'' is none of install, run, report and check",
+        "run": "no command given: sigwrap-ci.sh run COMMAND, or SIGWRAP_CI_RUN",
+        "check": "SIGWRAP_CI_CHECK_POLICY is not set: the policy to decide anew by",
+        "report": "nothing has run: there is no log in ",
+    }.items():
+        step = _step(command=command)
+        assert installed.finish(step, installed.start(step, {}), {}) == REFUSED
+        assert installed.steps[-1].stderr.splitlines()[-1].startswith(f"sigwrap-ci: {why}")
+
+
+def test_without_an_installation_it_says_so(runner: Runner) -> None:
+    step = _step(command="run true")
+    assert runner.finish(step, runner.start(step, {}), {}) == REFUSED
+    assert runner.steps[-1].stderr.endswith("/bin: sigwrap-ci.sh install comes first\n")
+
+
+# Cancelled: SIGINT to the step's process, SIGTERM 7.5 s later, and then SIGKILL to all of it
+
+
+def test_cancelled_by_sigint(installed: Runner) -> None:
+    step = _step(SIGWRAP_CI_RUN=f"exec sh -c '{HANDLES}'")
+    process = _ready(installed, step)
+    process.send_signal(signal.SIGINT)
+    assert installed.finish(step, process, {}) == INTERRUPTED
+    assert installed.steps[-1].stdout == "cleaned\n"
+    _is_over(installed, "interrupted by SIGINT", ended=True)
+
+
+def test_cancelled_by_sigterm_after_that(installed: Runner) -> None:
+    """Whoever goes on after the first is killed at the second, not some time later."""
+    step = _step(SIGWRAP_CI_RUN=STUBBORN, SIGWRAP_CI_SHELL="bash", SIGWRAP_CI_GRACE="1h")
+    process = _ready(installed, step)
+    process.send_signal(signal.SIGINT)
+    _await_interrupt(installed)
+    process.send_signal(signal.SIGTERM)
+    assert installed.finish(step, process, {}) == INTERRUPTED
+    _is_over(installed, "second interrupt", ended=True)
+
+
+def test_cancelled_below_a_shell_that_keeps_both_to_itself(installed: Runner) -> None:
+    """bash waits for what runs in its foreground at SIGINT, and dies of SIGTERM."""
+    command = 'sh "$GITHUB_ACTION_PATH/ci/sigwrap-ci.sh" run sh -c "$JOB"; echo after'
+    for job in (HANDLES, STUBBORN):
+        step = {"shell": "bash", "run": command, "env": {**IN_FOLDER, "JOB": job}}
+        process = _ready(installed, step)
+        with Watch(tree(process.pid)) as watch:
+            process.send_signal(signal.SIGINT)
+            process.send_signal(signal.SIGTERM)
+            assert installed.finish(step, process, {}) == -signal.SIGTERM
+            watch.await_ends()
+        assert "after" not in installed.steps[-1].stdout
+        said = "interrupted by SIGTERM at the end of its caller"
+        _is_over(installed, said if job is HANDLES else "its caller ended", ended=True)
+
+
+@pytest.mark.parametrize("words", ["exec sh", ": ; sh"])
+def test_killed_with_all_that_is_below_it(installed: Runner, words: str) -> None:
+    step = _step(words, SIGWRAP_CI_RUN=STUBBORN, SIGWRAP_CI_GRACE="1h")
+    process = _ready(installed, step)
+    everybody = tree(process.pid)
+    with Watch(everybody) as watch:
+        for pid in everybody:
+            os.kill(pid, signal.SIGKILL)
+        watch.await_ends()
+    assert installed.finish(step, process, {}) == -signal.SIGKILL
+    _is_over(installed, "sigwrap was killed", ended=False)
+
+
+def _ready(runner: Runner, step: dict[str, Any]) -> subprocess.Popen[str]:
+    process = runner.start(step, {})
+    assert process.stdout is not None
+    reader(process.stdout).until(rb"ready\n")
+    return process
+
+
+def _await_interrupt(runner: Runner) -> None:
+    store = str(runner.machine.place(f"{FOLDER}/store"))
+    await_that(
+        lambda: any(e.type == "interrupt_received" for e in open_session(store, "").events())
+    )
+
+
+def _is_over(runner: Runner, said: str, *, ended: bool) -> None:
+    """Nobody is left, the log is whole, and the step that always runs says what happened."""
+    assert _processes_of(runner.machine) == []
+    step = _step(command="report")
+    assert runner.finish(step, runner.start(step, {}), {}) == 0
+    session = open_session(str(runner.machine.place(f"{FOLDER}/store")), "")
+    found = verify_session(session, None)
+    assert (found.outcome, found.ended) == (Outcome.INTACT, ended)
+    assert said in runner.summary
+    assert list(_artifact(runner).glob(f"{session.id}.db"))
