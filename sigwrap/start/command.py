@@ -38,7 +38,7 @@ class Inherited(NamedTuple):
     signal_mask: frozenset[int]
     ignored_signals: frozenset[int]
     limits: tuple[limits.Limit, ...]
-    with_our_pid: tuple[bytes, ...]  # variables by which a service manager means this process
+    with_our_pid: tuple[bytes, ...] = ()  # variables by which a service manager means this process
 
     @classmethod
     def capture(cls) -> Inherited:
