@@ -19,6 +19,7 @@ store       the event log: hash chain, journal, SQLite
 policy      pure: a policy and a described request in, a decision out
 agent       pure: signals to a session as a whole
 mediate     pure: what is to happen with a request, and at the end of a run
+hooks       pure: a tool call of an agent, judged before it happens
 platform    what a backend has to offer, and what a run is without
 linux       what the kernel offers: seccomp, ptrace, memory, processes, signals
 protocols   what two processes of sigwrap tell each other, both ends of each

@@ -42,6 +42,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "calls",
         "policy",
     },
+    # Pure as well.
+    "hooks": {"bare", "errors", "escape", "status", "policy", "mediate"},
     "platform": {"bare", "hints", "mediate"},
     "linux": {
         "bare",
@@ -167,7 +169,7 @@ def test_only_linux_uses_ctypes() -> None:
                 assert imported != "ctypes", f"{module.relative_to(ROOT)}:{line}"
 
 
-PURE = ("calls", "tuples", "events", "policy", "agent", "mediate", "platform")
+PURE = ("calls", "tuples", "events", "policy", "agent", "mediate", "hooks", "platform")
 THE_WORLD = {
     *("os", "io", "time", "datetime", "random", "secrets", "socket", "select", "selectors"),
     *("fcntl", "ctypes", "pathlib", "shutil", "tempfile", "subprocess", "threading", "resource"),

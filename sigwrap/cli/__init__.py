@@ -25,6 +25,9 @@ signal        signal
 killswitch    killswitch on, off, status
 why           why
 query         query
+hook          hook: a tool call of an agent, judged before it happens
+hook_facts    what a hook looks up on the machine
+install       install, uninstall: the hook in an agent's own settings
 export        export
 doctor        doctor
 several       the sessions that query and export read

@@ -14,6 +14,8 @@ from sigwrap.cli import approvals as approval_commands
 from sigwrap.cli import completion as completion_command
 from sigwrap.cli import doctor as doctor_command
 from sigwrap.cli import export as export_command
+from sigwrap.cli import hook as hook_command
+from sigwrap.cli import install as install_command
 from sigwrap.cli import killswitch as killswitch_commands
 from sigwrap.cli import man as man_command
 from sigwrap.cli import query as query_command
@@ -110,6 +112,8 @@ why_command.register(app)
 query_command.register(app)
 export_command.register(app)
 doctor_command.register(app)
+hook_command.register(app)
+install_command.register(app)
 completion_command.register(app)
 man_command.register(app)
 app.add_typer(policy_commands.app, name="policy")

@@ -35,6 +35,12 @@ EXAMPLES = {
     "deny": ('sigwrap deny 3f2a --message "not on main"',),
     "signal": ('sigwrap signal build SIGSTOP --reason "let me look"', "sigwrap signal SIGCONT"),
     "doctor": ("sigwrap doctor", "sigwrap doctor --json"),
+    "hook": ("cat call.json | sigwrap hook claude-code -p agent-strict",),
+    "install": (
+        "sigwrap install claude-code --dry-run",
+        "sigwrap install gemini --user --policy agent-strict",
+    ),
+    "uninstall": ("sigwrap uninstall claude-code",),
     "completion": ("source <(sigwrap completion bash)",),
     "man": ("sigwrap man | man -l -",),
     "killswitch on": ('sigwrap killswitch on --reason "it deletes things"',),
@@ -50,6 +56,7 @@ EXAMPLES = {
     "policy schema": ("sigwrap policy schema > policy.schema.json",),
     "policy explain": (
         "sigwrap policy explain -p ci -- git push --force",
+        "sigwrap policy explain -- bash -c 'cd /tmp && git push'",
         "sigwrap policy explain --signal SIGTERM --target user",
     ),
     "policy test": ("sigwrap policy test policy.yaml",),

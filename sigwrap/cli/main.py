@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sigwrap.cli.run_options import read_plain_line
+from sigwrap.status import BLOCKED
 
 
 def main(words: list[str]) -> int:
@@ -19,4 +20,6 @@ def main(words: list[str]) -> int:
             return status
     from sigwrap.cli.app import run_app
 
-    return run_app(words)
+    status = run_app(words)
+    # Whatever keeps a hook from judging: to the agent's program no other status means no.
+    return BLOCKED if status and words[0] == "hook" else status

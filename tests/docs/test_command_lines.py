@@ -43,6 +43,7 @@ STATUSES = {
     "sigwrap policy diff agent-default ci": 1,  # they differ
 }
 WHOLE = {
+    "sigwrap hook": "sigwrap hook --help",
     "sigwrap export": "sigwrap export --format jsonl",
     "sigwrap policy test FILE": "sigwrap policy test ci",
     "sigwrap replay --policy": "sigwrap replay --policy agent-default --exit-zero",

@@ -15,6 +15,7 @@ from sigwrap.cli.examples import examples
 from sigwrap.cli.options import JsonOption, words_of
 from sigwrap.cli.output import note, out
 from sigwrap.cli.policy.shared import PolicyArgument, RootOption, load, plain
+from sigwrap.cli.policy.shell_lines import explain_line, line_text
 from sigwrap.cli.tool_files import not_found, with_shadows
 from sigwrap.errors import UsageError
 from sigwrap.escape import printable, shell_words
@@ -165,7 +166,8 @@ def explain(
 ) -> None:
     """Say which rule decides, and why.
 
-    Also which rules were passed on the way, or, with --env, what the environment loses.
+    Also which rules were passed on the way, or, with --env, what the environment loses. Of a shell
+    that is given a line (bash -c '…') each command in it is explained too.
     """
     loaded = load(policy, root)
     given = [each for each in (signal, file, connect, listen) if each is not None]
@@ -212,6 +214,11 @@ def explain(
         explanation = explain_command(engine, request)
         for name in not_found(request):
             note(f"{shell_words([name])} is not found along PATH: explained as in /usr/bin")
+        line = explain_line(engine, words, depth)
+        if line is not None:
+            whole = {**plain(explanation), "line": plain(line)}
+            out(json.dumps(whole, indent=2) if as_json else line_text(explanation, line))
+            return
     else:
         number = signal_number(signal or "")
         if number is None:

@@ -51,12 +51,12 @@ class Engine:
         self.network = NetworkRules.of(policy)
         self.command_rules = tuple(map(CompiledCommandRule, policy.command_rules))
         self.signal_rules = tuple(map(CompiledSignalRule, policy.signal_rules))
-        self._default_command = default_of(policy, "command", policy.default_command)
+        self.default_command = default_of(policy, "command", policy.default_command)
         self._default_signal = default_of(policy, "signal", policy.default_signal)
         if not policy.asks:
             self._ask_nobody()
         decisions = {
-            self._default_command.action,
+            self.default_command.action,
             *(rule.decision for rule in policy.command_rules),
         }
         self.lets_everything_run = (
@@ -122,11 +122,11 @@ class Engine:
                 rule = entry.rule
                 if (entry.name_is_sure or rule.glob_matches(facts)) and rule.holds(facts):
                     return rule.decision
-            return self._default_command
+            return self.default_command
         for sure_rule in candidates.sure:
             if sure_rule.holds(facts):
                 return sure_rule.decision
-        return self._default_command
+        return self.default_command
 
     def decide_signal(self, request: SignalRequest) -> Decision:
         decision = self._decide_signal(request)
@@ -151,7 +151,7 @@ class Engine:
         for rule in rules:
             rule.decision = _without_asking(rule.decision)
         self.network.ask_nobody(_without_asking)
-        self._default_command = _without_asking(self._default_command)
+        self.default_command = _without_asking(self.default_command)
         self._default_signal = _without_asking(self._default_signal)
 
     def _candidates(self, name: str, basename: str, path: str) -> _Candidates:

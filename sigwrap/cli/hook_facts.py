@@ -1,0 +1,137 @@
+"""What a hook looks up on the machine: where a name leads along PATH, what a glob comes to, where a
+file really lies."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+from collections.abc import Iterator, Sequence
+
+from sigwrap.cli.tool_files import with_shadows
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.files import IN_A_FOLDER, FileRules
+from sigwrap.policy.judge.loading import loading_variables
+from sigwrap.policy.judge.network import (
+    BadDestination,
+    Direction,
+    Protocol,
+    endpoint_of,
+)
+from sigwrap.policy.judge.request import CommandRequest, Decision, Operation, Program
+from sigwrap.policy.tools.cases import command_request
+from sigwrap.run.walls import held_file_rules
+
+MAX_NAMES = 2000
+MAX_LOOKED_AT = 20_000
+
+_CLASS = re.compile(r"\[[:.=]")
+
+
+class TooMany(Exception):
+    """Names in the folders that a glob is about."""
+
+
+class ThisMachine:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._files: FileRules | None = None
+
+    def request(
+        self, words: Sequence[str], folder: str, depth: int, variables: frozenset[str]
+    ) -> CommandRequest:
+        request = with_shadows(command_request(words, folder=folder, depth=depth))
+        programs = tuple(_with_variables(_resolved(each), variables) for each in request.programs)
+        return request._replace(programs=programs)
+
+    def names(self, pattern: str, folder: str) -> tuple[str, ...] | None:
+        if _CLASS.search(pattern) or not (folder or pattern.startswith("/")):
+            return None
+        try:
+            return tuple(sorted(_expanded(pattern, folder)))
+        except (OSError, TooMany, re.error):
+            return None
+
+    def file(self, path: str, folder: str, *, writes: bool) -> Decision | None:
+        if not (folder or path.startswith("/")):
+            return None
+        whole = os.path.join(folder, path)
+        operation = Operation.READ
+        if writes:
+            operation = Operation.WRITE if os.path.exists(whole) else Operation.CREATE
+        return self.operation(operation, whole)
+
+    def operation(self, operation: Operation, path: str) -> Decision:
+        """The last name of what is made or deleted is the link's own."""
+        if operation in IN_A_FOLDER:
+            above, name = os.path.split(os.path.abspath(path))
+            path = os.path.join(os.path.realpath(above), name)
+        else:
+            path = os.path.realpath(path)
+        if self._files is None:
+            self._files = held_file_rules(self._engine)
+        return self._files.decide(operation, path)
+
+    def connection(self, host: str, port: int) -> Decision | None:
+        """None where nobody can have that name."""
+        shown = f"[{host}]" if ":" in host else host
+        try:
+            endpoint = endpoint_of(f"{shown}:{port}", Direction.CONNECT, Protocol.TCP)
+        except BadDestination:
+            return None
+        return self._engine.network.decide(endpoint)
+
+
+def _resolved(program: Program) -> Program:
+    """As a run sees it: the file that is there."""
+    if not program.path_is_told or program.found or not os.path.exists(program.path):
+        return program
+    return program._replace(path=os.path.realpath(program.path))
+
+
+def _with_variables(program: Program, variables: frozenset[str]) -> Program:
+    given = [(name, b"set") for name in variables]
+    if loading_variables((program.name,), given, {}):
+        return program._replace(loads_code=True)
+    return program
+
+
+def _expanded(pattern: str, folder: str) -> Iterator[str]:
+    """As bash does it without its options: hidden names only where the pattern says the dot."""
+    start = "/" if pattern.startswith("/") else ""
+    parts = [part for part in pattern.split("/") if part]
+    found, looked_at = [start], 0
+    for position, part in enumerate(parts):
+        is_last = position == len(parts) - 1
+        below: list[str] = []
+        if not set(part) & set("*?["):
+            below = [each + part for each in found if os.path.lexists(_in(folder, each + part))]
+        else:
+            fits = re.compile(fnmatch.translate(part.replace("[^", "[!"))).match
+            for each in found:
+                for name in _listed(_in(folder, each or ".")):
+                    looked_at += 1
+                    if looked_at > MAX_LOOKED_AT or len(below) > MAX_NAMES:
+                        raise TooMany
+                    if fits(name) and (part.startswith(".") or not name.startswith(".")):
+                        below.append(each + name)
+        found = below if is_last else [f"{each}/" for each in below if _leads(folder, each)]
+    end = "/" if pattern.endswith("/") else ""
+    yield from (each + end for each in found)
+
+
+def _in(folder: str, name: str) -> str:
+    return os.path.join(folder, name)
+
+
+def _leads(folder: str, name: str) -> bool:
+    return os.path.isdir(_in(folder, name))
+
+
+def _listed(folder: str) -> Iterator[str]:
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                yield entry.name
+    except (NotADirectoryError, FileNotFoundError):
+        return

@@ -1,0 +1,94 @@
+"""sigwrap policy explain -- bash -c '…': each command in the line, as a run and a hook judge it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sigwrap.cli.hook_facts import ThisMachine
+from sigwrap.cli.output import note
+from sigwrap.escape import printable
+from sigwrap.hooks.judged_line import judged, words_in
+from sigwrap.hooks.shell_line import Line, read_words
+from sigwrap.hooks.shell_tree import NoParser
+from sigwrap.hooks.verdict import Answer, combined
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.match import UNTOLD
+from sigwrap.policy.tools.explain import Explanation, explain_command, explanation_text
+
+_NOT_KNOWN = "…"
+_TO_A_HOOK = {
+    Answer.NO_OPINION: "has no opinion on it",
+    Answer.ASK: "asks",
+    Answer.DENY: "denies it",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Other:
+    """What is no command that is known, or no command at all."""
+
+    what: str
+    answer: Answer
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainedLine:
+    commands: tuple[Explanation, ...]
+    others: tuple[Other, ...]
+    hook: Answer  # of all that is in it
+
+
+def explain_line(engine: Engine, words: Sequence[str], depth: int) -> ExplainedLine | None:
+    """None where they start no shell that is given a line."""
+    home = os.environ.get("HOME", "")
+    try:
+        line = read_words(words, folder=os.getcwd(), home=home, depth=depth)
+    except NoParser as missing:
+        note(f"what the shell is given isn't explained: {missing}")
+        return None
+    return None if line is None else _explained(engine, line)
+
+
+def _explained(engine: Engine, line: Line) -> ExplainedLine:
+    machine = ThisMachine(engine)
+    requests = [
+        machine.request(words_in(command, folder, machine), folder, command.depth, line.variables)
+        for command in line.commands
+        for folder in command.folders
+    ]
+    commands = [_shown(explain_command(engine, request)) for request in requests]
+    verdict = combined(judged(line, engine, machine, inside=False))
+    others = [
+        Other(what=each.what, answer=each.answer, why=each.why)
+        for each in verdict.findings
+        if each.decision is None or not each.is_command
+    ]
+    return ExplainedLine(
+        commands=tuple(dict.fromkeys(commands)), others=tuple(others), hook=verdict.answer
+    )
+
+
+def _shown(explanation: Explanation) -> Explanation:
+    """With a mark for the words that aren't known."""
+    told = [
+        replace(
+            each,
+            what=each.what.replace(UNTOLD, _NOT_KNOWN),
+            passed=tuple(
+                replace(rule, why=rule.why.replace(UNTOLD, _NOT_KNOWN)) for rule in each.passed
+            ),
+        )
+        for each in explanation.judgements
+    ]
+    return replace(explanation, judgements=tuple(told))
+
+
+def line_text(shell: Explanation, line: ExplainedLine) -> str:
+    parts = [explanation_text(shell), "In the line that it is given:"]
+    parts += map(explanation_text, line.commands)
+    parts += [printable(f"{each.what}: {each.why}") for each in line.others]
+    parts.append(f"As a hook (sigwrap hook), sigwrap {_TO_A_HOOK[line.hook]}.")
+    return "\n\n".join(parts)

@@ -1,0 +1,18 @@
+"""A tool call of an agent, judged before it happens: by the rules that a run goes by, with nothing
+run.
+
+Pure: what has to be looked up on the machine is handed in (cli/hook_facts.py looks it up).
+
+formats         each program's own format: what it says of a call, and how it is answered
+calls           a tool call, to what it would do
+shell_line      a shell line, to the commands in it and to what isn't known of it
+shell_tree      its syntax tree, and whether that can be relied on
+shell_visit     its statements, and the folders in which they run
+shell_commands  its simple commands: a program, or what the shell does itself
+shells          which words are a command again, or a line for another shell
+words           what a word comes to before it runs
+judged_line     the decisions of a policy on all that is in a line
+verdict         of several answers the strictest, and why
+settings        an agent's settings with the hook in them, and without
+json_text       a JSON text that is changed in one place
+"""

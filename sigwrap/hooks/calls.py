@@ -1,0 +1,103 @@
+"""A tool call, as the agent's program hands it to its hook, to what it would do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from sigwrap.policy.judge.request import Operation
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_PATCH = {
+    "*** Add File: ": Operation.CREATE,
+    "*** Update File: ": Operation.WRITE,
+    "*** Delete File: ": Operation.DELETE,
+    "*** Move to: ": Operation.CREATE,
+}
+
+
+class BadCall(Exception):
+    """It isn't what the program documents, and why. Deny it."""
+
+
+class ShellCall(NamedTuple):
+    line: str
+    folder: str = ""  # beneath the call's own, or absolute
+
+
+class FileCall(NamedTuple):
+    operation: Operation | None  # None: written, or made where it isn't there
+    path: str
+
+
+class WebCall(NamedTuple):
+    host: str
+    port: int
+
+
+Doing = ShellCall | FileCall | WebCall
+
+
+class Call(NamedTuple):
+    tool: str
+    folder: str  # in which it happens
+    doings: tuple[Doing, ...]  # empty: nothing that a policy speaks of
+    nobody_asked: bool = False  # the program would take a question for a yes
+
+
+def text_in(given: Mapping[str, Any], *names: str) -> str:
+    """The first that is there."""
+    for name in names:
+        value = given.get(name)
+        if isinstance(value, str) and value:
+            return value
+    raise BadCall(f"there is no text {' or '.join(map(repr, names))} in it")
+
+
+def shell(given: Mapping[str, Any], *folder_names: str) -> tuple[Doing, ...]:
+    command = given.get("command")
+    if isinstance(command, list) and command and all(isinstance(word, str) for word in command):
+        return (ShellCall(_quoted(command), _optional(given, *folder_names)),)
+    if not isinstance(command, str):
+        raise BadCall("there is no text 'command' in it")
+    return (ShellCall(command, _optional(given, *folder_names)),)
+
+
+def file(given: Mapping[str, Any], operation: Operation | None, *names: str) -> tuple[Doing, ...]:
+    return (FileCall(operation, text_in(given, *names)),)
+
+
+def web(given: Mapping[str, Any]) -> tuple[Doing, ...]:
+    url = text_in(given, "url")
+    try:
+        parts = urlsplit(url if "://" in url else f"https://{url}")
+        host, port = parts.hostname, parts.port or _DEFAULT_PORTS.get(parts.scheme, 0)
+    except ValueError as problem:
+        raise BadCall(f"its URL is none: {problem}") from problem
+    if not host or not port:
+        raise BadCall("its URL names no host")
+    return (WebCall(host, port),)
+
+
+def patch(given: Mapping[str, Any]) -> tuple[Doing, ...]:
+    """Of apply_patch: each file that it names."""
+    found = tuple(_patched(text_in(given, "command", "input", "patch")))
+    if not found:
+        raise BadCall("its patch names no file")
+    return found
+
+
+def _patched(text: str) -> Iterator[Doing]:
+    for line in text.splitlines():
+        for mark, operation in _PATCH.items():
+            if line.strip().startswith(mark):
+                yield FileCall(operation, line.strip().removeprefix(mark).strip())
+
+
+def _optional(given: Mapping[str, Any], *names: str) -> str:
+    return next((value for name in names if isinstance(value := given.get(name), str)), "")
+
+
+def _quoted(words: Sequence[str]) -> str:
+    return " ".join("'" + word.replace("'", "'\\''") + "'" for word in words)

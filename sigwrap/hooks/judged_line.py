@@ -1,0 +1,166 @@
+"""A shell line judged by a policy: each command in it, each file that it opens, and what isn't
+known of it. What has to be looked up on the machine is handed in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from sigwrap.hooks.shell_line import Command, FileUse, Line, Unknown
+from sigwrap.hooks.verdict import Answer, Finding, finding_of
+from sigwrap.hooks.words import Word
+from sigwrap.policy.judge.engine import CompiledCommandRule, Engine, Facts
+from sigwrap.policy.judge.match import UNTOLD
+from sigwrap.policy.judge.request import (
+    DEFAULT_RULE,
+    STRICTNESS,
+    Action,
+    CommandRequest,
+    Decision,
+    Program,
+)
+from sigwrap.policy.judge.rules import Policy
+from sigwrap.policy.judge.subcommand import name_for_subcommands, subcommand
+
+_LENIENT = frozenset({Action.ALLOW, Action.AUDIT})
+_OF_ALL_WORDS = frozenset({"paths", "sources", "args_patterns"})
+LEFT_TO_THE_SESSION = "left to the session that this runs in"
+
+
+class Machine(Protocol):
+    def request(
+        self, words: Sequence[str], folder: str, depth: int, variables: frozenset[str]
+    ) -> CommandRequest: ...
+
+    def names(self, pattern: str, folder: str) -> tuple[str, ...] | None:
+        """What a glob comes to now; None where that can't be told."""
+
+    def file(self, path: str, folder: str, *, writes: bool) -> Decision | None:
+        """None where the folder isn't known, and it depends on that."""
+
+
+def judged(line: Line, engine: Engine, machine: Machine, *, inside: bool) -> Iterator[Finding]:
+    policy = engine.policy
+    for command in line.commands:
+        for folder in command.folders:
+            yield _command(command, folder, line, engine, machine, inside=inside)
+    for use in line.files:
+        for folder in use.folders:
+            yield _file(use, folder, engine, machine, inside=inside)
+    for unknown in line.unknown:
+        if not (unknown.is_signal and _lets_all_signals(policy)):
+            yield _unknown(unknown, inside=inside)
+
+
+def _lets_all_signals(policy: Policy) -> bool:
+    decisions = {policy.default_signal, *(rule.decision for rule in policy.signal_rules)}
+    return decisions <= _LENIENT
+
+
+def _unknown(unknown: Unknown, *, inside: bool) -> Finding:
+    if inside:
+        return Finding(unknown.text, Answer.NO_OPINION, f"{unknown.why}: {LEFT_TO_THE_SESSION}")
+    return Finding(unknown.text, Answer.ASK, unknown.why)
+
+
+def _command(
+    command: Command, folder: str, line: Line, engine: Engine, machine: Machine, *, inside: bool
+) -> Finding:
+    words, sure = words_in(command, folder, machine), _known_beginning(command.words)
+    request = machine.request(words, folder, command.depth, line.variables)
+    decision = engine.decide_command(request)
+    if command.is_function and decision.rule == DEFAULT_RULE:
+        why = "a function of this line"
+        return Finding(command.text, Answer.NO_OPINION, why, decision, is_command=True)
+    found = finding_of(command.text, decision, engine.policy.name, inside=inside)
+    found = found._replace(is_command=True)
+    if sure is None or found.answer is not Answer.NO_OPINION:
+        return found
+    stricter = _strictest_possible(engine, request, sure)
+    if STRICTNESS[stricter.action] <= STRICTNESS[Action.AUDIT]:
+        return found
+    why = f"rule {stricter.rule} may be about it: its arguments aren't known before it runs"
+    return _unknown(Unknown(command.text, why), inside=inside)
+
+
+def words_in(command: Command, folder: str, machine: Machine) -> tuple[str, ...]:
+    """As they are where globs come to what is there now."""
+    return tuple(_expanded(command.words, folder, machine))
+
+
+def _expanded(words: Sequence[Word], folder: str, machine: Machine) -> Iterator[str]:
+    for word in words:
+        names = machine.names(word.pattern, folder) if word.pattern else None
+        if names is None and word.pattern:
+            yield word.text + UNTOLD
+        elif names:
+            yield from names
+        else:
+            yield word.text
+
+
+def _known_beginning(words: Sequence[Word]) -> int | None:
+    """How many words are there for sure before one that may be several; None where all are known.
+    A glob's names are judged as they are now."""
+    if all(word.known or word.pattern for word in words):
+        return None
+    return next((at for at, word in enumerate(words) if word.splits or word.pattern), len(words))
+
+
+def _strictest_possible(engine: Engine, request: CommandRequest, sure: int) -> Decision:
+    """Of what the rules could say, whatever the unknown words turn out to be."""
+    outer = len(request.programs[0].argv)
+    found = [
+        decision
+        for program in request.programs
+        for decision in _possible(engine, program, request, sure - (outer - len(program.argv)))
+    ]
+    return max(found, key=lambda each: STRICTNESS[each.action])
+
+
+def _possible(
+    engine: Engine, program: Program, request: CommandRequest, sure: int
+) -> Iterator[Decision]:
+    facts = Facts(program, request, engine.home)
+    for rule in engine.command_rules:
+        if not rule.names(facts):
+            continue
+        failing = rule.failing_condition(facts)
+        if failing is None:
+            yield rule.decision
+            if rule.decision.action not in _LENIENT or not _asks_for_words(rule):
+                return
+        elif failing in _OF_ALL_WORDS or (
+            failing == "subcommands" and not _is_settled(rule, facts, max(0, sure))
+        ):
+            yield rule.decision
+    if not program.counts_by_name:
+        yield engine.default_command
+
+
+def _asks_for_words(rule: CompiledCommandRule) -> bool:
+    conditions = rule.rule
+    return bool(
+        conditions.args_patterns or conditions.paths or conditions.sources or conditions.subcommands
+    )
+
+
+def _is_settled(rule: CompiledCommandRule, facts: Facts, sure: int) -> bool:
+    """Its subcommand is one that is known, and none of the rule's begins so."""
+    name = name_for_subcommands(facts.basename, facts.program.name)
+    found = subcommand(name, facts.program.argv[:sure])
+    if not found or UNTOLD in found:
+        return False
+    return not any(word == found or word.startswith(f"{found} ") for word in rule.rule.subcommands)
+
+
+def _file(use: FileUse, folder: str, engine: Engine, machine: Machine, *, inside: bool) -> Finding:
+    if not use.word.known:
+        if not engine.files.restricted:
+            return Finding(use.text, Answer.NO_OPINION, "no file is denied")
+        why = "which file it opens isn't known before it runs"
+        return _unknown(Unknown(use.text, why), inside=inside)
+    decision = machine.file(use.word.text, folder, writes=use.writes)
+    if decision is None:
+        return _unknown(Unknown(use.text, "in which folder it is isn't known"), inside=inside)
+    return finding_of(use.text, decision, engine.policy.name, inside=inside)

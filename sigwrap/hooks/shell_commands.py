@@ -1,0 +1,184 @@
+"""What a simple command of a shell line comes to: a program, or something that the shell does
+itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from posixpath import join, normpath
+
+from sigwrap.hooks.shell_line import MAX_COMMANDS, After, Command, Folders, Found, bounded
+from sigwrap.hooks.shell_tree import RESERVED
+from sigwrap.hooks.shells import (
+    BUILTINS,
+    FROM_INPUT,
+    OTHER_SHELLS,
+    SHELLS,
+    SIGNALLERS,
+    found_commands,
+    runs_nothing,
+    script_of,
+)
+from sigwrap.hooks.words import NOT_KNOWN, Word
+from sigwrap.policy.judge.match import UNTOLD
+from sigwrap.policy.judge.wrappers import unwrap
+
+MOVES = frozenset({"cd", "pushd", "popd"})
+
+_PREFIXES = frozenset({"command", "builtin", "exec", "noglob", "nocorrect", "-"})
+_EVALUATES = frozenset({"mapfile", "readarray", "compgen", "complete", "bind"})
+_WHICH_PROGRAM = "which program it runs isn't known before it runs"
+
+
+class Commands:
+    """Of one text."""
+
+    def __init__(
+        self, out: Found, home: str, functions: frozenset[str], depth: int, nested: int
+    ) -> None:
+        self._out, self._home, self._functions = out, home, functions
+        self._depth, self._nested = depth, nested
+
+    def run(self, text: str, words: tuple[Word, ...], folders: Folders) -> After:
+        same = After(folders, folders)
+        if not words:
+            return same
+        name = words[0].text
+        if len(self._out.commands) >= MAX_COMMANDS:
+            self._out.not_known(text, "the line has too many commands")
+        elif not words[0].known:
+            self._out.not_known(text, _WHICH_PROGRAM)
+        elif name in RESERVED:
+            self._out.not_known(text, f"{name!r} is in a place where it can't be parsed")
+        elif name in _PREFIXES:
+            return self.run(text, _behind_prefix(words), folders)
+        elif name in MOVES:
+            return self._moved(words, folders)
+        elif name in BUILTINS:
+            self._builtin(text, name, [word.text for word in words[1:]], folders)
+        else:
+            self._program(text, words, folders)
+        return same
+
+    def _program(self, text: str, words: tuple[Word, ...], folders: Folders) -> None:
+        argv = tuple(word.text for word in words)
+        chain = [*chain_of(argv)]
+        names = {name for name, _ in chain}
+        is_fed = not FROM_INPUT.isdisjoint(names)
+        innermost = chain[-1][1]
+        before = argv[: len(argv) - len(innermost)]
+        if UNTOLD in innermost[0] or any(UNTOLD in word for word in before):
+            self._out.not_known(text, _WHICH_PROGRAM)
+        elif chain[0][0] == "time" and innermost[0] in RESERVED:
+            self._out.not_known(text, "it isn't sure what is timed")
+        is_function = argv[0] in self._functions
+        given = (*words, NOT_KNOWN) if is_fed else words
+        self._out.commands.append(Command(given, text, folders, self._depth, is_function))
+        for name, each in chain:
+            if name in SHELLS or name in OTHER_SHELLS:
+                self._shell(text, name, each, folders, is_fed=is_fed)
+            elif name == "find":
+                for command in found_commands(each):
+                    self.run(text, tuple(map(Word, command)), folders)
+        if any(not runs_nothing(name, argv) for name in SIGNALLERS & names):
+            self._signals(text)
+
+    def _shell(
+        self, text: str, name: str, argv: Sequence[str], folders: Folders, *, is_fed: bool
+    ) -> None:
+        script = script_of(name, argv)
+        if is_fed or script.unknown:
+            why = f"what {name} is given isn't known before it runs"
+            self._out.not_known(text, script.unknown or why)
+        if script.line:
+            self._out.read(script.line, folders, self._depth + 1, self._nested + 1)
+
+    def _builtin(self, text: str, name: str, arguments: list[str], folders: Folders) -> None:
+        first = arguments[0] if arguments else ""
+        if name == "eval":
+            self._evaluated(text, " ".join(arguments), folders)
+        elif name == "trap" and first not in ("", "-", "-p", "-l", "--"):
+            self._evaluated(text, first, folders)
+        elif _gives_other_meaning(name, arguments):
+            self._out.not_known(text, "it gives later words another meaning")
+        elif name == "coproc" or (
+            name in _EVALUATES and any(word.startswith(("-C", "-F", "-x")) for word in arguments)
+        ):
+            self._out.not_known(text, "what it runs isn't read here")
+        elif name in (".", "source"):
+            if not first or UNTOLD in first or first.startswith(("/dev/", "/proc/")):
+                self._out.not_known(text, "what it reads isn't known before it runs")
+        elif name == "kill":
+            if not runs_nothing(name, arguments):
+                self._signals(text)
+        elif name != "echo" and any(map(would_be_expanded, arguments)):
+            self._out.not_known(text, "the shell may run what is in its quotes")
+
+    def _moved(self, words: tuple[Word, ...], folders: Folders) -> After:
+        name, arguments = words[0].text, words[1:]
+        operands = [word for word in arguments if not word.text.startswith("-") or word.text == "-"]
+        if name == "popd" or (name == "pushd" and not operands):
+            return After(("",), folders)
+        target = operands[0] if operands else Word(self._home or UNTOLD)
+        if not target.known or target.text == "-" or target.text.startswith("+"):
+            return After(("",), folders)
+        return After(bounded(_joined(each, target.text) for each in folders), folders)
+
+    def _evaluated(self, text: str, line: str, folders: Folders) -> None:
+        if UNTOLD in line:
+            self._out.not_known(text, "what it runs isn't known before it runs")
+        else:
+            self._out.read(line, folders, self._depth, self._nested + 1)
+
+    def _signals(self, text: str) -> None:
+        self._out.not_known(text, "whom it signals isn't known before it runs", is_signal=True)
+
+
+def chain_of(argv: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """A command and what it wraps, by name, from the outermost."""
+    name = _basename(argv[0])
+    yield name, tuple(argv)
+    for wrapped in unwrap(name, argv):
+        yield _basename(wrapped.argv[0]), wrapped.argv
+
+
+def would_be_expanded(text: str) -> bool:
+    """Where the shell takes what was quoted for an index, or evaluates it once more."""
+    return "$(" in text or "`" in text
+
+
+def _gives_other_meaning(name: str, arguments: Sequence[str]) -> bool:
+    match name:
+        case "alias":
+            return any("=" in word or UNTOLD in word for word in arguments)
+        case "enable":
+            return bool(arguments)
+        case "hash":
+            return "-p" in arguments
+        case "shopt":
+            return "expand_aliases" in arguments
+    return False
+
+
+def _behind_prefix(words: tuple[Word, ...]) -> tuple[Word, ...]:
+    """The command behind `command`, `builtin`, `exec` and the like; empty where nothing is run."""
+    name, position = words[0].text, 1
+    while position < len(words) and words[position].text.startswith("-"):
+        option = words[position].text
+        position += 1
+        if option == "--":
+            break
+        if name == "command" and ("v" in option or "V" in option):
+            return ()
+        if name == "exec" and option.endswith("a"):
+            position += 1
+    return words[position:]
+
+
+def _joined(folder: str, target: str) -> str:
+    if target.startswith("/"):
+        return normpath(target)
+    return normpath(join(folder, target)) if folder else ""
+
+
+def _basename(path: str) -> str:
+    return path.rpartition("/")[2]

@@ -1,0 +1,141 @@
+"""A shell line, to the commands in it: what it would run, which files it opens for them, and what
+isn't known before it runs.
+
+Everything is taken to be run that may be: both sides of `&&`, each branch, a function's body where
+it is defined. A command that stands behind `cd` has the folders in which it may be then. Nothing is
+looked at here but the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from sigwrap.hooks.words import Word
+
+MAX_COMMANDS = 2000
+MAX_NESTED = 8
+
+_MAX_FOLDERS = 8
+_SHOWN = 60
+
+Folders = tuple[str, ...]  # in one of which the shell is; empty: not known
+
+
+class Command(NamedTuple):
+    words: tuple[Word, ...]
+    text: str  # as it was written
+    folders: Folders
+    depth: int
+    is_function: bool = False  # the line defines one of that name
+
+
+class FileUse(NamedTuple):
+    """By a redirection."""
+
+    writes: bool
+    word: Word
+    text: str
+    folders: Folders
+
+
+class Unknown(NamedTuple):
+    """What can't be parsed, or isn't known before it runs."""
+
+    text: str
+    why: str
+    is_signal: bool = False  # only whom it reaches
+
+
+class Line(NamedTuple):
+    commands: tuple[Command, ...]
+    files: tuple[FileUse, ...]
+    unknown: tuple[Unknown, ...]
+    variables: frozenset[str]  # set anywhere in it
+
+
+class After(NamedTuple):
+    """The folders where a command that went well leaves the shell, and where one that failed."""
+
+    well: Folders
+    failed: Folders
+
+    @property
+    def either(self) -> Folders:
+        return bounded((*self.well, *self.failed))
+
+
+def bounded(folders: Iterable[str]) -> Folders:
+    found = tuple(dict.fromkeys(folders))
+    return found if len(found) <= _MAX_FOLDERS else ("",)
+
+
+def read_line(text: str, *, folder: str, home: str, depth: int) -> Line:
+    """`depth`: of what the line itself runs."""
+    found = Found(home)
+    found.read(text, (folder,), depth, 0)
+    return found.line()
+
+
+def read_words(argv: Sequence[str], *, folder: str, home: str, depth: int) -> Line | None:
+    """What the shell that they start runs; None where they start none that is given a line."""
+    from sigwrap.hooks.shell_commands import chain_of
+    from sigwrap.hooks.shells import SHELLS, script_of
+
+    found, is_line = Found(home), False
+    for name, each in chain_of(argv):
+        script = script_of(name, each) if name in SHELLS else None
+        if script is not None and script.line:
+            is_line = True
+            found.read(script.line, (folder,), depth + 1, 0)
+    return found.line() if is_line else None
+
+
+class Found:
+    """In a line, and in those in it."""
+
+    def __init__(self, home: str) -> None:
+        self.home = home
+        self.commands: list[Command] = []
+        self.files: list[FileUse] = []
+        self.variables: set[str] = set()
+        self._unknown: list[Unknown] = []
+
+    def line(self) -> Line:
+        return Line(
+            tuple(dict.fromkeys(self.commands)),
+            tuple(dict.fromkeys(self.files)),
+            tuple(dict.fromkeys(self._unknown)),
+            frozenset(self.variables),
+        )
+
+    def not_known(self, text: str, why: str, *, is_signal: bool = False) -> None:
+        text = " ".join(text.split())
+        shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+        self._unknown.append(Unknown(shown, why, is_signal))
+
+    def read(self, line: str, folders: Folders, depth: int, nested: int) -> None:
+        from sigwrap.hooks.shell_tree import Unparsable, doubt, parsed
+        from sigwrap.hooks.shell_visit import Visitor
+
+        try:
+            if nested > MAX_NESTED:
+                raise Unparsable("its shells are nested too deeply")
+            text = _encoded(line)
+            root = parsed(text)
+            why = doubt(root, text)
+        except Unparsable as failure:
+            self.not_known(line, str(failure))
+            return
+        if why:
+            self.not_known(line, why)
+        Visitor(self, root, text, depth, nested).sequence(root, folders)
+
+
+def _encoded(line: str) -> bytes:
+    from sigwrap.hooks.shell_tree import Unparsable
+
+    try:
+        return line.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as failure:
+        raise Unparsable("it has half a character in it") from failure

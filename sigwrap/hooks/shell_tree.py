@@ -1,0 +1,203 @@
+"""A shell line's syntax tree, and whether it can be relied on.
+
+The parser is tree-sitter with its grammar of bash. It is made for editors: it reads on behind what
+it doesn't understand, and now and then it takes a text for something else than bash does. So its
+tree is believed only where the text says so too: the leaves cover all of the line but blanks, and
+no leaf has an unquoted character in it that would end it for bash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from sigwrap.errors import SigwrapError
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+MAX_BYTES = 256 * 1024
+MAX_DEPTH = 120
+MAX_NODES = 40_000
+
+RESERVED = frozenset(
+    "if then else elif fi do done case esac while until for select function { } ! [[ ]] in".split()
+)
+SUBSTITUTIONS = frozenset({"command_substitution", "process_substitution"})
+
+_BLANK = b" \t\n"
+_ENDS_A_WORD = frozenset(b" \t\n;&|<>()\"'`$")
+_ENDS_A_NAME = frozenset(b" \t\n;&|<>()\"'`")
+_ON_ONE_LINE = frozenset({"command", "file_redirect", "redirected_statement"})
+_QUOTED = frozenset({"string", "heredoc_body"})
+_TEXT = frozenset({"string_content", "heredoc_content"})
+_NO_PARSER = "shell lines can't be judged: this sigwrap has no parser for them"
+_GET_ONE = "install tree-sitter and tree-sitter-bash for its Python, or use the binary"
+
+
+class NoParser(SigwrapError):
+    """Deny: nothing is known of the line."""
+
+
+class Unparsable(Exception):
+    """The text is none that is parsed at all, and why."""
+
+
+def parsed(text: bytes) -> Node:
+    if len(text) > MAX_BYTES:
+        raise Unparsable(f"it is longer than {MAX_BYTES // 1024} KiB")
+    if b"\0" in text:
+        raise Unparsable("it has a NUL in it")
+    if b"\r" in text:
+        raise Unparsable("it has a carriage return in it")
+    try:
+        import tree_sitter_bash
+        from tree_sitter import Language, Parser
+    except ImportError as missing:
+        raise NoParser(_NO_PARSER, _GET_ONE) from missing
+    return Parser(Language(tree_sitter_bash.language())).parse(text).root_node
+
+
+def doubt(root: Node, text: bytes) -> str:
+    """Why the tree can't be relied on; empty where it can."""
+    if text[root.start_byte : root.end_byte].strip(_BLANK) != text.strip(_BLANK):
+        return "some of it can't be parsed"
+    for count, (node, depth) in enumerate(_all(root)):
+        if depth > MAX_DEPTH:
+            raise Unparsable("it is nested too deeply")
+        if count > MAX_NODES:
+            raise Unparsable("it has too many parts")
+        if node.is_error or node.is_missing:
+            return f"{_shown(node, text)!r} can't be parsed"
+        why = _doubt_of(node, text)
+        if why:
+            return why
+    return ""
+
+
+def _all(root: Node) -> Iterator[tuple[Node, int]]:
+    waiting = [(root, 0)]
+    while waiting:
+        node, depth = waiting.pop()
+        yield node, depth
+        waiting.extend((child, depth + 1) for child in reversed(node.children))
+
+
+def _doubt_of(node: Node, text: bytes) -> str:
+    if node.type in _QUOTED:
+        is_literal = node.type == "heredoc_body" and _is_quoted_heredoc(node, text)
+        if not is_literal and any(map(_is_expanded, literal_runs(node, text))):
+            return "it isn't sure what is in a quotation"
+        return ""
+    if node.children:
+        if _has_words_that_touch(node):
+            return "it isn't sure where a word ends"
+        for gap in _gaps(node, text):
+            joined = gap.replace(b"\\\n", b"")
+            if joined != gap and not joined:
+                return "it isn't sure whether a line end parts two words"
+            if b"\n" in joined and node.type in _ON_ONE_LINE:
+                return "it isn't sure where a command ends"
+            left = joined.strip(_BLANK)
+            # The grammar loses the word in `python3 - <<EOF`.
+            if left and not (left == b"-" and _has_heredoc(node)):
+                return f"{gap.decode(errors='replace')!r} can't be parsed"
+        return ""
+    if _is_in_an_expansion(node):
+        return ""  # it is no word of a command; what is run in it is a node of its own
+    own = text[node.start_byte : node.end_byte]
+    if not node.is_named and own.strip(_BLANK) != node.type.encode().strip(_BLANK):
+        return f"{_shown(node, text)!r} can't be parsed for sure"
+    match node.type:
+        case "word" | "number" | "variable_name":
+            stops = _ENDS_A_WORD if node.type == "word" else _ENDS_A_NAME
+            if any(byte in stops for byte in unescaped(own)):
+                return f"{_shown(node, text)!r} can't be parsed for sure"
+        case "comment":
+            before = text[node.start_byte - 1 : node.start_byte]
+            if (before and before not in b" \t\n;&|()") or b"\n" in own:
+                return "it isn't sure where a comment begins"
+        case "raw_string":
+            if own.count(b"'") != 2:
+                return "it isn't sure where a quotation ends"
+    return ""
+
+
+def unescaped(word: bytes) -> bytes:
+    """Without each backslash and what it quotes."""
+    left, position = bytearray(), 0
+    while position < len(word):
+        if word[position] == 0x5C:
+            position += 2
+            continue
+        left.append(word[position])
+        position += 1
+    return bytes(left)
+
+
+def _gaps(node: Node, text: bytes) -> Iterator[bytes]:
+    """What is between the children."""
+    at = node.start_byte
+    for child in node.children:
+        yield text[at : child.start_byte]
+        at = max(at, child.end_byte)
+    yield text[at : node.end_byte]
+
+
+def _has_words_that_touch(node: Node) -> bool:
+    """Or a `$` that doesn't touch the string that it is taken for a part of."""
+    children = [child for child in node.children if not child.type.endswith("_redirect")]
+    for one, other in pairwise(children):
+        touches = one.end_byte == other.start_byte
+        if (one.type == "$" and other.type == "string" and not touches) or (
+            touches
+            and (node.type == "command" or one.type == "heredoc_start")
+            and one.type != "$"
+            and other.is_named
+        ):
+            return True
+    return False
+
+
+def _has_heredoc(node: Node) -> bool:
+    return any(child.type == "heredoc_redirect" for child in node.children)
+
+
+def _is_in_an_expansion(node: Node) -> bool:
+    above = node.parent
+    while above is not None and above.type == "concatenation":
+        above = above.parent
+    return above is not None and above.type == "expansion"
+
+
+def literal_runs(node: Node, text: bytes) -> Iterator[bytes]:
+    """What is in quotes, between what is expanded in them."""
+    at = node.start_byte
+    for child in node.children:
+        if child.is_named and child.type not in _TEXT:
+            yield text[at : child.start_byte]
+            at = max(at, child.end_byte)
+    yield text[at : node.end_byte]
+
+
+def _is_expanded(gap: bytes) -> bool:
+    left = unescaped(gap)
+    return b"`" in left or b"$(" in left or b"${" in left
+
+
+def _is_quoted_heredoc(node: Node, text: bytes) -> bool:
+    """Its delimiter has a quote in it: then nothing is expanded."""
+    above = node.parent
+    while above is not None and above.type != "heredoc_redirect":
+        above = above.parent
+    if above is None:
+        return False
+    start = next((child for child in above.children if child.type == "heredoc_start"), None)
+    return start is not None and any(
+        each in b"\\'\"" for each in text[start.start_byte : start.end_byte]
+    )
+
+
+def _shown(node: Node, text: bytes) -> str:
+    return text[node.start_byte : node.end_byte][:40].decode(errors="replace")

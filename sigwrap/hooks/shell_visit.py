@@ -1,0 +1,217 @@
+"""The statements of a shell line, in the order in which they run, and in which folders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from sigwrap.hooks.shell_commands import MOVES, Commands, would_be_expanded
+from sigwrap.hooks.shell_line import After, FileUse, Folders, Found, bounded
+from sigwrap.hooks.shell_tree import SUBSTITUTIONS
+from sigwrap.hooks.words import Word, word_of
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_ASSIGNMENTS = frozenset({"variable_assignment", "variable_assignments"})
+_LOOPS = frozenset({"while_statement", "for_statement", "c_style_for_statement"})
+_IN_A_SHELL_OF_ITS_OWN = SUBSTITUTIONS | {"subshell", "pipeline"}
+_WORDS = frozenset({"raw_string", "ansi_c_string", "word", "string", "concatenation"})
+_EXPANSIONS = SUBSTITUTIONS | {"simple_expansion", "expansion", "arithmetic_expansion", "number"}
+_PARTS_OF_A_HEREDOC = frozenset(
+    {"heredoc_start", "heredoc_body", "heredoc_end", "file_descriptor", "heredoc_content"}
+)
+_RUNS_QUOTED = "the shell may run what is in its quotes"
+
+
+class Visitor:
+    """Of one text."""
+
+    def __init__(self, out: Found, root: Node, text: bytes, depth: int, nested: int) -> None:
+        self._out, self._text = out, text
+        # The line may give HOME another value, in whatever way.
+        left = text.replace(b"$HOME", b"").replace(b"${HOME}", b"")
+        self._home = "" if b"HOME" in left else out.home
+        functions = frozenset(self._names(root, "function_definition"))
+        self._commands = Commands(out, self._home, functions, depth, nested)
+        self._moves = self._has_moves(root)
+
+    def sequence(self, node: Node, folders: Folders) -> Folders:
+        for child in node.children:
+            if child.is_named:
+                folders = self._visit(child, folders).either
+        return folders
+
+    def _visit(self, node: Node, folders: Folders) -> After:
+        same = After(folders, folders)
+        kind = node.type
+        if kind == "command":
+            return self._command(node, folders)
+        if kind == "list":
+            return self._list(node, folders)
+        if kind == "redirected_statement":
+            return self._redirected(node, folders)
+        if kind == "negated_command":
+            inner = self._visit(node.children[-1], folders)
+            return After(inner.failed, inner.well)
+        if kind in _IN_A_SHELL_OF_ITS_OWN:
+            inside = folders
+            for child in node.children:
+                if child.is_named:
+                    after = self._visit(child, inside).either
+                    inside = folders if kind == "pipeline" else after
+            return same
+        if kind == "function_definition":
+            self.sequence(node, bounded((*folders, "")) if self._moves else folders)
+            return same
+        if kind in _LOOPS and self._has_moves(node):
+            folders = bounded((*folders, ""))
+        elif kind in _ASSIGNMENTS:
+            self._assigned(node)
+            self._within(node, folders)
+            return same
+        elif kind in ("declaration_command", "unset_command", "test_command"):
+            self._evaluated(node, folders)
+            return same
+        elif kind.endswith("_redirect"):
+            self._redirect(node, folders)
+            return same
+        elif kind in _WORDS or kind in ("expansion", "heredoc_body", "comment"):
+            self._within(node, folders)
+            return same
+        after = bounded((*folders, *self.sequence(node, folders)))
+        return After(after, after)
+
+    def _within(self, node: Node, folders: Folders) -> None:
+        """What a word or a condition runs to get its value."""
+        if node.type in SUBSTITUTIONS:
+            self._visit(node, folders)
+            return
+        for child in node.children:
+            self._within(child, folders)
+
+    def _list(self, node: Node, folders: Folders) -> After:
+        parts = [child for child in node.children if child.type != "comment"]
+        if len(parts) != 3 or parts[1].type not in ("&&", "||"):
+            after = bounded((*folders, *self.sequence(node, folders)))
+            return After(after, after)
+        first = self._visit(parts[0], folders)
+        second = self._visit(parts[2], first.well if parts[1].type == "&&" else first.failed)
+        if parts[1].type == "&&":
+            return After(second.well, bounded((*first.failed, *second.failed)))
+        return After(bounded((*first.well, *second.well)), second.failed)
+
+    def _redirected(self, node: Node, folders: Folders) -> After:
+        """In the grammar, words behind a redirection hang from it, and are the command's."""
+        bodies = [child for child in node.children if not child.type.endswith("_redirect")]
+        behind: list[Node] = []
+        for child in node.children:
+            if child.type.endswith("_redirect"):
+                behind += self._redirect(child, folders)
+        if len(bodies) == 1 and bodies[0].type == "command":
+            return self._command(bodies[0], folders, behind)
+        after = After(folders, folders)
+        for body in bodies:
+            after = self._visit(body, folders)
+        if behind:
+            words = tuple(map(self._word, behind))
+            return self._commands.run(self._shown(node), words, folders)
+        return after
+
+    def _redirect(self, node: Node, folders: Folders) -> list[Node]:
+        """The words behind it."""
+        if node.type == "heredoc_redirect":
+            return self._here_document(node, folders)
+        self._within(node, folders)
+        if node.type != "file_redirect":
+            return [child for child in node.children if child.is_named][1:]
+        operator = next((child.type for child in node.children if not child.is_named), "")
+        words = [
+            child for child in node.children if child.is_named and child.type != "file_descriptor"
+        ]
+        if not words:
+            return []
+        word, text = self._word(words[0]), self._shown(node)
+        is_descriptor = operator.endswith("&") and (
+            word.text.rstrip("-").isdigit() or word.text == "-"
+        )
+        if word.text.startswith(("/dev/tcp/", "/dev/udp/")):
+            self._out.not_known(text, "the shell itself connects to somebody")
+        elif not is_descriptor:
+            self._out.files.append(FileUse(operator != "<", word, text, folders))
+        return words[1:]
+
+    def _here_document(self, node: Node, folders: Folders) -> list[Node]:
+        """`cat <<EOF | sh`: what follows hangs from it as well."""
+        behind: list[Node] = []
+        for child in node.children:
+            if child.type in _PARTS_OF_A_HEREDOC:
+                self._within(child, folders)
+            elif child.type.endswith("_redirect"):
+                behind += self._redirect(child, folders)
+            elif child.type in _WORDS or child.type in _EXPANSIONS:
+                self._within(child, folders)
+                behind.append(child)
+            elif child.is_named:
+                self._visit(child, folders)
+        return behind
+
+    def _command(self, node: Node, folders: Folders, behind: Sequence[Node] = ()) -> After:
+        words: list[Node] = []
+        for child in node.children:
+            if child.type in _ASSIGNMENTS:
+                self._assigned(child)
+                self._within(child, folders)
+            elif child.type.endswith("_redirect"):
+                words += self._redirect(child, folders)
+            elif child.type == "subshell":
+                self._out.not_known(self._shown(node), "it isn't sure what is in brackets")
+                self._visit(child, folders)
+            else:
+                words.append(child)
+                self._within(child, folders)
+        told = tuple(map(self._word, [*words, *behind]))
+        return self._commands.run(self._shown(node), told, folders)
+
+    def _evaluated(self, node: Node, folders: Folders) -> None:
+        """Of [[ ]], declare and the like: an index in them is evaluated once more."""
+        self._within(node, folders)
+        for child in node.children:
+            if child.type in _ASSIGNMENTS:
+                self._assigned(child)
+            elif child.is_named and self._has_quoted_expansion(child):
+                self._out.not_known(self._shown(node), _RUNS_QUOTED)
+
+    def _assigned(self, node: Node) -> None:
+        for child in node.children:
+            if child.type in _ASSIGNMENTS:
+                self._assigned(child)
+            elif child.type in ("variable_name", "subscript"):
+                self._out.variables.add(self._shown(child).partition("[")[0])
+            elif child.is_named and self._has_quoted_expansion(child):
+                self._out.not_known(self._shown(node), f"{_RUNS_QUOTED} later")
+
+    def _has_quoted_expansion(self, node: Node) -> bool:
+        if node.type in SUBSTITUTIONS:
+            return False
+        if node.type in _WORDS:
+            return would_be_expanded(self._word(node).text)
+        return any(map(self._has_quoted_expansion, node.children))
+
+    def _has_moves(self, node: Node) -> bool:
+        return not MOVES.isdisjoint(self._names(node, "command_name"))
+
+    def _names(self, root: Node, kind: str) -> Iterator[str]:
+        waiting = [root]
+        while waiting:
+            node = waiting.pop()
+            if node.type == kind:
+                yield self._shown(node.child_by_field_name("name") or node)
+            waiting += node.children
+
+    def _word(self, node: Node) -> Word:
+        return word_of(node, self._text, self._home)
+
+    def _shown(self, node: Node) -> str:
+        own = self._text[node.start_byte : node.end_byte]
+        return own.decode("utf-8", "surrogateescape")

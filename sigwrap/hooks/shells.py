@@ -1,0 +1,79 @@
+"""Which words of a command are a command again, or a line for another shell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from sigwrap.policy.judge.match import UNTOLD
+
+BUILTINS = frozenset(
+    ". : [ alias bg bind break builtin caller cd command compgen complete compopt continue coproc "
+    "declare dirs disown echo enable eval exec exit export false fc fg getopts hash help history "
+    "jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly return set "
+    "shift shopt source suspend test times trap true type typeset ulimit umask unalias unset "
+    "wait".split()
+)
+SHELLS = frozenset({"sh", "bash", "rbash", "dash", "ash", "zsh", "ksh", "mksh", "yash", "posh"})
+OTHER_SHELLS = frozenset({"fish", "csh", "tcsh", "nu", "xonsh", "elvish", "pwsh", "rc", "es"})
+SIGNALLERS = frozenset({"kill", "pkill", "killall", "skill", "killall5"})
+FROM_INPUT = frozenset({"xargs", "parallel"})  # their commands get more words from standard input
+
+_WITH_VALUE = frozenset({"--rcfile", "--init-file", "-O", "+O"})
+_SAYS_ONLY = frozenset({"--version", "--help"})
+_COMMAND_OF_FIND = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+
+
+class Script(NamedTuple):
+    """What a shell is given to run. Neither: a file of that name, or nothing."""
+
+    line: str = ""
+    unknown: str = ""  # why it isn't known
+
+
+def script_of(name: str, argv: Sequence[str]) -> Script:
+    if name in OTHER_SHELLS:
+        return Script(unknown=f"what {name} is given isn't read here")
+    takes_line, position = False, 1
+    while position < len(argv):
+        word = argv[position]
+        if UNTOLD in word:
+            return Script(unknown=f"what {name} is given isn't known before it runs")
+        if word in _SAYS_ONLY:
+            return Script()
+        if not word.startswith(("-", "+")) or word in ("-", "--"):
+            position += word in ("-", "--")
+            break
+        if not word.startswith("--"):
+            takes_line = takes_line or ("c" in word and word.startswith("-"))
+            position += sum(letter in "oO" for letter in word[1:])
+        elif word in _WITH_VALUE:
+            position += 1
+        position += 1
+    operand = argv[position] if position < len(argv) else None
+    if operand is not None and UNTOLD in operand:
+        return Script(unknown=f"what {name} is given isn't known before it runs")
+    if takes_line and operand is not None:
+        return Script(line=operand)
+    if operand is None or operand.startswith(("/dev/stdin", "/dev/fd/", "/proc/self/fd/")):
+        return Script(unknown=f"what {name} reads from its standard input isn't known")
+    return Script()
+
+
+def found_commands(argv: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """What `find` is to execute; its names for the files aren't known."""
+    words = [*argv[1:]]
+    while words:
+        word = words.pop(0)
+        if word not in _COMMAND_OF_FIND:
+            continue
+        command = []
+        while words and words[0] not in (";", "+"):
+            command.append(words.pop(0).replace("{}", UNTOLD))
+        if command:
+            yield tuple(command)
+
+
+def runs_nothing(name: str, argv: Sequence[str]) -> bool:
+    """Of those that say which signals there are."""
+    return name in SIGNALLERS and any(word in ("-l", "-L", "--help", "--version") for word in argv)

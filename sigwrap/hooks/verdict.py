@@ -1,0 +1,80 @@
+"""What a hook answers, and why: of several answers the strictest holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from sigwrap.bare.enum import Enum
+from sigwrap.escape import printable, shortened
+from sigwrap.mediate.wording import denied_by, named_rule
+from sigwrap.policy.judge.request import Action, Decision
+
+_SHOWN = 80
+_MOST_REASONS = 5
+
+
+class Answer(Enum):
+    """From the most lenient to the strictest."""
+
+    NO_OPINION = "no opinion"  # the program decides as it would without sigwrap
+    ASK = "ask"
+    DENY = "deny"
+
+
+_STRICTNESS = {answer: rank for rank, answer in enumerate(Answer)}
+
+
+class Finding(NamedTuple):
+    """Of one command, one file, or what isn't known."""
+
+    what: str
+    answer: Answer
+    why: str
+    decision: Decision | None = None  # the policy's, where it has one
+    is_command: bool = False
+
+
+class Verdict(NamedTuple):
+    answer: Answer
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def reason(self) -> str:
+        """Of the answer: a line for the agent and its user."""
+        about = [each for each in self.findings if each.answer is self.answer]
+        told = [f"{shortened(printable(each.what), _SHOWN)}: {each.why}" for each in about]
+        shown = list(dict.fromkeys(told))
+        more = len(shown) - _MOST_REASONS
+        rest = [f"and {more} more"] if more > 0 else []
+        return f"sigwrap: {'; '.join([*shown[:_MOST_REASONS], *rest])}"
+
+
+def combined(findings: Iterable[Finding]) -> Verdict:
+    found = tuple(dict.fromkeys(findings))
+    answers = [each.answer for each in found] or [Answer.NO_OPINION]
+    return Verdict(max(answers, key=_STRICTNESS.__getitem__), found)
+
+
+def finding_of(what: str, decision: Decision, policy: str, *, inside: bool) -> Finding:
+    """`inside` a session, which asks and replaces where it comes to that."""
+    match decision.action:
+        case Action.ALLOW | Action.AUDIT:
+            why = f"{decision.action.value}, by {decision.rule}"
+            return Finding(what, Answer.NO_OPINION, why, decision)
+        case Action.APPROVE:
+            why = f"needs approval ({named_rule(decision.rule, policy)})"
+            answer = Answer.NO_OPINION if inside else Answer.ASK
+        case Action.REDIRECT:
+            rule = named_rule(decision.rule, policy)
+            instead = decision.redirect_to.command if decision.redirect_to else "another"
+            why = f"{rule} runs {printable(instead)} instead, which only a run can do"
+            answer = Answer.NO_OPINION if inside else Answer.DENY
+        case _:
+            why = denied_by(decision.rule, policy, decision.message or _default_says(decision))
+            answer = Answer.DENY
+    return Finding(what, answer, why, decision)
+
+
+def _default_says(decision: Decision) -> str:
+    return decision.reason if decision.rule.startswith("builtin:") else ""

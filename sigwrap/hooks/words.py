@@ -1,0 +1,205 @@
+"""What a word of a shell line comes to before it runs: quotes taken off, as far as it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from sigwrap.policy.judge.match import UNTOLD
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_GLOB = frozenset("*?[")
+_ESCAPES = dict(
+    zip("abeEfnrtv\\'\"?", "\a\b\x1b\x1b\f\n\r\t\v\\'\"?", strict=True),
+)
+_DIGITS = {"x": 2, "u": 4, "U": 8}
+
+
+class Word(NamedTuple):
+    text: str  # with UNTOLD for what isn't known
+    pattern: str = ""  # where it is a glob: with what is quoted in brackets
+    splits: bool = False  # what isn't known of it may be several words
+
+    @property
+    def known(self) -> bool:
+        return UNTOLD not in self.text and not self.pattern
+
+
+NOT_KNOWN = Word(UNTOLD, splits=True)
+
+
+class _Part(NamedTuple):
+    text: str
+    quoted: bool
+    splits: bool = False
+
+
+def word_of(node: Node, text: bytes, home: str) -> Word:
+    """`home`: empty where it isn't known, or may be another in this line."""
+    parts = [*_parts(node, text, home)]
+    whole = "".join(part.text for part in parts)
+    bare = "".join(part.text for part in parts if not part.quoted)
+    if "{" in bare and ("," in bare or ".." in bare):
+        return NOT_KNOWN  # several words
+    if "=~" in bare or ":~" in bare:
+        return NOT_KNOWN  # a home folder
+    if bare.startswith("=") and len(whole) > 1 and parts and not parts[0].quoted:
+        return NOT_KNOWN  # to zsh, where a command is
+    if parts and not parts[0].quoted and parts[0].text.startswith("~"):
+        return _below_home(parts, whole, home)
+    return Word(whole, _pattern(parts), any(part.splits for part in parts))
+
+
+def _below_home(parts: list[_Part], whole: str, home: str) -> Word:
+    user = parts[0].text[1:].partition("/")
+    is_own = not user[0] and (user[1] or len(parts) == 1)
+    if not (is_own and home):
+        return NOT_KNOWN
+    first = _Part(parts[0].text[1:], quoted=False)
+    pattern = _pattern([_Part(home, quoted=True), first, *parts[1:]])
+    return Word(home + whole[1:], pattern, any(part.splits for part in parts))
+
+
+def _pattern(parts: list[_Part]) -> str:
+    if not any(_GLOB & set(part.text) for part in parts if not part.quoted):
+        return ""
+    return "".join(
+        "".join(f"[{each}]" if each in _GLOB else each for each in part.text)
+        if part.quoted
+        else part.text
+        for part in parts
+    )
+
+
+def _parts(node: Node, text: bytes, home: str) -> Iterator[_Part]:
+    own = text[node.start_byte : node.end_byte]
+    match node.type:
+        case "word" | "number" | "variable_name" | "special_variable_name":
+            yield from _unquoted(_decoded(own))
+        case "raw_string":
+            yield _Part(_decoded(own[1:-1]), quoted=True)
+        case "ansi_c_string":
+            yield _Part(_ansi(_decoded(own[2:-1])), quoted=True)
+        case "string":
+            splits = b"@" in own  # "$@", "${all[@]}"
+            yield _Part("".join(_in_quotes(node, text, home)), quoted=True, splits=splits)
+        case "simple_expansion" | "expansion":
+            value = _expanded(own, home)
+            yield _Part(value, quoted=True, splits=value == UNTOLD)
+        case "concatenation" | "command_name":
+            at = node.start_byte
+            for child in node.children:
+                if child.start_byte > at and text[at : child.start_byte] != b"\\\n":
+                    yield _Part(UNTOLD, quoted=True)
+                yield from _parts(child, text, home)
+                at = child.end_byte
+        case _:
+            yield _Part(UNTOLD, quoted=True, splits=True)
+
+
+def _unquoted(word: str) -> Iterator[_Part]:
+    position, bare = 0, ""
+    while position < len(word):
+        if word[position] != "\\":
+            bare += word[position]
+            position += 1
+            continue
+        if bare:
+            yield _Part(bare, quoted=False)
+            bare = ""
+        quoted = word[position + 1 : position + 2]
+        if quoted != "\n":
+            yield _Part(quoted, quoted=True)
+        position += 2
+    if bare:
+        yield _Part(bare, quoted=False)
+
+
+def _in_quotes(node: Node, text: bytes, home: str) -> Iterator[str]:
+    at = node.start_byte + 1
+    for child in node.children[1:-1]:
+        if child.type == "string_content":
+            continue
+        yield _unescaped_in_quotes(_decoded(text[at : child.start_byte]))
+        own = text[child.start_byte : child.end_byte]
+        if child.type in ("simple_expansion", "expansion"):
+            yield _expanded(own, home)
+        else:
+            yield _here_document(child, text)
+        at = child.end_byte
+    yield _unescaped_in_quotes(_decoded(text[at : node.end_byte - 1]))
+
+
+def _here_document(node: Node, text: bytes) -> str:
+    """Of `$(cat <<'EOF' …)`, by which agents write long texts: nothing in it is expanded."""
+    statements = [child for child in node.children if child.is_named]
+    if node.type != "command_substitution" or len(statements) != 1:
+        return UNTOLD
+    parts = statements[0].children
+    if [part.type for part in parts] != ["command", "heredoc_redirect"] or parts[0].text != b"cat":
+        return UNTOLD
+    document = {part.type: text[part.start_byte : part.end_byte] for part in parts[1].children}
+    if document.keys() - {"<<", "heredoc_start", "heredoc_body", "heredoc_end"}:
+        return UNTOLD
+    if not set(document.get("heredoc_start", b"")) & set(b"'\""):
+        return UNTOLD
+    return _decoded(document.get("heredoc_body", b"")).rstrip("\n")
+
+
+def _unescaped_in_quotes(text: str) -> str:
+    kept, position = [], 0
+    while position < len(text):
+        following = text[position + 1 : position + 2]
+        if text[position] == "\\" and following and following in '"\\$`\n':
+            kept.append("" if following == "\n" else following)
+            position += 2
+            continue
+        kept.append(text[position])
+        position += 1
+    return "".join(kept)
+
+
+def _expanded(expansion: bytes, home: str) -> str:
+    """Unquoted, what has blanks or a glob in it would be something else again."""
+    is_plain = home and not set(home) & {" ", "\t", "\n", "*", "?", "["}
+    return home if is_plain and expansion in (b"$HOME", b"${HOME}") else UNTOLD
+
+
+def _ansi(text: str) -> str:
+    """Of $'…'. What is rare isn't known."""
+    kept, position = [], 0
+    while position < len(text):
+        if text[position] != "\\":
+            kept.append(text[position])
+            position += 1
+            continue
+        letter = text[position + 1 : position + 2]
+        position += 2
+        if letter in _ESCAPES:
+            kept.append(_ESCAPES[letter])
+            continue
+        base, most = (8, 3) if letter in "01234567" else (16, _DIGITS.get(letter, 0))
+        position -= base == 8
+        digits = _digits(text[position : position + most], base)
+        if not digits:
+            return UNTOLD
+        number = int(digits, base)
+        position += len(digits)
+        if not 0 < number < 0x80:
+            return UNTOLD
+        kept.append(chr(number))
+    return "".join(kept)
+
+
+def _digits(text: str, base: int) -> str:
+    wanted = "01234567" if base == 8 else "0123456789abcdefABCDEF"
+    count = 0
+    while count < len(text) and text[count] in wanted:
+        count += 1
+    return text[:count]
+
+
+def _decoded(text: bytes) -> str:
+    return text.decode("utf-8", "surrogateescape")

@@ -1,0 +1,219 @@
+"""What each program documents of its hooks: a call is read, and its answer is in its own form."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from sigwrap.hooks.calls import BadCall, Doing, FileCall, ShellCall, WebCall
+from sigwrap.hooks.formats import FORMATS, AgentProgram, call_in, project_in
+from sigwrap.hooks.verdict import Answer
+from sigwrap.policy.judge.request import Operation
+
+CLAUDE, CODEX, CURSOR, GEMINI = AgentProgram
+READ, DELETE, CREATE = Operation.READ, Operation.DELETE, Operation.CREATE
+COMMON: dict[AgentProgram, dict[str, Any]] = {
+    CLAUDE: {
+        "session_id": "s1",
+        "transcript_path": "/home/u/.claude/t.jsonl",
+        "cwd": "/p",
+        "permission_mode": "default",
+        "hook_event_name": "PreToolUse",
+        "tool_use_id": "toolu_1",
+    },
+    CODEX: {
+        "session_id": "s1",
+        "turn_id": "t1",
+        "transcript_path": None,
+        "cwd": "/p",
+        "hook_event_name": "PreToolUse",
+        "model": "m",
+        "permission_mode": "default",
+        "tool_use_id": "call_1",
+    },
+    CURSOR: {
+        "conversation_id": "c1",
+        "generation_id": "g1",
+        "cursor_version": "2.0",
+        "workspace_roots": ["/p"],
+    },
+    GEMINI: {
+        "session_id": "s1",
+        "transcript_path": "/t.json",
+        "cwd": "/p",
+        "hook_event_name": "BeforeTool",
+        "timestamp": "2026-01-01T00:00:00Z",
+    },
+}
+
+
+def call(program: AgentProgram, **given: Any) -> bytes:
+    return json.dumps({**COMMON[program], **given}).encode()
+
+
+def tool(program: AgentProgram, name: str, **given: Any) -> bytes:
+    return call(program, tool_name=name, tool_input=given)
+
+
+PATCH = (
+    "*** Begin Patch\n*** Add File: a\n+x\n*** Update File: b\n*** Move to: c\n*** Delete File: d\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("program", "text", "doings"),
+    [
+        (CLAUDE, tool(CLAUDE, "Bash", command="ls", description="d"), [ShellCall("ls")]),
+        (CLAUDE, tool(CLAUDE, "Write", file_path="/a", content="x"), [FileCall(None, "/a")]),
+        (CLAUDE, tool(CLAUDE, "Edit", file_path="/a", old_string="x"), [FileCall(None, "/a")]),
+        (CLAUDE, tool(CLAUDE, "Read", file_path="/a"), [FileCall(READ, "/a")]),
+        (CLAUDE, tool(CLAUDE, "NotebookEdit", notebook_path="/a"), [FileCall(None, "/a")]),
+        (CLAUDE, tool(CLAUDE, "WebFetch", url="https://a.b/c"), [WebCall("a.b", 443)]),
+        (CLAUDE, tool(CLAUDE, "WebFetch", url="http://[::1]:80/"), [WebCall("::1", 80)]),
+        (CLAUDE, tool(CLAUDE, "mcp__x__y", anything=1), []),
+        (CLAUDE, tool(CLAUDE, "Task", prompt="x"), []),
+        (CODEX, tool(CODEX, "Bash", command="ls"), [ShellCall("ls")]),
+        (
+            CODEX,
+            tool(CODEX, "shell", command=["a", "b 'c"], workdir="/w"),
+            [ShellCall("'a' 'b '\\''c'", "/w")],
+        ),
+        (
+            CODEX,
+            tool(CODEX, "apply_patch", command=PATCH),
+            [
+                FileCall(CREATE, "a"),
+                FileCall(Operation.WRITE, "b"),
+                FileCall(CREATE, "c"),
+                FileCall(DELETE, "d"),
+            ],
+        ),
+        (
+            CURSOR,
+            call(CURSOR, hook_event_name="beforeShellExecution", command="ls", cwd="/w"),
+            [ShellCall("ls", "/w")],
+        ),
+        (
+            CURSOR,
+            call(CURSOR, hook_event_name="beforeReadFile", file_path="/a", content="x"),
+            [FileCall(READ, "/a")],
+        ),
+        (
+            CURSOR,
+            call(
+                CURSOR, hook_event_name="preToolUse", tool_name="Delete", tool_input={"path": "/a"}
+            ),
+            [FileCall(DELETE, "/a")],
+        ),
+        (
+            GEMINI,
+            tool(GEMINI, "run_shell_command", command="ls", dir_path="w"),
+            [ShellCall("ls", "w")],
+        ),
+        (GEMINI, tool(GEMINI, "write_file", file_path="a", content="x"), [FileCall(None, "a")]),
+        (GEMINI, tool(GEMINI, "read_file", file_path="a"), [FileCall(READ, "a")]),
+        (GEMINI, tool(GEMINI, "google_web_search", query="x"), []),
+    ],
+)
+def test_a_documented_call_is_read(program: AgentProgram, text: bytes, doings: list[Doing]) -> None:
+    assert list(call_in(program, text).doings) == doings
+
+
+def test_cursor_says_in_the_call_which_project_it_is() -> None:
+    assert project_in(call(CURSOR)) == "/p"
+    for text in (b"", b"[]", b"{}", b'{"workspace_roots": 1}', b'{"workspace_roots": [2]}'):
+        assert project_in(text) == ""
+
+
+@pytest.mark.parametrize("program", AgentProgram)
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b"\xff",
+        b"{}",
+        b"[" * 100_000,
+        b'{"hook_event_name": 1}',
+        b'{"hook_event_name": "PostToolUse", "cwd": "/p", "tool_name": "Bash"}',
+        b'{"hook_event_name": "sessionStart"}',
+    ],
+)
+def test_what_is_no_call_is_refused(program: AgentProgram, text: bytes) -> None:
+    with pytest.raises(BadCall):
+        call_in(program, text)
+
+
+@pytest.mark.parametrize(
+    ("program", "text"),
+    [
+        (CLAUDE, call(CLAUDE, tool_name="Bash")),
+        (CLAUDE, call(CLAUDE, tool_name="Bash", tool_input="ls")),
+        (CLAUDE, tool(CLAUDE, "Bash", command=5)),
+        (CLAUDE, tool(CLAUDE, "Bash")),
+        (CLAUDE, tool(CLAUDE, "Write", path="/a")),
+        (CLAUDE, tool(CLAUDE, "WebFetch", url="")),
+        (CLAUDE, tool(CLAUDE, "WebFetch", url="mailto:x")),
+        (CLAUDE, tool(CLAUDE, "WebFetch", url="http://a:99999/")),
+        (CLAUDE, tool(CLAUDE, "WebFetch", url="http://[x/")),
+        (CODEX, tool(CODEX, "apply_patch", command="nothing")),
+        (CODEX, tool(CODEX, "Bash", command=[1])),
+        (CURSOR, call(CURSOR, hook_event_name="beforeShellExecution")),
+        (GEMINI, call(GEMINI, tool_input={})),
+    ],
+)
+def test_a_call_of_another_shape_is_refused(program: AgentProgram, text: bytes) -> None:
+    with pytest.raises(BadCall):
+        call_in(program, text)
+
+
+@pytest.mark.parametrize(
+    ("program", "mode", "nobody"),
+    [
+        (CLAUDE, "default", False),
+        (CLAUDE, "acceptEdits", False),
+        (CLAUDE, "bypassPermissions", True),
+        (CLAUDE, "dontAsk", True),
+        (CODEX, "default", True),
+    ],
+)
+def test_where_a_question_would_not_be_asked_is_known(
+    program: AgentProgram, mode: str, nobody: bool
+) -> None:
+    text = call(program, tool_name="Bash", tool_input={"command": "x"}, permission_mode=mode)
+    assert call_in(program, text).nobody_asked is nobody
+
+
+def test_answers_are_as_each_program_documents_them() -> None:
+    def said(program: AgentProgram, answer: Answer) -> Any:
+        text = FORMATS[program].answered(answer, "why")
+        return json.loads(text) if text else None
+
+    for program in (CLAUDE, CODEX):
+        assert said(program, Answer.DENY) == {
+            "hookSpecificOutput": {
+                "hookEventName": "PreToolUse",
+                "permissionDecision": "deny",
+                "permissionDecisionReason": "why",
+            }
+        }
+    asked = said(CLAUDE, Answer.ASK)
+    assert asked["hookSpecificOutput"]["permissionDecision"] == "ask"
+    assert said(GEMINI, Answer.DENY) == {"decision": "deny", "reason": "why"}
+    for answer in (Answer.ASK, Answer.DENY):
+        assert said(CURSOR, answer) == {
+            "permission": answer.value,
+            "user_message": "why",
+            "agent_message": "why",
+        }
+
+
+def test_what_is_let_through_is_no_approval() -> None:
+    """The program goes on to its own questions; `allow` would skip Claude's, and fail in Codex."""
+    for program in (CLAUDE, CODEX, GEMINI):
+        assert FORMATS[program].answered(Answer.NO_OPINION, "why") == ""
+    assert FORMATS[CURSOR].answered(Answer.NO_OPINION, "why") == '{"permission": "allow"}'

@@ -1,0 +1,192 @@
+"""sigwrap hook, as an agent's program runs it: a call on standard input, an answer on standard
+output, and whatever goes wrong is a denial."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.harness import IS_BINARY, UNDER_TEST, Sigwrap
+from tests.support.killswitch import switch
+
+
+def bash(folder: Path, line: str, **given: Any) -> bytes:
+    call = {
+        "session_id": "s1",
+        "cwd": str(folder),
+        "hook_event_name": "PreToolUse",
+        "tool_name": "Bash",
+        "tool_input": {"command": line},
+    }
+    return json.dumps({**call, **given}).encode()
+
+
+def hook(sigwrap: Sigwrap, text: bytes, *words: str, **env: str) -> tuple[int, str, str]:
+    line = [*sigwrap.as_user(), UNDER_TEST, "hook", *words]
+    done = sigwrap._finish(sigwrap.start_line(line, env=env), {"input": text})
+    assert b"Traceback" not in done.stderr
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def test_an_agents_call_is_answered(as_user: Sigwrap) -> None:
+    folder = as_user.folder
+    assert hook(as_user, bash(folder, "git status"), "claude-code") == (0, "", "")
+    status, out, err = hook(as_user, bash(folder, "cd x && git push --force"), "claude-code")
+    assert (status, err) == (0, "")
+    said = json.loads(out)["hookSpecificOutput"]
+    assert said["permissionDecision"] == "deny"
+    assert said["permissionDecisionReason"].startswith(
+        "sigwrap: git push --force: denied by rule force-push of agent-default: "
+    )
+    status, out, _ = hook(as_user, bash(folder, "npm install x"), "claude-code")
+    assert json.loads(out)["hookSpecificOutput"]["permissionDecision"] == "ask"
+    assert not (as_user.folder / "store").exists()  # nothing is recorded
+
+
+def test_where_nobody_is_asked_a_question_is_a_denial(sigwrap: Sigwrap) -> None:
+    given = {"permission_mode": "bypassPermissions"}
+    _, out, _ = hook(sigwrap, bash(sigwrap.folder, 'eval "$x"', **given), "claude-code")
+    said = json.loads(out)["hookSpecificOutput"]
+    assert said["permissionDecision"] == "deny"
+    assert "nobody is here" in said["permissionDecisionReason"]
+    _, out, _ = hook(sigwrap, bash(sigwrap.folder, 'eval "$x"'), "codex")
+    assert json.loads(out)["hookSpecificOutput"]["permissionDecision"] == "deny"
+
+
+def test_files_and_connections_are_judged_by_their_rules(sigwrap: Sigwrap) -> None:
+    (sigwrap.folder / "policy.yaml").write_text(
+        "version: 1\nname: mine\ndefaults: {command: allow, signal: allow, file: allow,"
+        " network: deny}\nfile_rules:\n  - {name: secrets, paths: ['${PROJECT_ROOT}/secret'],"
+        " operations: [read, write], decision: deny}\nnetwork_rules:\n"
+        "  - {name: docs, destinations: [docs.example.com], decision: allow}\n"
+    )
+    (sigwrap.folder / "secret").touch()
+    (sigwrap.folder / "link").symlink_to("secret")
+
+    def answer(tool: str, **given: str) -> str:
+        text = bash(sigwrap.folder, "", tool_name=tool, tool_input=given)
+        status, out, err = hook(sigwrap, text, "claude-code", "-p", "policy.yaml")
+        assert (status, err) == (0, "")
+        return str(json.loads(out)["hookSpecificOutput"]["permissionDecision"]) if out else ""
+
+    folder = str(sigwrap.folder)
+    assert answer("Read", file_path=f"{folder}/secret") == "deny"
+    assert answer("Read", file_path="link") == "deny"
+    assert answer("Edit", file_path=f"{folder}/../{sigwrap.folder.name}/secret") == "deny"
+    assert answer("Read", file_path=f"{folder}/policy.yaml") == ""
+    assert answer("WebFetch", url="https://docs.example.com/x") == ""
+    assert answer("WebFetch", url="https://example.org/") == "deny"
+    assert answer("Glob", pattern="secret") == ""
+
+
+def test_what_cannot_be_judged_is_denied(sigwrap: Sigwrap) -> None:
+    for program in ("cursor", "gemini"):
+        status, out, err = hook(sigwrap, b"nonsense", program)
+        assert (status, out) == (2, "")
+        assert err.startswith(f"sigwrap: hook {program}: denied: what it was handed is no JSON: ")
+
+
+def test_whatever_keeps_it_from_judging_is_a_denial(sigwrap: Sigwrap) -> None:
+    call = bash(sigwrap.folder, "ls")
+    (sigwrap.folder / "bad.yaml").write_text("version: 1\nname: [")
+    for words in (("-p", "none.yaml"), ("-p", "bad.yaml"), ("-p",), ("--store", "")):
+        status, out, err = hook(sigwrap, call, "claude-code", *words)
+        assert (status, out) == (2, ""), words
+        assert err.startswith("sigwrap: "), words
+    assert hook(sigwrap, call)[0] == hook(sigwrap, call, "other")[0] == 2
+    status, out, err = hook(sigwrap, b" " * (17 << 20), "claude-code")
+    assert (status, out, err) == (
+        2,
+        "",
+        "sigwrap: hook claude-code: denied: the call is longer than 16 MiB\n",
+    )
+    assert hook(sigwrap, b"", "--help")[0] == 0
+
+
+def test_the_kill_switch_denies_everything(alone: Sigwrap) -> None:
+    assert switch(alone, "on", "--reason", "enough")[0] == 0
+    status, out, err = hook(alone, bash(alone.folder, "ls"), "claude-code")
+    assert (status, out) == (2, "")
+    assert "the kill switch is on" in err and "enough" in err
+    assert switch(alone, "off", "--yes")[0] == 0
+    assert hook(alone, bash(alone.folder, "ls"), "claude-code") == (0, "", "")
+
+
+def test_inside_a_session_the_rest_is_left_to_it_and_its_log_is_as_it_was(
+    sigwrap: Sigwrap,
+) -> None:
+    """A variable alone is no session: whoever sets it gets nothing by that."""
+    (sigwrap.folder / "unknown").write_bytes(bash(sigwrap.folder, 'eval "$x"'))
+    (sigwrap.folder / "denied").write_bytes(bash(sigwrap.folder, "git push --force"))
+    line = f"for f in unknown denied; do {UNDER_TEST} hook claude-code < $f; echo =; done"
+    done = sigwrap.run("--", "sh", "-c", line)
+    assert done.returncode == 0, done.stderr
+    unknown, denied, _ = done.stdout.decode().split("=\n")
+    assert unknown == ""
+    assert json.loads(denied)["hookSpecificOutput"]["permissionDecision"] == "deny"
+    sigwrap.verify(ended=True)
+    assert len(list((sigwrap.store / "sessions").glob("*.db"))) == 1
+
+    text = bash(sigwrap.folder, 'eval "$x"')
+    _, out, _ = hook(sigwrap, text, "claude-code", SIGWRAP_SESSION="forged")
+    assert json.loads(out)["hookSpecificOutput"]["permissionDecision"] == "ask"
+
+
+def test_the_project_is_what_the_program_says(sigwrap: Sigwrap) -> None:
+    """Not where the agent has gone to since."""
+    project, elsewhere = sigwrap.folder / "project", sigwrap.folder / "elsewhere"
+    project.mkdir()
+    elsewhere.mkdir()
+    policy = sigwrap.folder / "policy.yaml"
+    policy.write_text(
+        "version: 1\nname: mine\ndefaults: {command: allow, signal: allow}\ncommand_rules:\n"
+        "  - {name: keep, commands: [rm], paths: ['${PROJECT_ROOT}'], decision: deny}\n"
+    )
+    text = bash(elsewhere, "rm -r ../project")
+    words = ("claude-code", "-p", str(policy))
+    assert hook(sigwrap, text, *words, CLAUDE_PROJECT_DIR=str(elsewhere))[1] == ""
+    assert "deny" in hook(sigwrap, text, *words, CLAUDE_PROJECT_DIR=str(project))[1]
+    assert "deny" in hook(sigwrap, text, *words, "--root", str(project))[1]
+
+
+def test_explain_shows_what_is_in_a_line(sigwrap: Sigwrap) -> None:
+    line = 'cd / && git push --force; git "$x" > "$y"'
+    words = ("policy", "explain", "--", "bash", "-c", line)
+    done = sigwrap.native(UNDER_TEST, *words)
+    text = done.stdout.decode()
+    assert (done.returncode, done.stderr) == (0, b"")
+    for expected in (
+        "/usr/bin/git push --force: deny\n  Why: rule force-push matches (",
+        "/usr/bin/git …: ",
+        '> "$y": which file it opens isn\'t known before it runs',
+        "As a hook (sigwrap hook), sigwrap denies it.",
+    ):
+        assert expected in text, text
+    done = sigwrap.native(UNDER_TEST, *words[:2], "--json", *words[2:])
+    found = json.loads(done.stdout)
+    assert found["decision"]["action"] == "allow"
+    assert found["line"]["hook"] == "deny"
+    actions = [each["decision"]["action"] for each in found["line"]["commands"]]
+    assert actions[0] == "deny"
+    plain = sigwrap.native(UNDER_TEST, "policy", "explain", "--", "git", "status").stdout
+    assert b"hook" not in plain
+
+
+def test_without_a_parser_a_line_is_denied_and_files_are_judged(sigwrap: Sigwrap) -> None:
+    if IS_BINARY:
+        pytest.skip("it carries the parser")
+    code = (
+        "import sys; sys.modules['tree_sitter'] = None; sys.argv = ['sigwrap', *sys.argv[1:]];"
+        "from sigwrap.__main__ import main; main()"
+    )
+    python = os.path.join(os.path.dirname(UNDER_TEST), "python")
+    line = [python, "-I", "-c", code, "hook", "claude-code"]
+    done = sigwrap._finish(sigwrap.start_line(line), {"input": bash(sigwrap.folder, "ls")})
+    assert done.returncode == 2
+    assert b"this sigwrap has no parser for them (install tree-sitter and" in done.stderr
+    text = bash(sigwrap.folder, "", tool_name="Read", tool_input={"file_path": "/etc/hostname"})
+    assert sigwrap._finish(sigwrap.start_line(line), {"input": text}).returncode == 0

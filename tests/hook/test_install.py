@@ -1,0 +1,162 @@
+"""sigwrap install and uninstall, as one would use them."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.harness import NOBODY, REFUSED, UNDER_TEST, Sigwrap
+
+OWN = b'{\n    "model": "opus",\n    "hooks": {"Stop": []}\n}'
+
+
+def settings(sigwrap: Sigwrap, *words: str) -> subprocess.CompletedProcess[bytes]:
+    done = sigwrap.native(UNDER_TEST, *words)
+    assert b"Traceback" not in done.stderr
+    return done
+
+
+def test_the_hook_goes_in_and_out(as_user: Sigwrap) -> None:
+    file = as_user.folder / ".claude" / "settings.json"
+    done = settings(as_user, "install", "claude-code", "--dry-run")
+    assert done.returncode == 0 and b'+            "command": ' in done.stdout
+    assert not file.exists()
+    done = settings(as_user, "install", "claude-code")
+    assert (done.returncode, file.exists()) == (REFUSED, False)
+    assert b"there is no terminal to ask on (--yes changes it unasked)" in done.stderr
+
+    assert settings(as_user, "install", "claude-code", "--yes").returncode == 0
+    (entry,) = json.loads(file.read_bytes())["hooks"]["PreToolUse"]
+    line = entry["hooks"][0]["command"]
+    assert line.endswith("sigwrap hook claude-code || exit 2")
+    again = settings(as_user, "install", "claude-code", "--yes")
+    assert again.stdout.decode() == f"{file} has it already\n"
+    assert settings(as_user, "uninstall", "claude-code", "--yes").returncode == 0
+    assert not file.exists()
+    assert settings(as_user, "uninstall", "claude-code").stdout.endswith(b" doesn't have it\n")
+
+
+def test_the_line_that_it_writes_is_a_hook(sigwrap: Sigwrap) -> None:
+    """Run as the programs do it; and where sigwrap is gone, the call is denied all the same."""
+    policy = sigwrap.folder / "it's mine.yaml"
+    policy.write_text("version: 1\nname: mine\ndefaults: {command: deny, signal: deny}\n")
+    words = ("install", "gemini", "--user", "--yes", "--policy", policy.name)
+    assert settings(sigwrap, *words).returncode == 0
+    file = sigwrap.folder / ".gemini" / "settings.json"
+    (entry,) = json.loads(file.read_bytes())["hooks"]["BeforeTool"]
+    line = entry["hooks"][0]["command"]
+    call = {
+        "cwd": "/",
+        "hook_event_name": "BeforeTool",
+        "tool_name": "run_shell_command",
+        "tool_input": {"command": "ls"},
+    }
+    options = {"input": json.dumps(call).encode()}
+    done = sigwrap._finish(sigwrap.start_line(["sh", "-c", line]), options)
+    assert (done.returncode, json.loads(done.stdout)["decision"]) == (0, "deny")
+    gone = line.replace(UNDER_TEST, "/nowhere/sigwrap")
+    done = sigwrap._finish(sigwrap.start_line(["sh", "-c", gone]), options)
+    assert (done.returncode, done.stdout) == (2, b"")
+
+
+def test_it_asks_on_a_terminal(sigwrap: Sigwrap) -> None:
+    file = sigwrap.folder / ".cursor" / "hooks.json"
+    for answer, is_there in (("n\n", False), ("y\n", True)):
+        terminal = sigwrap.terminal_for([UNDER_TEST, "install", "cursor"])
+        terminal.output.until(rb"change .*\[y/N\]: ")
+        terminal.type(answer)
+        terminal.await_status()
+        assert file.exists() is is_there
+
+
+def test_each_program_has_its_own_place(sigwrap: Sigwrap) -> None:
+    for program, file in (
+        ("claude-code", ".claude/settings.json"),
+        ("codex", ".codex/hooks.json"),
+        ("cursor", ".cursor/hooks.json"),
+        ("gemini", ".gemini/settings.json"),
+    ):
+        done = settings(sigwrap, "install", program, "--user", "--dry-run")
+        assert f"+++ {sigwrap.folder}/{file}\n" in done.stdout.decode()
+    env = {"CODEX_HOME": str(sigwrap.folder / "other")}
+    done = sigwrap.native(UNDER_TEST, "install", "codex", "--user", "--yes", env=env)
+    assert (sigwrap.folder / "other" / "hooks.json").exists()
+    assert b"trusted it" in done.stderr
+
+
+def test_everything_else_in_the_file_stays(sigwrap: Sigwrap) -> None:
+    """Its mode too, and where it is a link, that."""
+    (sigwrap.folder / ".claude").mkdir()
+    kept = sigwrap.folder / "dotfile.json"
+    kept.write_bytes(OWN)
+    kept.chmod(0o600)
+    file = sigwrap.folder / ".claude" / "settings.json"
+    file.symlink_to(kept)
+    done = settings(sigwrap, "install", "claude-code", "--yes", "-p", "ci")
+    assert f"(a link to {kept})" in done.stdout.decode()
+    assert file.is_symlink() and stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert json.loads(kept.read_bytes())["hooks"]["Stop"] == []
+    assert settings(sigwrap, "uninstall", "claude-code", "--yes").returncode == 0
+    assert kept.read_bytes() == OWN
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (b"{", b"line 1: "),
+        (b'{"a": 1 /* x */}', b"line 1: "),
+        (b"\xff", b"is no UTF-8 text"),
+        (b'{"hooks": []}', b"'hooks' is no object"),
+    ],
+)
+def test_a_file_that_it_does_not_understand_stays(
+    sigwrap: Sigwrap, text: bytes, why: bytes
+) -> None:
+    (sigwrap.folder / ".claude").mkdir()
+    file = sigwrap.folder / ".claude" / "settings.json"
+    file.write_bytes(text)
+    for command in ("install", "uninstall"):
+        done = settings(sigwrap, command, "claude-code", "--yes")
+        assert done.returncode == REFUSED and why in done.stderr
+    assert file.read_bytes() == text
+
+
+def test_a_place_where_it_cannot_be_is_said(sigwrap: Sigwrap) -> None:
+    folder = sigwrap.folder / ".claude"
+    folder.write_text("")
+    assert b"can't" in settings(sigwrap, "install", "claude-code", "--yes").stderr
+    folder.unlink()
+    folder.mkdir()
+    file = folder / "settings.json"
+    os.mkfifo(file)
+    assert b"is no plain file" in settings(sigwrap, "install", "claude-code", "--yes").stderr
+    file.unlink()
+    file.symlink_to("nowhere")
+    assert b"leads nowhere" in settings(sigwrap, "install", "claude-code", "--yes").stderr
+    file.unlink()
+    if os.getuid() == 0:
+        file.write_bytes(OWN)
+        os.chown(file, NOBODY, NOBODY)
+        done = settings(sigwrap, "install", "claude-code", "--yes")
+        assert b"belongs to somebody else" in done.stderr and file.read_bytes() == OWN
+    done = settings(sigwrap, "install", "claude-code", "--project", "--user")
+    assert (done.returncode, b"exclude each other" in done.stderr) == (REFUSED, True)
+    done = settings(sigwrap, "install", "codex", "--yes", "-p", "none.yaml")
+    assert done.returncode == REFUSED
+    assert not (sigwrap.folder / ".codex").exists()
+
+
+def test_nobody_inside_a_session_changes_hooks(sigwrap: Sigwrap) -> None:
+    assert settings(sigwrap, "install", "claude-code", "--yes").returncode == 0
+    file: Path = sigwrap.folder / ".claude" / "settings.json"
+    before = file.read_bytes()
+    for command in ("install", "uninstall"):
+        done = sigwrap.run("--", UNDER_TEST, command, "claude-code", "--yes")
+        assert done.returncode == REFUSED
+        assert b"nobody inside a session changes what hooks an agent has" in done.stderr
+    assert file.read_bytes() == before

@@ -1,0 +1,146 @@
+"""Each command of a line is judged by the policy, and the strictest answer holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sigwrap.cli.hook_facts import ThisMachine
+from sigwrap.hooks.judged_line import judged
+from sigwrap.hooks.shell_line import read_line
+from sigwrap.hooks.verdict import Answer, Verdict, combined
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.start.policy_files import host_variables, load_policy
+
+NO_OPINION, ASK, DENY = Answer
+
+POLICY = """
+version: 1
+name: lines
+defaults: {command: audit, signal: deny, file: allow}
+command_rules:
+  - {name: publish, commands: [npm], subcommands: [publish], decision: approve}
+  - {name: force, commands: [git], subcommands: [push], args_patterns: ["^--force$"],
+     decision: deny, message: not on main}
+  - {name: root, commands: [rm], paths: [/, /etc], decision: deny}
+  - {name: loaded, commands: [make], loads_code: true, decision: deny}
+  - {name: instead, commands: [pip], decision: redirect, redirect_to: {command: uv}}
+  - {name: lenient, commands: [curl], args_patterns: ["^--version$"], decision: allow}
+  - {name: others, commands: [curl], decision: deny}
+file_rules:
+  - {name: secrets, paths: ["${PROJECT_ROOT}/secret"], operations: [read, write, create],
+     decision: deny}
+"""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("project")
+    for name in ("a.o", "b.o", "secret", ".hidden"):
+        (folder / name).touch()
+    (folder / "policy.yaml").write_text(POLICY)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def engine(project: Path) -> Engine:
+    variables = host_variables(str(project))
+    return Engine(load_policy(str(project / "policy.yaml"), variables=variables))
+
+
+def verdict(engine: Engine, project: Path, line: str, *, inside: bool = False) -> Verdict:
+    read = read_line(line, folder=str(project), home="/home/u", depth=2)
+    return combined(judged(read, engine, ThisMachine(engine), inside=inside))
+
+
+@pytest.mark.parametrize(
+    ("line", "answer"),
+    [
+        ("ls -la; echo hi", NO_OPINION),
+        ("git push", NO_OPINION),
+        ("npm publish", ASK),
+        ("git push --force", DENY),
+        ("ls | npm publish && git push --force", DENY),
+        ("x=$(git push --force)", DENY),
+        ("sudo env A=1 sh -c 'git push --force'", DENY),
+        ("f() { git push --force; }", DENY),
+        ("cat <<E\n$(git push --force)\nE", DENY),
+        ("git 'push' \"--\"force", DENY),
+        ("/usr/bin/git push --force", DENY),
+        ('eval "$x"', ASK),
+        ('eval "$x"; git push --force', DENY),
+        ('npm "$x"', ASK),
+        ('npm run "$x"', NO_OPINION),
+        ("npm $x run", ASK),
+        ("npm test $x", NO_OPINION),
+        ("git push $x", ASK),
+        ("git status $x", NO_OPINION),
+        ("ls $x", NO_OPINION),
+        ("rm $x", ASK),
+        ("rm *.o", NO_OPINION),
+        ("rm -rf /*", DENY),
+        ("rm -rf /etc/", DENY),
+        ("cd / && rm -rf etc", DENY),
+        ("cd /; rm -rf etc", DENY),
+        ("curl --version", NO_OPINION),
+        ("curl x", DENY),
+        ("pip install x", DENY),
+        ("LD_PRELOAD=./x make", DENY),
+        ("export LD_PRELOAD=./x; make", DENY),
+        ("A=1 make", NO_OPINION),
+        ("cat < secret", DENY),
+        ("echo > ./secret", DENY),
+        ("echo > a.o", NO_OPINION),
+        ("echo > new", DENY),
+        ('echo > "$x"', ASK),
+        ("kill -9 1", ASK),
+        ("git() { :; }; git push", NO_OPINION),
+        ("git() { :; }; unset -f git; git push --force", DENY),
+    ],
+)
+def test_a_line_gets_the_strictest_answer(
+    engine: Engine, project: Path, line: str, answer: Answer
+) -> None:
+    found = verdict(engine, project, line)
+    assert found.answer is answer, found.findings
+
+
+def test_a_lenient_rule_that_only_may_hold_counts_with_what_comes_behind_it(
+    engine: Engine, project: Path
+) -> None:
+    assert verdict(engine, project, "curl --version $x").answer is ASK
+
+
+def test_inside_a_session_only_denials_are_left(engine: Engine, project: Path) -> None:
+    """What is asked about, replaced or not known, that session sees to."""
+    for line in ("eval $x", "npm publish", "pip install x", "rm $x", "kill 1", "echo > $x"):
+        assert verdict(engine, project, line, inside=True).answer is NO_OPINION, line
+    assert verdict(engine, project, "git push --force", inside=True).answer is DENY
+
+
+def test_the_reason_names_each_command_with_its_rule(engine: Engine, project: Path) -> None:
+    reason = verdict(engine, project, "git push --force; curl x; npm publish").reason
+    assert reason == (
+        "sigwrap: git push --force: denied by rule force of lines: not on main; "
+        "curl x: denied by rule others of lines"
+    )
+
+
+def test_a_reason_is_one_line_of_bounded_length(engine: Engine, project: Path) -> None:
+    line = "; ".join(f"curl {number}{'x' * 500}\x1b" for number in range(50))
+    reason = verdict(engine, project, line).reason
+    assert reason.endswith("; and 45 more") and len(reason) < 1000
+    assert reason.isprintable()
+
+
+def test_globs_are_as_bash_has_them(engine: Engine, project: Path) -> None:
+    machine, folder = ThisMachine(engine), str(project)
+    assert machine.names("*.o", folder) == ("a.o", "b.o")
+    assert machine.names("[!a].o", folder) == machine.names("[^a].o", folder) == ("b.o",)
+    assert machine.names(".h*", folder) == (".hidden",)
+    assert machine.names(f"{folder}/*t", "") == (f"{folder}/secret",)
+    assert machine.names("*.none", folder) == ()
+    assert machine.names("[[:alpha:]]", folder) is None
+    assert machine.names("*", "") is None
+    assert machine.names(f"../{project.name[:-1]}[0-9]/a.?", folder) == (f"../{project.name}/a.o",)

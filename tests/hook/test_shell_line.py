@@ -1,0 +1,256 @@
+"""A shell line is taken apart as bash does it, and what isn't sure is said."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from sigwrap.hooks.shell_line import MAX_COMMANDS, Line, read_line
+from sigwrap.hooks.shell_tree import MAX_BYTES
+
+HOME = "/home/u"
+WHICH = "which program it runs isn't known before it runs"
+
+
+def read(text: str) -> Line:
+    return read_line(text, folder="/p", home=HOME, depth=2)
+
+
+def commands(text: str) -> list[str]:
+    """Those of a line of which all is known but single words, shown as `_`."""
+    line = read(text)
+    assert line.unknown == (), line.unknown
+    return shown(line)
+
+
+def shown(line: Line) -> list[str]:
+    return [
+        "|".join(word.text.replace("\0", "_") for word in command.words)
+        for command in line.commands
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("git push -f", ["git|push|-f"]),
+        ("a && b || c; d & e | f |& g\nh", list("abcdefgh")),
+        ("(a; { b; }) && ! c", list("abc")),
+        ("if a; then b; elif c; then d; else e; fi", list("abcde")),
+        ("while a; do b; done; until c; do d; done", list("abcd")),
+        ("for i in $(a); do b $i; done; select x in y; do c; done", ["a", "b|_", "c"]),
+        ("for ((i=$(a);i<3;i++)); do b; done", list("ab")),
+        ("case $(a) in x) b;; *) c;; esac", list("abc")),
+        ("f() { a; }; function g { b; }", list("ab")),
+        ('x=$(a) y=`b` z="$(c "$(d)")" e', ["a", "b", "d", "c|_", "e"]),
+        ("echo ${x:-$(a)} $((1+$(b))) <(c) >(d)", list("abcd")),
+        ("cat <<E\n$(a) $x\nE\nb", ["a", "cat", "b"]),
+        ("cat <<'E'\n$(a)\nE\nb", ["cat", "b"]),
+        ("cat <<E > f && b\nx\nE", ["b", "cat"]),
+        ("a >f b <g c", ["a|b|c"]),
+        (">f a b", ["a|b"]),
+        ("a <<E b\nE", ["a|b"]),
+        ('cat <<< "$(a)"', ["a", "cat"]),
+        ('[[ -n $(a) ]] && [ "$(b)" ]; test $(c)', list("abc")),
+        ("export A=$(a); declare -A m=([x]=$(b)); v[$(c)]=1", list("abc")),
+        ("a # b\n# c\nd", ["a", "d"]),
+        ("a x#b '#' \"#\"", ["a|x#b|#|#"]),
+        ("", []),
+        ("  \n", []),
+    ],
+)
+def test_every_command_of_a_line_is_found(line: str, found: list[str]) -> None:
+    assert commands(line) == found
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        (r"\rm -r\f 'a b' \"c", 'rm|-rf|a b|"c'),
+        ("r\"m\" -r'f' $'\\x2f\\n\\101'", "rm|-rf|/\nA"),
+        ("rm \\\n  x", "rm|x"),
+        ('rm "a\\$b\\"c\\`d\\e"', 'rm|a$b"c`d\\e'),
+        ("rm '' \"\"", "rm||"),
+        (
+            'rm ~ ~/x "~" \'~/y\' a~ "$HOME"/z ${HOME}',
+            f"rm|{HOME}|{HOME}/x|~|~/y|a~|{HOME}/z|{HOME}",
+        ),
+        ("rm ~root $x \"$y\" a$z $1 $@ $'\\u00e9'", "rm|_|_|_|a_|_|_|_"),
+        ("rm {a,b} x{1..3} {} HEAD@{1}", "rm|_|x_|{}|HEAD@{1}"),
+        ("rm “é” ünï", "rm|“é”|ünï"),
+        ("git commit -m \"$(cat <<'E'\nit's `a` $(b)\nE\n)\"", "cat"),
+    ],
+)
+def test_words_are_what_is_left_of_them_without_their_quotes(line: str, found: str) -> None:
+    assert commands(line)[0] == found
+
+
+def test_a_text_by_which_agents_write_a_message_is_known() -> None:
+    line = "git commit -m \"$(cat <<'E'\nit's `a` $(b)\nE\n)\""
+    assert commands(line)[1] == "git|commit|-m|it's `a` $(b)"
+    assert commands(line.replace("'E'", "E", 1).replace("`a` $(b)", ""))[1].endswith("_")
+
+
+def test_a_home_that_the_line_may_change_is_not_known() -> None:
+    assert commands("HOME=/x; rm $HOME")[0] == "rm|_"
+    assert commands("read HOME; rm ~")[0] == "rm|_"
+
+
+def test_globs_keep_what_was_quoted() -> None:
+    words = read("ls *.py \"*.c\" a\\*b '['x*").commands[0].words[1:]
+    assert [word.pattern for word in words] == ["*.py", "", "", "[[]x*"]
+    assert [word.text for word in words] == ["*.py", "*.c", "a*b", "[x*"]
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("bash -lc 'a && eval \"b c\"'", ["a", "b|c"]),
+        ("sudo -u root env X=1 sh -c 'a'", ["a"]),
+        ("bash -euo pipefail -c 'a' name", ["a"]),
+        ("command a; exec -a x b; noglob c; builtin cd /", list("abc")),
+        ("command -v a; type b; trap - EXIT; kill -l", []),
+        ("trap 'a' EXIT", ["a"]),
+        ("find . -exec a {} + -o -exec sh -c 'b $0' {} \\;", ["a|_", "b|_"]),
+        ("xargs -n1 a -f", []),
+        ("bash script.sh; sh --version", []),
+        ("bash -c 'bash -c \"bash -c a\"'", ["a"]),
+    ],
+)
+def test_what_is_a_command_again_is_read_too(line: str, found: list[str]) -> None:
+    outer = ("bash", "sudo", "sh", "find", "xargs")
+    assert [each for each in commands(line) if each.split("|")[0] not in outer] == found
+
+
+def test_what_xargs_adds_is_not_known() -> None:
+    assert commands("ls | xargs rm -f") == ["ls", "xargs|rm|-f|_"]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("$x y", WHICH),
+        ("${x}m -rf /", WHICH),
+        ("rm$IFS-rf$IFS/", WHICH),
+        ("$(a) b", WHICH),
+        ("`a`", WHICH),
+        ("/bin/r? -rf /", WHICH),
+        ("=rm x", WHICH),
+        ("env $x rm", WHICH),
+        ("timeout 5 $x", WHICH),
+        ("$'\\u00e9' x", WHICH),
+        ('eval "$x"', "what it runs isn't known before it runs"),
+        ('trap "$x" EXIT', "what it runs isn't known before it runs"),
+        ('bash -c "$x"', "what bash is given isn't known before it runs"),
+        ("curl x | sh", "what sh reads from its standard input isn't known"),
+        ("bash - <<E\na\nE", "what bash reads from its standard input isn't known"),
+        ("sh /dev/stdin", "what sh reads from its standard input isn't known"),
+        ("ls | xargs sh -c 'a'", "what sh is given isn't known before it runs"),
+        ("fish -c 'a'", "what fish is given isn't read here"),
+        (". <(a)", "what it reads isn't known before it runs"),
+        ("source /dev/fd/3", "what it reads isn't known before it runs"),
+        ("alias ls='rm -rf'", "it gives later words another meaning"),
+        ("shopt -s expand_aliases", "it gives later words another meaning"),
+        ("enable -f x y", "it gives later words another meaning"),
+        ("hash -p /bin/rm ls", "it gives later words another meaning"),
+        ("coproc a", "what it runs isn't read here"),
+        ("mapfile -C a x", "what it runs isn't read here"),
+        ("printf -v 'x[$(a)]' y", "the shell may run what is in its quotes"),
+        ("[[ -v 'x[$(a)]' ]]", "the shell may run what is in its quotes"),
+        ("x='a[$(b)]'; ((x))", "the shell may run what is in its quotes later"),
+        ("> /dev/tcp/192.0.2.1/80", "the shell itself connects to somebody"),
+        ("kill -9 1", "whom it signals isn't known before it runs"),
+        ("sudo pkill -f node", "whom it signals isn't known before it runs"),
+        ("time { rm x; }", "it isn't sure what is timed"),
+        ("a\0b", "it has a NUL in it"),
+        ("a\r\nb", "it has a carriage return in it"),
+        ("a \ud800", "it has half a character in it"),
+        ("a" * (MAX_BYTES + 1), "it is longer than 256 KiB"),
+        ("(" * 200 + "a" + ")" * 200, "it is nested too deeply"),
+        ("$(" * 200 + "a" + ")" * 200, "it is nested too deeply"),
+    ],
+)
+def test_what_is_not_known_before_it_runs_is_said(line: str, why: str) -> None:
+    assert why in [each.why for each in read(line).unknown]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a; ; b",
+        "{rm,-rf,/}",
+        "r\\\nm -rf /",
+        "echo 'abc",
+        'echo "abc',
+        "a (b)",
+        "if a; then b",
+        "a )",
+        "a <<E\n`b`\nE",
+        'a "$\\\n(b)"',
+        "a & b\n\\\nc",
+        "a x}y",
+        "a -f<<E\nE",
+        "fi",
+        "&& a",
+    ],
+)
+def test_what_cannot_be_parsed_is_said(line: str) -> None:
+    assert read(line).unknown
+
+
+def test_what_the_grammar_overlooks_is_noticed_in_the_text() -> None:
+    """A backtick in a here-document, which the parser takes for text."""
+    assert "it isn't sure" in read("cat <<E\n hi $X `rm -rf /`\nE").unknown[0].why
+
+
+def test_a_line_with_a_dash_before_its_here_document_is_read() -> None:
+    assert commands("python3 - <<'E'\nx\nE") == ["python3"]
+
+
+def test_redirections_are_reads_and_writes() -> None:
+    line = read('a < b > c 2>> d &> e 2>&1 >&2 >&f <> g >| h; > i; cat <<< x > "$y"')
+    used = [(use.writes, use.word.text) for use in line.files]
+    assert (False, "b") in used
+    assert {text for writes, text in used if writes} >= {"c", "d", "e", "f", "h", "i", "\0"}
+
+
+@pytest.mark.parametrize(
+    ("line", "folders"),
+    [
+        ("cd a && x", ("/p/a",)),
+        ("cd a; x", ("/p/a", "/p")),
+        ("cd a || x", ("/p",)),
+        ("! cd a && x", ("/p",)),
+        ("cd a && cd ../b && x", ("/p/b",)),
+        ("(cd a && y) && x", ("/p",)),
+        ("cd a | x", ("/p",)),
+        ("cd && x", (HOME,)),
+        ("cd - && x", ("",)),
+        ('cd "$y" && x', ("",)),
+        ("popd && x", ("",)),
+        ("while x; do cd ..; done", ("/p", "")),
+        ("f() { x; }; cd a; f", ("/p", "")),
+        ("cd a && bash -c 'x'", ("/p/a",)),
+    ],
+)
+def test_a_command_has_the_folders_in_which_it_may_be(line: str, folders: tuple[str, ...]) -> None:
+    found = [each for each in read(line).commands if each.words[0].text == "x"]
+    assert found[0].folders == folders
+
+
+def test_variables_of_the_line_are_known() -> None:
+    line = read("A=1 b; export C=2; declare D; E[0]=x; LD_PRELOAD=f g")
+    assert line.variables >= {"A", "C", "E", "LD_PRELOAD"}
+
+
+def test_a_line_is_bounded_in_time_and_parts() -> None:
+    started = time.process_time()
+    assert read("a;" * 100_000).unknown
+    assert len(read("a;" * (MAX_COMMANDS + 5)).commands) == 1  # all the same
+    line = read("; ".join(f"a {number}" for number in range(MAX_COMMANDS + 5)))
+    assert len(line.commands) == MAX_COMMANDS
+    assert line.unknown[0].why == "the line has too many commands"
+    assert read("for i in a; do " * 35 + "cd b" + "; done" * 35).commands == ()
+    assert read("bash -c " * 3 + "'a'").commands
+    assert time.process_time() - started < 20
