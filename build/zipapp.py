@@ -24,8 +24,11 @@ from run_modules import code_of_a_run
 
 ROOT = Path(__file__).parents[1]
 PURE = ("sigwrap", "typer", "annotated_doc", "shellingham", "typing_extensions", "yaml")
-NATIVE_PACKAGES = ("re2",)
-NATIVE_MODULES = ("re2._re2", "yaml._yaml")
+NATIVE_PACKAGES = ("re2", "tree_sitter", "tree_sitter_bash")
+NATIVE_MODULES = (
+    *("re2._re2", "yaml._yaml"),
+    *("tree_sitter._binding", "tree_sitter_bash._binding"),
+)
 REPEATED = "sigwrap.linux.execs._repeated"  # for every Python; there where it could be compiled
 ABI = EXTENSION_SUFFIXES[0].split(".")[1]
 SHARED, OF_A_RUN = code_of_a_run(ROOT / "sigwrap")
