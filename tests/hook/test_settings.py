@@ -155,7 +155,7 @@ def texts(draw: Any, value: Any) -> str:
             f"{draw(BLANKS)}{json.dumps(key)}{draw(BLANKS)}:{draw(BLANKS)}{draw(texts(each))}"
             for key, each in value.items()
         ]
-        return "{" + (",".join(members) + draw(BLANKS)) + "}"
+        return str("{" + (",".join(members) + draw(BLANKS)) + "}")
     if isinstance(value, list):
         members = [draw(BLANKS) + draw(texts(each)) + draw(BLANKS) for each in value]
         return "[" + (",".join(members) or draw(BLANKS)) + "]"
