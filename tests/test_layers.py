@@ -119,7 +119,7 @@ MAY_IMPORT: dict[str, set[str]] = {
             "tuples",
         ),
         *("calls", "start", "linux", "policy", "agent", "store", "mediate", "protocols"),
-        *("platform", "run", "stub", "front", "forward", "report", "doctor"),
+        *("platform", "run", "stub", "front", "forward", "report", "doctor", "hooks"),
     },
     "__main__": {"hints", "bare", "early", "quick_import", "isolation", "status", "errors", "cli"},
 }
