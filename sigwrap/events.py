@@ -149,7 +149,9 @@ def _types() -> tuple[EventType, ...]:
             "`SIGWRAP_SESSION` says. That it joined one at all is what `missing` says. `joined`: "
             "true where it has no COMMAND but those that join it; `command_pid` is then the "
             "process that these are forked from. "
-            "`environment_removed`: names of the variables that COMMAND was not given",
+            "`environment_removed`: names of the variables that COMMAND was not given. `preset`: "
+            "by which an agent was run (`sigwrap claude …`). `daemons_outside`: those of it "
+            "that ran already, each as its pid and its words",
             "session_id",
             "name",
             "joined",
@@ -174,6 +176,8 @@ def _types() -> tuple[EventType, ...]:
             "missing",
             "keyed",
             "environment_removed",
+            "preset",
+            "daemons_outside",
             version=2,
         ),
         event("exec_allowed", "an exec was let through", *_EXEC_FIELDS),
@@ -252,6 +256,24 @@ def _types() -> tuple[EventType, ...]:
             "it was refused: ECONNREFUSED for a TCP connection, EPERM for what no rule can be "
             "about (io_uring, raw sockets), else EACCES",
             *_CONNECTION_FIELDS,
+        ),
+        event(
+            "work_handed_outside",
+            "a process connected to a unix socket at which a process of the same user listens that "
+            "is not of the session: what that one does for it is neither judged nor recorded. The "
+            "connection itself is another event, before this one, with the rule that let it "
+            "through. `peer_pid` is who called listen(2); 0 where it is in another container. "
+            "Without `peer_cmd` it has ended, and the socket is somebody else's by now. Not of "
+            "sigwrap's own sockets, and of those by which nothing is run or of which rules speak "
+            "by name: D-Bus, X11 and Wayland, ssh-agent and gpg-agent, sound, names and logs of "
+            "the system",
+            "syscall",
+            "comm",
+            "socket",
+            "peer_pid",
+            "peer_cmd",
+            "peer_argv",
+            "count",  # of the same within a minute, by anybody of the session
         ),
         event(
             "file_audited",

@@ -1,6 +1,7 @@
 """Words on the command line, lines on the terminal.
 
 main          `sigwrap`: starts a run whose line is plain; hands every other line to typer
+presets       an agent by its name alone
 run_options   the one table of run options, and the reader of a plain line
 run           a run, from its settings to its exit status
 app           typer's application: every command, and how an error becomes a line

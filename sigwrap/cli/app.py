@@ -37,6 +37,8 @@ _HELP = """Run a command under supervision.
 
 sigwrap [OPTIONS] -- COMMAND [ARGS…] records what the command's processes execute and whom they
 signal, stops them cleanly on Ctrl+C, and leaves none behind. Its options: sigwrap run --help.
+
+sigwrap [OPTIONS] claude|codex|gemini [ARGS…] runs that agent with what keeps its work inside.
 """
 
 _STATUS_HELP = "Exit status: " + "; ".join(f"{code}: {why}" for code, why in status.TABLE) + "."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from typer.core import TyperGroup
@@ -11,6 +12,7 @@ from sigwrap.cli.run_options import Given, leading_options
 from sigwrap.errors import UsageError
 from sigwrap.escape import shell_words, shortened
 from sigwrap.policy.problems import nearest_word
+from sigwrap.run.settings import AGENTS
 
 _LINE_SHOWN = 60
 _HELP = frozenset({"-h", "--help"})
@@ -94,7 +96,7 @@ class Root(Group):
         if command is not None:
             self._complain_of_place(ctx, given, behind, path, command)
         words = [word for each in given for word in each.words]
-        near = self._near(ctx, behind, words)
+        near = self._near(ctx, behind, words) or _near_agent(behind, words)
         if near and not all(each.is_of_a_run for each in given):
             raise UsageError(f"{shell_words(behind[:1])} is no command of sigwrap's", near.rstrip())
         self._check_for_run(ctx, args)
@@ -151,7 +153,14 @@ class Root(Group):
         return path, command if path else None
 
     def other_meaning(self, args: list[str]) -> str:
-        return f"to run it: sigwrap -- {shortened(shell_words(args), _LINE_SHOWN)}; "
+        line = shortened(shell_words(args), _LINE_SHOWN)
+        return f"{_near_agent(args)}to run it: sigwrap -- {line}; "
+
+
+def _near_agent(line: list[str], options: Sequence[str] = ()) -> str:
+    near = nearest_word(line[0], AGENTS) if line else ""
+    meant = shell_words([*options, near, *line[1:]])
+    return f"did you mean sigwrap {meant}? " if near else ""
 
 
 def explained(problem: TyperException, path: str) -> UsageError:

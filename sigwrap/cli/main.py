@@ -1,13 +1,15 @@
-"""`sigwrap`: a run whose line is plain starts at once; every other line is typer's."""
+"""`sigwrap`: a run whose line is plain, or begins with an agent's name, starts at once; every other
+line is typer's."""
 
 from __future__ import annotations
 
 from sigwrap.cli.run_options import read_plain_line
+from sigwrap.run.settings import RunSettings
 from sigwrap.status import BLOCKED
 
 
 def main(words: list[str]) -> int:
-    settings = read_plain_line(words)
+    settings = read_plain_line(words) or _by_preset(words)
     if settings is not None:
         from sigwrap.cli.run import start
 
@@ -23,3 +25,9 @@ def main(words: list[str]) -> int:
     status = run_app(words)
     # Whatever keeps a hook from judging: to the agent's program no other status means no.
     return BLOCKED if status and words[0] == "hook" else status
+
+
+def _by_preset(words: list[str]) -> RunSettings | None:
+    from sigwrap.cli.presets import read_preset_line
+
+    return read_preset_line(words)

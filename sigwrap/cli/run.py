@@ -114,11 +114,12 @@ def _one_line(ended: Ended) -> str:
     talked = f"{_counted(connections, 'connection')}, " if connections else ""
     denied = sum(counts.get(name, 0) for name in _DENIED_TYPES) - ended.denied_again
     unrecorded = _counted(ended.unrecorded, "event")
+    handed = "; work was handed outside" if counts.get("work_handed_outside") else ""
     lost = f"; {unrecorded} could not be recorded" if ended.unrecorded else ""
     return (
         f"session {ended.session_id}: {ended.reason}, status {ended.status}, "
         f"after {ended.duration_s:.1f} s; {_counted(execs, 'exec')}, "
-        f"{_counted(signals, 'signal')}, {talked}{denied} denied{lost}; "
+        f"{_counted(signals, 'signal')}, {talked}{denied} denied{handed}{lost}; "
         f"head {ended.head}"
     )
 

@@ -137,7 +137,15 @@ def device_of(path: bytes) -> tuple[int, int, int]:
 
 def inode_of(path: bytes) -> Inode:
     """As State has it: for links of /proc, whose files somebody may serve."""
-    number, major, minor, _ = place_of(path)
+    return _inode(place_of(path))
+
+
+def inode_of_descriptor(fd: int) -> Inode:
+    return _inode(place_of_descriptor(fd))
+
+
+def _inode(place: Place) -> Inode:
+    number, major, minor, _ = place
     return major << 32 | minor, number
 
 

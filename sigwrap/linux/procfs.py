@@ -187,6 +187,12 @@ def command_line(pid: int) -> str:
     return data.rstrip(b"\0").replace(b"\0", b" ").decode("utf-8", "surrogateescape")
 
 
+def arguments(pid: int) -> tuple[str, ...]:
+    """Empty where it has none, or they can't be read."""
+    data = (contents(f"/proc/{pid}/cmdline") or b"").rstrip(b"\0")
+    return tuple(os.fsdecode(word) for word in data.split(b"\0")) if data else ()
+
+
 def environment(pid: int | str = "self") -> dict[bytes, bytes]:
     """As exec handed it over: Python itself may have added to os.environ (LC_CTYPE)."""
     block = contents(f"/proc/{pid}/environ") or b""

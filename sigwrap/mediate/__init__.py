@@ -17,6 +17,7 @@ signal_question  what somebody is asked about it
 signal_facts    by what a call names its target, and whom it would reach
 fork            a process that is about to be made
 network         a connection, a datagram, or an address that a socket takes
+network_outside  work that is handed to a server outside of the session
 network_facts   what a call asks of a socket
 mount           a mount, which is noted
 files           a file that is written, made, deleted or renamed, where a rule audits that

@@ -23,6 +23,7 @@ from sigwrap.events import Payload
 from sigwrap.hints import Any
 from sigwrap.mediate.exec_facts import ExecFacts
 from sigwrap.mediate.lineage import Process, Types
+from sigwrap.mediate.network_facts import Outside
 from sigwrap.mediate.questions import Question
 from sigwrap.mediate.run_end import LimitReached
 from sigwrap.policy.judge.request import CommandRedirect, TargetType
@@ -176,6 +177,7 @@ class MakeSocket(NamedTuple):
 class Reached(NamedTuple):
     value: int  # what the caller's call returns
     errno: int = 0  # or fails with
+    outside: Outside | None = None  # whom a connection has reached
 
 
 # Execs

@@ -23,6 +23,7 @@ from sigwrap.mediate.effects import (
 )
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.network_facts import NetworkFacts, NewSocket, NoAddress, NoMatter, OutOfRules
+from sigwrap.mediate.network_outside import tell_of
 from sigwrap.mediate.questions import Answer, Question
 from sigwrap.mediate.wording import denial, refusal, waiting
 from sigwrap.policy.judge.network import (
@@ -125,13 +126,20 @@ class NetworkMediator:
 
 def _record_and_reach(facts: NetworkFacts, endpoint: Endpoint, decision: Decision) -> Mediation:
     if (yield _event(facts, endpoint, decision)):
-        yield from _reach(None)
+        yield from _reach(None, facts, endpoint)
     else:
         yield Fail(errno.EPERM)
 
 
-def _reach(unrecorded: Unrecorded | None) -> Mediation:
+def _reach(
+    unrecorded: Unrecorded | None,
+    facts: NetworkFacts | None = None,
+    endpoint: Endpoint | None = None,
+) -> Mediation:
+    """`facts` and `endpoint`: of what may be a connection to somebody outside."""
     reached: Reached = yield Reach(unrecorded)
+    if reached.outside is not None and facts is not None and endpoint is not None:
+        yield from tell_of(reached.outside, facts, endpoint)
     if reached.errno:
         yield Fail(reached.errno, unrecorded and Unrecorded.NOTHING_HAPPENS)
     else:

@@ -27,6 +27,16 @@ class OutOfRules(NamedTuple):
     why: str = "under network rules, nothing is sent past addresses that they could be about"
 
 
+class Outside(NamedTuple):
+    """Who listens at the other end of a connection, where that is nobody of the session's, and the
+    same user."""
+
+    pid: int  # 0: in another container
+    start_time: int = 0
+    comm: str = ""  # empty where it has ended
+    argv: tuple[str, ...] = ()
+
+
 Aim = Endpoint | NoAddress | NoMatter | NewSocket | OutOfRules | WouldFail
 
 

@@ -7,6 +7,7 @@ are handed in (start/policy_files.py reads them).
 problems   everything that is wrong with a policy, each with its line
 judge      a policy's rules, and the engine that decides a request by them
 language   a policy's text, to rules
+presets    how agents are run by their names alone
 shipped    the shipped policies, checked beforehand
 tools      what `sigwrap policy` does with a policy, and the generated documents
 """

@@ -16,6 +16,8 @@ perform       carries effects out; only it answers a notification
 execs         the edge of the exec mediator: facts, tracing, replacing
 signals       the edge of the signal mediator
 network       the edge of the network mediator
+daemons       those of agents that run outside of the session
+outside       who listens at the other end of a connection, and is nobody of the session's
 host_names    which names of the policy an address has
 files         the edge of the file mediator
 forks         the edge of the fork mediator

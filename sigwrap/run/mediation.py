@@ -104,6 +104,8 @@ class Mediation:
                 performer=performer,
                 listener=listener,
                 engine=engine,
+                processes=processes,
+                sigwrap_pids=sigwrap_pids,
                 aside=aside,
                 loop=loop,
                 answer_now=self._answer_what_was_put_off,

@@ -27,20 +27,21 @@ from sigwrap.linux.sockets.address import of_file
 from sigwrap.linux.sockets.asked import Asked
 from sigwrap.linux.sockets.control import Carried
 from sigwrap.linux.sockets.look import Looked, Sockets
-from sigwrap.linux.sockets.own_connections import OwnConnections
 from sigwrap.linux.sockets.rights import OtherRights, take
 from sigwrap.mediate.effects import MakeSocket, Reach, Reached
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.network import NetworkMediator
-from sigwrap.mediate.network_facts import NetworkFacts
+from sigwrap.mediate.network_facts import NetworkFacts, Outside
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.network import Endpoint
 from sigwrap.run.aside import Aside, Done, Outcome, Raised
 from sigwrap.run.facts_aside import FactsAside
 from sigwrap.run.host_names import HostNames
 from sigwrap.run.loop import Loop
+from sigwrap.run.outside import Listeners
 from sigwrap.run.perform import PAUSED, NoHoldings, Performer, Scope
+from sigwrap.run.processes import Processes
 
 _LOOKS_EVERY_S = 0.05  # whether a signal is for who waits
 _FIRST_RETRY_S = 0.001
@@ -109,6 +110,8 @@ class Network:
         performer: Performer,
         listener: Listener,
         engine: Engine,
+        processes: Processes,
+        sigwrap_pids: frozenset[int],
         aside: Aside,
         loop: Loop,
         answer_now: Callable[[Notification], None],
@@ -121,7 +124,7 @@ class Network:
         self._aside = aside
         self._loop = loop
         self._sockets = Sockets(engine.network)
-        self._own_connections = OwnConnections()
+        self._listeners = Listeners(processes, self._sockets.own, sigwrap_pids)
         self._close = BoundedClose()
         self._other_rights = OtherRights()
         self._names = HostNames(engine.network.names, loop)
@@ -240,9 +243,10 @@ class Network:
         error = errno.EPERM
         match outcome:
             case Done():
+                outside = None
                 if held.looked.kind is not None and held.looked.kind.domain == AF_UNIX:
-                    self._note(held.looked, scope.process)
-                return held.done()
+                    outside = self._note(held.looked, scope.process)
+                return held.done()._replace(outside=outside)
             case Raised(error=KernelError() | OSError() as refusal):
                 error = refusal.errno or errno.EPERM
         if held.waits and _has_to_wait(held, error):
@@ -253,13 +257,15 @@ class Network:
                 _signal(scope, signal.SIGPIPE)
         return held.done(error)
 
-    def _note(self, looked: Looked, process: Process) -> None:
+    def _note(self, looked: Looked, process: Process) -> Outside | None:
+        """Who listens outside, where it has connected to them."""
         with suppress(OSError):
             if looked.asked.syscall == "listen" and looked.kind is not None:
                 name = looked.aim.socket if isinstance(looked.aim, Endpoint) else ""
                 self._sockets.own.note(looked.held, name, looked.kind.type)
             elif looked.asked.syscall == "connect":
-                self._own_connections.note(looked.held, process.pid)
+                return self._listeners.outside(looked, process)
+        return None
 
     # Waiting for the other end
 

@@ -41,11 +41,11 @@ from sigwrap.run.lacking import (
 from sigwrap.run.launch import Launch, launch
 from sigwrap.run.made_folders import make_missing, remove_unused
 from sigwrap.run.recorder import Recorder
-from sigwrap.run.settings import RunSettings
+from sigwrap.run.settings import AGENTS, RunSettings
 from sigwrap.run.supervisor import Supervisor
 from sigwrap.run.walls import Walls, walls_of
 from sigwrap.start import own_code, own_files
-from sigwrap.start.command import HostEnvironment, Inherited, find_program
+from sigwrap.start.command import CommandError, HostEnvironment, Inherited, find_program
 from sigwrap.start.policy_files import host_variables, load_profile, load_with_sources
 from sigwrap.store import killswitch
 from sigwrap.store.chain import key_from_environment
@@ -54,6 +54,7 @@ from sigwrap.store.writer import SessionLog
 from sigwrap.tuples import NamedTuple
 
 if TYPE_CHECKING:
+    from sigwrap.policy.presets import Preset
     from sigwrap.run.remote_switch.switch import RemoteSwitch
 
 _CHANGES_SHOWN = 20
@@ -84,13 +85,15 @@ def run_session(
     waited_for_pid: int,
     tell: Tell,
 ) -> Ended:
+    preset = _preset(settings)
+    if preset is not None and settings.preset:
+        inherited = _with_variables(inherited, preset)
     libc.set_child_subreaper()
     libc.set_process_name(SUPERVISOR_NAME.encode())
     gc.freeze()  # what start-up made stays; the loop itself makes no cycles worth frequent looks
     gc.set_threshold(50_000)
-    program = b""
-    if not settings.join_name:
-        program = find_program(settings.command[0], inherited.environment)
+    program = b"" if settings.join_name else _program(settings, preset, inherited)
+    daemons = _daemons_outside(settings, preset, tell) if preset is not None else []
     session_id = new_session_id()
     key = key_from_environment(inherited.environment)
     remote_switch = _remote_switch(settings, inherited.environment)
@@ -170,6 +173,8 @@ def run_session(
             "environment_removed": [masked_text(os.fsdecode(n)) for n in environment.removed],
             "policy": policy.name,
             "profile": settings.profile,
+            **({"preset": settings.preset} if settings.preset else {}),
+            **({"daemons_outside": daemons} if daemons else {}),
             **policy_texts(sources, variables),
             "judgement": JUDGEMENT,
         }
@@ -244,6 +249,41 @@ def run_session(
         unrecorded=recorder.unrecorded,
         is_held_up=supervisor.is_held_up,
     )
+
+
+def _preset(settings: RunSettings) -> Preset | None:
+    """Also of an agent that is run without it."""
+    name = settings.preset or settings.command[0].rpartition("/")[2]
+    if name not in AGENTS:
+        return None
+    from sigwrap.policy.presets import PRESETS
+
+    return PRESETS[name]
+
+
+def _program(settings: RunSettings, preset: Preset | None, inherited: Inherited) -> bytes:
+    try:
+        return find_program(settings.command[0], inherited.environment)
+    except CommandError as missing:
+        if preset is None or missing.status != status.NOT_FOUND:
+            raise
+        hint = f"to install it: {preset.install}"
+        raise CommandError(missing.message, missing.status, hint) from missing
+
+
+def _with_variables(inherited: Inherited, preset: Preset) -> Inherited:
+    added = {os.fsencode(name): os.fsencode(value) for name, value in preset.environment}
+    return inherited._replace(environment={**added, **inherited.environment})
+
+
+def _daemons_outside(settings: RunSettings, preset: Preset, tell: Tell) -> list[str]:
+    """As the log has them."""
+    from sigwrap.run.daemons import running_daemons, warning
+
+    found = running_daemons(preset)
+    for each in found:
+        tell(warning(each, preset, is_kept_from_it=bool(settings.preset)))
+    return [f"{each.pid} {' '.join(masked(each.argv))}" for each in found]
 
 
 def _forget(environment: HostEnvironment, outer_pid: int) -> int:

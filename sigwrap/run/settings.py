@@ -8,6 +8,7 @@ from sigwrap.mediate.interrupts import InterruptsEnd
 from sigwrap.tuples import NamedTuple
 
 DEFAULT_POLICY = "agent-default"
+AGENTS = ("claude", "codex", "gemini")  # that have a preset (policy/presets.py)
 DEFAULT_GRACE_S = 10.0
 DEFAULT_APPROVAL_TIMEOUT_S = 300.0
 DEFAULT_JOIN_IDLE_S = 600.0
@@ -58,6 +59,7 @@ class RunSettings(NamedTuple):
     killswitch_url: str = ""  # as $SIGWRAP_KILLSWITCH_URL says
     killswitch_fail_closed: bool = False
     profile: str = ""
+    preset: str = ""  # of an agent that is run by its name
     join_name: str = ""
     join_idle_s: float = DEFAULT_JOIN_IDLE_S
     ready_fd: int = -1  # where a session that is to be joined says that it is ready

@@ -28,6 +28,7 @@ _MSG_DONTWAIT, _MSG_NOSIGNAL = 0x40, 0x4000
 _SYS_PROCESS_VM_WRITEV = 311
 _TIMEVAL = struct.Struct("qq")
 _INT = struct.Struct("i")
+_UCRED = struct.Struct("=iII")
 _ZERO, _ONE = _INT.pack(0), _INT.pack(1)
 _CONTROL = struct.Struct("Qii")
 _HEADER = struct.Struct("QI4xQQQQi4x")
@@ -53,9 +54,11 @@ def cookie(fd: int) -> int:
     return int.from_bytes(_option_bytes(fd, _SO_COOKIE, 8), "little")
 
 
-def listeners_pid(fd: int) -> int:
-    """Of who has called listen(2) at the other end of a unix socket."""
-    return int.from_bytes(_option_bytes(fd, _SO_PEERCRED, 12)[:4], "little")
+def listener(fd: int) -> tuple[int, int]:
+    """The pid and the user of who has called listen(2) at the other end of a unix socket; 0 for a
+    pid in a namespace that isn't below ours, and of a socket that takes datagrams."""
+    pid, uid, _gid = _UCRED.unpack(_option_bytes(fd, _SO_PEERCRED, _UCRED.size))
+    return pid, uid
 
 
 def waits(fd: int) -> bool:

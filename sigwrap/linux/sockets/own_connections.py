@@ -3,11 +3,8 @@ other end the kernel names sigwrap itself."""
 
 from __future__ import annotations
 
-import os
-
 from sigwrap.bare import socket
 from sigwrap.linux import peer
-from sigwrap.linux.sockets import ours
 from sigwrap.linux.sockets.diag import PEER, SHOW_PEER, named, number_of, told_of
 
 _MOST = 1000
@@ -19,11 +16,10 @@ class OwnConnections:
         peer.we_connect_for(self._for_whom)
 
     def note(self, fd: int, pid: int) -> None:
-        """`fd` is connected now, in the place of that process."""
-        if ours.listeners_pid(fd) == os.getpid():
-            self._made[number_of(fd)] = pid
-            if len(self._made) > _MOST:
-                del self._made[next(iter(self._made))]
+        """`fd` is connected to one of ours now, in the place of that process."""
+        self._made[number_of(fd)] = pid
+        if len(self._made) > _MOST:
+            del self._made[next(iter(self._made))]
 
     def _for_whom(self, accepted: socket.socket) -> int:
         told = told_of(named(accepted.fileno()), SHOW_PEER)

@@ -4,4 +4,5 @@ agent_default   of policies/agent-default.yaml
 agent_strict    of policies/agent-strict.yaml
 agent_observe   of policies/agent-observe.yaml
 ci              of policies/ci.yaml
+presets         of policies/presets, by `python -m sigwrap.policy.tools.presets`
 """

@@ -23,5 +23,6 @@ inserted      rules put before those of a policy's text
 suggested     a policy with such rules, for what sessions were denied
 pin           rules that deny a tool whose file is another than now
 shipped       the shipped policies as they were checked, so that no run has to check their texts
+presets       the presets of agents as they were checked
 reference     the reference in docs/policy.md, and docs/policy.schema.json
 """

@@ -2,6 +2,7 @@
 
 summary      all of a report, from the folds below
 attention    what one would act on first, in groups
+handed       work that was handed to servers outside of the session
 incidents    what happened to the session itself
 selection    a part of a session
 tree         the process tree

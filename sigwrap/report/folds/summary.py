@@ -16,11 +16,14 @@ from sigwrap.events import (
     Payload,
     number,
     text,
+    texts,
     times,
 )
+from sigwrap.policy.presets import as_meant
 from sigwrap.report.folds.attention import Attention, AttentionFold, By
 from sigwrap.report.folds.decisions import ALLOWED, APPROVAL_ANSWERS, DENIED, outcome
 from sigwrap.report.folds.ending import Ending
+from sigwrap.report.folds.handed import Handed, HandedFold
 from sigwrap.report.folds.incidents import INCIDENT_TYPES, Incident, IncidentsFold
 from sigwrap.report.folds.selection import Selection
 from sigwrap.report.folds.tally import Tally, Top
@@ -92,6 +95,8 @@ class Summary:
     execs: dict[str, int]  # by outcome, and how often, not in how many events
     signals: dict[str, int]
     connections: dict[str, int]
+    handed: tuple[Handed, ...]
+    handed_more: int  # how often to others than these
     attention: Attention
     incidents: tuple[Incident, ...]
     incidents_more: dict[str, int]  # by kind
@@ -131,6 +136,7 @@ class SummaryFold:
         self._execs: dict[str, int] = {}
         self._signals: dict[str, int] = {}
         self._connections: dict[str, int] = {}
+        self._handed = HandedFold()
         self._attention = AttentionFold()
         self._incidents = IncidentsFold()
         self._programs: Tally[str] = Tally()
@@ -155,6 +161,7 @@ class SummaryFold:
             **dict.fromkeys(SIGNAL_TYPES, self._signal),
             **dict.fromkeys(CONNECTION_TYPES, self._connection),
             "file_audited": self._file,
+            "work_handed_outside": _if_selected(self._handed.add),
             **dict.fromkeys(INTERRUPT_TYPES, _if_selected(self._interrupts.add)),
             **dict.fromkeys(INCIDENT_TYPES, _if_selected(self._incidents.add)),
             "approval_requested": self._asked,
@@ -198,6 +205,8 @@ class SummaryFold:
             execs=dict(self._execs),
             signals=dict(self._signals),
             connections=dict(self._connections),
+            handed=self._handed.result(),
+            handed_more=self._handed.more,
             attention=self._attention.result(),
             incidents=self._incidents.result(),
             incidents_more=self._incidents.more,
@@ -249,7 +258,7 @@ class SummaryFold:
             if shadows := get("shadows"):
                 kept = path[:_NAME_CHARACTERS_KEPT], str(shadows)[:_NAME_CHARACTERS_KEPT]
                 self._shadowing.add(kept)
-        words = argv if argv and isinstance(argv, list) else [path]
+        words = as_meant(texts(argv)) if argv and isinstance(argv, list) else [path]
         asked = Asked(event.seq, event.pid, ppid, below, words, became, is_selected)
         if is_refused:
             self._tree.refused(asked)

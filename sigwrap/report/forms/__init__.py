@@ -7,6 +7,7 @@ tree          the process tree for a terminal
 markdown      the same for a CI job's summary
 findings      what needs attention, in words
 rules         proposed rules, as the part of a policy that they would be
+handed        the same of work that was handed to servers outside
 incidents     what happened to the session itself, in words
 layout        lines for a terminal of some width
 documents     the same reports as JSON

@@ -17,8 +17,10 @@ from sigwrap.events import (
     times,
 )
 from sigwrap.report.folds.decisions import ALLOWED, outcome
+from sigwrap.report.folds.handed import HandedFold
 from sigwrap.report.folds.incidents import INCIDENT_TYPES, Incident
 from sigwrap.report.forms.findings import what
+from sigwrap.report.forms.handed import handed_line
 from sigwrap.report.forms.incidents import sentence
 
 _CHARACTERS_SHOWN = 400
@@ -56,6 +58,10 @@ def _said(event: Event) -> str:
             return f"{answer}: {_text(payload, 'reason')}" if payload.get("reason") else answer
         case "file_audited":
             return _file(payload)
+        case "work_handed_outside":
+            fold = HandedFold()
+            fold.add(event)
+            return handed_line(fold.result()[0])
         case "io_recorded":
             size = f"{_text(payload, 'stream')}  {_text(payload, 'size')} B"
             return f"{size}  {_content(payload)}"

@@ -8,10 +8,12 @@ from typing import Any
 from sigwrap.events import Event, Payload
 from sigwrap.report.check.reproduce import Reproduction
 from sigwrap.report.check.verify import Verification
+from sigwrap.report.folds.handed import Handed
 from sigwrap.report.folds.incidents import Incident
 from sigwrap.report.folds.summary import Listed, Summary
 from sigwrap.report.folds.tree import TreeLine, words
 from sigwrap.report.forms.findings import Finding, Findings
+from sigwrap.report.forms.handed import handed_line
 from sigwrap.report.forms.incidents import sentence
 from sigwrap.report.forms.times import iso_time
 from sigwrap.store.catalog import SessionFile
@@ -54,6 +56,10 @@ def report_document(
             "exec": summary.execs,
             "signal": summary.signals,
             "connection": summary.connections,
+        },
+        "handed_outside": {
+            "found": [_handed(each, started_ns) for each in summary.handed],
+            "more": summary.handed_more,
         },
         "attention": {
             "groups": [_finding(each, started_ns) for each in findings],
@@ -147,6 +153,21 @@ def _finding(found: Finding, started_ns: int) -> dict[str, Any]:
         "first_at": iso_time(found.first_ns),
         "first_offset_ns": found.first_ns - started_ns,
         "suggestion": None if suggestion is None else suggestion._asdict(),
+    }
+
+
+def _handed(each: Handed, started_ns: int) -> dict[str, Any]:
+    return {
+        "text": handed_line(each),
+        "pid": each.pid,
+        "argv": words(each.command),
+        "socket": each.socket,
+        "by": each.by,
+        "by_pid": each.first.pid,
+        "count": each.often,
+        "first_seq": each.first.seq,
+        "first_at": iso_time(each.first.time_ns),
+        "first_offset_ns": each.first.time_ns - started_ns,
     }
 
 

@@ -18,7 +18,16 @@ ASKED_ABOUT, ANOTHER_TRY = 1, 2
 IMPORTANT_KEPT = 10_000
 SAMPLE_KEPT = 10_000
 
-_MARKS = ("session_", "approval_", "interrupt_", "tree_", "killswitch_", "recording_", "checkpoint")
+_MARKS = (
+    "session_",
+    "approval_",
+    "interrupt_",
+    "tree_",
+    "killswitch_",
+    "recording_",
+    "checkpoint",
+    "work_",
+)
 
 
 class EventRows:

@@ -8,6 +8,7 @@ from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.events import Event, Payload, kind_of, number, text, texts
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.network import Direction, reaching
+from sigwrap.policy.presets import as_meant
 from sigwrap.policy.tools.suggest import Suggester, Suggestion
 from sigwrap.report.check.recorded_policy import NoPolicy, recorded_policy
 from sigwrap.report.folds.attention import By, Group
@@ -141,7 +142,7 @@ def _reason(group: Group) -> str:
 def _command(payload: Payload) -> str:
     argv = texts(payload.get("argv"))
     path = text(payload.get("path"))
-    shown = shell_words(argv or [path or "?"])
+    shown = shell_words(as_meant(argv) or [path or "?"])
     if path and argv and path.rpartition("/")[2] != argv[0].rpartition("/")[2]:
         shown = f"{shell_words([path])} as {shown}"
     replacement = texts(payload.get("replacement_argv"))

@@ -13,6 +13,7 @@ from sigwrap.report.folds.decisions import AUDITED, OUTCOMES
 from sigwrap.report.folds.summary import Summary
 from sigwrap.report.forms.counts import counted
 from sigwrap.report.forms.findings import Finding, Findings, by_line, suggest_command
+from sigwrap.report.forms.handed import handed_lines
 from sigwrap.report.forms.incidents import others, sentence
 from sigwrap.report.forms.rules import policy_lines
 from sigwrap.report.forms.style import PLAIN
@@ -68,6 +69,9 @@ def _lines(summary: Summary, verification: Verification | None, text: TextReport
     if verification is not None and verification.outcome is not Outcome.INTACT:
         yield ""
         yield f"**The log is {_plain(trust(verification, PLAIN))}**"
+    for line in handed_lines(summary):
+        yield ""
+        yield f"**{_plain(line)}**"
     for title, counts in (
         ("exec", summary.execs),
         ("signal", summary.signals),

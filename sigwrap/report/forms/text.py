@@ -28,6 +28,7 @@ from sigwrap.report.forms.findings import (
     rule_line,
     suggest_command,
 )
+from sigwrap.report.forms.handed import handed_lines
 from sigwrap.report.forms.incidents import others, sentence
 from sigwrap.report.forms.layout import cut, fits, wrapped, yaml_wrapped
 from sigwrap.report.forms.sizes import byte_size
@@ -82,6 +83,8 @@ class TextReport:
 
     def lines(self) -> Iterator[str]:
         yield self.verdict()
+        for line in handed_lines(self.summary):
+            yield from map(self.page.style.bad, wrapped(line, self.page.columns, "    "))
         yield from self.about()
         yield from self._section("Waits for an answer", self._waiting())
         yield from self._section("Needs attention", self._attention())
@@ -149,6 +152,8 @@ class TextReport:
         if _FILE_WALL in texts(started.get("capabilities")):
             yield from wrapped(f"files    {_FILES_HELD}", columns, " " * 9)
         yield from wrapped(f"log      {self._log()}", columns, " " * 9)
+        if daemons := texts(started.get("daemons_outside")):
+            yield from wrapped(f"outside  {printable(', '.join(daemons))}", columns, " " * 9)
         if removed := texts(started.get("environment_removed")):
             yield from wrapped(f"unset    {printable(', '.join(removed))}", columns, " " * 9)
         if missing:

@@ -240,6 +240,29 @@ _CONNECTIONS: View[Told] = View(
 )
 
 
+_OUTSIDE: View[Told] = View(
+    name="outside",
+    meaning="One row a server outside of the session that a process connected to, and whose work "
+    "is not judged. Count them by `sum(count)`.",
+    columns=(
+        *WHERE,
+        PID,
+        text_field("who", "what the process is called", "comm"),
+        text_field("socket", "where the server listens"),
+        integer_field("peer_pid", "the server"),
+        text_field("peer", "what that is called", "peer_cmd"),
+        Column(
+            "command",
+            TEXT,
+            "how it was started, as a shell would quote it",
+            lambda told: command_line(told.event.payload, "peer_argv"),
+        ),
+        COUNT,
+    ),
+    types=frozenset({"work_handed_outside"}),
+)
+
+
 _FILES: View[Told] = View(
     name="files",
     meaning="One row a file that a process was about to write, make, delete or rename, where a "
@@ -360,6 +383,7 @@ VIEWS: dict[str, View[Any]] = {
         _EXECS,
         _SIGNALS,
         _CONNECTIONS,
+        _OUTSIDE,
         _FILES,
         _DENIALS,
         PROCESSES,

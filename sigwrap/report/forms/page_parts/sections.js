@@ -29,6 +29,7 @@ function startHead() {
     ["sigwrap", [session.sigwrap, session.kernel && `Linux ${session.kernel}`].filter(Boolean).map(shown).join(", ")],
     ["head", report.head && element("span", { class: "head-hash" }, shown(report.head), " ", copyButton(shown(report.head)))],
     ["without", list(session.missing).map(shown).join(", ")],
+    ["outside", list(session.daemons_outside).map(shown).join(", ")],
     ["unset", list(session.environment_removed).map(shown).join(", ")],
     ["not recorded", report.unrecorded ? plural(report.unrecorded, "event") : ""],
     ["stopped", report.stopped && `since ${localTime(report.stopped.since)}, by ${shown(report.stopped.by)}`],
@@ -37,6 +38,10 @@ function startHead() {
   for (const [name, value] of facts) {
     if (value) byId("facts").append(element("div", {}, element("dt", {}, name), element("dd", {}, typeof value === "object" ? value : shown(value))));
   }
+  const handed = record(report.handed_outside);
+  for (const each of list(handed.found)) byId("handed").append(entry(shown(each.text), each.first_seq, each.first_offset_ns));
+  if (handed.more) byId("handed").append(element("li", {}, `and ${times(handed.more)} to others outside`));
+  byId("handed").hidden = !list(handed.found).length;
   if (report.why && !SAYS_NOTHING.test(report.why) && !report.why.endsWith(`: ${report.reason}`)) byId("why").textContent = `Why: ${report.why}`;
   const outcomes = record(report.outcomes);
   for (const [kind, title] of [["exec", "execs"], ["signal", "signals"], ["connection", "connections"]]) {

@@ -1,0 +1,31 @@
+"""`sigwrap [OPTIONS] claude …`: an agent by its name, run as its preset says. Everything behind the
+name is the agent's own."""
+
+from __future__ import annotations
+
+from sigwrap.cli.run_options import leading_options, read_plain_line
+from sigwrap.errors import UsageError
+from sigwrap.escape import shell_words
+from sigwrap.policy.presets import PRESETS
+from sigwrap.run.settings import RunSettings
+
+
+def read_preset_line(words: list[str]) -> RunSettings | None:
+    """None where no such name stands first, or the options before it are not those of a run."""
+    given, behind = leading_options(words)
+    preset = PRESETS.get(behind[0]) if behind else None
+    if preset is None:
+        return None
+    options = [word for each in given for word in each.words]
+    settings = read_plain_line([*options, "--", *preset.line(behind[1:])])
+    if settings is None:
+        return None
+    if settings.join_name:
+        raise UsageError(
+            f"sigwrap {preset.name} has a session of its own",
+            f"without its preset: sigwrap {shell_words([*options, '--', *behind])}",
+        )
+    names_policy = any(each.name in ("-p", "--policy") for each in given)
+    return settings._replace(
+        preset=preset.name, policy=settings.policy if names_policy else preset.policy
+    )

@@ -1,0 +1,37 @@
+"""policies/presets, checked by policy/tools/presets.py: change nothing here."""
+
+from sigwrap.hints import Any
+
+# fmt: off
+PRESETS: dict[str, dict[str, Any]] = \
+{'claude': {'program': 'claude',
+            'policy': 'agent-default',
+            'install': 'npm install -g @anthropic-ai/claude-code',
+            'environment': (('CLAUDE_CODE_DISABLE_AGENT_VIEW', '1'),),
+            'daemons': ('claude daemon',),
+            'stop': 'claude daemon stop --any',
+            'tool_calls': ('source * 2>/dev/null || true && shopt -u extglob 2>/dev/null || true '
+                           '&& eval {quoted} < /dev/null && pwd -P >| *',
+                           'source * 2>/dev/null || true && shopt -u extglob 2>/dev/null || true '
+                           '&& eval {quoted} && pwd -P >| *',
+                           'shopt -u extglob 2>/dev/null || true && eval {quoted} < /dev/null && '
+                           'pwd -P >| *',
+                           'eval {quoted} < /dev/null && pwd -P >| *')},
+ 'codex': {'program': 'codex',
+           'policy': 'agent-default',
+           'install': 'npm install -g @openai/codex',
+           'before': ('--no-daemon',),
+           'daemons': ('codex app-server',),
+           'stop': 'codex app-server daemon stop'},
+ 'gemini': {'program': 'gemini',
+            'policy': 'agent-default',
+            'install': 'npm install -g @google/gemini-cli',
+            'tool_calls': ('shopt -u promptvars nullglob extglob nocaseglob dotglob; '
+                           '_bgpids_file=*\n'
+                           '(\n'
+                           '  trap \'jobs -p > "$_bgpids_file"\' EXIT\n'
+                           '{command}\n'
+                           ')\n'
+                           '__code=$?\n'
+                           'exit $__code',
+                           '{\n{command}\n}\n__code=$?; pwd > *; exit $__code')}}
