@@ -24,7 +24,7 @@ def main(words: list[str]) -> int:
 
     status = run_app(words)
     # Whatever keeps a hook from judging: to the agent's program no other status means no.
-    return BLOCKED if status and words[0] == "hook" else status
+    return BLOCKED if status and words[:1] == ["hook"] else status
 
 
 def _by_preset(words: list[str]) -> RunSettings | None:

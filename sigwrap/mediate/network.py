@@ -138,9 +138,12 @@ def _reach(
 ) -> Mediation:
     """`facts` and `endpoint`: of what may be a connection to somebody outside."""
     reached: Reached = yield Reach(unrecorded)
-    if reached.outside is not None and facts is not None and endpoint is not None:
-        yield from tell_of(reached.outside, facts, endpoint)
-    if reached.errno:
+    outside, is_told = reached.outside, True
+    if outside is not None and facts is not None and endpoint is not None:
+        is_told = yield from tell_of(outside, facts, endpoint)
+    if not is_told:
+        yield Fail(errno.EPERM)
+    elif reached.errno:
         yield Fail(reached.errno, unrecorded and Unrecorded.NOTHING_HAPPENS)
     else:
         yield Succeed(unrecorded, reached.value)

@@ -8,7 +8,7 @@ the kernel says only of a connection that is made.
 from __future__ import annotations
 
 from sigwrap.events import Payload
-from sigwrap.mediate.effects import Mediation, RecordRepeated
+from sigwrap.mediate.effects import Judgement, RecordRepeated
 from sigwrap.mediate.masking import masked
 from sigwrap.mediate.network_facts import NetworkFacts, Outside
 from sigwrap.policy.judge.network import SOCKETS, Endpoint
@@ -35,9 +35,10 @@ _RUN_NOTHING = (
 _names: list[SocketNames] = []
 
 
-def tell_of(outside: Outside, facts: NetworkFacts, endpoint: Endpoint) -> Mediation:
+def tell_of(outside: Outside, facts: NetworkFacts, endpoint: Endpoint) -> Judgement:
+    """Whether to go on: not where it could not be recorded."""
     if runs_nothing(endpoint.socket):
-        return
+        return True
     payload: Payload = {
         "syscall": facts.syscall,
         "comm": facts.process.comm,
@@ -47,7 +48,7 @@ def tell_of(outside: Outside, facts: NetworkFacts, endpoint: Endpoint) -> Mediat
         "peer_argv": _shown(outside.argv),
     }
     key = (outside.pid, outside.start_time), endpoint.socket
-    yield RecordRepeated("work_handed_outside", payload, key, _COUNTED_FOR_S)
+    return bool((yield RecordRepeated("work_handed_outside", payload, key, _COUNTED_FOR_S)))
 
 
 def runs_nothing(socket: str) -> bool:

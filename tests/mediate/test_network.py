@@ -20,7 +20,15 @@ from sigwrap.mediate.effects import (
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.network import NetworkMediator
-from sigwrap.mediate.network_facts import Aim, NetworkFacts, NewSocket, NoAddress, OutOfRules
+from sigwrap.mediate.network_facts import (
+    Aim,
+    NetworkFacts,
+    NewSocket,
+    NoAddress,
+    OutOfRules,
+    Outside,
+)
+from sigwrap.mediate.network_outside import runs_nothing
 from sigwrap.mediate.questions import Answer
 from sigwrap.mediate.wording import denial
 from sigwrap.policy.judge.network import Direction, Endpoint, Protocol, endpoint_of
@@ -114,6 +122,45 @@ def test_where_it_can_t_be_recorded_it_is_not_done() -> None:
     transcript = Subject().asks(aim)
     recorded(transcript, "connection_allowed", aim, "builtin:default", reply=Logged.FAILED)
     transcript.yields(Fail(errno.EPERM)).ends()
+
+
+@pytest.mark.parametrize("logged", [Logged.WRITTEN, Logged.COUNTED, Logged.FAILED])
+def test_who_listens_outside_is_told_of_once_it_is_known(logged: Logged) -> None:
+    outside = Outside(9, 100, "codex", ("/opt/codex", "app-server", "--token=ghp_" + 36 * "a"))
+    aim = to("unix:/tmp/x.sock", Protocol.UNIX)
+    transcript = recorded(Subject().asks(aim), "connection_allowed", aim, "builtin:default")
+    transcript.yields(Reach(), reply=Reached(0, outside=outside))
+    key = (9, 100), "/tmp/x.sock"
+    transcript.counts(
+        "work_handed_outside",
+        key,
+        60.0,
+        reply=logged,
+        socket="unix:/tmp/x.sock",
+        comm="curl",
+        peer_pid=9,
+        peer_cmd="codex",
+        peer_argv=["/opt/codex", "app-server", "--token=***"],
+    )
+    transcript.yields(Succeed(None, 0) if logged else Fail(errno.EPERM)).ends()
+
+
+@pytest.mark.parametrize(
+    ("socket", "is_told"),
+    [
+        ("/run/nscd/socket", False),
+        ("/run/systemd/journal/stdout", False),
+        ("/run/user/1000/bus", False),
+        ("@/tmp/.X11-unix/X0", False),
+        ("/home/ann/.gnupg/S.gpg-agent", False),
+        ("/run/user/1000/systemd/private", True),
+        ("/tmp/tmux-1000/default", True),
+        ("/home/ann/.codex/app-server.sock", True),
+        ("", True),
+    ],
+)
+def test_what_runs_nothing_is_not_told_of(socket: str, is_told: bool) -> None:
+    assert runs_nothing(socket) is not is_told
 
 
 def test_somebody_is_asked() -> None:

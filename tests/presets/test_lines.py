@@ -1,0 +1,55 @@
+"""`sigwrap claude …`: which lines are an agent's, and what they run."""
+
+from __future__ import annotations
+
+import pytest
+
+from sigwrap.cli.presets import read_preset_line
+from sigwrap.cli.run_options import read_plain_line
+from sigwrap.errors import UsageError
+from sigwrap.run.settings import ApprovalMode
+
+
+@pytest.mark.parametrize(
+    ("line", "command", "policy"),
+    [
+        ("claude", "claude", "agent-default"),
+        ("claude --help", "claude --help", "agent-default"),
+        ("claude -p x -- y", "claude -p x -- y", "agent-default"),
+        ("codex exec x", "codex --no-daemon exec x", "agent-default"),
+        ("codex --no-daemon x", "codex --no-daemon x", "agent-default"),
+        ("-p agent-strict codex", "codex --no-daemon", "agent-strict"),
+        ("--policy=ci --durable gemini -y", "gemini -y", "ci"),
+    ],
+)
+def test_an_agent_by_its_name(line: str, command: str, policy: str) -> None:
+    words = line.split()
+    assert read_plain_line(words) is None
+    found = read_preset_line(words)
+    assert found is not None and found.preset is not None
+    assert (" ".join(found.command), found.policy) == (command, policy)
+
+
+def test_options_of_the_run_stand_before_the_name() -> None:
+    found = read_preset_line(["--approvals", "deny", "claude", "--approvals", "x"])
+    assert found is not None
+    assert found.approvals is ApprovalMode.DENY
+    assert found.command == ("claude", "--approvals", "x")
+
+
+@pytest.mark.parametrize(
+    "line", ["", "-", "report", "run claude", "-p claude", "--version claude", "claudes", "-p x ls"]
+)
+def test_other_lines_are_not_an_agents(line: str) -> None:
+    assert read_preset_line(line.split()) is None
+
+
+def test_a_line_with_two_dashes_runs_a_program_without_its_preset() -> None:
+    found = read_plain_line(["--", "codex", "exec"])
+    assert found is not None
+    assert (found.command, found.preset) == (("codex", "exec"), None)
+
+
+def test_an_option_without_its_value_is_said() -> None:
+    with pytest.raises(UsageError, match="--policy needs a value"):
+        read_preset_line(["--policy"])
