@@ -22,6 +22,7 @@ from sigwrap.cli.examples import examples
 from sigwrap.cli.options import store_folder
 from sigwrap.cli.output import out
 from sigwrap.escape import printable, shell_words
+from sigwrap.run.settings import AGENTS
 from sigwrap.start.policy_files import SHIPPED
 from sigwrap.store.catalog import recent_sessions
 
@@ -185,6 +186,8 @@ def _offers(root: Any, before: list[str], word: str) -> Iterator[Offer]:
         for name, each in command.commands.items():
             if not each.hidden:
                 yield name, each.get_short_help_str(_HELP_CHARACTERS)
+        if command is root:
+            yield from ((name, "run this agent") for name in AGENTS)
         return
     yield from _arguments(command, rest, options)
 

@@ -60,6 +60,7 @@ def words(store: Sigwrap) -> Words:
     ("line", "offered"),
     [
         (("rep",), ["report", "replay"]),
+        (("cl",), ["claude"]),
         (("sessions", "pr"), ["prune"]),
         (("policy", "exp"), ["explain"]),
         (("report", "--form"), ["--format"]),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from sigwrap.run.settings import AGENTS
 from tests.support.harness import UNDER_TEST, Running, Sigwrap
 from tests.support.policies import policy
 from tests.support.waiting import reader
@@ -36,6 +37,7 @@ PROGRAMS = {
     "my-agent": "#!/bin/sh\nexit 0\n",
     "my-server": "#!/bin/sh\nexit 0\n",
     "waits": "#!/bin/sh\nexit 0\n",
+    **dict.fromkeys(AGENTS, "#!/bin/sh\nexit 0\n"),
 }
 # Lines that end otherwise than with 0, or that are a command's name and no whole line.
 STATUSES = {

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from sigwrap.events import Event, Payload, number, texts
+from sigwrap.policy.presets import as_meant
 from sigwrap.report.folds.cause import Sender, Why, name_of_signal, shortened, shown_command
 from sigwrap.tuples import NamedTuple
 
@@ -178,8 +179,9 @@ def _ran(payload: Payload) -> Ran:
     if not argv or not isinstance(argv, list):
         return shown_command([str(payload.get("path") or "?")])
     try:
+        argv = as_meant(argv)
         if len(argv) <= _WORDS_KEPT and len("".join(argv)) <= _CHARACTERS_KEPT:
             return argv
-    except TypeError:  # not all of them are text
+    except (AttributeError, TypeError):  # not all of them are text
         pass
     return shown_command(texts(argv[:_WORDS_KEPT]))
