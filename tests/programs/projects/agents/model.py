@@ -49,6 +49,7 @@ def sent(event: Json) -> str:
 def claude(asked: Json) -> list[Json]:
     contents = [each["content"] for each in asked["messages"]]
     blocks = [each for content in contents if isinstance(content, list) for each in content]
+    block: Json
     if any(each["type"] == "tool_result" for each in blocks) or "tools" not in asked:
         block, why = {"type": "text", "text": ""}, "end_turn"
         delta = {"type": "text_delta", "text": "done"}
