@@ -26,7 +26,7 @@ def test_an_agent_by_its_name(line: str, command: str, policy: str) -> None:
     words = line.split()
     assert read_plain_line(words) is None
     found = read_preset_line(words)
-    assert found is not None and found.preset is not None
+    assert found is not None and found.preset in words
     assert (" ".join(found.command), found.policy) == (command, policy)
 
 
@@ -38,7 +38,18 @@ def test_options_of_the_run_stand_before_the_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["", "-", "report", "run claude", "-p claude", "--version claude", "claudes", "-p x ls"]
+    "line",
+    [
+        "",
+        "-",
+        "report",
+        "run claude",
+        "-p claude",
+        "--version claude",
+        "-c claude",
+        "claudes",
+        "-p x ls",
+    ],
 )
 def test_other_lines_are_not_an_agents(line: str) -> None:
     assert read_preset_line(line.split()) is None
@@ -47,9 +58,15 @@ def test_other_lines_are_not_an_agents(line: str) -> None:
 def test_a_line_with_two_dashes_runs_a_program_without_its_preset() -> None:
     found = read_plain_line(["--", "codex", "exec"])
     assert found is not None
-    assert (found.command, found.preset) == (("codex", "exec"), None)
+    assert (found.command, found.preset) == (("codex", "exec"), "")
 
 
 def test_an_option_without_its_value_is_said() -> None:
     with pytest.raises(UsageError, match="--policy needs a value"):
         read_preset_line(["--policy"])
+
+
+def test_it_joins_no_session_of_another() -> None:
+    with pytest.raises(UsageError, match="sigwrap claude has a session of its own") as raised:
+        read_preset_line(["--join-name", "x", "claude", "-p", "hi"])
+    assert raised.value.hint == "without its preset: sigwrap --join-name x -- claude -p hi"
