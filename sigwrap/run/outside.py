@@ -1,8 +1,8 @@
 """Who listens at the other end of a connection, where that is nobody of the session's.
 
-Told apart as the kernel does it: by the pid that called listen(2). What the session itself listens
-at was noted when it began to (linux/sockets/own_servers.py), so a server whose first process has
-ended is still known as its own.
+Told apart as the kernel does it: by the pid that called listen(2). For the session itself that is a
+child of the supervisor's, and what it listens at was noted (linux/sockets/own_servers.py), in case
+somebody else has its number by now.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from sigwrap.policy.judge.network import Endpoint
 from sigwrap.run.processes import Processes
 
 _MOST_KNOWN = 200
+_MOST_NUMBERS = 10_000
 
 
 class Listeners:
@@ -34,6 +35,15 @@ class Listeners:
         self._supervisor = os.getpid()
         self._uid = os.geteuid()
         self._known: dict[int, Outside] = {}  # by its pid
+        self._listened_for: dict[int, None] = {}
+
+    def note_server(self, fd: int) -> None:
+        """A socket of the session listens. In whose place listen(2) was called, the kernel names a
+        child of ours that has ended since."""
+        pid, _uid = ours.listener(fd)
+        self._listened_for[pid] = None
+        if len(self._listened_for) > _MOST_NUMBERS:
+            del self._listened_for[next(iter(self._listened_for))]
 
     def outside(self, looked: Looked, caller: Process) -> Outside | None:
         """`looked`: its socket is connected now. OSError where the kernel doesn't tell."""
@@ -41,6 +51,8 @@ class Listeners:
         if pid == self._supervisor:
             self._own_connections.note(looked.held, caller.pid)
         if uid != self._uid or pid in self._sigwrap_pids or self._processes.has(pid):
+            return None
+        if pid in self._listened_for and procfs.stat(pid) is None:
             return None
         return None if self._is_own(looked) else self._by_pid(pid)
 
