@@ -22,6 +22,7 @@ AT_STATX_DONT_SYNC = 0x4000  # what is known of it, without asking whoever serve
 STATX_BASIC_STATS = 0x7FF
 _STATX_TYPE = 0x1
 _STATX_INO = 0x100
+_STATX_BTIME = 0x800
 
 _statx = libc["syscall"]
 _statx.argtypes = (
@@ -45,6 +46,7 @@ class _Buffers(_thread._local):
 _buffers = _Buffers()
 OWNER = struct.Struct("<20xII")
 _MODE_AND_CHANGE = struct.Struct("<28xH66xqI")  # mode, ctime
+_BORN = struct.Struct("<80xqI")
 _INODE_AND_DEVICE = struct.Struct("<32xQ96xIIQ")  # stx_ino, stx_dev_major, _minor, stx_mnt_id
 _STATE = struct.Struct("<28xH2xQQ48xqI28xIIQ")  # mode, inode, size, ctime, device, mount
 _DEVICE = struct.Struct("<28xH98xII")  # mode, rdev_major, rdev_minor
@@ -52,6 +54,9 @@ _DEVICE = struct.Struct("<28xH98xII")  # mode, rdev_major, rdev_minor
 Buffer = ctypes.Array[ctypes.c_char]
 Place = tuple[int, int, int, int]
 Inode = tuple[int, int]  # device, number
+Born = tuple[Inode, tuple[int, int]]
+"""And when the file was made, where its file system knows: a number comes again once its file is
+gone, often at once."""
 
 
 class State(NamedTuple):
@@ -147,6 +152,21 @@ def inode_of_descriptor(fd: int) -> Inode:
 def _inode(place: Place) -> Inode:
     number, major, minor, _ = place
     return major << 32 | minor, number
+
+
+def born_at(path: bytes) -> Born:
+    folder, path = proc_files.at(path)
+    return _born(ask(folder, path, AT_STATX_DONT_SYNC, _STATX_INO | _STATX_BTIME))
+
+
+def born_of(fd: int) -> Born:
+    return _born(ask(fd, b"", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, _STATX_INO | _STATX_BTIME))
+
+
+def _born(found: Buffer) -> Born:
+    number, major, minor, _ = _place(found)
+    seconds, nanoseconds = _BORN.unpack_from(found)
+    return (major << 32 | minor, number), (seconds, nanoseconds)
 
 
 def ask(folder: int, path: bytes, flags: int, mask: int) -> Buffer:

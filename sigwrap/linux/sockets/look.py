@@ -10,7 +10,7 @@ from collections.abc import Callable
 from sigwrap import calls
 from sigwrap.errors import KernelError
 from sigwrap.linux import proc_files
-from sigwrap.linux.file_state import kind_of
+from sigwrap.linux.file_state import born_of, kind_of
 from sigwrap.linux.memory import Unreadable
 from sigwrap.linux.paths import Caller, Passed, lies_at, our_view, path_of
 from sigwrap.linux.pidfd import duplicate_socket
@@ -154,7 +154,7 @@ class Sockets:
 
     def _aim_at_file(self, looked: Looked, caller: Caller) -> Endpoint:
         state, path = caller.known_state(looked.place), path_of(looked.place)
-        inode, names = state.inode, self._kept.names_of(state.inode)
+        inode, names = state.inode, self._kept.names_of(born_of(looked.place))
         if not (caller.is_local(state) or lies_at(path, inode) or self.own.has_file(inode)):
             names |= {""}  # it is mounted there for its caller alone, who chose the name
         assert isinstance(looked.aim, Endpoint), "about a file"
