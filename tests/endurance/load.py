@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from sigwrap.store.catalog import open_session
 from tests.support.harness import PYTHON, UNDER_TEST, Running, Sigwrap
 from tests.support.processes import Roles
 from tests.support.waiting import PATIENCE_S, Late, reader
@@ -61,8 +62,7 @@ class Load:
         self._answers.start()
         self._await(rb"ready\n")
         self.roles = Roles.of(process.pid)
-        session_id = subject.events("session_started")[0].payload["session_id"]
-        self.journal = subject.store / "sessions" / f"{session_id}.journal"
+        self.journal = Path(open_session(str(subject.store), NAME).path).with_suffix(".journal")
 
     def rounds(self, count: int) -> float:
         """Done one after the other, with a question and a recorded command at the end: how long
@@ -102,7 +102,10 @@ def load(subject: Sigwrap, line: Sequence[str], limits: str = "") -> Iterator[Lo
             words = ["--name", NAME, "-p", str(policy), "--approvals", "control", "--approval-timeout", "30", "--no-report"]
             command = [*PYTHON, str(PROGRAM), str(subject.folder / "work"), str(outside.pid)]
             process = subject.start_line([*line, *words, "--log-size", "16G", "--", *command])
-            yield Load(subject, process)
+            try:
+                yield Load(subject, process)
+            finally:
+                process.kill()
         finally:
             outside.kill()
 
