@@ -8,7 +8,8 @@ Image = tuple[int, ...]  # addresses of code, stack and heap; empty where it can
 File = tuple[int, ...]  # its inode, device and mount
 
 _RELATIONS_KEPT = 32
-_IMAGES_KEPT = 20_000
+_IMAGES_KEPT = 10_000  # in about 6 MB
+_HAS_RUN = ("",)
 
 
 class Family:
@@ -74,7 +75,7 @@ class Process:
 
     @property
     def last_name(self) -> str:
-        """Of one that has ended, and can't be asked any more."""
+        """Of one that can't be asked any more."""
         if self.comm_is_current or not self.argv:
             return self.comm
         return self.argv[0].rpartition("/")[2][:15]
@@ -90,7 +91,12 @@ class Process:
             self.family = Family(program)
 
     def ended(self) -> None:
-        """A relay, where each makes one and ends, must not grow a chain of the dead."""
+        """A relay, where each makes one and ends, must not grow a chain of the dead. And of each
+        no more is kept than its children and orphans are known by: thousands are."""
+        self.comm, self.comm_is_current = self.last_name, True
+        if self.argv:
+            self.argv = _HAS_RUN
+        self.relations.clear()
         self.has_ended = True
         while self.parent is not None and self.parent.has_ended and self.parent.parent is not None:
             self.parent = self.parent.parent

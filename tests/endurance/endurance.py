@@ -7,8 +7,10 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -33,14 +35,16 @@ def endure(
     rounds: int = _ROUNDS,
     limits: str = "",
 ) -> list[Sample]:
-    """The session ends with 0, and its log holds; so do those of the short ones beside it."""
+    """Ctrl+C ends it early. The session ends with 0, and its log holds; so do those of the short ones beside it."""
     samples: list[Sample] = []
-    with ShortSessions(subject) as beside, load(subject, line, limits) as session:
+    is_over = threading.Event()
+    signal.signal(signal.SIGINT, lambda *_: is_over.set())
+    with load(subject, line, limits) as session, ShortSessions(subject) as beside:
         sampler, until_s = Sampler(session), time.monotonic() + seconds
         try:
-            while (now_s := time.monotonic()) < until_s:
+            while (now_s := time.monotonic()) < until_s and not is_over.is_set():
                 samples.append(sampler.after(rounds))
-                time.sleep(max(0.0, now_s + every_s - time.monotonic()))
+                is_over.wait(max(0.0, now_s + every_s - time.monotonic()))
         finally:
             sampler.close()
             status = session.end()
