@@ -15,7 +15,7 @@ BINARY_STAMP := $(VENV)/.set-up-binary
 COMPACT := -X no_debug_ranges
 SOURCES := $(shell find sigwrap policies -name '*.py' -o -name '*.yaml' -o -path '*/page_parts/*')
 
-.PHONY: help setup demo test test-programs lint mutants binary zipapp bench clean
+.PHONY: help setup demo test test-programs lint mutants binary zipapp bench endurance clean
 
 help:
 	@echo 'make setup    .venv, with sigwrap in .venv/bin'
@@ -27,6 +27,7 @@ help:
 	@echo 'make binary   dist/sigwrap: one file, no Python needed (tests: .ci/run)'
 	@echo 'make zipapp   dist/sigwrap.pyz: one file for a machine with python3'
 	@echo 'make bench    what sigwrap costs here, and what is in dist; writes bench.json'
+	@echo 'make endurance  MINUTES=30 of mixed load: whether a session stays the same; draws docs/endurance.svg'
 	@echo 'make clean    remove what the above made'
 
 setup: $(STAMP)
@@ -80,6 +81,11 @@ dist/sigwrap.pyz: $(STAMP) build/zipapp.py $(SOURCES)
 
 bench: $(STAMP)
 	$(BIN)/python -m tests.bench.bench $(ARGS)
+
+MINUTES ?= 30
+
+endurance: $(STAMP)
+	$(BIN)/python -m tests.endurance.endurance --minutes $(MINUTES) --picture docs/endurance.svg $(ARGS)
 
 clean:
 	rm -rf $(VENV) dist .work bench.json sigwrap/linux/execs/*.abi3.so .pytest_cache .mypy_cache .ruff_cache .hypothesis

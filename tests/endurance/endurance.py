@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
+from math import inf
 from pathlib import Path
 
 from tests.endurance.load import COUNTED, Failed, ShortSessions, load
@@ -30,20 +31,25 @@ def endure(
     subject: Sigwrap,
     line: Sequence[str],
     *,
-    seconds: float,
+    seconds: float = inf,
+    most: float = inf,
     every_s: float = 0.0,
     rounds: int = _ROUNDS,
+    asks_every: int = 1,
     limits: str = "",
+    is_over: threading.Event | None = None,
 ) -> list[Sample]:
-    """Ctrl+C ends it early. The session ends with 0, and its log holds; so do those of the short ones beside it."""
+    """`most`: so many samples; one of `asks_every` has a question. `is_over`: before its time. The session ends with 0, and its log holds; so do those of the short ones beside it."""
     samples: list[Sample] = []
-    is_over = threading.Event()
-    signal.signal(signal.SIGINT, lambda *_: is_over.set())
+    is_over = is_over or threading.Event()
     with load(subject, line, limits) as session, ShortSessions(subject) as beside:
         sampler, until_s = Sampler(session), time.monotonic() + seconds
         try:
-            while (now_s := time.monotonic()) < until_s and not is_over.is_set():
-                samples.append(sampler.after(rounds))
+            while (now_s := time.monotonic()) < until_s and len(samples) < most:
+                if is_over.is_set():
+                    break
+                asks = len(samples) % asks_every == 0
+                samples.append(sampler.after(rounds, asks=asks))
                 is_over.wait(max(0.0, now_s + every_s - time.monotonic()))
         finally:
             sampler.close()
@@ -63,6 +69,8 @@ def main() -> int:
     chosen = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="sigwrap-endurance-"))
     subject = Sigwrap(folder, folder / "store")
+    is_over = threading.Event()
+    signal.signal(signal.SIGINT, lambda *_: is_over.set())
     try:
         samples = endure(
             subject,
@@ -70,6 +78,7 @@ def main() -> int:
             seconds=chosen.minutes * 60,
             every_s=min(_EVERY_S, chosen.minutes * 60 / _SAMPLES),
             limits=COUNTED if chosen.counted else "",
+            is_over=is_over,
         )
         subject.clean_up()
     finally:

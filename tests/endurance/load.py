@@ -64,10 +64,10 @@ class Load:
         self.roles = Roles.of(process.pid)
         self.journal = Path(open_session(str(subject.store), NAME).path).with_suffix(".journal")
 
-    def rounds(self, count: int) -> float:
-        """Done one after the other, with a question and a recorded command at the end: how long
-        a plain exec took, in microseconds."""
-        self._process.say(b"%d\n" % count)
+    def rounds(self, count: int, *, asks: bool) -> float:
+        """Done one after the other; `asks`: with a question and a recorded command at the end. How
+        long a plain exec took, in microseconds."""
+        self._process.say(b"%d %d\n" % (count, asks))
         return float(self._await(rb"[^\n]*\n"))
 
     def _await(self, line: bytes) -> bytes:

@@ -52,9 +52,9 @@ class Sampler:
         self._events, self._bytes = self._new_events()
         self._processor_ns = _processor_ns(load.roles.supervisor)
 
-    def after(self, rounds: int) -> Sample:
+    def after(self, rounds: int, *, asks: bool = True) -> Sample:
         started_s = time.monotonic()
-        exec_us = self._load.rounds(rounds)
+        exec_us = self._load.rounds(rounds, asks=asks)
         wall_s = time.monotonic() - started_s
         processor_ns = _quiet(self._load.roles.supervisor)
         events, size = self._new_events()

@@ -22,6 +22,8 @@ _MOST = 400
 MEMORY_NOISE = 256 * 1024
 MEMORY_OF_AN_EVENT = 8
 """Bytes: no object is that small, so not every event leaves one."""
+MEMORY_OF_AN_EARLY_EVENT = 512
+"""Within the first thousands, while caches and the allocator's pools are being filled."""
 COST_GAINS_AT_MOST = 0.25
 
 
@@ -30,8 +32,8 @@ class Series:
     name: str
     unit: str
     value: Callable[[Sample], float]
-    bound: Callable[[float, int], float]
-    """Of what it may gain: by its median, and the events meanwhile."""
+    bound: Callable[[float, float], float]
+    """Of what it may gain: by its median, and the memory that events may leave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +56,19 @@ class Found:
         )
 
 
-def _memory(_: float, events: int) -> float:
-    return (MEMORY_NOISE + MEMORY_OF_AN_EVENT * events) / 1024
+def _memory(_: float, left: float) -> float:
+    return (MEMORY_NOISE + left) / 1024
 
 
-def _cost(median: float, _: int) -> float:
+def _cost(median: float, _: float) -> float:
     return median * COST_GAINS_AT_MOST
 
 
-def _one(_: float, __: int) -> float:
+def _one(_: float, __: float) -> float:
     return 1.0
 
 
-def _log(median: float, _: int) -> float:
+def _log(median: float, _: float) -> float:
     return median * 0.05
 
 
@@ -84,7 +86,9 @@ SERIES = (
 )
 
 
-def verdict(samples: Sequence[Sample]) -> list[Found]:
+def verdict(
+    samples: Sequence[Sample], *, memory_of_an_event: int = MEMORY_OF_AN_EVENT
+) -> list[Found]:
     counted = samples[int(len(samples) * _WARM_UP) :]
     if len(counted) < _FEWEST:
         raise ValueError(f"{len(samples)} samples are too few for a verdict")
@@ -95,9 +99,9 @@ def verdict(samples: Sequence[Sample]) -> list[Found]:
         if series.bound is _cost:
             values = [v * pace / s.pace for v, s in zip(values, counted, strict=True)]
         median = statistics.median(values)
-        events = counted[-1].events - counted[0].events
+        left = memory_of_an_event * (counted[-1].events - counted[0].events)
         gains = gain([each.at_s for each in counted], values)
-        found.append(Found(series, median, gains, series.bound(median, events)))
+        found.append(Found(series, median, gains, series.bound(median, left)))
     return found
 
 

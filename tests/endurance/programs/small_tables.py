@@ -1,0 +1,45 @@
+"""sigwrap with tables that are full within seconds: what grows then grows for good. With `--leak` as
+the first argument, something is left of each event, and a descriptor of some. The others are those
+of sigwrap."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from sigwrap.cli.main import main
+from sigwrap.linux.execs import content
+from sigwrap.mediate import lineage, questions, signal
+from sigwrap.policy.judge import engine
+from sigwrap.run.execs import repeated
+from sigwrap.run.recorder import Recorder
+
+for module, name in (
+    (lineage, "_IMAGES_KEPT"),
+    (content, "_KEPT"),
+    (questions, "_SETTLED_KEPT"),
+    (signal, "_REMEMBERED"),
+    (engine, "MAX_KEPT_CANDIDATES"),
+    (repeated, "_KEPT"),
+):
+    assert isinstance(getattr(module, name), int)
+    setattr(module, name, 50)
+
+
+def leak() -> None:
+    kept = []
+    records = Recorder.record
+
+    def record(self, event, pid, payload):
+        kept.append(bytearray(2_000))
+        if len(kept) % 50 == 0:
+            os.open("/dev/null", os.O_RDONLY)
+        return records(self, event, pid, payload)
+
+    Recorder.record = record
+
+
+if sys.argv[1] == "--leak":
+    del sys.argv[1]
+    leak()
+sys.exit(main(sys.argv[1:]))
