@@ -27,7 +27,7 @@ help:
 	@echo 'make binary   dist/sigwrap: one file, no Python needed (tests: .ci/run)'
 	@echo 'make zipapp   dist/sigwrap.pyz: one file for a machine with python3'
 	@echo 'make bench    what sigwrap costs here, and what is in dist; writes bench.json'
-	@echo 'make endurance  MINUTES=30 of mixed load: whether a session stays the same; draws docs/endurance.svg'
+	@echo 'make endurance  MINUTES=30 of mixed load: whether a session stays the same; writes docs'
 	@echo 'make clean    remove what the above made'
 
 setup: $(STAMP)
@@ -85,7 +85,7 @@ bench: $(STAMP)
 MINUTES ?= 30
 
 endurance: $(STAMP)
-	$(BIN)/python -m tests.endurance.endurance --minutes $(MINUTES) --picture docs/endurance.svg $(ARGS)
+	$(BIN)/python -m tests.endurance.endurance --minutes $(MINUTES) --write $(ARGS)
 
 clean:
 	rm -rf $(VENV) dist .work bench.json sigwrap/linux/execs/*.abi3.so .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -17,11 +17,21 @@ def reserve_standard_streams(*, output_may_be_closed: bool = True) -> None:
     """Before the first descriptor is made: one of ours on a closed 0, 1 or 2 would be taken for a
     stream. Close-on-exec, so COMMAND still finds it closed. Where output is all that is wanted,
     writing to a closed one must fail."""
-    while (fd := os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)) <= 2:
+    while (fd := _null()) <= 2:
         if fd == 1 and not output_may_be_closed:
             os.close(fd)
             os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     os.close(fd)
+
+
+def _null() -> int:
+    try:
+        return os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError) as missing:
+        raise SessionError(
+            f"there is no {os.devnull} here, and without it nothing can be run",
+            "make it: mknod -m 666 /dev/null c 1 3",
+        ) from missing
 
 
 def require_enough() -> None:
@@ -37,7 +47,7 @@ def release_inherited() -> None:
     """Let go of what the caller gave COMMAND through us: a pipe's other end must see it closed as
     soon as COMMAND closes it. Standard error stays, for sigwrap's own lines. Every descriptor that
     is ours is close-on-exec; what isn't was inherited."""
-    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    null = _null()
     os.dup2(null, 0, inheritable=False)
     os.dup2(null, 1, inheritable=False)
     os.close(null)

@@ -46,6 +46,12 @@ def _nobody_is_left(subject: Sigwrap, watch: Watch) -> None:
     assert subject.alive() == []
 
 
+@pytest.mark.fault(
+    "sigwrap's own processes",
+    "neither can open anything any more, at the end of a run",
+    sees="the command's own status, or 125; nobody is left",
+    keeps="what could be written until then",
+)
 def test_when_neither_can_open_anything(as_user: Sigwrap) -> None:
     process, roles, watch = _start(as_user)
     _limit(as_user, 3, roles.front, roles.supervisor)

@@ -55,6 +55,12 @@ def _is_whole_and_runs(subject: Sigwrap) -> bool:
         return False
 
 
+@pytest.mark.fault(
+    "the log's place",
+    "it is removed, moved away, emptied, replaced or closed to us while the session runs",
+    sees="one line: `somebody tampered with the event log …`, `written anew`",
+    keeps="all of it, from the first event on, at the same place; and `store_tampered`",
+)
 @pytest.mark.parametrize("deed", DEEDS)
 def test_it_is_noticed_at_once_and_mended(as_user: Sigwrap, deed: str) -> None:
     """The deed is done by a process of the same user: where the session's own can't reach the
@@ -93,6 +99,13 @@ def test_there_is_no_file_of_shared_memory_that_could_be_emptied(as_user: Sigwra
     ]
 
 
+@pytest.mark.fault(
+    "the log's place",
+    "it is removed, and nothing can be put in its place",
+    sees="one line: `can't be written anew: …`; every exec is denied from then on, and the "
+    "status is 125",
+    keeps="nothing, unless somebody has the files that were removed",
+)
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root to make a folder that isn't ours")
 def test_where_nothing_can_be_written_anew_everything_is_denied_from_then_on(
     as_user: Sigwrap,

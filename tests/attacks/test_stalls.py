@@ -75,6 +75,13 @@ def _denials(subject: Sigwrap) -> list[str]:
     return [event.payload["reason"] for event in events]
 
 
+@pytest.mark.fault(
+    "files that somebody else serves",
+    "a file system that never answers, to a look-up, an open or a read",
+    sees="the exec is denied after a second, `no answer within 1 s`; others go on "
+    "meanwhile, and the run ends",
+    keeps="`exec_denied` by `builtin:stalled`",
+)
 def test_files_of_a_server_that_never_answers(
     as_user: Sigwrap, programs: Path, served: Served
 ) -> None:
@@ -122,6 +129,12 @@ def test_a_pin_does_not_hold_what_a_program_serves(
     assert denied.payload["rule_name"] == "not-pinned"
 
 
+@pytest.mark.fault(
+    "files that somebody else serves",
+    "a lease on the file, which the kernel breaks after 45 s only",
+    sees="the exec is denied after a second: `somebody holds a lease on the file`",
+    keeps="`exec_denied` by `builtin:stalled`",
+)
 def test_a_file_that_somebody_has_a_lease_on(as_user: Sigwrap, programs: Path) -> None:
     """The kernel lets who opens it wait until the lease is given up, 45 s at the most."""
     path = shutil.copy("/bin/true", as_user.folder / "leased")
@@ -163,6 +176,12 @@ def test_a_large_file_whose_digest_a_rule_names(as_user: Sigwrap) -> None:
     assert rules_met == ["pinned", "not-pinned"]
 
 
+@pytest.mark.fault(
+    "files that somebody else serves",
+    "arguments lie in memory that a file system serves",
+    sees="the exec is denied after a second",
+    keeps="`exec_denied` by `builtin:stalled`",
+)
 def test_arguments_in_memory_that_a_program_serves(
     as_user: Sigwrap, programs: Path, served: Served
 ) -> None:

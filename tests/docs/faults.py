@@ -1,6 +1,6 @@
 """The table of faults in docs/reliability.md, from what tests say of themselves:
 
-    @pytest.mark.fault("where", "what is wrong", sees="what the user sees", keeps="what the log keeps")
+    @pytest.mark.fault("where", "what is wrong", sees="by the user", keeps="the log")
 
 `python -m tests.docs.faults --write` puts it where it belongs. A row is there because its test is.
 """
@@ -71,7 +71,9 @@ def tables() -> str:
     parts = []
     for group in GROUPS:
         rows = [each.row for each in found if each.group == group]
-        head = "| fault | what the user sees | what the log keeps | test |\n| --- | --- | --- | --- |"
+        head = (
+            "| fault | what the user sees | what the log keeps | test |\n| --- | --- | --- | --- |"
+        )
         parts.append("\n".join([f"**{group[0].upper()}{group[1:]}**", "", head, *rows]))
     return "\n\n".join(parts)
 

@@ -1,4 +1,4 @@
-"""`make endurance`: a session under a mixed load for as long as one likes, and short sessions beside
+"""`make endurance`: a session under a mixed load for as long as one likes, and short ones beside
 it. Ends with a verdict for each thing that could grow, and a picture."""
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from pathlib import Path
 
 from tests.endurance.load import COUNTED, Failed, ShortSessions, load
 from tests.endurance.picture import picture
-from tests.endurance.sampling import Sample, Sampler
-from tests.endurance.verdict import verdict
+from tests.endurance.sampling import Sample, Sampler, samples_of
+from tests.endurance.verdict import Found, verdict
 from tests.support.harness import UNDER_TEST, Sigwrap
 
-PICTURE = Path(__file__).parents[2] / "docs" / "endurance.svg"
+DOCS = Path(__file__).parents[2] / "docs"
+PICTURE, PAGE = DOCS / "endurance.svg", DOCS / "reliability.md"
+BEGIN, END = "<!-- verdict: make endurance -->", "<!-- verdict end -->"
 _ROUNDS, _EVERY_S, _SAMPLES = 20, 5.0, 200
 
 
@@ -39,7 +41,9 @@ def endure(
     limits: str = "",
     is_over: threading.Event | None = None,
 ) -> list[Sample]:
-    """`most`: so many samples; one of `asks_every` has a question. `is_over`: before its time. The session ends with 0, and its log holds; so do those of the short ones beside it."""
+    """`most`: so many samples; one of `asks_every` has a question; `is_over`: before its time.
+
+    The session ends with 0, and its log holds; so do those of the short ones beside it."""
     samples: list[Sample] = []
     is_over = is_over or threading.Event()
     with load(subject, line, limits) as session, ShortSessions(subject) as beside:
@@ -64,33 +68,51 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make endurance")
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--counted", action="store_true", help="forks are mediated, too")
-    parser.add_argument("--picture", type=Path, help=f"write it, such as {PICTURE.name}")
-    parser.add_argument("--samples", type=Path, help="write them, as JSON")
+    parser.add_argument("--samples", type=Path, metavar="FILE", help="keep them")
+    parser.add_argument("--of", type=Path, metavar="FILE", help="samples that were kept: no run")
+    parser.add_argument("--write", action="store_true", help="picture and verdict, into docs")
     chosen = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="sigwrap-endurance-"))
-    subject = Sigwrap(folder, folder / "store")
-    is_over = threading.Event()
-    signal.signal(signal.SIGINT, lambda *_: is_over.set())
-    try:
-        samples = endure(
-            subject,
-            [UNDER_TEST],
-            seconds=chosen.minutes * 60,
-            every_s=min(_EVERY_S, chosen.minutes * 60 / _SAMPLES),
-            limits=COUNTED if chosen.counted else "",
-            is_over=is_over,
-        )
-        subject.clean_up()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    if chosen.of:
+        samples = samples_of(chosen.of.read_text())
+    else:
+        samples = _endured(chosen.minutes * 60, COUNTED if chosen.counted else "")
     if chosen.samples:
         chosen.samples.write_text(json.dumps([asdict(each) for each in samples]))
     found = verdict(samples)
     for each in found:
         sys.stdout.write(f"{each}\n")
-    if chosen.picture:
-        chosen.picture.write_text(picture(samples, found), encoding="utf-8")
+    if chosen.write:
+        PICTURE.write_text(picture(samples, found), encoding="utf-8")
+        page = PAGE.read_text(encoding="utf-8")
+        before, after = page.partition(BEGIN)[0], page.partition(END)[2]
+        PAGE.write_text(f"{before}{BEGIN}\n\n{table(found)}\n\n{END}{after}", encoding="utf-8")
     return 0 if all(each.is_flat for each in found) else 1
+
+
+def _endured(seconds: float, limits: str) -> list[Sample]:
+    folder = Path(tempfile.mkdtemp(prefix="sigwrap-endurance-"))
+    subject = Sigwrap(folder, folder / "store")
+    is_over = threading.Event()
+    signal.signal(signal.SIGINT, lambda *_: is_over.set())
+    every_s = min(_EVERY_S, seconds / _SAMPLES)
+    try:
+        samples = endure(
+            subject, [UNDER_TEST], seconds=seconds, every_s=every_s, limits=limits, is_over=is_over
+        )
+        subject.clean_up()
+        return samples
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def table(found: Sequence[Found]) -> str:
+    rows = [
+        f"| {each.series.name} | {each.median:,.1f} {each.series.unit} | {each.gains:+,.2f} "
+        f"| {each.bound:,.2f} | {'yes' if each.is_flat else 'no'} |"
+        for each in found
+    ]
+    head = "| | median | gains, over all | at most | flat |\n| --- | --- | --- | --- | --- |"
+    return "\n".join([head, *rows])
 
 
 if __name__ == "__main__":

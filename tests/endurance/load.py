@@ -99,7 +99,17 @@ def load(subject: Sigwrap, line: Sequence[str], limits: str = "") -> Iterator[Lo
     policy = _prepare(subject, limits)
     with subprocess.Popen(["sleep", "infinity"]) as outside:
         try:
-            words = ["--name", NAME, "-p", str(policy), "--approvals", "control", "--approval-timeout", "30", "--no-report"]
+            words = [
+                "--name",
+                NAME,
+                "-p",
+                str(policy),
+                "--approvals",
+                "control",
+                "--approval-timeout",
+                "30",
+                "--no-report",
+            ]
             command = [*PYTHON, str(PROGRAM), str(subject.folder / "work"), str(outside.pid)]
             process = subject.start_line([*line, *words, "--log-size", "16G", "--", *command])
             try:

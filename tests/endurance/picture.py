@@ -63,9 +63,8 @@ def picture(samples: Sequence[Sample], found: Sequence[Found]) -> str:
     rows = ceil(len(_PANELS) / 2)
     height = _HEAD + rows * (_PANEL_HEIGHT + _GAP)
     grows = [each.series.name for each in found if not each.is_flat]
-    head = (
-        f"{samples[-1].at_s / 60:.0f} minutes of mixed load, {samples[-1].events:,} events: "
-        + (f"grows: {', '.join(grows)}" if grows else "flat")
+    head = f"{samples[-1].at_s / 60:.0f} minutes of mixed load, {samples[-1].events:,} events: " + (
+        f"grows: {', '.join(grows)}" if grows else "flat"
     )
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img">',
@@ -106,7 +105,8 @@ def _drawn(panel: _Panel, samples: Sequence[Sample], x: float, y: float) -> Iter
         path = "L".join(f"{across:.1f} {level:.1f}" for across, level in points[::every])
         yield f'<path class="line" stroke="{color}" d="M{path}"/>'
         _, level = at(last_min, statistics.median(values))
-        yield f'<text x="{right + 8:.1f}" y="{level + 4:.1f}" style="fill:{color}">{line.name}</text>'
+        place = f'x="{right + 8:.1f}" y="{level + 4:.1f}"'
+        yield f'<text {place} style="fill:{color}">{line.name}</text>'
 
 
 def _ticks(most: float) -> list[float]:

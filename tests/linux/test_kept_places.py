@@ -12,7 +12,6 @@ from sigwrap.linux.file_state import born_at
 from sigwrap.linux.sockets import places
 from sigwrap.linux.sockets.places import KeptPlaces
 
-
 NOBODYS = ((0, 0), (0, 0))
 
 

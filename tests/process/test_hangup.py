@@ -73,6 +73,13 @@ def _as_job_of_bash(window: Open, line: list[str | bytes]) -> Window:
     return opened
 
 
+@pytest.mark.fault(
+    "the caller's terminal and streams",
+    "the terminal is gone",
+    sees="the command gets its SIGHUP and SIGCONT as natively; the run ends as by an "
+    "interrupt, 130",
+    keeps="everything, sealed, with the hangup as an interrupt",
+)
 def test_where_we_lead_the_session_command_is_told_as_natively(
     as_user: Sigwrap, window: Open, hearing: list[str | bytes]
 ) -> None:
@@ -138,6 +145,12 @@ def test_a_hangup_told_twice_cuts_no_cleanup_short(
     assert as_user.interrupts() == ["received", "forwarded"]
 
 
+@pytest.mark.fault(
+    "the caller's terminal and streams",
+    "the terminal is gone, under nohup",
+    sees="nothing: the run goes on",
+    keeps="everything, with the hangup as a signal that was passed on",
+)
 def test_who_is_to_survive_it_does(
     as_user: Sigwrap, window: Open, hearing: list[str | bytes]
 ) -> None:

@@ -7,6 +7,8 @@ import select
 import signal
 from pathlib import Path
 
+import pytest
+
 from tests.support.harness import INTERRUPTED, IS_BINARY, PYTHON, Sigwrap
 from tests.support.processes import Roles, tree
 from tests.support.waiting import (
@@ -63,6 +65,12 @@ def test_interrupt_while_leftovers_are_cleared(sigwrap: Sigwrap, programs: Path)
     assert sigwrap.alive() == []
 
 
+@pytest.mark.fault(
+    "sigwrap's own processes",
+    "SIGSTOP to the supervisor, then an interrupt",
+    sees="it is woken, and the run ends as asked: 130",
+    keeps="everything, sealed",
+)
 def test_a_stopped_supervisor_does_not_save_the_tree(sigwrap: Sigwrap) -> None:
     """SIGSTOP from outside: it is woken, and the run ends as asked."""
     process, said = sigwrap.start_ready("--", "bash", "-c", TRAPPING)
@@ -73,6 +81,12 @@ def test_a_stopped_supervisor_does_not_save_the_tree(sigwrap: Sigwrap) -> None:
     assert process.wait(PATIENCE_S) == INTERRUPTED
 
 
+@pytest.mark.fault(
+    "sigwrap's own processes",
+    "SIGSTOP and SIGCONT to the pid that the caller knows",
+    sees="nothing: the run goes on to its own status",
+    keeps="everything",
+)
 def test_stop_and_continue_of_our_pid(sigwrap: Sigwrap) -> None:
     process, _ = sigwrap.start_ready("--", "sh", "-c", "echo ready; read x; echo got $x")
     os.kill(process.pid, signal.SIGSTOP)

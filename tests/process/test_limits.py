@@ -109,6 +109,13 @@ def test_where_the_hard_limit_leaves_no_log_nothing_runs(limited: Sigwrap) -> No
     assert not (limited.folder / "ran").exists()
 
 
+@pytest.mark.fault(
+    "what the machine lacks",
+    "a hard limit of a file's size (`ulimit -f`) that the log reaches",
+    sees="a line at the start, and once it is reached another: `raise the limit of a file's "
+    "size, ulimit -f …`; execs are denied, and the status is 125",
+    keeps="all that took effect",
+)
 @the_bootloader_dies_of_it
 def test_where_the_hard_limit_ends_the_log_execs_are_denied_and_a_line_says_why(
     limited: Sigwrap,
@@ -146,6 +153,12 @@ def test_the_exec_itself_needs_no_memory(as_user: Sigwrap) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, b"120\n", b"")
 
 
+@pytest.mark.fault(
+    "what the machine lacks",
+    "too little memory to load sigwrap (`ulimit -v`)",
+    sees="125, and one line that names the limit",
+    keeps="nothing: nothing ran",
+)
 @pytest.mark.skipif(IS_BINARY, reason="PyInstaller's own start-up fails first")
 @pytest.mark.parametrize("megabytes", [20, 24, 28, 33])
 def test_too_little_memory_to_load_sigwrap_is_said(sigwrap: Sigwrap, megabytes: int) -> None:
@@ -186,6 +199,12 @@ def test_a_soft_limit_of_processes(limited: Sigwrap) -> None:
     assert limited.start_line(line).wait(PATIENCE_S) == 7
 
 
+@pytest.mark.fault(
+    "what the machine lacks",
+    "no process can be made (`ulimit -u`)",
+    sees="125, and one line that names the limit",
+    keeps="nothing: nothing ran",
+)
 def test_where_no_process_can_be_made_a_line_says_so(limited: Sigwrap) -> None:
     if limited.user is None:
         pytest.skip("root may have any number of processes")

@@ -60,6 +60,12 @@ def test_after_the_death_of_command(sigwrap: Sigwrap, start_tree: Start) -> None
     sigwrap.verify(ended=True)
 
 
+@pytest.mark.fault(
+    "sigwrap's own processes",
+    "SIGKILL to the front process",
+    sees="whoever waits for it sees it killed; nobody of the tree is left",
+    keeps="everything, sealed: the supervisor lives to do it",
+)
 def test_after_the_front_was_killed(as_user: Sigwrap, start_tree: Start) -> None:
     pid, watch, end = start_tree(as_user, "stays")
     os.kill(Roles.of(pid).front, signal.SIGKILL)
@@ -68,6 +74,12 @@ def test_after_the_front_was_killed(as_user: Sigwrap, start_tree: Start) -> None
     as_user.verify(ended=True)  # the supervisor lived to seal it
 
 
+@pytest.mark.fault(
+    "sigwrap's own processes",
+    "SIGKILL to the supervisor",
+    sees="125; nobody of the tree is left",
+    keeps="everything up to then, intact, without an end",
+)
 def test_after_the_supervisor_was_killed(as_user: Sigwrap, start_tree: Start) -> None:
     pid, watch, end = start_tree(as_user, "stays")
     os.kill(Roles.of(pid).supervisor, signal.SIGKILL)
@@ -76,6 +88,12 @@ def test_after_the_supervisor_was_killed(as_user: Sigwrap, start_tree: Start) ->
     as_user.verify(ended=False)
 
 
+@pytest.mark.fault(
+    "sigwrap's own processes",
+    "SIGKILL to both, the supervisor stopped before",
+    sees="the command dies with its parent, by the kernel; what it had left behind before can stay",
+    keeps="everything up to then, intact, without an end",
+)
 def test_after_front_and_supervisor_were_killed(sigwrap: Sigwrap) -> None:
     """Nobody is left to end the tree but the kernel: COMMAND dies with its parent. What left
     COMMAND behind before can't be reached then; the test demands COMMAND's own end."""

@@ -158,6 +158,12 @@ def _kill_meanwhile(sigwrap: Sigwrap, effects: Path, seed: int, victim: str) -> 
             assert recorded_signals[int(subject)] == 1, f"signal {number} is not in the log"
 
 
+@pytest.mark.fault(
+    "sigwrap's own processes",
+    "SIGKILL at any moment",
+    sees="as above",
+    keeps="everything that took effect until that moment",
+)
 @pytest.mark.parametrize("seed", range(50))
 def test_killed_at_any_moment_the_log_holds_what_happened(
     sigwrap: Sigwrap, compiled: Path, seed: int

@@ -253,6 +253,12 @@ def _refused(done: subprocess.CompletedProcess[bytes], marker: Path) -> str:
     return line
 
 
+@pytest.mark.fault(
+    "the log's place",
+    "a file is where its folder should be",
+    sees="125, and one line that names it and `--store`",
+    keeps="nothing: nothing ran",
+)
 def test_a_file_in_the_stores_way(sigwrap: Sigwrap, tmp_path: Path) -> None:
     (tmp_path / "store").write_text("mine")
     marker = tmp_path / "ran"
@@ -262,6 +268,12 @@ def test_a_file_in_the_stores_way(sigwrap: Sigwrap, tmp_path: Path) -> None:
     assert (tmp_path / "store").read_text() == "mine"
 
 
+@pytest.mark.fault(
+    "the log's place",
+    "this user may not write there",
+    sees="125, and one line: `can't create the event log …`, `Permission denied`",
+    keeps="nothing: nothing ran",
+)
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root to make a folder that isn't ours")
 def test_a_store_of_somebody_else(as_user: Sigwrap) -> None:
     if as_user.user is None:
@@ -282,6 +294,12 @@ def _fill(folder: Path) -> None:
             pass
 
 
+@pytest.mark.fault(
+    "the log's place",
+    "its disk is full as the session begins",
+    sees="125, and one line: `can't create the event log …`, with what to do",
+    keeps="nothing: nothing ran",
+)
 def test_a_store_on_a_full_file_system(sigwrap: Sigwrap, small_disk: Path, tmp_path: Path) -> None:
     _fill(small_disk)
     marker = tmp_path / "ran"
@@ -290,6 +308,13 @@ def test_a_store_on_a_full_file_system(sigwrap: Sigwrap, small_disk: Path, tmp_p
     assert str(small_disk) in line
 
 
+@pytest.mark.fault(
+    "the log's place",
+    "its disk fills up in the middle",
+    sees="what can't be recorded is denied, and one line says so, once: `every exec and "
+    "signal is denied`; the run goes on",
+    keeps="all that took effect, and nothing else; `unrecorded` in `session_ended` counts the rest",
+)
 def test_a_store_that_fills_up_denies_what_it_cannot_record(
     sigwrap: Sigwrap, small_disk: Path
 ) -> None:
@@ -336,6 +361,12 @@ def test_an_empty_environment_will_do(sigwrap: Sigwrap) -> None:
     assert (done.returncode, names, done.stderr) == (0, [b"SIGWRAP_SESSION"], b"")
 
 
+@pytest.mark.fault(
+    "the caller's terminal and streams",
+    "standard input, output and error are closed",
+    sees="as natively",
+    keeps="everything",
+)
 def test_closed_standard_streams_are_no_obstacle(sigwrap: Sigwrap, tmp_path: Path) -> None:
     """They must not become descriptors of ours, and COMMAND finds them closed."""
     text = """
@@ -357,6 +388,12 @@ def test_hostile_modules_in_the_folder_are_not_imported(sigwrap: Sigwrap, tmp_pa
     assert (done.returncode, done.stdout, done.stderr) == (0, b"fine\n", b"")
 
 
+@pytest.mark.fault(
+    "several at once",
+    "eight sessions at once in one store",
+    sees="nothing: each has its own status and output",
+    keeps="a log of each, intact",
+)
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root")
 def test_many_runs_share_a_store(sigwrap: Sigwrap) -> None:
     running = [sigwrap.start("--", *PYTHON, "-c", f"print({number})") for number in range(8)]

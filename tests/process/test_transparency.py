@@ -70,6 +70,12 @@ def test_umask_nice_limits_affinity(sigwrap: Sigwrap, programs: Path) -> None:
     assert (seen["umask"], seen["nice"], seen["affinity"]) == (0o137, 7, [0])
 
 
+@pytest.mark.fault(
+    "what the machine lacks",
+    "48 open files are the hard limit",
+    sees="nothing: that is enough",
+    keeps="everything",
+)
 def test_a_low_limit_of_open_files_is_enough(sigwrap: Sigwrap, programs: Path) -> None:
     seen = _same_probe(programs / "probe.py", sigwrap, "prlimit", "--nofile=48:48")
     assert any(line.split()[:4] == ["Max", "open", "files", "48"] for line in seen["limits"])
@@ -238,6 +244,12 @@ def test_an_inherited_pipe_ends_with_command_not_with_us(sigwrap: Sigwrap) -> No
         process.communicate(b"\n", PATIENCE_S)
 
 
+@pytest.mark.fault(
+    "the caller's terminal and streams",
+    "the reader of the output is gone",
+    sees="as natively: SIGPIPE ends the command, 141",
+    keeps="everything",
+)
 def test_a_pipeline_ends_when_its_reader_does(sigwrap: Sigwrap) -> None:
     """`yes` must die of SIGPIPE, which Python ignores."""
     line = " ".join(map(str, sigwrap.line("--", "yes")))

@@ -3,6 +3,7 @@ groups of its own where they can be made, and as an ordinary user it has none.""
 
 from __future__ import annotations
 
+import signal
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -192,6 +193,31 @@ def start_in(groups: dict[str, Path], subject: Sigwrap, *words: str) -> Running:
 
 def below(groups: dict[str, Path]) -> list[Path]:
     return [path for group in groups.values() for path in group.iterdir() if path.is_dir()]
+
+
+@pytest.mark.fault(
+    "what the machine lacks",
+    "the control group that sigwrap is in has no memory left (a container's limit)",
+    sees="the kernel kills whoever has most, which is not sigwrap: the run goes on, or ends with "
+    "137 where that was the command",
+    keeps="everything, with the SIGKILL of the kernel's",
+)
+def test_the_kernel_kills_who_has_most_where_a_group_has_no_memory_left(
+    sigwrap: Sigwrap, groups: dict[str, Path]
+) -> None:
+    group = groups.get("memory", groups.get("", Path()))
+    limits = [group / name for name in ("memory.limit_in_bytes", "memory.max")]
+    limit = next((each for each in limits if each.exists()), None)
+    if limit is None:
+        pytest.skip("needs a control group for memory")
+    limit.write_text(str(100 << 20))
+    grows = f"{PYTHON[0]} -I -S -c 'b = bytearray(400 << 20)'"
+    words = ("-p", "agent-observe", "--", "sh", "-c", f"{grows}; echo $?")
+    process = start_in(groups, sigwrap, *words)
+    out, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, out) == (0, b"137\n"), err
+    killed = [each.payload["signal"] for each in sigwrap.sealed_events("process_exited")]
+    assert signal.SIGKILL in killed
 
 
 def test_a_session_has_groups_of_its_own_and_leaves_none(

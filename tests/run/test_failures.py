@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.harness import Sigwrap
 from tests.support.policies import policy
 from tests.support.waiting import PATIENCE_S
@@ -27,6 +29,12 @@ def run_short_of_memory(
     )
 
 
+@pytest.mark.fault(
+    "what the machine lacks",
+    "no memory is left to sigwrap for a request",
+    sees="that request is denied, and the run goes on",
+    keeps="`mediation_failed`, with the error",
+)
 def test_an_exec_that_was_put_off_is_denied_where_it_cannot_be_looked_at(sigwrap: Sigwrap) -> None:
     """The requests of two threads of one process come at once, and one that is redirected takes a
     while: some of the others have to wait for it."""
@@ -54,6 +62,12 @@ def test_an_exec_whose_facts_cannot_be_gathered_leaves_no_descriptor_open(sigwra
     assert len({each.payload["error"] for each in failures}) == 1
 
 
+@pytest.mark.fault(
+    "what the machine lacks",
+    "no memory is left to sigwrap while an exec is verified",
+    sees="that process is killed (137), and the run goes on",
+    keeps="`mediation_failed`, with the error",
+)
 def test_of_an_error_at_an_exec_stop_one_process_ends(sigwrap: Sigwrap) -> None:
     program = shutil.copy("/bin/true", sigwrap.folder / "too-late")
     done = run_short_of_memory(

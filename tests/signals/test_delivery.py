@@ -182,6 +182,12 @@ def test_no_noise_reaches_sigwrap_or_everybody(
     assert rules == ["builtin:sigwrap"] * 12 + ["builtin:everybody"]
 
 
+@pytest.mark.fault(
+    "sigwrap's own processes",
+    "SIGSTOP and SIGCONT to both",
+    sees="calls that are decided on wait meanwhile, and go on",
+    keeps="everything",
+)
 def test_a_supervisor_that_is_held_up_holds_up_the_call(lab: Lab, programs: Path) -> None:
     lab.under(OWN)
     process = lab.subject.start("--", *python(programs / "kills_when_told.py"))
@@ -197,6 +203,12 @@ def test_a_supervisor_that_is_held_up_holds_up_the_call(lab: Lab, programs: Path
     assert process.wait(PATIENCE_S) == 0
 
 
+@pytest.mark.fault(
+    "who calls",
+    "the caller is killed while its call is decided on (ENOENT)",
+    sees="nothing: what it asked for doesn't happen",
+    keeps="what was decided before, and nothing that did not happen",
+)
 def test_a_sender_that_dies_while_it_waits_sends_nothing(users_lab: Lab, programs: Path) -> None:
     """By pidfd, which the supervisor carries out itself, and by number."""
     lab = users_lab.under("name: all, signals: ['@all'], target: session, decision: allow")

@@ -57,6 +57,12 @@ def test_on_a_full_disk_an_event_is_refused_and_nothing_torn(
     assert_holds(log, recorded + 1)
 
 
+@pytest.mark.fault(
+    "the log's place",
+    "its disk is still full at the end",
+    sees="nothing",
+    keeps="the journal stays beside the database, every reader takes both: whole",
+)
 def test_a_session_that_ends_on_a_full_disk_is_whole(small_disk: Path) -> None:
     log = begin(str(small_disk))
     with pytest.raises(StoreError):

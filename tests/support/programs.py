@@ -15,6 +15,7 @@ COMPILER = shutil.which("cc") or shutil.which("gcc")
 FLAGS = {
     "first": ["-static", "-nostdlib", "-fno-stack-protector", "-fno-pie", "-no-pie"],
     "sees_mark": ["-static"],
+    "other_clock": ["-shared", "-fPIC"],
 }
 
 

@@ -2,8 +2,8 @@
 recorded commands, questions; each with names of its own, so that whoever keeps names keeps more.
 
 Arguments: a folder to work in; the pid of a process outside. Each line of input is a number of
-rounds to do, and a 1 where a question and a recorded command follow, else a 0; then it says how long
-a plain exec and its wait took (the median, in microseconds)."""
+rounds to do, and a 1 where a question and a recorded command follow, else a 0; then it says how
+long a plain exec and its wait took (the median, in microseconds)."""
 
 import os
 import signal
@@ -89,9 +89,9 @@ def signals():
 
 
 def connections(number):
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        with socket.create_connection(server.getsockname()):
-            server.accept()[0].close()
+    server = socket.create_server(("127.0.0.1", 0))
+    with server, socket.create_connection(server.getsockname()):
+        server.accept()[0].close()
     with socket.socket() as refused:
         fails(ConnectionRefusedError, refused.connect, ("127.0.0.2", 9))
     for name, opens in ((f"free-{number}", True), (f"kept-{number}", False)):

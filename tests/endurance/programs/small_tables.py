@@ -1,6 +1,6 @@
-"""sigwrap with tables that are full within seconds: what grows then grows for good. With `--leak` as
-the first argument, something is left of each event, and a descriptor of some. The others are those
-of sigwrap."""
+"""sigwrap with tables that are full within seconds: what grows then grows for good. With `--leak`
+as the first argument, something is left of each event, and a descriptor of some. The others are
+those of sigwrap."""
 
 from __future__ import annotations
 
