@@ -40,6 +40,7 @@ class HostNames:
         now_s = time.monotonic()
         if not self._under_way and now_s - self._looked_s >= _LOOKS_EVERY_S:
             self._looked_s = now_s
+            self._forget_before(now_s - _KEPT_S)
             self._begin()
         given_up_s = self._looked_s + _WAITED_FOR_S
         if not self._under_way or now_s >= given_up_s:
@@ -47,6 +48,14 @@ class HostNames:
             return
         self._waiting.append(then)
         self._loop.call_at(given_up_s, lambda: self._give_up(then))
+
+    def _forget_before(self, oldest_s: float) -> None:
+        """A name can have another address each time."""
+        for address, names in tuple(self._seen_s.items()):
+            for name in [name for name, at_s in names.items() if at_s <= oldest_s]:
+                del names[name]
+            if not names:
+                del self._seen_s[address]
 
     def _begin(self) -> None:
         for name in self._names:

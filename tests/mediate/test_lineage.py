@@ -142,6 +142,17 @@ def test_the_name_of_one_that_has_ended_is_that_of_its_last_exec() -> None:
     assert tool.last_name == "p2"
 
 
+def test_of_one_that_has_ended_no_words_stay_and_that_it_has_run_something_does() -> None:
+    parent = process(1, None)
+    for ran in (("/usr/bin/cc", "-c", "a" * 200), ()):
+        child = process(2, parent)
+        child.becomes_another(ran)
+        types_inside(child, parent, None)
+        child.ended()
+        assert "".join(child.argv) == "" and bool(child.argv) == bool(ran)
+        assert child.relations == {} and child.parent is parent
+
+
 def test_a_target_is_several_things_at_once() -> None:
     command = process(1, None)
     agent = process(2, command)
