@@ -60,6 +60,11 @@ def _memory(_: float, left: float) -> float:
     return (MEMORY_NOISE + left) / 1024
 
 
+def _shared(median: float, _: float) -> float:
+    """Others that share come and go."""
+    return median * COST_GAINS_AT_MOST
+
+
 def _cost(median: float, _: float) -> float:
     return median * COST_GAINS_AT_MOST
 
@@ -74,7 +79,7 @@ def _log(median: float, _: float) -> float:
 
 SERIES = (
     Series("supervisor, private memory", "KiB", lambda s: s.supervisor.private / 1024, _memory),
-    Series("supervisor, memory (PSS)", "KiB", lambda s: s.supervisor.shared_too / 1024, _memory),
+    Series("supervisor, memory (PSS)", "KiB", lambda s: s.supervisor.shared_too / 1024, _shared),
     Series("front process, private memory", "KiB", lambda s: s.front.private / 1024, _memory),
     Series("supervisor, descriptors", "open", lambda s: s.supervisor.descriptors, _one),
     Series("front process, descriptors", "open", lambda s: s.front.descriptors, _one),
