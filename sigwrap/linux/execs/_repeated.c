@@ -40,6 +40,7 @@
 
 #define X86_64 0xC000003E
 #define EXECVE 59
+#define OPENAT2 437 /* older headers have no name for it */
 #define RECEIVE 0xC0502100UL
 #define SEND 0xC0182101UL
 #define ID_VALID 0x40082102UL
@@ -467,7 +468,7 @@ static int open_at_once(const char *path, uint64_t flags)
     struct {
         uint64_t flags, mode, resolve;
     } how = {O_PATH | O_CLOEXEC | flags, 0, NO_MAGIC_LINKS | CACHED};
-    return syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+    return syscall(OPENAT2, AT_FDCWD, path, &how, sizeof how);
 }
 
 static int is_missing(int error)
