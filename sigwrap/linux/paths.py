@@ -37,7 +37,7 @@ from sigwrap.linux.file_state import (
     place_of,
     told_state,
 )
-from sigwrap.linux.libc import libc
+from sigwrap.linux.libc import libc, syscall
 from sigwrap.linux.mounts import Mounts, lies_on_a_disk, magic_of
 from sigwrap.tuples import NamedTuple
 
@@ -124,6 +124,14 @@ def told_link(path: str) -> str:
         if failure.errno != errno.ENAMETOOLONG:
             raise
         return ""
+
+
+def demand_openat2() -> None:
+    """Before Linux 5.6, and in a container that is older than it, no path could be followed: each
+    exec would be refused with an errno that says nothing."""
+    how = _FOLLOWED.waiting
+    refused = "the kernel refused openat2(2)"
+    os.close(syscall(refused, _SYS_OPENAT2, AT_FDCWD, b"/", how, len(how)))
 
 
 def refuse_magic_links(path: str) -> None:

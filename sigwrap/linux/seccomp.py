@@ -29,13 +29,14 @@ _AT_THIS_NUMBER = 1
 _AND_ANSWER = 2  # Linux 5.14
 
 NEEDS = (
-    "it needs Linux 5.5 or later, and a container that permits seccomp(2) and its listener; "
-    f"--best-effort runs the command without interception; {DOCTOR}"
+    "it needs Linux 5.6 or later, and a container that permits seccomp(2), its listener and "
+    f"openat2(2); --best-effort runs the command without interception; {DOCTOR}"
 )
 
 _NOTIFICATION = struct.Struct("<QIIiIQ6Q")
 _RESPONSE = struct.Struct("<QqiI")
 _DESCRIPTOR = struct.Struct("<QIIII")
+_NO_DESCRIPTOR = 0xFFFFFFFF
 
 
 class Notification(NamedTuple):
@@ -171,6 +172,14 @@ class Listener:
             _ADD_DESCRIPTOR,
             _DESCRIPTOR.pack(notification_id, _AT_THIS_NUMBER, ours, number, 0),
         )
+
+    def can_put_descriptors(self) -> bool:
+        """By a descriptor that isn't there: a kernel before 5.9 doesn't know the request."""
+        try:
+            ioctl(self.fd, _ADD_DESCRIPTOR, _DESCRIPTOR.pack(0, 0, _NO_DESCRIPTOR, 0, 0))
+        except OSError as refusal:
+            return refusal.errno == errno.EBADF
+        return True
 
     def answer_with_descriptor(
         self, notification_id: int, ours: int, *, closes_on_exec: bool = True

@@ -60,6 +60,8 @@ def capabilities_of(launched: Launch, walls: Walls) -> list[str]:
         Capability.REPLACEMENT,
         Capability.DELIVERY,
     ]
+    if launched.listener.can_put_descriptors():
+        found.append(Capability.RECORDING)
     if launched.waits_through_signals:
         found.append(Capability.WAITS_THROUGH_SIGNALS)
     return [each.value for each in (*found, *walls.capabilities)]

@@ -19,7 +19,7 @@ from sigwrap.bare import signal, socket
 from sigwrap.calls import Under
 from sigwrap.errors import KernelError, NoInterception
 from sigwrap.hints import NoReturn
-from sigwrap.linux import landlock, libc, seccomp
+from sigwrap.linux import landlock, libc, paths, seccomp
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.seccomp import Listener
 from sigwrap.run.walls import FileWalls, Walls
@@ -164,6 +164,7 @@ def _prepare(supervisor: int) -> None:
 
 def _enter_filter(walls: Walls, channel: socket.socket) -> None:
     try:
+        paths.demand_openat2()
         sender = _Sender(channel)
         if Under.DATAGRAM_RULES in walls.filtered:
             sender.stay_out_of_the_filter()

@@ -37,6 +37,9 @@ _MAP_FLAGS = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 _INSTRUCTION_BYTES = 2  # syscall, and int 0x80
 _NO_CALL = -1  # so that no signal takes what we return for a call to be restarted
 _ALL_BITS = 0xFFFFFFFFFFFFFFFF
+# The second is what the kernel makes of a notification that the interrupt has broken off, where
+# the wait for its answer isn't killable alone (before Linux 5.19). It has taken no signal by then.
+_RESTARTS = (ptrace.ERESTARTNOINTR, ptrace.ERESTARTSYS)
 
 
 class _Abi(NamedTuple):
@@ -132,12 +135,12 @@ class Redirection:
     def _stopped(self, wait_status: int) -> bool:
         registers = ptrace.registers(self._tid)
         interrupted = wait_status >> 16 == ptrace.EVENT_STOP
-        if registers["rax"] != -ptrace.ERESTARTNOINTR & _ALL_BITS:
+        if ptrace.error_of(registers) not in _RESTARTS:
             self._saved = registers
             return self._give_up(wait_status)
         if not interrupted or os.WSTOPSIG(wait_status) != signal.SIGTRAP:
             return self._detach(wait_status)  # a signal or a group stop; then it asks again
-        self._saved = registers
+        self._saved = {**registers, "rax": -ptrace.ERESTARTNOINTR}
         length = len(_block(0, self._abi.word_size, *self._parts[:3]).data)
         arguments = (0, length, _PROTECTION, _MAP_FLAGS, -1, 0)
         values = dict(zip(self._abi.arguments, arguments, strict=True))

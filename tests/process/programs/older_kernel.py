@@ -1,0 +1,63 @@
+"""What a kernel of that version hasn't is refused as it would be: older_kernel.py 5.6 PROGRAM …"""
+
+import ctypes
+import errno
+import os
+import struct
+import sys
+
+version = tuple(map(int, sys.argv[1].split(".")))
+
+# By which version each came; those without a row here, after 452, are newer still.
+CALLS = {
+    (5, 6): (437, 438),
+    (5, 8): (439,),
+    (5, 9): (436,),
+    (5, 10): (440,),
+    (5, 11): (441,),
+    (5, 12): (442,),
+    (5, 13): (444, 445, 446),
+    (5, 14): (443, 447),
+    (5, 15): (448,),
+    (5, 16): (449,),
+    (5, 17): (450,),
+    (6, 5): (451,),
+    (6, 6): (452,),
+}
+# A bit, or a whole number, of the second argument: flags of seccomp(2), requests to its listener.
+SECCOMP, IOCTL = 317, 16
+FLAGS = {(5, 0): 8, (5, 19): 32}
+REQUESTS = {(5, 9): 0x40182103, (6, 6): 0x40082104}
+
+LOAD, EQUAL, AT_LEAST, BITS, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+ALLOW, REFUSE = 0x7FFF0000, 0x00050000
+
+
+def step(code, yes, no, operand):
+    return struct.pack("<HBBI", code, yes, no, operand)
+
+
+def refused(error):
+    return step(RETURN, 0, 0, REFUSE | error)
+
+
+steps = [step(LOAD, 0, 0, 0)]
+for since, numbers in CALLS.items():
+    if since > version:
+        for number in numbers:
+            steps += [step(EQUAL, 0, 1, number), refused(errno.ENOSYS)]
+steps += [step(AT_LEAST, 0, 1, 453), refused(errno.ENOSYS)]
+for call, test, by_version in ((SECCOMP, BITS, FLAGS), (IOCTL, EQUAL, REQUESTS)):
+    words = [word for since, word in by_version.items() if since > version]
+    body = [step(LOAD, 0, 0, 24)]
+    for word in words:
+        body += [step(test, 0, 1, word), refused(errno.EINVAL)]
+    steps += [step(EQUAL, 0, len(body) + 1, call), *body, step(RETURN, 0, 0, ALLOW)]
+steps.append(step(RETURN, 0, 0, ALLOW))
+
+code = ctypes.create_string_buffer(b"".join(steps))
+program = struct.pack("<HxxxxxxQ", len(steps), ctypes.addressof(code))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+assert libc.prctl(22, 2, ctypes.c_char_p(program), 0, 0) == 0, ctypes.get_errno()
+os.execv(sys.argv[2], sys.argv[2:])

@@ -1,0 +1,77 @@
+"""What docs/portability.md says of older kernels, on this one: what they haven't is refused by an
+outer filter. Kernels of their own are booted by `make test-kernels`."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.harness import PYTHON, REFUSED, Sigwrap
+
+POLICY = """
+version: 1
+name: kernels
+extends: agent-observe
+command_rules:
+  - {name: no-id, commands: [id], decision: deny, message: nobody is told}
+  - name: other
+    commands: [uname]
+    decision: redirect
+    redirect_to: {command: echo, args: [in its place]}
+  - name: broker
+    commands: [date]
+    decision: redirect
+    redirect_to: {command: echo, args: [recorded], via: stub, record: true}
+"""
+TIMES = 4  # each may go another way, where the interrupt can break off the wait for the answer
+JOB = (
+    f"id || echo $?; {'uname; ' * TIMES} date; "
+    "sleep 60 & kill -TERM $!; wait $!; echo $?; kill -INT $$"
+)
+
+RunOn = Callable[..., subprocess.CompletedProcess[bytes]]
+
+
+@pytest.fixture
+def run_on(as_user: Sigwrap, programs: Path) -> RunOn:
+    policy = as_user.folder / "kernels.yaml"
+    policy.write_text(POLICY)
+
+    def run(version: str, *words: str) -> subprocess.CompletedProcess[bytes]:
+        older = [*PYTHON, str(programs / "older_kernel.py"), version]
+        return as_user.native(*older, *as_user.line(*words))
+
+    return run
+
+
+def test_before_linux_5_6_nothing_runs_and_a_line_says_why(as_user: Sigwrap, run_on: RunOn) -> None:
+    done = run_on("5.5", "-p", "kernels.yaml", "--", "touch", "ran")
+    (line,) = done.stderr.decode().splitlines()
+    assert line.startswith("sigwrap: the kernel refused openat2(2): Function not implemented (it ")
+    assert "Linux 5.6" in line and "--best-effort" in line
+    assert (done.returncode, done.stdout) == (REFUSED, b"")
+    assert not (as_user.folder / "ran").exists()
+
+
+def test_without_a_listener_a_run_must_be_asked_for(as_user: Sigwrap, run_on: RunOn) -> None:
+    done = run_on("4.19", "-p", "kernels.yaml", "--best-effort", "--", "echo", "ran")
+    assert (done.returncode, done.stdout) == (0, b"ran\n")
+    assert b"without interception" in done.stderr
+
+
+@pytest.mark.parametrize("version", ["5.6", "5.10", "6.1"])
+def test_what_a_run_does_and_is_without(as_user: Sigwrap, run_on: RunOn, version: str) -> None:
+    done = run_on(version, "-p", "kernels.yaml", "--", "sh", "-c", JOB)
+    said = done.stderr.decode()
+    assert "sigwrap: id: denied by rule no-id of kernels: nobody is told" in said
+    assert done.returncode == 130
+    records = version != "5.6"
+    expected = ["126", *["in its place"] * TIMES, *["recorded"] * records, "143"]
+    assert done.stdout.decode().splitlines() == expected
+    (started,) = as_user.sealed_events("session_started")
+    assert ("waits_through_signals" in started.payload["capabilities"]) == (version == "6.1")
+    assert ("recording" in started.payload["capabilities"]) == records
+    assert as_user.sealed_events("exec_denied")
