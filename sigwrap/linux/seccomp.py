@@ -4,6 +4,7 @@ import ctypes
 import errno
 import os
 import struct
+import sys
 from fcntl import ioctl
 
 from sigwrap.calls import Under
@@ -12,6 +13,8 @@ from sigwrap.linux.bpf import encode, mediation_filter
 from sigwrap.linux.libc import set_no_new_privileges, syscall
 from sigwrap.tuples import NamedTuple
 
+# What Python was built for: a personality (setarch) changes what uname says, and no number.
+_PLATFORM: str = getattr(sys.implementation, "_multiarch", "") or os.uname().machine
 _SYS_SECCOMP = 317
 _SET_MODE_FILTER = 1
 _NEW_LISTENER = 8
@@ -60,6 +63,15 @@ def int32(register: int) -> int:
     """What the kernel makes of a register that it takes for an int."""
     low = register & 0xFFFFFFFF
     return low - (1 << 32) if low & 0x80000000 else low
+
+
+def demand_known_calls() -> None:
+    if _PLATFORM.partition("-")[0] != "x86_64":
+        raise NoInterception(
+            f"it knows the system calls of x86_64 only, and this is {_PLATFORM}",
+            errno.ENOSYS,
+            "--best-effort runs the command without interception",
+        )
 
 
 def install_listener(

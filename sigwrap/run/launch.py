@@ -164,6 +164,7 @@ def _prepare(supervisor: int) -> None:
 
 def _enter_filter(walls: Walls, channel: socket.socket) -> None:
     try:
+        seccomp.demand_known_calls()
         paths.demand_openat2()
         sender = _Sender(channel)
         if Under.DATAGRAM_RULES in walls.filtered:
