@@ -15,16 +15,20 @@ BINARY_STAMP := $(VENV)/.set-up-binary
 COMPACT := -X no_debug_ranges
 SOURCES := $(shell find sigwrap policies -name '*.py' -o -name '*.yaml' -o -path '*/page_parts/*')
 
-.PHONY: help setup demo test test-programs lint mutants binary zipapp bench endurance clean
+.PHONY: help setup demo test test-programs test-roots test-kernels lint mutants binary binary-older zipapp \
+	bench endurance clean
 
 help:
 	@echo 'make setup    .venv, with sigwrap in .venv/bin'
 	@echo 'make demo     a small job under sigwrap, and what its log says'
 	@echo 'make test     every test that needs no built binary'
 	@echo 'make test-programs  real programs, natively and under sigwrap (PROGRAMS= POLICY= FORM= USER=)'
+	@echo 'make test-roots   dist/sigwrap in root folders of Debian releases (root, debootstrap)'
+	@echo 'make test-kernels  dist/sigwrap on the kernels of these, emulated (root, qemu-system-x86)'
 	@echo 'make lint     ruff and mypy'
 	@echo 'make mutants  changes of the pure modules that no test notices'
 	@echo 'make binary   dist/sigwrap: one file, no Python needed (tests: .ci/run)'
+	@echo 'make binary-older  dist/older/sigwrap: the same for glibc 2.31 and newer (root, debootstrap)'
 	@echo 'make zipapp   dist/sigwrap.pyz: one file for a machine with python3'
 	@echo 'make bench    what sigwrap costs here, and what is in dist; writes bench.json'
 	@echo 'make endurance  MINUTES=30 of mixed load: whether a session stays the same; writes docs'
@@ -57,6 +61,12 @@ PROGRAMS_ARGS = $(if $(PROGRAMS),--programs '$(PROGRAMS)') $(if $(POLICY),--poli
 test-programs: $(STAMP)
 	$(BIN)/python -m tests.programs $(PROGRAMS_ARGS)
 
+test-roots: $(STAMP)
+	SIGWRAP_TEST_ROOTS=full $(BIN)/python -m pytest tests/binary/test_roots.py $(ARGS)
+
+test-kernels: $(STAMP)
+	$(BIN)/python -m tests.tools.kernels $(ARGS)
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -73,6 +83,9 @@ dist/sigwrap: $(BINARY_STAMP) build/sigwrap.spec $(SOURCES)
 	ln -sf sigwrap dist/sigwrap-forward
 	ln -sf sigwrap dist/sigwrap-stub
 	ln -sf sigwrap dist/sigwrap-shell
+
+binary-older:
+	sh build/older_glibc.sh
 
 zipapp: dist/sigwrap.pyz
 
