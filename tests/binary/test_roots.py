@@ -39,7 +39,7 @@ echo status $?
 /mnt/sigwrap report >/tmp/report; echo report $?
 while read -r line; do case $line in why*|execs*|signals*) echo "$line";; esac; done </tmp/report
 /mnt/sigwrap verify >/dev/null; echo verified $?
-/mnt/sigwrap policy check agent-default; echo checked $?
+/mnt/sigwrap policy check agent-default >/dev/null; echo checked $?
 /mnt/sigwrap-forward -- sh -c 'exit 7'; echo forward $?
 """
 
