@@ -23,7 +23,7 @@ _OTHERS = ("sigwrap-forward", "sigwrap-stub", "sigwrap-shell", "sigwrap-joined")
 def main() -> NoReturn:
     gc.set_threshold(_START_MAKES_NO_GARBAGE)
     name, words = os.path.basename(sys.argv[0]), sys.argv[1:]
-    if name.startswith("-") and name[1:] in _OTHERS:  # as login(1) calls a shell
+    if name == "-sigwrap-shell":  # as login(1) calls a shell
         name, words = name[1:], ["-l", *words]
     if words[:1] == ["--as"] and len(words) > 1:
         name, words = f"sigwrap-{words[1]}", words[2:]

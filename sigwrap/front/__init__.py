@@ -1,6 +1,6 @@
 """The front process of a run, whose pid the caller knows.
 
-process     the terminal's end of a run: decides what a Ctrl+C means, and is the last line of defence
+process     the end of a run at the terminal: what a Ctrl+C means, and the last line of defence
 caller      who started sigwrap, and that one's end
 sender      who sent a signal, as far as that can still be seen
 terminal    the terminal as it was before COMMAND
