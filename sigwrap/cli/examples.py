@@ -5,7 +5,7 @@ from __future__ import annotations
 EXAMPLES = {
     "run": (
         "sigwrap -p agent-strict --name build -- npm run build",
-        "sigwrap -c 'npm test | tee log'",
+        "sigwrap -p ci -c 'npm ci && npm test'",
         "sigwrap --join-name agent -- npm run dev",
     ),
     "report": (

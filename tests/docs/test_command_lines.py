@@ -46,6 +46,8 @@ STATUSES = {
 }
 WHOLE = {
     "sigwrap hook": "sigwrap hook --help",
+    "sigwrap -c": "sigwrap -c true",
+    "sigwrap -c STRING": "sigwrap -c true",
     "sigwrap export": "sigwrap export --format jsonl",
     "sigwrap policy test FILE": "sigwrap policy test ci",
     "sigwrap replay --policy": "sigwrap replay --policy agent-default --exit-zero",
