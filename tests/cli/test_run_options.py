@@ -46,7 +46,11 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[RunSettings]:
 
 def test_every_setting_but_the_command_has_its_option() -> None:
     assert [each.field for each in RUN_OPTIONS if each.field not in RunSettings._fields] == []
-    assert {each.field for each in RUN_OPTIONS} == set(RunSettings._fields) - {"command", "preset", "ready_fd"}
+    assert {each.field for each in RUN_OPTIONS} == set(RunSettings._fields) - {
+        "command",
+        "preset",
+        "ready_fd",
+    }
 
 
 @pytest.mark.parametrize("line", LINES)
@@ -178,7 +182,8 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
         ("--durable=1 report", "No such option: --durable=1 (see sigwrap report --help)"),
         (
             "-p ci --nam x ls",
-            "No such option: --nam (Possible options: --join-name, --name) (see sigwrap run --help)",
+            "No such option: --nam (Possible options: --join-name, --name) "
+            "(see sigwrap run --help)",
         ),
         ("--polcy ci ls", "No such option: --polcy (Possible options: --policy, --profile)"),
         ("--nested ls", "Invalid value for '--nested': 'ls' is not one of 'refuse', 'join'."),
