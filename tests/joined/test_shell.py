@@ -106,18 +106,6 @@ def test_an_agents_loop_is_one_session(as_user: Sigwrap, shell: str) -> None:
     assert "joined   3 commands" in report
 
 
-def test_npm_and_make_run_their_lines_by_it(as_user: Sigwrap, shell: str) -> None:
-    env = {**OPTIONS, "npm_config_script_shell": shell, "npm_config_update_notifier": "false"}
-    (as_user.folder / "Makefile").write_text(f"SHELL = {shell}\nall:\n\t@echo made $(word 1,x)\n")
-    package = {"name": "x", "version": "1.0.0", "scripts": {"say": "echo said"}}
-    (as_user.folder / "package.json").write_text(json.dumps(package))
-    assert _run(as_user, "make", **env) == (0, "made x\n", "")
-    done = _run(as_user, "npm", "run", "--silent", "say", **env)
-    assert (done[0], done[1]) == (0, "said\n")
-    calls = [event.payload["command"][-1] for event in as_user.events("command_joined")]
-    assert [call.strip() for call in calls] == ["echo made x", "echo said"]
-
-
 def test_as_an_interactive_shell_on_a_terminal(as_user: Sigwrap, shell: str) -> None:
     """Its prompt, its jobs, its history: a session for itself."""
     history = as_user.folder / "history"
