@@ -117,6 +117,8 @@ class Supervisor:
         Relief(self._aside, recorder)
         self._mediation: Mediation | None = None
         if launched.listener is not None:
+            # What the commands that join are forked from is no program of theirs.
+            own = () if joins is None else (launched.pid,)
             self._mediation = Mediation(
                 listener=launched.listener,
                 waits_through_signals=launched.waits_through_signals,
@@ -127,7 +129,7 @@ class Supervisor:
                 loop=self._loop,
                 aside=self._aside,
                 watchers=self.watchers,
-                sigwrap_pids=frozenset({os.getpid(), front_pid, waited_for_pid}),
+                sigwrap_pids=frozenset({os.getpid(), front_pid, waited_for_pid, *own}),
                 end_run=self._on_limit,
                 domain=domain,
                 environment=environment,

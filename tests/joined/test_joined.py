@@ -256,3 +256,13 @@ def test_on_a_terminal_it_has_one_of_its_own(subject: Sigwrap) -> None:
     terminal.type("until stty size | grep -x '33 99'; do :; done; exit 9\n")
     output.until(rb"\r33 99")
     assert terminal.await_status() == 9
+
+
+def test_the_fork_server_is_sigwraps_own(subject: Sigwrap) -> None:
+    _run(subject, "true")
+    server = subject.command_pid()
+    _run(subject, "sh", "-c", f"kill -STOP {server}; kill -KILL {server}")
+    assert _run(subject, "echo", "served").stdout == b"served\n"
+    assert subject.command_pid() == server
+    blocked = subject.events("signal_blocked")
+    assert {event.payload["target_pid"] for event in blocked} >= {server}
