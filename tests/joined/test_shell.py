@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -85,7 +86,8 @@ def test_what_is_wrong_is_said(
 
 
 def test_an_agents_loop_is_one_session(as_user: Sigwrap, shell: str) -> None:
-    """Three calls, as an agent makes them: a server that one starts serves the next."""
+    """Three calls, as an agent makes them, each asked about before: a server that one starts
+    serves the next."""
     env = {**OPTIONS, "SHELL": shell}
     port = as_user.folder / "port"
     serve = (
@@ -94,6 +96,7 @@ def test_an_agents_loop_is_one_session(as_user: Sigwrap, shell: str) -> None:
         "c, _ = s.accept(); c.sendall(b'served'); c.close()"
     )
     started = f'python3 -c "{serve}" >/dev/null 2>&1 & until [ -s {port} ]; do :; done'
+    assert _asked(as_user, started) == {}
     assert _run(as_user, shell, "-c", started, **env) == (0, "", "")
     asks = "import socket, sys; s = socket.create_connection(('127.0.0.1', int(sys.argv[1])))"
     asked = _run(
@@ -101,9 +104,23 @@ def test_an_agents_loop_is_one_session(as_user: Sigwrap, shell: str) -> None:
     )
     assert asked == (0, "b'served'\n", "")
     assert _run(as_user, shell, "-lc", "exit 6", **env)[0] == 6
+    answer = _asked(as_user, "cd /tmp && git push --force")["hookSpecificOutput"]
+    assert answer["permissionDecision"] == "deny"
     assert len(json.loads(as_user.run("sessions", "--json").stdout)["sessions"]) == 1
     report = as_user.run("report", "agent").stdout.decode()
     assert "joined   3 commands" in report
+
+
+def _asked(subject: Sigwrap, line: str) -> dict[str, Any]:
+    call = {
+        "hook_event_name": "PreToolUse",
+        "cwd": str(subject.folder),
+        "tool_name": "Bash",
+        "tool_input": {"command": line},
+    }
+    done = subject.run("hook", "claude-code", input=json.dumps(call).encode())
+    assert (done.returncode, done.stderr) == (0, b"")
+    return dict(json.loads(done.stdout or b"{}"))
 
 
 def test_as_an_interactive_shell_on_a_terminal(as_user: Sigwrap, shell: str) -> None:
