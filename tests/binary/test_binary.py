@@ -18,7 +18,7 @@ pytestmark = pytest.mark.binary
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 NOBODY = 65534
-MAX_SIZE = 16_200_000  # 0.33 MB of it is the parser of shell lines, packed until a hook needs it
+MAX_SIZE = 16_000_000
 MAX_START = 4.0
 MODULES = "asyncio, ctypes, json, re, socket, sqlite3, typing"
 
