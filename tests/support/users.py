@@ -1,6 +1,6 @@
 """--one-user, for root: of a test that is run as two users, only that as an ordinary user.
---as-we-are=FOLDERS: of those in these folders, only that as we are, since the other is tried too, on
-the binary."""
+--as-we-are=FOLDERS: of those in these folders, only that as we are; the other is tried on the
+binary."""
 
 from __future__ import annotations
 
