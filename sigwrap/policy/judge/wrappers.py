@@ -165,7 +165,7 @@ def _command_position(wrapper: _Wrapper, argv: tuple[str, ...]) -> int:
         argument = argv[position]
         if not options_over and argument == "--":
             options_over = True
-        elif not options_over and argument in wrapper.options_with_value:
+        elif not options_over and _takes_the_next(argument, wrapper.options_with_value):
             position += 1
         elif not options_over and argument.startswith("-"):
             pass
@@ -179,8 +179,20 @@ def _command_position(wrapper: _Wrapper, argv: tuple[str, ...]) -> int:
     return position
 
 
+def _takes_the_next(option: str, with_value: frozenset[str]) -> bool:
+    """Also the last of several letters: `xargs -0n 1`."""
+    if option in with_value:
+        return True
+    if not option.startswith("-") or option.startswith("--"):
+        return False
+    takes = [f"-{letter}" in with_value for letter in option[1:]]
+    return True in takes and takes.index(True) == len(takes) - 1
+
+
 def _split_string_expanded(argv: tuple[str, ...]) -> tuple[str, ...]:
-    for position, argument in enumerate(argv):
+    for position, word in enumerate(argv):
+        letters = word[1:].lstrip("iv0") if word.startswith("-") and position else ""
+        argument = f"-{letters}" if letters.startswith("S") else word  # `-ivS`, too
         if argument in ("-S", "--split-string") and position + 1 < len(argv):
             text, rest = argv[position + 1], argv[position + 2 :]
         elif argument.startswith(("-S", "--split-string=")):
