@@ -24,6 +24,8 @@ from sigwrap.policy.judge.subcommand import name_for_subcommands, subcommand
 
 _LENIENT = frozenset({Action.ALLOW, Action.AUDIT})
 _OF_ALL_WORDS = frozenset({"paths", "sources", "args_patterns"})
+_NO_FOLDER = "/nonexistent" + "/x" * 9  # of which no rule speaks; `..` doesn't lead out of it soon
+_POSSIBLE_FOLDERS = ("/", "/usr", "/var")  # with what a rule may speak of, where none is known
 LEFT_TO_THE_SESSION = "left to the session that this runs in"
 
 
@@ -66,7 +68,27 @@ def _unknown(unknown: Unknown, *, inside: bool) -> Finding:
 def _command(
     command: Command, folder: str, line: Line, engine: Engine, machine: Machine, *, inside: bool
 ) -> Finding:
-    words, sure = words_in(command, folder, machine), _known_beginning(command.words)
+    if folder:
+        return _command_in(command, folder, line, engine, machine, inside=inside)
+    found = _command_in(command, _NO_FOLDER, line, engine, machine, inside=inside)
+    for possible in ("", *_POSSIBLE_FOLDERS, engine.home or "/home"):
+        if found.answer is not Answer.NO_OPINION:
+            return found
+        there = _command_in(command, possible, line, engine, machine, inside=inside)
+        if there.answer is not Answer.NO_OPINION:
+            rule = there.decision.rule if there.decision else "a rule"
+            why = f"{rule} may be about it: in which folder it runs isn't known before it runs"
+            return _unknown(Unknown(command.text, why), inside=inside)
+    return found
+
+
+def _command_in(
+    command: Command, folder: str, line: Line, engine: Engine, machine: Machine, *, inside: bool
+) -> Finding:
+    words = words_in(command, folder, machine)
+    sure = _known_beginning(command.words)
+    if sure is None and any(UNTOLD in word for word in words):
+        sure = next(at for at, word in enumerate(command.words) if word.pattern)
     request = machine.request(words, folder, command.depth, line.variables)
     decision = engine.decide_command(request)
     if command.is_function and decision.rule == DEFAULT_RULE:
