@@ -11,10 +11,12 @@ from sigwrap.hooks.shell_tree import RESERVED
 from sigwrap.hooks.shells import (
     BUILTINS,
     FROM_INPUT,
+    NOT_READ,
     OTHER_SHELLS,
     SHELLS,
     SIGNALLERS,
     found_commands,
+    is_descriptor,
     runs_nothing,
     script_of,
 )
@@ -25,7 +27,7 @@ from sigwrap.policy.judge.wrappers import unwrap
 MOVES = frozenset({"cd", "pushd", "popd"})
 
 _PREFIXES = frozenset({"command", "builtin", "exec", "noglob", "nocorrect", "-"})
-_EVALUATES = frozenset({"mapfile", "readarray", "compgen", "complete", "bind"})
+_EVALUATING = {"mapfile": "C", "readarray": "C", "compgen": "CF", "complete": "CF", "bind": "x"}
 _WHICH_PROGRAM = "which program it runs isn't known before it runs"
 
 
@@ -33,10 +35,17 @@ class Commands:
     """Of one text."""
 
     def __init__(
-        self, out: Found, home: str, functions: frozenset[str], depth: int, nested: int
+        self,
+        out: Found,
+        home: str,
+        functions: frozenset[str],
+        depth: int,
+        nested: int,
+        *,
+        has_cdpath: bool,
     ) -> None:
         self._out, self._home, self._functions = out, home, functions
-        self._depth, self._nested = depth, nested
+        self._depth, self._nested, self._has_cdpath = depth, nested, has_cdpath
 
     def run(self, text: str, words: tuple[Word, ...], folders: Folders) -> After:
         same = After(folders, folders)
@@ -70,6 +79,8 @@ class Commands:
             self._out.not_known(text, _WHICH_PROGRAM)
         elif chain[0][0] == "time" and innermost[0] in RESERVED:
             self._out.not_known(text, "it isn't sure what is timed")
+        elif not NOT_READ.isdisjoint(names) and len(innermost) > 1:
+            self._out.not_known(text, "what it runs isn't read here")
         is_function = argv[0] in self._functions
         given = (*words, NOT_KNOWN) if is_fed else words
         self._out.commands.append(Command(given, text, folders, self._depth, is_function))
@@ -93,19 +104,22 @@ class Commands:
             self._out.read(script.line, folders, self._depth + 1, self._nested + 1)
 
     def _builtin(self, text: str, name: str, arguments: list[str], folders: Folders) -> None:
-        first = arguments[0] if arguments else ""
+        operands = arguments[1:] if arguments[:1] == ["--"] else arguments
+        first = operands[0] if operands else ""
         if name == "eval":
-            self._evaluated(text, " ".join(arguments), folders)
-        elif name == "trap" and first not in ("", "-", "-p", "-l", "--"):
+            self._evaluated(text, " ".join(operands), folders)
+        elif name == "trap" and first not in ("", "-", "-p", "-l"):
             self._evaluated(text, first, folders)
         elif _gives_other_meaning(name, arguments):
             self._out.not_known(text, "it gives later words another meaning")
-        elif name == "coproc" or (
-            name in _EVALUATES and any(word.startswith(("-C", "-F", "-x")) for word in arguments)
+        elif (
+            name in ("coproc", "fc")
+            or (name == "jobs" and _has_option(arguments, "x"))
+            or _has_option(arguments, _EVALUATING.get(name, ""))
         ):
             self._out.not_known(text, "what it runs isn't read here")
         elif name in (".", "source"):
-            if not first or UNTOLD in first or first.startswith(("/dev/", "/proc/")):
+            if not first or UNTOLD in first or is_descriptor(first):
                 self._out.not_known(text, "what it reads isn't known before it runs")
         elif name == "kill":
             if not runs_nothing(name, arguments):
@@ -120,6 +134,8 @@ class Commands:
             return After(("",), folders)
         target = operands[0] if operands else Word(self._home or UNTOLD)
         if not target.known or target.text == "-" or target.text.startswith("+"):
+            return After(("",), folders)
+        if self._has_cdpath and not target.text.startswith(("/", "./", "../")):
             return After(("",), folders)
         return After(bounded(_joined(each, target.text) for each in folders), folders)
 
@@ -153,10 +169,15 @@ def _gives_other_meaning(name: str, arguments: Sequence[str]) -> bool:
         case "enable":
             return bool(arguments)
         case "hash":
-            return "-p" in arguments
+            return _has_option(arguments, "p")
         case "shopt":
             return "expand_aliases" in arguments
     return False
+
+
+def _has_option(arguments: Sequence[str], letters: str) -> bool:
+    """One of them, by itself or among others: `-tC`."""
+    return any(word.startswith("-") and not set(letters).isdisjoint(word) for word in arguments)
 
 
 def _behind_prefix(words: tuple[Word, ...]) -> tuple[Word, ...]:

@@ -8,6 +8,7 @@ no leaf has an unquoted character in it that would end it for bash.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -30,6 +31,10 @@ _BLANK = b" \t\n"
 _ENDS_A_WORD = frozenset(b" \t\n;&|<>()\"'`$")
 _ENDS_A_NAME = frozenset(b" \t\n;&|<>()\"'`")
 _ON_ONE_LINE = frozenset({"command", "file_redirect", "redirected_statement"})
+_ESCAPED_IN_BACKQUOTES = re.compile(rb"^`[^\\]*(\\[^`$\\\"][^\\]*)*\\[`$\\\"]")
+_SAFELY_QUOTED = re.compile(rb"'[^'\"`}$]*'")  # by whichever reading
+_QUOTES = frozenset(b"'\"`")
+_DESCRIPTOR_IN_BRACES = re.compile(rb"(^|\s)\{\w+\}$")
 _QUOTED = frozenset({"string", "heredoc_body"})
 _TEXT = frozenset({"string_content", "heredoc_content"})
 _NO_PARSER = "shell lines can't be judged: this sigwrap has no parser for them"
@@ -90,8 +95,12 @@ def _doubt_of(node: Node, text: bytes) -> str:
         if not is_literal and any(map(_is_expanded, literal_runs(node, text))):
             return "it isn't sure what is in a quotation"
         return ""
+    if node.type == "command_substitution" and _ESCAPED_IN_BACKQUOTES.search(
+        text[node.start_byte : node.end_byte]
+    ):
+        return "it isn't sure what is in backquotes"
     if node.children:
-        if _has_words_that_touch(node):
+        if _has_words_that_touch(node) or _has_descriptor_in_braces(node, text):
             return "it isn't sure where a word ends"
         for gap in _gaps(node, text):
             joined = gap.replace(b"\\\n", b"")
@@ -104,9 +113,13 @@ def _doubt_of(node: Node, text: bytes) -> str:
             if left and not (left == b"-" and _has_heredoc(node)):
                 return f"{gap.decode(errors='replace')!r} can't be parsed"
         return ""
-    if _is_in_an_expansion(node):
-        return ""  # it is no word of a command; what is run in it is a node of its own
     own = text[node.start_byte : node.end_byte]
+    if _is_in_an_expansion(node):
+        # It is no word of a command; what is run in it is a node of its own, but for backquotes.
+        # And within "…", a single quote is one to some shells and a letter to others.
+        left = unescaped(_SAFELY_QUOTED.sub(b"", own))
+        is_sure = not node.is_named or _QUOTES.isdisjoint(left)
+        return "" if is_sure else "it isn't sure where an expansion ends"
     if not node.is_named and own.strip(_BLANK) != node.type.encode().strip(_BLANK):
         return f"{_shown(node, text)!r} can't be parsed for sure"
     match node.type:
@@ -158,6 +171,16 @@ def _has_words_that_touch(node: Node) -> bool:
         ):
             return True
     return False
+
+
+def _has_descriptor_in_braces(node: Node, text: bytes) -> bool:
+    """`exec {fd}>x a` runs `a`: to the grammar, `{fd}` is a word."""
+    return any(
+        other.type.endswith("_redirect")
+        and one.end_byte == other.start_byte
+        and _DESCRIPTOR_IN_BRACES.search(text[one.start_byte : one.end_byte])
+        for one, other in pairwise(node.children)
+    )
 
 
 def _has_heredoc(node: Node) -> bool:

@@ -33,7 +33,9 @@ class Visitor:
         left = text.replace(b"$HOME", b"").replace(b"${HOME}", b"")
         self._home = "" if b"HOME" in left else out.home
         functions = frozenset(self._names(root, "function_definition"))
-        self._commands = Commands(out, self._home, functions, depth, nested)
+        self._commands = Commands(
+            out, self._home, functions, depth, nested, has_cdpath=b"CDPATH" in text
+        )
         self._moves = self._has_moves(root)
 
     def sequence(self, node: Node, folders: Folders) -> Folders:
@@ -87,6 +89,8 @@ class Visitor:
         if node.type in SUBSTITUTIONS:
             self._visit(node, folders)
             return
+        if node.type == "expansion" and self._shown(node).endswith("@P}"):
+            self._out.not_known(self._shown(node), "the shell may run what is in its value")
         for child in node.children:
             self._within(child, folders)
 
@@ -187,7 +191,10 @@ class Visitor:
             if child.type in _ASSIGNMENTS:
                 self._assigned(child)
             elif child.type in ("variable_name", "subscript"):
-                self._out.variables.add(self._shown(child).partition("[")[0])
+                name = self._shown(child).partition("[")[0]
+                self._out.variables.add(name)
+                if name == "BASH_ALIASES":
+                    self._out.not_known(self._shown(node), "it gives later words another meaning")
             elif child.is_named and self._has_quoted_expansion(child):
                 self._out.not_known(self._shown(node), f"{_RUNS_QUOTED} later")
 

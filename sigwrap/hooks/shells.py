@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from posixpath import normpath
 from typing import NamedTuple
 
 from sigwrap.policy.judge.match import UNTOLD
@@ -17,7 +18,9 @@ BUILTINS = frozenset(
 SHELLS = frozenset({"sh", "bash", "rbash", "dash", "ash", "zsh", "ksh", "mksh", "yash", "posh"})
 OTHER_SHELLS = frozenset({"fish", "csh", "tcsh", "nu", "xonsh", "elvish", "pwsh", "rc", "es"})
 SIGNALLERS = frozenset({"kill", "pkill", "killall", "skill", "killall5"})
-FROM_INPUT = frozenset({"xargs", "parallel"})  # their commands get more words from standard input
+FROM_INPUT = frozenset({"xargs"})  # its command gets more words from standard input
+# They have a shell run a line, each by a syntax of its own.
+NOT_READ = frozenset({"parallel", "su", "runuser", "sg", "script", "watch", "flock"})
 
 _WITH_VALUE = frozenset({"--rcfile", "--init-file", "-O", "+O"})
 _SAYS_ONLY = frozenset({"--version", "--help"})
@@ -34,7 +37,7 @@ class Script(NamedTuple):
 def script_of(name: str, argv: Sequence[str]) -> Script:
     if name in OTHER_SHELLS:
         return Script(unknown=f"what {name} is given isn't read here")
-    takes_line, position = False, 1
+    takes_line, takes_input, position = False, False, 1
     while position < len(argv):
         word = argv[position]
         if UNTOLD in word:
@@ -45,7 +48,8 @@ def script_of(name: str, argv: Sequence[str]) -> Script:
             position += word in ("-", "--")
             break
         if not word.startswith("--"):
-            takes_line = takes_line or ("c" in word and word.startswith("-"))
+            takes_line = takes_line or "c" in word  # `+c` as well
+            takes_input = takes_input or "s" in word
             position += sum(letter in "oO" for letter in word[1:])
         elif word in _WITH_VALUE:
             position += 1
@@ -55,9 +59,14 @@ def script_of(name: str, argv: Sequence[str]) -> Script:
         return Script(unknown=f"what {name} is given isn't known before it runs")
     if takes_line and operand is not None:
         return Script(line=operand)
-    if operand is None or operand.startswith(("/dev/stdin", "/dev/fd/", "/proc/self/fd/")):
+    if takes_input or operand is None or is_descriptor(operand):
         return Script(unknown=f"what {name} reads from its standard input isn't known")
     return Script()
+
+
+def is_descriptor(path: str) -> bool:
+    """Where a script may be that is no file: `/dev/stdin`, `/proc/self/fd/0`."""
+    return path.startswith("/") and normpath(f"/{path.lstrip('/')}").startswith(("/dev/", "/proc/"))
 
 
 def found_commands(argv: Sequence[str]) -> Iterator[tuple[str, ...]]:
