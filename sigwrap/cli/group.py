@@ -96,7 +96,9 @@ class Root(Group):
         if command is not None:
             self._complain_of_place(ctx, given, behind, path, command)
         words = [word for each in given for word in each.words]
-        near = self._near(ctx, behind, words) or _near_agent(behind, words)
+        near = ""
+        if behind[:1] and behind[0] not in AGENTS:  # else an option is wrong
+            near = self._near(ctx, behind, words) or _near_agent(behind, words)
         if near and not all(each.is_of_a_run for each in given):
             raise UsageError(f"{shell_words(behind[:1])} is no command of sigwrap's", near.rstrip())
         self._check_for_run(ctx, args)

@@ -120,6 +120,7 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
             "npm is no command of sigwrap's "
             "(to run it: sigwrap -- npm start; all commands: sigwrap --help)",
         ),
+        ("--quiet claude", "No such option: --quiet (see sigwrap run --help)"),
         ("-p", "-p needs a value (sigwrap -p NAME|FILE -- COMMAND)"),
         ("-p ci --grace", "--grace needs a value (sigwrap --grace TIME -- COMMAND)"),
         ("run --grace", "Option '--grace' requires an argument. (see sigwrap run --help)"),
