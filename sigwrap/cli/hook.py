@@ -64,6 +64,9 @@ def hook(
     The answer is in the agent's own format: nothing where the policy lets it through, so that the
     agent asks as ever; else a question or a denial, with its reason. See sigwrap install.
     """
+    if sys.stdin is None:
+        note(f"hook {program.value}: denied: its standard input is closed")
+        return BLOCKED
     if sys.stdin.isatty():
         raise UsageError("a tool call is read from standard input", "sigwrap install sets that up")
     signal.signal(signal.SIGALRM, _too_late)

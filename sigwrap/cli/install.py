@@ -109,7 +109,7 @@ def _path(program: AgentProgram, *, project: bool, user: bool) -> str:
         return os.path.join(os.getcwd(), place.project)
     own = os.environ.get(place.variable, "") if place.variable else ""
     if not own:
-        home = os.path.expanduser("~")
+        home = os.path.expanduser("~") if os.environ.get("HOME") != "" else ""
         if not home.startswith("/"):
             raise UsageError("there is no home folder", "set HOME, or use --project")
         own = os.path.join(home, place.own_folder)
@@ -180,6 +180,8 @@ def _change(path: str, before: str | None, after: str | None, *, dry_run: bool, 
             raise typer.Abort
     if _read(path) != before:
         raise UsageError(f"{path} has changed meanwhile", "try again")
+    if before is not None and not os.access(path, os.W_OK):
+        raise UsageError(f"{path} is read-only", "let it be written, and try again")
     if after is None:
         try:
             os.unlink(path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import socket
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -9,6 +11,7 @@ from urllib.parse import urlsplit
 from sigwrap.policy.judge.request import Operation
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+_NUMBERS = re.compile(r"(0x)?[0-9a-f]+(\.(0x)?[0-9a-f]+){0,3}")
 _PATCH = {
     "*** Add File: ": Operation.CREATE,
     "*** Update File: ": Operation.WRITE,
@@ -51,7 +54,7 @@ def text_in(given: Mapping[str, Any], *names: str) -> str:
     for name in names:
         value = given.get(name)
         if isinstance(value, str) and value:
-            return value
+            return _plain(value)
     raise BadCall(f"there is no text {' or '.join(map(repr, names))} in it")
 
 
@@ -77,7 +80,7 @@ def web(given: Mapping[str, Any]) -> tuple[Doing, ...]:
         raise BadCall(f"its URL is none: {problem}") from problem
     if not host or not port:
         raise BadCall("its URL names no host")
-    return (WebCall(host, port),)
+    return (WebCall(_address(host), port),)
 
 
 def patch(given: Mapping[str, Any]) -> tuple[Doing, ...]:
@@ -96,7 +99,26 @@ def _patched(text: str) -> Iterator[Doing]:
 
 
 def _optional(given: Mapping[str, Any], *names: str) -> str:
-    return next((value for name in names if isinstance(value := given.get(name), str)), "")
+    found = (value for name in names if isinstance(value := given.get(name), str))
+    return _plain(next(found, ""))
+
+
+def _plain(text: str) -> str:
+    if "\0" in text:
+        raise BadCall("there is a NUL in it")
+    try:
+        text.encode()
+    except UnicodeEncodeError as failure:
+        raise BadCall("there is half a character in it") from failure
+    return text
+
+
+def _address(host: str) -> str:
+    """A number, or parts in other digits, is an IPv4 address to whoever fetches it."""
+    try:
+        return socket.inet_ntoa(socket.inet_aton(host)) if _NUMBERS.fullmatch(host) else host
+    except OSError:
+        return host
 
 
 def _quoted(words: Sequence[str]) -> str:

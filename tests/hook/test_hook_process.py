@@ -105,6 +105,9 @@ def test_whatever_keeps_it_from_judging_is_a_denial(sigwrap: Sigwrap) -> None:
         "sigwrap: hook claude-code: denied: the call is longer than 16 MiB\n",
     )
     assert hook(sigwrap, b"", "--help")[0] == 0
+    closed = sigwrap.native("/bin/sh", "-c", '"$0" hook gemini <&-', UNDER_TEST)
+    assert (closed.returncode, closed.stdout) == (2, b"")
+    assert closed.stderr == b"sigwrap: hook gemini: denied: its standard input is closed\n"
 
 
 def test_the_kill_switch_denies_everything(alone: Sigwrap) -> None:

@@ -144,6 +144,8 @@ def test_a_place_where_it_cannot_be_is_said(sigwrap: Sigwrap) -> None:
         os.chown(file, NOBODY, NOBODY)
         done = settings(sigwrap, "install", "claude-code", "--yes")
         assert b"belongs to somebody else" in done.stderr and file.read_bytes() == OWN
+    line = (UNDER_TEST, "install", "gemini", "--user", "--dry-run")
+    assert b"there is no home folder" in sigwrap.native(*line, env={"HOME": ""}).stderr
     done = settings(sigwrap, "install", "claude-code", "--project", "--user")
     assert (done.returncode, b"exclude each other" in done.stderr) == (REFUSED, True)
     done = settings(sigwrap, "install", "codex", "--yes", "-p", "none.yaml")
@@ -159,4 +161,17 @@ def test_nobody_inside_a_session_changes_hooks(sigwrap: Sigwrap) -> None:
         done = sigwrap.run("--", UNDER_TEST, command, "claude-code", "--yes")
         assert done.returncode == REFUSED
         assert b"nobody inside a session changes what hooks an agent has" in done.stderr
+    assert file.read_bytes() == before
+
+
+def test_a_file_that_is_read_only_stays(as_user: Sigwrap) -> None:
+    folder = as_user.folder / ".claude"
+    assert settings(as_user, "install", "claude-code", "--yes").returncode == 0
+    file = folder / "settings.json"
+    before = file.read_bytes()
+    file.chmod(0o444)
+    if as_user.user is None and os.getuid() == 0:
+        return  # nothing is read-only to root
+    done = settings(as_user, "uninstall", "claude-code", "--yes")
+    assert done.returncode == REFUSED and b"is read-only" in done.stderr
     assert file.read_bytes() == before
