@@ -11,10 +11,12 @@ fail() {
 # The folder has to be the same, by whatever step and from wherever this is called.
 folder=${SIGWRAP_CI_FOLDER:-.sigwrap-ci}
 case $folder in
-*'
-'*) fail "SIGWRAP_CI_FOLDER: a folder's name of several lines is none for a CI job" ;;
 /*) ;;
 *) folder=$PWD/$folder ;;
+esac
+case $folder in
+*'
+'*) fail "SIGWRAP_CI_FOLDER: a folder's name of several lines is none for a CI job" ;;
 esac
 bin=$folder/bin
 artifact=$folder/artifact
@@ -31,7 +33,7 @@ install_it() {
     *[!0-9a-f]*) fail "SIGWRAP_CI_SHA256 is no digest, 64 of the digits 0-9 and a-f: $wanted" ;;
     esac
     [ ${#wanted} -eq 64 ] || fail "SIGWRAP_CI_SHA256 has ${#wanted} digits, and a digest has 64"
-    mkdir -p -- "$bin" "$artifact"
+    mkdir -p -- "$bin" "$artifact" || fail "$folder can't be made: set SIGWRAP_CI_FOLDER"
     new=$bin/sigwrap.new
     trap 'rm -f -- "$new"' EXIT
     get "$source" "$new" || fail "$source can't be had"
@@ -92,7 +94,7 @@ run_it() {
     need_it
     if [ $# -eq 0 ]; then
         [ -n "${SIGWRAP_CI_RUN:-}" ] || fail 'no command given: sigwrap-ci.sh run COMMAND, or SIGWRAP_CI_RUN'
-        printf '%s\n' "$SIGWRAP_CI_RUN" >"$folder/job.sh"
+        (printf '%s\n' "$SIGWRAP_CI_RUN" >"$folder/job.sh") || fail "$folder/job.sh can't be written"
         case ${SIGWRAP_CI_SHELL:-sh} in
         bash) set -- bash --noprofile --norc -eo pipefail "$folder/job.sh" ;;
         sh) set -- sh -e "$folder/job.sh" ;;
@@ -119,14 +121,17 @@ report_it() {
         "$bin/sigwrap" verify "$log" >>"$artifact/verify.txt" || status=1
     done
     [ "$logs" -gt 0 ] || fail "nothing has run: there is no log in $SIGWRAP_STORE"
-    [ -z "${GITHUB_STEP_SUMMARY:-}" ] || summarize
+    [ -z "${GITHUB_STEP_SUMMARY:-}" ] || summarize || {
+        printf 'sigwrap-ci: %s\n' "the summary can't be written to; the report is $artifact/report.md" >&2
+        status=1
+    }
     cat "$artifact/verify.txt"
     return "$status"
 }
 
 # GitHub takes a megabyte from a step, or nothing.
 summarize() {
-    head -c 1000000 "$artifact/report.md" >>"$GITHUB_STEP_SUMMARY"
+    head -c 1000000 "$artifact/report.md" >>"$GITHUB_STEP_SUMMARY" || return
     [ "$(wc -c <"$artifact/report.md")" -le 1000000 ] ||
         printf '\n\n… The rest is in report.md of the artifact.\n' >>"$GITHUB_STEP_SUMMARY"
 }
@@ -136,6 +141,7 @@ check_it() {
     [ -n "${SIGWRAP_CI_CHECK_POLICY:-}" ] ||
         fail 'SIGWRAP_CI_CHECK_POLICY is not set: the policy to decide anew by'
     [ $# -gt 0 ] || set -- "$artifact"/*.db
+    [ -e "$1" ] || fail "there is no log $1: sigwrap-ci.sh report puts them there"
     status=0
     for log in "$@"; do
         "$bin/sigwrap" replay --policy "$SIGWRAP_CI_CHECK_POLICY" "$log" || status=$?

@@ -200,6 +200,13 @@ def test_what_is_missing_is_said(installed: Runner) -> None:
         step = _step(command=command)
         assert installed.finish(step, installed.start(step, {}), {}) == REFUSED
         assert installed.steps[-1].stderr.splitlines()[-1].startswith(f"sigwrap-ci: {why}")
+    known = {"SIGWRAP_CI_SOURCE": "x", "SIGWRAP_CI_SHA256": "0" * 64}
+    for step, why in (
+        (_step(command="check", SIGWRAP_CI_CHECK_POLICY="ci"), "there is no log "),
+        (_step(command="install", SIGWRAP_CI_FOLDER="/proc/x", **known), "/proc/x can't be made"),
+    ):
+        assert installed.finish(step, installed.start(step, {}), {}) == REFUSED
+        assert installed.steps[-1].stderr.splitlines()[-1].startswith(f"sigwrap-ci: {why}")
 
 
 def test_without_an_installation_it_says_so(runner: Runner) -> None:
