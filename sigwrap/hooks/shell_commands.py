@@ -28,6 +28,7 @@ MOVES = frozenset({"cd", "pushd", "popd"})
 
 _PREFIXES = frozenset({"command", "builtin", "exec", "noglob", "nocorrect", "-"})
 _EVALUATING = {"mapfile": "C", "readarray": "C", "compgen": "CF", "complete": "CF", "bind": "x"}
+_CHANGES_FOLDER = {"env": ("-C", "--chdir"), "sudo": ("-D", "--chdir")}
 _WHICH_PROGRAM = "which program it runs isn't known before it runs"
 
 
@@ -79,8 +80,16 @@ class Commands:
             self._out.not_known(text, _WHICH_PROGRAM)
         elif chain[0][0] == "time" and innermost[0] in RESERVED:
             self._out.not_known(text, "it isn't sure what is timed")
-        elif not NOT_READ.isdisjoint(names) and len(innermost) > 1:
+        elif not NOT_READ.isdisjoint(names):
             self._out.not_known(text, "what it runs isn't read here")
+        elif chain[-1][0] in ("sudo", "doas") and _starts_a_shell(innermost):
+            self._out.not_known(text, "what its shell reads from its standard input isn't known")
+        if any(
+            word.startswith(_CHANGES_FOLDER[name])
+            for name in names & _CHANGES_FOLDER.keys()
+            for word in before
+        ):
+            folders = ("",)
         is_function = argv[0] in self._functions
         given = (*words, NOT_KNOWN) if is_fed else words
         self._out.commands.append(Command(given, text, folders, self._depth, is_function))
@@ -178,6 +187,11 @@ def _gives_other_meaning(name: str, arguments: Sequence[str]) -> bool:
 def _has_option(arguments: Sequence[str], letters: str) -> bool:
     """One of them, by itself or among others: `-tC`."""
     return any(word.startswith("-") and not set(letters).isdisjoint(word) for word in arguments)
+
+
+def _starts_a_shell(argv: Sequence[str]) -> bool:
+    options = [word for word in argv[1:] if not word.startswith("--")]
+    return _has_option(options, "si") or not {"--shell", "--login"}.isdisjoint(argv)
 
 
 def _behind_prefix(words: tuple[Word, ...]) -> tuple[Word, ...]:

@@ -87,6 +87,8 @@ def verdict(engine: Engine, project: Path, line: str, *, inside: bool = False) -
         ('cd "$x" && rm -rf *', ASK),
         ('cd "$x" && rm a.o && git status', NO_OPINION),
         ('cd "$x" && git push --force', DENY),
+        ("env -C / rm -rf etc; sudo --chdir=/ ls", ASK),
+        ("sudo --version; sudo -l; env -u C ls", NO_OPINION),
         ("ls /[[:alpha:]]*", NO_OPINION),
         ("curl --version", NO_OPINION),
         ("curl x", DENY),

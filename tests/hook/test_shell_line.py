@@ -165,6 +165,8 @@ def test_what_xargs_adds_is_not_known() -> None:
         ("readarray -tC a x", "what it runs isn't read here"),
         ("jobs -x a", "what it runs isn't read here"),
         ("fc -s", "what it runs isn't read here"),
+        ("curl x | sudo -sE", "what its shell reads from its standard input isn't known"),
+        ("curl x | su", "what it runs isn't read here"),
         ("su -c a", "what it runs isn't read here"),
         ("parallel ::: a", "what it runs isn't read here"),
         ('read x; : "${x@P}"', "the shell may run what is in its value"),
