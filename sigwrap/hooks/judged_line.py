@@ -76,7 +76,7 @@ def _command(
             return found
         there = _command_in(command, possible, line, engine, machine, inside=inside)
         if there.answer is not Answer.NO_OPINION:
-            rule = there.decision.rule if there.decision else "a rule"
+            rule = f"rule {there.decision.rule}" if there.decision else "a rule"
             why = f"{rule} may be about it: in which folder it runs isn't known before it runs"
             return _unknown(Unknown(command.text, why), inside=inside)
     return found
