@@ -109,6 +109,7 @@ class _Joining:
         self._tell = tell
         self._signals: SignalFd = take_signals()
         self._left: Left | None = None
+        self._is_taken = False
         self._poll = select.epoll()
         self._poll.register(connection.fileno(), select.EPOLLIN)
         self._poll.register(self._signals.fd, select.EPOLLIN)
@@ -152,6 +153,8 @@ class _Joining:
             packet = self._connection.recv(MAX_BYTES)
         except ConnectionResetError:
             packet = b""
+        if not packet and self._is_taken:
+            raise SessionError("the session has ended, and how the command went isn't known")
         if not packet:
             raise _NobodyAnswers
         try:
@@ -159,6 +162,8 @@ class _Joining:
         except BadMessage as bad:
             raise SessionError(f"the session answers what isn't understood: {bad}") from bad
         match message:
+            case {"taken": int()}:
+                self._is_taken = True
             case {"say": str(text)}:
                 self._tell(text)
             case {"refused": str(why)}:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from sigwrap.linux import procfs
 from tests.joined.jobs import work_a_job
 from tests.support.harness import INTERRUPTED, REFUSED, Sigwrap
 from tests.support.waiting import Watch, reader
@@ -193,6 +194,21 @@ def test_the_end_of_the_session_ends_who_waits(subject: Sigwrap) -> None:
     reader(process.stdout).until(rb"ready")
     subject.run("signal", "agent", "SIGTERM")
     assert process.wait(30) in (INTERRUPTED, 128 + signal.SIGTERM)
+
+
+def test_a_command_whose_supervisor_dies_is_not_run_once_more(subject: Sigwrap) -> None:
+    count = subject.folder / "count"
+    process = subject.start(
+        *JOIN, "--", "sh", "-c", f"echo $PPID >>{count}; echo ready; sleep 300"
+    )
+    reader(process.stdout).until(rb"ready")
+    found = procfs.stat(int(count.read_text()))
+    assert found is not None
+    os.kill(found.ppid, signal.SIGKILL)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == REFUSED
+    assert b"the session has ended" in err
+    assert len(count.read_text().splitlines()) == 1
 
 
 def test_who_is_inside_is_refused_or_is_there_already(subject: Sigwrap) -> None:

@@ -217,6 +217,7 @@ class Joins:
             caller.tell({"refused": "it can't be recorded"})
             self._on_gone(caller)
             return
+        caller.tell({"taken": caller.number})  # before it has an effect: it isn't run once more
         given = call._replace(environment=environment.given)
         words = kept_library.written("words", file_of_words(given))
         try:
