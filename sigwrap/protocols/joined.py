@@ -19,6 +19,7 @@ LOCK_SUFFIX = ".lock"
 MAX_BYTES = 64 * 1024  # of a message
 MOST_DESCRIPTORS = 253  # that the kernel takes with one
 MAX_WORDS_BYTES = 8 << 20
+_LARGEST = 1 << 64  # as a limit
 KIND = socket.SOCK_SEQPACKET
 
 
@@ -93,8 +94,14 @@ def read_call(message: dict[str, Any], words: bytes) -> Call:
             signal_mask=tuple(map(int, message["signal_mask"])),
             limits=tuple((int(r), int(s), int(h)) for r, s, h in message["limits"]),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise BadMessage(f"it lacks something: {error}") from error
+    numbers = (
+        *(call.descriptors, call.ignored_signals, call.signal_mask, *call.limits),
+        (call.terminal, call.umask),
+    )
+    if any(abs(each) > _LARGEST for group in numbers for each in group):
+        raise BadMessage("a number in it is too large")
     if not call.words or len(call.words) != count or len(parts) < 1 + count:
         raise BadMessage("it has no words")
     return call

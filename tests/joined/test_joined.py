@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from sigwrap.linux import procfs
+from sigwrap.run.settings import RunSettings, as_json
 from tests.joined.jobs import work_a_job
 from tests.support.harness import INTERRUPTED, REFUSED, Sigwrap
 from tests.support.waiting import Watch, reader
@@ -209,6 +210,54 @@ def test_a_command_whose_supervisor_dies_is_not_run_once_more(subject: Sigwrap) 
     assert process.returncode == REFUSED
     assert b"the session has ended" in err
     assert len(count.read_text().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("settings", None), ("settings", []), ("words", float("inf")), ("umask", 10**40)],
+)
+def test_what_is_no_request_ends_no_session(subject: Sigwrap, field: str, value: Any) -> None:
+    _run(subject, "true")
+    assert b"that is no request" in _said_to(subject, {field: value})
+    assert _run(subject, "echo", "goes on").stdout == b"goes on\n"
+    assert len(subject.events("command_left")) == 2
+
+
+@pytest.mark.parametrize("number", [[], 1.0, "TERM"])
+def test_what_is_no_signal_ends_no_session(subject: Sigwrap, number: Any) -> None:
+    _run(subject, "true")
+    said = _said_to(subject, {}, {"v": 1, "signal": number, "sender": {}})
+    assert b'"ended": 0' in said
+    assert _run(subject, "echo", "goes on").stdout == b"goes on\n"
+    assert len(subject.events("command_left")) == 3
+
+
+_ASKS = """
+import json, os, socket, sys
+path, *messages = sys.argv[1:]
+words = os.memfd_create("words")
+os.write(words, b"\\0".join((b"/bin/sleep", b"sleep", b"0.5")))
+end = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+end.connect(path)
+socket.send_fds(end, [messages[0].encode()], [words, os.open("/", os.O_PATH)])
+for message in messages[1:]:
+    end.send(message.encode())
+while said := end.recv(1 << 16):
+    print(said.decode(), flush=True)
+    if b'"ended"' in said:
+        break
+"""
+
+
+def _said_to(subject: Sigwrap, call: dict[str, Any], *more: dict[str, Any]) -> bytes:
+    settings = as_json(RunSettings(command=(), policy="agent-observe"))
+    empty = {"descriptors": [], "ignored_signals": [], "signal_mask": [], "limits": []}
+    good = {"v": 1, "settings": settings, "words": 2, "terminal": -1, "umask": 0o22, **empty}
+    path = subject.store / "joined" / "agent.sock"
+    messages = [json.dumps(message) for message in ({**good, **call}, *more)]
+    line = [*subject.as_user(), "python3", "-c", _ASKS, str(path), *messages]
+    out, _ = subject.start_line(line).communicate(timeout=30)
+    return out
 
 
 def test_who_is_inside_is_refused_or_is_there_already(subject: Sigwrap) -> None:

@@ -115,6 +115,8 @@ def _call(message: dict[str, Any], fds: list[int]) -> Call:
     if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_WORDS_BYTES:
         raise BadMessage("its words are not in a file of memory")
     call = read_call(message, os.pread(fds[0], found.st_size, 0))
+    if not isinstance(message.get("settings"), dict):
+        raise BadMessage("its settings are missing")
     if len(call.descriptors) != len(fds) - 2:
         raise BadMessage("descriptors are missing")
     return call

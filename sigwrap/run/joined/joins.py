@@ -196,7 +196,7 @@ class Joins:
             self._loop.watch(self._socket.fileno(), self._on_connection)
 
     def _on_call(self, caller: Caller, message: dict[str, Any], call: Call, fds: list[int]) -> None:
-        if other := differing(self._settings, message.get("settings", {})):
+        if other := differing(self._settings, message["settings"]):
             name = self._settings.join_name
             caller.tell(
                 {
@@ -232,7 +232,9 @@ class Joins:
 
     def _on_signal(self, caller: Caller, message: dict[str, Any]) -> None:
         number, sender = message["signal"], message.get("sender")
-        if number not in signal.valid_signals() or not isinstance(sender, dict):
+        if type(number) is not int or number not in signal.valid_signals():
+            return
+        if not isinstance(sender, dict):
             return
         payload = {
             "signal": number,
