@@ -26,6 +26,7 @@ class JobControl:
         prompt_holds_terminal: Callable[[], bool],
         beats: Callable[[], int],
         is_frozen: Callable[[], bool],
+        must_go_on: bool = False,
     ) -> None:
         self._command_pid = command_pid
         self._waited_for_pid = waited_for_pid
@@ -33,6 +34,7 @@ class JobControl:
         self._prompt_holds_terminal = prompt_holds_terminal
         self._beats = beats
         self._is_frozen = is_frozen
+        self._must_go_on = must_go_on  # no job of a shell, and others wait for it
         self._is_looked_after = False
         self._front_is_stopped = False
 
@@ -43,6 +45,9 @@ class JobControl:
             self.continue_front()
             return
         if self._is_frozen():  # nobody's job was stopped
+            return
+        if self._must_go_on:
+            linux_process.send(self._command_pid, signal.SIGCONT)
             return
         if self._prompt_holds_terminal() or self._bootloader_stops_at(os.WSTOPSIG(wait_status)):
             return

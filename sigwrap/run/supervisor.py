@@ -155,6 +155,7 @@ class Supervisor:
             prompt_holds_terminal=lambda: self._approvals.holds_terminal,
             beats=lambda: front.beats,
             is_frozen=lambda: self._freezing.is_frozen,
+            must_go_on=joins is not None,
         )
         self._freezing = Freezing(
             gate=gate,

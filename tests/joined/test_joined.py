@@ -260,6 +260,12 @@ def _said_to(subject: Sigwrap, call: dict[str, Any], *more: dict[str, Any]) -> b
     return out
 
 
+def test_a_command_can_not_stop_those_that_come_after_it(subject: Sigwrap) -> None:
+    """Its parent is the process that they are forked from."""
+    assert _run(subject, "sh", "-c", "kill -STOP $PPID; echo stopped").stdout == b"stopped\n"
+    assert _run(subject, "echo", "goes on").stdout == b"goes on\n"
+
+
 def test_who_is_inside_is_refused_or_is_there_already(subject: Sigwrap) -> None:
     words = ("--policy", "agent-observe", "--", "sh", "-c")
     line = " ".join(map(str, subject.line(*JOIN)))
