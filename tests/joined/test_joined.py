@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -255,7 +256,7 @@ def _said_to(subject: Sigwrap, call: dict[str, Any], *more: dict[str, Any]) -> b
     good = {"v": 1, "settings": settings, "words": 2, "terminal": -1, "umask": 0o22, **empty}
     path = subject.store / "joined" / "agent.sock"
     messages = [json.dumps(message) for message in ({**good, **call}, *more)]
-    line = [*subject.as_user(), "python3", "-c", _ASKS, str(path), *messages]
+    line = [*subject.as_user(), sys.executable, "-c", _ASKS, str(path), *messages]
     out, _ = subject.start_line(line).communicate(timeout=30)
     return out
 
