@@ -200,9 +200,7 @@ def test_the_end_of_the_session_ends_who_waits(subject: Sigwrap) -> None:
 
 def test_a_command_whose_supervisor_dies_is_not_run_once_more(subject: Sigwrap) -> None:
     count = subject.folder / "count"
-    process = subject.start(
-        *JOIN, "--", "sh", "-c", f"echo $PPID >>{count}; echo ready; sleep 300"
-    )
+    process = subject.start(*JOIN, "--", "sh", "-c", f"echo $PPID >>{count}; echo ready; sleep 300")
     reader(process.stdout).until(rb"ready")
     found = procfs.stat(int(count.read_text()))
     assert found is not None
