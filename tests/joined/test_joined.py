@@ -250,7 +250,12 @@ while said := end.recv(1 << 16):
 
 def _said_to(subject: Sigwrap, call: dict[str, Any], *more: dict[str, Any]) -> bytes:
     settings = as_json(RunSettings(command=(), policy="agent-observe"))
-    empty = {"descriptors": [], "ignored_signals": [], "signal_mask": [], "limits": []}
+    empty: dict[str, list[int]] = {
+        "descriptors": [],
+        "ignored_signals": [],
+        "signal_mask": [],
+        "limits": [],
+    }
     good = {"v": 1, "settings": settings, "words": 2, "terminal": -1, "umask": 0o22, **empty}
     path = subject.store / "joined" / "agent.sock"
     messages = [json.dumps(message) for message in ({**good, **call}, *more)]
