@@ -15,7 +15,7 @@ from sigwrap.errors import SessionError, SigwrapError, StoreError
 from sigwrap.hints import Any
 from sigwrap.linux import kept_library
 from sigwrap.linux import process as linux_process
-from sigwrap.linux.peer import objection_to_listener
+from sigwrap.linux.peer import objection_to_listener, pid_and_uid
 from sigwrap.protocols.control import socket_path
 from sigwrap.protocols.joined import KIND, LOCK_SUFFIX, SOCKET_SUFFIX, joined_folder
 from sigwrap.start import onefile
@@ -85,6 +85,8 @@ def _connected(folder: int, name: str) -> socket.socket | None:
         connection.close()
         raise SessionError(f"can't reach session {name}: {error.strerror}") from error
     objection = objection_to_listener(connection)
+    if pid_and_uid(connection)[1] not in (os.geteuid(), 0):
+        objection = "it belongs to another user"
     if objection:
         connection.close()
         raise SessionError(

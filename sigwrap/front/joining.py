@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import select
+import time
 from collections.abc import Callable
 
 from sigwrap import status
@@ -13,10 +14,11 @@ from sigwrap.bare import signal, socket
 from sigwrap.errors import SessionError
 from sigwrap.front.background import connect_or_start
 from sigwrap.front.parent import take_signals
-from sigwrap.front.relay import Relay
+from sigwrap.front.relay import Relay, without_keys
 from sigwrap.front.sender import sender_of
 from sigwrap.hints import Any
 from sigwrap.linux import kept_library
+from sigwrap.linux.descriptors import inherited as inherited_descriptors
 from sigwrap.linux.sigfd import SignalFd, SignalInfo
 from sigwrap.mediate.interrupts import JOB_STOPS
 from sigwrap.protocols.joined import (
@@ -33,12 +35,17 @@ from sigwrap.start import onefile
 from sigwrap.start.command import Inherited, find_program
 from sigwrap.tuples import NamedTuple
 
+_AGAIN_AFTER_S = 1.0
 _ATTEMPTS = 3  # a session may end in the moment in which it is joined
 
 
 class Left(NamedTuple):
     status: int
     signal: int  # that the command died of; 0: it ended otherwise
+
+
+class _GivenUp(Exception):
+    pass
 
 
 class _NobodyAnswers(Exception):
@@ -64,7 +71,7 @@ def join(
             program=program,
             words=tuple(map(os.fsencode, words)),
             environment=inherited.environment,
-            descriptors=tuple(_inherited_descriptors()),
+            descriptors=_inherited_descriptors(),
             terminal=-1 if relay is None else relay.first,
             umask=umask,
             ignored_signals=tuple(sorted(inherited.ignored_signals)),
@@ -78,21 +85,14 @@ def join(
     raise SessionError(f"session {name} ends as soon as it is joined", f"sigwrap report {name}")
 
 
-def _inherited_descriptors() -> list[int]:
-    """Every descriptor of ours is close-on-exec."""
-    found = []
-    for number in map(int, os.listdir("/proc/self/fd")):
-        try:
-            if os.get_inheritable(number):
-                found.append(number)
-        except OSError:
-            continue  # the listing's own
+def _inherited_descriptors() -> tuple[int, ...]:
+    found = inherited_descriptors()
     if len(found) > MOST_DESCRIPTORS - 2:
         raise SessionError(
             f"{len(found)} open files are more than can be handed to a session",
             f"a command that joins may have {MOST_DESCRIPTORS - 2}",
         )
-    return sorted(found)
+    return tuple(found)
 
 
 class _Joining:
@@ -110,6 +110,7 @@ class _Joining:
         self._signals: SignalFd = take_signals()
         self._left: Left | None = None
         self._is_taken = False
+        self._terminated_s = 0.0
         self._poll = select.epoll()
         self._poll.register(connection.fileno(), select.EPOLLIN)
         self._poll.register(self._signals.fd, select.EPOLLIN)
@@ -128,6 +129,8 @@ class _Joining:
                             self._on_signal(info)
                     elif self._relay is not None:
                         self._relay.pump(fd)
+        except _GivenUp:
+            self._left = Left(status.from_signal(signal.SIGTERM), signal.SIGTERM)
         finally:
             if self._relay is not None:
                 self._relay.end()
@@ -138,7 +141,8 @@ class _Joining:
         call, relay = self._call, self._relay
         words = kept_library.written("words", file_of_words(call))
         folder = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        own = call.descriptors if relay is None else tuple(map(relay.instead_of, call.descriptors))
+        instead_of = without_keys if relay is None else relay.instead_of
+        own = tuple(map(instead_of, call.descriptors))
         packet = encode({"settings": settings, **header(call)})
         try:
             socket.send_fds(self._connection, [packet], [words, folder, *own])
@@ -181,6 +185,8 @@ class _Joining:
         if info.number == signal.SIGWINCH and self._relay is not None:
             self._relay.resize()
             return
+        if info.number == signal.SIGTERM and self._is_told_again():
+            raise _GivenUp
         sender = sender_of(info, supervisor=0, bootloader=onefile.bootloader_pid())
         fields = {
             "sender_pid": sender.pid,
@@ -193,4 +199,18 @@ class _Joining:
         except OSError:
             return  # it has ended; its last word is read next
         if info.number in JOB_STOPS:
-            os.kill(os.getpid(), signal.SIGSTOP)
+            self._stop()
+
+    def _is_told_again(self) -> bool:
+        """It was passed on, and the command, or the session, didn't end by it: a second one is for
+        us, and who we wait for is killed by our end."""
+        now_s = time.monotonic()
+        first_s, self._terminated_s = self._terminated_s, self._terminated_s or now_s
+        return first_s != 0.0 and now_s - first_s > _AGAIN_AFTER_S
+
+    def _stop(self) -> None:
+        if self._relay is not None:
+            self._relay.give_back()
+        os.kill(os.getpid(), signal.SIGSTOP)
+        if self._relay is not None:
+            self._relay.take()

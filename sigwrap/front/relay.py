@@ -57,12 +57,19 @@ class Relay:
         self._poll = poll
         poll.register(self._outer, select.EPOLLIN)
         poll.register(self._master, select.EPOLLIN)
+        self.take()
+
+    def take(self) -> None:
+        """The keys as they come."""
         termios.tcsetattr(self._outer, termios.TCSADRAIN, _raw(self._before))
+
+    def give_back(self) -> None:
+        termios.tcsetattr(self._outer, termios.TCSADRAIN, self._before)
 
     def end(self) -> None:
         while self._pass_output():
             continue  # what the command wrote last
-        termios.tcsetattr(self._outer, termios.TCSADRAIN, self._before)
+        self.give_back()
         os.close(self._master)
         os.close(self._outer)
 
@@ -116,6 +123,13 @@ class Relay:
     def _pass_no_more(self, fd: int) -> None:
         if self._poll is not None:
             self._poll.unregister(fd)
+
+
+def without_keys(fd: int) -> int:
+    """Instead of our terminal to read from, where we are in its background: the kernel would stop a
+    job that reads there, and lets a session of others have the keys."""
+    is_ours = fd == 0 and 0 in _streams_on_it()
+    return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) if is_ours else fd
 
 
 def _streams_on_it() -> tuple[int, ...]:

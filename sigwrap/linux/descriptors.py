@@ -45,18 +45,26 @@ def require_enough() -> None:
 
 def release_inherited() -> None:
     """Let go of what the caller gave COMMAND through us: a pipe's other end must see it closed as
-    soon as COMMAND closes it. Standard error stays, for sigwrap's own lines. Every descriptor that
-    is ours is close-on-exec; what isn't was inherited."""
+    soon as COMMAND closes it. Standard error stays, for sigwrap's own lines."""
     null = _null()
     os.dup2(null, 0, inheritable=False)
     os.dup2(null, 1, inheritable=False)
     os.close(null)
-    for fd in [int(name) for name in os.listdir("/proc/self/fd")]:
+    for fd in inherited():
+        if fd > 2:
+            os.close(fd)
+
+
+def inherited() -> list[int]:
+    """From our caller: every descriptor of ours is close-on-exec."""
+    found = []
+    for fd in map(int, os.listdir("/proc/self/fd")):
         try:
-            if fd > 2 and os.get_inheritable(fd):
-                os.close(fd)
+            if os.get_inheritable(fd):
+                found.append(fd)
         except OSError:
             continue  # the listing's own
+    return sorted(found)
 
 
 def have_own_table(kept: Iterable[int]) -> None:

@@ -21,6 +21,7 @@ import os
 import stat
 import struct
 
+from sigwrap.errors import KernelError
 from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.file_state import (
     AT_EMPTY_PATH,
@@ -132,6 +133,14 @@ def demand_openat2() -> None:
     how = _FOLLOWED.waiting
     refused = "the kernel refused openat2(2)"
     os.close(syscall(refused, _SYS_OPENAT2, AT_FDCWD, b"/", how, len(how)))
+
+
+def has_openat2() -> bool:
+    try:
+        demand_openat2()
+    except KernelError:
+        return False
+    return True
 
 
 def refuse_magic_links(path: str) -> None:

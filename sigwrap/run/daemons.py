@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from sigwrap.escape import printable, shell_words, shortened
-from sigwrap.linux import procfs
+from sigwrap.linux import proc_files, procfs
 from sigwrap.policy.presets import Preset
 from sigwrap.tuples import NamedTuple
 
@@ -27,16 +27,14 @@ class Daemon(NamedTuple):
 def running_daemons(preset: Preset) -> list[Daemon]:
     """Of the same user."""
     found = []
-    for name in os.listdir("/proc") if preset.daemons else ():
-        if not name.isdecimal():
-            continue
+    for pid in proc_files.all_pids() if preset.daemons else ():
         try:
-            if os.stat(f"/proc/{name}").st_uid != os.geteuid():
+            if proc_files.file_status(f"/proc/{pid}").st_uid != os.geteuid():
                 continue
         except OSError:
             continue  # it has ended
-        if argv := preset.as_daemon(procfs.arguments(int(name))):
-            found.append(Daemon(int(name), argv))
+        if argv := preset.as_daemon(procfs.arguments(pid)):
+            found.append(Daemon(pid, argv))
     return sorted(found)
 
 

@@ -60,7 +60,7 @@ def capabilities_of(launched: Launch, walls: Walls) -> list[str]:
         Capability.REPLACEMENT,
         Capability.DELIVERY,
     ]
-    if launched.listener.can_put_descriptors():
+    if walls.takes_descriptors and launched.listener.can_put_descriptors():
         found.append(Capability.RECORDING)
     if launched.waits_through_signals:
         found.append(Capability.WAITS_THROUGH_SIGNALS)

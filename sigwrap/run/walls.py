@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from sigwrap.calls import Under
 from sigwrap.errors import DOCTOR, NoInterception, SessionError
 from sigwrap.escape import printable
-from sigwrap.linux import cgroups, landlock, pidfd, procfs
+from sigwrap.linux import cgroups, landlock, paths, pidfd, procfs
 from sigwrap.linux.file_tree import Listing, TooManyNames, as_they_lie
 from sigwrap.mediate.signal_rules import noise
 from sigwrap.platform import Capability
@@ -45,7 +45,6 @@ class Walls(NamedTuple):
     @property
     def capabilities(self) -> list[Capability]:
         standing = {
-            Capability.RECORDING: self.takes_descriptors,
             Capability.FORKS: Under.AT_FORK in self.filtered,
             Capability.NETWORK: Under.NETWORK_RULES in self.filtered,
             Capability.SIGNAL_WALL: self.domain,
@@ -72,7 +71,7 @@ def walls_of(engine: Engine, *, goes_without: bool) -> Walls:
             raise NoInterception(told[0], errno.ENOSYS, hint)
         without += told
     filtered = frozenset(_filtered(engine))
-    takes = pidfd.can_take()
+    takes = pidfd.can_take() or not paths.has_openat2()  # too old a kernel: launch says so
     if not takes:
         without.append(f"recording: it needs {_TO_TAKE}")
     if not takes and Under.NETWORK_RULES in filtered:

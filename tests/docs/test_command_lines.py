@@ -46,6 +46,7 @@ STATUSES = {
 }
 WHOLE = {
     "sigwrap hook": "sigwrap hook --help",
+    "sigwrap install claude-code": "sigwrap install claude-code --yes",
     "sigwrap -c": "sigwrap -c true",
     "sigwrap -c STRING": "sigwrap -c true",
     "sigwrap export": "sigwrap export --format jsonl",

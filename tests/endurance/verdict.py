@@ -22,7 +22,7 @@ _MOST = 400
 MEMORY_NOISE = 256 * 1024
 MEMORY_OF_AN_EVENT = 8
 """Bytes: no object is that small, so not every event leaves one."""
-MEMORY_OF_AN_EARLY_EVENT = 512
+MEMORY_OF_AN_EARLY_EVENT = 2048
 """Within the first thousands, while caches and the allocator's pools are being filled."""
 COST_GAINS_AT_MOST = 0.25
 

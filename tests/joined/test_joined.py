@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from sigwrap.linux import procfs
 from sigwrap.run.settings import RunSettings, as_json
 from tests.joined.jobs import work_a_job
 from tests.support.harness import INTERRUPTED, REFUSED, Sigwrap
-from tests.support.waiting import Watch, reader
+from tests.support.waiting import Watch, await_that, reader
 
 JOIN = ("--join-name", "agent", "--policy", "agent-observe")
 
@@ -211,31 +212,28 @@ def test_a_command_whose_supervisor_dies_is_not_run_once_more(subject: Sigwrap) 
     assert len(count.read_text().splitlines()) == 1
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [("settings", None), ("settings", []), ("words", float("inf")), ("umask", 10**40)],
-)
-def test_what_is_no_request_ends_no_session(subject: Sigwrap, field: str, value: Any) -> None:
+def test_what_is_no_request_and_no_signal_ends_no_session(subject: Sigwrap) -> None:
     _run(subject, "true")
-    assert b"that is no request" in _said_to(subject, {field: value})
+    odd: list[tuple[str, Any]] = [
+        *(("settings", None), ("settings", []), ("words", float("inf")), ("umask", 10**40)),
+    ]
+    for field, value in odd:
+        said = _said_to(subject, {field: value})
+        assert b"that is no request" in said and b"in a file of memory" not in said
+    numbers: tuple[Any, ...] = ([], 1.0, "TERM")
+    for number in numbers:
+        said = _said_to(subject, {}, {"v": 1, "signal": number, "sender": {}})
+        assert b'"ended": 0' in said
     assert _run(subject, "echo", "goes on").stdout == b"goes on\n"
-    assert len(subject.events("command_left")) == 2
-
-
-@pytest.mark.parametrize("number", [[], 1.0, "TERM"])
-def test_what_is_no_signal_ends_no_session(subject: Sigwrap, number: Any) -> None:
-    _run(subject, "true")
-    said = _said_to(subject, {}, {"v": 1, "signal": number, "sender": {}})
-    assert b'"ended": 0' in said
-    assert _run(subject, "echo", "goes on").stdout == b"goes on\n"
-    assert len(subject.events("command_left")) == 3
+    assert len(subject.events("command_left")) == 5
 
 
 _ASKS = """
-import json, os, socket, sys
+import fcntl, json, os, socket, sys
 path, *messages = sys.argv[1:]
-words = os.memfd_create("words")
+words = os.memfd_create("words", os.MFD_ALLOW_SEALING)
 os.write(words, b"\\0".join((b"/bin/sleep", b"sleep", b"0.5")))
+fcntl.fcntl(words, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
 end = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 end.connect(path)
 socket.send_fds(end, [messages[0].encode()], [words, os.open("/", os.O_PATH)])
@@ -341,3 +339,16 @@ def test_the_fork_server_is_sigwraps_own(subject: Sigwrap) -> None:
     assert subject.command_pid() == server
     blocked = subject.events("signal_blocked")
     assert {event.payload["target_pid"] for event in blocked} >= {server}
+
+
+def test_a_second_sigterm_ends_who_waits_for_a_session_that_stands_still(subject: Sigwrap) -> None:
+    process = subject.start(*JOIN, "--", "sh", "-c", "trap '' TERM; echo $$ ready; sleep 300")
+    command = int(reader(process.stdout).until(rb"\d+ ready").split()[0])
+    with Watch([command]) as watch:
+        process.send_signal(signal.SIGTERM)
+        await_that(lambda: bool(subject.events("interrupt_forwarded")))
+        while process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            time.sleep(0.2)  # one that comes at once belongs to the first
+        assert process.returncode == 128 + signal.SIGTERM
+        watch.await_ends()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
-import stat
+import time
 from collections.abc import Callable
 
 from sigwrap.bare import signal, socket
@@ -22,6 +23,7 @@ from sigwrap.protocols.joined import (
 )
 from sigwrap.run.loop import Loop
 
+_READS_AGAIN_S = 0.2
 # What ends or stops a caller's job is meant for all of it.
 _FOR_ITS_GROUP = frozenset(
     {
@@ -49,7 +51,6 @@ class Caller:
         self.by_pid = pid
         self.command_pid = 0
         self.has_asked = False
-        self.why = ""  # what is known of its not being executed
         self._end = end
         self._loop = loop
         self._on_call = on_call
@@ -62,6 +63,16 @@ class Caller:
             self._end.send(encode(message), socket.MSG_NOSIGNAL | socket.MSG_DONTWAIT)
         except OSError:
             pass  # it is gone, or doesn't read: its end is seen elsewhere
+
+    def tell_at_last(self, message: dict[str, Any]) -> None:
+        """What it waits for, however late it reads."""
+        try:
+            self._end.send(encode(message), socket.MSG_NOSIGNAL | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            again_s = time.monotonic() + _READS_AGAIN_S
+            self._loop.call_at(again_s, lambda: self.tell_at_last(message))
+        except OSError:
+            pass  # it is gone
 
     def close(self) -> None:
         if self._end.fileno() >= 0:
@@ -111,15 +122,24 @@ class Caller:
 def _call(message: dict[str, Any], fds: list[int]) -> Call:
     if len(fds) < 2:
         raise BadMessage("descriptors are missing")
-    found = os.fstat(fds[0])
-    if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_WORDS_BYTES:
-        raise BadMessage("its words are not in a file of memory")
-    call = read_call(message, os.pread(fds[0], found.st_size, 0))
+    call = read_call(message, _sealed_words(fds[0]))
     if not isinstance(message.get("settings"), dict):
         raise BadMessage("its settings are missing")
     if len(call.descriptors) != len(fds) - 2:
         raise BadMessage("descriptors are missing")
     return call
+
+
+def _sealed_words(fd: int) -> bytes:
+    """Of a file in memory: to read another one may take as long as who serves it likes."""
+    try:
+        is_sealed = fcntl.fcntl(fd, fcntl.F_GET_SEALS) & fcntl.F_SEAL_WRITE
+    except OSError:
+        is_sealed = 0
+    size = os.fstat(fd).st_size
+    if not is_sealed or size > MAX_WORDS_BYTES:
+        raise BadMessage("its words are not in a file of memory")
+    return os.pread(fd, size, 0)
 
 
 def _send_to_group(pid: int, number: int) -> None:

@@ -50,7 +50,7 @@ class _ForkServer:
         self._end = end
         self._added = {b"SIGWRAP_SESSION": session_id.encode()}
         self._signals = SignalFd({signal.SIGCHLD})
-        self._running: set[int] = set()
+        self._running: dict[int, int] = {}  # and where it says why it was not executed
         self._poll = select.epoll()
         self._poll.register(end.fileno(), select.EPOLLIN)
         self._poll.register(self._signals.fd, select.EPOLLIN)
@@ -77,16 +77,29 @@ class _ForkServer:
         try:
             words, folder, *descriptors = fds
             call = read_call(message, os.pread(words, os.fstat(words).st_size, 0))
-            pid = linux_process.fork()
-            if pid == 0:
-                self._become(call, folder, descriptors)
-            self._running.add(pid)
+            pid = self._fork(call, folder, descriptors)
             self._tell({"forked": pid, "number": message["number"]})
         except KernelError as refusal:
             self._tell({"not_forked": refusal.errno, "number": message["number"]})
+        except (OSError, ValueError):  # not all of its descriptors have come
+            self._tell({"not_forked": errno.EMFILE, "number": message["number"]})
         finally:
             for fd in fds:
                 os.close(fd)
+
+    def _fork(self, call: Call, folder: int, descriptors: list[int]) -> int:
+        readable, writable = os.pipe()
+        try:
+            pid = linux_process.fork()
+        except BaseException:
+            os.close(readable)
+            os.close(writable)
+            raise
+        if pid == 0:
+            _become(call, folder, descriptors, writable, self._end, self._added)
+        os.close(writable)
+        self._running[pid] = readable
+        return pid
 
     def _tell(self, message: dict[str, Any]) -> None:
         self._end.send(encode(message))
@@ -95,10 +108,10 @@ class _ForkServer:
         for pid in tuple(self._running):
             found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if found is not None:
-                self._running.discard(pid)
                 exited = found.si_code == os.CLD_EXITED
                 status = found.si_status << 8 if exited else found.si_status
-                self._tell({"ended": pid, "status": status})
+                error = _said(self._running.pop(pid))
+                self._tell({"ended": pid, "status": status, "error": error})
 
     def _reap(self, pid: int) -> None:
         try:
@@ -106,42 +119,60 @@ class _ForkServer:
         except ChildProcessError:
             pass
 
-    def _become(self, call: Call, folder: int, descriptors: list[int]) -> NoReturn:
-        try:
-            try:
-                error = self._exec(call, folder, descriptors)
-            except OSError as refusal:
-                error = refusal.errno or errno.EIO
-            except ValueError:  # Python's word for EPERM, of a limit
-                error = errno.EPERM
-            self._tell({"not_executed": error, "pid": os.getpid()})
-        finally:
-            os._exit(NOT_EXECUTABLE)
 
-    def _exec(self, call: Call, folder: int, descriptors: list[int]) -> int:
-        os.setsid()
-        inherited = Inherited(
-            environment=call.environment,
-            signal_mask=frozenset(call.signal_mask),
-            ignored_signals=frozenset(call.ignored_signals),
-            limits=tuple(_as_far_as_possible(Limit(*each)) for each in call.limits),
-        )
-        os.fchdir(folder)
-        os.umask(call.umask)
-        wanted = frozenset(call.descriptors)
-        held = [_out_of_the_way(fd, wanted) for fd in descriptors]
-        self._end = socket.socket(fileno=_out_of_the_way(self._end.detach(), wanted))
-        for fd in _STREAMS - wanted:
-            os.close(fd)  # every other one is close-on-exec
-        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        for number, fd in zip(call.descriptors, held, strict=True):
-            if number < limit:  # it was lower when that one was opened
-                os.dup2(fd, number)
-        if call.terminal >= 0:
-            fcntl.ioctl(call.terminal, termios.TIOCSCTTY, 0)
-        libc.set_dumpable()  # its caller's words are read from it, like anybody's
-        words = tuple(map(os.fsdecode, call.words))
-        return exec_command(call.program, words, inherited, self._added)
+def _said(readable: int) -> int:
+    """The errno; 0 where it was executed."""
+    try:
+        return int(os.read(readable, 16) or b"0")
+    finally:
+        os.close(readable)
+
+
+def _become(
+    call: Call,
+    folder: int,
+    descriptors: list[int],
+    writable: int,
+    end: socket.socket,
+    added: dict[bytes, bytes],
+) -> NoReturn:
+    try:
+        end.close()  # whoever looks into this process before its exec finds no way to the others
+        writable = _out_of_the_way(writable, frozenset(call.descriptors))
+        try:
+            error = _exec(call, folder, descriptors, added)
+        except OSError as refusal:
+            error = refusal.errno or errno.EIO
+        except ValueError:  # Python's word for EPERM, of a limit
+            error = errno.EPERM
+        os.write(writable, b"%d" % error)
+    finally:
+        os._exit(NOT_EXECUTABLE)
+
+
+def _exec(call: Call, folder: int, descriptors: list[int], added: dict[bytes, bytes]) -> int:
+    os.setsid()
+    inherited = Inherited(
+        environment=call.environment,
+        signal_mask=frozenset(call.signal_mask),
+        ignored_signals=frozenset(call.ignored_signals),
+        limits=tuple(_as_far_as_possible(Limit(*each)) for each in call.limits),
+    )
+    os.fchdir(folder)
+    os.umask(call.umask)
+    wanted = frozenset(call.descriptors)
+    held = [_out_of_the_way(fd, wanted) for fd in descriptors]
+    for fd in _STREAMS - wanted:
+        os.close(fd)  # every other one is close-on-exec
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for number, fd in zip(call.descriptors, held, strict=True):
+        if number < limit:  # it was lower when that one was opened
+            os.dup2(fd, number)
+    if call.terminal >= 0:
+        fcntl.ioctl(call.terminal, termios.TIOCSCTTY, 0)
+    libc.set_dumpable()  # its caller's words are read from it, like anybody's
+    words = tuple(map(os.fsdecode, call.words))
+    return exec_command(call.program, words, inherited, added)
 
 
 def _out_of_the_way(fd: int, wanted: frozenset[int]) -> int:

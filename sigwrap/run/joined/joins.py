@@ -15,6 +15,7 @@ from collections.abc import Callable
 from sigwrap import status
 from sigwrap.bare import signal, socket
 from sigwrap.errors import StoreError
+from sigwrap.events import number, text
 from sigwrap.hints import Any, NoReturn
 from sigwrap.linux import kept_library
 from sigwrap.linux import process as linux_process
@@ -62,7 +63,6 @@ class Joins:
         self._callers: dict[int, Caller] = {}
         self._asked: dict[int, Caller] = {}  # whose command is to be forked
         self._running: dict[int, Caller] = {}  # by the pid of the command
-        self._not_executed: dict[int, tuple[int, str]] = {}
         self._count = 0
         self._idle_since_s = time.monotonic()
         self._ours, self._theirs = socket.socketpair(socket.AF_UNIX, KIND)
@@ -231,19 +231,21 @@ class Joins:
             os.close(words)
 
     def _on_signal(self, caller: Caller, message: dict[str, Any]) -> None:
-        number, sender = message["signal"], message.get("sender")
-        if type(number) is not int or number not in signal.valid_signals():
+        given, sender = message["signal"], message.get("sender")
+        if type(given) is not int or given not in signal.valid_signals():
             return
         if not isinstance(sender, dict):
             return
         payload = {
-            "signal": number,
-            "signal_name": signal_name(number),
-            **{name: sender.get(name) for name in ("sender_pid", "sender_uid", "sender_place")},
-            "sender_cmd": sender.get("sender_cmd"),
+            "signal": given,
+            "signal_name": signal_name(given),
+            "sender_pid": number(sender.get("sender_pid")),
+            "sender_uid": number(sender.get("sender_uid")),
+            "sender_place": text(sender.get("sender_place")),
+            "sender_cmd": masked_text(text(sender.get("sender_cmd"))),
         }
         self._recorder.record("interrupt_forwarded", caller.command_pid, payload)
-        caller.signal(number)
+        caller.signal(given)
 
     def _on_gone(self, caller: Caller) -> None:
         """It was killed, or has been told how it went."""
@@ -263,16 +265,13 @@ class Joins:
             self._loop.unwatch(self._ours.fileno())  # it has ended, and so does the session
             return
         match message:
-            case {"forked": int(pid), "number": int(number)}:
-                self._forked(pid, self._asked.pop(number))
-            case {"not_forked": int(error), "number": int(number)}:
+            case {"forked": int(pid), "number": int(call)}:
+                self._forked(pid, self._asked.pop(call))
+            case {"not_forked": int(error), "number": int(call)}:
                 why = f"no process can be made: {os.strerror(error)}"
-                self._left(self._asked.pop(number), status.REFUSED, 0, why)
-            case {"not_executed": int(error), "pid": int(pid)}:
-                is_told = error == errno.EACCES and self._was_told(pid)
-                self._not_executed[pid] = error, "" if is_told else os.strerror(error)
-            case {"ended": int(pid), "status": int(wait_status)}:
-                self._ended(pid, self._running.pop(pid), wait_status)
+                self._left(self._asked.pop(call), status.REFUSED, 0, why)
+            case {"ended": int(pid), "status": int(wait_status), "error": int(error)}:
+                self._ended(self._running.pop(pid), wait_status, error)
 
     def _forked(self, pid: int, caller: Caller) -> None:
         self._running[pid] = caller
@@ -280,13 +279,14 @@ class Joins:
         if caller.number not in self._callers:  # it is gone since
             caller.kill()
 
-    def _ended(self, pid: int, caller: Caller, wait_status: int) -> None:
+    def _ended(self, caller: Caller, wait_status: int, error: int) -> None:
+        pid = caller.command_pid
         died_of = os.WTERMSIG(wait_status) if os.WIFSIGNALED(wait_status) else 0
         code = status.from_signal(died_of) if died_of else os.WEXITSTATUS(wait_status)
-        error, why = self._not_executed.pop(pid, (0, ""))
         if error == errno.ENOENT:
             code = status.NOT_FOUND
-        self._left(caller, code, died_of, why)
+        is_told = error == errno.EACCES and self._was_told(pid)
+        self._left(caller, code, died_of, "" if is_told or not error else os.strerror(error))
         caller.command_pid = 0
         try:
             self._ours.send(encode({"reap": pid}))
@@ -296,7 +296,7 @@ class Joins:
     def _left(self, caller: Caller, code: int, died_of: int, why: str) -> None:
         payload = {"call": caller.number, "exit_status": code, "signal": died_of}
         self._recorder.record("command_left", caller.command_pid, payload)
-        caller.tell({"ended": code, "signal": died_of, "why": why})
+        caller.tell_at_last({"ended": code, "signal": died_of, "why": why})
 
 
 def _refuse(accepted: socket.socket, why: str) -> None:

@@ -31,7 +31,7 @@ def leak() -> None:
     records = Recorder.record
 
     def record(self, event, pid, payload):
-        kept.append(bytearray(2_000))
+        kept.append(bytearray(10_000))
         if len(kept) % 50 == 0:
             os.open("/dev/null", os.O_RDONLY)
         return records(self, event, pid, payload)
