@@ -114,6 +114,11 @@ class _Joining:
         self._poll = select.epoll()
         self._poll.register(connection.fileno(), select.EPOLLIN)
         self._poll.register(self._signals.fd, select.EPOLLIN)
+        self._bootloader_pid = onefile.bootloader_pid()
+        self._bootloader = -1
+        if self._bootloader_pid:
+            self._bootloader = os.pidfd_open(self._bootloader_pid)
+            self._poll.register(self._bootloader, select.EPOLLIN)
 
     def run(self, settings: dict[str, Any]) -> Left:
         self._ask(settings)
@@ -127,6 +132,8 @@ class _Joining:
                     elif fd == self._signals.fd:
                         for info in self._signals.read():
                             self._on_signal(info)
+                    elif fd == self._bootloader:
+                        raise _GivenUp  # the process that our caller knows was killed
                     elif self._relay is not None:
                         self._relay.pump(fd)
         except _GivenUp:
@@ -187,7 +194,7 @@ class _Joining:
             return
         if info.number == signal.SIGTERM and self._is_told_again():
             raise _GivenUp
-        sender = sender_of(info, supervisor=0, bootloader=onefile.bootloader_pid())
+        sender = sender_of(info, supervisor=0, bootloader=self._bootloader_pid)
         fields = {
             "sender_pid": sender.pid,
             "sender_uid": sender.uid,

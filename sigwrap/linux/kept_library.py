@@ -16,11 +16,26 @@ _SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_S
 _PIECE_BYTES = 1 << 24
 
 
+_command_may_run = False
+
+
+def command_may_run() -> None:
+    """From now on /proc may be another."""
+    global _command_may_run
+    _command_may_run = True
+
+
+def demand_folder() -> None:
+    """OSError where this thread can't have one of its own, as in a container: then what is loaded
+    later can't be reached."""
+    if libc.unshare(_FILE_SYSTEM) != 0:
+        raise PermissionError(ctypes.get_errno(), "unshare")
+
+
 def read(path: str) -> int:
     """A descriptor of what is in the file. OSError where a system forbids code that is in no file,
     or limits files, or where a container forbids what loading it takes."""
-    if libc.unshare(_FILE_SYSTEM) != 0:
-        raise PermissionError(ctypes.get_errno(), "unshare")
+    demand_folder()
     source = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fd = _new(path)
@@ -57,7 +72,7 @@ class Reachable:
     """While it is entered, `path` leads the dynamic linker to it: /proc may be another by now."""
 
     def __init__(self, fd: int) -> None:
-        self._held = proc_files.held()
+        self._held = proc_files.held() if _command_may_run else ()
         self.path = f"./self/fd/{fd}" if self._held else f"/proc/self/fd/{fd}"
 
     def __enter__(self) -> None:

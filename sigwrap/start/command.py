@@ -45,13 +45,14 @@ class Inherited(NamedTuple):
         # Unchanged in the one-file binary: its bootloader forks before it handles signals.
         ignored = procfs.ignored_signals(os.getpid()) - _IGNORED_BY_PYTHON
         environment = onefile.original_environment(procfs.environment())
-        known_pid = b"%d" % (onefile.bootloader_pid() or os.getpid())
+        # The bootloader corrects one of these variables itself.
+        known_pids = (b"%d" % onefile.bootloader_pid(), b"%d" % os.getpid())
         return cls(
             environment=environment,
             signal_mask=frozenset(signal.pthread_sigmask(signal.SIG_BLOCK, ())),
             ignored_signals=ignored,
             limits=limits.of_the_caller(),
-            with_our_pid=tuple(n for n in _OF_A_MANAGER if environment.get(n) == known_pid),
+            with_our_pid=tuple(n for n in _OF_A_MANAGER if environment.get(n) in known_pids),
         )
 
 

@@ -85,6 +85,7 @@ def _kept_loader(spec: Any) -> Any:
     if isinstance(spec.loader, ExtensionFileLoader):
         return _Library(kept_library.read(spec.origin))
     if hasattr(spec.loader, "read_ahead"):  # of a library that the binary carries
+        kept_library.demand_folder()
         spec.loader.read_ahead()
         return spec.loader
     return _Code(spec.loader.get_code(spec.name))
@@ -154,4 +155,5 @@ def kept_files() -> set[str]:
 def import_nothing_more() -> None:
     """But what is part of the interpreter, or was read by now. An import that was forgotten fails,
     and does not run what COMMAND has put in its place."""
+    kept_library.command_may_run()
     sys.meta_path[:] = [BuiltinImporter, FrozenImporter, _kept]
