@@ -49,16 +49,19 @@ class Service:
     def stop(self, mode: str) -> None:
         """What comes before TimeoutStopSec= is over."""
         everybody = self.subject.alive() if mode == "control-group" else [self.process.pid]
-        for pid in everybody:
-            os.kill(pid, signal.SIGTERM)
+        _send(everybody, signal.SIGTERM)
 
     def kill(self, mode: str) -> None:
         """What comes then; mixed does it as soon as the main process has ended, too."""
-        for pid in [self.process.pid] if mode == "process" else self.subject.alive():
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+        _send([self.process.pid] if mode == "process" else self.subject.alive(), signal.SIGKILL)
 
     def close(self) -> None:
         self._socket.close()
+
+
+def _send(pids: list[int], number: int) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            continue  # it has ended by another's
