@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -115,10 +114,23 @@ def _plain(text: str) -> str:
 
 def _address(host: str) -> str:
     """A number, or parts in other digits, is an IPv4 address to whoever fetches it."""
-    try:
-        return socket.inet_ntoa(socket.inet_aton(host)) if _NUMBERS.fullmatch(host) else host
-    except OSError:
+    if not _NUMBERS.fullmatch(host):
         return host
+    try:
+        *first, last = (_number(part) for part in host.split("."))
+    except ValueError:
+        return host
+    room = 1 << 8 * (4 - len(first))  # the last part fills what the others leave
+    if last >= room or any(each > 255 for each in first):
+        return host
+    value = last + sum(each << 8 * (3 - place) for place, each in enumerate(first))
+    return ".".join(str(value >> shift & 255) for shift in (24, 16, 8, 0))
+
+
+def _number(part: str) -> int:
+    """As C writes it: a 0 before it is octal, 0x hexadecimal."""
+    is_octal = len(part) > 1 and part.startswith("0") and not part.startswith("0x")
+    return int(part, 8 if is_octal else 0)
 
 
 def _quoted(words: Sequence[str]) -> str:

@@ -72,7 +72,9 @@ class Reachable:
     """While it is entered, `path` leads the dynamic linker to it: /proc may be another by now."""
 
     def __init__(self, fd: int) -> None:
-        self._held = proc_files.held() if _command_may_run else ()
+        self._held = proc_files.held()
+        if self._held and not _command_may_run and libc.unshare(_FILE_SYSTEM) != 0:
+            self._held = ()  # /proc is still the one that it seems to be
         self.path = f"./self/fd/{fd}" if self._held else f"/proc/self/fd/{fd}"
 
     def __enter__(self) -> None:
