@@ -10,11 +10,12 @@ from sigwrap.cli.run import start
 from sigwrap.errors import SessionError, SigwrapError
 from sigwrap.front.background import NotStarted
 from sigwrap.front.joining import join
+from sigwrap.hints import NoReturn
 from sigwrap.linux.death import die_of
 from sigwrap.linux.listening import somebody_listens
 from sigwrap.run.settings import Nested, RunSettings, as_json, from_json
 from sigwrap.start import onefile
-from sigwrap.start.command import CommandError, Inherited, exec_command, find_program
+from sigwrap.start.command import Inherited, become, find_program
 from sigwrap.start.policy_files import SHIPPED
 from sigwrap.store.location import default_store
 
@@ -22,7 +23,7 @@ from sigwrap.store.location import default_store
 def run_in_joined_session(settings: RunSettings, inherited: Inherited) -> int:
     try:
         if somebody_listens():
-            return _run_inside(settings, inherited)
+            _run_inside(settings, inherited)
         return _join(settings, inherited)
     except NotStarted as ended:
         return ended.status
@@ -66,7 +67,7 @@ def _wherever(policy: str) -> str:
     return policy if policy in SHIPPED else os.path.abspath(policy)
 
 
-def _run_inside(settings: RunSettings, inherited: Inherited) -> int:
+def _run_inside(settings: RunSettings, inherited: Inherited) -> NoReturn:
     """The session that is there already has the command."""
     session = os.fsdecode(inherited.environment.get(b"SIGWRAP_SESSION", b""))
     where = f"session {session}" if session else "an outer supervisor"
@@ -76,8 +77,7 @@ def _run_inside(settings: RunSettings, inherited: Inherited) -> int:
             "--nested join runs the command under that session's rules",
         )
     program = find_program(settings.command[0], inherited.environment)
-    error = exec_command(program, settings.command, inherited, {})
-    raise CommandError(f"{os.fsdecode(program)}: {os.strerror(error)}", 126)
+    become(program, settings.command, inherited, {})
 
 
 def start_session(words: list[str]) -> int:

@@ -13,7 +13,7 @@ from sigwrap.cli.run_options import read_options
 from sigwrap.errors import UsageError
 from sigwrap.linux.listening import somebody_listens
 from sigwrap.run.settings import Nested, Report, RunSettings
-from sigwrap.start.command import CommandError, Inherited, exec_command, find_program
+from sigwrap.start.command import CommandError, Inherited, become, find_program
 
 OPTIONS_VARIABLE = "SIGWRAP_OPTIONS"
 SHELL_VARIABLE = "SIGWRAP_SHELL"
@@ -53,7 +53,7 @@ def _run(words: list[str], fields: dict[str, object]) -> int:
         variables[b"SHELL"] = shell
     command = (os.fsdecode(shell), *words)
     if somebody_listens():
-        return _become(shell, command, variables)
+        become(shell, command, Inherited.capture(), variables)
     from sigwrap.cli.run import start
 
     defaults = {"nested": Nested.JOIN, "report": Report.NEVER}
@@ -72,8 +72,3 @@ def _shell() -> bytes:
         except CommandError as failure:
             last = failure
     raise last
-
-
-def _become(shell: bytes, command: tuple[str, ...], variables: dict[bytes, bytes]) -> int:
-    error = exec_command(shell, command, Inherited.capture(), variables)
-    raise CommandError(f"{os.fsdecode(shell)}: {os.strerror(error)}", 126)

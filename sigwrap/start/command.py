@@ -8,6 +8,7 @@ import stat
 
 from sigwrap.bare import signal
 from sigwrap.errors import SigwrapError
+from sigwrap.hints import NoReturn
 from sigwrap.linux import libc, limits, procfs
 from sigwrap.policy.judge.environment import ALWAYS_REMOVED, judge_names
 from sigwrap.policy.judge.rules import EnvPolicy
@@ -107,6 +108,14 @@ def not_executable(program: bytes) -> CommandError:
     if os.path.isdir(program):
         return CommandError(f"{shown}: is a folder, not a program", NOT_EXECUTABLE)
     return CommandError(f"{shown}: not executable", NOT_EXECUTABLE, f"try: chmod +x {shown}")
+
+
+def become(
+    program: bytes, arguments: tuple[str, ...], inherited: Inherited, added: dict[bytes, bytes]
+) -> NoReturn:
+    """Where nothing of ours has to stay. CommandError where the exec failed."""
+    error = exec_command(program, arguments, inherited, added)
+    raise CommandError(f"{os.fsdecode(program)}: {os.strerror(error)}", NOT_EXECUTABLE)
 
 
 def exec_command(

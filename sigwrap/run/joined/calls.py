@@ -58,21 +58,16 @@ class Caller:
         self._on_gone = on_gone
         loop.watch(end.fileno(), self._on_readable)
 
-    def tell(self, message: dict[str, Any]) -> None:
-        try:
-            self._end.send(encode(message), socket.MSG_NOSIGNAL | socket.MSG_DONTWAIT)
-        except OSError:
-            pass  # it is gone, or doesn't read: its end is seen elsewhere
-
-    def tell_at_last(self, message: dict[str, Any]) -> None:
-        """What it waits for, however late it reads."""
+    def tell(self, message: dict[str, Any], *, however_late: bool = False) -> None:
+        """`however_late`: what it waits for, also where it doesn't read now."""
         try:
             self._end.send(encode(message), socket.MSG_NOSIGNAL | socket.MSG_DONTWAIT)
         except BlockingIOError:
-            again_s = time.monotonic() + _READS_AGAIN_S
-            self._loop.call_at(again_s, lambda: self.tell_at_last(message))
+            if however_late:
+                again_s = time.monotonic() + _READS_AGAIN_S
+                self._loop.call_at(again_s, lambda: self.tell(message, however_late=True))
         except OSError:
-            pass  # it is gone
+            pass  # it is gone: its end is seen elsewhere
 
     def close(self) -> None:
         if self._end.fileno() >= 0:

@@ -296,7 +296,7 @@ class Joins:
     def _left(self, caller: Caller, code: int, died_of: int, why: str) -> None:
         payload = {"call": caller.number, "exit_status": code, "signal": died_of}
         self._recorder.record("command_left", caller.command_pid, payload)
-        caller.tell_at_last({"ended": code, "signal": died_of, "why": why})
+        caller.tell({"ended": code, "signal": died_of, "why": why}, however_late=True)
 
 
 def _refuse(accepted: socket.socket, why: str) -> None:
