@@ -14,6 +14,7 @@ nearest     the word that somebody meant who mistyped one
 errors      everything that sigwrap raises on purpose
 events      the types of the log's events, and their versions
 tuples      named tuples that are cheap to define: a start defines a hundred
+machine     which machine this is, and the numbers of calls there
 calls       the mediated system calls
 store       the event log: hash chain, journal, SQLite
 policy      pure: a policy and a described request in, a decision out

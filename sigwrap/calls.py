@@ -12,10 +12,12 @@ from collections.abc import Iterable, Mapping
 
 from sigwrap.bare.enum import Enum
 from sigwrap.hints import Any
+from sigwrap.machine import IS_AARCH64, numbers_of
 from sigwrap.tuples import NamedTuple
 
 X86_64 = 0xC000003E  # AUDIT_ARCH_X86_64
 I386 = 0x40000003  # AUDIT_ARCH_I386, which a 64-bit program reaches by int 0x80
+AARCH64 = 0xC00000B7  # AUDIT_ARCH_AARCH64; of a program of 32-bit ARM no call is answered
 X32_BIT = 0x40000000  # in the number of a call of the x32 ABI, which reports itself as X86_64
 
 F_SETFL = 4
@@ -196,6 +198,7 @@ class Call(NamedTuple):
     name: str
     x86_64: int | None
     i386: int | None
+    aarch64: int | None
     family: Family
     handed_over: Condition
     meaning: str
@@ -211,23 +214,30 @@ _OWNER_MEANING = "who gets the signals of a descriptor, which signal, and whethe
 _SLOWS = "judged as SIGSTOP to it"
 
 TABLE: tuple[Call, ...] = (
-    Call("execve", 59, 11, Family.EXEC, Always(), "runs a program"),
-    Call("execveat", 322, 358, Family.EXEC, Always(), "runs a program"),
+    Call("execve", 59, 11, 221, Family.EXEC, Always(), "runs a program"),
+    Call("execveat", 322, 358, 281, Family.EXEC, Always(), "runs a program"),
     # From the first of these on, the memory of a process may be a file that somebody serves.
-    Call("mount", 165, 21, Family.MOUNT, Always(), "mounts a file system"),
-    Call("fsmount", 432, 432, Family.MOUNT, Always(), "mounts a file system"),
-    Call("kill", 62, 37, Family.SIGNAL, OfSignal(1), "signals a process or a group"),
-    Call("tkill", 200, 238, Family.SIGNAL, OfSignal(1), "signals a thread"),
-    Call("tgkill", 234, 270, Family.SIGNAL, OfSignal(2), "signals a thread"),
-    Call("rt_sigqueueinfo", 129, 178, Family.SIGNAL, OfSignal(1), "signals a process"),
-    Call("rt_tgsigqueueinfo", 297, 335, Family.SIGNAL, OfSignal(2), "signals a thread"),
+    Call("mount", 165, 21, 40, Family.MOUNT, Always(), "mounts a file system"),
+    Call("fsmount", 432, 432, 432, Family.MOUNT, Always(), "mounts a file system"),
+    Call("kill", 62, 37, 129, Family.SIGNAL, OfSignal(1), "signals a process or a group"),
+    Call("tkill", 200, 238, 130, Family.SIGNAL, OfSignal(1), "signals a thread"),
+    Call("tgkill", 234, 270, 131, Family.SIGNAL, OfSignal(2), "signals a thread"),
+    Call("rt_sigqueueinfo", 129, 178, 138, Family.SIGNAL, OfSignal(1), "signals a process"),
+    Call("rt_tgsigqueueinfo", 297, 335, 240, Family.SIGNAL, OfSignal(2), "signals a thread"),
     Call(
-        "pidfd_send_signal", 424, 424, Family.SIGNAL, OfSignal(1), "signals what a pidfd stands for"
+        "pidfd_send_signal",
+        424,
+        424,
+        424,
+        Family.SIGNAL,
+        OfSignal(1),
+        "signals what a pidfd stands for",
     ),
     Call(
         "ptrace",
         101,
         26,
+        117,
         Family.SIGNAL,
         OneOf(
             0,
@@ -247,6 +257,7 @@ TABLE: tuple[Call, ...] = (
         "process_vm_readv",
         310,
         347,
+        270,
         Family.SIGNAL,
         NonZero((0,)),
         "reads the memory of a process; judged as tracing it",
@@ -255,12 +266,14 @@ TABLE: tuple[Call, ...] = (
         "process_vm_writev",
         311,
         348,
+        271,
         Family.SIGNAL,
         NonZero((0,)),
         "writes the memory of a process; judged as tracing it",
     ),
     Call(
         "pidfd_getfd",
+        438,
         438,
         438,
         Family.SIGNAL,
@@ -271,6 +284,7 @@ TABLE: tuple[Call, ...] = (
         "perf_event_open",
         298,
         336,
+        241,
         Family.SIGNAL,
         AnyOf((NonZero((1,)), WithBits(4, PERF_FLAG_PID_CGROUP))),
         "watches a process, and can have it signalled; judged as tracing it",
@@ -279,6 +293,7 @@ TABLE: tuple[Call, ...] = (
         "prlimit64",
         302,
         340,
+        261,
         Family.SIGNAL,
         NonZero(numbers=(0,), pointers=(2,)),  # a process that it names, and limits to be set
         "changes the resource limits of a process; judged as SIGKILL to it",
@@ -287,6 +302,7 @@ TABLE: tuple[Call, ...] = (
         "setpriority",
         141,
         97,
+        140,
         Family.SIGNAL,
         OneOf(
             0,
@@ -299,6 +315,7 @@ TABLE: tuple[Call, ...] = (
         "ioprio_set",
         251,
         289,
+        30,
         Family.SIGNAL,
         OneOf(
             0,
@@ -308,18 +325,19 @@ TABLE: tuple[Call, ...] = (
         f"how much of the disks a process gets; {_SLOWS}",
     ),
     *(
-        Call(name, x86_64, i386, Family.SIGNAL, NonZero((0,)), f"{meaning}; {_SLOWS}")
-        for name, x86_64, i386, meaning in (
-            ("sched_setparam", 142, 154, "how a process is scheduled"),
-            ("sched_setscheduler", 144, 156, "how a process is scheduled"),
-            ("sched_setattr", 314, 351, "how a process is scheduled"),
-            ("sched_setaffinity", 203, 241, "on which processors a process runs"),
-            ("migrate_pages", 256, 294, "where the memory of a process lies"),
-            ("move_pages", 279, 317, "where the memory of a process lies"),
+        Call(name, x86_64, i386, aarch64, Family.SIGNAL, NonZero((0,)), f"{meaning}; {_SLOWS}")
+        for name, x86_64, i386, aarch64, meaning in (
+            ("sched_setparam", 142, 154, 118, "how a process is scheduled"),
+            ("sched_setscheduler", 144, 156, 119, "how a process is scheduled"),
+            ("sched_setattr", 314, 351, 274, "how a process is scheduled"),
+            ("sched_setaffinity", 203, 241, 122, "on which processors a process runs"),
+            ("migrate_pages", 256, 294, 238, "where the memory of a process lies"),
+            ("move_pages", 279, 317, 239, "where the memory of a process lies"),
         )
     ),
     Call(
         "process_madvise",
+        440,
         440,
         440,
         Family.SIGNAL,
@@ -330,16 +348,18 @@ TABLE: tuple[Call, ...] = (
         "setpgid",
         109,
         57,
+        154,
         Family.SIGNAL,
         NonZero((1,)),
         "puts a process into a group; a read of the terminal stops a whole one",
     ),
-    Call("fcntl", 72, 55, Family.SIGNAL, _OWNERS, _OWNER_MEANING),
-    Call("fcntl64", None, 221, Family.SIGNAL, _OWNERS, _OWNER_MEANING),
+    Call("fcntl", 72, 55, 25, Family.SIGNAL, _OWNERS, _OWNER_MEANING),
+    Call("fcntl64", None, 221, None, Family.SIGNAL, _OWNERS, _OWNER_MEANING),
     Call(
         "ioctl",
         16,
         54,
+        29,
         Family.SIGNAL,
         OneOf(
             1,
@@ -372,16 +392,20 @@ TABLE: tuple[Call, ...] = (
         "prctl",
         157,
         172,
+        167,
         Family.NONE,
         # An orphan's memory layout tells which process forked it, so no process may change its own.
         OneOf(0, {}, refused={"PR_SET_MM": PR_SET_MM}),
         "moves parts of the caller's memory image",
     ),
-    Call("vhangup", 153, 111, Family.NONE, Never(errno.EPERM), "hangs up the caller's terminal"),
+    Call(
+        "vhangup", 153, 111, 58, Family.NONE, Never(errno.EPERM), "hangs up the caller's terminal"
+    ),
     Call(
         "keyctl",
         250,
         288,
+        219,
         Family.NONE,
         OneOf(0, {}, refused={"KEYCTL_SESSION_TO_PARENT": KEYCTL_SESSION_TO_PARENT}),
         "changes the keyring of the caller's parent",
@@ -390,6 +414,7 @@ TABLE: tuple[Call, ...] = (
         "bpf",
         321,
         357,
+        280,
         Family.NONE,
         OneOf(
             0,
@@ -405,6 +430,7 @@ TABLE: tuple[Call, ...] = (
         "fanotify_init",
         300,
         338,
+        262,
         Family.NONE,
         Refused((WithBits(0, FAN_CLASSES_THAT_DECIDE),)),
         "whoever opens a file waits until the caller lets it",
@@ -413,17 +439,19 @@ TABLE: tuple[Call, ...] = (
         "userfaultfd",
         323,
         374,
+        282,
         Family.NONE,
         Refused((WithoutBits(0, UFFD_USER_MODE_ONLY),)),
         "whoever reads the caller's memory waits until the caller lets it",
     ),
-    Call("reboot", 169, 88, Family.NONE, Never(errno.EPERM), "ends everybody"),
-    Call("kexec_load", 246, 283, Family.NONE, Never(errno.EPERM), "ends everybody"),
-    Call("kexec_file_load", 320, None, Family.NONE, Never(errno.EPERM), "ends everybody"),
+    Call("reboot", 169, 88, 142, Family.NONE, Never(errno.EPERM), "ends everybody"),
+    Call("kexec_load", 246, 283, 104, Family.NONE, Never(errno.EPERM), "ends everybody"),
+    Call("kexec_file_load", 320, None, 294, Family.NONE, Never(errno.EPERM), "ends everybody"),
     Call(
         "setns",
         308,
         346,
+        268,
         Family.NONE,
         # By the pid namespace of somebody outside a process would leave the tree: who is orphaned
         # there goes to that namespace's own init. 0 stands for whatever the descriptor is.
@@ -434,16 +462,18 @@ TABLE: tuple[Call, ...] = (
         "open_by_handle_at",
         304,
         342,
+        265,
         Family.NONE,
         OneOf(0, {}, refused={"FD_NSFS_ROOT": FD_NSFS_ROOT}),
         "opens anybody's namespace, past Landlock",
     ),
-    Call("fork", 57, 2, Family.FORK, Always(), "makes a process", under=Under.AT_FORK),
-    Call("vfork", 58, 190, Family.FORK, Always(), "makes a process", under=Under.AT_FORK),
+    Call("fork", 57, 2, None, Family.FORK, Always(), "makes a process", under=Under.AT_FORK),
+    Call("vfork", 58, 190, None, Family.FORK, Always(), "makes a process", under=Under.AT_FORK),
     Call(
         "clone",
         56,
         120,
+        220,
         Family.FORK,
         WithoutBits(0, CLONE_THREAD),
         "makes a process",
@@ -451,6 +481,7 @@ TABLE: tuple[Call, ...] = (
     ),
     Call(
         "clone3",
+        435,
         435,
         435,
         Family.FORK,
@@ -461,36 +492,51 @@ TABLE: tuple[Call, ...] = (
         under=Under.AT_FORK,
     ),
     *(
-        Call(name, x86_64, i386, Family.FILE, condition, meaning, under=Under.FILE_AUDIT)
-        for name, x86_64, i386, condition, meaning in (
-            ("open", 2, 5, WithBits(1, O_CHANGES), "opens a file, which can change it or make it"),
-            ("openat", 257, 295, WithBits(2, O_CHANGES), "the same"),
-            ("openat2", 437, 437, Always(), "the same, with its flags in memory"),
-            ("creat", 85, 8, Always(), "makes a file, or empties it"),
-            ("truncate", 76, 92, Always(), "cuts a file"),
-            ("truncate64", None, 193, Always(), "cuts a file"),
-            ("unlink", 87, 10, Always(), "deletes a file"),
-            ("unlinkat", 263, 301, Always(), "deletes a file or a folder"),
-            ("rmdir", 84, 40, Always(), "deletes a folder"),
-            ("rename", 82, 38, Always(), "gives a file another name"),
-            ("renameat", 264, 302, Always(), "gives a file another name"),
-            ("renameat2", 316, 353, Always(), "gives a file another name"),
-            ("mkdir", 83, 39, Always(), "makes a folder"),
-            ("mkdirat", 258, 296, Always(), "makes a folder"),
-            ("link", 86, 9, Always(), "gives a file one more name"),
-            ("linkat", 265, 303, Always(), "gives a file one more name"),
-            ("symlink", 88, 83, Always(), "makes a symbolic link"),
-            ("symlinkat", 266, 304, Always(), "makes a symbolic link"),
-            ("mknod", 133, 14, Always(), "makes a file, a pipe or a device"),
-            ("mknodat", 259, 297, Always(), "makes a file, a pipe or a device"),
+        Call(name, x86_64, i386, aarch64, Family.FILE, condition, meaning, under=Under.FILE_AUDIT)
+        for name, x86_64, i386, aarch64, condition, meaning in (
+            (
+                "open",
+                2,
+                5,
+                None,
+                WithBits(1, O_CHANGES),
+                "opens a file, which can change it or make it",
+            ),
+            ("openat", 257, 295, 56, WithBits(2, O_CHANGES), "the same"),
+            ("openat2", 437, 437, 437, Always(), "the same, with its flags in memory"),
+            ("creat", 85, 8, None, Always(), "makes a file, or empties it"),
+            ("truncate", 76, 92, 45, Always(), "cuts a file"),
+            ("truncate64", None, 193, None, Always(), "cuts a file"),
+            ("unlink", 87, 10, None, Always(), "deletes a file"),
+            ("unlinkat", 263, 301, 35, Always(), "deletes a file or a folder"),
+            ("rmdir", 84, 40, None, Always(), "deletes a folder"),
+            ("rename", 82, 38, None, Always(), "gives a file another name"),
+            ("renameat", 264, 302, 38, Always(), "gives a file another name"),
+            ("renameat2", 316, 353, 276, Always(), "gives a file another name"),
+            ("mkdir", 83, 39, None, Always(), "makes a folder"),
+            ("mkdirat", 258, 296, 34, Always(), "makes a folder"),
+            ("link", 86, 9, None, Always(), "gives a file one more name"),
+            ("linkat", 265, 303, 37, Always(), "gives a file one more name"),
+            ("symlink", 88, 83, None, Always(), "makes a symbolic link"),
+            ("symlinkat", 266, 304, 36, Always(), "makes a symbolic link"),
+            ("mknod", 133, 14, None, Always(), "makes a file, a pipe or a device"),
+            ("mknodat", 259, 297, 33, Always(), "makes a file, a pipe or a device"),
             # Under network_rules the row below decides, by which it is refused.
-            ("io_uring_setup", 425, 425, Always(), "makes a queue by which files are opened too"),
+            (
+                "io_uring_setup",
+                425,
+                425,
+                425,
+                Always(),
+                "makes a queue by which files are opened too",
+            ),
         )
     ),
     Call(
         "connect",
         42,
         362,
+        203,
         Family.NETWORK,
         Always(),
         "connects a socket, or says where its datagrams go",
@@ -500,6 +546,7 @@ TABLE: tuple[Call, ...] = (
         "sendto",
         44,
         369,
+        206,
         Family.NETWORK,
         NonZero(numbers=(), pointers=(4,)),
         "sends a datagram to an address",
@@ -512,30 +559,36 @@ TABLE: tuple[Call, ...] = (
             name,
             x86_64,
             i386,
+            aarch64,
             Family.NETWORK,
             Always(),
             "sends, perhaps to an address",
             under=Under.DATAGRAM_RULES,
         )
-        for name, x86_64, i386 in (("sendmsg", 46, 370), ("sendmmsg", 307, 345))
+        for name, x86_64, i386, aarch64 in (("sendmsg", 46, 370, 211), ("sendmmsg", 307, 345, 269))
     ),
     *(
         Call(
             name,
             x86_64,
             i386,
+            aarch64,
             Family.NETWORK,
             # As where the system has this switched off.
             Refused((WithBits(flags_at, MSG_FASTOPEN),), errno.EOPNOTSUPP),
             "connects a socket",
             under=Under.NETWORK_RULES,
         )
-        for name, x86_64, i386, flags_at in (("sendmsg", 46, 370, 2), ("sendmmsg", 307, 345, 3))
+        for name, x86_64, i386, aarch64, flags_at in (
+            ("sendmsg", 46, 370, 211, 2),
+            ("sendmmsg", 307, 345, 269, 3),
+        )
     ),
     Call(
         "socket",
         41,
         359,
+        198,
         Family.NETWORK,
         OfOtherSockets(
             families=(AF_UNIX, AF_NETLINK, AF_ALG),
@@ -558,6 +611,7 @@ TABLE: tuple[Call, ...] = (
         "setsockopt",
         54,
         366,
+        208,
         Family.NETWORK,
         Refused(
             (
@@ -572,6 +626,7 @@ TABLE: tuple[Call, ...] = (
         "io_uring_setup",
         425,
         425,
+        425,
         Family.NETWORK,
         Always(),
         "makes a queue by which all of this is done without a call",
@@ -580,6 +635,7 @@ TABLE: tuple[Call, ...] = (
     Call(
         # One that was there before, and was inherited.
         "io_uring_enter",
+        426,
         426,
         426,
         Family.NETWORK,
@@ -591,6 +647,7 @@ TABLE: tuple[Call, ...] = (
         "socketcall",
         None,
         102,
+        None,
         Family.NETWORK,
         OneOf(
             0,
@@ -610,6 +667,7 @@ TABLE: tuple[Call, ...] = (
         "listen",
         50,
         363,
+        201,
         Family.NETWORK,
         Always(),
         "lets others connect to a socket",
@@ -618,19 +676,28 @@ TABLE: tuple[Call, ...] = (
 )
 
 
+OF_X86_64 = (X86_64, I386)
+OF_AARCH64 = (AARCH64,)
+ARCHES = OF_AARCH64 if IS_AARCH64 else OF_X86_64  # whose calls this machine's kernel takes
+
+
 def number(call: Call, arch: int) -> int | None:
-    return call.x86_64 if arch == X86_64 else call.i386
+    if arch == X86_64:
+        return call.x86_64
+    return call.i386 if arch == I386 else call.aarch64
 
 
 def number_of(name: str, arch: int) -> int:
     return next(found for found, call in BY_NUMBER[arch].items() if call.name == name)
 
 
-def by_number(table: Iterable[Call]) -> dict[int, dict[int, Call]]:
+def by_number(
+    table: Iterable[Call], arches: tuple[int, ...] = ARCHES
+) -> dict[int, dict[int, Call]]:
     """Of several rows for a call, the last one."""
     return {
         arch: {found: call for call in table if (found := number(call, arch)) is not None}
-        for arch in (X86_64, I386)
+        for arch in arches
     }
 
 
@@ -652,5 +719,6 @@ NEVER_BROKEN_OFF: dict[int, frozenset[int]] = {
     for arch, row in BY_NUMBER.items()
 }
 
-EXITS = frozenset({60, 231, 1, 252})  # exit and exit_group, by both ABIs
+_EXITS_OF_I386 = frozenset({1, 252})
+EXITS = numbers_of("exit", "exit_group") | (_EXITS_OF_I386 if I386 in ARCHES else frozenset())
 PTRACE_CALLS = frozenset(number_of("ptrace", arch) for arch in BY_NUMBER)

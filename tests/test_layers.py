@@ -27,7 +27,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": {"status"},
     "tuples": {"hints"},
     "events": {"bare", "hints", "errors", "tuples"},
-    "calls": {"bare", "hints", "tuples"},
+    "machine": set(),
+    "calls": {"bare", "hints", "tuples", "machine"},
     "policy": {"bare", "hints", "amounts", "nearest", "errors", "escape", "tuples", "events"},
     "agent": {"bare", "hints", "errors", "escape", "tuples", "policy"},
     # Pure: it knows no kernel, no file and no clock.
@@ -55,6 +56,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "policy",
         "mediate",
         "platform",
+        "machine",
     },
     "store": {"bare", "hints", "nearest", "errors", "escape", "tuples", "events", "linux"},
     "protocols": {"bare", "hints", "errors", "escape", "tuples", "linux"},

@@ -13,7 +13,7 @@ import errno
 import struct
 
 from sigwrap.calls import (
-    I386,
+    ARCHES,
     SOCK_TYPE_MASK,
     TABLE,
     X32_BIT,
@@ -63,29 +63,26 @@ def mediation_filter(
     under: frozenset[Under] = frozenset(),
     questions: bool = False,
     table: tuple[Call, ...] = TABLE,
+    arches: tuple[int, ...] = ARCHES,
 ) -> list[Instruction]:
     """`unlogged_signals` may be sent by any process to any other, without a notification; what
     the policy has decides on some calls (`under`), and with `questions` signal 0, which only asks,
     is handed over too."""
     passed = tuple(sorted(unlogged_signals if questions else {0, *unlogged_signals}))
     calls = [call for call in table if call.under in {Under.EVERY_POLICY, *under}]
-    return [
-        _load(_ARCH_OFFSET),
-        (_JUMP_EQUAL, 1, 0, X86_64),
-        *_jump_over(native := _native_only() + _by_number(calls, X86_64, passed)),
-        *native,
-        (_JUMP_EQUAL, 1, 0, I386),
-        *_jump_over(i386 := _by_number(calls, I386, passed)),
-        *i386,
-        _return(REFUSE_ABI),
-    ]
+    program = [_load(_ARCH_OFFSET)]
+    for arch in arches:
+        body = _without_x32() if arch == X86_64 else []
+        body += _by_number(calls, arch, passed)
+        program += [(_JUMP_EQUAL, 1, 0, arch), *_jump_over(body), *body]
+    return [*program, _return(REFUSE_ABI)]
 
 
 def encode(program: list[Instruction]) -> bytes:
     return b"".join(struct.pack("<HBBI", *instruction) for instruction in program)
 
 
-def _native_only() -> list[Instruction]:
+def _without_x32() -> list[Instruction]:
     return [
         _load(_NUMBER_OFFSET),
         *_when_equal(_NO_SYSCALL, [_return(ALLOW)]),

@@ -17,16 +17,19 @@ from sigwrap.linux.ptrace import (
     set_registers,
 )
 
-# Any stop breaks these off: epoll_wait, epoll_pwait, epoll_pwait2, rt_sigtimedwait, semop,
-# semtimedop, io_getevents, io_pgetevents, io_uring_enter; and those that may have a socket's
-# timeout: connect, accept, accept4, sendto, sendmsg, sendmmsg, recvfrom, recvmsg, recvmmsg.
-# By number alone: those of one architecture don't wait by the other.
-_FAIL_BY_STOPS = frozenset(
-    # x86_64
-    {232, 281, 441, 128, 65, 220, 208, 333, 426, 42, 43, 288, 44, 46, 307, 45, 47, 299}
-    # i386, where semop is ipc, and some sockets' are socketcall; its io_getevents is waitid there
-    | {256, 319, 177, 421, 117, 420, 385, 416, 102, 362, 364, 369, 370, 345, 371, 372, 337, 417}
+# Where semop is ipc, and some sockets' are socketcall; its io_getevents is x86_64's waitid.
+_OF_I386 = frozenset(
+    {256, 319, 177, 421, 117, 420, 385, 416, 102, 362, 364, 369, 370, 345, 371, 372, 337, 417}
 )
+# Any stop breaks these off; the last three lines may have a socket's timeout. By number alone:
+# those of one architecture don't wait by the other.
+_FAIL_BY_STOPS = numbers_of(
+    *("epoll_wait", "epoll_pwait", "epoll_pwait2", "rt_sigtimedwait", "semop", "semtimedop"),
+    *("io_getevents", "io_pgetevents", "io_uring_enter"),
+    *("connect", "accept", "accept4"),
+    *("sendto", "sendmsg", "sendmmsg"),
+    *("recvfrom", "recvmsg", "recvmmsg"),
+) | (_OF_I386 if IS_X86_64 else frozenset())
 _CLOSE = {calls.X86_64: 3, calls.I386: 6}  # has closed, whatever it says
 _NO_CALL = 1 << 31
 _STOP_UNLESS_HANDLED = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)

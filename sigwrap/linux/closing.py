@@ -13,8 +13,10 @@ import struct
 
 from sigwrap.bare import signal
 from sigwrap.linux.libc import syscall
+from sigwrap.machine import NUMBERS
 
-_SYS_TIMER_CREATE, _SYS_TIMER_SETTIME = 222, 223
+_SYS_TIMER_CREATE = NUMBERS["timer_create"]
+_SYS_TIMER_SETTIME = NUMBERS["timer_settime"]
 _CLOCK_MONOTONIC = 1
 _SIGEV_THREAD_ID = 4
 _SIGNAL = signal.SIGVTALRM

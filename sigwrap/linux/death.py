@@ -7,10 +7,11 @@ import resource
 
 from sigwrap.bare import signal
 from sigwrap.linux.libc import syscall
+from sigwrap.machine import NUMBERS
 
 # By the kernel's own calls: 32 and 33 are signals too, but the C library keeps them to itself.
-_SYS_RT_SIGACTION = 13
-_SYS_RT_SIGPROCMASK = 14
+_SYS_RT_SIGACTION = NUMBERS["rt_sigaction"]
+_SYS_RT_SIGPROCMASK = NUMBERS["rt_sigprocmask"]
 _SET_BYTES = 8
 _UNBLOCK = 1
 _DEFAULT_ACTION = bytes(4 * 8)  # handler, flags, restorer, mask

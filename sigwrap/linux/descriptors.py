@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 from sigwrap.errors import DOCTOR, KernelError, SessionError
 from sigwrap.linux.libc import syscall
+from sigwrap.machine import NUMBERS
 
 _FEWEST = 48
-_SYS_CLOSE_RANGE = 436
+_SYS_CLOSE_RANGE = NUMBERS["close_range"]
 _LAST = 0xFFFFFFFF
 _UNSHARE = 2  # CLOSE_RANGE_UNSHARE: copied first, so that nobody else's are closed
 

@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator
 from sigwrap.linux import proc_files
 from sigwrap.linux.libc import libc
 from sigwrap.linux.mounts import STATX_MNT_ID
+from sigwrap.machine import NUMBERS
 from sigwrap.tuples import NamedTuple
 
-_SYS_STATX = 332
+_SYS_STATX = NUMBERS["statx"]
 AT_EMPTY_PATH = 0x1000
 _AT_SYMLINK_NOFOLLOW = 0x100
 AT_STATX_DONT_SYNC = 0x4000  # what is known of it, without asking whoever serves it

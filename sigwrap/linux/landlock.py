@@ -20,12 +20,13 @@ from collections.abc import Collection, Iterable
 from sigwrap.errors import KernelError
 from sigwrap.linux.libc import set_no_new_privileges, syscall
 from sigwrap.linux.paths import open_without_links
+from sigwrap.machine import NUMBERS
 from sigwrap.policy.judge.files import Wall
 from sigwrap.policy.judge.request import Operation
 
-_SYS_CREATE_RULESET = 444
-_SYS_ADD_RULE = 445
-_SYS_RESTRICT_SELF = 446
+_SYS_CREATE_RULESET = NUMBERS["landlock_create_ruleset"]
+_SYS_ADD_RULE = NUMBERS["landlock_add_rule"]
+_SYS_RESTRICT_SELF = NUMBERS["landlock_restrict_self"]
 _VERSION = 1
 _SCOPE_SIGNAL = 2
 _CONNECT_TCP = 1 << 1

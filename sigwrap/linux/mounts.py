@@ -18,6 +18,7 @@ import struct
 from sigwrap.bare import re
 from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.libc import libc
+from sigwrap.machine import NUMBERS
 from sigwrap.tuples import NamedTuple
 
 STATX_MNT_ID = 0x1000  # Linux 5.8
@@ -38,8 +39,8 @@ _LOCAL_MAGIC = frozenset(
     | {0xF2F52010, 0xCA451A4E, 0x9FA0}
 )
 
-_SYS_STATMOUNT = 457
-_SYS_LISTMOUNT = 458
+_SYS_STATMOUNT = NUMBERS["statmount"]
+_SYS_LISTMOUNT = NUMBERS["listmount"]
 _THE_ROOT = 0xFFFFFFFFFFFFFFFF
 _TYPE = 0x20
 _REQUEST = struct.Struct("<IIQQ")

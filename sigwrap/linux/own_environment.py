@@ -15,8 +15,9 @@ from collections.abc import Collection, Iterator
 from sigwrap.errors import KernelError
 from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.libc import syscall
+from sigwrap.machine import NUMBERS
 
-_SYS_PROCESS_VM_WRITEV = 311
+_SYS_PROCESS_VM_WRITEV = NUMBERS["process_vm_writev"]
 
 
 def forget(names: Collection[bytes]) -> bool:

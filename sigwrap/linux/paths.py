@@ -40,12 +40,13 @@ from sigwrap.linux.file_state import (
 )
 from sigwrap.linux.libc import libc, syscall
 from sigwrap.linux.mounts import Mounts, lies_on_a_disk, magic_of
+from sigwrap.machine import NUMBERS
 from sigwrap.tuples import NamedTuple
 
 AT_FDCWD = -100
 
-_SYS_OPENAT2 = 437
-_SYS_FACCESSAT2 = 439
+_SYS_OPENAT2 = NUMBERS["openat2"]
+_SYS_FACCESSAT2 = NUMBERS["faccessat2"]
 _RESOLVE_NO_XDEV = 0x01
 _RESOLVE_NO_MAGICLINKS = 0x02
 _RESOLVE_NO_SYMLINKS = 0x04

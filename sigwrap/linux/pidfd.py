@@ -14,9 +14,10 @@ from sigwrap.errors import KernelError
 from sigwrap.linux import procfs
 from sigwrap.linux.libc import syscall
 from sigwrap.linux.taken import let_go, taken
+from sigwrap.machine import NUMBERS
 
-_SYS_PIDFD_SEND_SIGNAL = 424
-_SYS_PIDFD_GETFD = 438
+_SYS_PIDFD_SEND_SIGNAL = NUMBERS["pidfd_send_signal"]
+_SYS_PIDFD_GETFD = NUMBERS["pidfd_getfd"]
 _SI_QUEUE = -1
 _PIDFD_THREAD = os.O_EXCL  # Linux 6.9; without it, a thread's tid will not do
 SIGINFO_BYTES = 128

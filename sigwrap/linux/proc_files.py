@@ -15,17 +15,18 @@ import struct
 from sigwrap.errors import DOCTOR, KernelError, SessionError
 from sigwrap.hints import AnyStr
 from sigwrap.linux.libc import syscall
+from sigwrap.machine import NUMBERS
 
-_SYS_OPEN_TREE = 428
-_SYS_MOUNT_SETATTR = 442
+_SYS_OPEN_TREE = NUMBERS["open_tree"]
+_SYS_MOUNT_SETATTR = NUMBERS["mount_setattr"]
 _CLONE = 1
 _ITSELF = 0x1000  # AT_EMPTY_PATH
 _ALL_OF_IT = 0x8000  # AT_RECURSIVE: what is mounted over parts of it, as containers do
 _PRIVATE = struct.pack("<QQQQ", 0, 0, 1 << 18, 0)  # what is mounted elsewhere doesn't get there
 
-_SYS_FSOPEN = 430
-_SYS_FSCONFIG = 431
-_SYS_FSMOUNT = 432
+_SYS_FSOPEN = NUMBERS["fsopen"]
+_SYS_FSCONFIG = NUMBERS["fsconfig"]
+_SYS_FSMOUNT = NUMBERS["fsmount"]
 _CLOEXEC = 1  # of both descriptors
 _CREATE = 6
 _THIS_FOLDER = -100  # AT_FDCWD

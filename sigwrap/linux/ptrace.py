@@ -16,6 +16,7 @@ from sigwrap.errors import KernelError
 from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.libc import libc
 from sigwrap.linux.taken import taken
+from sigwrap.machine import NUMBERS
 
 EVENT_EXEC = 4
 EVENT_EXIT = 6
@@ -49,7 +50,7 @@ _TO_ITS_EXEC = _O_TRACESYSGOOD | _O_TRACEEXEC | _O_EXITKILL
 TO_ITS_EXEC_OR_END = _TO_ITS_EXEC | _O_TRACEEXIT
 TO_ITS_END = _O_TRACESYSGOOD | _O_TRACEEXIT | _O_EXITKILL
 
-_SYS_PIDFD_GETFD = 438
+_SYS_PIDFD_GETFD = NUMBERS["pidfd_getfd"]
 
 _ptrace = libc["ptrace"]
 _ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)

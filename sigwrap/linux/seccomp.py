@@ -4,18 +4,16 @@ import ctypes
 import errno
 import os
 import struct
-import sys
 from fcntl import ioctl
 
 from sigwrap.calls import Under
 from sigwrap.errors import DOCTOR, KernelError, NoInterception
 from sigwrap.linux.bpf import encode, mediation_filter
 from sigwrap.linux.libc import set_no_new_privileges, syscall
+from sigwrap.machine import IS_AARCH64, IS_X86_64, NUMBERS, PLATFORM
 from sigwrap.tuples import NamedTuple
 
-# What Python was built for: a personality (setarch) changes what uname says, and no number.
-_PLATFORM: str = getattr(sys.implementation, "_multiarch", "") or os.uname().machine
-_SYS_SECCOMP = 317
+_SYS_SECCOMP = NUMBERS["seccomp"]
 _SET_MODE_FILTER = 1
 _NEW_LISTENER = 8
 _WAIT_KILLABLE_RECV = 32  # Linux 5.19: a signal to the waiting thread no longer aborts its call
@@ -31,9 +29,12 @@ _FLAG_CONTINUE = 1
 _AT_THIS_NUMBER = 1
 _AND_ANSWER = 2  # Linux 5.14
 
+UNTRIED_VARIABLE = "SIGWRAP_UNTRIED"
+
+_WITHOUT_INTERCEPTION = "--best-effort runs the command without interception"
 NEEDS = (
     "it needs Linux 5.6 or later, and a container that permits seccomp(2), its listener and "
-    f"openat2(2); --best-effort runs the command without interception; {DOCTOR}"
+    f"openat2(2); {_WITHOUT_INTERCEPTION}; {DOCTOR}"
 )
 
 _NOTIFICATION = struct.Struct("<QIIiIQ6Q")
@@ -66,12 +67,19 @@ def int32(register: int) -> int:
 
 
 def demand_known_calls() -> None:
-    if _PLATFORM.partition("-")[0] != "x86_64":
+    if IS_X86_64 or (IS_AARCH64 and os.environ.get(UNTRIED_VARIABLE) == "1"):
+        return
+    if IS_AARCH64:
         raise NoInterception(
-            f"it knows the system calls of x86_64 only, and this is {_PLATFORM}",
+            f"nobody has tried it on {PLATFORM} yet",
             errno.ENOSYS,
-            "--best-effort runs the command without interception",
+            f"{UNTRIED_VARIABLE}=1 tries it; {_WITHOUT_INTERCEPTION}",
         )
+    raise NoInterception(
+        f"it knows the system calls of x86_64 and aarch64 only, and this is {PLATFORM}",
+        errno.ENOSYS,
+        _WITHOUT_INTERCEPTION,
+    )
 
 
 def install_listener(

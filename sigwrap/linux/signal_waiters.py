@@ -8,8 +8,10 @@ waits for is not in its mask.
 from __future__ import annotations
 
 from sigwrap.linux import proc_files, procfs
+from sigwrap.machine import IS_X86_64, numbers_of
 
-_SIGTIMEDWAIT = (128, 177, 421)  # by int 0x80 there are two
+_OF_I386 = {177, 421} if IS_X86_64 else set()  # by int 0x80 there are two
+_SIGTIMEDWAIT = numbers_of("rt_sigtimedwait") | _OF_I386
 _LOOKED_AT = 1000  # nobody has that many threads or files before the one that is looked for
 
 

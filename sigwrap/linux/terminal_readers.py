@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from sigwrap.linux import held_terminals, proc_files, procfs
 from sigwrap.linux.memory import Memory, Unreadable
+from sigwrap.machine import IS_X86_64, numbers_of
 
 _NULL_DEVICE = os.makedev(1, 3)
 _CONTROLLING = os.makedev(5, 0)
@@ -18,10 +19,10 @@ _POLLIN = 0x001
 _POLLED = struct.Struct("=ihh")
 _MOST_DESCRIPTORS = 4_096
 
-_READ = frozenset({0, 19, 3})  # read, readv; 3: read of an i386 program
-_POLL = frozenset({7, 271})  # poll, ppoll
-_SELECT = frozenset({23, 270})  # select, pselect6
-_EPOLL = frozenset({232, 281, 441})  # epoll_wait, epoll_pwait, epoll_pwait2
+_READ = numbers_of("read", "readv") | ({3} if IS_X86_64 else set())  # 3: of an i386 program
+_POLL = numbers_of("poll", "ppoll")
+_SELECT = numbers_of("select", "pselect6")
+_EPOLL = numbers_of("epoll_wait", "epoll_pwait", "epoll_pwait2")
 
 
 def waits_for_input(pid: int) -> bool:

@@ -17,6 +17,7 @@ from sigwrap.bare import signal
 from sigwrap.errors import KernelError
 from sigwrap.linux import procfs
 from sigwrap.linux.libc import syscall
+from sigwrap.machine import IS_X86_64, NUMBERS
 from sigwrap.tuples import NamedTuple
 
 # run(table, rows), a row being: start, copy, size, protection; instead of the protection it leaves
@@ -59,9 +60,9 @@ _CODE = bytes.fromhex(
 _ROW = 4
 _RESULT = 3
 
-_MMAP = 9
-_MPROTECT = 10
-_MUNMAP = 11
+_MMAP = NUMBERS["mmap"]
+_MPROTECT = NUMBERS["mprotect"]
+_MUNMAP = NUMBERS["munmap"]
 _READ_WRITE = 3
 _READ_EXECUTE = 5
 _OURS_IN_MEMORY = 0x8022  # MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE
@@ -76,8 +77,8 @@ class Span(NamedTuple):
 
 def take_off_their_files(spans: Sequence[Span]) -> list[bool]:
     """False for each that stays as it is: a system may forbid code that is in no file (SELinux's
-    execmem)."""
-    found = procfs.stat(os.getpid())
+    execmem), and the instructions above are those of x86_64."""
+    found = procfs.stat(os.getpid()) if IS_X86_64 else None
     if found is None or found.threads != 1:  # another thread could write meanwhile
         return [False] * len(spans)
     try:

@@ -13,11 +13,12 @@ from sigwrap.bare.collections import deque
 from sigwrap.errors import KernelError
 from sigwrap.linux import process, procfs
 from sigwrap.linux.libc import syscall
+from sigwrap.machine import NUMBERS
 from sigwrap.mediate.usage_limits import Look, ProcessUse
 
 _TICK_MS = 1000 // os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-_SYS_KCMP = 312
+_SYS_KCMP = NUMBERS["kcmp"]
 _KCMP_VM = 1
 
 

@@ -17,11 +17,12 @@ from sigwrap.linux.libc import syscall
 from sigwrap.linux.signals.call import SignalCall
 from sigwrap.linux.signals.send import is_still
 from sigwrap.linux.signals.take import check_may_look_into
+from sigwrap.machine import NUMBERS
 from sigwrap.mediate.effects import SignalTarget
 from sigwrap.mediate.lineage import Process
 from sigwrap.policy.judge.request import TargetType
 
-_SYS_PROCESS_MADVISE = 440
+_SYS_PROCESS_MADVISE = NUMBERS["process_madvise"]
 # The others wait for files (MADV_COLLAPSE), or are for the caller's own memory: it has madvise.
 _MADV_COLD, _MADV_PAGEOUT = 20, 21
 _FIRST_USER_NAMESPACE = "user:[4026531837]"  # PROC_USER_INIT_INO: the kernel asks for it there

@@ -10,11 +10,12 @@ from sigwrap.linux.libc import syscall
 from sigwrap.linux.signals.call import SignalCall
 from sigwrap.linux.signals.send import is_still
 from sigwrap.linux.taken import taken
+from sigwrap.machine import NUMBERS
 from sigwrap.mediate.effects import SignalTarget
 from sigwrap.mediate.lineage import Process
 from sigwrap.policy.judge.request import TargetType
 
-_SYS_PIDFD_GETFD = 438
+_SYS_PIDFD_GETFD = NUMBERS["pidfd_getfd"]
 
 
 def take_descriptor(sender: Process, call: SignalCall, target: SignalTarget) -> int:

@@ -17,6 +17,7 @@ from sigwrap.linux import process as linux_process
 from sigwrap.linux.libc import libc, syscall
 from sigwrap.linux.sockets.address import Kind
 from sigwrap.linux.sockets.asked import Control
+from sigwrap.machine import NUMBERS
 
 _SOL_SOCKET = 1
 _SO_TYPE, _SO_PROTOCOL, _SO_DOMAIN = 3, 38, 39
@@ -25,7 +26,7 @@ _SO_SNDTIMEO = 21
 _SO_COOKIE = 57
 _FIONBIO = 0x5421
 _MSG_DONTWAIT, _MSG_NOSIGNAL = 0x40, 0x4000
-_SYS_PROCESS_VM_WRITEV = 311
+_SYS_PROCESS_VM_WRITEV = NUMBERS["process_vm_writev"]
 _TIMEVAL = struct.Struct("qq")
 _INT = struct.Struct("i")
 _UCRED = struct.Struct("=iII")

@@ -10,9 +10,14 @@ import struct
 from sigwrap.linux import procfs
 from sigwrap.linux.libc import syscall
 from sigwrap.linux.procfs import Rights
+from sigwrap.machine import NUMBERS
 
-_SYS_SETGROUPS, _SYS_SETRESUID, _SYS_SETRESGID, _SYS_CAPSET = 116, 117, 119, 126
-_SYS_PRCTL, _PR_SET_KEEPCAPS = 157, 8
+_SYS_SETGROUPS = NUMBERS["setgroups"]
+_SYS_SETRESUID = NUMBERS["setresuid"]
+_SYS_SETRESGID = NUMBERS["setresgid"]
+_SYS_CAPSET = NUMBERS["capset"]
+_SYS_PRCTL = NUMBERS["prctl"]
+_PR_SET_KEEPCAPS = 8
 _CAPABILITIES = struct.Struct("=6I")
 _HEADER = struct.pack("=Ii", 0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, this thread
 
