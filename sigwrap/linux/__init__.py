@@ -11,6 +11,7 @@ landlock           the wall between the session and whoever is outside, and arou
 plain_file         opening what may be a FIFO or a device
 file_tree          what is on the disk where file rules part
 ptrace             stopping another thread, looking at it and sending it on
+registers          pure: the registers of a stopped thread, by machine
 broken_off         what comes of a system call that a signal or a stop has broken off
 blind_tracer       a tracer that asks for no stop after execs is made to
 memory             strings and arrays of another process

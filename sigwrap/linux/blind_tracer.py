@@ -12,7 +12,7 @@ import os
 from sigwrap import calls
 from sigwrap.bare import signal
 from sigwrap.linux import ptrace
-from sigwrap.linux.ptrace import Registers
+from sigwrap.linux.registers import LAYOUT, Registers
 from sigwrap.linux.seccomp import Notification
 
 _STOPS_AT_MOST = 1000  # a signal's handler may go first, and may never return
@@ -21,12 +21,13 @@ _STOPS_AT_MOST = 1000  # a signal's handler may go first, and may never return
 class BlindTracer:
     """A state machine: a stop of the caller in, its next move out."""
 
-    __slots__ = ("_as_it_was", "_number", "_register", "_stops", "_tid")
+    __slots__ = ("_after", "_as_it_was", "_number", "_register", "_stops", "_tid")
 
     def __init__(self, notification: Notification) -> None:
         self._tid = notification.tid
         self._number = notification.number
-        self._register = "r10" if notification.arch == calls.X86_64 else "rsi"  # fourth argument
+        self._after = notification.instruction_pointer
+        self._register = LAYOUT.argument(notification.arch, 3)
         self._as_it_was: Registers = {}
         self._stops = 0
 
@@ -52,11 +53,11 @@ class BlindTracer:
 
     def _change(self) -> bool:
         values = ptrace.registers(self._tid)
-        if values["orig_rax"] != self._number:
+        if not LAYOUT.is_in(values, self._number, self._after):
             return False
         self._as_it_was = values
-        changed = {self._register: self._changed(), "rax": -ptrace.ERESTARTNOINTR}
-        ptrace.set_registers(self._tid, values | changed)
+        changed = LAYOUT.again(values) | {self._register: self._changed()}
+        ptrace.set_registers(self._tid, changed)
         return True
 
     def _put_back(self) -> bool:
@@ -67,7 +68,7 @@ class BlindTracer:
         values = ptrace.registers(self._tid)
         if values[self._register] != self._changed():
             return False
-        if any(values[name] != before[name] for name in ("orig_rax", "rip", "rsp")):
+        if not LAYOUT.is_same_place(values, before):
             return False
         ptrace.set_registers(self._tid, values | {self._register: before[self._register]})
         return True

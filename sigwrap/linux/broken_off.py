@@ -8,14 +8,9 @@ import os
 from sigwrap import calls
 from sigwrap.bare import signal
 from sigwrap.linux import procfs, ptrace
-from sigwrap.linux.ptrace import (
-    ERESTARTNOHAND,
-    ERESTARTNOINTR,
-    ERESTARTSYS,
-    error_of,
-    registers,
-    set_registers,
-)
+from sigwrap.linux.ptrace import registers, set_registers
+from sigwrap.linux.registers import ERESTARTNOHAND, ERESTARTNOINTR, ERESTARTSYS, LAYOUT
+from sigwrap.machine import IS_X86_64, numbers_of
 
 # Where semop is ipc, and some sockets' are socketcall; its io_getevents is x86_64's waitid.
 _OF_I386 = frozenset(
@@ -39,9 +34,12 @@ def make_again(tid: int, wait_status: int) -> None:
     """A call that, without sigwrap, no signal would break off is made again after the handler,
     whether that was installed with SA_RESTART or not. Some fail by any stop (epoll_wait), be it for
     a signal that nobody cares for: those are made again unless a handler runs, which the kernel
-    knows, or a signal stops their process, which breaks them off without sigwrap too."""
+    knows, or a signal stops their process, which breaks them off without sigwrap too. Where no
+    register tells of it, nothing is done."""
+    if not LAYOUT.tells_restarts:
+        return
     values = registers(tid)
-    error = error_of(values)
+    error = LAYOUT.error(values)
     if error == ERESTARTSYS:
         if values["orig_rax"] in calls.NEVER_BROKEN_OFF[ptrace.architecture(tid)]:
             set_registers(tid, values | {"rax": -ERESTARTNOINTR})

@@ -15,6 +15,7 @@ from sigwrap.bare import signal
 from sigwrap.errors import KernelError
 from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.libc import libc
+from sigwrap.linux.registers import LAYOUT, Registers
 from sigwrap.linux.taken import taken
 from sigwrap.machine import NUMBERS
 
@@ -23,13 +24,7 @@ EVENT_EXIT = 6
 EVENT_STOP = 128
 SYSCALL_STOP = 0x85  # SIGTRAP | 0x80, by O_TRACESYSGOOD
 
-_ALL_BITS = 0xFFFFFFFFFFFFFFFF
-_LAST_ERROR = 4095
 _FIRST_RESTART = 512  # from here on, numbers that no caller ever sees
-# The kernel's own: the call is made again …
-ERESTARTSYS = 512  # unless a handler without SA_RESTART runs
-ERESTARTNOINTR = 513  # whatever signals are pending
-ERESTARTNOHAND = 514  # unless a handler runs
 
 WALL = 0x40000000  # waitpid: threads and clones too
 
@@ -38,6 +33,8 @@ _DETACH = 17
 _SYSCALL = 24
 _GETREGS = 12
 _SETREGS = 13
+_GETREGSET = 0x4204
+_SETREGSET = 0x4205
 _SEIZE = 0x4206
 _INTERRUPT = 0x4207
 _GET_SYSCALL_INFO = 0x420E
@@ -61,38 +58,7 @@ _pidfd_getfd.restype = ctypes.c_long
 
 _SYSCALL_INFO = struct.Struct("<B3xI16x3Q")
 _SYSCALL_ENTRY = 1
-_REGISTERS = struct.Struct("<27Q")
-_REGISTER_NAMES = [
-    "r15",
-    "r14",
-    "r13",
-    "r12",
-    "rbp",
-    "rbx",
-    "r11",
-    "r10",
-    "r9",
-    "r8",
-    "rax",
-    "rcx",
-    "rdx",
-    "rsi",
-    "rdi",
-    "orig_rax",
-    "rip",
-    "cs",
-    "eflags",
-    "rsp",
-    "ss",
-    "fs_base",
-    "gs_base",
-    "ds",
-    "es",
-    "fs",
-    "gs",
-]
-
-Registers = dict[str, int]
+_WITH_LENGTH = struct.Struct("<QQ")  # an iovec
 
 
 class Gone(KernelError):
@@ -145,9 +111,12 @@ def let_go_unasked(tid: int, stopped_by: int) -> bool:
 
 
 def registers(tid: int) -> Registers:
-    buffer = ctypes.create_string_buffer(_REGISTERS.size)
-    _request(_GETREGS, tid, ctypes.addressof(buffer))
-    return dict(zip(_REGISTER_NAMES, _REGISTERS.unpack(buffer.raw), strict=True))
+    data = b""
+    for kind, size in LAYOUT.sets:
+        buffer = ctypes.create_string_buffer(size)
+        _move_set(tid, kind, buffer, (_GETREGS, _GETREGSET))
+        data += buffer.raw
+    return LAYOUT.unpack(data)
 
 
 def syscall_begun(tid: int) -> tuple[int, int, int, int] | None:
@@ -168,23 +137,28 @@ def _syscall_info(tid: int) -> tuple[int, int, int, int, int]:
     return op, arch, number, first, second
 
 
-def error_of(values: Registers) -> int:
-    """The errno in a result, also one of the kernel's own; 0 where it is none. An error has all 64
-    bits, by either architecture: the lower ones alone can be an offset's."""
-    error = -values["rax"] & _ALL_BITS
-    return error if error <= _LAST_ERROR else 0
-
-
 def error_in(values: Registers, calls: frozenset[int]) -> int:
     """The errno that one of `calls` gives back; 0 where it will be made again, or is over."""
-    error = error_of(values) if values["orig_rax"] in calls else 0
+    error = LAYOUT.error(values) if values[LAYOUT.number] in calls else 0
     return error if error < _FIRST_RESTART else 0
 
 
 def set_registers(tid: int, values: Registers) -> None:
-    words = _REGISTERS.pack(*(values[name] & _ALL_BITS for name in _REGISTER_NAMES))
-    buffer = ctypes.create_string_buffer(words, len(words))
-    _request(_SETREGS, tid, ctypes.addressof(buffer))
+    for (kind, size), data in zip(LAYOUT.sets, LAYOUT.pack(values), strict=True):
+        buffer = ctypes.create_string_buffer(data, size)
+        _move_set(tid, kind, buffer, (_SETREGS, _SETREGSET))
+
+
+def _move_set(
+    tid: int, kind: int, buffer: ctypes.Array[ctypes.c_char], requests: tuple[int, int]
+) -> None:
+    of_all, of_kind = requests
+    if not kind:
+        _request(of_all, tid, ctypes.addressof(buffer))
+        return
+    described = _WITH_LENGTH.pack(ctypes.addressof(buffer), len(buffer))
+    vector = ctypes.create_string_buffer(described, len(described))
+    _request(of_kind, tid, ctypes.addressof(vector), size=kind)
 
 
 def read_memory(tid: int, address: int, size: int) -> bytes:

@@ -29,10 +29,11 @@ Generated from `sigwrap/calls.py` by `python -m sigwrap.linux.reference > docs/c
 
 The filter sees registers, and of an argument the low 32 bits. A call that it hands over waits until
 sigwrap has recorded and answered it. A call of the x32 ABI, and one that is handed over but isn't
-in this table, is refused with an event.
+in this table, is refused with an event. On aarch64, which is untried, a call of a 32-bit ARM
+program fails with ENOSYS, without one.
 
-| call | x86_64 | i386 | mediator | what the filter does | what the call does |
-| --- | --- | --- | --- | --- | --- |
+| call | x86_64 | i386 | aarch64 | mediator | what the filter does | what the call does |
+| --- | --- | --- | --- | --- | --- | --- |
 """
 
 
@@ -53,7 +54,7 @@ def calls_reference() -> str:
 
 
 def _row(call: Call) -> str:
-    numbers = " | ".join("-" if n is None else str(n) for n in (call.x86_64, call.i386))
+    numbers = " | ".join("-" if n is None else str(n) for n in (call.x86_64, call.i386, call.aarch64))
     family = "-" if isinstance(call.handed_over, Never) else call.family.value
     condition = _condition(call) + (f", under {call.under.value}" if call.under.value else "")
     return f"| `{call.name}` | {numbers} | {family} | {condition} | {call.meaning} |\n"

@@ -19,7 +19,7 @@ from sigwrap.linux import pidfd, procfs
 from sigwrap.linux.closing import BoundedClose
 from sigwrap.linux.memory import may_be_served
 from sigwrap.linux.procfs import Rights
-from sigwrap.linux.ptrace import ERESTARTSYS
+from sigwrap.linux.registers import ERESTARTSYS
 from sigwrap.linux.seccomp import Listener, Notification
 from sigwrap.linux.signals.targets import refresh_comm
 from sigwrap.linux.sockets import ours

@@ -11,7 +11,7 @@ from sigwrap.bare.contextlib import suppress
 from sigwrap.errors import KernelError
 from sigwrap.linux import procfs
 from sigwrap.linux.pidfd import duplicate
-from sigwrap.linux.ptrace import ERESTARTNOINTR
+from sigwrap.linux.registers import ERESTARTNOINTR
 from sigwrap.linux.seccomp import Listener, Notification, int32
 from sigwrap.linux.signals.advice import advise, check_may_advise
 from sigwrap.linux.signals.aim import Aims

@@ -444,7 +444,7 @@ def test_the_calls_of_socketcall_that_are_handed_over() -> None:
 
 
 def test_a_row_of_the_table_is_all_that_the_filter_needs() -> None:
-    added = Call("personality", 135, 136, Family.SIGNAL, Always(), "another one")
+    added = Call("personality", 135, 136, 92, Family.SIGNAL, Always(), "another one")
     program = mediation_filter(table=(*TABLE, added))
     assert verdict(program, 135, X86_64) == verdict(program, 136, I386) == NOTIFY
     assert verdict(mediation_filter(), 135, X86_64) == ALLOW

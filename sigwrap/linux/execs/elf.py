@@ -11,6 +11,7 @@ import struct
 from sigwrap.linux import proc_files
 from sigwrap.linux.execs.content import KnownByState, reopen
 from sigwrap.linux.file_state import State
+from sigwrap.machine import IS_AARCH64
 from sigwrap.tuples import NamedTuple
 
 MAGIC = b"\x7fELF"
@@ -22,11 +23,14 @@ USUAL = frozenset(
         b"/lib/ld-linux.so.2",
         b"/lib/ld-musl-x86_64.so.1",
         b"/lib/ld-musl-i386.so.1",
+        b"/lib/ld-linux-aarch64.so.1",
+        b"/lib/ld-musl-aarch64.so.1",
     }
 )
 _PT_INTERP = 3
 _PATH_MAX = 4096
-_MACHINE_AT, _AMD64 = 18, b"\x3e\0"
+_MACHINE_AT = 18
+_NATIVE = b"\xb7\0" if IS_AARCH64 else b"\x3e\0"  # EM_AARCH64, EM_X86_64
 _READ_AT_ONCE = 4096
 _WIDE = (struct.Struct("<32xQ14xHH"), struct.Struct("<I4xQ16xQ16x"))
 _NARROW = (struct.Struct("<28xI10xHH"), struct.Struct("<II8xI12x"))
@@ -92,8 +96,8 @@ def _look(fd: int) -> Loader:
 
 def _interpreter(fd: int) -> bytes:
     start = os.pread(fd, _READ_AT_ONCE, 0)
-    is_amd64 = start[_MACHINE_AT : _MACHINE_AT + 2] == _AMD64  # the kernel looks at no class
-    for header, entry in (_WIDE, _NARROW) if is_amd64 else (_NARROW,):
+    is_native = start[_MACHINE_AT : _MACHINE_AT + 2] == _NATIVE  # the kernel looks at no class
+    for header, entry in (_WIDE, _NARROW) if is_native else (_NARROW,):
         try:
             headers_at, entry_bytes, count = header.unpack_from(start)
             if entry_bytes == entry.size:

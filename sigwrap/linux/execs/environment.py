@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence
 from sigwrap.bare import re
 from sigwrap.linux import ptrace
 from sigwrap.linux.memory import Memory
+from sigwrap.linux.registers import LAYOUT
 from sigwrap.policy.judge.request import CommandRedirect, Via
 
 _HOST_VALUE = re.compile(r"\$\{SIGWRAP_HOST:(\w+)\}")
-_CODE_SEGMENT_32 = 0x23
 _STACK_BYTES = 4 * 1024 * 1024  # the most that is looked at: Linux caps arguments at 6 MiB in all
 _CHUNK = 4096
 _ALIGNMENT = 16
@@ -70,8 +70,8 @@ def _with_host_values(text: str, host: Mapping[bytes, bytes]) -> bytes:
 def add_to_new_image(pid: int, variables: Variables) -> None:
     """At the exec stop. OSError, Unreadable or KernelError where it can't be done."""
     registers = ptrace.registers(pid)
-    word_size = 4 if registers["cs"] == _CODE_SEGMENT_32 else 8
-    stack_at = registers["rsp"]
+    word_size = 4 if LAYOUT.is_narrow(registers) else 8
+    stack_at = registers[LAYOUT.stack]
     names = {name for name, _ in variables}
     with Memory(pid, may_wait=True) as memory:  # all of it is new, and the image's own
         words = _vector(pid, stack_at, word_size)
@@ -94,7 +94,7 @@ def add_to_new_image(pid: int, variables: Variables) -> None:
     vector_at = (text_at - len(data)) & -_ALIGNMENT
     ptrace.write_memory(pid, text_at, text)
     ptrace.write_memory(pid, vector_at, data)
-    ptrace.set_registers(pid, {**registers, "rsp": vector_at})
+    ptrace.set_registers(pid, {**registers, LAYOUT.stack: vector_at})
 
 
 def _vector(pid: int, stack_at: int, word_size: int) -> Sequence[int]:

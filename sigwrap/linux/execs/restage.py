@@ -25,42 +25,20 @@ from collections.abc import Sequence
 
 from sigwrap.bare import signal
 from sigwrap.bare.enum import Enum
-from sigwrap.calls import EXECS, I386, X86_64, number_of
+from sigwrap.calls import EXECS, I386, number_of
 from sigwrap.linux import ptrace
 from sigwrap.linux.memory import Memory, Unreadable
-from sigwrap.linux.ptrace import Registers
+from sigwrap.linux.registers import LAYOUT, Registers
 from sigwrap.linux.seccomp import Notification
+from sigwrap.machine import NUMBERS
 from sigwrap.tuples import NamedTuple
 
 _PROTECTION = mmap.PROT_READ | mmap.PROT_WRITE
 _MAP_FLAGS = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-_INSTRUCTION_BYTES = 2  # syscall, and int 0x80
-_NO_CALL = -1  # so that no signal takes what we return for a call to be restarted
 _ALL_BITS = 0xFFFFFFFFFFFFFFFF
-# The second is what the kernel makes of a notification that the interrupt has broken off, where
-# the wait for its answer isn't killable alone (before Linux 5.19). It has taken no signal by then.
-_RESTARTS = (ptrace.ERESTARTNOINTR, ptrace.ERESTARTSYS)
 
 
-class _Abi(NamedTuple):
-    arguments: tuple[str, ...]
-    map_number: int
-    exec_number: int
-    word_size: int
-
-
-_NATIVE = _Abi(
-    arguments=("rdi", "rsi", "rdx", "r10", "r8", "r9"),
-    map_number=9,
-    exec_number=number_of("execve", X86_64),
-    word_size=8,
-)
-_I386 = _Abi(
-    arguments=("rbx", "rcx", "rdx", "rsi", "rdi", "rbp"),
-    map_number=192,
-    exec_number=number_of("execve", I386),
-    word_size=4,
-)
+_MAP_OF_I386 = 192  # mmap2
 
 
 class _Step(Enum):
@@ -75,13 +53,13 @@ class Redirection:
     """A state machine: a stop of the caller in, its next move out."""
 
     __slots__ = (
-        "_abi",
         "_address",
         "_parts",
         "_request",
         "_saved",
         "_step",
         "_tid",
+        "_word_size",
         "_written",
         "error",
     )
@@ -97,7 +75,7 @@ class Redirection:
         """`environment`: None where the caller's own, at `environment_at`, is to stay."""
         self._tid = notification.tid
         self._request = notification
-        self._abi = _I386 if notification.arch == I386 else _NATIVE
+        self._word_size = 4 if notification.arch == I386 else 8
         self._parts = (path, tuple(argv), environment, environment_at)
         self._step = _Step.STOPPING
         self._saved: Registers = {}
@@ -124,7 +102,7 @@ class Redirection:
         staged = self._step is _Step.STAGED
         self._step = _Step.LEAVING
         given = (notification.argument0, notification.argument1, notification.argument2)
-        if not staged or notification.number != self._abi.exec_number or given != self._pointers():
+        if not staged or notification.number != self._exec_number or given != self._pointers():
             return False
         try:
             with Memory(self._tid, may_wait=True) as memory:  # what was mapped by us
@@ -135,16 +113,18 @@ class Redirection:
     def _stopped(self, wait_status: int) -> bool:
         registers = ptrace.registers(self._tid)
         interrupted = wait_status >> 16 == ptrace.EVENT_STOP
-        if ptrace.error_of(registers) not in _RESTARTS:
+        if not LAYOUT.comes_again(registers, self._request.instruction_pointer):
             self._saved = registers
             return self._give_up(wait_status)
         if not interrupted or os.WSTOPSIG(wait_status) != signal.SIGTRAP:
             return self._detach(wait_status)  # a signal or a group stop; then it asks again
-        self._saved = {**registers, "rax": -ptrace.ERESTARTNOINTR}
-        length = len(_block(0, self._abi.word_size, *self._parts[:3]).data)
+        self._saved = LAYOUT.again(registers)
+        length = len(_block(0, self._word_size, *self._parts[:3]).data)
         arguments = (0, length, _PROTECTION, _MAP_FLAGS, -1, 0)
-        values = dict(zip(self._abi.arguments, arguments, strict=True))
-        ptrace.set_registers(self._tid, {**registers, **values, "orig_rax": self._abi.map_number})
+        number = _MAP_OF_I386 if self._word_size == 4 else NUMBERS["mmap"]
+        arch = self._request.arch
+        mapping = LAYOUT.another_again(registers, arch, number, arguments)
+        ptrace.set_registers(self._tid, mapping)
         ptrace.resume_to_syscall(self._tid)
         self._step = _Step.CALLING_MAP
         return False
@@ -157,56 +137,48 @@ class Redirection:
         return False
 
     def _mapped(self, wait_status: int) -> bool:
-        address = ptrace.registers(self._tid)["rax"]
+        address = ptrace.registers(self._tid)[LAYOUT.result]
         if not _is_syscall_stop(wait_status) or address >= _ALL_BITS - 4095:
             return self._give_up(wait_status)
-        if self._abi.word_size == 4:
+        if self._word_size == 4:
             address &= 0xFFFFFFFF
         self._address = address
-        self._written = _block(address, self._abi.word_size, *self._parts[:3]).data
+        self._written = _block(address, self._word_size, *self._parts[:3]).data
         try:
             ptrace.write_memory(self._tid, address, self._written)
         except OSError:
             return self._give_up(wait_status)
-        pointers = dict(zip(self._abi.arguments, self._pointers(), strict=False))
-        staged = {
-            **self._saved,
-            **pointers,
-            "rax": self._abi.exec_number,
-            "orig_rax": _NO_CALL,
-            "rip": self._saved["rip"] - _INSTRUCTION_BYTES,
-        }
-        ptrace.set_registers(self._tid, staged)
+        given = (self._saved, self._request.arch, self._exec_number, self._pointers())
+        ptrace.set_registers(self._tid, LAYOUT.anew(*given))
         ptrace.resume(self._tid)
         self._step = _Step.STAGED
         return False
 
+    @property
+    def _exec_number(self) -> int:
+        return number_of("execve", self._request.arch)
+
     def _pointers(self) -> tuple[int, int, int]:
-        block = _block(self._address, self._abi.word_size, *self._parts[:3])
+        block = _block(self._address, self._word_size, *self._parts[:3])
         return block.path_at, block.argv_at, block.environment_at or self._parts[3]
 
     def _put_back(self, wait_status: int, *, restarts: bool) -> bool:
         """`restarts`: the kernel is still about to restart the call by itself."""
         registers = self._saved
         if not restarts:
-            registers = {
-                **registers,
-                "rax": self._request.number,
-                "orig_rax": _NO_CALL,
-                "rip": registers["rip"] - _INSTRUCTION_BYTES,
-            }
+            registers = LAYOUT.anew(registers, self._request.arch, self._request.number)
         ptrace.set_registers(self._tid, registers)
         return self._detach(wait_status)
 
     def _give_up(self, wait_status: int) -> bool:
-        """The exec fails. A call leaves all registers but its result as they were."""
+        """The exec fails."""
         found = ptrace.registers(self._tid)
         self.error = errno.EACCES
         if self._step is _Step.LEAVING:
             self.error = ptrace.error_in(found, EXECS) or errno.EACCES
         saved = self._saved or found
-        failed = {**saved, "rax": -errno.EACCES, "orig_rax": _NO_CALL}
-        ptrace.set_registers(self._tid, failed)
+        after = self._request.instruction_pointer
+        ptrace.set_registers(self._tid, LAYOUT.failed(saved, errno.EACCES, after))
         return self._detach(wait_status)
 
     def _detach(self, wait_status: int) -> bool:

@@ -7,7 +7,7 @@ import os
 import resource
 from collections.abc import Callable, Sequence
 
-from sigwrap.linux import proc_files, procfs, ptrace
+from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.execs import secret
 from sigwrap.linux.execs.asked import Asked, ExecRefused
 from sigwrap.linux.execs.environment import NoHostValue, takes_from_the_host, variables_for
@@ -16,6 +16,7 @@ from sigwrap.linux.execs.ours import Ours
 from sigwrap.linux.execs.restage import Redirection
 from sigwrap.linux.memory import Unreadable
 from sigwrap.linux.paths import MayWait
+from sigwrap.linux.registers import ERESTARTNOINTR
 from sigwrap.mediate.effects import (
     Effect,
     Prepare,
@@ -218,7 +219,7 @@ class Replacements:
         self._tracer.restart(
             tracee,
             redirection,
-            lambda: self._performer.restart(scope, effect, ptrace.ERESTARTNOINTR),
+            lambda: self._performer.restart(scope, effect, ERESTARTNOINTR),
         )
         return PAUSED
 

@@ -11,9 +11,9 @@ from sigwrap.linux import seccomp
 from sigwrap.linux.bpf import mediation_filter
 
 UNKNOWN = (
-    calls.Call("personality", 135, 136, calls.Family.SIGNAL, calls.Always(), ""),
+    calls.Call("personality", 135, 136, 92, calls.Family.SIGNAL, calls.Always(), ""),
     # F_GETSIG: a use of a known call that no mediator knows.
-    calls.Call("fcntl", 72, 55, calls.Family.SIGNAL, calls.OneOf(1, {"F_GETSIG": 11}, {}), ""),
+    calls.Call("fcntl", 72, 55, 25, calls.Family.SIGNAL, calls.OneOf(1, {"F_GETSIG": 11}, {}), ""),
 )
 KNOWN = tuple(call for call in calls.TABLE if call.name != "fcntl")
 

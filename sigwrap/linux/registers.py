@@ -1,0 +1,173 @@
+"""Pure: the registers of a stopped thread, as ptrace has them, and what they say of its call.
+
+x86_64: at a stop on the way out of a call that is to be made again, the result still says so
+(ERESTARTSYS and its like), and the number tells the kernel that there was a call.
+
+aarch64: by then the kernel has done it. The first argument, whose register x0 is the result's too,
+is back in it, the program counter stands before the instruction, and the kernel has forgotten the
+number, which x8 still holds. Whether a signal's handler breaks the call off is decided, too, by
+what no register shows.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+from sigwrap.calls import I386, X86_64
+from sigwrap.machine import IS_AARCH64
+
+Registers = dict[str, int]
+
+# The kernel's own: the call is made again …
+ERESTARTSYS = 512  # unless a handler without SA_RESTART runs
+ERESTARTNOINTR = 513  # whatever signals are pending
+ERESTARTNOHAND = 514  # unless a handler runs
+
+_ALL_BITS = 0xFFFFFFFFFFFFFFFF
+_LAST_ERROR = 4095
+_NO_CALL = -1  # so that no signal takes what we return for a call to be restarted
+# The second is what the kernel makes of a notification that the interrupt has broken off, where
+# the wait for its answer isn't killable alone (before Linux 5.19). It has taken no signal by then.
+_RESTARTS = (ERESTARTNOINTR, ERESTARTSYS)
+
+
+def _error_in(result: int) -> int:
+    error = -result & _ALL_BITS
+    return error if error <= _LAST_ERROR else 0
+
+
+class X86:
+    """And its i386 programs: ptrace shows the registers of both alike."""
+
+    sets = ((0, 27 * 8),)  # PTRACE_GETREGS
+    result, number, stack = "rax", "orig_rax", "rsp"
+    tells_restarts = True
+    _packed = struct.Struct("<27Q")
+    _names = (
+        *("r15", "r14", "r13", "r12", "rbp", "rbx", "r11", "r10", "r9", "r8", "rax", "rcx"),
+        *("rdx", "rsi", "rdi", "orig_rax", "rip", "cs", "eflags", "rsp", "ss", "fs_base"),
+        *("gs_base", "ds", "es", "fs", "gs"),
+    )
+    _arguments = {  # noqa: RUF012
+        X86_64: ("rdi", "rsi", "rdx", "r10", "r8", "r9"),
+        I386: ("rbx", "rcx", "rdx", "rsi", "rdi", "rbp"),
+    }
+    _instruction_bytes = 2  # syscall, and int 0x80
+    _code_segment_32 = 0x23
+
+    def unpack(self, data: bytes) -> Registers:
+        return dict(zip(self._names, self._packed.unpack(data), strict=True))
+
+    def pack(self, values: Registers) -> list[bytes]:
+        return [self._packed.pack(*(values[name] & _ALL_BITS for name in self._names))]
+
+    def is_narrow(self, values: Registers) -> bool:
+        return values["cs"] == self._code_segment_32
+
+    def argument(self, arch: int, position: int) -> str:
+        return self._arguments[arch][position]
+
+    def error(self, values: Registers) -> int:
+        """The errno in a result, also one of the kernel's own; 0 where it is none. An error has all
+        64 bits, by either ABI: the lower ones alone can be an offset's."""
+        return _error_in(values["rax"])
+
+    def comes_again(self, values: Registers, _after: int) -> bool:
+        """The call that ends at `_after` is about to be made again."""
+        return self.error(values) in _RESTARTS
+
+    def again(self, values: Registers) -> Registers:
+        """It is, whatever signals come."""
+        return {**values, "rax": -ERESTARTNOINTR}
+
+    def another_again(
+        self, values: Registers, arch: int, number: int, arguments: Sequence[int]
+    ) -> Registers:
+        """It is, as another call."""
+        return {**values, **self._given(arch, arguments), "orig_rax": number}
+
+    def anew(
+        self, values: Registers, arch: int, number: int, arguments: Sequence[int] = ()
+    ) -> Registers:
+        """From `again`, once the kernel restarts nothing by itself any more."""
+        return {
+            **values,
+            **self._given(arch, arguments),
+            "rax": number,
+            "orig_rax": _NO_CALL,
+            "rip": values["rip"] - self._instruction_bytes,
+        }
+
+    def failed(self, values: Registers, error: int, _after: int) -> Registers:
+        """A call leaves all registers but its result as they were."""
+        return {**values, "rax": -error, "orig_rax": _NO_CALL}
+
+    def is_in(self, values: Registers, number: int, _after: int) -> bool:
+        return values["orig_rax"] == number
+
+    def is_same_place(self, now: Registers, before: Registers) -> bool:
+        """Both of the same call."""
+        return all(now[name] == before[name] for name in ("orig_rax", "rip", "rsp"))
+
+    def _given(self, arch: int, arguments: Sequence[int]) -> Registers:
+        return dict(zip(self._arguments[arch], arguments, strict=False))
+
+
+class Aarch64:
+    """The same, of a machine where nobody has tried it."""
+
+    sets = ((1, 34 * 8), (0x404, 4))  # NT_PRSTATUS, NT_ARM_SYSTEM_CALL
+    result, number, stack = "x0", "x8", "sp"
+    tells_restarts = False
+    _packed = struct.Struct("<34Qi")
+    _names = (*(f"x{number}" for number in range(31)), "sp", "pc", "pstate", "kernel's number")
+    _instruction_bytes = 4  # svc
+
+    def unpack(self, data: bytes) -> Registers:
+        return dict(zip(self._names, self._packed.unpack(data), strict=True))
+
+    def pack(self, values: Registers) -> list[bytes]:
+        *words, number = (values[name] for name in self._names)
+        data = self._packed.pack(*(word & _ALL_BITS for word in words), number)
+        return [data[:-4], data[-4:]]
+
+    def is_narrow(self, _values: Registers) -> bool:
+        return False  # no call of a program of 32-bit ARM is answered
+
+    def argument(self, _arch: int, position: int) -> str:
+        return f"x{position}"
+
+    def error(self, values: Registers) -> int:
+        return _error_in(values["x0"])
+
+    def comes_again(self, values: Registers, after: int) -> bool:
+        return values["pc"] == after - self._instruction_bytes or self.error(values) in _RESTARTS
+
+    def again(self, values: Registers) -> Registers:
+        return values
+
+    def another_again(
+        self, values: Registers, arch: int, number: int, arguments: Sequence[int]
+    ) -> Registers:
+        return self.anew(values, arch, number, arguments)
+
+    def anew(
+        self, values: Registers, _arch: int, number: int, arguments: Sequence[int] = ()
+    ) -> Registers:
+        given = {f"x{position}": word for position, word in enumerate(arguments)}
+        return {**values, **given, "x8": number, "kernel's number": _NO_CALL}
+
+    def failed(self, values: Registers, error: int, after: int) -> Registers:
+        return {**values, "x0": -error, "pc": after, "kernel's number": _NO_CALL}
+
+    def is_in(self, values: Registers, number: int, after: int) -> bool:
+        return values["x8"] == number and self.comes_again(values, after)
+
+    def is_same_place(self, now: Registers, before: Registers) -> bool:
+        """Each stands in front of the call or behind it."""
+        same = all(now[name] == before[name] for name in ("x8", "sp"))
+        return same and abs(now["pc"] - before["pc"]) in (0, self._instruction_bytes)
+
+
+LAYOUT: X86 | Aarch64 = Aarch64() if IS_AARCH64 else X86()
