@@ -105,7 +105,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "report": {"status", "amounts", "tuples", "errors", "escape", "events", "policy", "store"},
     "doctor": {
         *("bare", "hints", "status", "escape", "errors", "tuples", "policy", "platform"),
-        *("linux", "start", "store", "run", "report"),
+        *("machine", "linux", "start", "store", "run", "report"),
     },
     "cli": {
         *(

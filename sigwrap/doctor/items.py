@@ -46,6 +46,7 @@ _UNTOLD = Shortfall(
     "mend what stands under no first, and ask again",
 )
 
+MACHINE = "machine"
 SESSION = "session"
 KILL_SWITCH = "kill switch"
 PROC = "/proc"
@@ -69,7 +70,33 @@ USER_NAMESPACES = "user namespaces"
 STORE = "store"
 RUN = "a run"
 
+_NOT_SUCH_A_MACHINE = "run it on x86_64; --best-effort runs a command without interception"
+
 ITEMS = (
+    Item(
+        MACHINE,
+        "as a run does: asks for which one Python was built",
+        {
+            "unknown": Shortfall(
+                Level.NO,
+                "it is neither x86_64 nor aarch64",
+                "its calls aren't known",
+                _NOT_SUCH_A_MACHINE,
+            ),
+            "untried": Shortfall(
+                Level.NO,
+                "it is aarch64, where nobody has tried a run yet",
+                "what was made from headers and documents alone may be wrong",
+                f"{_NOT_SUCH_A_MACHINE}; SIGWRAP_UNTRIED=1 tries it",
+            ),
+            "being tried": Shortfall(
+                Level.LESS,
+                "it is aarch64, and SIGWRAP_UNTRIED is set",
+                "nobody knows what holds there; docs/portability.md says what is missing",
+                "trust no wall there yet",
+            ),
+        },
+    ),
     Item(
         SESSION,
         "looks for a supervisor among the processes above",

@@ -15,6 +15,7 @@ from sigwrap.doctor.items import (
     KILL_SWITCH,
     LIBC,
     LIMITS,
+    MACHINE,
     MEMORY_FILES,
     OPEN_FILES,
     PROC,
@@ -32,10 +33,12 @@ from sigwrap.doctor.items import (
 )
 from sigwrap.doctor.rehearsal import Rehearsal
 from sigwrap.doctor.temporary import try_temporary
-from sigwrap.errors import KernelError, StoreError
+from sigwrap.errors import KernelError, NoInterception, StoreError
 from sigwrap.linux import limits
 from sigwrap.linux.execs import repeated
 from sigwrap.linux.peer import is_inside_a_session
+from sigwrap.linux.seccomp import UNTRIED_VARIABLE, demand_known_calls
+from sigwrap.machine import IS_AARCH64, IS_X86_64, PLATFORM
 from sigwrap.store.location import default_store
 
 _WITHIN_S = 15.0
@@ -54,6 +57,7 @@ def all_findings(store: str | None, own_words: int) -> list[Finding]:
 
 
 def _tried(store: str | None, rehearsal: Rehearsal) -> Iterator[Finding]:
+    yield _machine()
     inside = is_inside_a_session()
     yield _session(inside)
     yield _accelerator()
@@ -128,6 +132,17 @@ def _session(inside: bool) -> Finding:
         return Finding(SESSION, "this process is in none")
     outer = os.environ.get("SIGWRAP_SESSION", "")
     return Finding(SESSION, f"inside session {outer}" if outer else "inside one", "inside")
+
+
+def _machine() -> Finding:
+    try:
+        demand_known_calls()
+    except NoInterception as refusal:
+        shortfall = "untried" if IS_AARCH64 else "unknown"
+        return Finding(MACHINE, refusal.message, shortfall, f"sigwrap: {refusal}")
+    if IS_X86_64:
+        return Finding(MACHINE, PLATFORM)
+    return Finding(MACHINE, f"{PLATFORM}, and {UNTRIED_VARIABLE} is set", "being tried")
 
 
 def _accelerator() -> Finding:

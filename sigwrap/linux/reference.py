@@ -54,7 +54,9 @@ def calls_reference() -> str:
 
 
 def _row(call: Call) -> str:
-    numbers = " | ".join("-" if n is None else str(n) for n in (call.x86_64, call.i386, call.aarch64))
+    numbers = " | ".join(
+        "-" if n is None else str(n) for n in (call.x86_64, call.i386, call.aarch64)
+    )
     family = "-" if isinstance(call.handed_over, Never) else call.family.value
     condition = _condition(call) + (f", under {call.under.value}" if call.under.value else "")
     return f"| `{call.name}` | {numbers} | {family} | {condition} | {call.meaning} |\n"
