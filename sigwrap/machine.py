@@ -17,7 +17,7 @@ IS_AARCH64 = _NAME == "aarch64"
 
 _NOWHERE = -1  # a number that is no call's: ENOSYS
 
-# By x86_64, and by aarch64.
+# By x86_64, and by aarch64, which has the kernel's generic table.
 _APART = {
     "accept": (43, 202),
     "accept4": (288, 242),
@@ -88,9 +88,9 @@ def numbers_on(*, aarch64: bool) -> dict[str, int]:
     return _ALIKE | {name: both[aarch64] for name, both in _APART.items()}
 
 
-# Elsewhere a call that is not alike fails with ENOSYS, rather than be another one.
-NUMBERS = numbers_on(aarch64=IS_AARCH64)
-if not (IS_X86_64 or IS_AARCH64):
+NUMBERS = numbers_on(aarch64=not IS_X86_64)
+if _NAME not in ("x86_64", "aarch64", "riscv64", "loongarch64"):
+    # A call that is not alike fails with ENOSYS, rather than be another one.
     NUMBERS |= dict.fromkeys(_APART, _NOWHERE)
 
 

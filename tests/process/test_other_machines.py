@@ -1,35 +1,74 @@
-"""On a machine whose calls sigwrap doesn't know, it says so."""
+"""On a machine whose calls sigwrap doesn't know, or where nobody has tried it, it says so."""
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 
 import pytest
 
 from tests.support.harness import IS_BINARY, REFUSED, Sigwrap
 
-# As Python is there.
-START = """
-import sys
-sys.implementation._multiarch = "aarch64-linux-gnu"
+# But for the numbers of calls: those are of the machine that the test runs on.
+RUN = """
+from sigwrap import machine
+machine.IS_X86_64, machine.PLATFORM = False, "riscv64-linux-gnu"
 from sigwrap.__main__ import main
 main()
 """
+# As Python is there.
+ASK = """
+import sys
+sys.implementation._multiarch = "aarch64-linux-gnu"
+from sigwrap.doctor import trials
+from sigwrap.errors import NoInterception
+from sigwrap.linux.seccomp import demand_known_calls
+try:
+    demand_known_calls()
+except NoInterception as refusal:
+    print(refusal)
+print(*trials._machine()[1:3], sep="; ")
+"""
+IS_PACKAGE = pytest.mark.skipif(IS_BINARY, reason="about the package")
 
 
-@pytest.mark.skipif(IS_BINARY, reason="about the package")
+@IS_PACKAGE
 def test_nothing_runs_there_unless_best_effort_is_asked_for(sigwrap: Sigwrap) -> None:
-    line = (sys.executable, "-I", "-c", START)
-    done = sigwrap.native(*line, "--", "touch", "ran")
-    (said,) = [each for each in done.stderr.decode().splitlines() if "aarch64" in each]
+    elsewhere = (sys.executable, "-I", "-c", RUN)
+    done = sigwrap.native(*elsewhere, "--", "touch", "ran")
+    (said,) = [each for each in done.stderr.decode().splitlines() if "riscv64" in each]
     assert said == (
-        "sigwrap: it knows the system calls of x86_64 only, and this is aarch64-linux-gnu "
-        "(--best-effort runs the command without interception)"
+        "sigwrap: it knows the system calls of x86_64 and aarch64 only, and this is "
+        "riscv64-linux-gnu (--best-effort runs the command without interception)"
     )
     assert (done.returncode, done.stdout) == (REFUSED, b"")
     assert not (sigwrap.folder / "ran").exists()
-    done = sigwrap.native(*line, "--best-effort", "-p", "agent-observe", "--", "echo", "ran")
+    done = sigwrap.native(*elsewhere, "--best-effort", "-p", "agent-observe", "--", "echo", "ran")
     assert (done.returncode, done.stdout) == (0, b"ran\n")
+
+
+@IS_PACKAGE
+def test_where_nobody_has_tried_it_one_has_to_say_that_one_wants_to() -> None:
+    def asked(**variables: str) -> list[str]:
+        done = subprocess.run(
+            (sys.executable, "-I", "-c", ASK),
+            env={**os.environ, **variables},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.splitlines()
+
+    for of_them in ({}, {"SIGWRAP_UNTRIED": "0"}, {"SIGWRAP_UNTRIED": ""}):
+        assert asked(**of_them) == [
+            "nobody has tried it on aarch64-linux-gnu yet (SIGWRAP_UNTRIED=1 tries it; "
+            "--best-effort runs the command without interception)",
+            "nobody has tried it on aarch64-linux-gnu yet; untried",
+        ]
+    assert asked(SIGWRAP_UNTRIED="1") == [
+        "aarch64-linux-gnu, and SIGWRAP_UNTRIED is set; being tried"
+    ]
 
 
 def test_what_uname_says_is_no_reason(sigwrap: Sigwrap) -> None:
