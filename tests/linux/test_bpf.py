@@ -54,8 +54,8 @@ from sigwrap.calls import (
     number_of,
 )
 from sigwrap.linux.bpf import ALLOW, NOTIFY, REFUSE, REFUSE_ABI, encode, mediation_filter
+from tests.support.filters import Code, verdict
 
-Code = list[tuple[int, int, int, int]]
 UPPER = 0xDEADBEEF << 32
 ARCHES = (X86_64, I386)
 REFUSED_IOCTLS = next(
@@ -66,34 +66,6 @@ REFUSED_IOCTLS = next(
 SIGNAL_ARGUMENT = {
     call.name: call.handed_over.argument for call in TABLE if isinstance(call.handed_over, OfSignal)
 }
-
-
-def verdict(program: Code, number: int, arch: int, *arguments: int) -> int:
-    registers = [*arguments, *[0] * (6 - len(arguments))]
-    data = struct.pack("<IIQ6Q", number & 0xFFFFFFFF, arch, 0, *registers)
-    accumulator, at = 0, 0
-    while True:
-        code, if_true, if_false, operand = program[at]
-        at += 1
-        match code:
-            case 0x20:
-                (accumulator,) = struct.unpack_from("<I", data, operand)
-            case 0x54:
-                accumulator &= operand
-            case 0x15:
-                at += if_true if accumulator == operand else if_false
-            case 0x25:
-                at += if_true if accumulator > operand else if_false
-            case 0x35:
-                at += if_true if accumulator >= operand else if_false
-            case 0x45:
-                at += if_true if accumulator & operand else if_false
-            case 0x05:
-                at += operand
-            case 0x06:
-                return operand
-            case _:
-                raise AssertionError(f"unknown instruction {code:#x}")
 
 
 @pytest.fixture(scope="module")
