@@ -26,7 +26,14 @@ _MODULES = (
 _SELDOM = (
     *("front/background", "front/joining", "front/relay", "linux/listening", "linux/reference"),
     *("linux/rights", "linux/supervisors", "policy/language/lint", "protocols/control_client"),
-    *("protocols/joined", "protocols/left_sockets", "run/activation", "run/daemons", "run/joined"),
+    *(
+        "protocols/joined",
+        "protocols/left_sockets",
+        "run/activation",
+        "run/agents",
+        "run/daemons",
+        "run/joined",
+    ),
     *("run/remote_switch", "store/recovery", "store/removal"),
 )
 _OTHER_PROGRAMS = (

@@ -81,6 +81,11 @@ def shortened(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
+def first_of(files: list[str]) -> str:
+    more = f" and {len(files) - 1} more" if len(files) > 1 else ""
+    return f"{printable(files[0])}{more}"
+
+
 def beginning(text: str, characters: int) -> str:
     """The same, or its beginning and how much follows."""
     rest = len(text) - characters

@@ -33,7 +33,7 @@ from sigwrap.linux.own_pages import read_maps
 from sigwrap.linux.session_cgroup import SessionCgroup
 from sigwrap.linux.supervisors import hides_processes
 from sigwrap.linux.terminal_typists import find_typist
-from sigwrap.run.session import new_session_id
+from sigwrap.run.opening import new_session_id
 from sigwrap.start import onefile
 from sigwrap.store import killswitch
 from sigwrap.store.location import default_store, sessions_folder

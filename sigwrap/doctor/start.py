@@ -25,7 +25,7 @@ from sigwrap.linux.memory import Memory, Unreadable
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.run.lacking import NOT_TRACED, missing_interception
 from sigwrap.run.launch import Launch, launch
-from sigwrap.run.session import new_session_id
+from sigwrap.run.opening import new_session_id
 from sigwrap.run.settings import DEFAULT_POLICY, RunSettings
 from sigwrap.run.walls import Walls, walls_of
 from sigwrap.start.command import Inherited

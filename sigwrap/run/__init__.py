@@ -1,6 +1,10 @@
 """The supervisor of a run: a loop that feeds the pure parts and carries out what they say.
 
 session       a session from its id to its sealed log
+plan          what a run is to be, by its settings and its policy
+agents        a command that is an agent with a preset
+opening       the log is begun
+closing       the last words, to the user and in the log
 settings      what a run was asked to do
 launch        from fork to COMMAND's first exec
 lacking       what a run lacks here, and whether it starts without

@@ -8,9 +8,8 @@ import os
 import select
 import time
 
-from sigwrap.agent.watches import DriftWatch
-from sigwrap.bare import socket
 from sigwrap.bare.signal import SIGCHLD, SIGKILL
+from sigwrap.calls import Under
 from sigwrap.events import Payload
 from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux.killed import oom_kills, used_up_cpu_limit
@@ -26,7 +25,6 @@ from sigwrap.mediate.run_end import (
     RunEnd,
     SwitchedOff,
 )
-from sigwrap.policy.judge.engine import Engine
 from sigwrap.protocols.front import Channel
 from sigwrap.run.agent_signals import AgentSignals
 from sigwrap.run.aside import Aside
@@ -42,19 +40,17 @@ from sigwrap.run.killswitch import KillSwitch
 from sigwrap.run.launch import Launch
 from sigwrap.run.loop import Loop
 from sigwrap.run.mediation import Mediation
+from sigwrap.run.plan import Plan
 from sigwrap.run.processes import Processes
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.relief import Relief
 from sigwrap.run.settings import RunSettings, is_unattended
+from sigwrap.run.walls import Walls
 from sigwrap.run.watchers import Watchers
 from sigwrap.start.command import HostEnvironment
 from sigwrap.store.killswitch import State
 
 if TYPE_CHECKING:  # imported at the start, where a run has one
-    from sigwrap.run.files import Files
-    from sigwrap.run.joined.joins import Joins
-    from sigwrap.run.network import Network
-    from sigwrap.run.remote_switch.switch import RemoteSwitch
     from sigwrap.run.usage import Usage
 
 _IDLE_S = 0.05
@@ -65,23 +61,17 @@ class Supervisor:
         self,
         *,
         settings: RunSettings,
+        plan: Plan,
         recorder: Recorder,
-        engine: Engine,
         launched: Launch,
+        walls: Walls,
         front: Channel,
         front_pid: int,
         waited_for_pid: int,
-        domain: bool,
-        session_line: socket.socket | None,
-        stores: tuple[str, ...],
         environment: HostEnvironment,
         usage: Usage | None,
-        network: type[Network] | None,
-        files: type[Files] | None,
-        profile: DriftWatch | None,
-        joins: Joins | None,
-        remote_switch: RemoteSwitch | None = None,
     ) -> None:
+        engine = plan.engine
         self._recorder = recorder
         self._usage = usage
         self._launched = launched
@@ -99,12 +89,12 @@ class Supervisor:
             policy=engine.policy.name,
             unattended=is_unattended(os.environb),
             on_stop_key=lambda: self._job_control.stop_front(),
-            walled=domain,
+            walled=walls.domain,
             on_signal=lambda *words: self._agent_signals.on_request(*words),
         )
         self.watchers = Watchers(
             policy=engine.policy,
-            profile=profile,
+            profile=plan.profile,
             send=lambda *words: self._agent_signals.send(*words),
             note=lambda *words: self._agent_signals.note(*words),
             loop=self._loop,
@@ -118,7 +108,7 @@ class Supervisor:
         self._mediation: Mediation | None = None
         if launched.listener is not None:
             # What the commands that join are forked from is no program of theirs.
-            own = () if joins is None else (launched.pid,)
+            own = () if plan.joins is None else (launched.pid,)
             self._mediation = Mediation(
                 listener=launched.listener,
                 waits_through_signals=launched.waits_through_signals,
@@ -131,13 +121,13 @@ class Supervisor:
                 watchers=self.watchers,
                 sigwrap_pids=frozenset({os.getpid(), front_pid, waited_for_pid, *own}),
                 end_run=self._on_limit,
-                domain=domain,
+                domain=walls.domain,
                 environment=environment,
                 gate=gate,
                 child_signals_fd=child_signals.fd,
                 on_waited=lambda waited: self._children.on_waited(waited),
-                network=network,
-                files=files,
+                network=plan.network if Under.NETWORK_RULES in walls.filtered else None,
+                files=plan.files,
             )
         self._diagnostic = Diagnostic(
             recorder=recorder,
@@ -155,7 +145,7 @@ class Supervisor:
             prompt_holds_terminal=lambda: self._approvals.holds_terminal,
             beats=lambda: front.beats,
             is_frozen=lambda: self._freezing.is_frozen,
-            must_go_on=joins is not None,
+            must_go_on=plan.joins is not None,
         )
         self._freezing = Freezing(
             gate=gate,
@@ -188,8 +178,8 @@ class Supervisor:
             on_continued=self._freezing.freeze_who_goes_on,
         )
         self._kill_switch = KillSwitch(
-            session_line,
-            stores,
+            plan.session_line,
+            plan.stores,
             self._loop,
             recorder,
             self._on_kill_switch,
@@ -204,8 +194,8 @@ class Supervisor:
             loop=self._loop,
             is_frozen=lambda: self._freezing.is_frozen,
         )
-        self._remote_switch = remote_switch
-        self._joins = joins
+        self._remote_switch = plan.remote_switch
+        self._joins = plan.joins
         self._env_policy = engine.policy.env_policy
         self._agent_signals = AgentSignals(
             policy=engine.policy,

@@ -81,7 +81,7 @@ def walls_of(engine: Engine, *, goes_without: bool) -> Walls:
             raise NoInterception(told[-1], errno.EPERM, _GIVES_IT)
         without.append(told[-1])
     mounts = cgroups.mount_points()
-    threatening = cgroups.writable(mounts) if os.getuid() != 0 else ""
+    threatening = _threatening(mounts)
     may_mount = _may_mount(policy, threatening, domain=domain, held=held)
     if not may_mount and not held and policy.session.mounts is None:
         without.append("mounts: `session: {mounts: true}` in the policy would allow them")
@@ -89,7 +89,7 @@ def walls_of(engine: Engine, *, goes_without: bool) -> Walls:
         without.append(f"cgroups: by {threatening} others can be stopped and killed")
     files = None
     if held or (domain and not may_mount):
-        rules = _file_rules(engine, mounts, by_policy=held)
+        rules = _file_rules(engine, mounts, held=held, by_policy=held)
         files = FileWalls(rules.restricted, _walls(policy, rules), held)
         if held and (why := _parted_here(rules)):
             told.append(f"{policy.name}: {printable(why)}")
@@ -108,12 +108,9 @@ def held_file_rules(engine: Engine) -> FileRules:
     """As a run under that policy would have the kernel hold them, for who only asks."""
     policy, held, domain = engine.policy, bool(engine.files.restricted), landlock.is_available()
     mounts = cgroups.mount_points()
-    threatening = cgroups.writable(mounts) if os.getuid() != 0 else ""
-    stands = held or (domain and not _may_mount(policy, threatening, domain=domain, held=held))
-    rules = [*as_they_lie(policy.file_rules, engine.files)]
-    if stands and mounts:
-        rules.insert(0, _cgroup_rule(mounts, _CHANGES if held else _CHANGES[:1]))
-    return FileRules(rules, default_of(policy, "file", policy.default_file))
+    may_mount = _may_mount(policy, _threatening(mounts), domain=domain, held=held)
+    stands = held or (domain and not may_mount)
+    return _file_rules(engine, mounts if stands else [], held=held, by_policy=True)
 
 
 def _may_mount(policy: Policy, threatening: str, *, domain: bool, held: bool) -> bool:
@@ -133,10 +130,16 @@ def _filtered(engine: Engine) -> Iterator[Under]:
         yield Under.DATAGRAM_RULES
 
 
-def _file_rules(engine: Engine, cgroup_mounts: list[str], *, by_policy: bool) -> FileRules:
+def _threatening(cgroup_mounts: list[str]) -> str:
+    return cgroups.writable(cgroup_mounts) if os.getuid() != 0 else ""
+
+
+def _file_rules(
+    engine: Engine, cgroup_mounts: list[str], *, held: bool, by_policy: bool
+) -> FileRules:
     rules: list[FileRule] = []
     if cgroup_mounts:
-        rules.append(_cgroup_rule(cgroup_mounts, _CHANGES if by_policy else _CHANGES[:1]))
+        rules.append(_cgroup_rule(cgroup_mounts, _CHANGES if held else _CHANGES[:1]))
     policy = engine.policy
     default = default_of(policy, "file", policy.default_file if by_policy else Action.ALLOW)
     if by_policy:

@@ -14,7 +14,7 @@ from tests.support.waiting import PATIENCE_S
 
 SIGWRAP = Path(__file__).parents[2] / "sigwrap"
 BY_PATH = re.compile(r'(os\.(open|readlink|stat|listdir|scandir)|os\.path\.\w+|\bopen)\(b?f?"/proc')
-BEFORE_COMMAND = {"run/session.py", "linux/descriptors.py"}
+BEFORE_COMMAND = {"linux/descriptors.py"}
 HOLDS_IT = {"linux/proc_files.py"}
 
 

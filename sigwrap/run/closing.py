@@ -1,0 +1,72 @@
+"""The last words of a session: to the user, and in its log."""
+
+from __future__ import annotations
+
+import os
+
+from sigwrap.errors import StoreError
+from sigwrap.escape import first_of
+from sigwrap.mediate.run_end import RunEnd
+from sigwrap.run.lacking import NOT_TRACED, Tell, is_of_the_machine
+from sigwrap.run.plan import Plan
+from sigwrap.run.recorder import Recorder
+from sigwrap.start import own_files
+
+_CHANGES_SHOWN = 20
+
+
+def note_changes(recorder: Recorder, tell: Tell) -> None:
+    changed = own_files.changed_own_files()
+    if not changed:
+        return
+    recorder.record(
+        "own_files_changed",
+        os.getpid(),
+        {"files": changed[:_CHANGES_SHOWN], "count": len(changed)},
+    )
+    tell(
+        f"{first_of(changed)} changed while the command ran: sigwrap runs from there the next "
+        "time (if it wasn't you, install it anew)"
+    )
+
+
+def seal(recorder: Recorder, ended: RunEnd, duration_s: float, tell: Tell) -> bool:
+    """False where the log has no end, or can't be found where it belongs."""
+    recorder.look()
+    has_end = recorder.record(
+        "session_ended",
+        os.getpid(),
+        {
+            "exit_status": ended.exit_status,
+            "reason": ended.reason,
+            "duration_ns": int(duration_s * 1e9),
+            "counts": dict(recorder.counts),
+            "head": recorder.log.head,
+            "unrecorded": recorder.unrecorded,
+            "repeated": recorder.repeated,
+        },
+    )
+    try:
+        recorder.log.close()
+    except StoreError as failure:
+        tell(str(failure))
+        return False
+    return has_end
+
+
+def tell_why(
+    ended: RunEnd, plan: Plan, program: bytes, *, told_of_denial: bool, tell: Tell
+) -> None:
+    """Where COMMAND didn't end by itself."""
+    if ended.switched_off is not None:
+        why = f": {ended.switched_off.reason}" if ended.switched_off.reason else ""
+        if plan.remote_switch is not None and plan.remote_switch.has_killed:
+            tell(f"killed by the remote kill switch {ended.switched_off.by}{why}")
+        else:
+            tell(f"killed by the kill switch{why} (sigwrap killswitch status)")
+    elif ended.reached_limit is not None:
+        tell(f"the command was ended by a limit: {ended.reason}")
+    elif ended.not_executed is not None and not told_of_denial:
+        tell(f"{os.fsdecode(program)}: {ended.not_executed.why}")
+    elif ended.not_executed is not None and is_of_the_machine(ended.not_executed.why):
+        tell(NOT_TRACED)

@@ -1,0 +1,124 @@
+"""What a run is to be, by its settings and its policy: what is wrong with them is said before
+anything has started, and what few runs need is imported before nothing more can be."""
+
+from __future__ import annotations
+
+import os
+
+from sigwrap.agent.watches import DriftWatch
+from sigwrap.bare import socket
+from sigwrap.errors import UsageError
+from sigwrap.escape import first_of
+from sigwrap.events import Payload
+from sigwrap.hints import TYPE_CHECKING
+from sigwrap.linux import session_line
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.environment import KILLSWITCH_URL
+from sigwrap.policy.language.texts import policy_texts
+from sigwrap.run.lacking import Tell
+from sigwrap.run.settings import RunSettings
+from sigwrap.start import own_code
+from sigwrap.start.policy_files import host_variables, load_profile, load_with_sources
+from sigwrap.store import killswitch
+from sigwrap.store.location import default_store
+from sigwrap.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from sigwrap.run.files import Files
+    from sigwrap.run.joined.joins import Joins
+    from sigwrap.run.network import Network
+    from sigwrap.run.remote_switch.switch import RemoteSwitch
+    from sigwrap.run.usage import Usage
+
+
+class Plan(NamedTuple):
+    store: str
+    stores: tuple[str, ...]  # whose kill switches it looks at
+    session_line: socket.socket | None
+    engine: Engine
+    policy_texts: Payload
+    profile: DriftWatch | None
+    without: list[str]  # of what every run should have
+    # None where the run has none.
+    remote_switch: RemoteSwitch | None
+    joins: Joins | None
+    usage: type[Usage] | None
+    network: type[Network] | None
+    files: type[Files] | None
+
+
+def plan_of(
+    settings: RunSettings, environment: dict[bytes, bytes], *, front_pid: int, tell: Tell
+) -> Plan:
+    remote_switch = _remote_switch(settings, environment)
+    as_text = {os.fsdecode(name): os.fsdecode(value) for name, value in environment.items()}
+    store = settings.store or default_store(as_text)
+    # Before the look: who puts a file there from now on finds us.
+    line = session_line.listen(front_pid)
+    stores = killswitch.stores(store, as_text)
+    without = killswitch.refuse_if_on(stores, settings.store)
+    for each in without:
+        tell(each)
+    variables = host_variables(settings.root)
+    policy, sources = load_with_sources(settings.policy, variables=variables)
+    engine = Engine(policy)
+    profile = None
+    if settings.profile:
+        profile = DriftWatch(load_profile(settings.profile, variables=variables))
+    joins: Joins | None = None
+    if settings.join_name:
+        from sigwrap.run.joined import joins as joined
+
+        joins = joined.Joins(store, settings, tell)
+    usage: type[Usage] | None = None
+    if policy.limits.cpu_time_s or policy.limits.memory_bytes:
+        from sigwrap.run import usage as of_usage
+
+        usage = of_usage.Usage
+    network: type[Network] | None = None
+    if engine.network.are_felt:
+        from sigwrap.run import network as of_network
+
+        network = of_network.Network
+    files: type[Files] | None = None
+    if engine.files.audits:
+        from sigwrap.run import files as of_files
+
+        files = of_files.Files
+    has_patterns = (
+        policy.has_patterns or engine.network.has_patterns or engine.files.has_audited_patterns
+    )
+    if not_kept := own_code.keep_what_is_loaded(needs_patterns=has_patterns):
+        without.append(f"code of our own: {first_of(not_kept)} can be changed meanwhile")
+    return Plan(
+        store=store,
+        stores=stores,
+        session_line=line,
+        engine=engine,
+        policy_texts=policy_texts(sources, variables),
+        profile=profile,
+        without=without,
+        remote_switch=remote_switch,
+        joins=joins,
+        usage=usage,
+        network=network,
+        files=files,
+    )
+
+
+def _remote_switch(settings: RunSettings, environment: dict[bytes, bytes]) -> RemoteSwitch | None:
+    by_variable = os.fsdecode(environment.get(KILLSWITCH_URL.encode(), b""))
+    url = settings.killswitch_url or by_variable
+    if not url:
+        if settings.killswitch_fail_closed:
+            raise UsageError(
+                "--killswitch-fail-closed, but there is no kill switch to ask",
+                "name it: --killswitch-url URL, or $SIGWRAP_KILLSWITCH_URL",
+            )
+        return None
+    from sigwrap.run.remote_switch.switch import RemoteSwitch
+
+    where = "--killswitch-url" if settings.killswitch_url else f"${KILLSWITCH_URL}"
+    return RemoteSwitch(
+        url, where, environment=environment, fail_closed=settings.killswitch_fail_closed
+    )
