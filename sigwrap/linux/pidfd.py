@@ -21,6 +21,7 @@ _SYS_PIDFD_GETFD = NUMBERS["pidfd_getfd"]
 _SI_QUEUE = -1
 _PIDFD_THREAD = os.O_EXCL  # Linux 6.9; without it, a thread's tid will not do
 SIGINFO_BYTES = 128
+NEEDS = "Linux 5.3, and of a container's seccomp profile that it knows that call"
 _SIGINFO = struct.Struct("<iii4xiI104x")  # number, errno, code, pid, uid
 
 
@@ -35,7 +36,7 @@ def send(
 
 def can_take() -> bool:
     """Whether a descriptor of another process is to be had: docker's default profile has that for
-    containers with CAP_SYS_PTRACE only."""
+    containers with CAP_SYS_PTRACE only. OSError where no process can be held at all."""
     own = os.pidfd_open(os.getpid())
     try:
         os.close(syscall("pidfd_getfd", _SYS_PIDFD_GETFD, own, own, 0))
