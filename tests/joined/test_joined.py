@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from sigwrap.events import Event
 from sigwrap.linux import procfs
 from sigwrap.run.settings import RunSettings, as_json
 from tests.joined.jobs import work_a_job
@@ -25,6 +26,26 @@ JOIN = ("--join-name", "agent", "--policy", "agent-observe")
 
 def _run(subject: Sigwrap, *words: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
     return subject.run(*JOIN, "--", *words, **options)
+
+
+def _await_exec(subject: Sigwrap, program: str) -> None:
+    """Before it, a signal may still be its parent's."""
+    await_that(
+        lambda: [
+            each for each in subject.events("exec_audited") if each.payload["argv"][0] == program
+        ]
+    )
+
+
+def _death(subject: Sigwrap, pid: int = 0) -> Event:
+    """Of a signal; whoever it was, where there is no pid."""
+
+    def deaths() -> list[Event]:
+        exits = subject.events("process_exited")
+        return [each for each in exits if each.payload["signal"] and pid in (0, each.pid)]
+
+    await_that(deaths)
+    return deaths()[0]
 
 
 def _end(subject: Sigwrap) -> None:
@@ -103,6 +124,7 @@ def test_signals_reach_the_command_and_what_it_started(subject: Sigwrap) -> None
     process = subject.start(*JOIN, "--", "sh", "-c", program)
     said = reader(process.stdout)
     said.until(rb"ready")
+    _await_exec(subject, "sleep")
     process.send_signal(signal.SIGTERM)
     said.until(rb"got")
     assert process.wait(30) == 5
@@ -110,15 +132,23 @@ def test_signals_reach_the_command_and_what_it_started(subject: Sigwrap) -> None
     assert forwarded[0].payload["signal_name"] == "SIGTERM"
     if not IS_BINARY:  # whose outer process passes on what it gets
         assert forwarded[0].payload["sender_pid"] == os.getpid()
+    killed = _death(subject)
+    why = subject.run("why", str(killed.pid)).stdout
+    assert b"SIGTERM from sigwrap, which got SIGTERM from" in why, why
 
 
 def test_who_is_killed_leaves_no_command(subject: Sigwrap) -> None:
     process = subject.start(*JOIN, "--", "sh", "-c", "sleep 300 & echo $$ $!; wait")
     pids = [int(word) for word in process.stdout.readline().split()]
+    _await_exec(subject, "sleep")
     with Watch(pids) as watch:
         process.kill()
         watch.await_ends()
     assert _run(subject, "echo", "goes on").stdout == b"goes on\n"
+    for pid in pids:
+        why = subject.run("why", str(_death(subject, pid).pid))
+        said = b"SIGKILL from sigwrap, which got SIGKILL at the end of its caller, "
+        assert said in why.stdout, why
     assert len(subject.events("command_joined")) == 2
 
 

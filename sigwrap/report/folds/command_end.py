@@ -33,7 +33,7 @@ def _reason(recorded: str, why: Why | None, measures: Measures) -> str:
     """Of the session's end; with who interrupted it, unless COMMAND's own death says that."""
     is_said = why is not None and (
         why.cause is Cause.TERMINAL
-        or (why.cause is Cause.SIGWRAP and why.signal_name in measures.forwarded)
+        or (why.cause is Cause.SIGWRAP and (why.pid, why.signal_name) in measures.forwarded)
     )
     if not measures.interrupted_by or is_said:
         return printable(recorded)

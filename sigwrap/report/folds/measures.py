@@ -31,7 +31,7 @@ class Measures:
     def __init__(self) -> None:
         self.interrupt: Payload = {}
         self.interrupted_by: Payload = {}  # the same, where the run ends by it
-        self.forwarded: dict[str, str] = {}  # to COMMAND, by the signal's name
+        self.forwarded: dict[tuple[int, str], str] = {}  # by whom it went to and its name
         self.taken = Measure("", ())
         self.out_of_memory = ""  # the limit for which the kernel has killed
         self.log_is_full = ""  # and every exec and signal denied since
@@ -67,8 +67,9 @@ class Measures:
         name = str(event.payload.get("signal_name") or "")
         # It sends SIGTERM of its own, for an interrupt; everything else as it came.
         came_as = self.interrupt if name == "SIGTERM" and self.interrupt else event.payload
-        if len(self.forwarded) < _FORWARDED_LIMIT:
-            self.forwarded[name] = _which_got(came_as)
+        if len(self.forwarded) >= _FORWARDED_LIMIT:
+            del self.forwarded[next(iter(self.forwarded))]
+        self.forwarded[event.pid, name] = _which_got(came_as)
 
     def _interrupt_withdrawn(self, _event: Event) -> None:
         self.interrupt = self.interrupted_by = {}

@@ -236,10 +236,8 @@ class WhyFold:
         if (sent := living.last_sent(name)) is not None:
             return Reason(Cause.RECORDED, sent_by(sent.sender, to_itself=False), sent.sender)
         measures = self._measures
-        is_forwarded = event.pid == self._command_pid and name in measures.forwarded
-        if measures.interrupted_by and (
-            is_forwarded or measures.interrupted_by.get("signal_name") == name
-        ):
+        by = measures.interrupted_by
+        if by and (by.get("signal_name") == name or self._passed_on(event.pid, name, living)):
             return Reason(Cause.RECORDED, measures.interrupted)
         return self._by_sigwrap(event, name, living)
 
@@ -249,13 +247,19 @@ class WhyFold:
             said = ": what was loaded is not what had been judged"
         elif name in measures.taken.sends and not self._ran_out_of_memory(event):
             said = f": {measures.taken.why}"
-        elif event.pid == self._command_pid and name in measures.forwarded:
-            said = f", {measures.forwarded[name]}"
+        elif passed_on := self._passed_on(event.pid, name, living):
+            said = f", {passed_on}"
         elif self._command_end is not None and name in ("SIGTERM", "SIGKILL", "SIGHUP"):
             said = ", which clears what COMMAND left behind"
         else:
             return None
         return Reason(Cause.SIGWRAP, f"{printable(name)} from sigwrap{said}")
+
+    def _passed_on(self, pid: int, name: str, living: Living) -> str:
+        """From whom sigwrap had it. COMMAND got it alone; of a command that joined, all its job."""
+        forwarded = self._measures.forwarded
+        to_parent = "" if living.ppid == self._command_pid else forwarded.get((living.ppid, name))
+        return forwarded.get((pid, name)) or to_parent or ""
 
     def _ran_out_of_memory(self, event: Event) -> bool:
         """Of a kill that the limit's own event may have come before; a kill of sigwrap's own tells

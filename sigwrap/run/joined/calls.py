@@ -10,6 +10,7 @@ from collections.abc import Callable
 from sigwrap.bare import signal, socket
 from sigwrap.hints import Any
 from sigwrap.linux import process as linux_process
+from sigwrap.linux.peer import Peer
 from sigwrap.linux.taken import let_go
 from sigwrap.protocols.joined import (
     MAX_BYTES,
@@ -40,7 +41,7 @@ class Caller:
         self,
         number: int,
         end: socket.socket,
-        pid: int,
+        by: Peer,
         loop: Loop,
         *,
         on_call: Callable[[Caller, dict[str, Any], Call, list[int]], None],
@@ -48,7 +49,7 @@ class Caller:
         on_gone: Callable[[Caller], None],
     ) -> None:
         self.number = number
-        self.by_pid = pid
+        self.by = by
         self.command_pid = 0
         self.has_asked = False
         self._end = end

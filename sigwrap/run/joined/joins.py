@@ -15,7 +15,7 @@ from collections.abc import Callable
 from sigwrap import status
 from sigwrap.bare import signal, socket
 from sigwrap.errors import StoreError
-from sigwrap.events import number, text
+from sigwrap.events import Payload, number, text
 from sigwrap.hints import Any, NoReturn
 from sigwrap.linux import kept_library
 from sigwrap.linux import process as linux_process
@@ -27,6 +27,7 @@ from sigwrap.mediate.masking import masked, masked_text
 from sigwrap.policy.judge.rules import EnvPolicy
 from sigwrap.policy.judge.signals import signal_name
 from sigwrap.protocols.control import socket_path
+from sigwrap.protocols.front import Place
 from sigwrap.protocols.joined import (
     KIND,
     MAX_BYTES,
@@ -178,7 +179,7 @@ class Joins:
         self._callers[self._count] = Caller(
             self._count,
             accepted,
-            peer.pid,
+            peer,
             self._loop,
             on_call=self._on_call,
             on_signal=self._on_signal,
@@ -213,7 +214,7 @@ class Joins:
             "cwd": link(f"/proc/self/fd/{fds[1]}") or "",
             "environment_removed": [masked_text(os.fsdecode(n)) for n in environment.removed],
         }
-        if not self._recorder.record("command_joined", caller.by_pid, payload):
+        if not self._recorder.record("command_joined", caller.by.pid, payload):
             caller.tell({"refused": "it can't be recorded"})
             self._on_gone(caller)
             return
@@ -236,20 +237,35 @@ class Joins:
             return
         if not isinstance(sender, dict):
             return
-        payload = {
-            "signal": given,
-            "signal_name": signal_name(given),
+        sender_of = {
             "sender_pid": number(sender.get("sender_pid")),
             "sender_uid": number(sender.get("sender_uid")),
             "sender_place": text(sender.get("sender_place")),
             "sender_cmd": masked_text(text(sender.get("sender_cmd"))),
         }
-        self._recorder.record("interrupt_forwarded", caller.command_pid, payload)
+        self._record_passed_on(caller, given, sender_of)
         caller.signal(given)
+
+    def _record_passed_on(self, caller: Caller, given: int, sender: Payload) -> None:
+        payload = {"signal": given, "signal_name": signal_name(given), **sender}
+        self._recorder.record("interrupt_forwarded", caller.command_pid, payload)
+
+    def _kill(self, caller: Caller) -> None:
+        """With its command, all that was in its job."""
+        if not caller.command_pid:
+            return
+        by = {
+            "sender_pid": caller.by.pid,
+            "sender_uid": caller.by.uid,
+            "sender_place": Place.CALLER_ENDED.value,
+            "sender_cmd": masked_text(caller.by.command),
+        }
+        self._record_passed_on(caller, signal.SIGKILL, by)
+        caller.kill()
 
     def _on_gone(self, caller: Caller) -> None:
         """It was killed, or has been told how it went."""
-        caller.kill()
+        self._kill(caller)
         caller.close()
         self._callers.pop(caller.number, None)
         self._idle_since_s = time.monotonic()
@@ -277,7 +293,7 @@ class Joins:
         self._running[pid] = caller
         caller.command_pid = pid
         if caller.number not in self._callers:  # it is gone since
-            caller.kill()
+            self._kill(caller)
 
     def _ended(self, caller: Caller, wait_status: int, error: int) -> None:
         pid = caller.command_pid

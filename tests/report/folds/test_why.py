@@ -282,6 +282,19 @@ def test_an_interrupt_from_elsewhere_names_its_sender() -> None:
     assert 'which got SIGTERM from 9 "timeout 5 sigwrap"' in log.why().text
 
 
+def test_what_a_command_that_joined_got_went_to_its_job() -> None:
+    log = Log()
+    caller = {"sender_pid": 9, "sender_place": "caller-ended", "sender_cmd": "bash -c make"}
+    for pid, ppid in ((20, COMMAND), (21, 20), (30, COMMAND)):
+        log.exec(pid, ppid, "make")
+    log.add("interrupt_forwarded", 20, signal=9, signal_name="SIGKILL", **caller)
+    for pid, ppid in ((21, 20), (20, COMMAND), (30, COMMAND)):
+        log.die(pid, 9, "SIGKILL", ppid=ppid)
+    said = 'SIGKILL from sigwrap, which got SIGKILL at the end of its caller, 9 "bash -c make"'
+    assert [log.why(pid).text for pid in (20, 21)] == [said, said]
+    assert log.why(30).cause is Cause.OUTSIDE
+
+
 OF_PLACES = {
     "outside": 'SIGTERM from 9 "systemd", outside the session',
     "inside": 'SIGTERM from 9 "systemd", inside the session',
