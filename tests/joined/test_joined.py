@@ -30,11 +30,7 @@ def _run(subject: Sigwrap, *words: str, **options: Any) -> subprocess.CompletedP
 
 def _await_exec(subject: Sigwrap, program: str) -> None:
     """Before it, a signal may still be its parent's."""
-    await_that(
-        lambda: [
-            each for each in subject.events("exec_audited") if each.payload["argv"][0] == program
-        ]
-    )
+    await_that(lambda: any(e.payload["argv"][0] == program for e in subject.events("exec_audited")))
 
 
 def _death(subject: Sigwrap, pid: int = 0) -> Event:
@@ -44,7 +40,7 @@ def _death(subject: Sigwrap, pid: int = 0) -> Event:
         exits = subject.events("process_exited")
         return [each for each in exits if each.payload["signal"] and pid in (0, each.pid)]
 
-    await_that(deaths)
+    await_that(lambda: bool(deaths()))
     return deaths()[0]
 
 
