@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -10,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 from copy import deepcopy
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +128,34 @@ def test_sqlite_borrows_nothing_for_good() -> None:
     )
     assert done.stdout == "[(1,)] False\n"
     assert bare_sqlite3.Error is sqlite3.Error
+
+
+def test_all_that_is_used_of_them_is_there() -> None:
+    """To a type checker they are the whole modules."""
+    for file in sorted((ROOT / "sigwrap").rglob("*.py")):
+        tree = ast.parse(file.read_text())
+        modules = {
+            each.asname or each.name: import_module(f"sigwrap.bare.{each.name}")
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and node.module == "sigwrap.bare"
+            for each in node.names
+        }
+        for node in ast.walk(_at_run_time(tree)):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                module = modules.get(node.value.id)
+                assert module is None or hasattr(module, node.attr), (file, node.lineno, node.attr)
+
+
+def _at_run_time(tree: ast.Module) -> ast.Module:
+    """Without annotations, which nothing evaluates."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            node.returns = None
+        elif isinstance(node, ast.arg):
+            node.annotation = None
+        elif isinstance(node, ast.AnnAssign):
+            node.annotation = ast.Constant(None)
+    return tree
 
 
 def test_what_else_there_is() -> None:

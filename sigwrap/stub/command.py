@@ -55,7 +55,7 @@ def _become(
     argv: list[str],
     supervisor: int,
     ignored_signals: frozenset[int],
-    mask: set[signal.Signals],
+    mask: set[int],
 ) -> None:
     for number in _IGNORED_BY_PYTHON:
         if number not in ignored_signals:

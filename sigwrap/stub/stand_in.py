@@ -64,12 +64,12 @@ class Lost(Exception):
     """The supervisor can't be understood, or is gone."""
 
 
-def take_signals() -> tuple[SignalFd, set[signal.Signals]]:
+def take_signals() -> tuple[SignalFd, set[int]]:
     """And the mask that was there before: the command's. What is ignored stays ignored: blocked,
     it would reach the descriptor all the same."""
     ignored = procfs.ignored_signals(os.getpid())
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    return SignalFd(_TAKEN - ignored), {signal.Signals(number) for number in before}
+    return SignalFd(_TAKEN - ignored), {*before}
 
 
 class StandIn:

@@ -28,11 +28,12 @@ def test_what_the_caller_set_up_is_the_commands(as_user: Sigwrap) -> None:
     text = (
         "#!/bin/bash\npwd; umask; ulimit -n; ps -o ni= -p $$ | tr -d ' '; cat <&3\n"
         "trap; kill -PIPE $$; echo ignored\n"
-        "ls -l /proc/$$/fd | grep -c socket:\n"
+        "ls -l /proc/$$/fd | grep -c socket:; grep SigBlk /proc/$$/status\n"
     )
     (as_user.folder / "sub").mkdir(mode=0o777)
     setup = (
-        "cd sub; umask 027; ulimit -n 99; echo three >../3; trap '' PIPE; nice -n 5 ../tool 3<../3"
+        "cd sub; umask 027; ulimit -n 99; echo three >../3; trap '' PIPE; "
+        "exec nice -n 5 env --block-signal=USR2 ../tool 3<../3"
     )
     line = prepared(as_user, text)
     done = as_user.run(*line, "bash", "-c", setup)
