@@ -13,7 +13,6 @@ import os
 import struct
 from collections.abc import Iterable, Sequence
 
-from sigwrap.linux import process as linux_process
 from sigwrap.linux.libc import libc, syscall
 from sigwrap.linux.sockets.address import Kind
 from sigwrap.linux.sockets.asked import Control
@@ -105,20 +104,24 @@ def listen_as_nobody(fd: int, backlog: int) -> None:
     ends."""
     readable, writable = os.pipe()
     try:
-        if linux_process.fork() == 0:
-            try:
-                failed = _listen(fd, backlog) != 0
-                os.write(writable, _INT.pack(ctypes.get_errno() if failed else 0))
-            finally:
-                os._exit(0)
-    finally:
-        os.close(writable)
-    try:
+        try:
+            _listen_in_child(fd, backlog, writable)
+        finally:
+            os.close(writable)
         (error,) = _INT.unpack(os.read(readable, _INT.size) or _INT.pack(errno.EAGAIN))
     finally:
         os.close(readable)
     if error:
         raise OSError(error, os.strerror(error))
+
+
+def _listen_in_child(fd: int, backlog: int, told: int) -> None:
+    if os.fork() == 0:
+        try:
+            failed = _listen(fd, backlog) != 0
+            os.write(told, _INT.pack(ctypes.get_errno() if failed else 0))
+        finally:
+            os._exit(0)
 
 
 def send(
