@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,18 +46,6 @@ def _death(subject: Sigwrap, pid: int = 0) -> Event:
 def _end(subject: Sigwrap) -> None:
     with Watch(subject.alive()) as watch:
         subject.run("signal", "agent", "SIGTERM")
-        watch.await_ends()
-
-
-@pytest.fixture
-def subject(as_user: Sigwrap) -> Iterator[Sigwrap]:
-    """Without the sessions that it has left in the background."""
-    yield as_user
-    alive = as_user.alive()
-    if not alive:
-        return
-    with Watch(alive) as watch:
-        as_user.run("signal", "agent", "SIGKILL")
         watch.await_ends()
 
 

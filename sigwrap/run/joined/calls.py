@@ -52,6 +52,7 @@ class Caller:
         self.by = by
         self.command_pid = 0
         self.has_asked = False
+        self._early: dict[int, None] = {}  # signals, before there was a command
         self._end = end
         self._loop = loop
         self._on_call = on_call
@@ -80,10 +81,15 @@ class Caller:
         if self.command_pid:
             _send_to_group(self.command_pid, signal.SIGKILL)
 
+    def has_command(self, pid: int) -> None:
+        self.command_pid = pid
+        for number in self._early:
+            self.signal(number)
+
     def signal(self, number: int) -> None:
         if not self.command_pid:
-            return
-        if number in _FOR_ITS_GROUP:
+            self._early[number] = None
+        elif number in _FOR_ITS_GROUP:
             _send_to_group(self.command_pid, number)
         else:
             linux_process.send(self.command_pid, number)

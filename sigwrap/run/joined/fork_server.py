@@ -89,14 +89,18 @@ class _ForkServer:
 
     def _fork(self, call: Call, folder: int, descriptors: list[int]) -> int:
         readable, writable = os.pipe()
+        # A signal that comes before the exec waits until the command ignores what it is to ignore.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             pid = linux_process.fork()
+            if pid == 0:
+                _become(call, folder, descriptors, writable, self._end, self._added)
         except BaseException:
             os.close(readable)
             os.close(writable)
             raise
-        if pid == 0:
-            _become(call, folder, descriptors, writable, self._end, self._added)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         os.close(writable)
         self._running[pid] = readable
         return pid

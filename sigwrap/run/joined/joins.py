@@ -291,7 +291,7 @@ class Joins:
 
     def _forked(self, pid: int, caller: Caller) -> None:
         self._running[pid] = caller
-        caller.command_pid = pid
+        caller.has_command(pid)
         if caller.number not in self._callers:  # it is gone since
             self._kill(caller)
 

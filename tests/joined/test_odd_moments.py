@@ -1,0 +1,28 @@
+"""What befalls a command that joins, or its session, when nobody expects it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from typing import Any
+
+from tests.support.harness import Sigwrap
+from tests.support.waiting import await_that
+
+JOIN = ("--join-name", "agent", "--policy", "agent-observe")
+
+
+def _run(subject: Sigwrap, *words: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
+    return subject.run(*JOIN, "--", *words, **options)
+
+
+def test_a_signal_to_a_command_that_is_not_there_yet_waits_for_it(subject: Sigwrap) -> None:
+    """In a session that stands still none is made."""
+    _run(subject, "true")
+    subject.run("signal", "agent", "SIGSTOP")
+    process = subject.start(*JOIN, "--", "sleep", "300")
+    await_that(lambda: len(subject.events("command_joined")) == 2)
+    process.send_signal(signal.SIGTERM)
+    await_that(lambda: bool(subject.events("interrupt_forwarded")))
+    subject.run("signal", "agent", "SIGCONT")
+    assert process.wait(30) == 128 + signal.SIGTERM
