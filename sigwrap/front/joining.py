@@ -125,8 +125,8 @@ class _Joining:
         if self._relay is not None:
             self._relay.begin(self._poll)
         try:
-            while self._left is None:
-                for fd, _ in self._poll.poll():
+            while self._left is None or self._has_last_output():
+                for fd, happened in self._poll.poll():
                     if fd == self._connection.fileno():
                         self._on_message()
                     elif fd == self._signals.fd:
@@ -135,7 +135,7 @@ class _Joining:
                     elif fd == self._bootloader:
                         raise _GivenUp  # the process that our caller knows was killed
                     elif self._relay is not None:
-                        self._relay.pump(fd)
+                        self._relay.pump(fd, happened)
         except _GivenUp:
             self._left = Left(status.from_signal(signal.SIGTERM), signal.SIGTERM)
         finally:
@@ -143,6 +143,12 @@ class _Joining:
                 self._relay.end()
             self._signals.close()
         return self._left
+
+    def _has_last_output(self) -> bool:
+        if self._relay is None:
+            return False
+        self._relay.drain()
+        return self._relay.has_output
 
     def _ask(self, settings: dict[str, Any]) -> None:
         call, relay = self._call, self._relay
@@ -164,6 +170,9 @@ class _Joining:
             packet = self._connection.recv(MAX_BYTES)
         except ConnectionResetError:
             packet = b""
+        if self._left is not None:  # and all that it has to say
+            self._poll.unregister(self._connection.fileno())
+            return
         if not packet and self._is_taken:
             raise SessionError("the session has ended, and how the command went isn't known")
         if not packet:
@@ -192,6 +201,10 @@ class _Joining:
         if info.number == signal.SIGWINCH and self._relay is not None:
             self._relay.resize()
             return
+        if info.number == signal.SIGCONT and self._relay is not None:
+            self._relay.take()
+        if self._left is not None and self._relay is not None:  # a terminal that takes nothing
+            self._relay.drop_output()
         if info.number == signal.SIGTERM and self._is_told_again():
             raise _GivenUp
         sender = sender_of(info, supervisor=0, bootloader=self._bootloader_pid)

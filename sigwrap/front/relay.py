@@ -14,9 +14,12 @@ import termios
 
 from sigwrap.hints import Any
 from sigwrap.linux import procfs
+from sigwrap.linux.descriptors import inherited
 
 _CHUNK = 1 << 16
+_MOST_LEFT = 1 << 17  # more than the kernel keeps of a terminal's output
 _STREAMS = (0, 1, 2)
+_DEV_TTY = os.makedev(5, 0)  # whoever opens that has his own
 
 
 class Relay:
@@ -28,10 +31,15 @@ class Relay:
         self._before: list[Any] = termios.tcgetattr(outer)
         self._master, self._slave = os.openpty()
         self._to_command = b""
+        self._to_caller = b""
+        self._has_hung_up = False
+        self._is_drained = False
+        self._passes_keys = False
         self._poll: select.epoll | None = None
         termios.tcsetattr(self._slave, termios.TCSANOW, self._before)
         self.resize()
         os.set_blocking(self._master, False)
+        os.set_blocking(outer, False)  # opened by us: nobody else's is
 
     @classmethod
     def of_our_terminal(cls) -> Relay | None:
@@ -41,8 +49,8 @@ class Relay:
         except OSError:
             return None
         try:
-            if os.tcgetpgrp(outer) == os.getpgrp() and (replaced := _streams_on_it()):
-                return cls(outer, replaced)
+            if _is_in_foreground(outer) and any(fd in _STREAMS for fd in _all_on_it()):
+                return cls(outer, _all_on_it())
         except (OSError, termios.error):
             pass  # it hung up
         os.close(outer)
@@ -55,43 +63,90 @@ class Relay:
         """Once the command has its end."""
         os.close(self._slave)
         self._poll = poll
-        poll.register(self._outer, select.EPOLLIN)
+        poll.register(self._outer, 0)
         poll.register(self._master, select.EPOLLIN)
         self.take()
 
     def take(self) -> None:
-        """The keys as they come."""
-        termios.tcsetattr(self._outer, termios.TCSADRAIN, _raw(self._before))
+        """The keys as they come; in the background they are another job's."""
+        if self._has_hung_up or not _is_in_foreground(self._outer):
+            return
+        self._set_modes(_raw(self._before))
+        self._passes_keys = True
+        self._await_more()
 
     def give_back(self) -> None:
-        termios.tcsetattr(self._outer, termios.TCSADRAIN, self._before)
+        if self._passes_keys:
+            self._set_modes(self._before)
+        self._passes_keys = False
+        self._await_more()
+
+    @property
+    def has_output(self) -> bool:
+        return bool(self._to_caller)
+
+    def drain(self) -> None:
+        """What the command wrote last. What others write who have its terminal may never end."""
+        if self._is_drained:
+            return
+        while len(self._to_caller) < _MOST_LEFT and self._take_output():
+            continue
+        self._pass_no_more_output()
+        self._write_output()
+        self._await_more()
+
+    def drop_output(self) -> None:
+        self._to_caller = b""
 
     def end(self) -> None:
-        while self._pass_output():
-            continue  # what the command wrote last
+        self.drain()
         self.give_back()
         os.close(self._master)
         os.close(self._outer)
 
     def resize(self) -> None:
-        size = fcntl.ioctl(self._outer, termios.TIOCGWINSZ, b"\0" * 8)
-        fcntl.ioctl(self._master, termios.TIOCSWINSZ, size)
-
-    def pump(self, fd: int) -> None:
-        if fd == self._outer:
-            self._to_command += self._keys()
-        elif self._pass_output() is None:
-            self._pass_no_more(self._master)  # nobody has it open any more
-        self._pass_keys()
-
-    def _keys(self) -> bytes:
+        if self._has_hung_up:
+            return
         try:
-            keys = os.read(self._outer, _CHUNK)
+            size = fcntl.ioctl(self._outer, termios.TIOCGWINSZ, b"\0" * 8)
+            fcntl.ioctl(self._master, termios.TIOCSWINSZ, size)
+        except OSError:
+            pass  # it hangs up at this moment
+
+    def pump(self, fd: int, happened: int) -> None:
+        if fd == self._outer:
+            self._write_output()
+            if not self._has_hung_up and happened & (select.EPOLLIN | select.EPOLLHUP):
+                self._take_keys(happened)
+        elif not self._is_drained and not self._to_caller:
+            if self._take_output() is None:
+                self._pass_no_more_output()  # nobody has it open any more
+            self._write_output()
+        self._pass_keys()
+        self._await_more()
+
+    def _take_keys(self, happened: int) -> None:
+        try:
+            keys = os.read(self._outer, _CHUNK) if self._passes_keys else b""
+        except BlockingIOError:
+            return
         except OSError:
             keys = b""
-        if not keys:  # it hung up
-            self._pass_no_more(self._outer)
-        return keys
+            self._passes_keys = False  # another job has them, until we are continued
+        self._to_command += keys
+        if not keys and happened & select.EPOLLHUP:
+            self._hang_up()
+
+    def _pass_no_more_output(self) -> None:
+        self._is_drained = True
+        if self._poll is not None:
+            self._poll.unregister(self._master)
+
+    def _hang_up(self) -> None:
+        """The caller is told by a signal; a command that outlives that goes on."""
+        self._has_hung_up, self._passes_keys, self._to_caller = True, False, b""
+        if self._poll is not None:
+            self._poll.unregister(self._outer)
 
     def _pass_keys(self) -> None:
         try:
@@ -100,14 +155,8 @@ class Relay:
             pass  # the command doesn't read
         except OSError:
             self._to_command = b""
-        if self._poll is not None:
-            waits = select.EPOLLIN | (select.EPOLLOUT if self._to_command else 0)
-            try:
-                self._poll.modify(self._master, waits)
-            except OSError:
-                pass  # nothing comes from it any more
 
-    def _pass_output(self) -> int | None:
+    def _take_output(self) -> int | None:
         """How much; None where there will never be any more."""
         try:
             data = os.read(self._master, _CHUNK)
@@ -115,26 +164,55 @@ class Relay:
             return 0
         except OSError:
             return None
-        size = len(data)
-        while data:
-            data = data[os.write(self._outer, data) :]
-        return size
+        self._to_caller += data
+        return len(data)
 
-    def _pass_no_more(self, fd: int) -> None:
-        if self._poll is not None:
-            self._poll.unregister(fd)
+    def _write_output(self) -> None:
+        if self._has_hung_up:
+            self._to_caller = b""
+        try:
+            while self._to_caller:
+                self._to_caller = self._to_caller[os.write(self._outer, self._to_caller) :]
+        except BlockingIOError:
+            pass  # it takes no more for now
+        except OSError:
+            self._hang_up()
+
+    def _await_more(self) -> None:
+        if self._poll is None:
+            return
+        if not self._has_hung_up:
+            keys = select.EPOLLIN if self._passes_keys else 0
+            self._poll.modify(self._outer, keys | (select.EPOLLOUT if self._to_caller else 0))
+        output = 0 if self._to_caller else select.EPOLLIN
+        if not self._is_drained:
+            self._poll.modify(self._master, output | (select.EPOLLOUT if self._to_command else 0))
+
+    def _set_modes(self, modes: list[Any]) -> None:
+        try:
+            termios.tcsetattr(self._outer, termios.TCSADRAIN, modes)
+        except termios.error:
+            pass  # it hung up
 
 
 def without_keys(fd: int) -> int:
     """Instead of our terminal to read from, where we are in its background: the kernel would stop a
     job that reads there, and lets a session of others have the keys."""
-    is_ours = fd == 0 and 0 in _streams_on_it()
+    is_ours = fd == 0 and 0 in _all_on_it()
     return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) if is_ours else fd
 
 
-def _streams_on_it() -> tuple[int, ...]:
-    number = procfs.controlling_terminal(os.getpid())
-    return tuple(fd for fd in _STREAMS if os.isatty(fd) and os.fstat(fd).st_rdev == number)
+def _all_on_it() -> tuple[int, ...]:
+    """Of the descriptors that our caller gave us."""
+    numbers = procfs.controlling_terminal(os.getpid()), _DEV_TTY
+    return tuple(fd for fd in inherited() if os.isatty(fd) and os.fstat(fd).st_rdev in numbers)
+
+
+def _is_in_foreground(terminal: int) -> bool:
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
 
 
 def _raw(modes: list[Any]) -> list[Any]:
