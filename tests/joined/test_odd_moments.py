@@ -26,3 +26,17 @@ def test_a_signal_to_a_command_that_is_not_there_yet_waits_for_it(subject: Sigwr
     await_that(lambda: bool(subject.events("interrupt_forwarded")))
     subject.run("signal", "agent", "SIGCONT")
     assert process.wait(30) == 128 + signal.SIGTERM
+
+
+def test_who_writes_on_after_the_command_on_its_terminal_holds_nobody_up(subject: Sigwrap) -> None:
+    """The command reads by another descriptor on the terminal than the streams are."""
+    terminal = subject.bash_on_terminal()
+    script = 'echo ready=$$; read -u 3 word; seq 20000; echo got=$word; trap "" HUP; yes & exit 9'
+    line = " ".join(map(str, subject.line(*JOIN)))
+    terminal.type(f"{line} -- bash -c '{script}' 3<&0; echo ended=$?\n")
+    terminal.output.until(rb"ready=\d")
+    terminal.type("word\n")
+    terminal.output.until(rb"\n20000\r\ngot=word\r")
+    terminal.output.until(rb"ended=9\r")
+    terminal.type("exit\n")
+    assert terminal.await_status() == 0
