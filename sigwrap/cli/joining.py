@@ -87,5 +87,6 @@ def start_session(words: list[str]) -> int:
     asked = int(words[0])
     settings = from_json(json.loads(os.pread(asked, os.fstat(asked).st_size, 0)))
     os.close(asked)
-    os.set_inheritable(settings.ready_fd, False)
+    for fd in (settings.ready_fd, settings.lock_fd):
+        os.set_inheritable(fd, False)
     return start(settings)

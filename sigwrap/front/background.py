@@ -1,5 +1,6 @@
 """The session of a name: connected to where it runs, and started in the background where it
-doesn't. One is started at a time: who starts it holds a lock meanwhile.
+doesn't. One is started at a time: who starts it holds a lock, and so does the session until it is
+ready, also where who started it has been killed meanwhile.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def connect_or_start(
         try:
             connection = _connected(folder, name)  # by whoever held the lock before us
             if connection is None:
-                _start(inherited, settings)
+                _start(inherited, settings, lock)
                 connection = _connected(folder, name)
         finally:
             os.close(lock)
@@ -116,14 +117,15 @@ def _locked(folder: int, name: str) -> int:
             time.sleep(_LOOKS_EVERY_S)
 
 
-def _start(inherited: Inherited, settings: dict[str, Any]) -> None:
+def _start(inherited: Inherited, settings: dict[str, Any], lock: int) -> None:
     readable, ready = os.pipe()
     said, words = os.pipe()
-    asked = kept_library.written("settings", json.dumps({**settings, "ready_fd": ready}).encode())
+    whole = {**settings, "ready_fd": ready, "lock_fd": lock}
+    asked = kept_library.written("settings", json.dumps(whole).encode())
     pid = linux_process.fork()
     if pid == 0:
         try:
-            _become(inherited, asked, ready, words)
+            _become(inherited, asked, (ready, lock), words)
         finally:
             os._exit(REFUSED)
     for fd in (ready, words, asked):
@@ -135,16 +137,16 @@ def _start(inherited: Inherited, settings: dict[str, Any]) -> None:
         os.close(said)
 
 
-def _become(inherited: Inherited, asked: int, ready: int, words: int) -> None:
+def _become(inherited: Inherited, asked: int, its: tuple[int, ...], words: int) -> None:
     """What it says goes to us as long as we listen: nobody else's pipe is to wait for its end."""
     os.setsid()
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)
     os.dup2(words, 2)
-    for first, last in _between(sorted({asked, ready})):
+    for first, last in _between(sorted((asked, *its))):
         os.closerange(first, last)
-    for fd in (asked, ready):
+    for fd in (asked, *its):
         os.set_inheritable(fd, True)
     line = [*own_line(), "--as", "joined", str(asked)]
     restore_signals(inherited)

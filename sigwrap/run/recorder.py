@@ -32,6 +32,7 @@ class Recorder:
         self._told_of_tampering: set[str] = set()
         self.counts: Counter[str] = Counter()
         self.unrecorded = 0
+        self.why_not = ""  # recorded, of what was to be told last
         self.repeated = 0  # execs that went on without being judged again
 
     def record(self, type_name: str, pid: int, payload: Payload) -> bool:
@@ -114,7 +115,8 @@ class Recorder:
     def _is_full(self, *, refuses: bool) -> None:
         maximum, why = self.budget.maximum, self._full()
         if self.budget.ends_run:
-            self.tell(f"{why}; the run is ended")
+            self.why_not = f"{why}; the run is ended"
+            self.tell(self.why_not)
             self.on_full(LimitReached("log_size", maximum, why, self.log.size), refuses)
             return
         self._tell_of_denials(f"{why}; from now on, every exec and signal is denied")
@@ -133,6 +135,7 @@ class Recorder:
         )
 
     def _tell_of_denials(self, why: str) -> None:
+        self.why_not = why
         now_s = time.monotonic()
         is_known = now_s < self._is_known_until_s
         self._is_known_until_s = now_s + _SAID_AGAIN_AFTER_S

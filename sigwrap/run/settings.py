@@ -63,6 +63,7 @@ class RunSettings(NamedTuple):
     join_name: str = ""
     join_idle_s: float = DEFAULT_JOIN_IDLE_S
     ready_fd: int = -1  # where a session that is to be joined says that it is ready
+    lock_fd: int = -1  # that keeps others from starting it until then
 
 
 # What holds for a whole session, and not for one of the commands that join it.

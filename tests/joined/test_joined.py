@@ -313,19 +313,27 @@ def test_who_is_in_a_sandbox_does_not_get_out_of_it(subject: Sigwrap) -> None:
 
 
 def test_a_stand_in_for_the_session_is_not_believed(subject: Sigwrap) -> None:
-    """One that a process of the session has put in its place."""
+    """One that a process of another session has put in its place; its own takes that away."""
     _run(subject, "true")
-    path = subject.store / "joined" / "agent.sock"
+    path = subject.store / "joined" / "other.sock"
     listens = (
-        "import os, socket, sys; os.unlink(sys.argv[1]);"
+        "import os, socket, sys; os.path.exists(sys.argv[1]) and os.unlink(sys.argv[1]);"
         "s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.bind(sys.argv[1]);"
         "s.listen(5); print('ready', flush=True)\nwhile True: s.accept()"
     )
     process = subject.start(*JOIN, "--", "python3", "-c", listens, str(path))
     reader(process.stdout).until(rb"ready")
-    found = _run(subject, "true")
+    found = subject.run("--join-name", "other", "--policy", "agent-observe", "--", "true")
     assert found.returncode == REFUSED
     assert b"not believed" in found.stderr
+    process.kill()
+    process.wait()
+    process = subject.start(
+        *JOIN, "--", "python3", "-c", listens, str(path.with_name("agent.sock"))
+    )
+    reader(process.stdout).until(rb"ready")
+    subject.await_event("store_tampered")
+    assert _run(subject, "echo", "joined").stdout == b"joined\n"
     process.kill()
 
 

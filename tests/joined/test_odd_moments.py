@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 from typing import Any
@@ -40,3 +41,27 @@ def test_who_writes_on_after_the_command_on_its_terminal_holds_nobody_up(subject
     terminal.output.until(rb"ended=9\r")
     terminal.type("exit\n")
     assert terminal.await_status() == 0
+
+
+def test_a_session_whose_starter_is_killed_meanwhile_is_the_next_ones(subject: Sigwrap) -> None:
+    starter = subject.start(*JOIN, "--", "echo", "never")
+    await_that((subject.store / "joined" / "agent.sock").exists)  # and is not ready yet
+    starter.kill()
+    assert _run(subject, "echo", "joined").stdout == b"joined\n"
+    assert len(_sessions(subject)) == 1
+
+
+def test_a_session_whose_socket_is_removed_makes_another(subject: Sigwrap) -> None:
+    """So none is begun beside it, in which its server would be missing."""
+    server = int(_run(subject, "sh", "-c", "sleep 300 >/dev/null 2>&1 & echo $!").stdout)
+    folder = subject.store / "joined"
+    for times, path in enumerate((folder / "agent.sock", folder), 1):
+        assert _run(subject, "rm", "-r", str(path)).returncode == 0
+        subject.await_events("store_tampered", times)
+        assert _run(subject, "kill", "-0", str(server)).returncode == 0
+    assert len(_sessions(subject)) == 1
+
+
+def _sessions(subject: Sigwrap) -> list[object]:
+    found: list[object] = json.loads(subject.run("sessions", "--json").stdout)["sessions"]
+    return found

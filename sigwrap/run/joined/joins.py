@@ -8,13 +8,13 @@ when nothing has run in it for a while.
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import time
 from collections.abc import Callable
 
 from sigwrap import status
 from sigwrap.bare import signal, socket
-from sigwrap.errors import StoreError
 from sigwrap.events import Payload, number, text
 from sigwrap.hints import Any, NoReturn
 from sigwrap.linux import kept_library
@@ -26,29 +26,25 @@ from sigwrap.linux.taken import let_go
 from sigwrap.mediate.masking import masked, masked_text
 from sigwrap.policy.judge.rules import EnvPolicy
 from sigwrap.policy.judge.signals import signal_name
-from sigwrap.protocols.control import socket_path
 from sigwrap.protocols.front import Place
 from sigwrap.protocols.joined import (
     KIND,
     MAX_BYTES,
-    SOCKET_SUFFIX,
     BadMessage,
     Call,
     decode,
     encode,
     file_of_words,
     header,
-    joined_folder,
 )
 from sigwrap.run.joined.calls import Caller
+from sigwrap.run.joined.door import Door
 from sigwrap.run.joined.fork_server import serve
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.settings import RunSettings, differing
 from sigwrap.start.command import HostEnvironment, Inherited
-from sigwrap.store.folder import private_folder
 
-_BACKLOG = 64
 _MOST_CALLERS = 128
 _LOOKS_EVERY_S = 5.0
 _PAUSE_S = 0.2
@@ -65,28 +61,15 @@ class Joins:
         self._asked: dict[int, Caller] = {}  # whose command is to be forked
         self._running: dict[int, Caller] = {}  # by the pid of the command
         self._count = 0
+        self._is_open = False
         self._idle_since_s = time.monotonic()
         self._ours, self._theirs = socket.socketpair(socket.AF_UNIX, KIND)
-        self._name = settings.join_name + SOCKET_SUFFIX
-        path = joined_folder(store)
-        try:
-            self._folder = private_folder(path)
-            self._folder.remove(self._name)  # of one that has ended: who starts us holds the lock
-            self._socket = socket.socket(socket.AF_UNIX, KIND | socket.SOCK_NONBLOCK)
-            umask = os.umask(0o177)
-            try:
-                self._socket.bind(socket_path(self._folder.fd, self._name))
-            finally:
-                os.umask(umask)
-            self._found = self._folder.status(self._name)
-        except OSError as error:
-            where = os.path.join(path, self._name)
-            raise StoreError(f"nothing can join by {where}: {error.strerror}") from error
+        self._door = Door(store, settings.join_name)
 
     def serve(self, session_id: str, inherited: Inherited) -> NoReturn:
         """In the child that is to be the fork server."""
         self._ours.close()
-        self._socket.close()
+        self._door.socket.close()
         serve(self._theirs, session_id, inherited)
 
     def begin(
@@ -107,12 +90,20 @@ class Joins:
         self._was_told = was_told
         self._ours.setblocking(False)
         loop.watch(self._ours.fileno(), self._on_fork_server)
-        self._socket.listen(_BACKLOG)
-        loop.watch(self._socket.fileno(), self._on_connection)
+        self._is_open = True
+        self._open_door()
         self._look()
-        os.write(self._settings.ready_fd, b"ready")
-        os.close(self._settings.ready_fd)
+        self._is_ready()
         self._tell_at_start = lambda _text: None
+
+    def _is_ready(self) -> None:
+        fcntl.flock(self._settings.lock_fd, fcntl.LOCK_UN)  # of all who have it open
+        os.close(self._settings.lock_fd)
+        try:
+            os.write(self._settings.ready_fd, b"ready")
+        except BrokenPipeError:
+            pass  # who started it was killed; the next one has it
+        os.close(self._settings.ready_fd)
 
     def tell(self, text: str) -> None:
         """To whoever waits for a command; before anybody has joined, to who starts the session."""
@@ -129,15 +120,24 @@ class Joins:
         self._callers.clear()
 
     def close(self) -> None:
-        """To whoever comes from now on, nobody listens."""
-        if self._socket.fileno() < 0:
+        if self._is_open:
+            self._is_open = False
+            self._loop.unwatch(self._door.socket.fileno())
+            self._door.close()
+
+    def look_at_door(self) -> None:
+        """Whether it is still there; if not, there is another one."""
+        if not self._is_open or not (what := self._door.objection()):
             return
-        found = self._folder.status(self._name)
-        is_ours = found is not None and self._found is not None
-        if is_ours and os.path.samestat(found, self._found):  # type: ignore[arg-type]
-            self._folder.remove(self._name)
-        self._loop.unwatch(self._socket.fileno())
-        let_go(self._socket.detach())
+        self._loop.unwatch(self._door.socket.fileno())
+        is_new = self._door.restore()
+        self._open_door()
+        if is_new:
+            self._recorder.tampered("socket to join by", self._door.path, what, "there is another")
+
+    def _open_door(self) -> None:
+        self._door.open()
+        self._loop.watch(self._door.socket.fileno(), self._on_connection)
 
     def _look(self) -> None:
         """The fork server is the one process that is always there."""
@@ -161,9 +161,9 @@ class Joins:
 
     def _on_connection(self, _happened: int) -> None:
         try:
-            accepted, _address = self._socket.accept()
+            accepted, _address = self._door.socket.accept()
         except OSError:  # it has left again; or there are no descriptors for now
-            self._loop.unwatch(self._socket.fileno())
+            self._loop.unwatch(self._door.socket.fileno())
             self._loop.call_at(time.monotonic() + _PAUSE_S, self._listen_again)
             return
         accepted.setblocking(False)
@@ -193,8 +193,9 @@ class Joins:
             self._on_gone(caller)
 
     def _listen_again(self) -> None:
-        if self._socket.fileno() >= 0:
-            self._loop.watch(self._socket.fileno(), self._on_connection)
+        if self._is_open:
+            self._loop.unwatch(self._door.socket.fileno())  # a new one is watched already
+            self._open_door()
 
     def _on_call(self, caller: Caller, message: dict[str, Any], call: Call, fds: list[int]) -> None:
         if other := differing(self._settings, message["settings"]):
@@ -215,7 +216,7 @@ class Joins:
             "environment_removed": [masked_text(os.fsdecode(n)) for n in environment.removed],
         }
         if not self._recorder.record("command_joined", caller.by.pid, payload):
-            caller.tell({"refused": "it can't be recorded"})
+            caller.tell({"refused": f"nothing was run: {self._recorder.why_not}"})
             self._on_gone(caller)
             return
         caller.tell({"taken": caller.number})  # before it has an effect: it isn't run once more
