@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from sigwrap.bare import json
+from sigwrap.bare.digests import blake2b
 from sigwrap.cli.output import note_in_time
 from sigwrap.cli.run import start
 from sigwrap.errors import SessionError, SigwrapError
@@ -16,7 +17,7 @@ from sigwrap.linux.listening import somebody_listens
 from sigwrap.run.settings import Nested, RunSettings, as_json, from_json
 from sigwrap.start import onefile
 from sigwrap.start.command import Inherited, become, find_program
-from sigwrap.start.policy_files import SHIPPED
+from sigwrap.start.policy_files import SHIPPED, read_source
 from sigwrap.store.location import default_store
 
 
@@ -42,6 +43,7 @@ def _join(settings: RunSettings, inherited: Inherited) -> int:
         policy=_wherever(settings.policy),
         profile=os.path.abspath(settings.profile) if settings.profile else "",
         root=_absolute_root(settings.root),
+        rules_digest=_digest_of_files(settings.policy, settings.profile),
     )
     left = join(
         settings.command,
@@ -65,6 +67,19 @@ def _absolute_root(root: str) -> str:
 def _wherever(policy: str) -> str:
     """A file is one in whatever folder the next command joins from."""
     return policy if policy in SHIPPED else os.path.abspath(policy)
+
+
+def _digest_of_files(*files: str) -> str:
+    """By which a session knows that they have changed since. What can't be read has none."""
+    texts = [_text(file) for file in files if file and file not in SHIPPED]
+    return blake2b("\0".join(texts).encode()).hexdigest() if texts else ""
+
+
+def _text(file: str) -> str:
+    try:
+        return read_source(file).text
+    except SigwrapError:  # who starts the session says so
+        return ""
 
 
 def _run_inside(settings: RunSettings, inherited: Inherited) -> NoReturn:

@@ -74,6 +74,7 @@ def join(
             descriptors=_inherited_descriptors(),
             terminal=-1 if relay is None else relay.first,
             umask=umask,
+            niceness=os.getpriority(os.PRIO_PROCESS, 0),
             ignored_signals=tuple(sorted(inherited.ignored_signals)),
             signal_mask=tuple(sorted(inherited.signal_mask)),
             limits=tuple((r, soft, hard) for r, soft, hard in inherited.limits),
@@ -153,7 +154,13 @@ class _Joining:
     def _ask(self, settings: dict[str, Any]) -> None:
         call, relay = self._call, self._relay
         words = kept_library.written("words", file_of_words(call))
-        folder = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            folder = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as refusal:
+            raise SessionError(
+                f"the folder that this is run in can't be handed on: {refusal.strerror}",
+                "change to another one",
+            ) from refusal
         instead_of = without_keys if relay is None else relay.instead_of
         own = tuple(map(instead_of, call.descriptors))
         packet = encode({"settings": settings, **header(call)})
@@ -168,8 +175,8 @@ class _Joining:
     def _on_message(self) -> None:
         try:
             packet = self._connection.recv(MAX_BYTES)
-        except ConnectionResetError:
-            packet = b""
+        except ConnectionResetError:  # our call was not read; what was said before comes next
+            packet = self._connection.recv(MAX_BYTES)
         if self._left is not None:  # and all that it has to say
             self._poll.unregister(self._connection.fileno())
             return

@@ -36,6 +36,7 @@ class Call(NamedTuple):
     descriptors: tuple[int, ...]  # the numbers under which it has them
     terminal: int  # the number of the terminal that is to be its controlling one; -1: it has none
     umask: int
+    niceness: int
     ignored_signals: tuple[int, ...]
     signal_mask: tuple[int, ...]
     limits: tuple[tuple[int, int, int], ...]
@@ -71,6 +72,7 @@ def header(call: Call) -> dict[str, Any]:
         "descriptors": call.descriptors,
         "terminal": call.terminal,
         "umask": call.umask,
+        "niceness": call.niceness,
         "ignored_signals": call.ignored_signals,
         "signal_mask": call.signal_mask,
         "limits": call.limits,
@@ -90,6 +92,7 @@ def read_call(message: dict[str, Any], words: bytes) -> Call:
             descriptors=tuple(map(int, message["descriptors"])),
             terminal=int(message["terminal"]),
             umask=int(message["umask"]),
+            niceness=int(message["niceness"]),
             ignored_signals=tuple(map(int, message["ignored_signals"])),
             signal_mask=tuple(map(int, message["signal_mask"])),
             limits=tuple((int(r), int(s), int(h)) for r, s, h in message["limits"]),
@@ -98,7 +101,7 @@ def read_call(message: dict[str, Any], words: bytes) -> Call:
         raise BadMessage(f"it lacks something: {error}") from error
     numbers = (
         *(call.descriptors, call.ignored_signals, call.signal_mask, *call.limits),
-        (call.terminal, call.umask),
+        (call.terminal, call.umask, call.niceness),
     )
     if any(abs(each) > _LARGEST for group in numbers for each in group):
         raise BadMessage("a number in it is too large")

@@ -63,6 +63,7 @@ class RunSettings(NamedTuple):
     join_name: str = ""
     join_idle_s: float = DEFAULT_JOIN_IDLE_S
     ready_fd: int = -1  # where a session that is to be joined says that it is ready
+    rules_digest: str = ""  # of its policy and profile, where these are files
     lock_fd: int = -1  # that keeps others from starting it until then
 
 
@@ -99,4 +100,6 @@ def differing(ours: RunSettings, theirs: dict[str, Any]) -> str:
         if asks != own[name] and (name == "policy" or asks != default):
             option = name.removesuffix("_s").removesuffix("_bytes").replace("_", "-")
             return f"--{option} {own[name]}"
+    if theirs.get("rules_digest") != ours.rules_digest:
+        return f"--policy {ours.policy} as it was when the session began"
     return ""

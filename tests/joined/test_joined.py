@@ -82,15 +82,16 @@ def test_a_command_has_its_callers_descriptors_limits_and_signals(subject: Sigwr
         f"os.write({writable}, b'by a descriptor of its own');"
         "print(resource.getrlimit(resource.RLIMIT_NOFILE)[0],"
         " signal.getsignal(signal.SIGUSR1) is signal.SIG_IGN,"
-        " sorted(map(int, os.listdir('/proc/self/fd')))[:3], os.getsid(0) == os.getpid())"
+        " sorted(map(int, os.listdir('/proc/self/fd')))[:3], os.getsid(0) == os.getpid(),"
+        " os.nice(0))"
     )
-    line = ["sh", "-c", 'trap "" USR1; ulimit -n 200; exec "$@"', "sh"]
+    line = ["nice", "-n", "3", "sh", "-c", 'trap "" USR1; ulimit -n 200; exec "$@"', "sh"]
     words = [*subject.as_user(), *line, *map(str, subject.line(*JOIN, "--", "python3", "-c"))]
     run = subject.start_line([*words, script], pass_fds=[writable])
     os.close(writable)
     out, err = run.communicate(timeout=30)
     assert (run.returncode, err) == (0, b"")
-    assert out.decode() == "200 True [0, 1, 2] True\n"
+    assert out.decode() == f"200 True [0, 1, 2] True {min(os.nice(0) + 3, 19)}\n"
     assert os.read(readable, 100) == b"by a descriptor of its own"
     os.close(readable)
 
@@ -168,6 +169,19 @@ def test_another_policy_is_refused_and_the_session_goes_on(subject: Sigwrap) -> 
     assert b"session agent runs with --policy agent-observe" in refused.stderr
     assert b"sigwrap signal agent SIGTERM" in refused.stderr
     assert _run(subject, "true").returncode == 0
+
+
+def test_a_policy_that_has_changed_since_is_another(subject: Sigwrap) -> None:
+    policy = subject.folder / "policy.yaml"
+    policy.write_text("version: 1\nname: own\nextends: agent-observe\n")
+    words = ("--join-name", "agent", "--policy", str(policy), "--", "true")
+    assert subject.run(*words).returncode == 0
+    policy.write_text(policy.read_text() + "env_policy: {deny: [HOME]}\n")
+    refused = subject.run(*words)
+    assert refused.returncode == REFUSED
+    assert b"as it was when the session began" in refused.stderr
+    policy.unlink()
+    assert subject.run(*words).returncode == REFUSED
 
 
 def test_a_session_that_can_not_start_says_why(subject: Sigwrap) -> None:
@@ -268,7 +282,15 @@ def _said_to(subject: Sigwrap, call: dict[str, Any], *more: dict[str, Any]) -> b
         "signal_mask": [],
         "limits": [],
     }
-    good = {"v": 1, "settings": settings, "words": 2, "terminal": -1, "umask": 0o22, **empty}
+    good = {
+        "v": 1,
+        "settings": settings,
+        "words": 2,
+        "terminal": -1,
+        "umask": 0o22,
+        "niceness": 0,
+        **empty,
+    }
     path = subject.store / "joined" / "agent.sock"
     messages = [json.dumps(message) for message in ({**good, **call}, *more)]
     line = [*subject.as_user(), sys.executable, "-c", _ASKS, str(path), *messages]

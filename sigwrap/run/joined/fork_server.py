@@ -164,6 +164,10 @@ def _exec(call: Call, folder: int, descriptors: list[int], added: dict[bytes, by
     )
     os.fchdir(folder)
     os.umask(call.umask)
+    try:
+        os.setpriority(os.PRIO_PROCESS, 0, call.niceness)
+    except PermissionError:
+        pass  # whoever is nicer than that, as this session is, stays so
     wanted = frozenset(call.descriptors)
     held = [_out_of_the_way(fd, wanted) for fd in descriptors]
     for fd in _STREAMS - wanted:
