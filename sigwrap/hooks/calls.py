@@ -79,7 +79,7 @@ def web(given: Mapping[str, Any]) -> tuple[Doing, ...]:
         raise BadCall(f"its URL is none: {problem}") from problem
     if not host or not port:
         raise BadCall("its URL names no host")
-    return (WebCall(_address(host), port),)
+    return (WebCall(address(host), port),)
 
 
 def patch(given: Mapping[str, Any]) -> tuple[Doing, ...]:
@@ -112,7 +112,7 @@ def _plain(text: str) -> str:
     return text
 
 
-def _address(host: str) -> str:
+def address(host: str) -> str:
     """A number, or parts in other digits, is an IPv4 address to whoever fetches it."""
     if not _NUMBERS.fullmatch(host):
         return host

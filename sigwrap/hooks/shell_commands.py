@@ -3,33 +3,38 @@ itself."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from posixpath import join, normpath
 
-from sigwrap.hooks.shell_line import MAX_COMMANDS, After, Command, Folders, Found, bounded
+from sigwrap.hooks.shell_line import MAX_COMMANDS, MAX_NESTED, After, Command, Folders, Found, bounded
 from sigwrap.hooks.shell_tree import RESERVED
 from sigwrap.hooks.shells import (
     BUILTINS,
     FROM_INPUT,
-    NOT_READ,
     OTHER_SHELLS,
     SHELLS,
     SIGNALLERS,
-    found_commands,
     is_descriptor,
     runs_nothing,
     script_of,
 )
+from sigwrap.hooks.started import WHICH_PROGRAM, started
 from sigwrap.hooks.words import NOT_KNOWN, Word
+from sigwrap.hooks.wrapped import (
+    chain_of,
+    filled,
+    is_wrapped_too_often,
+    moves,
+    splits_otherwise,
+    words_of,
+)
 from sigwrap.policy.judge.match import UNTOLD
-from sigwrap.policy.judge.wrappers import unwrap
 
 MOVES = frozenset({"cd", "pushd", "popd"})
 
 _PREFIXES = frozenset({"command", "builtin", "exec", "noglob", "nocorrect", "-"})
+_SHELL_WITHOUT = frozenset({"sudo", "doas", "chroot"})
 _EVALUATING = {"mapfile": "C", "readarray": "C", "compgen": "CF", "complete": "CF", "bind": "x"}
-_CHANGES_FOLDER = {"env": ("-C", "--chdir"), "sudo": ("-D", "--chdir")}
-_WHICH_PROGRAM = "which program it runs isn't known before it runs"
 
 
 class Commands:
@@ -56,7 +61,7 @@ class Commands:
         if len(self._out.commands) >= MAX_COMMANDS:
             self._out.not_known(text, "the line has too many commands")
         elif not words[0].known:
-            self._out.not_known(text, _WHICH_PROGRAM)
+            self._out.not_known(text, WHICH_PROGRAM)
         elif name in RESERVED:
             self._out.not_known(text, f"{name!r} is in a place where it can't be parsed")
         elif name in _PREFIXES:
@@ -69,26 +74,26 @@ class Commands:
             self._program(text, words, folders)
         return same
 
-    def _program(self, text: str, words: tuple[Word, ...], folders: Folders) -> None:
+    def _program(
+        self, text: str, words: tuple[Word, ...], folders: Folders, within: int = 0
+    ) -> None:
+        """`within` how many others that run it."""
+        words = filled(words)
         argv = tuple(word.text for word in words)
         chain = [*chain_of(argv)]
-        names = {name for name, _ in chain}
+        names = frozenset(name for name, _ in chain)
         is_fed = not FROM_INPUT.isdisjoint(names)
         innermost = chain[-1][1]
         before = argv[: len(argv) - len(innermost)]
         if UNTOLD in innermost[0] or any(UNTOLD in word for word in before):
-            self._out.not_known(text, _WHICH_PROGRAM)
+            self._out.not_known(text, WHICH_PROGRAM)
+        elif is_wrapped_too_often(chain) or splits_otherwise(chain):
+            self._out.not_known(text, WHICH_PROGRAM)
         elif chain[0][0] == "time" and innermost[0] in RESERVED:
             self._out.not_known(text, "it isn't sure what is timed")
-        elif not NOT_READ.isdisjoint(names):
-            self._out.not_known(text, "what it runs isn't read here")
-        elif chain[-1][0] in ("sudo", "doas") and _starts_a_shell(innermost):
+        elif chain[-1][0] in _SHELL_WITHOUT and _starts_a_shell(innermost):
             self._out.not_known(text, "what its shell reads from its standard input isn't known")
-        if any(
-            word.startswith(_CHANGES_FOLDER[name])
-            for name in names & _CHANGES_FOLDER.keys()
-            for word in before
-        ):
+        if moves(names, before):
             folders = ("",)
         is_function = argv[0] in self._functions
         given = (*words, NOT_KNOWN) if is_fed else words
@@ -96,11 +101,38 @@ class Commands:
         for name, each in chain:
             if name in SHELLS or name in OTHER_SHELLS:
                 self._shell(text, name, each, folders, is_fed=is_fed)
-            elif name == "find":
-                for command in found_commands(each):
-                    self.run(text, tuple(map(Word, command)), folders)
+            else:
+                told = words_of(each, words)
+                told = (*told, NOT_KNOWN) if is_fed else told
+                self._started(text, name, told, folders, within)
         if any(not runs_nothing(name, argv) for name in SIGNALLERS & names):
             self._signals(text)
+
+    def _started(
+        self, text: str, name: str, words: tuple[Word, ...], folders: Folders, within: int
+    ) -> None:
+        for each in started(name, words):
+            where = ("",) if each.moved else folders
+            self._out.variables |= each.variables
+            if each.unknown:
+                self._out.not_known(text, each.unknown)
+            if each.line:
+                self._out.read(each.line, where, self._depth + 1, self._nested + 1)
+            if each.words:
+                self._run_by_another(text, each.words, where, within + 1)
+
+    def _run_by_another(
+        self, text: str, words: tuple[Word, ...], folders: Folders, within: int
+    ) -> None:
+        """It is a program, whatever the shell itself does by that name."""
+        if len(self._out.commands) >= MAX_COMMANDS or within > MAX_NESTED:
+            self._out.not_known(text, "the line has too many commands")
+        elif not words[0].known:
+            self._out.not_known(text, WHICH_PROGRAM)
+        else:
+            self._program(text, words, folders, within)
+            if words[0].text in _PREFIXES and words[1:]:  # somewhere `command` is a program
+                self._run_by_another(text, words[1:], folders, within + 1)
 
     def _shell(
         self, text: str, name: str, argv: Sequence[str], folders: Folders, *, is_fed: bool
@@ -158,14 +190,6 @@ class Commands:
         self._out.not_known(text, "whom it signals isn't known before it runs", is_signal=True)
 
 
-def chain_of(argv: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """A command and what it wraps, by name, from the outermost."""
-    name = _basename(argv[0])
-    yield name, tuple(argv)
-    for wrapped in unwrap(name, argv):
-        yield _basename(wrapped.argv[0]), wrapped.argv
-
-
 def would_be_expanded(text: str) -> bool:
     """Where the shell takes what was quoted for an index, or evaluates it once more."""
     return "$(" in text or "`" in text
@@ -190,6 +214,8 @@ def _has_option(arguments: Sequence[str], letters: str) -> bool:
 
 
 def _starts_a_shell(argv: Sequence[str]) -> bool:
+    if argv[0].endswith("chroot"):
+        return "--help" not in argv and "--version" not in argv
     options = [word for word in argv[1:] if not word.startswith("--")]
     return _has_option(options, "si") or not {"--shell", "--login"}.isdisjoint(argv)
 
@@ -204,8 +230,8 @@ def _behind_prefix(words: tuple[Word, ...]) -> tuple[Word, ...]:
             break
         if name == "command" and ("v" in option or "V" in option):
             return ()
-        if name == "exec" and option.endswith("a"):
-            position += 1
+        if name == "exec" and option.partition("a")[1:] == ("a", ""):
+            position += 1  # else its name is attached
     return words[position:]
 
 
@@ -214,6 +240,3 @@ def _joined(folder: str, target: str) -> str:
         return normpath(target)
     return normpath(join(folder, target)) if folder else ""
 
-
-def _basename(path: str) -> str:
-    return path.rpartition("/")[2]

@@ -79,8 +79,8 @@ def read_line(text: str, *, folder: str, home: str, depth: int) -> Line:
 
 def read_words(argv: Sequence[str], *, folder: str, home: str, depth: int) -> Line | None:
     """What the shell that they start runs; None where they start none that is given a line."""
-    from sigwrap.hooks.shell_commands import chain_of
     from sigwrap.hooks.shells import SHELLS, script_of
+    from sigwrap.hooks.wrapped import chain_of
 
     found, is_line = Found(home), False
     for name, each in chain_of(argv):

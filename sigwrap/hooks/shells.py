@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from posixpath import normpath
 from typing import NamedTuple
 
@@ -19,12 +19,9 @@ SHELLS = frozenset({"sh", "bash", "rbash", "dash", "ash", "zsh", "ksh", "mksh", 
 OTHER_SHELLS = frozenset({"fish", "csh", "tcsh", "nu", "xonsh", "elvish", "pwsh", "rc", "es"})
 SIGNALLERS = frozenset({"kill", "pkill", "killall", "skill", "killall5"})
 FROM_INPUT = frozenset({"xargs"})  # its command gets more words from standard input
-# They have a shell run a line, each by a syntax of its own.
-NOT_READ = frozenset({"parallel", "su", "runuser", "sg", "script", "watch", "flock"})
 
 _WITH_VALUE = frozenset({"--rcfile", "--init-file", "-O", "+O"})
 _SAYS_ONLY = frozenset({"--version", "--help"})
-_COMMAND_OF_FIND = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 
 
 class Script(NamedTuple):
@@ -67,20 +64,6 @@ def script_of(name: str, argv: Sequence[str]) -> Script:
 def is_descriptor(path: str) -> bool:
     """Where a script may be that is no file: `/dev/stdin`, `/proc/self/fd/0`."""
     return path.startswith("/") and normpath(f"/{path.lstrip('/')}").startswith(("/dev/", "/proc/"))
-
-
-def found_commands(argv: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """What `find` is to execute; its names for the files aren't known."""
-    words = [*argv[1:]]
-    while words:
-        word = words.pop(0)
-        if word not in _COMMAND_OF_FIND:
-            continue
-        command = []
-        while words and words[0] not in (";", "+"):
-            command.append(words.pop(0).replace("{}", UNTOLD))
-        if command:
-            yield tuple(command)
 
 
 def runs_nothing(name: str, argv: Sequence[str]) -> bool:

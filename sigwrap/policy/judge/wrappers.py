@@ -51,7 +51,7 @@ _WRAPPERS: dict[str, _Wrapper] = {
     "taskset": _wrapper(operands=1),
     "time": _wrapper("-f --format -o --output"),
     "xargs": _wrapper(
-        "-a --arg-file -d --delimiter -E -I -L --max-lines -n --max-args -P --max-procs -s "
+        "-a --arg-file -d --delimiter -E -I -L -n --max-args -P --max-procs -s "
         "--max-chars --process-slot-var"
     ),
     "sudo": _wrapper(
@@ -60,7 +60,7 @@ _WRAPPERS: dict[str, _Wrapper] = {
         skips_assignments=True,
     ),
     "doas": _wrapper("-C -u"),
-    "chroot": _wrapper(operands=1),
+    "chroot": _wrapper("--userspec --groups", operands=1),
 }
 _LOADER = _wrapper(
     "--library-path --inhibit-rpath --audit --preload --argv0 --glibc-hwcaps-prepend "
@@ -180,10 +180,13 @@ def _command_position(wrapper: _Wrapper, argv: tuple[str, ...]) -> int:
 
 
 def _takes_the_next(option: str, with_value: frozenset[str]) -> bool:
-    """Also the last of several letters: `xargs -0n 1`."""
+    """Also the last of several letters, `xargs -0n 1`, and the beginning of a name,
+    `timeout --kill 5`."""
     if option in with_value:
         return True
-    if not option.startswith("-") or option.startswith("--"):
+    if option.startswith("--"):
+        return any(each.startswith(option) for each in with_value)
+    if not option.startswith("-"):
         return False
     takes = [f"-{letter}" in with_value for letter in option[1:]]
     return True in takes and takes.index(True) == len(takes) - 1

@@ -1,0 +1,213 @@
+"""What a program of the table in hooks/starters.py runs, read from its words."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from sigwrap.escape import shell_words
+from sigwrap.hooks.calls import address
+from sigwrap.hooks.git_settings import set_by_git
+from sigwrap.hooks.option_words import Said, said
+from sigwrap.hooks.shells import SHELLS
+from sigwrap.hooks.starters import STARTERS, Starter, Then
+from sigwrap.hooks.words import NOT_KNOWN, Word
+from sigwrap.hooks.wrapped import basename
+from sigwrap.policy.judge.match import UNTOLD
+
+WHICH_PROGRAM = "which program it runs isn't known before it runs"
+
+_WHAT_IT_RUNS = "what it runs isn't known before it runs"
+_NOT_READ = "what it runs isn't read here"
+_STANDARD_INPUT = "what its shell reads from its standard input isn't known"
+_WHICH_MACHINE = "on which machine it runs isn't known before it runs"
+_MORE_WORDS = ' "$@"'
+_VARIABLE_OF_MAKE = re.compile(r"\s*([^\s=:!?+]+)\s*((?::{0,3}|[?+!])=)\s*(.*)", re.DOTALL)
+_ACTIONS_OF_FIND = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+_LISTS_OF_ARGUMENTS = (":::", "::::", ":::+", "::::+")  # parallel's
+_THIS_MACHINE = frozenset({"localhost", "ip6-localhost", "ip6-loopback", "0", "::"})
+
+
+class Started(NamedTuple):
+    """One of them, or why it isn't known."""
+
+    words: tuple[Word, ...] = ()  # of a program
+    line: str = ""  # of a shell
+    unknown: str = ""
+    moved: bool = False  # in a folder that isn't known
+    variables: frozenset[str] = frozenset()  # set for it
+
+
+def started(name: str, words: Sequence[Word]) -> Iterator[Started]:
+    """`name`: of the program, which is the first word."""
+    if name == "find":
+        yield from _of_find(words)
+    starter = STARTERS.get(name)
+    if starter is None:
+        return
+    found = said(starter, words)
+    moved = starter.moves == "*" or found.has(starter.moves)
+    variables = frozenset(
+        value.text.partition("=")[0] for value in found.values_of(starter.assigns)
+    )
+    for each in _told(name, starter, found, words):
+        yield each._replace(moved=moved or each.moved, variables=variables | each.variables)
+
+
+def _told(name: str, starter: Starter, found: Said, words: Sequence[Word]) -> Iterator[Started]:
+    if starter.on_a_host and found.operands and UNTOLD in found.operands[0].text:
+        yield Started(unknown=_WHICH_MACHINE)
+    elif found.doubtful and starter.then is not Then.NOTHING:
+        yield Started(unknown=WHICH_PROGRAM)
+    if _has_unread(starter, found):
+        yield Started(unknown=_NOT_READ)
+    for value in found.values_of(starter.piped):
+        if value.text.startswith(("|", "!", UNTOLD)):
+            yield _line(value.text[1:] if value.known else value.text)
+    lines = [*found.values_of(starter.lines)]
+    more = _MORE_WORDS if starter.fed else ""
+    for value in lines:
+        if value.text:
+            yield _line(value.text + more)
+    for value in found.values_of(starter.settings):
+        yield from _of_setting(value, found, words)
+    if starter.sets_shell:
+        for word in found.operands:
+            yield from _set_for_make(word.text)
+    is_elsewhere = (
+        starter.on_a_host
+        and bool(found.operands)
+        and not _is_this_machine(found.operands[0].text)
+    )
+    if not (lines or found.has(starter.nothing) or is_elsewhere):
+        yield from _of_operands(name, starter, found)
+
+
+def _has_unread(starter: Starter, found: Said) -> bool:
+    if starter.unread == "*" or found.has(starter.unread):
+        return True
+    beginnings = tuple(starter.unread_values.split())
+    return bool(beginnings) and any(
+        value.text.casefold().lstrip().startswith((UNTOLD, *beginnings))
+        for _, value in found.options
+        if value is not None
+    )
+
+
+def _of_operands(name: str, starter: Starter, found: Said) -> Iterator[Started]:
+    then = Then.WORDS if found.has(starter.words) else starter.then
+    rest = found.operands[found.before :] if then is starter.then else found.operands
+    if then is Then.NOTHING:
+        return
+    if then is Then.SHELL or (not rest and starter.shell):
+        yield Started(unknown=_STANDARD_INPUT)
+    elif not rest:
+        return
+    elif then is Then.SUBCOMMAND:
+        if UNTOLD in rest[0].text:
+            yield Started(unknown=WHICH_PROGRAM)
+        else:
+            yield from started(f"{name} {rest[0].text}", rest)
+    elif then is Then.LINE_AND_ARGUMENTS:
+        yield _line_and_arguments(rest, fed=starter.fed)
+    elif then is Then.LINE:
+        yield from _joined(rest)
+    elif rest[0].text in starter.lines.split():
+        if rest[1:]:
+            yield _line_and_arguments(rest[1:], fed=False)
+    else:
+        yield Started(words=tuple(rest))
+
+
+def _set_for_make(word: str) -> Iterator[Started]:
+    """`SHELL=…` gets each line of a recipe; one that is a shell by its name alone is as good as
+    none. `X!=…` is a line that make has a shell run."""
+    found = _VARIABLE_OF_MAKE.fullmatch(word)
+    name, operator, value = found.groups() if found else ("", "", "")
+    shell = value.split()
+    if "$(shell" in word or "${shell" in word or UNTOLD in name or name == ".SHELLFLAGS":
+        yield Started(unknown=_NOT_READ)
+    elif operator == "!=":
+        yield _line(value)
+    elif name == "SHELL" and (UNTOLD in value or "$" in value):
+        yield Started(unknown=_WHAT_IT_RUNS)
+    elif name == "SHELL" and shell and (shell[1:] or basename(shell[0]) not in SHELLS):
+        yield Started(words=(*map(Word, shell), NOT_KNOWN))
+
+
+def _joined(words: Sequence[Word]) -> Iterator[Started]:
+    ends = [at for at, word in enumerate(words) if word.text in _LISTS_OF_ARGUMENTS]
+    line = " ".join(word.text for word in words[: min(ends, default=len(words))])
+    if line:
+        yield _line(line)
+
+
+def _line_and_arguments(words: Sequence[Word], *, fed: bool) -> Started:
+    """As `sh -c 'LINE "$@"'` has it."""
+    if any(not word.known for word in words[1:]) or fed:
+        return _line(words[0].text + _MORE_WORDS)
+    arguments = shell_words(word.text for word in words[1:])
+    return _line(f"{words[0].text} {arguments}".rstrip(" ") if arguments else words[0].text)
+
+
+def _line(line: str) -> Started:
+    return Started(unknown=_WHAT_IT_RUNS) if UNTOLD in line else Started(line=line)
+
+
+def _of_setting(setting: Word, found: Said, words: Sequence[Word]) -> Iterator[Started]:
+    told = set_by_git(setting.text)
+    if told.unknown:
+        yield Started(unknown=_NOT_READ)
+    called = found.operands[0].text if found.operands else ""
+    is_called = called.casefold() == told.alias.casefold()
+    rest = found.operands[1:] if is_called else ()
+    if told.alias and told.line:
+        yield _line_and_arguments((Word(told.line), *rest), fed=not is_called)
+    elif told.line:
+        yield _line(told.line + _MORE_WORDS)
+    elif told.alias and is_called and setting in words:
+        at = words.index(setting)
+        without = [*words[: at - 1], *words[at + 1 :]]
+        before = without[: len(without) - len(found.operands)]
+        yield Started(words=(*before, *map(Word, told.words), *rest))
+
+
+def _of_find(words: Sequence[Word]) -> Iterator[Started]:
+    """Its names for the files aren't known."""
+    left = [*words[1:]]
+    while left:
+        action = left.pop(0).text
+        if action not in _ACTIONS_OF_FIND:
+            continue
+        command: list[Word] = []
+        while left:
+            word = left.pop(0)
+            if word.text == ";" or (word.text == "+" and command and command[-1].text == UNTOLD):
+                break
+            command.append(_without_names(word))
+        if command:
+            yield Started(words=tuple(command), moved=action.endswith("dir"))
+
+
+def _without_names(word: Word) -> Word:
+    return Word(word.text.replace("{}", UNTOLD)) if "{}" in word.text else word
+
+
+def _is_this_machine(host: str) -> bool:
+    """By a name that every machine has for itself; what it calls itself besides isn't known."""
+    name = host.casefold().removeprefix("ssh://").rpartition("@")[2]
+    if name.startswith("["):
+        name = name[1:].partition("]")[0]
+    elif name.count(":") == 1:
+        name = name.partition(":")[0]
+    name = address(name.rstrip("."))
+    if name in _THIS_MACHINE or name.endswith(".localhost"):
+        return True
+    try:
+        found = ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    mapped = getattr(found, "ipv4_mapped", None) or found
+    return bool(mapped.is_loopback or mapped.is_unspecified)

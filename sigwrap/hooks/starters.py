@@ -1,0 +1,315 @@
+"""Programs that run another one, or a shell's line, and where in their words that stands.
+
+A table, from which hooks/started.py reads. Those that only put something before a command (`env`,
+`nice`, `sudo`) are in policy/judge/wrappers.py, where a run needs them too. An option that isn't in
+the table may take the next word or not: then it isn't known which program is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from sigwrap.bare.enum import Enum
+
+EVERYWHERE = 1 << 20
+
+
+class Then(Enum):
+    """What the operands are."""
+
+    WORDS = "a program and its arguments"
+    LINE = "a shell's line, in several words"
+    LINE_AND_ARGUMENTS = "a shell's line, and what it is given"
+    SHELL = "something that a shell is started with, which reads its standard input"
+    SUBCOMMAND = "a word that has a row of its own, and what belongs to that"
+    NOTHING = "nothing that is run"
+
+
+class Starter(NamedTuple):
+    then: Then = Then.WORDS
+    short: str = ""  # options as getopt(3) has them: `a`, `b:` with a value, `c::` with one attached
+    long: str = ""  # `name`, `name=` with a value, `name?` with one that may be attached
+    operands: int = 0  # before what `then` is about
+    options_behind: int = 0  # so many operands may have options behind them
+    first_operand_first: bool = False  # it is left out where an option stands first
+    lines: str = ""  # options whose value is a shell's line
+    fed: bool = False  # a line gets more words, which aren't known
+    settings: str = ""  # options whose value is a setting of git's
+    words: str = ""  # options by which the operands are a program and its arguments
+    piped: str = ""  # options whose value is a line where it begins with `|` or `!`
+    assigns: str = ""  # options whose value sets a variable
+    moves: str = ""  # options after which the folder isn't known; `*`: always
+    nothing: str = ""  # options by which nothing is run
+    unread: str = ""  # options by which something else may be run; `*`: always
+    unread_values: str = ""  # of any option: beginnings, in small letters
+    shell: bool = False  # without a command, a shell
+    sets_shell: bool = False  # an operand may set a variable of make's
+    on_a_host: bool = False  # the first operand is a machine
+
+
+_SAYS_ONLY = "--help --version"
+_UTIL = {"nothing": f"-h -V {_SAYS_ONLY}"}
+_PERSONALITY = Starter(
+    short="BFILRSTXZ3vhV",
+    long="32bit fdpic-funcptrs short-inode addr-compat-layout addr-no-randomize whole-seconds "
+    "sticky-timeouts read-implies-exec mmap-page-zero 3gb 4gb uname-2.6 verbose list show? help "
+    "version",
+    nothing=f"-h -V --list --show {_SAYS_ONLY}",
+    shell=True,
+)
+_SU = Starter(
+    Then.SHELL,
+    "c:fg:G:lmpPTs:u:hVw:",
+    "command= session-command= fast login preserve-environment shell= group= supp-group= pty "
+    "no-pty user= whitelist-environment= help version",
+    options_behind=EVERYWHERE,
+    lines="-c --command --session-command",
+    moves="- -l --login",
+    unread="-s --shell",
+    **_UTIL,
+)
+_LOCAL_END = Starter(
+    Then.NOTHING,
+    options_behind=EVERYWHERE,
+    long="upload-pack= receive-pack= exec=",
+    lines="--upload-pack --receive-pack --exec",
+    fed=True,
+)
+
+STARTERS: Mapping[str, Starter] = {
+    "strace": Starter(
+        short="a:Ab:cCdDe:E:fFhiI:knNo:O:p:P:qrs:S:tTu:U:vVwxX:yYzZ",
+        long="abbrev= absolute-timestamps? argv0= arg0= attach= columns= const-print-style= "
+        "daemonize? debug decode-fds? decode-pids= detach-on= env= failed-only fault= follow-forks "
+        "help inject= instruction-pointer interruptible= kvm= no-abbrev output-append-mode "
+        "output-separately output= quiet? raw= read= relative-timestamps? seccomp-bpf "
+        "secontext? signal= stack-trace-frame-limit= stack-traces? status= string-limit= "
+        "strings-in-hex? successful-only summary summary-columns= summary-only summary-sort-by= "
+        "summary-syscall-overhead= summary-wall-clock syscall-limit= syscall-number syscall-times? "
+        "tips? trace-fds= trace-path= trace= user= verbose= version write=",
+        piped="-o --output",
+        assigns="-E --env",
+        **_UTIL,
+    ),
+    "ltrace": Starter(
+        short="a:A:bcCD:e:fF:hil:Ln:o:p:rs:StTu:Vw:x:",
+        long="align= config= debug= demangle help indent= library= no-signals output= version "
+        "where=",
+        piped="-o --output",
+        **_UTIL,
+    ),
+    "valgrind": Starter(short="hqvd", long="*", nothing=f"-h {_SAYS_ONLY}"),
+    "unshare": Starter(
+        short="mhuinpUCTVfrcR:w:S:G:l:",
+        long="mount? uts? ipc? net? pid? user? cgroup? time? fork forward-signals map-user= "
+        "map-group= map-users= map-groups= map-root-user map-current-user map-auto map-subids "
+        "kill-child? mount-proc? mount-binfmt? load-interp= owner= propagation= setgroups= "
+        "keep-caps root= wd= setuid= setgid= monotonic= boottime= help version",
+        moves="-R -w --root --wd",
+        unread="-l --load-interp",
+        shell=True,
+        **_UTIL,
+    ),
+    "nsenter": Starter(
+        short="ahVt:m::u::i::n::p::C::U::T::S:G:r::w::W:eFZcN:",
+        long="all help version target= mount? uts? ipc? net? pid? cgroup? user? user-parent time? "
+        "setuid= setgid= preserve-credentials keep-caps root? wd? wdns= env no-fork join-cgroup "
+        "follow-context net-socket=",
+        moves="*",
+        shell=True,
+        **_UTIL,
+    ),
+    "setpriv": Starter(
+        short="dhV",
+        long="dump nnp no-new-privs ambient-caps= inh-caps= bounding-set= list-caps ruid= euid= "
+        "rgid= egid= reuid= regid= clear-groups keep-groups init-groups groups= securebits= "
+        "pdeathsig= ptracer= selinux-label= apparmor-profile= landlock-access= landlock-rule= "
+        "seccomp-filter= reset-env help version",
+        nothing=f"-d -h -V --dump --list-caps {_SAYS_ONLY}",
+    ),
+    "setarch": _PERSONALITY._replace(operands=1, options_behind=1, first_operand_first=True),
+    **dict.fromkeys(("linux32", "linux64", "i386", "x86_64", "uname26"), _PERSONALITY),
+    "prlimit": Starter(
+        short="p:o:c::d::e::f::i::l::m::n::q::r::s::t::u::v::x::y::hV",
+        long="pid= output= noheadings raw verbose core? data? nice? fsize? sigpending? memlock? "
+        "rss? nofile? msgqueue? rtprio? stack? cpu? nproc? as? locks? rttime? help version",
+        nothing=f"-p -h -V --pid {_SAYS_ONLY}",
+    ),
+    "systemd-run": Starter(
+        short="hH:M:u:p:rdE:tPqGSC:vi",
+        long="help version no-ask-password user system host= machine= scope unit= property= "
+        "description= slice= slice-inherit no-block remain-after-exit wait send-sighup "
+        "service-type= uid= gid= nice= working-directory= same-dir setenv= pty pty-late pipe quiet "
+        "collect shell path-property= socket-property= on-active= on-boot= on-startup= "
+        "on-unit-active= on-unit-inactive= on-calendar= on-timezone-change on-clock-change "
+        "timer-property= capsule= expand-environment= ignore-failure background= job-mode= json= "
+        "verbose no-pager root-directory= same-root-dir",
+        assigns="-E --setenv",
+        moves="*",
+        nothing=f"-h {_SAYS_ONLY}",
+        unread="-S --shell",
+        unread_values="exec",
+    ),
+    "systemd-inhibit": Starter(
+        short="h",
+        long="help version no-pager no-legend no-ask-password what= who= why= mode= list",
+        nothing=f"-h --list {_SAYS_ONLY}",
+    ),
+    "systemd-cat": Starter(
+        short="ht:p:",
+        long="help version identifier= priority= stderr-priority= level-prefix= namespace=",
+        nothing=f"-h {_SAYS_ONLY}",
+    ),
+    "pkexec": Starter(
+        short="u:", long="user= disable-internal-agent keep-cwd help version", moves="*", shell=True
+    ),
+    "fakeroot": Starter(
+        short="l:f:i:s:ub:hv",
+        long="lib= faked= unknown-is-real fd-base= help version",
+        nothing=f"-h -v {_SAYS_ONLY}",
+        shell=True,
+    ),
+    "dbus-run-session": Starter(long="config-file= dbus-daemon= help version", nothing=_SAYS_ONLY),
+    **dict.fromkeys(("gosu", "su-exec"), Starter(operands=1)),
+    **dict.fromkeys(
+        ("tini", "tini-static", "catatonit"),
+        Starter(short="p:sgwvle:hP", long="version", nothing="-h --version"),
+    ),
+    "dumb-init": Starter(
+        short="cr:vhV", long="single-child rewrite= verbose help version", **_UTIL
+    ),
+    "su": _SU,
+    "runuser": _SU._replace(words="-u --user"),
+    "sg": Starter(Then.LINE_AND_ARGUMENTS, "c", operands=1, options_behind=1, moves="-", shell=True),
+    "newgrp": Starter(Then.SHELL, options_behind=EVERYWHERE, moves="-"),
+    "script": Starter(
+        Then.SHELL,
+        "aB:c:eE:fI:O:o:qm:T:t::hV",
+        "append log-io= command= return echo= flush force log-in= log-out= output-limit= quiet "
+        "logging-format= log-timing= timing? help version",
+        options_behind=EVERYWHERE,
+        lines="-c --command",
+        **_UTIL,
+    ),
+    "flock": Starter(
+        short="sexnoFuw:E:hV",
+        long="shared exclusive unlock nonblock nb timeout= wait= conflict-exit-code= close no-fork "
+        "fcntl verbose start= length= help version",
+        operands=1,
+        lines="-c --command",
+        **_UTIL,
+    ),
+    "watch": Starter(
+        Then.LINE,
+        "bcCd::efghn:pq:rs:tvwx",
+        "beep color no-color differences? cumulative errexit follow chgexit equexit= interval= "
+        "precise no-rerun shotsdir= no-title no-wrap no-linewrap exec help version",
+        words="-x --exec",
+        nothing=f"-h -v {_SAYS_ONLY}",
+    ),
+    # Its lines are filled with words from its standard input, or from behind `:::`.
+    "parallel": Starter(
+        Then.LINE,
+        "0a:B:C:D:d:E:e::I:i::j:kL:l::mM:n:N:P:pqrs:S:tTuU:vVwWxXh",
+        "arg-file= colsep= delay= delimiter= dry-run env= eta gnu group halt= jobs= joblog= "
+        "keep-order line-buffer linebuffer load= max-args= max-procs= memfree= nice= no-notice "
+        "no-run-if-empty null pipe pipe-part pipepart progress quiet quote resume results= retries= "
+        "shuf silent tag tagstring= timeout= tmpdir= trim= ungroup verbose will-cite workdir= xargs "
+        "help version citation",
+        nothing=_SAYS_ONLY,
+        unread="*",
+    ),
+    "ssh": Starter(
+        Then.LINE,
+        "1246aAb:B:c:CD:e:E:fF:gGi:I:J:kKl:L:m:MnNo:O:p:P:qQ:R:sS:tTvVw:W:xXyY",
+        operands=1,
+        options_behind=1,
+        moves="*",
+        nothing="-G -N -O -Q -V -W",
+        unread="-F",
+        unread_values="proxycommand localcommand knownhostscommand remotecommand hostname include "
+        "match",
+        shell=True,
+        on_a_host=True,
+    ),
+    "make": Starter(
+        Then.NOTHING,
+        "bC:def:iI:j::kl::no:O::pqrRsStvwW:BE:L",
+        "eval= directory= file= makefile= include-dir= jobs? old-file= assume-old= what-if= "
+        "new-file= assume-new= environment-overrides",
+        options_behind=EVERYWHERE,
+        unread="-E --eval",
+        sets_shell=True,
+    ),
+    "git": Starter(
+        Then.SUBCOMMAND,
+        "C:c:pPhv",
+        "git-dir= work-tree= namespace= super-prefix= attr-source= config-env= shallow-file= "
+        "exec-path? list-cmds= version help html-path man-path info-path paginate no-pager "
+        "no-replace-objects no-lazy-fetch no-optional-locks no-advice bare literal-pathspecs "
+        "glob-pathspecs noglob-pathspecs icase-pathspecs",
+        settings="-c",
+        moves="-C --work-tree --git-dir",
+        unread="--config-env",
+    ),
+    "git rebase": Starter(
+        Then.NOTHING,
+        "qvnC:fmiS::rs:X:x:kpt",
+        "exec= onto= whitespace= empty= strategy= strategy-option= autosquash autostash apply "
+        "abort edit-todo",
+        options_behind=EVERYWHERE,
+        lines="-x --exec",
+        moves="*",
+    ),
+    "git bisect": Starter(Then.SUBCOMMAND),
+    "git bisect run": Starter(moves="*"),
+    "git submodule": Starter(Then.SUBCOMMAND, "q", "quiet cached"),
+    "git submodule foreach": Starter(
+        Then.LINE_AND_ARGUMENTS, "q", "quiet recursive", moves="*"
+    ),
+    "git filter-branch": Starter(
+        Then.NOTHING,
+        "d:f",
+        "setup= subdirectory-filter= env-filter= tree-filter= index-filter= parent-filter= "
+        "msg-filter= commit-filter= tag-name-filter= original= state-branch= force prune-empty",
+        options_behind=EVERYWHERE,
+        lines="--setup --env-filter --tree-filter --index-filter --parent-filter --msg-filter "
+        "--commit-filter --tag-name-filter",
+        moves="*",
+    ),
+    "git difftool": Starter(
+        Then.NOTHING,
+        "dgyt:x:",
+        "dir-diff tool= extcmd=",
+        options_behind=EVERYWHERE,
+        lines="-x --extcmd",
+        fed=True,
+    ),
+    "git grep": Starter(
+        Then.NOTHING,
+        "O::m:f:e:A:B:C:",
+        "open-files-in-pager?",
+        options_behind=EVERYWHERE,
+        lines="-O --open-files-in-pager",
+        fed=True,
+    ),
+    "git clone": _LOCAL_END._replace(
+        short="u:c:o:b:j:",
+        long="upload-pack= config=",
+        lines="-u --upload-pack",
+        settings="-c --config",
+    ),
+    **dict.fromkeys(
+        (
+            "git fetch",
+            "git pull",
+            "git push",
+            "git ls-remote",
+            "git archive",
+            "git fetch-pack",
+            "git send-pack",
+        ),
+        _LOCAL_END,
+    ),
+}
