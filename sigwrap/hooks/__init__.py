@@ -9,7 +9,13 @@ shell_line      a shell line, to the commands in it and to what isn't known of i
 shell_tree      its syntax tree, and whether that can be relied on
 shell_visit     its statements, and the folders in which they run
 shell_commands  its simple commands: a program, or what the shell does itself
-shells          which words are a command again, or a line for another shell
+shells          which words are a line for another shell
+wrapped         what stands behind env, sudo and xargs
+started         what strace, su, ssh, git and others run, read from their words
+starters        where that stands, a table
+starter         a row of it
+option_words    options and operands told apart
+git_settings    what git runs by a setting
 words           what a word comes to before it runs
 judged_line     the decisions of a policy on all that is in a line
 verdict         of several answers the strictest, and why

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from sigwrap.hooks.starters import Starter
+from sigwrap.hooks.starter import Starter
 from sigwrap.hooks.words import Word
 from sigwrap.policy.judge.match import UNTOLD
 
@@ -85,9 +85,7 @@ def _long(word: Word, starter: Starter) -> tuple[str, Word | None, bool]:
     return f"--{fits[0]}", told, takes_next
 
 
-def _letters(
-    word: Word, starter: Starter
-) -> tuple[list[tuple[str, Word | None]], bool, bool]:
+def _letters(word: Word, starter: Starter) -> tuple[list[tuple[str, Word | None]], bool, bool]:
     """Several may be in one word. Whether the last of them takes the next word, and whether all
     are known."""
     found: list[tuple[str, Word | None]] = []

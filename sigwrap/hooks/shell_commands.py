@@ -6,7 +6,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from posixpath import join, normpath
 
-from sigwrap.hooks.shell_line import MAX_COMMANDS, MAX_NESTED, After, Command, Folders, Found, bounded
+from sigwrap.hooks.shell_line import (
+    MAX_COMMANDS,
+    MAX_NESTED,
+    After,
+    Command,
+    Folders,
+    Found,
+    bounded,
+)
 from sigwrap.hooks.shell_tree import RESERVED
 from sigwrap.hooks.shells import (
     BUILTINS,
@@ -85,9 +93,8 @@ class Commands:
         is_fed = not FROM_INPUT.isdisjoint(names)
         innermost = chain[-1][1]
         before = argv[: len(argv) - len(innermost)]
-        if UNTOLD in innermost[0] or any(UNTOLD in word for word in before):
-            self._out.not_known(text, WHICH_PROGRAM)
-        elif is_wrapped_too_often(chain) or splits_otherwise(chain):
+        is_hidden = UNTOLD in innermost[0] or any(UNTOLD in word for word in before)
+        if is_hidden or is_wrapped_too_often(chain) or splits_otherwise(chain):
             self._out.not_known(text, WHICH_PROGRAM)
         elif chain[0][0] == "time" and innermost[0] in RESERVED:
             self._out.not_known(text, "it isn't sure what is timed")
@@ -239,4 +246,3 @@ def _joined(folder: str, target: str) -> str:
     if target.startswith("/"):
         return normpath(target)
     return normpath(join(folder, target)) if folder else ""
-

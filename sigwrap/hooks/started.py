@@ -12,7 +12,8 @@ from sigwrap.hooks.calls import address
 from sigwrap.hooks.git_settings import set_by_git
 from sigwrap.hooks.option_words import Said, said
 from sigwrap.hooks.shells import SHELLS
-from sigwrap.hooks.starters import STARTERS, Starter, Then
+from sigwrap.hooks.starter import Starter, Then
+from sigwrap.hooks.starters import STARTERS
 from sigwrap.hooks.words import NOT_KNOWN, Word
 from sigwrap.hooks.wrapped import basename
 from sigwrap.policy.judge.match import UNTOLD
@@ -25,6 +26,7 @@ _STANDARD_INPUT = "what its shell reads from its standard input isn't known"
 _WHICH_MACHINE = "on which machine it runs isn't known before it runs"
 _MORE_WORDS = ' "$@"'
 _VARIABLE_OF_MAKE = re.compile(r"\s*([^\s=:!?+]+)\s*((?::{0,3}|[?+!])=)\s*(.*)", re.DOTALL)
+_MEANT_OTHERWISE = frozenset({UNTOLD, "$", '"', "'", "\\"})  # by make, now so and now so
 _ACTIONS_OF_FIND = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _LISTS_OF_ARGUMENTS = (":::", "::::", ":::+", "::::+")  # parallel's
 _THIS_MACHINE = frozenset({"localhost", "ip6-localhost", "ip6-loopback", "0", "::"})
@@ -77,9 +79,7 @@ def _told(name: str, starter: Starter, found: Said, words: Sequence[Word]) -> It
         for word in found.operands:
             yield from _set_for_make(word.text)
     is_elsewhere = (
-        starter.on_a_host
-        and bool(found.operands)
-        and not _is_this_machine(found.operands[0].text)
+        starter.on_a_host and bool(found.operands) and not _is_this_machine(found.operands[0].text)
     )
     if not (lines or found.has(starter.nothing) or is_elsewhere):
         yield from _of_operands(name, starter, found)
@@ -131,7 +131,7 @@ def _set_for_make(word: str) -> Iterator[Started]:
         yield Started(unknown=_NOT_READ)
     elif operator == "!=":
         yield _line(value)
-    elif name == "SHELL" and (UNTOLD in value or "$" in value):
+    elif name == "SHELL" and not _MEANT_OTHERWISE.isdisjoint(value):
         yield Started(unknown=_WHAT_IT_RUNS)
     elif name == "SHELL" and shell and (shell[1:] or basename(shell[0]) not in SHELLS):
         yield Started(words=(*map(Word, shell), NOT_KNOWN))

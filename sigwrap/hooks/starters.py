@@ -8,54 +8,17 @@ the table may take the next word or not: then it isn't known which program is ru
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
-from sigwrap.bare.enum import Enum
-
-EVERYWHERE = 1 << 20
-
-
-class Then(Enum):
-    """What the operands are."""
-
-    WORDS = "a program and its arguments"
-    LINE = "a shell's line, in several words"
-    LINE_AND_ARGUMENTS = "a shell's line, and what it is given"
-    SHELL = "something that a shell is started with, which reads its standard input"
-    SUBCOMMAND = "a word that has a row of its own, and what belongs to that"
-    NOTHING = "nothing that is run"
-
-
-class Starter(NamedTuple):
-    then: Then = Then.WORDS
-    short: str = ""  # options as getopt(3) has them: `a`, `b:` with a value, `c::` with one attached
-    long: str = ""  # `name`, `name=` with a value, `name?` with one that may be attached
-    operands: int = 0  # before what `then` is about
-    options_behind: int = 0  # so many operands may have options behind them
-    first_operand_first: bool = False  # it is left out where an option stands first
-    lines: str = ""  # options whose value is a shell's line
-    fed: bool = False  # a line gets more words, which aren't known
-    settings: str = ""  # options whose value is a setting of git's
-    words: str = ""  # options by which the operands are a program and its arguments
-    piped: str = ""  # options whose value is a line where it begins with `|` or `!`
-    assigns: str = ""  # options whose value sets a variable
-    moves: str = ""  # options after which the folder isn't known; `*`: always
-    nothing: str = ""  # options by which nothing is run
-    unread: str = ""  # options by which something else may be run; `*`: always
-    unread_values: str = ""  # of any option: beginnings, in small letters
-    shell: bool = False  # without a command, a shell
-    sets_shell: bool = False  # an operand may set a variable of make's
-    on_a_host: bool = False  # the first operand is a machine
-
+from sigwrap.hooks.starter import EVERYWHERE, Starter, Then
 
 _SAYS_ONLY = "--help --version"
-_UTIL = {"nothing": f"-h -V {_SAYS_ONLY}"}
+_SAYS = f"-h -V {_SAYS_ONLY}"
 _PERSONALITY = Starter(
     short="BFILRSTXZ3vhV",
     long="32bit fdpic-funcptrs short-inode addr-compat-layout addr-no-randomize whole-seconds "
     "sticky-timeouts read-implies-exec mmap-page-zero 3gb 4gb uname-2.6 verbose list show? help "
     "version",
-    nothing=f"-h -V --list --show {_SAYS_ONLY}",
+    nothing=f"{_SAYS} --list --show",
     shell=True,
 )
 _SU = Starter(
@@ -67,7 +30,7 @@ _SU = Starter(
     lines="-c --command --session-command",
     moves="- -l --login",
     unread="-s --shell",
-    **_UTIL,
+    nothing=_SAYS,
 )
 _LOCAL_END = Starter(
     Then.NOTHING,
@@ -90,14 +53,14 @@ STARTERS: Mapping[str, Starter] = {
         "tips? trace-fds= trace-path= trace= user= verbose= version write=",
         piped="-o --output",
         assigns="-E --env",
-        **_UTIL,
+        nothing=_SAYS,
     ),
     "ltrace": Starter(
         short="a:A:bcCD:e:fF:hil:Ln:o:p:rs:StTu:Vw:x:",
         long="align= config= debug= demangle help indent= library= no-signals output= version "
         "where=",
         piped="-o --output",
-        **_UTIL,
+        nothing=_SAYS,
     ),
     "valgrind": Starter(short="hqvd", long="*", nothing=f"-h {_SAYS_ONLY}"),
     "unshare": Starter(
@@ -109,7 +72,7 @@ STARTERS: Mapping[str, Starter] = {
         moves="-R -w --root --wd",
         unread="-l --load-interp",
         shell=True,
-        **_UTIL,
+        nothing=_SAYS,
     ),
     "nsenter": Starter(
         short="ahVt:m::u::i::n::p::C::U::T::S:G:r::w::W:eFZcN:",
@@ -118,7 +81,7 @@ STARTERS: Mapping[str, Starter] = {
         "follow-context net-socket=",
         moves="*",
         shell=True,
-        **_UTIL,
+        nothing=_SAYS,
     ),
     "setpriv": Starter(
         short="dhV",
@@ -126,7 +89,7 @@ STARTERS: Mapping[str, Starter] = {
         "rgid= egid= reuid= regid= clear-groups keep-groups init-groups groups= securebits= "
         "pdeathsig= ptracer= selinux-label= apparmor-profile= landlock-access= landlock-rule= "
         "seccomp-filter= reset-env help version",
-        nothing=f"-d -h -V --dump --list-caps {_SAYS_ONLY}",
+        nothing=f"{_SAYS} -d --dump --list-caps",
     ),
     "setarch": _PERSONALITY._replace(operands=1, options_behind=1, first_operand_first=True),
     **dict.fromkeys(("linux32", "linux64", "i386", "x86_64", "uname26"), _PERSONALITY),
@@ -134,7 +97,7 @@ STARTERS: Mapping[str, Starter] = {
         short="p:o:c::d::e::f::i::l::m::n::q::r::s::t::u::v::x::y::hV",
         long="pid= output= noheadings raw verbose core? data? nice? fsize? sigpending? memlock? "
         "rss? nofile? msgqueue? rtprio? stack? cpu? nproc? as? locks? rttime? help version",
-        nothing=f"-p -h -V --pid {_SAYS_ONLY}",
+        nothing=f"{_SAYS} -p --pid",
     ),
     "systemd-run": Starter(
         short="hH:M:u:p:rdE:tPqGSC:vi",
@@ -177,11 +140,13 @@ STARTERS: Mapping[str, Starter] = {
         Starter(short="p:sgwvle:hP", long="version", nothing="-h --version"),
     ),
     "dumb-init": Starter(
-        short="cr:vhV", long="single-child rewrite= verbose help version", **_UTIL
+        short="cr:vhV", long="single-child rewrite= verbose help version", nothing=_SAYS
     ),
     "su": _SU,
     "runuser": _SU._replace(words="-u --user"),
-    "sg": Starter(Then.LINE_AND_ARGUMENTS, "c", operands=1, options_behind=1, moves="-", shell=True),
+    "sg": Starter(
+        Then.LINE_AND_ARGUMENTS, "c", operands=1, options_behind=1, moves="-", shell=True
+    ),
     "newgrp": Starter(Then.SHELL, options_behind=EVERYWHERE, moves="-"),
     "script": Starter(
         Then.SHELL,
@@ -190,7 +155,7 @@ STARTERS: Mapping[str, Starter] = {
         "logging-format= log-timing= timing? help version",
         options_behind=EVERYWHERE,
         lines="-c --command",
-        **_UTIL,
+        nothing=_SAYS,
     ),
     "flock": Starter(
         short="sexnoFuw:E:hV",
@@ -198,7 +163,7 @@ STARTERS: Mapping[str, Starter] = {
         "fcntl verbose start= length= help version",
         operands=1,
         lines="-c --command",
-        **_UTIL,
+        nothing=_SAYS,
     ),
     "watch": Starter(
         Then.LINE,
@@ -214,9 +179,9 @@ STARTERS: Mapping[str, Starter] = {
         "0a:B:C:D:d:E:e::I:i::j:kL:l::mM:n:N:P:pqrs:S:tTuU:vVwWxXh",
         "arg-file= colsep= delay= delimiter= dry-run env= eta gnu group halt= jobs= joblog= "
         "keep-order line-buffer linebuffer load= max-args= max-procs= memfree= nice= no-notice "
-        "no-run-if-empty null pipe pipe-part pipepart progress quiet quote resume results= retries= "
-        "shuf silent tag tagstring= timeout= tmpdir= trim= ungroup verbose will-cite workdir= xargs "
-        "help version citation",
+        "no-run-if-empty null pipe pipe-part pipepart progress quiet quote resume results= "
+        "retries= shuf silent tag tagstring= timeout= tmpdir= trim= ungroup verbose will-cite "
+        "workdir= xargs help version citation",
         nothing=_SAYS_ONLY,
         unread="*",
     ),
@@ -265,9 +230,7 @@ STARTERS: Mapping[str, Starter] = {
     "git bisect": Starter(Then.SUBCOMMAND),
     "git bisect run": Starter(moves="*"),
     "git submodule": Starter(Then.SUBCOMMAND, "q", "quiet cached"),
-    "git submodule foreach": Starter(
-        Then.LINE_AND_ARGUMENTS, "q", "quiet recursive", moves="*"
-    ),
+    "git submodule foreach": Starter(Then.LINE_AND_ARGUMENTS, "q", "quiet recursive", moves="*"),
     "git filter-branch": Starter(
         Then.NOTHING,
         "d:f",

@@ -1,5 +1,5 @@
-"""What stands behind `env`, `sudo`, `xargs` and the like, by policy/judge/wrappers.py; and what that
-leaves open."""
+"""What stands behind `env`, `sudo`, `xargs` and the like, by policy/judge/wrappers.py; and what
+that leaves open."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from sigwrap.hooks.option_words import said
-from sigwrap.hooks.starters import Starter
+from sigwrap.hooks.starter import Starter
 from sigwrap.hooks.words import Word
 from sigwrap.policy.judge.match import UNTOLD
 from sigwrap.policy.judge.wrappers import MAX_WRAPPERS, unwrap

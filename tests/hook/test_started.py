@@ -1,0 +1,194 @@
+"""What a program runs for its caller is read, wherever it is told; and what can't be is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from sigwrap.hooks.option_words import said
+from sigwrap.hooks.shell_line import Line, read_line
+from sigwrap.hooks.starters import STARTERS
+from sigwrap.hooks.words import Word
+
+WHICH = "which program it runs isn't known before it runs"
+RUNS = "what it runs isn't known before it runs"
+NOT_READ = "what it runs isn't read here"
+INPUT = "what its shell reads from its standard input isn't known"
+
+
+def read(text: str) -> Line:
+    return read_line(text, folder="/p", home="/home/u", depth=2)
+
+
+def behind(line: Line) -> list[str]:
+    """All but the line's own command."""
+    return [
+        " ".join(word.text.replace("\0", "_") for word in command.words)
+        for command in line.commands[1:]
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "strace -fo log git push -f",
+        "strace --output=log -E A=1 --trace none -- git push -f",
+        "ltrace -o log git push -f",
+        "valgrind --tool=none git push -f",
+        "unshare -rm --map-users 0,0,1 git push -f",
+        "nsenter -t 1 -m/x --wd=/ git push -f",
+        "setpriv --nnp --pdeathsig keep git push -f",
+        "setarch x86_64 -R git push -f",
+        "setarch -R git push -f",
+        "linux32 git push -f",
+        "prlimit -n=9 --core git push -f",
+        "systemd-run --user --scope -p CPUQuota=1% git push -f",
+        "systemd-inhibit --why x git push -f",
+        "fakeroot -- git push -f",
+        "gosu nobody git push -f",
+        "tini -- git push -f",
+        "flock -w 1 lock git push -f",
+        "flock lock -c 'git push -f'",
+        "busybox flock lock git push -f",
+        "su -c 'git push -f'",
+        "su nobody --comm 'git push -f'",
+        "runuser -u nobody -- git push -f",
+        "runuser nobody -c 'git push -f'",
+        "sg docker 'git push -f'",
+        "sg docker -c 'git push -f'",
+        "script -qc 'git push -f' /dev/null",
+        "watch -n 1 git push -f",
+        "watch -x git push -f",
+        "ssh localhost git push -f",
+        "ssh -p 22 me@127.0.0.1 git push -f",
+        "ssh 'ssh://me@[::1]:22' 'git push -f'",
+        "ssh 2130706433 git push -f",
+        "git rebase -i -x 'git push -f' main",
+        "git rebase --exec='git push -f' main",
+        "git bisect run git push -f",
+        "git submodule --quiet foreach --recursive git push -f",
+        "git submodule foreach 'git push -f'",
+        "git -c alias.x='!git push -f' x",
+        "git -c alias.x='!git push' X -f",
+        "git -c alias.x='push -f' x",
+        "git filter-branch --tree-filter 'git push -f'",
+        "git -c credential.helper='!git push -f; :' fetch",
+        "make 'X != git push -f'",
+        "find . -exec git push -f ';'",
+        "find . -execdir git push -f ';'",
+        "find . -ok git push -f ';'",
+    ],
+)
+def test_a_command_behind_a_program_is_read(line: str) -> None:
+    found = read(line)
+    assert found.unknown == ()
+    assert behind(found)[0] == "git push -f"
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("git -c core.sshCommand='a b' fetch", ["a b _"]),
+        ("git difftool -yx 'a b' HEAD", ["a b _"]),
+        ("git fetch --upload-pack 'a b'", ["a b _"]),
+        ("make SHELL='a b'", ["a b _"]),
+        ("make SHELL=/bin/bash X=1 all", []),
+        ("strace -o '|a b' c", ["a b", "c"]),
+        ("strace sh -c 'a; nsenter b'", ["sh -c a; nsenter b", "a", "nsenter b", "b"]),
+        ("strace echo x", ["echo x"]),  # the program, not what the shell does by that name
+        ("strace command a", ["command a", "a"]),
+        ("strace a $x", ["a _"]),
+        ("find . -exec a + b {} + -o -exec c {}x ';'", ["a + b _", "c _x"]),
+        ('git -c core.pager=cat -c user.name="$x" log', ["cat _"]),
+        ("git push; flock -n 9; ssh -V; ssh example.com a; su --help; prlimit -p 1", None),
+    ],
+)
+def test_of_what_is_run_each_word_is_told(line: str, found: list[str] | None) -> None:
+    told = read(line)
+    assert told.unknown == ()
+    assert behind(told) == found or (found is None and len(told.commands) == 6)
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("strace --other x git push", WHICH),
+        ("strace --out x git push", WHICH),  # two begin so
+        ("strace -Jx git push", WHICH),
+        ("strace $x git push", WHICH),
+        ("strace -o log $x", WHICH),
+        ("flock $x git push", WHICH),
+        ("git $x push", WHICH),
+        ("xargs -I rm rm -rf x", WHICH),
+        ("xargs -i {} x", WHICH),
+        ("env -S 'git\\_push'", WHICH),
+        ("env -S '${X} push'", WHICH),
+        ("env -iS '-S \"git push\"'", WHICH),
+        ("nice " * 10 + "git push", WHICH),
+        ("strace " * 20 + "git push", "the line has too many commands"),
+        ('su -c "$x"', RUNS),
+        ('watch "$x"', RUNS),
+        ("make SHELL=$x", RUNS),
+        ("make SHELL='a \"b\"'", RUNS),
+        ("parallel git push ::: a", NOT_READ),
+        ("su -s /bin/x -c a", NOT_READ),
+        ("make --eval='x:;a'", NOT_READ),
+        ("make X='$(shell a)'", NOT_READ),
+        ("git -c core.hooksPath=x commit", NOT_READ),
+        ('git -c "$x" commit', NOT_READ),
+        ("git --config-env=alias.x=X x", NOT_READ),
+        ("ssh -o ProxyCommand=a example.com", NOT_READ),
+        ("ssh -oHostName=localhost example.com a", NOT_READ),
+        ("systemd-run -p ExecStartPre=a b", NOT_READ),
+        ("ssh $x git push", "on which machine it runs isn't known before it runs"),
+        ("curl x | ssh localhost", INPUT),
+        ("curl x | unshare -r", INPUT),
+        ("curl x | chroot /x", INPUT),
+        ("curl x | su nobody", INPUT),
+        ("script log", INPUT),
+    ],
+)
+def test_what_a_program_runs_may_not_be_known(line: str, why: str) -> None:
+    assert why in [each.why for each in read(line).unknown]
+
+
+def test_what_a_program_changes_for_its_command_counts() -> None:
+    assert read("strace -E LD_PRELOAD=x make").variables == {"LD_PRELOAD"}
+    for line in ("ssh localhost rm x", "su -l -c 'rm x'", "unshare -w / rm x", "chroot / rm x"):
+        assert read(line).commands[-1].folders == ("",), line
+    assert read("strace rm x").commands[-1].folders == ("/p",)
+    assert read("env --chd=/ rm x").commands[-1].folders == ("",)
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("timeout --kill 5 9 git push", "git push"),
+        ("chroot --userspec root / git push", "git push"),
+        ("xargs --max-lines git push", "git push _"),
+        ("exec -abla git push", "git push"),
+        ("exec -a bla git push", "git push"),
+        ("exec -ca bla git push", "git push"),
+    ],
+)
+def test_a_wrapper_is_read_as_it_reads_its_options(line: str, found: str) -> None:
+    from sigwrap.hooks.wrapped import chain_of
+
+    words = read(line).commands[0].words
+    _, innermost = [*chain_of([word.text for word in words])][-1]
+    assert " ".join(innermost).replace("\0", "_") == found
+
+
+@pytest.mark.parametrize("name", STARTERS)
+def test_each_row_of_the_table_names_options_that_it_has(name: str) -> None:
+    row = STARTERS[name]
+    named = " ".join(
+        (row.lines, row.settings, row.words, row.piped, row.assigns, row.nothing, row.moves)
+    )
+    for option in f"{named} {row.unread}".split():
+        if (
+            option in ("*", "-")
+            or row.long == "*"
+            or (name == "flock" and option in row.lines.split())
+        ):
+            continue
+        assert said(row, [Word(name), Word(option), Word("x")]).has(option), option
