@@ -24,6 +24,10 @@ from sigwrap.hooks.settings import PLACES, hook_line, installed, uninstalled
 from sigwrap.start.policy_files import SHIPPED
 
 _MAX_BYTES = 4 << 20
+_HOW_TO_MEND = (
+    "it is left as it is: mend it, or move it away, and try again; what belongs into it is what "
+    "--dry-run shows where there is none"
+)
 
 ProgramArgument = Annotated[AgentProgram, typer.Argument(help="Whose settings.")]
 ProjectOption = Annotated[
@@ -166,7 +170,7 @@ def _opened(path: str, flags: int) -> int:
 
 
 def _unfit(path: str, problem: BadText) -> UsageError:
-    return UsageError(f"{path}: {problem}", "it is left as it is: mend it, and try again")
+    return UsageError(f"{path}: {problem}", _HOW_TO_MEND)
 
 
 def _change(path: str, before: str | None, after: str | None, *, dry_run: bool, yes: bool) -> None:
@@ -191,6 +195,9 @@ def _change(path: str, before: str | None, after: str | None, *, dry_run: bool, 
         return
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
+    except FileExistsError as failure:
+        what = f"{os.path.dirname(path)} is no folder, or a link that leads to none"
+        raise UsageError(what, "remove it") from failure
     except OSError as failure:
         raise UsageError(f"can't make the folder of {path}: {failure.strerror}") from failure
     with whole_file(path) as place, open(place, "w", encoding="utf-8", newline="") as file:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from sigwrap import status
 from sigwrap.doctor.items import BY_NAME, RUN, Finding, Level, level_of, shortfall_of
-from sigwrap.escape import cut_to, printable
+from sigwrap.escape import columns_of, cut_to, printable
 from sigwrap.report.forms.layout import wrapped
 from sigwrap.report.forms.style import Style
 from sigwrap.tuples import NamedTuple
@@ -20,7 +20,7 @@ ALWAYS = (
 _UNTOLD = "What stands under ? can be told where nothing else is in the way."
 _NAME_COLUMNS = max(map(len, BY_NAME))
 _LEVEL_COLUMNS = max(len(level.value) for level in Level)
-_NARROWEST = 60
+_NARROWEST = 36  # a few letters of what was found
 _INDENT = "    "
 
 
@@ -56,12 +56,11 @@ def lines(
 ) -> Iterator[str]:
     """`columns`: 0 where lines may be of any length."""
     who = "root" if machine.user == 0 else f"uid {machine.user}"
-    yield style.heading(
-        f"sigwrap {machine.sigwrap} on Linux {machine.kernel} {machine.architecture}, as {who}"
-    )
+    what = f"sigwrap {machine.sigwrap} on Linux {machine.kernel} {machine.architecture}, as {who}"
+    yield from (style.heading(line) for line in wrapped(what, columns))
     yield ""
     for each in findings:
-        yield _row(each, columns, style)
+        yield from _rows(each, columns, style)
     short = [each for each in findings if each.shortfall]
     for level in (Level.NO, Level.LESS, Level.NOTE):
         for each in short:
@@ -98,15 +97,21 @@ def _is_said(finding: Finding, others: Sequence[Finding]) -> bool:
     return finding.item == RUN and level_of(finding) in levels
 
 
-def _row(finding: Finding, columns: int, style: Style) -> str:
+def _rows(finding: Finding, columns: int, style: Style) -> Iterator[str]:
+    """What is said again below, or is as it should be, is cut where a terminal ends."""
     level = level_of(finding)
     padding = " " * (_LEVEL_COLUMNS - len(level.value))
     name = f"{padding}  {finding.item:<{_NAME_COLUMNS}}  "
     found = printable(finding.found)
+    row = f" {level.value}{name}{found}"
+    if level is Level.UNKNOWN and 0 < columns < columns_of(row):
+        yield f" {_painted(level, style)}{name}".rstrip()
+        yield from wrapped(f"{_INDENT}{found}", columns, _INDENT)
+        return
     if columns:
         room = max(columns, _NARROWEST) - len(f" {level.value}{name}")
         found = cut_to(found, room)
-    return f" {_painted(level, style)}{name}{found}"
+    yield f" {_painted(level, style)}{name}{found}"
 
 
 def _painted(level: Level, style: Style) -> str:

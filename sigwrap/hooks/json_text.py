@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 _BLANK = " \t\n\r"
+_BYTE_ORDER_MARK = "\ufeff"
 _DECODER = json.JSONDecoder()
 
 
@@ -34,12 +35,32 @@ class Container(NamedTuple):
 
 def checked(text: str) -> Any:
     """Its value."""
+    if not text.strip(_BLANK):
+        raise BadText("it is empty")
+    if text.startswith(_BYTE_ORDER_MARK):
+        raise BadText("it begins with a byte order mark (U+FEFF), which JSON doesn't have")
     try:
-        return json.loads(text, object_pairs_hook=_without_twins)
+        return json.loads(text, object_pairs_hook=_without_twins, parse_constant=_no_constant)
     except json.JSONDecodeError as problem:
-        raise BadText(f"line {problem.lineno}: {problem.msg}") from problem
+        raise BadText(f"line {problem.lineno}: {_why(text, problem)}") from problem
     except RecursionError as problem:
         raise BadText("it is nested too deeply") from problem
+    except ValueError as problem:
+        raise BadText("a number in it is too long") from problem
+
+
+def _why(text: str, problem: json.JSONDecodeError) -> str:
+    behind = text[problem.pos : problem.pos + 2]
+    before = text[: problem.pos].rstrip(_BLANK)
+    if behind in ("//", "/*"):
+        return "a comment, which JSON doesn't have"
+    if before.endswith(",") and behind.startswith(("}", "]", ",")):
+        return "a comma with nothing behind it"
+    return problem.msg
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise BadText(f"{name} is no JSON")
 
 
 def container_at(text: str, start: int) -> Container:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import product
 from typing import Any, NamedTuple
 
 from sigwrap.escape import shell_words
@@ -128,7 +129,7 @@ def uninstalled(text: str, program: AgentProgram) -> str | None:
     for before in _may_have_been(text, program):
         if _comes_again(before, text, program, line):
             return before
-    return _without_entries(text, program, with_empty=False)
+    return _without_entries(text, program, frozenset())
 
 
 def _may_have_been(text: str, program: AgentProgram) -> Iterator[str | None]:
@@ -142,8 +143,10 @@ def _may_have_been(text: str, program: AgentProgram) -> Iterator[str | None]:
         if program is AgentProgram.CURSOR and version is not None:
             yield without_member(bare, root(bare), version)
         yield bare
-    yield _without_entries(text, program, with_empty=False)
-    yield _without_entries(text, program, with_empty=True)
+    events = [*entries(program, "")]
+    for kept in product((False, True), repeat=len(events)):
+        empty = frozenset(event for event, is_kept in zip(events, kept, strict=True) if is_kept)
+        yield _without_entries(text, program, empty)
 
 
 def _comes_again(before: str | None, text: str, program: AgentProgram, line: str) -> bool:
@@ -152,12 +155,12 @@ def _comes_again(before: str | None, text: str, program: AgentProgram, line: str
     return installed(before, program, line) == text
 
 
-def _without_entries(text: str, program: AgentProgram, *, with_empty: bool) -> str:
-    """`with_empty`: lists that are empty then stay."""
+def _without_entries(text: str, program: AgentProgram, empty: frozenset[str]) -> str:
+    """`empty`: events whose lists stay, empty or not."""
     for event in entries(program, ""):
         while (found := _own(text, event, program)) is not None:
             array, member = found
-            is_last = len(array.members) == 1 and not with_empty
+            is_last = len(array.members) == 1 and event not in empty
             if is_last:
                 hooks = _hooks(text)
                 named = hooks.find(event)

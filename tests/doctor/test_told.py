@@ -91,6 +91,16 @@ def test_without_a_terminal_nothing_is_cut() -> None:
     assert max(map(len, narrow)) <= 80
 
 
+def test_on_a_narrow_terminal_what_falls_short_is_told_in_full() -> None:
+    words = "it took longer than anybody waits for it, and was ended"
+    found = _with(REFUSED, untold(RUN, words))
+    for columns in (40, 60):
+        lines = list(told.lines(MACHINE, found, columns=columns, style=PLAIN))
+        assert max(map(len, lines)) <= columns
+        text = " ".join(" ".join(lines).split())
+        assert words in text and "a run says: sigwrap: the kernel refused it" in text
+
+
 def test_what_was_found_may_hold_anything() -> None:
     hostile = Finding(LISTENER, "a\x1b[31m\nb", "refused", "c\nd")
     text = "\n".join(told.lines(MACHINE, _with(hostile), columns=80, style=PLAIN))

@@ -105,11 +105,32 @@ def test_everything_else_in_the_file_stays(sigwrap: Sigwrap) -> None:
     assert kept.read_bytes() == OWN
 
 
+def test_line_ends_stay_as_they_are(sigwrap: Sigwrap) -> None:
+    (sigwrap.folder / ".claude").mkdir()
+    file = sigwrap.folder / ".claude" / "settings.json"
+    for text in (b'{\r\n  "a": 1\r\n}\r\n', b'{\r\n\t"hooks": {"PreToolUse": []}\r\n}', b"{}\r"):
+        file.write_bytes(text)
+        assert settings(sigwrap, "install", "claude-code", "--yes").returncode == 0
+        assert b"sigwrap hook" in file.read_bytes()
+        assert settings(sigwrap, "uninstall", "claude-code", "--yes").returncode == 0
+        assert file.read_bytes() == text
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
         (b"{", b"line 1: "),
-        (b'{"a": 1 /* x */}', b"line 1: "),
+        (b'{"a": 1 /* x */}', b"line 1: a comment, which JSON doesn't have"),
+        (b'{\n  // x\n  "a": 1\n}', b"line 2: a comment, which JSON doesn't have"),
+        (b'{"a": [1,]}', b"line 1: a comma with nothing behind it"),
+        (b'{\n"a": 1,\n}', b"a comma with nothing behind it"),
+        (b"", b"settings.json: it is empty (it is left as it is: mend it, or move it away"),
+        (b" \r\n", b"it is empty"),
+        (b'\xef\xbb\xbf{"a": 1}', b"it begins with a byte order mark (U+FEFF)"),
+        (b'{"a": NaN}', b"NaN is no JSON"),
+        (b'{"a": ' + b"1" * 5000 + b"}", b"a number in it is too long"),
+        (b'{"a": 1, "a": 2}', b"it has the key 'a' twice"),
+        (b'{"b": {"hooks": {}, "hooks": {}}}', b"it has the key 'hooks' twice"),
         (b"\xff", b"is no UTF-8 text"),
         (b'{"hooks": []}', b"'hooks' is no object"),
     ],
@@ -136,9 +157,16 @@ def test_a_place_where_it_cannot_be_is_said(sigwrap: Sigwrap) -> None:
     os.mkfifo(file)
     assert b"is no plain file" in settings(sigwrap, "install", "claude-code", "--yes").stderr
     file.unlink()
+    file.mkdir()
+    assert b": Is a directory" in settings(sigwrap, "install", "claude-code", "--yes").stderr
+    file.rmdir()
     file.symlink_to("nowhere")
     assert b"leads nowhere" in settings(sigwrap, "install", "claude-code", "--yes").stderr
     file.unlink()
+    (sigwrap.folder / ".codex").symlink_to("nowhere")
+    done = settings(sigwrap, "install", "codex", "--yes")
+    assert b".codex is no folder, or a link that leads to none (remove it)" in done.stderr
+    (sigwrap.folder / ".codex").unlink()
     if os.getuid() == 0:
         file.write_bytes(OWN)
         os.chown(file, NOBODY, NOBODY)
