@@ -54,7 +54,8 @@ def _why(text: str, problem: json.JSONDecodeError) -> str:
     before = text[: problem.pos].rstrip(_BLANK)
     if behind in ("//", "/*"):
         return "a comment, which JSON doesn't have"
-    if before.endswith(",") and behind.startswith(("}", "]", ",")):
+    is_trailing = before.endswith(",") and behind.startswith(("}", "]", ","))
+    if is_trailing or problem.msg.startswith("Illegal trailing comma"):  # Python 3.13's
         return "a comma with nothing behind it"
     return problem.msg
 

@@ -17,7 +17,7 @@ from tests.support.harness import EXECS, Sigwrap
 from tests.support.waiting import PATIENCE_S
 
 SEEDS = range(int(os.environ.get("SIGWRAP_TEST_SEED", "0")), 1 << 30)
-LINES = int(os.environ.get("SIGWRAP_TEST_LINES", "130"))
+LINES = int(os.environ.get("SIGWRAP_TEST_LINES", "60"))
 
 
 def test_no_program_runs_that_was_not_read(sigwrap: Sigwrap) -> None:

@@ -137,6 +137,29 @@ def test_what_it_does_not_understand_is_refused(text: str) -> None:
         uninstalled(text, CLAUDE)
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (" \r\n", "it is empty"),
+        ('{\n  // x\n  "a": 1\n}', "line 2: a comment, which JSON doesn't have"),
+        ('{"a": [1,]}', "line 1: a comma with nothing behind it"),
+        ('{\n"a": 1,\n}', "line [23]: a comma with nothing behind it"),
+        ('{"a": NaN}', "NaN is no JSON"),
+        ('{"a": ' + "1" * 5000 + "}", "a number in it is too long"),
+        ('{"b": {"hooks": {}, "hooks": {}}}', "it has the key 'hooks' twice"),
+    ],
+)
+def test_what_is_wrong_is_said(text: str, why: str) -> None:
+    with pytest.raises(BadText, match=why):
+        installed(text, CLAUDE, LINES[CLAUDE])
+
+
+def test_of_several_lists_those_that_were_empty_come_back() -> None:
+    for events in ("beforeReadFile", 'preToolUse": [], "beforeReadFile'):
+        text = f'{{"version": 1, "hooks": {{"{events}": []}}}}'
+        assert uninstalled(installed(text, CURSOR, LINES[CURSOR]), CURSOR) == text
+
+
 JSON: Any = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: (
