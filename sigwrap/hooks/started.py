@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from sigwrap.hooks.starters import STARTERS
 from sigwrap.hooks.words import NOT_KNOWN, Word
 from sigwrap.hooks.wrapped import basename
 from sigwrap.policy.judge.match import UNTOLD
+from sigwrap.policy.judge.network import packed_address
 
 WHICH_PROGRAM = "which program it runs isn't known before it runs"
 
@@ -29,7 +29,8 @@ _VARIABLE_OF_MAKE = re.compile(r"\s*([^\s=:!?+]+)\s*((?::{0,3}|[?+!])=)\s*(.*)",
 _MEANT_OTHERWISE = frozenset({UNTOLD, "$", '"', "'", "\\"})  # by make, now so and now so
 _ACTIONS_OF_FIND = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _LISTS_OF_ARGUMENTS = (":::", "::::", ":::+", "::::+")  # parallel's
-_THIS_MACHINE = frozenset({"localhost", "ip6-localhost", "ip6-loopback", "0", "::"})
+_THIS_MACHINE = frozenset({"localhost", "ip6-localhost", "ip6-loopback"})
+_LOOPBACKS = frozenset({bytes(4), bytes(16), bytes(15) + b"\x01"})  # all zeroes lead here too
 
 
 class Started(NamedTuple):
@@ -205,9 +206,5 @@ def _is_this_machine(host: str) -> bool:
     name = address(name.rstrip("."))
     if name in _THIS_MACHINE or name.endswith(".localhost"):
         return True
-    try:
-        found = ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    mapped = getattr(found, "ipv4_mapped", None) or found
-    return bool(mapped.is_loopback or mapped.is_unspecified)
+    found = None if UNTOLD in name else packed_address(name)
+    return found is not None and (found in _LOOPBACKS or (len(found) == 4 and found[0] == 127))
