@@ -77,7 +77,7 @@ mutants: $(STAMP)
 
 binary: dist/sigwrap
 
-dist/sigwrap: $(BINARY_STAMP) build/sigwrap.spec $(SOURCES)
+dist/sigwrap: $(BINARY_STAMP) build/sigwrap.spec $(wildcard build/*.py) $(SOURCES)
 	$(BIN)/python $(COMPACT) -m PyInstaller --noconfirm --log-level WARN \
 		--workpath .work/pyinstaller --distpath dist build/sigwrap.spec
 	ln -sf sigwrap dist/sigwrap-forward
@@ -89,7 +89,7 @@ binary-older:
 
 zipapp: dist/sigwrap.pyz
 
-dist/sigwrap.pyz: $(STAMP) build/zipapp.py $(SOURCES)
+dist/sigwrap.pyz: $(STAMP) $(wildcard build/*.py) $(SOURCES)
 	$(BIN)/python $(COMPACT) build/zipapp.py $@
 
 bench: $(STAMP)

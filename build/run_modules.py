@@ -25,16 +25,11 @@ _MODULES = (
 # Of these, what few runs import: it is packed, as everything else is.
 _SELDOM = (
     *("front/background", "front/joining", "front/relay", "linux/listening", "linux/reference"),
-    *("linux/rights", "linux/supervisors", "policy/language/lint", "protocols/control_client"),
-    *(
-        "protocols/joined",
-        "protocols/left_sockets",
-        "run/activation",
-        "run/agents",
-        "run/daemons",
-        "run/joined",
-    ),
-    *("run/remote_switch", "store/recovery", "store/removal"),
+    *("linux/rights", "linux/supervisors", "mediate/remote_switch", "policy/language/lint"),
+    *("protocols/control_client", "protocols/joined", "protocols/left_sockets", "run/activation"),
+    *("run/agents", "run/daemons", "run/joined", "run/remote_switch", "store/belongings"),
+    *("store/catalog", "store/database", "store/journal_reader", "store/reader", "store/recovery"),
+    "store/removal",
 )
 _OTHER_PROGRAMS = (
     "import sys; sys.path.append(sys.argv[1]); import sigwrap.__main__, sigwrap.cli.forward,"
