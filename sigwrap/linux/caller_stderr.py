@@ -2,10 +2,13 @@
 
 RWF_NOWAIT through a duplicate of the caller's descriptor serves where the kernel has it (pipes
 since Linux 6.4). Else a pipe or a terminal is opened anew, so that O_NONBLOCK is ours alone, unless
-it is one that is held open for that (held_terminals.py), and a socket is asked not to wait. A
-regular file is written through the duplicate, for its offset counts, but only on file systems that
-answer by themselves: one that a process serves (FUSE, NFS) could stall us, even when we close the
-duplicate, so there none is taken. What can't be said is in the log.
+it is one that is held open for that (held_terminals.py), and a socket is asked not to wait. A pipe
+that somebody else has made may not be opened by us: what is to be said is moved into it from a pipe
+of our own, where the kernel can be told not to wait. That takes one of its sixteen places, however
+short the line is, and so is not done where it need not be. A regular file is written through the
+duplicate, for its offset counts, but only on file systems that answer by themselves: one that a
+process serves (FUSE, NFS) could stall us, even when we close the duplicate, so there none is taken.
+What can't be said is in the log.
 """
 
 from __future__ import annotations
@@ -95,7 +98,10 @@ def _write_by_kind(fd: int, line: bytes) -> None:
         else:
             held_terminals.write(held, line)
     elif kind == stat.S_IFIFO:
-        _write_anew(fd, line)
+        try:
+            _write_anew(fd, line)
+        except PermissionError:
+            _move_into(fd, line)
     elif kind == stat.S_IFREG:
         os.write(fd, line)
 
@@ -116,3 +122,12 @@ def _write_anew(fd: int, line: bytes) -> None:
         os.write(again, line)
     finally:
         os.close(again)
+
+
+def _move_into(pipe: int, line: bytes) -> None:
+    reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        os.splice(reading, pipe, os.write(writing, line), flags=os.SPLICE_F_NONBLOCK)
+    finally:
+        os.close(reading)
+        os.close(writing)

@@ -3,6 +3,7 @@ outer filter. Kernels of their own are booted by `make test-kernels`."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.harness import PYTHON, REFUSED, Sigwrap
+from tests.support.waiting import Reader
 
 POLICY = """
 version: 1
@@ -31,6 +33,14 @@ JOB = (
     f"id || echo $?; {'uname; ' * TIMES} date; "
     "sleep 60 & kill -TERM $!; wait $!; echo $?; kill -INT $$"
 )
+# A shell would say on the same pipe that it failed.
+SILENT = """
+import os
+try:
+    os.execvp("id", ["id"])
+except PermissionError:
+    os._exit(5)
+"""
 
 RunOn = Callable[..., subprocess.CompletedProcess[bytes]]
 
@@ -40,9 +50,11 @@ def run_on(as_user: Sigwrap, programs: Path) -> RunOn:
     policy = as_user.folder / "kernels.yaml"
     policy.write_text(POLICY)
 
-    def run(version: str, *words: str) -> subprocess.CompletedProcess[bytes]:
+    def run(
+        version: str, *words: str, stderr: int = subprocess.PIPE
+    ) -> subprocess.CompletedProcess[bytes]:
         older = [*PYTHON, str(programs / "older_kernel.py"), version]
-        return as_user.native(*older, *as_user.line(*words))
+        return as_user.native(*older, *as_user.line(*words), stderr=stderr)
 
     return run
 
@@ -74,4 +86,20 @@ def test_what_a_run_does_and_is_without(as_user: Sigwrap, run_on: RunOn, version
     (started,) = as_user.sealed_events("session_started")
     assert ("waits_through_signals" in started.payload["capabilities"]) == (version == "6.1")
     assert ("recording" in started.payload["capabilities"]) == records
+    assert as_user.sealed_events("exec_denied")
+
+
+def test_nobody_waits_for_a_full_pipe(as_user: Sigwrap, run_on: RunOn) -> None:
+    """One that sigwrap may not open anew, where the pipe is of another user."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with pytest.raises(BlockingIOError):
+        while True:
+            os.write(writing, b"." * 4096)
+    os.set_blocking(writing, True)
+    done = run_on("6.1", "-p", "kernels.yaml", "--", *PYTHON, "-c", SILENT, stderr=writing)
+    os.close(writing)
+    assert done.returncode == 5
+    assert b"denied" not in Reader(reading).rest()
+    os.close(reading)
     assert as_user.sealed_events("exec_denied")

@@ -24,12 +24,17 @@ CALLS = {
     (6, 5): (451,),
     (6, 6): (452,),
 }
-# A bit, or a whole number, of the second argument: flags of seccomp(2), requests to its listener.
-SECCOMP, IOCTL = 317, 16
-FLAGS = {(5, 0): 8, (5, 19): 32}
-REQUESTS = {(5, 9): 0x40182103, (6, 6): 0x40082104}
-
 LOAD, EQUAL, AT_LEAST, BITS, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+
+# By call: which of its arguments, a bit or a whole number of it by the version that brought it, and
+# how it is refused before: flags of seccomp(2), requests to its listener, pwritev2's RWF_NOWAIT
+# (which it had for files, but not for pipes).
+SECCOMP, IOCTL, PWRITEV2 = 317, 16, 328
+WORDS = (
+    (SECCOMP, 1, BITS, {(5, 0): 8, (5, 19): 32}, errno.EINVAL),
+    (IOCTL, 1, EQUAL, {(5, 9): 0x40182103, (6, 6): 0x40082104}, errno.EINVAL),
+    (PWRITEV2, 5, BITS, {(6, 4): 8}, errno.EOPNOTSUPP),
+)
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000
 
 
@@ -47,11 +52,11 @@ for since, numbers in CALLS.items():
         for number in numbers:
             steps += [step(EQUAL, 0, 1, number), refused(errno.ENOSYS)]
 steps += [step(AT_LEAST, 0, 1, 453), refused(errno.ENOSYS)]
-for call, test, by_version in ((SECCOMP, BITS, FLAGS), (IOCTL, EQUAL, REQUESTS)):
+for call, argument, test, by_version, error in WORDS:
     words = [word for since, word in by_version.items() if since > version]
-    body = [step(LOAD, 0, 0, 24)]
+    body = [step(LOAD, 0, 0, 16 + 8 * argument)]
     for word in words:
-        body += [step(test, 0, 1, word), refused(errno.EINVAL)]
+        body += [step(test, 0, 1, word), refused(error)]
     steps += [step(EQUAL, 0, len(body) + 1, call), *body, step(RETURN, 0, 0, ALLOW)]
 steps.append(step(RETURN, 0, 0, ALLOW))
 
