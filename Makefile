@@ -64,7 +64,7 @@ test-programs: $(STAMP)
 test-roots: $(STAMP)
 	SIGWRAP_TEST_ROOTS=full $(BIN)/python -m pytest tests/binary/test_roots.py $(ARGS)
 
-test-kernels: $(STAMP)
+test-kernels: dist/sigwrap
 	$(BIN)/python -m tests.tools.kernels $(ARGS)
 
 lint: $(STAMP)

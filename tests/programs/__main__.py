@@ -27,9 +27,9 @@ def main() -> int:
         say("\n".join(program.name for program in programs))
         return 0
     if chosen.write:
-        (ROOT / "docs" / "programs.md").write_text(
-            table.markdown(selected.programs(), table.load())
-        )
+        page = ROOT / "docs" / "programs.md"
+        before = table.rows(page.read_text())
+        page.write_text(table.markdown(selected.programs(), table.load(), before))
         return 0
     fine = True
     for program in programs:

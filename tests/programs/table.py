@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from tests.programs.checking import Result, Verdict
 from tests.programs.place import CACHE
@@ -19,8 +20,8 @@ _INTRO = """\
 Real programs run natively and under sigwrap, as root and as an ordinary user. What is compared:
 exit status, standard output and error, screens of terminal programs, and the files left behind.
 `make test-programs` runs them (it takes a while; `PROGRAMS=git` runs one, `FORM=binary` runs them
-with the one-file binary), and `make test-programs WRITE=1` writes this table from what has been
-run. The quick ones are part of `make test`.
+with the one-file binary), and `make test-programs WRITE=1` writes the rows of this table that have
+been run in this checkout, and leaves the others. The quick ones are part of `make test`.
 
 A cell without more was run with both forms of sigwrap, the package and the one file, as both
 users; else it names what was run: the forms where they don't have the same users, and the users.
@@ -59,7 +60,13 @@ def _key(result: Result) -> Key:
     return (result.program, result.user, result.form, result.policy)
 
 
-def markdown(programs: list[Program], results: dict[Key, Result]) -> str:
+def rows(page: str) -> dict[str, str]:
+    """By the program's name."""
+    return {line.split(" | ")[0].removeprefix("| "): line for line in page.splitlines()}
+
+
+def markdown(programs: list[Program], results: dict[Key, Result], before: Mapping[str, str]) -> str:
+    """`before`: rows that stay where nothing has been run."""
     lines = [_INTRO]
     lines.append("| program | " + " | ".join(POLICIES) + " |")
     lines.append("| --- |" + " --- |" * len(POLICIES))
@@ -67,7 +74,13 @@ def markdown(programs: list[Program], results: dict[Key, Result]) -> str:
     for program in programs:
         cells = [_cell(program, policy, results) for policy in POLICIES]
         if any(cells):
-            lines.append(f"| {program.name} | " + " | ".join(cells) + " |")
+            row = f"| {program.name} | " + " | ".join(cells) + " |"
+        elif program.name in before:
+            row = before[program.name]
+        else:
+            continue
+        lines.append(row)
+        if Verdict.DIFFERS_AS_IT_MUST.value in row:
             for why in dict.fromkeys(program.differs.values()):
                 reasons.append(f"- {program.name}: {why}")
     if reasons:

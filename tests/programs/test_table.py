@@ -10,10 +10,9 @@ from tests.programs.selected import FORMS
 PROGRAM = Program(name="a")
 
 
-def row(results: list[Result], program: Program = PROGRAM) -> str:
+def row(results: list[Result], program: Program = PROGRAM, page: str = "") -> str:
     kept = {(result.program, result.user, result.form, result.policy): result for result in results}
-    rows = [line for line in table.markdown([program], kept).splitlines() if line[:4] == "| a "]
-    return rows[0] if rows else ""
+    return table.rows(table.markdown([program], kept, table.rows(page))).get("a", "")
 
 
 def result(user: User, form: str, policy: str, verdict: Verdict = Verdict.SAME) -> Result:
@@ -49,6 +48,14 @@ def test_each_verdict_names_its_runs() -> None:
 
 def test_what_was_not_run_has_no_row() -> None:
     assert row([result(User.US, "package", "ci", Verdict.SKIPPED)]) == ""
+
+
+def test_what_was_run_elsewhere_alone_keeps_its_row() -> None:
+    before = "| a | same | same | differs |"
+    skipped = result(User.US, "package", "ci", Verdict.SKIPPED)
+    assert row([skipped], page=f"| program | …\n{before}\n") == before
+    ours = [result(User.US, "package", "ci")]
+    assert row(ours, page=before) == "| a |  |  | same (package: root) |"
 
 
 def test_what_knows_no_policy_counts_for_all() -> None:
