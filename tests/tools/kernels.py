@@ -1,6 +1,6 @@
 """The binary on kernels of Debian's releases, each booted in an emulator: `make test-kernels`, or
 
-    python tests/tools/kernels.py bullseye trixie
+    python -m tests.tools.kernels bullseye trixie
 
 The machine's whole system is a small root (tests/support/roots.py) in its initial RAM disk, with
 dist/sigwrap; it needs qemu-system-x86_64, and root, but neither network nor disk. A kernel takes a
@@ -29,6 +29,7 @@ MACHINE = (
     *("qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-m", "1024", "-nographic"),
     *("-no-reboot", "-nic", "none", "-append", "console=ttyS0 quiet panic=-1"),
 )
+NEEDED = ("qemu-system-x86_64", "busybox", "apt-get", "dpkg-deb")
 LONGEST_S = 900
 
 INIT = """#!/bin/sh
@@ -78,6 +79,16 @@ WITHOUT_LANDLOCK = "without  landlock: it needs Linux 6.12 with Landlock"
 
 
 def main(releases: list[str]) -> int:
+    for unknown in set(releases) - set(KERNELS):
+        raise SystemExit(
+            f"{unknown}: no release whose kernel is known; there are {', '.join(KERNELS)}"
+        )
+    if missing := [each for each in NEEDED if not shutil.which(each)]:
+        raise SystemExit(f"not here: {', '.join(missing)} (Debian: qemu-system-x86, busybox)")
+    if os.getuid() != 0:
+        raise SystemExit("it takes root, to make the machine's files")
+    if not BINARY.exists():
+        raise SystemExit(f"{BINARY} is missing: make binary")
     failed = [release for release in releases or list(KERNELS) if not holds(release)]
     return 1 if failed else 0
 
@@ -105,10 +116,13 @@ def booted(folder: Path, release: str) -> str:
     kernel, disk = kernel_of(folder / "kernel", release), folder / "disk"
     disk.write_bytes(gzip.compress(initial_disk(folder / "root"), 1))
     line = [*MACHINE, "-kernel", str(kernel), "-initrd", str(disk)]
-    done = subprocess.run(
-        line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=LONGEST_S, check=False
-    )
-    return done.stdout.decode("utf-8", "replace").replace("\r", "")
+    machine = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    try:
+        said, _ = machine.communicate(timeout=LONGEST_S)
+    except subprocess.TimeoutExpired:
+        machine.kill()
+        said, _ = machine.communicate()
+    return said.decode("utf-8", "replace").replace("\r", "")
 
 
 def kernel_of(folder: Path, release: str) -> Path:

@@ -19,10 +19,11 @@ _CLAUDE = (
 )
 _CODEX = (
     "node $CACHE/node_modules/@openai/codex/bin/codex.js --no-daemon exec --skip-git-repo-check"
-    " -s danger-full-access -m any -c model_provider=m -c model_providers.m.name=m"
+    " -s SANDBOX -m any -c model_provider=m -c model_providers.m.name=m"
     " -c model_providers.m.base_url=$AT/v1 -c model_providers.m.wire_api=responses"
     " -c model_providers.m.env_key=KEY hello 2>/dev/null"
 )
+_CODEX_PACKAGE = "@openai/codex@0.171.0"
 _GEMINI = (
     "mkdir ~/.gemini; cp $CACHE/settings.json ~/.gemini;"
     " export GEMINI_API_KEY=none GOOGLE_GEMINI_BASE_URL=$AT;"
@@ -31,7 +32,9 @@ _GEMINI = (
 )
 
 
-def _agent(name: str, package: str, line: str, setup: str = "") -> Program:
+def _agent(
+    name: str, package: str, line: str, setup: str = "", differs: dict[str, str] | None = None
+) -> Program:
     quoted = _COMMAND.replace("'", "'\\''")
     ask = _ASK.format(command=f"'{quoted}'")
     return Program(
@@ -41,7 +44,8 @@ def _agent(name: str, package: str, line: str, setup: str = "") -> Program:
         line=("bash", "-c", f"{ask} {line} </dev/null; echo $?; cat counted said"),
         must_say="^42$",
         ignore_files="port",
-        within_s=120,
+        within_s=300,
+        differs=differs or {},
     )
 
 
@@ -52,7 +56,16 @@ PROGRAMS = [
         _CLAUDE,
         "chmod +x node_modules/@anthropic-ai/claude-code-linux-x64/claude",
     ),
-    _agent("Codex", "@openai/codex@0.171.0", _CODEX),
+    _agent("Codex", _CODEX_PACKAGE, _CODEX.replace("SANDBOX", "danger-full-access")),
+    _agent(
+        "Codex in its own sandbox",
+        _CODEX_PACKAGE,
+        _CODEX.replace("SANDBOX", "workspace-write"),
+        differs={
+            "agent-default": "under rules on files nobody mounts anything, as bubblewrap does, in "
+            "which Codex runs each command (docs/agents.md says what to do)"
+        },
+    ),
     _agent(
         "Gemini CLI",
         "@google/gemini-cli@0.61.0",
