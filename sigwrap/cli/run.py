@@ -10,7 +10,7 @@ from sigwrap.cli.output import note_in_time
 from sigwrap.errors import InternalError, SigwrapError
 from sigwrap.events import CONNECTION_TYPES, EXEC_TYPES, SIGNAL_TYPES
 from sigwrap.front.process import run_before_supervisor
-from sigwrap.linux import limits, proc_files
+from sigwrap.linux import limits, pidfd, proc_files
 from sigwrap.linux.descriptors import release_all, require_enough, reserve_standard_streams
 from sigwrap.protocols.front import Channel, DiedOf, HeldUp
 from sigwrap.run.session import Ended, run_session
@@ -36,6 +36,7 @@ def start(settings: RunSettings, variables: Mapping[bytes, bytes] | None = None)
         return run_in_joined_session(settings, inherited)
     limits.lift(inherited.limits)
     require_enough()
+    pidfd.require()
     wants_traceback = bool(os.environ.get("SIGWRAP_DEBUG"))
     if wants_traceback:
         import traceback  # now, or not at all

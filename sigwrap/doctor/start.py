@@ -19,7 +19,7 @@ from sigwrap.doctor.items import (
     untold,
 )
 from sigwrap.errors import KernelError, SigwrapError
-from sigwrap.linux import landlock, libc, proc_files, procfs, ptrace
+from sigwrap.linux import landlock, libc, pidfd, proc_files, procfs, ptrace
 from sigwrap.linux.execs.tracing import tracer_of
 from sigwrap.linux.memory import Memory, Unreadable
 from sigwrap.policy.judge.engine import Engine
@@ -46,6 +46,7 @@ def try_start(*, inside: bool) -> list[Finding]:
     """In a process of its own. `inside` a session, its child isn't traced: that would be an attempt
     on it."""
     proc_files.hold()
+    pidfd.require()
     libc.set_child_subreaper()
     inherited = Inherited.capture()
     policy, _ = load_with_sources(DEFAULT_POLICY, variables=host_variables(_SETTINGS.root))

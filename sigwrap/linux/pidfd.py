@@ -10,7 +10,7 @@ import select
 import stat
 import struct
 
-from sigwrap.errors import KernelError
+from sigwrap.errors import DOCTOR, KernelError, NoInterception
 from sigwrap.linux import procfs
 from sigwrap.linux.libc import syscall
 from sigwrap.linux.taken import let_go, taken
@@ -21,7 +21,7 @@ _SYS_PIDFD_GETFD = NUMBERS["pidfd_getfd"]
 _SI_QUEUE = -1
 _PIDFD_THREAD = os.O_EXCL  # Linux 6.9; without it, a thread's tid will not do
 SIGINFO_BYTES = 128
-NEEDS = "Linux 5.3, and of a container's seccomp profile that it knows that call"
+_NEEDS = "Linux 5.3, and of a container's seccomp profile that it knows that call"
 _SIGINFO = struct.Struct("<iii4xiI104x")  # number, errno, code, pid, uid
 
 
@@ -34,9 +34,21 @@ def send(
     syscall("pidfd_send_signal", _SYS_PIDFD_SEND_SIGNAL, pidfd, number, buffer, flags)
 
 
+def require() -> None:
+    """NoInterception where no process can be held."""
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except OSError as refusal:
+        raise NoInterception(
+            f"no process can be held: pidfd_open: {refusal.strerror}",
+            refusal.errno or errno.EPERM,
+            f"it needs {_NEEDS}; {DOCTOR}",
+        ) from refusal
+
+
 def can_take() -> bool:
     """Whether a descriptor of another process is to be had: docker's default profile has that for
-    containers with CAP_SYS_PTRACE only. OSError where no process can be held at all."""
+    containers with CAP_SYS_PTRACE only."""
     own = os.pidfd_open(os.getpid())
     try:
         os.close(syscall("pidfd_getfd", _SYS_PIDFD_GETFD, own, own, 0))

@@ -6,6 +6,8 @@ what is shown of a tool call.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sigwrap.bare import re
 from sigwrap.policy.shipped.presets import PRESETS as _DATA
 from sigwrap.tuples import NamedTuple
@@ -23,11 +25,17 @@ class Preset(NamedTuple):
     environment: tuple[tuple[str, str], ...] = ()  # where the user has not set them
     daemons: tuple[str, ...] = ()  # outside of a session, these would do its work
     stop: str = ""  # how such a one is stopped
+    without_sandbox: tuple[str, ...] = ()  # each of these words leaves out its own, of mounts
     tool_calls: tuple[str, ...] = ()  # what a shell gets, with the command somewhere in it
 
     def line(self, words: list[str]) -> tuple[str, ...]:
         """COMMAND. `words`: the user's own."""
         return self.program, *(each for each in self.before if each not in words), *words
+
+    def makes_sandbox(self, words: Sequence[str]) -> bool:
+        """As far as they say it: its settings are not looked at."""
+        off = {each.split()[-1] for each in self.without_sandbox}
+        return bool(off) and not any(each in word for word in words for each in off)
 
     def as_daemon(self, argv: tuple[str, ...]) -> tuple[str, ...]:
         """Its words, of a daemon of this agent's, without whoever interprets it; else none."""

@@ -32,6 +32,16 @@ class Agent:
             hint = f"to install it: {self._preset.install}"
             raise CommandError(missing.message, missing.status, hint) from missing
 
+    def warn_of_sandbox(self, command: tuple[str, ...], policy: str, tell: Tell) -> None:
+        """Where rules on files are held."""
+        preset = self._preset
+        if preset.makes_sandbox(command):
+            tell(
+                f"the file_rules of {policy} let nobody mount anything, so {preset.program}'s own "
+                f"sandbox can't be made and what it runs in it fails (without it: sigwrap "
+                f"{preset.name} {preset.without_sandbox[0]})"
+            )
+
     def daemons_outside(self, tell: Tell) -> list[str]:
         """As the log has them."""
         found = running_daemons(self._preset)

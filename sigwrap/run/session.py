@@ -8,6 +8,7 @@ import time
 
 from sigwrap import status
 from sigwrap.bare import signal
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import libc, own_environment
 from sigwrap.linux.descriptors import release_inherited
 from sigwrap.linux.mounts import note_first_devices
@@ -25,6 +26,9 @@ from sigwrap.run.walls import walls_of
 from sigwrap.start import own_code, own_files
 from sigwrap.start.command import HostEnvironment, Inherited, find_program
 from sigwrap.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from sigwrap.run.agents import Agent
 
 
 class Ended(NamedTuple):
@@ -53,7 +57,8 @@ def run_session(
     tell: Tell,
 ) -> Ended:
     _become_supervisor()
-    program, inherited, daemons_outside = _command(settings, inherited, tell)
+    program, inherited, agent = _command(settings, inherited)
+    daemons_outside = [] if agent is None else agent.daemons_outside(tell)
     plan = plan_of(settings, inherited.environment, front_pid=front_pid, tell=tell)
     made = make_missing(plan.engine)
     try:
@@ -65,6 +70,7 @@ def run_session(
             front,
             front_pid=front_pid,
             waited_for_pid=waited_for_pid,
+            agent=agent,
             daemons_outside=daemons_outside,
             tell=tell if plan.joins is None else plan.joins.tell,
         )
@@ -81,6 +87,7 @@ def _run(
     *,
     front_pid: int,
     waited_for_pid: int,
+    agent: Agent | None,
     daemons_outside: list[str],
     tell: Tell,
 ) -> Ended:
@@ -92,6 +99,8 @@ def _run(
     shown_by = _forget(environment, outer_pid)
     for each in walls.told:
         tell(each)
+    if agent is not None and walls.files is not None and walls.files.by_policy:
+        agent.warn_of_sandbox(settings.command, policy.name, tell)
     session_id = new_session_id()
     handed_on = inherited._replace(environment=environment.given)
     become = None if joins is None else lambda: joins.serve(session_id, handed_on)
@@ -175,20 +184,18 @@ def _become_supervisor() -> None:
     gc.set_threshold(50_000)
 
 
-def _command(
-    settings: RunSettings, inherited: Inherited, tell: Tell
-) -> tuple[bytes, Inherited, list[str]]:
-    """The program, what it inherits, and daemons outside that would do its work."""
+def _command(settings: RunSettings, inherited: Inherited) -> tuple[bytes, Inherited, Agent | None]:
+    """The program, what it inherits, and which agent it is."""
     if settings.join_name:
-        return b"", inherited, []
+        return b"", inherited, None
     name = settings.preset or settings.command[0].rpartition("/")[2]
     if name not in AGENTS:
-        return find_program(settings.command[0], inherited.environment), inherited, []
-    from sigwrap.run.agents import Agent
+        return find_program(settings.command[0], inherited.environment), inherited, None
+    from sigwrap.run import agents
 
-    agent = Agent(name, by_preset=bool(settings.preset))
+    agent = agents.Agent(name, by_preset=bool(settings.preset))
     program, inherited = agent.find(settings.command[0], inherited)
-    return program, inherited, agent.daemons_outside(tell)
+    return program, inherited, agent
 
 
 def _forget(environment: HostEnvironment, outer_pid: int) -> int:

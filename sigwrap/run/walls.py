@@ -71,14 +71,7 @@ def walls_of(engine: Engine, *, goes_without: bool) -> Walls:
             raise NoInterception(told[0], errno.ENOSYS, hint)
         without += told
     filtered = frozenset(_filtered(engine))
-    try:
-        takes = pidfd.can_take() or not paths.has_openat2()  # too old a kernel: launch says so
-    except OSError as refusal:
-        raise NoInterception(
-            f"no process can be held: pidfd_open: {refusal.strerror}",
-            refusal.errno or errno.EPERM,
-            f"it needs {pidfd.NEEDS}; {DOCTOR}",
-        ) from refusal
+    takes = pidfd.can_take() or not paths.has_openat2()  # too old a kernel: launch says so
     if not takes:
         without.append(f"recording: it needs {_TO_TAKE}")
     if not takes and Under.NETWORK_RULES in filtered:

@@ -50,6 +50,23 @@ def test_an_agent_that_is_not_there_is_said(subject: Sigwrap) -> None:
     assert b"did you mean sigwrap gemini -p x? " in done.stderr
 
 
+def test_where_a_sandbox_of_mounts_can_not_be_made_a_line_says_so(subject: Sigwrap) -> None:
+    script(subject.folder, "codex", ECHO)
+    script(subject.folder, "claude", ECHO)
+    said = (
+        "sigwrap: the file_rules of agent-default let nobody mount anything, so codex's own "
+        "sandbox can't be made and what it runs in it fails (without it: sigwrap codex -s "
+        "danger-full-access)\n"
+    )
+    off = ("--sandbox=danger-full-access", "--yolo", "sandbox_mode='danger-full-access'")
+    assert subject.run("codex", "exec").stderr.decode() == said
+    assert subject.run("-p", "ci", "codex", "exec").stderr == b""
+    assert subject.run("codex", "exec", off[0]).stderr == b""
+    assert subject.run("codex", off[1]).stderr == b""
+    assert subject.run("--", "codex", "-c", off[2]).stderr == b""
+    assert subject.run("claude").stderr == b""
+
+
 def test_a_daemon_outside_is_warned_of(subject: Sigwrap) -> None:
     script(
         subject.folder, "codex", '#!/bin/sh\n[ "$1" != app-server ] || { echo ready; read x; }\n'
@@ -59,12 +76,13 @@ def test_a_daemon_outside_is_warned_of(subject: Sigwrap) -> None:
     assert reader(daemon.stdout).line() == b"ready"
     said = f"codex app-server (PID {daemon.pid}) runs outside this session"
     stop = "stop it: codex app-server daemon stop"
-    done = subject.run("--", "codex")
+    observed = ("-p", "agent-observe")
+    done = subject.run(*observed, "--", "codex")
     assert done.stderr.decode() == (
         f"sigwrap: {said}; work handed to it is not judged ({stop}; or run sigwrap codex, "
         "which doesn't use it)\n"
     )
-    done = subject.run("codex")
+    done = subject.run(*observed, "codex")
     assert done.stderr.decode() == (
         f"sigwrap: {said}: codex is told not to use it; other work handed to it is not judged "
         f"({stop})\n"
@@ -75,7 +93,7 @@ def test_a_daemon_outside_is_warned_of(subject: Sigwrap) -> None:
     assert f"outside  {daemon.pid} codex app-server" in report
     daemon.say(b"\n")
     daemon.wait()
-    assert subject.run("codex").stderr == b""
+    assert subject.run(*observed, "codex").stderr == b""
 
 
 def test_a_tool_call_is_shown_without_its_wrapper_and_judged_with_it(subject: Sigwrap) -> None:
