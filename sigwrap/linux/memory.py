@@ -11,12 +11,15 @@ import sys
 
 from sigwrap.linux import proc_files
 from sigwrap.linux.paths import MayWait
+from sigwrap.machine import IS_AARCH64
 
 PATH_MAX = 4096
 _CHUNK = 256
 _PAGE_BITS = 12
 _PAGES_AT_ONCE = 256  # each can be one of a file, and lie on a disk
 _ANY_NUMBER = sys.maxsize
+# aarch64 ignores the upper byte of a pointer, where a process may keep what it likes.
+_ADDRESS = (1 << 56) - 1 if IS_AARCH64 else (1 << 64) - 1
 
 
 class Unreadable(Exception):
@@ -129,7 +132,7 @@ class Memory:
             if self._pages_left < 0:
                 raise MayWait("its arguments lie on many pages")
         try:
-            data = os.pread(self._fd, size, address)
+            data = os.pread(self._fd, size, address & _ADDRESS)
         except (OSError, OverflowError) as refusal:
             raise Unreadable from refusal
         if not data:

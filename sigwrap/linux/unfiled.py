@@ -17,12 +17,12 @@ from sigwrap.bare import signal
 from sigwrap.errors import KernelError
 from sigwrap.linux import procfs
 from sigwrap.linux.libc import syscall
-from sigwrap.machine import IS_X86_64, NUMBERS
+from sigwrap.machine import IS_AARCH64, IS_X86_64, NUMBERS
 from sigwrap.tuples import NamedTuple
 
 # run(table, rows), a row being: start, copy, size, protection; instead of the protection it leaves
 # what the last call returned.
-_CODE = bytes.fromhex(
+_OF_X86_64 = bytes.fromhex(
     "53"  # push rbx
     "4154"  # push r12
     "4889fb"  # mov rbx, rdi
@@ -57,6 +57,39 @@ _CODE = bytes.fromhex(
     "5b"  # pop rbx
     "c3"  # ret
 )
+# The same; the bytes of each word are in their order in memory. A call leaves all registers but x0.
+_OF_AARCH64 = bytes.fromhex(
+    # next row: 16 bytes at a time, from start to copy
+    "031040a9"  # ldp x3, x4, [x0]
+    "050840f9"  # ldr x5, [x0, #16]
+    "6600058b"  # add x6, x3, x5
+    "6720c1a8"  # ldp x7, x8, [x3], #16
+    "872081a8"  # stp x7, x8, [x4], #16
+    "7f0006eb"  # cmp x3, x6
+    "a1ffff54"  # b.ne the ldp before
+    "e90300aa"  # mov x9, x0
+    "ea0301aa"  # mov x10, x1
+    # mprotect(copy, size, protection)
+    "208540a9"  # ldp x0, x1, [x9, #8]
+    "220d40f9"  # ldr x2, [x9, #24]
+    "481c80d2"  # mov x8, #226
+    "010000d4"  # svc #0
+    "e00000b5"  # cbnz x0, the row's end
+    # mremap(copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, start)
+    "208540a9"  # ldp x0, x1, [x9, #8]
+    "e20301aa"  # mov x2, x1
+    "630080d2"  # mov x3, #3
+    "240140f9"  # ldr x4, [x9]
+    "081b80d2"  # mov x8, #216
+    "010000d4"  # svc #0
+    # the row's end
+    "200d00f9"  # str x0, [x9, #24]
+    "20810091"  # add x0, x9, #32
+    "410500f1"  # subs x1, x10, #1
+    "21fdff54"  # b.ne next row
+    "c0035fd6"  # ret
+)
+_CODE = _OF_AARCH64 if IS_AARCH64 else _OF_X86_64 if IS_X86_64 else b""
 _ROW = 4
 _RESULT = 3
 
@@ -66,7 +99,7 @@ _MUNMAP = NUMBERS["munmap"]
 _READ_WRITE = 3
 _READ_EXECUTE = 5
 _OURS_IN_MEMORY = 0x8022  # MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE
-_PAGE = 4096
+_PAGE = os.sysconf("SC_PAGESIZE")
 
 
 class Span(NamedTuple):
@@ -77,8 +110,8 @@ class Span(NamedTuple):
 
 def take_off_their_files(spans: Sequence[Span]) -> list[bool]:
     """False for each that stays as it is: a system may forbid code that is in no file (SELinux's
-    execmem), and the instructions above are those of x86_64."""
-    found = procfs.stat(os.getpid()) if IS_X86_64 else None
+    execmem), and another machine has other instructions."""
+    found = procfs.stat(os.getpid()) if _CODE else None
     if found is None or found.threads != 1:  # another thread could write meanwhile
         return [False] * len(spans)
     try:
