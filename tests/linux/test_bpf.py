@@ -54,7 +54,10 @@ from sigwrap.calls import (
     number_of,
 )
 from sigwrap.linux.bpf import ALLOW, NOTIFY, REFUSE, REFUSE_ABI, encode, mediation_filter
+from sigwrap.machine import IS_X86_64
 from tests.support.filters import Code, verdict
+
+pytestmark = pytest.mark.skipif(not IS_X86_64, reason="about x86_64's filter")
 
 UPPER = 0xDEADBEEF << 32
 ARCHES = (X86_64, I386)

@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from sigwrap.linux import broken_off, ptrace
+from sigwrap.linux.registers import LAYOUT
+
+pytestmark = pytest.mark.skipif(not LAYOUT.tells_restarts, reason="no register tells of it")
 
 _EPOLL_WAIT = 232
 _A_MINUTE_MS = 60_000

@@ -10,6 +10,8 @@ import pytest
 
 from sigwrap.errors import KernelError
 from sigwrap.linux import mounts, ptrace
+from sigwrap.linux.registers import LAYOUT
+from sigwrap.machine import NUMBERS
 
 _STOPPED_BY_US = signal.SIGTRAP | ptrace.EVENT_STOP << 8
 
@@ -32,7 +34,7 @@ def child() -> Iterator[int]:
 
 def _reads(pid: int) -> bool:
     with open(f"/proc/{pid}/syscall") as file:
-        return file.read().startswith("0 ")
+        return file.read().startswith(f"{NUMBERS['read']} ")
 
 
 def _await_stop(pid: int) -> int:
@@ -46,11 +48,11 @@ def test_interrupted_looked_at_and_let_go(child: int) -> None:
     ptrace.interrupt(child)
     assert _await_stop(child) == _STOPPED_BY_US
     registers = ptrace.registers(child)
-    assert registers["orig_rax"] == 0  # read(2)
-    data = ptrace.read_memory(child, registers["rsp"], 16)
-    ptrace.write_memory(child, registers["rsp"] - 4096, b"x" * 16)
-    assert ptrace.read_memory(child, registers["rsp"] - 4096, 16) == b"x" * 16
-    assert ptrace.read_memory(child, registers["rsp"], 16) == data
+    assert registers[LAYOUT.number] == NUMBERS["read"]
+    data = ptrace.read_memory(child, registers[LAYOUT.stack], 16)
+    ptrace.write_memory(child, registers[LAYOUT.stack] - 4096, b"x" * 16)
+    assert ptrace.read_memory(child, registers[LAYOUT.stack] - 4096, 16) == b"x" * 16
+    assert ptrace.read_memory(child, registers[LAYOUT.stack], 16) == data
     ptrace.set_registers(child, registers)
     ptrace.detach(child)
     os.kill(child, signal.SIGKILL)
