@@ -24,7 +24,7 @@ help:
 	@echo 'make test     every test that needs no built binary'
 	@echo 'make test-programs  real programs, natively and under sigwrap (PROGRAMS= POLICY= FORM= USER=)'
 	@echo 'make test-roots   dist/sigwrap in root folders of Debian releases (root, debootstrap)'
-	@echo 'make test-kernels  dist/sigwrap on the kernels of these, emulated (root, qemu-system-x86)'
+	@echo 'make test-kernels  dist/sigwrap on the kernels of these, emulated (root, qemu-system-x86, qemu-system-arm)'
 	@echo 'make lint     ruff and mypy'
 	@echo 'make mutants  changes of the pure modules that no test notices'
 	@echo 'make binary   dist/sigwrap: one file, no Python needed (tests: .ci/run)'

@@ -29,8 +29,8 @@ Generated from `sigwrap/calls.py` by `python -m sigwrap.linux.reference > docs/c
 
 The filter sees registers, and of an argument the low 32 bits. A call that it hands over waits until
 sigwrap has recorded and answered it. A call of the x32 ABI, and one that is handed over but isn't
-in this table, is refused with an event. On aarch64, which is untried, a call of a 32-bit ARM
-program fails with ENOSYS, without one.
+in this table, is refused with an event. On aarch64, which was tried in an emulator alone, a call of
+a 32-bit ARM program fails with ENOSYS, without one.
 
 | call | x86_64 | i386 | aarch64 | mediator | what the filter does | what the call does |
 | --- | --- | --- | --- | --- | --- | --- |

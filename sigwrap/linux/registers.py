@@ -115,7 +115,7 @@ class X86:
 
 
 class Aarch64:
-    """The same, of a machine where nobody has tried it."""
+    """The same; tried in an emulator alone."""
 
     sets = ((1, 34 * 8), (0x404, 4))  # NT_PRSTATUS, NT_ARM_SYSTEM_CALL
     result, number, stack = "x0", "x8", "sp"

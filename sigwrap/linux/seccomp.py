@@ -71,7 +71,7 @@ def demand_known_calls() -> None:
         return
     if IS_AARCH64:
         raise NoInterception(
-            f"nobody has tried it on {PLATFORM} yet",
+            f"it was tried on {PLATFORM} in an emulator alone",
             errno.ENOSYS,
             f"{UNTRIED_VARIABLE}=1 tries it; {_WITHOUT_INTERCEPTION}",
         )

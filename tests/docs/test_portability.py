@@ -25,7 +25,7 @@ def test_the_systems_are_those_that_are_tried() -> None:
 
 def test_the_kernels_are_those_that_are_tried() -> None:
     (listed,) = re.findall(r"boots Debian's kernels of (.*?) in an emulator", PAGE)
-    assert dict(re.findall(r"(\w+) \(([\d.]+)\)", listed)) == kernels.KERNELS
+    assert dict(re.findall(r"([\w-]+) \(([\d.]+)\)", listed)) == kernels.KERNELS
 
 
 def test_the_oldest_kernel_is_the_one_that_a_refusal_names() -> None:

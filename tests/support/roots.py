@@ -19,6 +19,11 @@ RELEASES = {"bullseye": (2, 31), "bookworm": (2, 36), "trixie": (2, 41)}
 WITHOUT_LIBC = "busybox alone"
 
 PACKAGES = ("libc6", "zlib1g", "dash", "busybox", "util-linux", "libcap-ng0")
+PYTHON_PACKAGES = (
+    *("python3.11", "python3.11-minimal", "libpython3.11-minimal", "libpython3.11-stdlib"),
+    *("libsqlite3-0", "libexpat1", "libffi8", "libssl3", "libbz2-1.0", "liblzma5", "libuuid1"),
+    *("libstdc++6", "libgcc-s1", "libtinfo6", "libncursesw6", "libreadline8"),
+)
 MERGED = ("bin", "sbin", "lib", "lib64")
 APPLETS = ("cat", "env", "id", "ls", "sleep", "true")
 KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
@@ -53,6 +58,12 @@ def small(release: str) -> Path:
     return _kept(f"small-{release}", lambda folder: _unpack(folder, release, PACKAGES))
 
 
+def with_python(machine: str) -> Path:
+    """A small one of bookworm for another machine, whose programs nobody can run here."""
+    packages = (*PACKAGES, *PYTHON_PACKAGES)
+    return _kept(f"python-{machine}", lambda folder: _unpack(folder, "bookworm", packages, machine))
+
+
 def full(release: str) -> Path:
     return _kept(f"full-{release}", lambda folder: _bootstrap(folder, release))
 
@@ -83,11 +94,11 @@ def _bootstrap(folder: Path, release: str) -> None:
     _do("debootstrap", "--variant=minbase", release, str(folder))
 
 
-def _unpack(folder: Path, release: str, packages: Sequence[str]) -> None:
+def _unpack(folder: Path, release: str, packages: Sequence[str], machine: str = "") -> None:
     for name in MERGED:
         (folder / "usr" / name).mkdir(parents=True)
         (folder / name).symlink_to(f"usr/{name}")
-    for package in downloaded(folder.parent, release, packages):
+    for package in downloaded(folder.parent, release, packages, machine):
         tar = ("tar", "-x", "--keep-directory-symlink", "-C", str(folder))
         archive = subprocess.run(
             ["dpkg-deb", "--fsys-tarfile", str(package)], stdout=subprocess.PIPE, check=True
@@ -99,15 +110,18 @@ def _unpack(folder: Path, release: str, packages: Sequence[str]) -> None:
         (folder / "bin" / name).symlink_to(shell if name == "sh" else "busybox")
 
 
-def downloaded(folder: Path, release: str, packages: Sequence[str]) -> list[Path]:
+def downloaded(
+    folder: Path, release: str, packages: Sequence[str], machine: str = ""
+) -> list[Path]:
     """From where this machine has its own packages from, and as apt checks them; of no release,
     its own."""
-    settings = settings_for(folder, release) if release else []
+    settings = settings_for(folder, release, machine) if release else []
     _do("apt-get", "-qq", *settings, "-oAPT::Sandbox::User=", "download", *packages, cwd=folder)
     return sorted(folder.glob("*.deb"))
 
 
-def settings_for(folder: Path, release: str) -> list[str]:
+def settings_for(folder: Path, release: str, machine: str = "") -> list[str]:
+    """`machine`: another than this, as Debian calls it."""
     for name in ("lists/partial", "archives/partial"):
         (folder / name).mkdir(parents=True)
     line = f"deb [signed-by={KEYS}] {_mirror()} {release} main\n"
@@ -124,6 +138,8 @@ def settings_for(folder: Path, release: str) -> list[str]:
         "Acquire::Languages": "none",
         "Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled": "false",
     }
+    if machine:
+        settings |= {"APT::Architecture": machine, "APT::Architectures": machine}
     options = [f"-o{name}={value}" for name, value in settings.items()]
     _do("apt-get", "-qq", *options, "update")
     return options

@@ -11,6 +11,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#ifndef MAP_32BIT /* another machine has no i386 programs */
+#define MAP_32BIT 0
+#endif
+
 static int covered(const char *source, const char *target) {
     return unshare(getuid() ? CLONE_NEWNS | CLONE_NEWUSER : CLONE_NEWNS) == 0 &&
            mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
@@ -36,12 +40,20 @@ int main(int argc, char **argv) {
         unsigned empty = (unsigned)(unsigned long)(page + 4);
         long result;
         if (is_at)
+#ifdef __x86_64__
             __asm__ volatile("int $0x80" : "=a"(result)
                              : "a"(358), "b"(9), "c"(empty), "d"(page), "S"(page + 4),
                                "D"(AT_EMPTY_PATH) : "memory");
+#else
+            result = -ENOSYS;
+#endif
         else
+#ifdef __x86_64__
             __asm__ volatile("int $0x80" : "=a"(result)
                              : "a"(11), "b"(page[0]), "c"(page), "d"(page + 4) : "memory");
+#else
+            result = -ENOSYS;
+#endif
         errno = -result;
     }
     printf("errno %d\n", errno);

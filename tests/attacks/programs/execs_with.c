@@ -1,11 +1,16 @@
 /* execs_with WAY VARIABLE PROGRAM ARGUMENT...: one variable in its environment, and nothing else;
    `i386` by the 32-bit call. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#ifndef MAP_32BIT /* another machine has no i386 programs */
+#define MAP_32BIT 0
+#endif
 
 static char *room;
 
@@ -33,10 +38,14 @@ int main(int argc, char **argv)
     uint32_t *variables = lists + 60;
     variables[0] = low(argv[2]);
     long result;
+#ifdef __x86_64__
     __asm__ volatile("int $0x80"
                      : "=a"(result)
                      : "a"(11L), "b"((uintptr_t)path), "c"(lists), "d"(variables)
                      : "memory", "r8", "r9", "r10", "r11");
+#else
+    result = -ENOSYS;
+#endif
     fprintf(stderr, "%s: %ld\n", argv[3], result);
     return 9;
 }

@@ -101,8 +101,12 @@ int main(int argc, char **argv) {
     asked("stop dropped as of old", ptrace(21, pid, NULL, NULL));
     asked("stop kept", ptrace(PTRACE_SETOPTIONS, pid, NULL, PTRACE_O_TRACEEXEC));
     long result;
+#ifdef __x86_64__
     __asm__ volatile("int $0x80" : "=a"(result)
                      : "a"(26), "b"(PTRACE_SETOPTIONS), "c"(pid), "d"(0), "S"(0) : "memory");
+#else
+    result = -ENOSYS;
+#endif
     errno = -result;
     asked("stop dropped as i386", result);
     ptrace(PTRACE_CONT, pid, NULL, NULL);

@@ -12,6 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#ifndef MAP_32BIT /* another machine has no i386 programs */
+#define MAP_32BIT 0
+#endif
+
 extern char **environ;
 static char **words;
 
@@ -120,14 +124,22 @@ int main(int argc, char **argv) {
         pointers[128] = 0;
         long result;
         if (!strcmp(how, "i386"))
+#ifdef __x86_64__
             __asm__ volatile("int $0x80" : "=a"(result)
                              : "a"(11), "b"(pointers[0]), "c"(pointers), "d"(pointers + 128)
                              : "memory");
+#else
+            result = -ENOSYS;
+#endif
         else /* execveat */
+#ifdef __x86_64__
             __asm__ volatile("int $0x80" : "=a"(result)
                              : "a"(358), "b"(AT_FDCWD), "c"(pointers[0]), "d"(pointers),
                                "S"(pointers + 128), "D"(0)
                              : "memory");
+#else
+            result = -ENOSYS;
+#endif
         errno = -result;
     }
     return failed();

@@ -28,10 +28,14 @@ static void stay(void)
 static long by_int80(long number, long argument)
 {
     long result;
+#ifdef __x86_64__
     __asm__ volatile("int $0x80"
                      : "=a"(result)
                      : "a"(number), "b"(argument), "c"(0), "d"(0), "S"(0), "D"(0)
                      : "memory", "r8", "r9", "r10", "r11");
+#else
+    result = -ENOSYS;
+#endif
     if (result < 0) {
         errno = (int)-result;
         return -1;
@@ -42,8 +46,10 @@ static long by_int80(long number, long argument)
 static long forked(const char *way)
 {
     struct clone_args args = {.exit_signal = SIGCHLD};
+#ifdef SYS_fork
     if (!strcmp(way, "fork"))
         return syscall(SYS_fork);
+#endif
     if (!strcmp(way, "clone"))
         return syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
     if (!strcmp(way, "beside")) /* a child of our parent */

@@ -1,4 +1,5 @@
 // PTRACE_SEIZE that asks for no stop after execs: which register it changes, by both ABIs.
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -15,21 +16,38 @@ static void handle(int unused) {
 
 static long seize(pid_t pid, long *options) {
     long result;
+#ifdef __x86_64__
     register long fourth __asm__("r10") = *options;
     __asm__ volatile("syscall"
                      : "=a"(result), "+r"(fourth)
                      : "a"(101L), "D"(SEIZE), "S"((long)pid), "d"(0L)
                      : "rcx", "r11", "memory");
+#else
+    register long fourth __asm__("x3") = *options;
+    register long number __asm__("x8") = 117;
+    register long first __asm__("x0") = SEIZE;
+    register long second __asm__("x1") = pid;
+    register long third __asm__("x2") = 0;
+    __asm__ volatile("svc #0"
+                     : "+r"(first), "+r"(fourth)
+                     : "r"(number), "r"(second), "r"(third)
+                     : "memory");
+    result = first;
+#endif
     *options = fourth;
     return result;
 }
 
 static long seize_by_i386(pid_t pid, long *options) {
     long result;
+#ifdef __x86_64__
     __asm__ volatile("int $0x80"
                      : "=a"(result), "+S"(*options)
                      : "a"(26L), "b"(SEIZE), "c"((long)pid), "d"(0L)
                      : "r8", "r9", "r10", "r11", "memory");
+#else
+    result = -ENOSYS;
+#endif
     return result;
 }
 

@@ -124,10 +124,14 @@ static int seek(void) {
 
 static long kill_by_i386(long pid, long number) {
     long result;
+#ifdef __x86_64__
     __asm__ volatile("int $0x80"
                      : "=a"(result)
                      : "a"(37L), "b"(pid), "c"(number)
                      : "r8", "r9", "r10", "r11", "memory");
+#else
+    result = -ENOSYS;
+#endif
     return result;
 }
 
