@@ -1,4 +1,4 @@
-"""On a machine whose calls sigwrap doesn't know, or where it was tried in an emulator alone, it says so."""
+"""On a machine whose calls sigwrap doesn't know, or where it was only emulated, it says so."""
 
 from __future__ import annotations
 
