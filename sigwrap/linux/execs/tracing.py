@@ -65,12 +65,23 @@ def where(pid: int, tid: int) -> Where:
         return Where.ENDED if number == pid or _both_ended(pid, tid) else Where.UNDERWAY
     if state == "t":
         known = procfs.call_and_arguments(pid, number)
-        # The kernel clears its registers for the new image; the call's path was one of them.
-        if known is None or (known[0] in EXECS and not any(known[1])):
+        if known is None or _is_at_its_start(pid, *known):
             return Where.LOADED if procfs.threads(pid) == [pid] else Where.UNDERWAY
         return Where.FAILED
     left = known is not None and known[0] not in EXECS
     return Where.FAILED if left and number == tid else Where.UNDERWAY
+
+
+def _is_at_its_start(pid: int, number: int, words: tuple[int, ...]) -> bool:
+    """The kernel clears its registers for the new image; the call's path was one of them. At the
+    stop for a signal aarch64 knows of no call any more, and shows the stack's pointer instead: to
+    begin with, that is where the stack begins. Who leads a failed exec there is compared, too."""
+    if number in EXECS:
+        return not any(words)
+    if not words:
+        return False
+    found = procfs.stat(pid)
+    return found is not None and found.image[1:2] in ((), words[:1])
 
 
 def _both_ended(pid: int, tid: int) -> bool:
