@@ -28,14 +28,13 @@ def new_session_id() -> str:
     return time.strftime("%Y%m%d-%H%M%S-") + os.urandom(3).hex()
 
 
-def gaps(launched: Launch, walls: Walls, *, shown_by: int, tell: Tell) -> list[str]:
+def gaps(launched: Launch, walls: Walls, *, shown_by: int) -> list[str]:
     """`shown_by`: whose environment still has what COMMAND is not given, or 0."""
     found = [] if launched.listener is None else [*walls.without]
     if shown_by and not _nobody_reads(launched, walls):
         found.append(f"environment: what was removed can be read in /proc/{shown_by}/environ")
     if limited := ", ".join(limits.not_lifted()):
         found.append(f"limits of our own: {limited}")
-        tell(f"{limited} {limits.LIMIT_US_TOO}")
     return found
 
 
@@ -56,6 +55,8 @@ def open_log(
     key = key_from_environment(inherited.environment)
     log = SessionLog.create(plan.store, session_id, key=key, durable=settings.durable)
     recorder = Recorder(log, tell, _log_budget(settings, policy.limits))
+    if limited := ", ".join(limits.not_lifted()):
+        tell(f"{limited} {limits.LIMIT_US_TOO}")
     system = os.uname()
     start = {
         "session_id": session_id,

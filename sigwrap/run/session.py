@@ -108,7 +108,7 @@ def _run(
     usage = None
     try:
         missing = missing_interception(launched, settings, inherited, tell) + plan.without
-        missing += gaps(launched, walls, shown_by=shown_by, tell=tell)
+        missing += gaps(launched, walls, shown_by=shown_by)
         if plan.usage is not None:
             usage = plan.usage(policy.limits, launched.pid, session_id)
             missing += usage.without
