@@ -8,7 +8,7 @@ from sigwrap.bare import json
 from sigwrap.bare.digests import blake2b
 from sigwrap.cli.output import note_in_time
 from sigwrap.cli.run import start
-from sigwrap.errors import SessionError, SigwrapError
+from sigwrap.errors import SessionError, SigwrapError, UsageError
 from sigwrap.front.background import NotStarted
 from sigwrap.front.joining import join
 from sigwrap.hints import NoReturn
@@ -34,11 +34,16 @@ def run_in_joined_session(settings: RunSettings, inherited: Inherited) -> int:
 
 
 def _join(settings: RunSettings, inherited: Inherited) -> int:
+    if settings.name:
+        raise UsageError(
+            f"--name {settings.name} and --join-name {settings.join_name}: a session has one name",
+            "leave --name out: who joins and who asks for a report call it by the other",
+        )
     environment = {os.fsdecode(n): os.fsdecode(v) for n, v in inherited.environment.items()}
     store = os.path.abspath(settings.store or default_store(environment))
     of_the_session = settings._replace(
         command=("sigwrap", "--join-name", settings.join_name),
-        name=settings.name or settings.join_name,
+        name=settings.join_name,
         store=store,
         policy=_wherever(settings.policy),
         profile=os.path.abspath(settings.profile) if settings.profile else "",

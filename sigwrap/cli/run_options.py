@@ -12,6 +12,7 @@ import os
 from sigwrap.amounts import size_bytes, span_s
 from sigwrap.bare.enum import Enum
 from sigwrap.errors import UsageError
+from sigwrap.escape import shortened
 from sigwrap.hints import Any
 from sigwrap.mediate.interrupts import InterruptsEnd
 from sigwrap.run.settings import ApprovalMode, Nested, Report, RunSettings
@@ -39,8 +40,11 @@ class JoinName(str):
             raise ValueError("'': an empty word names nothing")
         if "/" in word or word.startswith("."):
             raise ValueError(f"{word}: it names a file, so it has no / and begins with no dot")
+        if word.startswith("-"):
+            raise ValueError(f"{word}: it looks like an option")
         if len(os.fsencode(word)) > _NAME_BYTES_MAX:
-            raise ValueError(f"{word}: longer than {_NAME_BYTES_MAX} bytes")
+            shown = shortened(word, _NAME_BYTES_MAX)
+            raise ValueError(f"{shown}: longer than {_NAME_BYTES_MAX} bytes")
         return super().__new__(cls, word)
 
 

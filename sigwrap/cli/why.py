@@ -94,6 +94,12 @@ class _Read:
         found = self.fold.of(pid, self._ending)
         if found is not None:
             return found
+        if not pid and self.fold.is_joined:
+            raise SessionError(
+                f"session {self.session.id} is one that commands join, and has none of its own",
+                f"name a process: sigwrap why {self.session.id} PID; sigwrap report "
+                f"{self.session.id} shows the tree",
+            )
         if not pid:
             raise SessionError(f"nothing is recorded of the command of session {self.session.id}")
         nearest = ", ".join(map(str, self.fold.nearest(pid, _NEAREST_SHOWN)))

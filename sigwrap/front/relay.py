@@ -71,7 +71,7 @@ class Relay:
         """The keys as they come; in the background they are another job's."""
         if self._has_hung_up or not _is_in_foreground(self._outer):
             return
-        self._set_modes(_raw(self._before))
+        self._set_modes(_raw(self._before, passes_output=1 in self._replaced))
         self._passes_keys = True
         self._await_more()
 
@@ -215,10 +215,12 @@ def _is_in_foreground(terminal: int) -> bool:
         return False
 
 
-def _raw(modes: list[Any]) -> list[Any]:
+def _raw(modes: list[Any], *, passes_output: bool) -> list[Any]:
+    """Where the command's output goes elsewhere, who has it may write on the terminal as ever."""
     raw = [*modes[:6], list(modes[6])]
     raw[0] &= ~(termios.BRKINT | termios.ICRNL | termios.INPCK | termios.ISTRIP | termios.IXON)
-    raw[1] &= ~termios.OPOST
+    if passes_output:
+        raw[1] &= ~termios.OPOST
     raw[2] = raw[2] & ~(termios.CSIZE | termios.PARENB) | termios.CS8
     raw[3] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN | termios.ISIG)
     raw[6][termios.VMIN], raw[6][termios.VTIME] = 1, 0

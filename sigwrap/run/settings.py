@@ -91,15 +91,21 @@ def from_json(fields: dict[str, Any]) -> RunSettings:
 
 
 def differing(ours: RunSettings, theirs: dict[str, Any]) -> str:
-    """What a session has that who wants to join it asked for otherwise: as option and value. The
-    policy is compared always, the rest where it isn't what it is by default."""
+    """How a session runs that who wants to join it asked for otherwise. The policy is compared
+    always, the rest where it isn't what it is by default."""
     own = as_json(ours)
     for name in _OF_THE_SESSION:
         asks = theirs.get(name)
         default = as_json(RunSettings(command=()))[name]
         if asks != own[name] and (name == "policy" or asks != default):
             option = name.removesuffix("_s").removesuffix("_bytes").replace("_", "-")
-            return f"--{option} {own[name]}"
+            return _with_option(option, own[name])
     if theirs.get("rules_digest") != ours.rules_digest:
-        return f"--policy {ours.policy} as it was when the session began"
+        return f"with --policy {ours.policy} as it was when the session began"
     return ""
+
+
+def _with_option(option: str, value: object) -> str:
+    if not value or value is True:
+        return f"{'with' if value else 'without'} --{option}"
+    return f"with --{option} {f'{value:g}' if isinstance(value, float) else value}"

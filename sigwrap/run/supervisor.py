@@ -233,6 +233,7 @@ class Supervisor:
                 env_policy=self._env_policy,
                 on_refused=self._approvals.refused,
                 was_told=self._was_told_of_denial,
+                is_frozen=lambda: self._freezing.is_frozen,
             )
         self._recorder.on_full = self._on_log_full
         self._look_after_store()

@@ -168,6 +168,14 @@ def test_another_policy_is_refused_and_the_session_goes_on(subject: Sigwrap) -> 
     assert refused.returncode == REFUSED
     assert b"session agent runs with --policy agent-observe" in refused.stderr
     assert b"sigwrap signal agent SIGTERM" in refused.stderr
+    for options, said in (
+        (("--durable",), b"session agent runs without --durable"),
+        (("--grace", "3"), b"session agent runs with --grace 10 "),
+        (("--name", "other"), b"--name other and --join-name agent: a session has one name"),
+    ):
+        assert said in subject.run(*JOIN, *options, "--", "true").stderr
+    assert b"no session to join" in subject.run("--join-idle", "5", "--", "true").stderr
+    assert b"one that commands join" in subject.run("why").stderr
     assert _run(subject, "true").returncode == 0
 
 
@@ -191,7 +199,7 @@ def test_a_session_that_can_not_start_says_why(subject: Sigwrap) -> None:
     assert found.stderr.count(b"\n") == 1
 
 
-@pytest.mark.parametrize("name", ["a/b", ".hidden", "x" * 65, ""])
+@pytest.mark.parametrize("name", ["a/b", ".hidden", "x" * 65, "", "-x"])
 def test_a_name_that_is_none(sigwrap: Sigwrap, name: str) -> None:
     found = sigwrap.run("--join-name", name, "--", "true")
     assert found.returncode == REFUSED

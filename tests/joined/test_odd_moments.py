@@ -27,6 +27,17 @@ def test_a_signal_to_a_command_that_is_not_there_yet_waits_for_it(subject: Sigwr
     await_that(lambda: bool(subject.events("interrupt_forwarded")))
     subject.run("signal", "agent", "SIGCONT")
     assert process.wait(30) == 128 + signal.SIGTERM
+    said = b"session agent stands still since a SIGSTOP, until sigwrap signal agent SIGCONT"
+    assert said in process.stderr.read()
+
+
+def test_what_comes_after_it_in_a_pipeline_writes_as_ever(subject: Sigwrap) -> None:
+    terminal = subject.bash_on_terminal()
+    line = " ".join(map(str, subject.line(*JOIN)))
+    terminal.type(f"{line} -- sh -c 'seq 7 8; sleep 0.1; seq 9 10' | sed s/$/./; echo end''ed\n")
+    terminal.output.until(rb"7\.\r\n8\.\r\n9\.\r\n10\.\r\nended\r\n")
+    terminal.type("exit\n")
+    assert terminal.await_status() == 0
 
 
 def test_who_writes_on_after_the_command_on_its_terminal_holds_nobody_up(subject: Sigwrap) -> None:

@@ -74,6 +74,7 @@ class WhyFold:
         self._tells_of_each = tells_of_each
         self._lives = Lives()
         self._command_pid = 0
+        self.is_joined = False
         self._command_end: Why | _Ended | None = None
         self._ended: OrderedDict[int, Why | _Ended] = OrderedDict()
         self._deaths: list[Why] = []
@@ -132,6 +133,11 @@ class WhyFold:
 
     def _started(self, event: Event) -> None:
         self._command_pid = number(event.payload.get("command_pid"))
+        self.is_joined = event.payload.get("joined") is True
+
+    def _is_place_holder(self, pid: int) -> bool:
+        """Of a session that commands join: what these are forked from."""
+        return self.is_joined and pid == self._command_pid
 
     def _limit_exceeded(self, event: Event) -> None:
         self._measures.limit_exceeded(event)
@@ -154,7 +160,7 @@ class WhyFold:
         if payload.get("signal_name"):
             name, status = str(payload["signal_name"]), 128 + number(payload.get("signal"))
             ended = self._killed(event, name, status, living or Living(number(payload.get("ppid"))))
-            if len(self._deaths) < DEATHS_LISTED:
+            if len(self._deaths) < DEATHS_LISTED and not self._is_place_holder(pid):
                 self._deaths.append(ended)
             self._tell_parent(ended, payload)
         else:

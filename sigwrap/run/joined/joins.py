@@ -80,6 +80,7 @@ class Joins:
         env_policy: EnvPolicy,
         on_refused: Callable[[Peer], None],
         was_told: Callable[[int], bool],
+        is_frozen: Callable[[], bool],
     ) -> None:
         """From now on commands can join. `was_told`: the denial of this process's exec."""
         self._theirs.close()
@@ -88,6 +89,7 @@ class Joins:
         self._env_policy = env_policy
         self._on_refused = on_refused
         self._was_told = was_told
+        self._is_frozen = is_frozen
         self._ours.setblocking(False)
         loop.watch(self._ours.fileno(), self._on_fork_server)
         self._is_open = True
@@ -198,11 +200,11 @@ class Joins:
             self._open_door()
 
     def _on_call(self, caller: Caller, message: dict[str, Any], call: Call, fds: list[int]) -> None:
+        name = self._settings.join_name
         if other := differing(self._settings, message["settings"]):
-            name = self._settings.join_name
             caller.tell(
                 {
-                    "refused": f"session {name} runs with {other}",
+                    "refused": f"session {name} runs {other}",
                     "hint": f"end it with sigwrap signal {name} SIGTERM, or join another",
                 }
             )
@@ -220,6 +222,9 @@ class Joins:
             self._on_gone(caller)
             return
         caller.tell({"taken": caller.number})  # before it has an effect: it isn't run once more
+        if self._is_frozen():
+            until = f"until sigwrap signal {name} SIGCONT"
+            caller.tell({"say": f"session {name} stands still since a SIGSTOP, {until}"})
         given = call._replace(environment=environment.given)
         words = kept_library.written("words", file_of_words(given))
         try:
