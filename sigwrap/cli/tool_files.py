@@ -11,6 +11,7 @@ from sigwrap.escape import printable
 from sigwrap.linux.execs.content import MAX_HASHED_BYTES
 from sigwrap.linux.execs.shadows import SystemCommands
 from sigwrap.linux.paths import Caller, our_view
+from sigwrap.policy.judge.match import UNTOLD
 from sigwrap.policy.judge.request import CommandRequest, Program
 from sigwrap.policy.judge.wrappers import keeps_search_path
 from sigwrap.policy.tools.pin import Pin
@@ -65,10 +66,11 @@ def with_shadows(request: CommandRequest) -> CommandRequest:
 
 
 def _looked_up(program: Program, commands: SystemCommands) -> Program:
-    if program.counts_by_name or "/" in program.argv[0]:
+    name = program.argv[0]
+    if program.counts_by_name or "/" in name or UNTOLD in name:
         return program
     try:
-        called = find_program(program.argv[0], dict(os.environb))
+        called = find_program(name, dict(os.environb))
         caller = Caller(os.getpid(), os.getpid(), our_view(), may_wait=True)
         fd = caller.open(called)
     except (SigwrapError, OSError):

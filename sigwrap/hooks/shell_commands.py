@@ -90,7 +90,7 @@ class Commands:
         argv = tuple(word.text for word in words)
         chain = [*chain_of(argv)]
         names = frozenset(name for name, _ in chain)
-        is_fed = not FROM_INPUT.isdisjoint(names)
+        is_fed = any(name in FROM_INPUT for name, _ in chain[:-1])
         innermost = chain[-1][1]
         before = argv[: len(argv) - len(innermost)]
         is_hidden = UNTOLD in innermost[0] or any(UNTOLD in word for word in before)
