@@ -3,6 +3,7 @@ itself."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from posixpath import join, normpath
 
@@ -39,8 +40,11 @@ from sigwrap.hooks.wrapped import (
 from sigwrap.policy.judge.match import UNTOLD
 
 MOVES = frozenset({"cd", "pushd", "popd"})
+RUNS_QUOTED = "the shell may run what is in its quotes"
 
 _PREFIXES = frozenset({"command", "builtin", "exec", "noglob", "nocorrect", "-"})
+_OPTIONS_OF_TIME = frozenset({"-p", "--"})
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\[.*\])?\+?=", re.DOTALL)
 _SHELL_WITHOUT = frozenset({"sudo", "doas", "chroot"})
 _EVALUATING = {"mapfile": "C", "readarray": "C", "compgen": "CF", "complete": "CF", "bind": "x"}
 
@@ -74,6 +78,8 @@ class Commands:
             self._out.not_known(text, f"{name!r} is in a place where it can't be parsed")
         elif name in _PREFIXES:
             return self.run(text, _behind_prefix(words), folders)
+        elif name == "time" and _is_keyword(words):
+            return self.run(text, self._timed(text, words), folders)
         elif name in MOVES:
             return self._moved(words, folders)
         elif name in BUILTINS:
@@ -173,7 +179,19 @@ class Commands:
             if not runs_nothing(name, arguments):
                 self._signals(text)
         elif name != "echo" and any(map(would_be_expanded, arguments)):
-            self._out.not_known(text, "the shell may run what is in its quotes")
+            self._out.not_known(text, RUNS_QUOTED)
+
+    def _timed(self, text: str, words: tuple[Word, ...]) -> tuple[Word, ...]:
+        """The command behind the keyword, without the assignments before it."""
+        position = 1
+        while position < len(words) and words[position].text in _OPTIONS_OF_TIME:
+            position += 1
+        while position < len(words) and (found := _ASSIGNMENT.match(words[position].text)):
+            self._out.variables.add(found[1])
+            if would_be_expanded(found.string):
+                self._out.not_known(text, RUNS_QUOTED)
+            position += 1
+        return words[position:]
 
     def _moved(self, words: tuple[Word, ...], folders: Folders) -> After:
         name, arguments = words[0].text, words[1:]
@@ -195,6 +213,12 @@ class Commands:
 
     def _signals(self, text: str) -> None:
         self._out.not_known(text, "whom it signals isn't known before it runs", is_signal=True)
+
+
+def _is_keyword(words: Sequence[Word]) -> bool:
+    """`time`, to bash: not with options that only the program has."""
+    behind = next((word.text for word in words[1:] if word.text not in _OPTIONS_OF_TIME), "")
+    return behind not in RESERVED and not behind.startswith("-")
 
 
 def would_be_expanded(text: str) -> bool:

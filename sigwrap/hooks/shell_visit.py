@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from sigwrap.hooks.shell_commands import MOVES, Commands, would_be_expanded
+from sigwrap.hooks.shell_commands import MOVES, RUNS_QUOTED, Commands, would_be_expanded
 from sigwrap.hooks.shell_line import After, FileUse, Folders, Found, bounded
 from sigwrap.hooks.shell_tree import SUBSTITUTIONS
 from sigwrap.hooks.words import Word, word_of
@@ -21,7 +21,6 @@ _EXPANSIONS = SUBSTITUTIONS | {"simple_expansion", "expansion", "arithmetic_expa
 _PARTS_OF_A_HEREDOC = frozenset(
     {"heredoc_start", "heredoc_body", "heredoc_end", "file_descriptor", "heredoc_content"}
 )
-_RUNS_QUOTED = "the shell may run what is in its quotes"
 
 
 class Visitor:
@@ -184,7 +183,7 @@ class Visitor:
             if child.type in _ASSIGNMENTS:
                 self._assigned(child)
             elif child.is_named and self._has_quoted_expansion(child):
-                self._out.not_known(self._shown(node), _RUNS_QUOTED)
+                self._out.not_known(self._shown(node), RUNS_QUOTED)
 
     def _assigned(self, node: Node) -> None:
         for child in node.children:
@@ -196,7 +195,7 @@ class Visitor:
                 if name == "BASH_ALIASES":
                     self._out.not_known(self._shown(node), "it gives later words another meaning")
             elif child.is_named and self._has_quoted_expansion(child):
-                self._out.not_known(self._shown(node), f"{_RUNS_QUOTED} later")
+                self._out.not_known(self._shown(node), f"{RUNS_QUOTED} later")
 
     def _has_quoted_expansion(self, node: Node) -> bool:
         if node.type in SUBSTITUTIONS:
@@ -206,7 +205,7 @@ class Visitor:
         return any(map(self._has_quoted_expansion, node.children))
 
     def _has_moves(self, node: Node) -> bool:
-        return not MOVES.isdisjoint(self._names(node, "command_name"))
+        return not MOVES.isdisjoint(self._names(node, "word"))  # `time cd`, too
 
     def _names(self, root: Node, kind: str) -> Iterator[str]:
         waiting = [root]
