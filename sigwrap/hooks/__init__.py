@@ -13,6 +13,7 @@ shells          which words are a line for another shell
 wrapped         what stands behind env, sudo and xargs
 started         what strace, su, ssh, git and others run, read from their words
 starters        where that stands, a table
+git_starters    its rows for git
 starter         a row of it
 option_words    options and operands told apart
 git_settings    what git runs by a setting

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sigwrap.hooks.git_starters import STARTERS_OF_GIT
 from sigwrap.hooks.starter import EVERYWHERE, Starter, Then
 
 _SAYS_ONLY = "--help --version"
@@ -32,14 +33,6 @@ _SU = Starter(
     unread="-s --shell",
     nothing=_SAYS,
 )
-_LOCAL_END = Starter(
-    Then.NOTHING,
-    options_behind=EVERYWHERE,
-    long="upload-pack= receive-pack= exec=",
-    lines="--upload-pack --receive-pack --exec",
-    fed=True,
-)
-
 STARTERS: Mapping[str, Starter] = {
     "strace": Starter(
         short="a:Ab:cCdDe:E:fFhiI:knNo:O:p:P:qrs:S:tTu:U:vVwxX:yYzZ",
@@ -207,72 +200,5 @@ STARTERS: Mapping[str, Starter] = {
         unread="-E --eval",
         sets_shell=True,
     ),
-    "git": Starter(
-        Then.SUBCOMMAND,
-        "C:c:pPhv",
-        "git-dir= work-tree= namespace= super-prefix= attr-source= config-env= shallow-file= "
-        "exec-path? list-cmds= version help html-path man-path info-path paginate no-pager "
-        "no-replace-objects no-lazy-fetch no-optional-locks no-advice bare literal-pathspecs "
-        "glob-pathspecs noglob-pathspecs icase-pathspecs",
-        settings="-c",
-        moves="-C --work-tree --git-dir",
-        unread="--config-env",
-    ),
-    "git rebase": Starter(
-        Then.NOTHING,
-        "qvnC:fmiS::rs:X:x:kpt",
-        "exec= onto= whitespace= empty= strategy= strategy-option= autosquash autostash apply "
-        "abort edit-todo",
-        options_behind=EVERYWHERE,
-        lines="-x --exec",
-        moves="*",
-    ),
-    "git bisect": Starter(Then.SUBCOMMAND),
-    "git bisect run": Starter(moves="*"),
-    "git submodule": Starter(Then.SUBCOMMAND, "q", "quiet cached"),
-    "git submodule foreach": Starter(Then.LINE_AND_ARGUMENTS, "q", "quiet recursive", moves="*"),
-    "git filter-branch": Starter(
-        Then.NOTHING,
-        "d:f",
-        "setup= subdirectory-filter= env-filter= tree-filter= index-filter= parent-filter= "
-        "msg-filter= commit-filter= tag-name-filter= original= state-branch= force prune-empty",
-        options_behind=EVERYWHERE,
-        lines="--setup --env-filter --tree-filter --index-filter --parent-filter --msg-filter "
-        "--commit-filter --tag-name-filter",
-        moves="*",
-    ),
-    "git difftool": Starter(
-        Then.NOTHING,
-        "dgyt:x:",
-        "dir-diff tool= extcmd=",
-        options_behind=EVERYWHERE,
-        lines="-x --extcmd",
-        fed=True,
-    ),
-    "git grep": Starter(
-        Then.NOTHING,
-        "O::m:f:e:A:B:C:",
-        "open-files-in-pager?",
-        options_behind=EVERYWHERE,
-        lines="-O --open-files-in-pager",
-        fed=True,
-    ),
-    "git clone": _LOCAL_END._replace(
-        short="u:c:o:b:j:",
-        long="upload-pack= config=",
-        lines="-u --upload-pack",
-        settings="-c --config",
-    ),
-    **dict.fromkeys(
-        (
-            "git fetch",
-            "git pull",
-            "git push",
-            "git ls-remote",
-            "git archive",
-            "git fetch-pack",
-            "git send-pack",
-        ),
-        _LOCAL_END,
-    ),
+    **STARTERS_OF_GIT,
 }

@@ -22,7 +22,7 @@ _XARGS = Starter(
 _REPLACES = "-I -i --replace"
 _MOVES = {"env": ("C", ("--c",)), "sudo": ("DRi", ("--ch", "--lo"))}
 _ALWAYS_MOVE = frozenset({"chroot"})  # to the new root
-_SPLITS = re.compile(r"-[A-Za-z0]*S|--s")  # `env -S`
+_SPLITS = re.compile(r"-[A-Za-z0]*S|--s[a-z-]*")  # `env -S`
 _MEANT_OTHERWISE = re.compile(r"[\\$#]|(^|\s)(-[A-Za-z0]*S|--s)")
 
 

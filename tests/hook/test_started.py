@@ -93,6 +93,9 @@ def test_a_command_behind_a_program_is_read(line: str) -> None:
         ("git -c core.sshCommand='a b' fetch", ["a b _"]),
         ("git difftool -yx 'a b' HEAD", ["a b _"]),
         ("git fetch --upload-pack 'a b'", ["a b _"]),
+        ("git grep -inO'a b' x", ["a b _"]),
+        ("git clone -qlu 'a b' . q", ["a b _"]),
+        ("git clone -nqc core.sshCommand='a b' x:y", ["a b _"]),
         ("make SHELL='a b'", ["a b _"]),
         ("make SHELL=/bin/bash X=1 all", []),
         ("strace -o '|a b' c", ["a b", "c"]),
@@ -166,6 +169,8 @@ def test_what_a_program_changes_for_its_command_counts() -> None:
     ("line", "found"),
     [
         ("timeout --kill 5 9 git push", "git push"),
+        ("env --split='git push' -f", "git push -f"),
+        ("env -i --split-s 'git push'", "git push"),
         ("chroot --userspec root / git push", "git push"),
         ("xargs --max-lines git push", "git push _"),
         ("exec -abla git push", "git push"),

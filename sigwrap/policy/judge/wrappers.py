@@ -196,10 +196,12 @@ def _split_string_expanded(argv: tuple[str, ...]) -> tuple[str, ...]:
     for position, word in enumerate(argv):
         letters = word[1:].lstrip("iv0") if word.startswith("-") and position else ""
         argument = f"-{letters}" if letters.startswith("S") else word  # `-ivS`, too
-        if argument in ("-S", "--split-string") and position + 1 < len(argv):
-            text, rest = argv[position + 1], argv[position + 2 :]
-        elif argument.startswith(("-S", "--split-string=")):
-            text = argument.removeprefix("--split-string=").removeprefix("-S")
+        name, has_value, value = argument.partition("=")
+        is_long = name.startswith("--s") and "--split-string".startswith(name)
+        if argument == "-S" or (is_long and not has_value):
+            text, rest = "".join(argv[position + 1 : position + 2]), argv[position + 2 :]
+        elif is_long or argument.startswith("-S"):
+            text = value if is_long else argument.removeprefix("-S")
             rest = argv[position + 1 :]
         elif position and not argument.startswith("-") and "=" not in argument:
             return argv
