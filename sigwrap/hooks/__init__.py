@@ -14,6 +14,7 @@ wrapped         what stands behind env, sudo and xargs
 started         what strace, su, ssh, git and others run, read from their words
 starters        where that stands, a table
 git_starters    its rows for git
+option_starters  its rows for programs with an option that runs another one
 starter         a row of it
 option_words    options and operands told apart
 git_settings    what git runs by a setting

@@ -150,7 +150,7 @@ class Commands:
     def _shell(
         self, text: str, name: str, argv: Sequence[str], folders: Folders, *, is_fed: bool
     ) -> None:
-        script = script_of(name, argv)
+        script = script_of(name, argv, folders)
         if is_fed or script.unknown:
             why = f"what {name} is given isn't known before it runs"
             self._out.not_known(text, script.unknown or why)
@@ -173,7 +173,7 @@ class Commands:
         ):
             self._out.not_known(text, "what it runs isn't read here")
         elif name in (".", "source"):
-            if not first or UNTOLD in first or is_descriptor(first):
+            if not first or UNTOLD in first or is_descriptor(first, folders):
                 self._out.not_known(text, "what it reads isn't known before it runs")
         elif name == "kill":
             if not runs_nothing(name, arguments):

@@ -84,7 +84,7 @@ def read_words(argv: Sequence[str], *, folder: str, home: str, depth: int) -> Li
 
     found, is_line = Found(home), False
     for name, each in chain_of(argv):
-        script = script_of(name, each) if name in SHELLS else None
+        script = script_of(name, each, (folder,)) if name in SHELLS else None
         if script is not None and script.line:
             is_line = True
             found.read(script.line, (folder,), depth + 1, 0)

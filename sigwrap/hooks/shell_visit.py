@@ -18,6 +18,7 @@ _LOOPS = frozenset({"while_statement", "for_statement", "c_style_for_statement"}
 _IN_A_SHELL_OF_ITS_OWN = SUBSTITUTIONS | {"subshell", "pipeline"}
 _WORDS = frozenset({"raw_string", "ansi_c_string", "word", "string", "concatenation"})
 _EXPANSIONS = SUBSTITUTIONS | {"simple_expansion", "expansion", "arithmetic_expansion", "number"}
+_OTHER_MEANING = (b"BASH_ALIASES", b"BASH_CMDS")
 _PARTS_OF_A_HEREDOC = frozenset(
     {"heredoc_start", "heredoc_body", "heredoc_end", "file_descriptor", "heredoc_content"}
 )
@@ -36,6 +37,8 @@ class Visitor:
             out, self._home, functions, depth, nested, has_cdpath=b"CDPATH" in text
         )
         self._moves = self._has_moves(root)
+        if any(name in text for name in _OTHER_MEANING):  # set in whatever way
+            out.not_known(self._shown(root), "it gives later words another meaning")
 
     def sequence(self, node: Node, folders: Folders) -> Folders:
         for child in node.children:
@@ -190,10 +193,7 @@ class Visitor:
             if child.type in _ASSIGNMENTS:
                 self._assigned(child)
             elif child.type in ("variable_name", "subscript"):
-                name = self._shown(child).partition("[")[0]
-                self._out.variables.add(name)
-                if name == "BASH_ALIASES":
-                    self._out.not_known(self._shown(node), "it gives later words another meaning")
+                self._out.variables.add(self._shown(child).partition("[")[0])
             elif child.is_named and self._has_quoted_expansion(child):
                 self._out.not_known(self._shown(node), f"{RUNS_QUOTED} later")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from posixpath import normpath
+from posixpath import join, normpath
 from typing import NamedTuple
 
 from sigwrap.policy.judge.match import UNTOLD
@@ -21,6 +21,7 @@ SIGNALLERS = frozenset({"kill", "pkill", "killall", "skill", "killall5"})
 FROM_INPUT = frozenset({"xargs"})  # its command gets more words from standard input
 
 _WITH_VALUE = frozenset({"--rcfile", "--init-file", "-O", "+O"})
+_SOMEWHERE = "/x"  # `dev/stdin` leads to nothing there, `../dev/stdin` does
 _SAYS_ONLY = frozenset({"--version", "--help"})
 
 
@@ -31,7 +32,7 @@ class Script(NamedTuple):
     unknown: str = ""  # why it isn't known
 
 
-def script_of(name: str, argv: Sequence[str]) -> Script:
+def script_of(name: str, argv: Sequence[str], folders: Sequence[str]) -> Script:
     if name in OTHER_SHELLS:
         return Script(unknown=f"what {name} is given isn't read here")
     takes_line, takes_input, position = False, False, 1
@@ -56,14 +57,15 @@ def script_of(name: str, argv: Sequence[str]) -> Script:
         return Script(unknown=f"what {name} is given isn't known before it runs")
     if takes_line and operand is not None:
         return Script(line=operand)
-    if takes_input or operand is None or is_descriptor(operand):
+    if takes_input or operand is None or is_descriptor(operand, folders):
         return Script(unknown=f"what {name} reads from its standard input isn't known")
     return Script()
 
 
-def is_descriptor(path: str) -> bool:
+def is_descriptor(path: str, folders: Sequence[str] = ("",)) -> bool:
     """Where a script may be that is no file: `/dev/stdin`, `/proc/self/fd/0`."""
-    return path.startswith("/") and normpath(f"/{path.lstrip('/')}").startswith(("/dev/", "/proc/"))
+    wholes = (join(folder or _SOMEWHERE, path).lstrip("/") for folder in folders)
+    return any(normpath(f"/{whole}").startswith(("/dev/", "/proc/")) for whole in wholes)
 
 
 def runs_nothing(name: str, argv: Sequence[str]) -> bool:

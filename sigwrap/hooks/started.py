@@ -10,7 +10,7 @@ from sigwrap.escape import shell_words
 from sigwrap.hooks.calls import address
 from sigwrap.hooks.git_settings import set_by_git
 from sigwrap.hooks.option_words import Said, said
-from sigwrap.hooks.shells import SHELLS
+from sigwrap.hooks.shells import SHELLS, is_descriptor
 from sigwrap.hooks.starter import Starter, Then
 from sigwrap.hooks.starters import STARTERS
 from sigwrap.hooks.words import NOT_KNOWN, Word
@@ -26,6 +26,7 @@ _STANDARD_INPUT = "what its shell reads from its standard input isn't known"
 _WHICH_MACHINE = "on which machine it runs isn't known before it runs"
 _MORE_WORDS = ' "$@"'
 _VARIABLE_OF_MAKE = re.compile(r"\s*([^\s=:!?+]+)\s*((?::{0,3}|[?+!])=)\s*(.*)", re.DOTALL)
+_FUNCTION_OF_MAKE = re.compile(r"\$[({]\s*[a-z-]+\s")  # `$(call shell,a)`, too
 _MEANT_OTHERWISE = frozenset({UNTOLD, "$", '"', "'", "\\"})  # by make, now so and now so
 _ACTIONS_OF_FIND = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _LISTS_OF_ARGUMENTS = (":::", "::::", ":::+", "::::+")  # parallel's
@@ -64,7 +65,7 @@ def _told(name: str, starter: Starter, found: Said, words: Sequence[Word]) -> It
         yield Started(unknown=_WHICH_MACHINE)
     elif found.doubtful and starter.then is not Then.NOTHING:
         yield Started(unknown=WHICH_PROGRAM)
-    if _has_unread(starter, found):
+    if _has_unread(starter, found) or any(map(_is_no_file, found.values_of(starter.reads))):
         yield Started(unknown=_NOT_READ)
     for value in found.values_of(starter.piped):
         if value.text.startswith(("|", "!", UNTOLD)):
@@ -97,6 +98,10 @@ def _has_unread(starter: Starter, found: Said) -> bool:
     )
 
 
+def _is_no_file(name: Word) -> bool:
+    return name.text == "-" or not name.known or is_descriptor(name.text)
+
+
 def _of_operands(name: str, starter: Starter, found: Said) -> Iterator[Started]:
     then = Then.WORDS if found.has(starter.words) else starter.then
     rest = found.operands[found.before :] if then is starter.then else found.operands
@@ -111,6 +116,8 @@ def _of_operands(name: str, starter: Starter, found: Said) -> Iterator[Started]:
             yield Started(unknown=WHICH_PROGRAM)
         else:
             yield from started(f"{name} {rest[0].text}", rest)
+    elif then is Then.ONE_WORD:
+        yield _line(rest[0].text)
     elif then is Then.LINE_AND_ARGUMENTS:
         yield _line_and_arguments(rest, fed=starter.fed)
     elif then is Then.LINE:
@@ -128,7 +135,8 @@ def _set_for_make(word: str) -> Iterator[Started]:
     found = _VARIABLE_OF_MAKE.fullmatch(word)
     name, operator, value = found.groups() if found else ("", "", "")
     shell = value.split()
-    if "$(shell" in word or "${shell" in word or UNTOLD in name or name == ".SHELLFLAGS":
+    is_unknown = word.startswith(UNTOLD) or UNTOLD in name
+    if is_unknown or name == ".SHELLFLAGS" or _FUNCTION_OF_MAKE.search(word):
         yield Started(unknown=_NOT_READ)
     elif operator == "!=":
         yield _line(value)
@@ -179,7 +187,10 @@ def _of_find(words: Sequence[Word]) -> Iterator[Started]:
     """Its names for the files aren't known."""
     left = [*words[1:]]
     while left:
-        action = left.pop(0).text
+        word = left.pop(0)
+        if word.splits:  # into `-exec` and others
+            yield Started(unknown=_WHAT_IT_RUNS)
+        action = word.text
         if action not in _ACTIONS_OF_FIND:
             continue
         command: list[Word] = []

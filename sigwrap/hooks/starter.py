@@ -14,6 +14,7 @@ class Then(Enum):
 
     WORDS = "a program and its arguments"
     LINE = "a shell's line, in several words"
+    ONE_WORD = "a shell's line in one word; those behind it count for nothing"
     LINE_AND_ARGUMENTS = "a shell's line, and what it is given"
     SHELL = "something that a shell is started with, which reads its standard input"
     SUBCOMMAND = "a word that has a row of its own, and what belongs to that"
@@ -38,6 +39,7 @@ class Starter(NamedTuple):
     moves: str = ""  # options after which the folder isn't known; `*`: always
     nothing: str = ""  # options by which nothing is run
     unread: str = ""  # options by which something else may be run; `*`: always
+    reads: str = ""  # options whose value is a file with what is run
     unread_values: str = ""  # of any option: beginnings, in small letters
     shell: bool = False  # without a command, a shell
     sets_shell: bool = False  # an operand may set a variable of make's

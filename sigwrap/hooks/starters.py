@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sigwrap.hooks.git_starters import STARTERS_OF_GIT
+from sigwrap.hooks.option_starters import STARTERS_OF_OPTIONS
 from sigwrap.hooks.starter import EVERYWHERE, Starter, Then
 
 _SAYS_ONLY = "--help --version"
@@ -135,11 +136,54 @@ STARTERS: Mapping[str, Starter] = {
     "dumb-init": Starter(
         short="cr:vhV", long="single-child rewrite= verbose help version", nothing=_SAYS
     ),
+    "perf": Starter(
+        Then.SUBCOMMAND, "hv", "help version no-pager paginate", nothing=f"-h -v {_SAYS_ONLY}"
+    ),
+    **dict.fromkeys(
+        ("perf stat", "perf record", "perf trace"),
+        Starter(
+            short="ade:F:ghI:o:p:qr:st:vx:",
+            long="all-cpus append call-graph= count= detailed duration= event= field-separator= "
+            "filter= freq= interval-print= no-inherit output= pid= post= pre= quiet repeat= "
+            "summary sync tid= verbose",
+            unread="--pre --post",
+        ),
+    ),
+    "choom": Starter(short="n:p:hV", long="adjust= pid= help version", nothing=f"{_SAYS} -p --pid"),
+    "ssh-agent": Starter(short="cDdkst:Tua:E:O:P:"),
+    "gpg-agent": Starter(
+        short="qvsch",
+        long="daemon server supervised homedir= options= sh csh quiet verbose help version "
+        "default-cache-ttl= max-cache-ttl= pinentry-program= enable-ssh-support",
+        nothing=f"-h {_SAYS_ONLY}",
+        unread="--pinentry-program",
+    ),
+    **dict.fromkeys(("pyenv", "rbenv", "nodenv"), Starter(Then.SUBCOMMAND, long="help version")),
+    **dict.fromkeys(("pyenv exec", "rbenv exec", "nodenv exec"), Starter()),
+    "cmake": Starter(Then.NOTHING, "E", words="-E"),  # what it has by a program's name is like that
+    "chdir": Starter(operands=1, moves="*"),  # only cmake's
+    "debconf": Starter(
+        short="p:f:o:h", long="owner= frontend= priority= terse help", nothing="-h --help"
+    ),
+    "cttyhack": Starter(),
+    "start-stop-daemon": Starter(
+        Then.NOTHING,
+        "SKTHVx:n:u:g:c:r:d:N:P:I:k:bCmoqvta:s:p:R:O:",
+        "exec= startas= start stop",
+        options_behind=EVERYWHERE,
+        unread="-x -a --exec --startas",
+    ),
+    "dpkg-architecture": Starter(
+        Then.NOTHING, "a:t:A:T:W:P:e:i:q:slufLc:", options_behind=EVERYWHERE, unread="-c"
+    ),
+    # Their own language has the shell run lines, or they run whatever they find.
+    **dict.fromkeys(
+        "capsh run-parts tmux screen ed ex vi vim view vimdiff nvim".split(),
+        Starter(Then.NOTHING, unread="*"),
+    ),
     "su": _SU,
     "runuser": _SU._replace(words="-u --user"),
-    "sg": Starter(
-        Then.LINE_AND_ARGUMENTS, "c", operands=1, options_behind=1, moves="-", shell=True
-    ),
+    "sg": Starter(Then.ONE_WORD, "c", operands=1, options_behind=1, moves="-", shell=True),
     "newgrp": Starter(Then.SHELL, options_behind=EVERYWHERE, moves="-"),
     "script": Starter(
         Then.SHELL,
@@ -191,14 +235,19 @@ STARTERS: Mapping[str, Starter] = {
         shell=True,
         on_a_host=True,
     ),
-    "make": Starter(
-        Then.NOTHING,
-        "bC:def:iI:j::kl::no:O::pqrRsStvwW:BE:L",
-        "eval= directory= file= makefile= include-dir= jobs? old-file= assume-old= what-if= "
-        "new-file= assume-new= environment-overrides",
-        options_behind=EVERYWHERE,
-        unread="-E --eval",
-        sets_shell=True,
+    **dict.fromkeys(
+        ("make", "gmake"),
+        Starter(
+            Then.NOTHING,
+            "bC:def:iI:j::kl::no:O::pqrRsStvwW:BE:L",
+            "eval= directory= file= makefile= include-dir= jobs? old-file= assume-old= what-if= "
+            "new-file= assume-new= environment-overrides",
+            options_behind=EVERYWHERE,
+            unread="-E --eval",
+            reads="-f --file --makefile",
+            sets_shell=True,
+        ),
     ),
+    **STARTERS_OF_OPTIONS,
     **STARTERS_OF_GIT,
 }

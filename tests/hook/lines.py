@@ -11,7 +11,8 @@ from collections.abc import Callable
 TARGET = "/bin/true"
 
 _OPTIONS = {  # of each program, spelled in any way
-    "env": "-i|-u X|--unset=X|--unset X|--uns X|-uX|-C .|--chdir=.|--ch .|-iu X|A=1|-i A=1",
+    "env": "-i|-u X|--unset=X|--unset X|--uns X|-uX|-C .|--chdir=.|--ch .|-iu X|A=1|-i A=1|"
+    "--split=nice|--split-s nice",
     "nice": "-n 1|-n1|-1|--adjustment=1|--adjustment 1|--adj 1",
     "nohup": "--",
     "timeout": "-k 5|-k5|--kill-after=5|--kill 5|-s KILL|--sig=KILL|--foreground|-vk 5|-v",
@@ -30,6 +31,9 @@ _OPTIONS = {  # of each program, spelled in any way
     "dbus-run-session": "--",
     "busybox": "nice|env|timeout 9|nohup|env -i|xargs -n 1",
     "find . -maxdepth 0": "-exec|-name . -exec|-execdir",
+    "choom": "-n 0 --|-n0|--adjust=0",
+    "ssh-agent": "",
+    "time": "--",
     "xargs": "-n 1|-n1|--max-args=1|--max-a 1|-0|--max-lines|-tn 1|-I {}|-i",
 }
 _OF_ROOT = {
@@ -46,8 +50,11 @@ _LINES = (
     "git submodule --quiet foreach --recursive @|git rebase -qx @ HEAD~1|"
     "git rebase --exec=@ HEAD~1|git rebase --ex @ -q HEAD~1|git difftool -yx @ HEAD~1|"
     "git difftool -y --extcmd=@ HEAD~1|git -c core.pager=@ -p log|git grep -O@ x|"
+    "git grep -niO@ x|git clone -nqu @ . q --no-local|"
     "git -c sequence.editor=@ rebase -qi HEAD~1|make -s SHELL=@ all|make -s X!=@ all|"
-    "make -s --eval=all:;@ all|make -s X=$(shell(@)) all"
+    "make -s --eval=all:;@ all|make -s X=$(shell(@)) all|make -s X=$(call\tshell,@) all|"
+    "split --filter=@ Makefile|split --filt @ Makefile|tar -cI @ -f f Makefile|"
+    "tar --use-comp=@ -cf f Makefile|tar --checkpoint=1 --checkpoint-action=exec=@ -cf f Makefile"
 ).split("|")
 _LINES_OF_ROOT = ["su -c @", "su root -c @", "su --comm @ root", "sg root -c @", "sg root @"]
 _AROUND = (
@@ -66,6 +73,15 @@ _AROUND = (
     "builtin command {}",
     "! {}",
     "time -p {}",
+    "time A=1 {}",
+    "! time -- A=1 {}",
+    "time eval @",
+    "time trap @ EXIT",
+    "time command {}",
+    "cd /dev; . ./stdin <<< @",
+    "bash ../../../../../../../../dev/stdin <<< @",
+    "x=-exec; find . -maxdepth 0 $x {} \\;",
+    "echo @ | xargs -0 bash -c",
     "({})",
     "for i in 1; do {}; done",
     "cat <<E\n$({})\nE",
