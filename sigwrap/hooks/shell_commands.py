@@ -3,7 +3,6 @@ itself."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from posixpath import join, normpath
 
@@ -30,11 +29,13 @@ from sigwrap.hooks.shells import (
 from sigwrap.hooks.started import WHICH_PROGRAM, started
 from sigwrap.hooks.words import NOT_KNOWN, Word
 from sigwrap.hooks.wrapped import (
+    Timed,
     chain_of,
     filled,
     is_wrapped_too_often,
     moves,
     splits_otherwise,
+    timed,
     words_of,
 )
 from sigwrap.policy.judge.match import UNTOLD
@@ -43,8 +44,7 @@ MOVES = frozenset({"cd", "pushd", "popd"})
 RUNS_QUOTED = "the shell may run what is in its quotes"
 
 _PREFIXES = frozenset({"command", "builtin", "exec", "noglob", "nocorrect", "-"})
-_OPTIONS_OF_TIME = frozenset({"-p", "--"})
-_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\[.*\])?\+?=", re.DOTALL)
+_DECLARING = frozenset({"export", "declare", "typeset", "readonly", "local"})
 _SHELL_WITHOUT = frozenset({"sudo", "doas", "chroot"})
 _EVALUATING = {"mapfile": "C", "readarray": "C", "compgen": "CF", "complete": "CF", "bind": "x"}
 
@@ -78,8 +78,8 @@ class Commands:
             self._out.not_known(text, f"{name!r} is in a place where it can't be parsed")
         elif name in _PREFIXES:
             return self.run(text, _behind_prefix(words), folders)
-        elif name == "time" and _is_keyword(words):
-            return self.run(text, self._timed(text, words), folders)
+        elif name == "time" and (found := timed(words)):
+            return self._timed(text, found, folders)
         elif name in MOVES:
             return self._moved(words, folders)
         elif name in BUILTINS:
@@ -160,6 +160,8 @@ class Commands:
     def _builtin(self, text: str, name: str, arguments: list[str], folders: Folders) -> None:
         operands = arguments[1:] if arguments[:1] == ["--"] else arguments
         first = operands[0] if operands else ""
+        if name in _DECLARING:  # `command export A=1`: to the grammar, a command's words
+            self._out.variables |= {word.partition("=")[0] for word in arguments if "=" in word}
         if name == "eval":
             self._evaluated(text, " ".join(operands), folders)
         elif name == "trap" and first not in ("", "-", "-p", "-l"):
@@ -181,17 +183,12 @@ class Commands:
         elif name != "echo" and any(map(would_be_expanded, arguments)):
             self._out.not_known(text, RUNS_QUOTED)
 
-    def _timed(self, text: str, words: tuple[Word, ...]) -> tuple[Word, ...]:
-        """The command behind the keyword, without the assignments before it."""
-        position = 1
-        while position < len(words) and words[position].text in _OPTIONS_OF_TIME:
-            position += 1
-        while position < len(words) and (found := _ASSIGNMENT.match(words[position].text)):
-            self._out.variables.add(found[1])
-            if would_be_expanded(found.string):
+    def _timed(self, text: str, found: Timed, folders: Folders) -> After:
+        for word in found.assignments:
+            self._out.variables.add(word.text.partition("=")[0].rstrip("+").partition("[")[0])
+            if would_be_expanded(word.text):
                 self._out.not_known(text, RUNS_QUOTED)
-            position += 1
-        return words[position:]
+        return self.run(text, found.command, folders)
 
     def _moved(self, words: tuple[Word, ...], folders: Folders) -> After:
         name, arguments = words[0].text, words[1:]
@@ -213,12 +210,6 @@ class Commands:
 
     def _signals(self, text: str) -> None:
         self._out.not_known(text, "whom it signals isn't known before it runs", is_signal=True)
-
-
-def _is_keyword(words: Sequence[Word]) -> bool:
-    """`time`, to bash: not with options that only the program has."""
-    behind = next((word.text for word in words[1:] if word.text not in _OPTIONS_OF_TIME), "")
-    return behind not in RESERVED and not behind.startswith("-")
 
 
 def would_be_expanded(text: str) -> bool:

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from sigwrap.hooks.option_words import said
+from sigwrap.hooks.shell_tree import RESERVED
 from sigwrap.hooks.starter import Starter
 from sigwrap.hooks.words import Word
 from sigwrap.policy.judge.match import UNTOLD
@@ -21,6 +23,8 @@ _XARGS = Starter(
 )
 _REPLACES = "-I -i --replace"
 _MOVES = {"env": ("C", ("--c",)), "sudo": ("DRi", ("--ch", "--lo"))}
+_OPTIONS_OF_TIME = frozenset({"-p", "--"})
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\[.*\])?\+?=", re.DOTALL)
 _ALWAYS_MOVE = frozenset({"chroot"})  # to the new root
 _SPLITS = re.compile(r"-[A-Za-z0]*S|--s[a-z-]*")  # `env -S`
 _MEANT_OTHERWISE = re.compile(r"[\\$#]|(^|\s)(-[A-Za-z0]*S|--s)")
@@ -32,6 +36,26 @@ def chain_of(argv: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
     yield name, tuple(argv)
     for wrapped in unwrap(name, argv):
         yield basename(wrapped.argv[0]), wrapped.argv
+
+
+class Timed(NamedTuple):
+    """By bash's keyword: a command as any other, with its assignments."""
+
+    assignments: tuple[Word, ...]
+    command: tuple[Word, ...]
+
+
+def timed(words: tuple[Word, ...]) -> Timed | None:
+    """None where `time` is the program, or stands before what is no simple command."""
+    left = [*words[1:]]
+    while left and left[0].text in _OPTIONS_OF_TIME:
+        left.pop(0)
+    if left and (left[0].text in RESERVED or left[0].text.startswith("-")):
+        return None
+    assignments: list[Word] = []
+    while left and _ASSIGNMENT.match(left[0].text):
+        assignments.append(left.pop(0))
+    return Timed(tuple(assignments), tuple(left))
 
 
 def words_of(argv: Sequence[str], words: tuple[Word, ...]) -> tuple[Word, ...]:
