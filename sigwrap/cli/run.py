@@ -14,7 +14,7 @@ from sigwrap.linux import limits, pidfd, proc_files
 from sigwrap.linux.descriptors import release_all, require_enough, reserve_standard_streams
 from sigwrap.protocols.front import Channel, DiedOf, HeldUp
 from sigwrap.run.session import Ended, run_session
-from sigwrap.run.settings import DEFAULT_JOIN_IDLE_S, Report, RunSettings, is_unattended
+from sigwrap.run.settings import Report, RunSettings, is_unattended
 from sigwrap.start import onefile
 from sigwrap.start.command import Inherited
 from sigwrap.status import REFUSED
@@ -30,9 +30,6 @@ def start(settings: RunSettings, variables: Mapping[bytes, bytes] | None = None)
     inherited = Inherited.capture()
     if variables:
         inherited = inherited._replace(environment={**inherited.environment, **variables})
-    if settings.join_idle_s != DEFAULT_JOIN_IDLE_S and not settings.join_name:
-        note_in_time("--join-idle, but no session to join (name it: --join-name NAME)")
-        return REFUSED
     if settings.join_name and settings.ready_fd < 0:
         from sigwrap.cli.joining import run_in_joined_session
 

@@ -49,8 +49,9 @@ class Relay:
         except OSError:
             return None
         try:
-            if _is_in_foreground(outer) and any(fd in _STREAMS for fd in _all_on_it()):
-                return cls(outer, _all_on_it())
+            replaced = _all_on_it() if _is_in_foreground(outer) else ()
+            if any(fd in _STREAMS for fd in replaced):
+                return cls(outer, replaced)
         except (OSError, termios.error):
             pass  # it hung up
         os.close(outer)

@@ -16,7 +16,7 @@ from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.environment import KILLSWITCH_URL
 from sigwrap.policy.language.texts import policy_texts
 from sigwrap.run.lacking import Tell
-from sigwrap.run.settings import RunSettings
+from sigwrap.run.settings import DEFAULT_JOIN_IDLE_S, RunSettings
 from sigwrap.start import own_code
 from sigwrap.start.policy_files import host_variables, load_profile, load_with_sources
 from sigwrap.store import killswitch
@@ -50,6 +50,8 @@ class Plan(NamedTuple):
 def plan_of(
     settings: RunSettings, environment: dict[bytes, bytes], *, front_pid: int, tell: Tell
 ) -> Plan:
+    if settings.join_idle_s != DEFAULT_JOIN_IDLE_S and not settings.join_name:
+        raise UsageError("--join-idle, but no session to join", "name it: --join-name NAME")
     remote_switch = _remote_switch(settings, environment)
     as_text = {os.fsdecode(name): os.fsdecode(value) for name, value in environment.items()}
     store = settings.store or default_store(as_text)
