@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import stat
 import subprocess
 from typing import Any
 
@@ -66,9 +67,12 @@ def test_a_session_whose_socket_is_removed_makes_another(subject: Sigwrap) -> No
     """So none is begun beside it, in which its server would be missing."""
     server = int(_run(subject, "sh", "-c", "sleep 300 >/dev/null 2>&1 & echo $!").stdout)
     folder = subject.store / "joined"
-    for times, path in enumerate((folder / "agent.sock", folder), 1):
-        assert _run(subject, "rm", "-r", str(path)).returncode == 0
+    socket_file = folder / "agent.sock"
+    deeds = (f"rm {socket_file}", f"chmod 666 {socket_file}", f"rm -r {folder}")
+    for times, deed in enumerate(deeds, 1):
+        assert _run(subject, *deed.split()).returncode == 0
         _await_tampered(subject, times)
+        assert stat.S_IMODE(socket_file.stat().st_mode) == 0o600
         assert _run(subject, "kill", "-0", str(server)).returncode == 0
     assert len(_sessions(subject)) == 1
 

@@ -5,23 +5,20 @@ connection may be silent are bounded, and a peer that floods the socket is made 
 are too many, the one that has been silent for longest is closed: idle peers keep nobody out.
 
 Who may speak is decided by the process that connected (linux/peer.py); that the folder has mode
-0700 and the socket 0600 comes on top. Whoever runs as this user can take the socket's name away: it
-gets another socket then, so that who asks what waits for an answer doesn't hear of nothing.
+0700 and the socket 0600 comes on top.
 """
 
 from __future__ import annotations
 
-import errno
 import os
 import select
-import stat
 import time
 from collections.abc import Callable
 
 from sigwrap.bare import socket
 from sigwrap.errors import StoreError
 from sigwrap.linux.peer import Peer, examine
-from sigwrap.linux.taken import let_go, refuse_descriptors
+from sigwrap.linux.taken import let_go
 from sigwrap.protocols.control import (
     MAX_LINE_BYTES,
     SOCKET_SUFFIX,
@@ -32,16 +29,13 @@ from sigwrap.protocols.control import (
     decode_request,
     encode,
     refusal,
-    socket_path,
 )
 from sigwrap.run.loop import Loop
-from sigwrap.store.folder import Interfered, new_name, private_folder
+from sigwrap.run.named_socket import NamedSocket
 
 MAX_CONNECTIONS = 32
 PATIENCE_S = 5.0
 
-_BACKLOG = 64
-_MODE = 0o600
 _REFUSALS_AT_ONCE = 10
 _REFUSALS_PAUSE_S = 0.2
 
@@ -60,74 +54,33 @@ class ControlSocket:
         self._loop = loop
         self._on_request = on_request
         self._on_refused = on_refused
-        self._name = session_id + SOCKET_SUFFIX
         self._connections: set[_Connection] = set()
         self._refusals = 0
         self._listening = False
         self._closed = False
-        self.path = os.path.join(control_folder(store), self._name)
+        self.path = os.path.join(control_folder(store), session_id + SOCKET_SUFFIX)
         try:
-            self._folder = private_folder(control_folder(store))
-            try:
-                if self._folder.status(self._name) is not None:
-                    raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
-                self._socket, self._found = self._named_socket()
-            except OSError:
-                self._folder.close()
-                raise
+            self._socket = NamedSocket(self.path, socket.SOCK_STREAM, takes_descriptors=False)
         except OSError as error:
             raise self._failure("opened", error) from error
         self._listen()
 
     def objection(self) -> str:
         """What somebody has done to it; empty where nobody has."""
-        if self._closed:
-            return ""
-        if not self._folder.is_reached:
-            return "its folder was removed, moved, replaced or closed"
-        found = self._folder.status(self._name)
-        if found is None:
-            return "it was removed"
-        if not os.path.samestat(found, self._found):
-            return "another file was put in its place"
-        return "" if stat.S_IMODE(found.st_mode) == _MODE else "its mode was changed"
+        return "" if self._closed else self._socket.objection()
 
     def restore(self) -> None:
         """Another socket in its place; StoreError where there can't be one."""
+        self._pause()
         try:
-            self._folder.reach()
-            end, self._found = self._named_socket()
+            self._socket.restore()
         except OSError as error:
             raise self._failure("opened anew", error) from error
-        self._pause()
-        let_go(self._socket.detach())
-        self._socket = end
-        self._listen()
+        finally:
+            self._listen()
 
     def _failure(self, what: str, error: OSError) -> StoreError:
         return StoreError(f"the control socket {self.path} can't be {what}: {error.strerror}")
-
-    def _named_socket(self) -> tuple[socket.socket, os.stat_result]:
-        """One that listens, under its name, whatever has that; and the file that it is there."""
-        unfinished = new_name(self._name)
-        end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-        try:
-            umask = os.umask(0o777 & ~_MODE)
-            try:
-                end.bind(socket_path(self._folder.fd, unfinished))
-            finally:
-                os.umask(umask)
-            found = self._folder.status(unfinished)
-            if found is None:
-                raise Interfered("somebody removes it")
-            refuse_descriptors(end)
-            end.listen(_BACKLOG)
-            self._folder.put(unfinished, self._name)
-        except BaseException:
-            self._folder.remove(unfinished)
-            end.close()
-            raise
-        return end, found
 
     def close(self) -> None:
         if self._closed:
@@ -136,11 +89,7 @@ class ControlSocket:
         self._pause()
         for connection in tuple(self._connections):
             connection.close()
-        let_go(self._socket.detach())
-        found = self._folder.status(self._name)
-        if found is not None and os.path.samestat(found, self._found):
-            self._folder.remove(self._name)
-        self._folder.close()
+        self._socket.close()
 
     def _listen(self) -> None:
         if self._listening or self._closed:
@@ -160,11 +109,10 @@ class ControlSocket:
 
     def _on_connection(self, _happened: int) -> None:
         try:
-            accepted, _address = self._socket.accept()
+            accepted = self._socket.accept()
         except OSError:  # it has left again; or there are no descriptors, and others leave too
             self._pause_for_a_moment()
             return
-        accepted.setblocking(False)
         peer = examine(accepted)
         if peer.objection:
             self._refuse(accepted, peer)

@@ -69,7 +69,7 @@ class Joins:
     def serve(self, session_id: str, inherited: Inherited) -> NoReturn:
         """In the child that is to be the fork server."""
         self._ours.close()
-        self._door.socket.close()
+        self._door.close_here()
         serve(self._theirs, session_id, inherited)
 
     def begin(
@@ -93,7 +93,7 @@ class Joins:
         self._ours.setblocking(False)
         loop.watch(self._ours.fileno(), self._on_fork_server)
         self._is_open = True
-        self._open_door()
+        self._listen()
         self._look()
         self._is_ready()
         self._tell_at_start = lambda _text: None
@@ -124,22 +124,24 @@ class Joins:
     def close(self) -> None:
         if self._is_open:
             self._is_open = False
-            self._loop.unwatch(self._door.socket.fileno())
+            self._loop.unwatch(self._door.fileno())
             self._door.close()
 
     def look_at_door(self) -> None:
         """Whether it is still there; if not, there is another one."""
         if not self._is_open or not (what := self._door.objection()):
             return
-        self._loop.unwatch(self._door.socket.fileno())
-        is_new = self._door.restore()
-        self._open_door()
-        if is_new:
+        self._loop.unwatch(self._door.fileno())
+        try:
+            self._door.restore()
+        except OSError:
+            pass  # at the next look, perhaps
+        else:
             self._recorder.tampered("socket to join by", self._door.path, what, "there is another")
+        self._listen()
 
-    def _open_door(self) -> None:
-        self._door.open()
-        self._loop.watch(self._door.socket.fileno(), self._on_connection)
+    def _listen(self) -> None:
+        self._loop.watch(self._door.fileno(), self._on_connection)
 
     def _look(self) -> None:
         """The fork server is the one process that is always there."""
@@ -163,12 +165,11 @@ class Joins:
 
     def _on_connection(self, _happened: int) -> None:
         try:
-            accepted, _address = self._door.socket.accept()
+            accepted = self._door.accept()
         except OSError:  # it has left again; or there are no descriptors for now
-            self._loop.unwatch(self._door.socket.fileno())
+            self._loop.unwatch(self._door.fileno())
             self._loop.call_at(time.monotonic() + _PAUSE_S, self._listen_again)
             return
-        accepted.setblocking(False)
         peer = examine(accepted)
         objection = peer.objection or self._rights.difference(peer.pid)
         if objection or len(self._callers) >= _MOST_CALLERS:
@@ -196,8 +197,8 @@ class Joins:
 
     def _listen_again(self) -> None:
         if self._is_open:
-            self._loop.unwatch(self._door.socket.fileno())  # a new one is watched already
-            self._open_door()
+            self._loop.unwatch(self._door.fileno())  # a new one is watched already
+            self._listen()
 
     def _on_call(self, caller: Caller, message: dict[str, Any], call: Call, fds: list[int]) -> None:
         name = self._settings.join_name

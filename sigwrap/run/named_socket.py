@@ -1,0 +1,100 @@
+"""A socket that listens under a name in the store. Whoever runs as this user can remove it, change
+its mode, or put another file in its place: then there is another socket, lest who comes next finds
+nobody there.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from sigwrap.bare import socket
+from sigwrap.linux.taken import let_go, refuse_descriptors
+from sigwrap.protocols.control import socket_path
+from sigwrap.store.folder import Interfered, new_name, private_folder
+
+_BACKLOG = 64
+_MODE = 0o600
+
+
+class NamedSocket:
+    def __init__(
+        self, path: str, kind: int, *, takes_descriptors: bool, instead_of_another: bool = False
+    ) -> None:
+        """OSError where there can't be one."""
+        self.path = path
+        self._name = os.path.basename(path)
+        self._kind = kind
+        self._takes_descriptors = takes_descriptors
+        self._folder = private_folder(os.path.dirname(path))
+        try:
+            if not instead_of_another and self._folder.status(self._name) is not None:
+                raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+            self._end, self._found = self._new()
+        except OSError:
+            self._folder.close()
+            raise
+
+    def fileno(self) -> int:
+        """Another one after each `restore`."""
+        return self._end.fileno()
+
+    def accept(self) -> socket.socket:
+        accepted, _address = self._end.accept()
+        accepted.setblocking(False)
+        return accepted
+
+    def objection(self) -> str:
+        """What somebody has done to it; empty where nobody has."""
+        if not self._folder.is_reached:
+            return "its folder was removed, moved, replaced or closed"
+        found = self._folder.status(self._name)
+        if found is None:
+            return "it was removed"
+        if not os.path.samestat(found, self._found):
+            return "another file was put in its place"
+        return "" if stat.S_IMODE(found.st_mode) == _MODE else "its mode was changed"
+
+    def restore(self) -> None:
+        """Another socket in its place; OSError where there can't be one. What the old one is
+        watched for ends before."""
+        self._folder.reach()
+        old, (self._end, self._found) = self._end, self._new()
+        let_go(old.detach())
+
+    def close(self) -> None:
+        """To whoever comes from now on, nobody listens."""
+        let_go(self._end.detach())
+        found = self._folder.status(self._name)
+        if found is not None and os.path.samestat(found, self._found):
+            self._folder.remove(self._name)
+        self._folder.close()
+
+    def close_here(self) -> None:
+        """In a child: it stays its parent's."""
+        self._end.close()
+        self._folder.close()
+
+    def _new(self) -> tuple[socket.socket, os.stat_result]:
+        """One that listens, under its name, whatever has that; and the file that it is there."""
+        unfinished = new_name(self._name)
+        end = socket.socket(socket.AF_UNIX, self._kind | socket.SOCK_NONBLOCK)
+        try:
+            umask = os.umask(0o777 & ~_MODE)
+            try:
+                end.bind(socket_path(self._folder.fd, unfinished))
+            finally:
+                os.umask(umask)
+            found = self._folder.status(unfinished)
+            if found is None:
+                raise Interfered("somebody removes it")
+            if not self._takes_descriptors:
+                refuse_descriptors(end)
+            end.listen(_BACKLOG)
+            self._folder.put(unfinished, self._name)
+        except BaseException:
+            self._folder.remove(unfinished)
+            end.close()
+            raise
+        return end, found
