@@ -52,7 +52,7 @@ class Listeners:
             self._own_connections.note(looked.held, caller.pid)
         if uid != self._uid or pid in self._sigwrap_pids or self._processes.has(pid):
             return None
-        if pid in self._listened_for and procfs.stat(pid) is None:
+        if pid in self._listened_for and ((found := procfs.stat(pid)) is None or found.has_ended):
             return None
         return None if self._is_own(looked) else self._by_pid(pid)
 
