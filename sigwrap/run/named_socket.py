@@ -60,14 +60,12 @@ class NamedSocket:
         """Another socket in its place; OSError where there can't be one. What the old one is
         watched for ends before."""
         self._folder.reach()
-        old, (self._end, self._found) = self._end, self._new()
-        let_go(old.detach())
+        self._replace()
 
     def close(self) -> None:
         """To whoever comes from now on, nobody listens."""
         let_go(self._end.detach())
-        found = self._folder.status(self._name)
-        if found is not None and os.path.samestat(found, self._found):
+        if self._is_there:
             self._folder.remove(self._name)
         self._folder.close()
 
@@ -75,6 +73,15 @@ class NamedSocket:
         """In a child: it stays its parent's."""
         self._end.close()
         self._folder.close()
+
+    @property
+    def _is_there(self) -> bool:
+        found = self._folder.status(self._name)
+        return found is not None and os.path.samestat(found, self._found)
+
+    def _replace(self) -> None:
+        old, (self._end, self._found) = self._end, self._new()
+        let_go(old.detach())
 
     def _new(self) -> tuple[socket.socket, os.stat_result]:
         """One that listens, under its name, whatever has that; and the file that it is there."""

@@ -31,17 +31,14 @@ class Door(NamedSocket):
         lock = os.open(self._lock, _LOCK_FLAGS, 0o600, dir_fd=self._folder.fd)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # somebody is starting one
-            if self._is_anothers():
+            if not self._is_there and self._is_anothers():
                 raise FileExistsError
-            super().restore()
+            self._replace()
         finally:
             os.close(lock)
 
     def _is_anothers(self) -> bool:
         """Of a session, and of none that is only played by whoever is inside."""
-        found = self._folder.status(self._name)
-        if found is not None and os.path.samestat(found, self._found):
-            return False
         end = socket.socket(socket.AF_UNIX, KIND | socket.SOCK_NONBLOCK)
         try:
             end.connect(socket_path(self._folder.fd, self._name))
