@@ -36,6 +36,7 @@ from sigwrap.hooks.wrapped import (
     moves,
     splits_otherwise,
     timed,
+    variable_of,
     words_of,
 )
 from sigwrap.policy.judge.match import UNTOLD
@@ -161,7 +162,7 @@ class Commands:
         operands = arguments[1:] if arguments[:1] == ["--"] else arguments
         first = operands[0] if operands else ""
         if name in _DECLARING:  # `command export A=1`: to the grammar, a command's words
-            self._out.variables |= {word.partition("=")[0] for word in arguments if "=" in word}
+            self._out.variables |= {variable_of(word) for word in arguments if "=" in word}
         if name == "eval":
             self._evaluated(text, " ".join(operands), folders)
         elif name == "trap" and first not in ("", "-", "-p", "-l"):
@@ -185,7 +186,7 @@ class Commands:
 
     def _timed(self, text: str, found: Timed, folders: Folders) -> After:
         for word in found.assignments:
-            self._out.variables.add(word.text.partition("=")[0].rstrip("+").partition("[")[0])
+            self._out.variables.add(variable_of(word.text))
             if would_be_expanded(word.text):
                 self._out.not_known(text, RUNS_QUOTED)
         return self.run(text, found.command, folders)

@@ -58,6 +58,11 @@ def timed(words: tuple[Word, ...]) -> Timed | None:
     return Timed(tuple(assignments), tuple(left))
 
 
+def variable_of(assignment: str) -> str:
+    """`A` of `A=1`, `A+=1` and `A[2]=1`."""
+    return assignment.partition("=")[0].rstrip("+").partition("[")[0]
+
+
 def words_of(argv: Sequence[str], words: tuple[Word, ...]) -> tuple[Word, ...]:
     """Of one in the chain of `words`."""
     last = words[-len(argv) :]

@@ -107,6 +107,7 @@ def verdict(engine: Engine, project: Path, line: str, *, inside: bool = False) -
         ("time LD_PRELOAD=./x make", DENY),
         ("time export LD_PRELOAD=./x; make", DENY),
         ("command declare -x LD_PRELOAD=./x; make", DENY),
+        ("command export LD_PRELOAD+=./x; make", DENY),
         ('cd "$x" && rm -rf etc', ASK),
         ('cd "$x" && rm -rf *', ASK),
         ('cd "$x" && rm a.o && git status', NO_OPINION),
