@@ -16,7 +16,7 @@ import pytest
 from sigwrap import calls
 from sigwrap.calls import I386, X86_64
 from tests.support.harness import PYTHON, Sigwrap
-from tests.support.programs import needs
+from tests.support.programs import HEADERS, needs
 
 AT_FDCWD, AT_REMOVEDIR, AT_SYMLINK_FOLLOW, AT_EMPTY_PATH = -100, 0x200, 0x400, 0x1000
 RENAME_NOREPLACE, RENAME_EXCHANGE, RESOLVE_IN_ROOT = 1, 2, 0x10
@@ -214,7 +214,7 @@ def test_in_another_root_the_path_is_the_one_outside(
     work = anew(sigwrap)
     static = work / "file_calls"
     source = compiled / "file_calls.c"
-    subprocess.run(["cc", "-static", "-o", str(static), str(source)], check=True)
+    subprocess.run(["cc", *HEADERS, "-static", "-o", str(static), str(source)], check=True)
     said = f'{calls.number_of("mkdir", X86_64)} "/folder/x 493\n'.encode()
     line = [*within.split(), "/file_calls", "64"]
     done = sigwrap.run("-p", policy(sigwrap, work), "--", *line, cwd=work, input=said)

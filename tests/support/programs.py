@@ -14,6 +14,7 @@ import pytest
 from sigwrap.machine import IS_X86_64
 
 COMPILER = shutil.which("cc") or shutil.which("gcc")
+HEADERS = ("-I", str(Path(__file__).parent))
 FLAGS = {
     "first": ["-static", "-nostdlib", "-fno-stack-protector", "-fno-pie", "-no-pie"],
     "sees_mark": ["-static"],
@@ -54,7 +55,7 @@ class Library:
 
 def _compile(source: Path) -> None:
     flags = FLAGS.get(source.stem, ["-pthread"])
-    line = [str(COMPILER), "-O1", *flags, "-o", str(source.with_suffix(""))]
+    line = [str(COMPILER), "-O1", *HEADERS, *flags, "-o", str(source.with_suffix(""))]
     done = subprocess.run([*line, str(source)], capture_output=True, text=True, check=False)
     # What is about i386 calls alone is for x86_64 alone.
     assert done.returncode == 0 or not IS_X86_64, done.stderr

@@ -9,10 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "i386.h"
 
 static const char *way;
 static int denied, allowed;
@@ -21,19 +22,6 @@ static struct sockaddr_in to(int port) {
     struct sockaddr_in found = {.sin_family = AF_INET, .sin_port = htons(port)};
     found.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     return found;
-}
-
-static int i386(int number, unsigned a, unsigned b, unsigned c, unsigned d, unsigned e) {
-    int result;
-    __asm__ volatile("int $0x80"
-                     : "=a"(result)
-                     : "a"(number), "b"(a), "c"(b), "d"(c), "S"(d), "D"(e)
-                     : "memory", "r8", "r9", "r10", "r11");
-    return result;
-}
-
-static char *low_memory(void) {
-    return mmap(0, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
 }
 
 static void say(int fd) {

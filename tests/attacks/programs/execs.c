@@ -1,19 +1,15 @@
 /* execs HOW PROGRAM [SOURCE]: native or i386, by execve, or with "at" in HOW by execveat of
    descriptor 9. A SOURCE is mounted over PROGRAM before, in a mount namespace of its own. */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#ifndef MAP_32BIT /* another machine has no i386 programs */
-#define MAP_32BIT 0
-#endif
+#include "i386.h"
 
 static int covered(const char *source, const char *target) {
     return unshare(getuid() ? CLONE_NEWNS | CLONE_NEWUSER : CLONE_NEWNS) == 0 &&
@@ -33,28 +29,12 @@ int main(int argc, char **argv) {
         if (is_at) syscall(SYS_execveat, 9, "", words, none, AT_EMPTY_PATH);
         else execve(words[0], words, none);
     } else { /* int 0x80 sees 32 bits of each pointer, so everything lies low */
-        unsigned *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+        unsigned *page = low_memory(), low = (unsigned)(unsigned long)page;
         char *text = strcpy((char *)(page + 8), words[0]);
         page[0] = (unsigned)(unsigned long)text;
-        unsigned empty = (unsigned)(unsigned long)(page + 4);
-        long result;
-        if (is_at)
-#ifdef __x86_64__
-            __asm__ volatile("int $0x80" : "=a"(result)
-                             : "a"(358), "b"(9), "c"(empty), "d"(page), "S"(page + 4),
-                               "D"(AT_EMPTY_PATH) : "memory");
-#else
-            result = -ENOSYS;
-#endif
-        else
-#ifdef __x86_64__
-            __asm__ volatile("int $0x80" : "=a"(result)
-                             : "a"(11), "b"(page[0]), "c"(page), "d"(page + 4) : "memory");
-#else
-            result = -ENOSYS;
-#endif
-        errno = -result;
+        unsigned empty = low + 4 * sizeof *page;
+        errno = -(is_at ? i386(358, 9, empty, low, empty, AT_EMPTY_PATH)
+                        : i386(11, page[0], low, empty, 0, 0));
     }
     printf("errno %d\n", errno);
     return 0;

@@ -1,9 +1,10 @@
 /* execs_as_i386 FILE WORD...: execve by int 0x80, with everything below 4 GiB. */
 #include <string.h>
-#include <sys/mman.h>
+
+#include "i386.h"
 
 int main(int argc, char **argv) {
-    char *low = mmap(0, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+    char *low = low_memory();
     unsigned *words = (unsigned *)low;
     char *text = low + 4096;
     strcpy(text, argv[1]);
@@ -13,10 +14,6 @@ int main(int argc, char **argv) {
         words[i - 2] = (unsigned)(unsigned long)strcpy(text, argv[i]);
     }
     words[argc - 2] = 0;
-    long result;
-    __asm__ volatile("int $0x80"
-                     : "=a"(result)
-                     : "a"(11), "b"(path), "c"((unsigned)(unsigned long)words), "d"(0)
-                     : "memory", "r8", "r9", "r10", "r11");
+    i386(11, path, (unsigned)(unsigned long)words, 0, 0, 0);
     return 9;
 }

@@ -9,15 +9,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "i386.h"
+
 static int open_as_i386(const char *path) {
-    char *low = mmap(0, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+    char *low = low_memory();
     strcpy(low, path);
-    int result;
-    __asm__ volatile("int $0x80"
-                     : "=a"(result)
-                     : "a"(5), "b"((unsigned)(unsigned long)low), "c"(O_RDONLY), "d"(0)
-                     : "memory", "r8", "r9", "r10", "r11");
-    return result;
+    return i386(5, (unsigned)(unsigned long)low, O_RDONLY, 0, 0, 0);
 }
 
 static int open_by_uring(const char *path) {

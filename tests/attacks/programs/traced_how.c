@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "i386.h"
+
 static const char *program;
 static int may_go[2];
 static int stops_after_execs;
@@ -100,13 +102,7 @@ int main(int argc, char **argv) {
     asked("stop dropped", ptrace(PTRACE_SETOPTIONS, pid, NULL, NULL));
     asked("stop dropped as of old", ptrace(21, pid, NULL, NULL));
     asked("stop kept", ptrace(PTRACE_SETOPTIONS, pid, NULL, PTRACE_O_TRACEEXEC));
-    long result;
-#ifdef __x86_64__
-    __asm__ volatile("int $0x80" : "=a"(result)
-                     : "a"(26), "b"(PTRACE_SETOPTIONS), "c"(pid), "d"(0), "S"(0) : "memory");
-#else
-    result = -ENOSYS;
-#endif
+    int result = i386(26, PTRACE_SETOPTIONS, pid, 0, 0, 0);
     errno = -result;
     asked("stop dropped as i386", result);
     ptrace(PTRACE_CONT, pid, NULL, NULL);

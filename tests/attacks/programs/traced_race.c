@@ -16,9 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#ifndef MAP_32BIT /* another machine has no i386 programs */
-#define MAP_32BIT 0
-#endif
+#include "i386.h"
 
 static const int ENOUGH = 20; /* of each of the two ends that prove something */
 
@@ -53,17 +51,10 @@ static void *end(void *unused) {
 }
 
 static void *run(void *unused) {
-    long result;
     if (is("i386")) {
-#ifdef __x86_64__
-        __asm__ volatile("int $0x80" : "=a"(result)
-                         : "a"(11), "b"((unsigned)(unsigned long)shared->path),
-                           "c"((unsigned)(unsigned long)shared->words),
-                           "d"((unsigned)(unsigned long)&shared->none) : "memory");
-#else
-        result = -ENOSYS;
-#endif
-        errno = -result;
+        errno = -i386(11, (unsigned)(unsigned long)shared->path,
+                      (unsigned)(unsigned long)shared->words,
+                      (unsigned)(unsigned long)&shared->none, 0, 0);
     } else {
         char *words[] = {"first", shared->word, NULL}, *none[] = {NULL};
         execve(shared->path, words, none);

@@ -12,9 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#ifndef MAP_32BIT /* another machine has no i386 programs */
-#define MAP_32BIT 0
-#endif
+#include "i386.h"
 
 extern char **environ;
 static char **words;
@@ -113,34 +111,17 @@ int main(int argc, char **argv) {
         execve(words[0], words, environ);
     } else if (!strncmp(how, "i386", 4)) {
         /* int 0x80 sees 32 bits of each pointer, so everything lies low. */
-        char *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
-        unsigned *pointers = (unsigned *)page;
+        char *page = low_memory();
+        unsigned *pointers = (unsigned *)page, list = (unsigned)(unsigned long)page;
         char *text = page + 1024;
         for (int i = 0; i <= argc - 2; i++) {
             pointers[i] = words[i] ? (unsigned)(unsigned long)text : 0;
             if (words[i]) text = strcpy(text, words[i]) + strlen(words[i]) + 1;
         }
         pointers[128] = 0;
-        long result;
-        if (!strcmp(how, "i386"))
-#ifdef __x86_64__
-            __asm__ volatile("int $0x80" : "=a"(result)
-                             : "a"(11), "b"(pointers[0]), "c"(pointers), "d"(pointers + 128)
-                             : "memory");
-#else
-            result = -ENOSYS;
-#endif
-        else /* execveat */
-#ifdef __x86_64__
-            __asm__ volatile("int $0x80" : "=a"(result)
-                             : "a"(358), "b"(AT_FDCWD), "c"(pointers[0]), "d"(pointers),
-                               "S"(pointers + 128), "D"(0)
-                             : "memory");
-#else
-            result = -ENOSYS;
-#endif
-        errno = -result;
+        unsigned variables = list + 128 * sizeof *pointers;
+        errno = -(!strcmp(how, "i386") ? i386(11, pointers[0], list, variables, 0, 0)
+                                       : i386(358, AT_FDCWD, pointers[0], list, variables, 0));
     }
     return failed();
 }

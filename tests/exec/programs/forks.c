@@ -17,6 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "i386.h"
+
 static void stay(void)
 {
     char byte;
@@ -27,17 +29,9 @@ static void stay(void)
 
 static long by_int80(long number, long argument)
 {
-    long result;
-#ifdef __x86_64__
-    __asm__ volatile("int $0x80"
-                     : "=a"(result)
-                     : "a"(number), "b"(argument), "c"(0), "d"(0), "S"(0), "D"(0)
-                     : "memory", "r8", "r9", "r10", "r11");
-#else
-    result = -ENOSYS;
-#endif
+    int result = i386(number, argument, 0, 0, 0, 0);
     if (result < 0) {
-        errno = (int)-result;
+        errno = -result;
         return -1;
     }
     return result;

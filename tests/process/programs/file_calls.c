@@ -4,16 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
+#include "i386.h"
+
 static long by_i386(long number, const long *with) {
-    long result;
-    __asm__ volatile("int $0x80"
-                     : "=a"(result)
-                     : "a"(number), "b"(with[0]), "c"(with[1]), "d"(with[2]), "S"(with[3]), "D"(with[4])
-                     : "memory", "r8", "r9", "r10", "r11");
-    return (int)result;
+    return i386(number, with[0], with[1], with[2], with[3], with[4]);
 }
 
 static long by_x86_64(long number, const long *with) {
@@ -32,7 +28,7 @@ int main(int argc, char **argv) {
     static char line[16384];
     static long returned[256];
     for (int at = 0; at < 256 && fgets(line, sizeof line, stdin); at++) {
-        char *low = mmap(0, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+        char *low = low_memory();
         long with[6] = {0};
         line[strcspn(line, "\n")] = 0;
         char *rest = line, *word;

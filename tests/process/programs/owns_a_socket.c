@@ -1,21 +1,20 @@
 /* Makes a socket as a 32-bit program does, by socketcall, and prints who owns it. */
 #define _GNU_SOURCE
 #include <stdio.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+
+#include "i386.h"
 
 enum { SOCKETCALL = 102, SOCKET = 1 };
 
 int main(void) {
-    unsigned *words = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+    unsigned *words = low_memory();
     struct stat status;
-    int made;
     words[0] = AF_INET;
     words[1] = SOCK_DGRAM;
     words[2] = 0;
-    __asm__ volatile("int $0x80" : "=a"(made) : "a"(SOCKETCALL), "b"(SOCKET), "c"(words) : "memory");
+    int made = i386(SOCKETCALL, SOCKET, (unsigned)(unsigned long)words, 0, 0, 0);
     if (made < 0 || fstat(made, &status) < 0) {
         printf("%d\n", made);
         return 1;

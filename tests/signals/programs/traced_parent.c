@@ -17,6 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "i386.h"
+
 #define LONG_S 60
 #define SIGNALS 200
 #define SEIZED 10
@@ -123,16 +125,7 @@ static int seek(void) {
 }
 
 static long kill_by_i386(long pid, long number) {
-    long result;
-#ifdef __x86_64__
-    __asm__ volatile("int $0x80"
-                     : "=a"(result)
-                     : "a"(37L), "b"(pid), "c"(number)
-                     : "r8", "r9", "r10", "r11", "memory");
-#else
-    result = -ENOSYS;
-#endif
-    return result;
+    return i386(37, pid, number, 0, 0, 0);
 }
 
 static int call_by_i386(void) {
