@@ -107,6 +107,6 @@ def start_session(words: list[str]) -> int:
     asked = int(words[0])
     settings = from_json(json.loads(os.pread(asked, os.fstat(asked).st_size, 0)))
     os.close(asked)
-    for fd in (settings.ready_fd, settings.lock_fd):
+    for fd in (settings.ready_fd, settings.door_fd):
         os.set_inheritable(fd, False)
     return start(settings)

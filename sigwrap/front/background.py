@@ -1,32 +1,32 @@
 """The session of a name: connected to where it runs, and started in the background where it
-doesn't. One is started at a time: who starts it holds a lock, and so does the session until it is
-ready, also where who started it has been killed meanwhile.
+doesn't. Who starts one takes its address first, and hands it on: the kernel gives it to one alone.
 """
 
 from __future__ import annotations
 
-import fcntl
+import errno
 import os
 import select
+import struct
 import sys
 import time
 
 from sigwrap.bare import json, signal, socket
-from sigwrap.errors import SessionError, SigwrapError, StoreError
+from sigwrap.errors import SessionError, SigwrapError
 from sigwrap.hints import Any
 from sigwrap.linux import kept_library
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.peer import objection_to_listener, pid_and_uid
-from sigwrap.protocols.control import socket_path
-from sigwrap.protocols.joined import KIND, LOCK_SUFFIX, SOCKET_SUFFIX, joined_folder
+from sigwrap.protocols.joined import KIND, address
 from sigwrap.start import onefile
 from sigwrap.start.command import Inherited, restore_signals
 from sigwrap.status import REFUSED
 
 _READY_WITHIN_S = 30.0
-_LOCK_WITHIN_S = 40.0
+_LISTENS_WITHIN_S = 40.0
+_ENDS_WITHIN_S = 5.0
+_LETS_IN_WITHIN_S = 10
 _LOOKS_EVERY_S = 0.01
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _LOWEST = 3
 
 
@@ -38,97 +38,98 @@ class NotStarted(SigwrapError):
         self.status = status
 
 
+class _NotBelieved(SessionError):
+    """Or what is left of a session that ends: then there is another one soon."""
+
+
 def connect_or_start(
     inherited: Inherited, *, store: str, name: str, settings: dict[str, Any]
 ) -> socket.socket:
-    folder = _folder(joined_folder(store))
-    try:
-        connection = _connected(folder, name)
-        if connection is not None:
-            return connection
-        lock = _locked(folder, name)
+    at = address(store, name, os.geteuid())
+    began_s = time.monotonic()
+    while True:
         try:
-            connection = _connected(folder, name)  # by whoever held the lock before us
-            if connection is None:
-                _start(inherited, settings, lock)
-                connection = _connected(folder, name)
-        finally:
-            os.close(lock)
-    finally:
-        os.close(folder)
-    if connection is None:
-        raise SessionError(f"session {name} was started, and can't be joined")
-    return connection
+            connection = _connected(at, name)
+        except _NotBelieved:
+            if time.monotonic() - began_s > _ENDS_WITHIN_S:
+                raise
+        else:
+            if connection is None and (door := _taken(at, name)) is not None:
+                _start(inherited, settings, door)
+                connection = _connected(at, name)
+                if connection is None:
+                    raise SessionError(f"session {name} was started, and can't be joined")
+            if connection is not None:
+                return connection
+        if time.monotonic() - began_s > _LISTENS_WITHIN_S:
+            raise SessionError(
+                f"somebody has been starting session {name} for {_LISTENS_WITHIN_S:.0f} s",
+                "wait for it, or choose another name",
+            )
+        time.sleep(_LOOKS_EVERY_S)
 
 
-def _folder(path: str) -> int:
-    umask = os.umask(0o077)
-    try:
-        os.makedirs(path, exist_ok=True)
-        return os.open(path, _FOLDER)
-    except OSError as error:
-        raise StoreError(
-            f"can't make {path}: {error.strerror}", "choose another store with --store"
-        ) from error
-    finally:
-        os.umask(umask)
-
-
-def _connected(folder: int, name: str) -> socket.socket | None:
+def _connected(at: bytes, name: str) -> socket.socket | None:
     """None where nobody listens."""
     connection = socket.socket(socket.AF_UNIX, KIND)
     try:
-        connection.connect(socket_path(folder, name + SOCKET_SUFFIX))
-    except (FileNotFoundError, ConnectionRefusedError):
+        _wait_at_most(connection, _LETS_IN_WITHIN_S)
+        connection.connect(at)
+        _wait_at_most(connection, 0)
+    except ConnectionRefusedError:
         connection.close()
         return None
+    except BlockingIOError as silence:
+        connection.close()
+        raise SessionError(
+            f"session {name} lets nobody in: too many wait for it", "try again, or end it"
+        ) from silence
     except OSError as error:
         connection.close()
         raise SessionError(f"can't reach session {name}: {error.strerror}") from error
+    _pid, uid = pid_and_uid(connection)
     objection = objection_to_listener(connection)
-    if pid_and_uid(connection)[1] not in (os.geteuid(), 0):
+    if uid not in (os.geteuid(), 0):
         objection = "it belongs to another user"
     if objection:
         connection.close()
-        raise SessionError(
+        raise _NotBelieved(
             f"what answers for session {name} is not believed: {objection}",
-            "only a process outside of all sessions is believed",
+            "end what has its address (ss -lxp), or choose another name",
         )
     return connection
 
 
-def _locked(folder: int, name: str) -> int:
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+def _wait_at_most(end: socket.socket, seconds: int) -> None:
+    """For who is to let us in; 0: for ever."""
+    end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", seconds, 0))
+
+
+def _taken(at: bytes, name: str) -> socket.socket | None:
+    """A socket that has this address; None where another one has it."""
+    door = socket.socket(socket.AF_UNIX, KIND)
     try:
-        lock = os.open(name + LOCK_SUFFIX, flags, 0o600, dir_fd=folder)
+        door.bind(at)
     except OSError as error:
-        raise StoreError(f"can't lock session {name}: {error.strerror}") from error
-    until_s = time.monotonic() + _LOCK_WITHIN_S
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return lock
-        except BlockingIOError:
-            if time.monotonic() > until_s:
-                os.close(lock)
-                raise SessionError(
-                    f"somebody has been starting session {name} for {_LOCK_WITHIN_S:.0f} s"
-                ) from None
-            time.sleep(_LOOKS_EVERY_S)
+        door.close()
+        if error.errno == errno.EADDRINUSE:
+            return None
+        raise SessionError(f"can't start session {name}: {error.strerror}") from error
+    return door
 
 
-def _start(inherited: Inherited, settings: dict[str, Any], lock: int) -> None:
+def _start(inherited: Inherited, settings: dict[str, Any], door: socket.socket) -> None:
     readable, ready = os.pipe()
     said, words = os.pipe()
-    whole = {**settings, "ready_fd": ready, "lock_fd": lock}
+    whole = {**settings, "ready_fd": ready, "door_fd": door.fileno()}
     asked = kept_library.written("settings", json.dumps(whole).encode())
     pid = linux_process.fork()
     if pid == 0:
         try:
-            _become(inherited, asked, (ready, lock), words)
+            _become(inherited, asked, (ready, door.fileno()), words)
         finally:
             os._exit(REFUSED)
-    for fd in (ready, words, asked):
+    for fd in (ready, words, asked, door.detach()):  # it is the session's from now on
         os.close(fd)
     try:
         _await(pid, readable, said)

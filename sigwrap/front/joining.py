@@ -36,6 +36,7 @@ from sigwrap.start.command import Inherited, find_program
 from sigwrap.tuples import NamedTuple
 
 _AGAIN_AFTER_S = 1.0
+_ANSWERS_WITHIN_S = 60.0
 _ATTEMPTS = 3  # a session may end in the moment in which it is joined
 
 
@@ -110,7 +111,8 @@ class _Joining:
         self._tell = tell
         self._signals: SignalFd = take_signals()
         self._left: Left | None = None
-        self._is_taken = False
+        self._is_taken = self._was_answered = False
+        self._answers_until_s = time.monotonic() + _ANSWERS_WITHIN_S
         self._terminated_s = 0.0
         self._poll = select.epoll()
         self._poll.register(connection.fileno(), select.EPOLLIN)
@@ -127,7 +129,7 @@ class _Joining:
             self._relay.begin(self._poll)
         try:
             while self._left is None or self._has_last_output():
-                for fd, happened in self._poll.poll():
+                for fd, happened in self._poll.poll(self._patience_s()):
                     if fd == self._connection.fileno():
                         self._on_message()
                     elif fd == self._signals.fd:
@@ -144,6 +146,18 @@ class _Joining:
                 self._relay.end()
             self._signals.close()
         return self._left
+
+    def _patience_s(self) -> float | None:
+        """None: for ever, as long as the command may take."""
+        if self._was_answered:
+            return None
+        left_s = self._answers_until_s - time.monotonic()
+        if left_s <= 0.0:
+            raise SessionError(
+                f"the session hasn't answered for {_ANSWERS_WITHIN_S:.0f} s",
+                "its supervisor was stopped, or it takes long to end",
+            )
+        return left_s
 
     def _has_last_output(self) -> bool:
         if self._relay is None:
@@ -184,6 +198,7 @@ class _Joining:
             raise SessionError("the session has ended, and how the command went isn't known")
         if not packet:
             raise _NobodyAnswers
+        self._was_answered = True
         try:
             message = decode(packet)
         except BadMessage as bad:

@@ -1,8 +1,10 @@
 """What a command that joins a session and that session tell each other, a message each packet.
 
-The session listens on a socket in its store, joined/NAME.sock. The first message carries all that
-the command would have from its caller: its descriptors, and in a file its words and its
-environment. What comes after it are signals; what comes back, how it went.
+The session listens on an abstract address, which has no file that anybody could remove or replace,
+and which is free again when the last process that holds it has ended: so there is one session of a
+name. The first message carries all that the command would have from its caller: its descriptors,
+and in a file its words and its environment. What comes after it are signals; what comes back, how
+it went.
 """
 
 from __future__ import annotations
@@ -10,17 +12,19 @@ from __future__ import annotations
 import os
 
 from sigwrap.bare import json, socket
+from sigwrap.bare.digests import blake2b
 from sigwrap.hints import Any
+from sigwrap.linux import proc_files
 from sigwrap.tuples import NamedTuple
 
 VERSION = 1
-SOCKET_SUFFIX = ".sock"
-LOCK_SUFFIX = ".lock"
 MAX_BYTES = 64 * 1024  # of a message
 MOST_DESCRIPTORS = 253  # that the kernel takes with one
 MAX_WORDS_BYTES = 8 << 20
 _LARGEST = 1 << 64  # as a limit
 KIND = socket.SOCK_SEQPACKET
+_PREFIX = "sigwrap-joined"
+_WHERE = ("/proc/self/ns/mnt", "/proc/self/root")  # a path means something else in another one
 
 
 class BadMessage(ValueError):
@@ -42,8 +46,12 @@ class Call(NamedTuple):
     limits: tuple[tuple[int, int, int], ...]
 
 
-def joined_folder(store: str) -> str:
-    return os.path.join(store, "joined")
+def address(store: str, name: str, uid: int) -> bytes:
+    """`store` is absolute. What is in the file system at it has no part in this: those inside could
+    change it."""
+    where = [(found.st_dev, found.st_ino) for found in map(proc_files.file_status, _WHERE)]
+    digest = blake2b(os.fsencode(f"{where} {name} {store}"), digest_size=16)
+    return f"\0{_PREFIX}/{uid}/{digest.hexdigest()}".encode()
 
 
 def encode(message: dict[str, Any]) -> bytes:

@@ -11,7 +11,6 @@ lacking       what a run lacks here, and whether it starts without
 walls         what the kernel itself holds, and what it leaves open here
 supervisor    what a run is made of, and its turns
 loop          descriptors and deadlines of one thread
-named_socket  a socket in the store, which stays there
 aside         helper threads, for what may take as long as somebody else likes
 facts_aside   facts of a request, which comes again where finding them may take its time
 relief        the end of who keeps the helpers waiting

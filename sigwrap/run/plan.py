@@ -71,7 +71,7 @@ def plan_of(
     if settings.join_name:
         from sigwrap.run.joined import joins as joined
 
-        joins = joined.Joins(store, settings, tell)
+        joins = joined.Joins(settings, tell)
     usage: type[Usage] | None = None
     if policy.limits.cpu_time_s or policy.limits.memory_bytes:
         from sigwrap.run import usage as of_usage

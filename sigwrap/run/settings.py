@@ -64,7 +64,7 @@ class RunSettings(NamedTuple):
     join_idle_s: float = DEFAULT_JOIN_IDLE_S
     ready_fd: int = -1  # where a session that is to be joined says that it is ready
     rules_digest: str = ""  # of its policy and profile, where these are files
-    lock_fd: int = -1  # that keeps others from starting it until then
+    door_fd: int = -1  # by which it is joined: a socket that has its address already
 
 
 # What holds for a whole session, and not for one of the commands that join it.

@@ -341,8 +341,6 @@ class Supervisor:
     def _look_after_store(self) -> None:
         again_in_s = self._recorder.look()
         self._approvals.look()
-        if self._joins is not None:
-            self._joins.look_at_door()
         self._loop.call_at(time.monotonic() + again_in_s, self._look_after_store)
 
     def _on_limit(self, reached: LimitReached) -> None:

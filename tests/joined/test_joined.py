@@ -16,6 +16,7 @@ import pytest
 from sigwrap.events import Event
 from sigwrap.linux import procfs
 from sigwrap.run.settings import RunSettings, as_json
+from tests.joined.addresses import at
 from tests.joined.jobs import work_a_job
 from tests.support.harness import INTERRUPTED, IS_BINARY, REFUSED, Sigwrap
 from tests.support.waiting import Watch, await_that, reader
@@ -266,12 +267,12 @@ def test_what_is_no_request_and_no_signal_ends_no_session(subject: Sigwrap) -> N
 
 _ASKS = """
 import fcntl, json, os, socket, sys
-path, *messages = sys.argv[1:]
+at, *messages = sys.argv[1:]
 words = os.memfd_create("words", os.MFD_ALLOW_SEALING)
 os.write(words, b"\\0".join((b"/bin/sleep", b"sleep", b"0.5")))
 fcntl.fcntl(words, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
 end = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-end.connect(path)
+end.connect(at.replace("@", "\\0"))
 socket.send_fds(end, [messages[0].encode()], [words, os.open("/", os.O_PATH)])
 for message in messages[1:]:
     end.send(message.encode())
@@ -299,9 +300,8 @@ def _said_to(subject: Sigwrap, call: dict[str, Any], *more: dict[str, Any]) -> b
         "niceness": 0,
         **empty,
     }
-    path = subject.store / "joined" / "agent.sock"
     messages = [json.dumps(message) for message in ({**good, **call}, *more)]
-    line = [*subject.as_user(), sys.executable, "-c", _ASKS, str(path), *messages]
+    line = [*subject.as_user(), sys.executable, "-c", _ASKS, at(subject), *messages]
     out, _ = subject.start_line(line).communicate(timeout=30)
     return out
 
@@ -325,10 +325,9 @@ def test_who_is_inside_is_refused_or_is_there_already(subject: Sigwrap) -> None:
 def test_a_process_of_the_session_can_not_join_it(subject: Sigwrap) -> None:
     connects = (
         "import socket, sys; s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET);"
-        "s.connect(sys.argv[1]); print(s.recv(1000).decode())"
+        "s.connect(sys.argv[1].replace('@', chr(0))); print(s.recv(1000).decode())"
     )
-    path = subject.store / "joined" / "agent.sock"
-    found = _run(subject, "python3", "-c", connects, str(path))
+    found = _run(subject, "python3", "-c", connects, at(subject))
     assert b"it is inside a supervised session" in found.stdout
     assert subject.events("control_refused")[0].payload["inside_session"]
 
@@ -340,31 +339,6 @@ def test_who_is_in_a_sandbox_does_not_get_out_of_it(subject: Sigwrap) -> None:
     _, err = found.communicate(timeout=30)
     assert found.returncode == REFUSED
     assert b"its no_new_privs are not those of the session" in err
-
-
-def test_a_stand_in_for_the_session_is_not_believed(subject: Sigwrap) -> None:
-    """One that a process of another session has put in its place; its own takes that away."""
-    _run(subject, "true")
-    path = subject.store / "joined" / "other.sock"
-    listens = (
-        "import os, socket, sys; os.path.exists(sys.argv[1]) and os.unlink(sys.argv[1]);"
-        "s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.bind(sys.argv[1]);"
-        "s.listen(5); print('ready', flush=True)\nwhile True: s.accept()"
-    )
-    process = subject.start(*JOIN, "--", "python3", "-c", listens, str(path))
-    reader(process.stdout).until(rb"ready")
-    found = subject.run("--join-name", "other", "--policy", "agent-observe", "--", "true")
-    assert found.returncode == REFUSED
-    assert b"not believed" in found.stderr
-    process.kill()
-    process.wait()
-    process = subject.start(
-        *JOIN, "--", "python3", "-c", listens, str(path.with_name("agent.sock"))
-    )
-    reader(process.stdout).until(rb"ready")
-    subject.await_event("store_tampered")
-    assert _run(subject, "echo", "joined").stdout == b"joined\n"
-    process.kill()
 
 
 def test_on_a_terminal_it_has_one_of_its_own(subject: Sigwrap) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import signal
-import stat
 import subprocess
 from typing import Any
 
+from tests.joined.addresses import at, is_listened_at
 from tests.support.harness import Sigwrap
 from tests.support.waiting import await_that
 
@@ -57,28 +57,10 @@ def test_who_writes_on_after_the_command_on_its_terminal_holds_nobody_up(subject
 
 def test_a_session_whose_starter_is_killed_meanwhile_is_the_next_ones(subject: Sigwrap) -> None:
     starter = subject.start(*JOIN, "--", "echo", "never")
-    await_that((subject.store / "joined" / "agent.sock").exists)  # and is not ready yet
+    await_that(lambda: is_listened_at(at(subject)))  # and is not ready yet
     starter.kill()
     assert _run(subject, "echo", "joined").stdout == b"joined\n"
     assert len(_sessions(subject)) == 1
-
-
-def test_a_session_whose_socket_is_removed_makes_another(subject: Sigwrap) -> None:
-    """So none is begun beside it, in which its server would be missing."""
-    server = int(_run(subject, "sh", "-c", "sleep 300 >/dev/null 2>&1 & echo $!").stdout)
-    folder = subject.store / "joined"
-    socket_file = folder / "agent.sock"
-    deeds = (f"rm {socket_file}", f"chmod 666 {socket_file}", f"rm -r {folder}")
-    for times, deed in enumerate(deeds, 1):
-        assert _run(subject, *deed.split()).returncode == 0
-        _await_tampered(subject, times)
-        assert stat.S_IMODE(socket_file.stat().st_mode) == 0o600
-        assert _run(subject, "kill", "-0", str(server)).returncode == 0
-    assert len(_sessions(subject)) == 1
-
-
-def _await_tampered(subject: Sigwrap, times: int) -> None:
-    await_that(lambda: len(subject.events("store_tampered")) >= times)
 
 
 def _sessions(subject: Sigwrap) -> list[object]:

@@ -19,6 +19,7 @@ _ASKED = struct.Struct("=IHHII" + "BBHIIIQ")  # the head, and what is asked
 _HEAD = struct.Struct("=IHHII")
 _TOLD = struct.Struct("=BBBBIQ")
 _ATTRIBUTE = struct.Struct("=HH")
+_NUMBERS = struct.Struct("=II")  # of an inode, and its device
 
 
 class Named(NamedTuple):
@@ -34,6 +35,17 @@ def named(fd: int) -> Named:
 
 def number_of(fd: int) -> int:
     return os.fstat(fd).st_ino & 0xFFFFFFFF
+
+
+def file_of(asked: Named) -> tuple[int, int] | None:
+    """The number of its file, and of that one's device, which some file systems call otherwise.
+    None where it has none, or nothing is told."""
+    told = told_of(asked, SHOW_FILE)
+    numbers = told.get(FILE, b"") if told is not None else b""
+    if len(numbers) != _NUMBERS.size:
+        return None
+    number, device = _NUMBERS.unpack(numbers)
+    return number, device
 
 
 def told_of(asked: Named, show: int) -> dict[int, bytes] | None:

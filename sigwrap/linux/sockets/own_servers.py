@@ -6,13 +6,10 @@ somebody is told to be connecting to it: a file's number can be another file's l
 
 from __future__ import annotations
 
-import struct
-
 from sigwrap.linux.file_state import Inode
-from sigwrap.linux.sockets.diag import FILE, SHOW_FILE, Named, named, told_of
+from sigwrap.linux.sockets.diag import SHOW_FILE, Named, file_of, named, told_of
 
 _MOST = 1000
-_NUMBERS = struct.Struct("=II")  # of an inode, and its device
 
 _File = tuple[int, int]
 
@@ -25,7 +22,7 @@ class OwnServers:
     def note(self, fd: int, name: str, kind: int) -> None:
         """It listens. `name`: one without a file, or empty; `kind`: the type of socket."""
         server = named(fd)
-        file = _file_of(server)
+        file = file_of(server)
         if name.startswith("@"):
             self._by_name[name, kind] = server
         elif file is not None:
@@ -40,17 +37,8 @@ class OwnServers:
         major, minor = device >> 32, device & 0xFFFFFFFF
         file = number & 0xFFFFFFFF, major << 20 | minor
         server = self._by_file.get(file)
-        return server is not None and _file_of(server) == file
+        return server is not None and file_of(server) == file
 
     def has_name(self, name: str, kind: int) -> bool:
         server = self._by_name.get((name, kind))
         return server is not None and told_of(server, SHOW_FILE) is not None
-
-
-def _file_of(server: Named) -> _File | None:
-    told = told_of(server, SHOW_FILE)
-    numbers = told.get(FILE, b"") if told is not None else b""
-    if len(numbers) != _NUMBERS.size:
-        return None
-    number, device = _NUMBERS.unpack(numbers)
-    return number, device

@@ -6,4 +6,5 @@ terminal_modes    the modes in which it asks
 terminal_answers  the words that answer
 wording           a question as its reader sees it
 control_socket    takes answers from elsewhere
+named_socket      a socket in the store, which stays there
 """

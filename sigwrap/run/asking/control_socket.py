@@ -30,8 +30,8 @@ from sigwrap.protocols.control import (
     encode,
     refusal,
 )
+from sigwrap.run.asking.named_socket import NamedSocket
 from sigwrap.run.loop import Loop
-from sigwrap.run.named_socket import NamedSocket
 
 MAX_CONNECTIONS = 32
 PATIENCE_S = 5.0
@@ -60,7 +60,7 @@ class ControlSocket:
         self._closed = False
         self.path = os.path.join(control_folder(store), session_id + SOCKET_SUFFIX)
         try:
-            self._socket = NamedSocket(self.path, socket.SOCK_STREAM, takes_descriptors=False)
+            self._socket = NamedSocket(self.path)
         except OSError as error:
             raise self._failure("opened", error) from error
         self._listen()

@@ -8,7 +8,6 @@ when nothing has run in it for a while.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import time
 from collections.abc import Callable
@@ -38,7 +37,6 @@ from sigwrap.protocols.joined import (
     header,
 )
 from sigwrap.run.joined.calls import Caller
-from sigwrap.run.joined.door import Door
 from sigwrap.run.joined.fork_server import serve
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
@@ -47,29 +45,33 @@ from sigwrap.start.command import HostEnvironment, Inherited
 
 _MOST_CALLERS = 128
 _LOOKS_EVERY_S = 5.0
+_BACKLOG = 64
+_REFUSALS_AT_ONCE = 10
 _PAUSE_S = 0.2
 _PATIENCE_S = 10.0  # with who has come and asks for nothing
 
 
 class Joins:
-    def __init__(self, store: str, settings: RunSettings, tell: Callable[[str], None]) -> None:
-        """StoreError where nobody could join."""
+    def __init__(self, settings: RunSettings, tell: Callable[[str], None]) -> None:
+        """Who comes from now on waits until it has begun."""
         self._settings = settings
         self._tell_at_start = tell
         self._rights = Rights()
         self._callers: dict[int, Caller] = {}
         self._asked: dict[int, Caller] = {}  # whose command is to be forked
         self._running: dict[int, Caller] = {}  # by the pid of the command
-        self._count = 0
-        self._is_open = False
+        self._count = self._refusals = 0
+        self._is_open = self._is_listening = False
         self._idle_since_s = time.monotonic()
         self._ours, self._theirs = socket.socketpair(socket.AF_UNIX, KIND)
-        self._door = Door(store, settings.join_name)
+        self._door = socket.socket(fileno=settings.door_fd)
+        self._door.setblocking(False)
+        self._door.listen(_BACKLOG)  # who comes is told that it is us who listens
 
     def serve(self, session_id: str, inherited: Inherited) -> NoReturn:
         """In the child that is to be the fork server."""
         self._ours.close()
-        self._door.close_here()
+        self._door.close()
         serve(self._theirs, session_id, inherited)
 
     def begin(
@@ -99,8 +101,6 @@ class Joins:
         self._tell_at_start = lambda _text: None
 
     def _is_ready(self) -> None:
-        fcntl.flock(self._settings.lock_fd, fcntl.LOCK_UN)  # of all who have it open
-        os.close(self._settings.lock_fd)
         try:
             os.write(self._settings.ready_fd, b"ready")
         except BrokenPipeError:
@@ -122,26 +122,25 @@ class Joins:
         self._callers.clear()
 
     def close(self) -> None:
-        if self._is_open:
-            self._is_open = False
-            self._loop.unwatch(self._door.fileno())
-            self._door.close()
-
-    def look_at_door(self) -> None:
-        """Whether it is still there; if not, there is another one."""
-        if not self._is_open or not (what := self._door.objection()):
-            return
-        self._loop.unwatch(self._door.fileno())
-        try:
-            self._door.restore()
-        except OSError:
-            pass  # at the next look, perhaps
-        else:
-            self._recorder.tampered("socket to join by", self._door.path, what, "there is another")
-        self._listen()
+        """Nobody joins any more. The address stays ours as long as we are there: who comes waits
+        for the end of this session, and then there is another."""
+        self._is_open = False
+        self._pause()
 
     def _listen(self) -> None:
-        self._loop.watch(self._door.fileno(), self._on_connection)
+        if self._is_open and not self._is_listening:
+            self._is_listening = True
+            self._loop.watch(self._door.fileno(), self._on_connection)
+
+    def _pause(self) -> None:
+        """The backlog holds who comes meanwhile."""
+        if self._is_listening:
+            self._is_listening = False
+            self._loop.unwatch(self._door.fileno())
+
+    def _pause_for_a_moment(self) -> None:
+        self._pause()
+        self._loop.call_at(time.monotonic() + _PAUSE_S, self._listen)
 
     def _look(self) -> None:
         """The fork server is the one process that is always there."""
@@ -165,18 +164,18 @@ class Joins:
 
     def _on_connection(self, _happened: int) -> None:
         try:
-            accepted = self._door.accept()
+            accepted, _address = self._door.accept()
         except OSError:  # it has left again; or there are no descriptors for now
-            self._loop.unwatch(self._door.fileno())
-            self._loop.call_at(time.monotonic() + _PAUSE_S, self._listen_again)
+            self._pause_for_a_moment()
             return
+        accepted.setblocking(False)
         peer = examine(accepted)
         objection = peer.objection or self._rights.difference(peer.pid)
         if objection or len(self._callers) >= _MOST_CALLERS:
             if peer.objection:
                 self._on_refused(peer)
             why = objection or f"{_MOST_CALLERS} commands have joined already"
-            _refuse(accepted, why)
+            self._refuse(accepted, why)
             return
         self._count += 1
         self._callers[self._count] = Caller(
@@ -195,12 +194,20 @@ class Joins:
         if not caller.has_asked and self._callers.get(caller.number) is caller:
             self._on_gone(caller)
 
-    def _listen_again(self) -> None:
-        if self._is_open:
-            self._loop.unwatch(self._door.fileno())  # a new one is watched already
-            self._listen()
+    def _refuse(self, accepted: socket.socket, why: str) -> None:
+        try:
+            accepted.send(encode({"refused": f"refused: {why}"}), socket.MSG_NOSIGNAL)
+        except OSError:
+            pass
+        let_go(accepted.detach())
+        self._refusals += 1
+        if self._refusals % _REFUSALS_AT_ONCE == 0:
+            self._pause_for_a_moment()
 
     def _on_call(self, caller: Caller, message: dict[str, Any], call: Call, fds: list[int]) -> None:
+        if not self._is_open:
+            self._on_gone(caller)  # who isn't answered comes again, and waits for the next session
+            return
         name = self._settings.join_name
         if other := differing(self._settings, message["settings"]):
             caller.tell(
@@ -286,6 +293,7 @@ class Joins:
             return
         except (BadMessage, OSError):
             self._loop.unwatch(self._ours.fileno())  # it has ended, and so does the session
+            self.close()
             return
         match message:
             case {"forked": int(pid), "number": int(call)}:
@@ -320,11 +328,3 @@ class Joins:
         payload = {"call": caller.number, "exit_status": code, "signal": died_of}
         self._recorder.record("command_left", caller.command_pid, payload)
         caller.tell({"ended": code, "signal": died_of, "why": why}, however_late=True)
-
-
-def _refuse(accepted: socket.socket, why: str) -> None:
-    try:
-        accepted.send(encode({"refused": f"refused: {why}"}), socket.MSG_NOSIGNAL)
-    except OSError:
-        pass
-    let_go(accepted.detach())

@@ -10,26 +10,23 @@ import os
 import stat
 
 from sigwrap.bare import socket
+from sigwrap.linux.sockets.diag import file_of, named
 from sigwrap.linux.taken import let_go, refuse_descriptors
 from sigwrap.protocols.control import socket_path
 from sigwrap.store.folder import Interfered, new_name, private_folder
 
 _BACKLOG = 64
 _MODE = 0o600
+_NUMBER = 0xFFFFFFFF  # as much of an inode's number as the kernel tells of a socket's file
 
 
 class NamedSocket:
-    def __init__(
-        self, path: str, kind: int, *, takes_descriptors: bool, instead_of_another: bool = False
-    ) -> None:
+    def __init__(self, path: str) -> None:
         """OSError where there can't be one."""
-        self.path = path
         self._name = os.path.basename(path)
-        self._kind = kind
-        self._takes_descriptors = takes_descriptors
         self._folder = private_folder(os.path.dirname(path))
         try:
-            if not instead_of_another and self._folder.status(self._name) is not None:
+            if self._folder.status(self._name) is not None:
                 raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
             self._end, self._found = self._new()
         except OSError:
@@ -60,33 +57,21 @@ class NamedSocket:
         """Another socket in its place; OSError where there can't be one. What the old one is
         watched for ends before."""
         self._folder.reach()
-        self._replace()
+        old, (self._end, self._found) = self._end, self._new()
+        let_go(old.detach())
 
     def close(self) -> None:
         """To whoever comes from now on, nobody listens."""
         let_go(self._end.detach())
-        if self._is_there:
+        found = self._folder.status(self._name)
+        if found is not None and os.path.samestat(found, self._found):
             self._folder.remove(self._name)
         self._folder.close()
-
-    def close_here(self) -> None:
-        """In a child: it stays its parent's."""
-        self._end.close()
-        self._folder.close()
-
-    @property
-    def _is_there(self) -> bool:
-        found = self._folder.status(self._name)
-        return found is not None and os.path.samestat(found, self._found)
-
-    def _replace(self) -> None:
-        old, (self._end, self._found) = self._end, self._new()
-        let_go(old.detach())
 
     def _new(self) -> tuple[socket.socket, os.stat_result]:
         """One that listens, under its name, whatever has that; and the file that it is there."""
         unfinished = new_name(self._name)
-        end = socket.socket(socket.AF_UNIX, self._kind | socket.SOCK_NONBLOCK)
+        end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         try:
             umask = os.umask(0o777 & ~_MODE)
             try:
@@ -94,10 +79,10 @@ class NamedSocket:
             finally:
                 os.umask(umask)
             found = self._folder.status(unfinished)
-            if found is None:
-                raise Interfered("somebody removes it")
-            if not self._takes_descriptors:
-                refuse_descriptors(end)
+            its_file = file_of(named(end.fileno()))
+            if found is None or (its_file and its_file[0] != found.st_ino & _NUMBER):
+                raise Interfered("somebody removes it, or puts other files in its place")
+            refuse_descriptors(end)
             end.listen(_BACKLOG)
             self._folder.put(unfinished, self._name)
         except BaseException:

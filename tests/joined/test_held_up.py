@@ -1,0 +1,70 @@
+"""What can keep who joins waiting has a bound, and then he is told."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sigwrap.errors import SessionError
+from sigwrap.front import background
+from sigwrap.protocols.joined import KIND, address
+from sigwrap.start.command import Inherited
+
+
+@pytest.fixture
+def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    """Somebody has the address, and doesn't listen."""
+    monkeypatch.setattr(background, "_LISTENS_WITHIN_S", 0.1)
+    monkeypatch.setattr(background, "_LETS_IN_WITHIN_S", 1)
+    with socket.socket(socket.AF_UNIX, KIND) as end:
+        end.bind(address(str(tmp_path), "held", os.geteuid()))
+        yield end
+
+
+def _connect(store: Path) -> None:
+    inherited = Inherited.capture()
+    background.connect_or_start(inherited, store=str(store), name="held", settings={})
+
+
+def test_who_has_an_address_and_does_not_listen(held: socket.socket, tmp_path: Path) -> None:
+    with pytest.raises(SessionError, match="somebody has been starting session held"):
+        _connect(tmp_path)
+
+
+def test_who_listens_and_lets_nobody_in(held: socket.socket, tmp_path: Path) -> None:
+    held.listen(0)
+    with socket.socket(socket.AF_UNIX, KIND) as first:
+        first.connect(held.getsockname())
+        with pytest.raises(SessionError, match="session held lets nobody in"):
+            _connect(tmp_path)
+
+
+_NEVER_ANSWERS = """
+import os, socket, sys
+from sigwrap.errors import SessionError
+from sigwrap.front import joining
+from sigwrap.protocols.joined import KIND, address
+from sigwrap.start.command import Inherited
+
+joining._ANSWERS_WITHIN_S = 0.1
+with socket.socket(socket.AF_UNIX, KIND) as end:
+    end.bind(address(sys.argv[1], "silent", os.geteuid()))
+    end.listen()
+    where = {"store": sys.argv[1], "name": "silent", "settings": {}}
+    try:
+        joining.join(("true",), Inherited.capture(), print, **where)
+    except SessionError as refusal:
+        print(refusal)
+"""
+
+
+def test_who_lets_in_and_does_not_answer(tmp_path: Path) -> None:
+    line = [sys.executable, "-c", _NEVER_ANSWERS, str(tmp_path)]
+    found = subprocess.run(line, capture_output=True, text=True, timeout=30, check=True)
+    assert found.stdout.startswith("the session hasn't answered for 0 s (")
