@@ -16,6 +16,7 @@ from sigwrap.errors import SessionError, SigwrapError
 from sigwrap.hints import Any
 from sigwrap.linux import kept_library
 from sigwrap.linux import process as linux_process
+from sigwrap.linux.descriptors import close_all_but
 from sigwrap.linux.peer import objection_to_listener, pid_and_uid
 from sigwrap.protocols.joined import KIND, address
 from sigwrap.start import onefile
@@ -27,7 +28,6 @@ _LISTENS_WITHIN_S = 40.0
 _ENDS_WITHIN_S = 5.0
 _LETS_IN_WITHIN_S = 10
 _LOOKS_EVERY_S = 0.01
-_LOWEST = 3
 
 
 class NotStarted(SigwrapError):
@@ -145,19 +145,12 @@ def _become(inherited: Inherited, asked: int, its: tuple[int, ...], words: int) 
     os.dup2(null, 0)
     os.dup2(null, 1)
     os.dup2(words, 2)
-    for first, last in _between(sorted((asked, *its))):
-        os.closerange(first, last)
+    close_all_but((asked, *its))
     for fd in (asked, *its):
         os.set_inheritable(fd, True)
     line = [*own_line(), "--as", "joined", str(asked)]
     restore_signals(inherited)
     os.execve(line[0], line, inherited.environment)
-
-
-def _between(kept: list[int]) -> list[tuple[int, int]]:
-    """The ranges of descriptors that are not kept, from the first after the standard streams."""
-    starts = [_LOWEST, *(fd + 1 for fd in kept)]
-    return list(zip(starts, [*kept, 1 << 20], strict=True))
 
 
 def _await(pid: int, readable: int, said: int) -> None:

@@ -78,6 +78,10 @@ def mediation_filter(
     return [*program, _return(REFUSE_ABI)]
 
 
+def allowing_filter() -> list[Instruction]:
+    return [_return(ALLOW)]
+
+
 def encode(program: list[Instruction]) -> bytes:
     return b"".join(struct.pack("<HBBI", *instruction) for instruction in program)
 

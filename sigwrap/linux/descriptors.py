@@ -84,6 +84,15 @@ def have_own_table(kept: Iterable[int]) -> None:
         first = fd + 1
 
 
+def close_all_but(kept: Iterable[int]) -> None:
+    """And the standard streams."""
+    first = 3
+    for fd in sorted({each for each in kept if each >= first}):
+        os.closerange(first, fd)
+        first = fd + 1
+    os.closerange(first, 1 << 30)
+
+
 def release_all() -> None:
     """Of a process that is about to end but for one thread: whoever reads a pipe of ours would wait
     for that."""

@@ -24,6 +24,7 @@ from sigwrap.tuples import NamedTuple
 _SO_PEERPIDFD = 77
 _UCRED = struct.Struct("=iII")
 SUPERVISOR_NAME = "sigwrap-super"
+FORK_SERVER_NAME = "sigwrap-forks"
 _FILTER_MODE = 2
 _IS_INSIDE = "it is inside a supervised session"
 _DEEPEST = 10_000

@@ -8,7 +8,7 @@ from fcntl import ioctl
 
 from sigwrap.calls import Under
 from sigwrap.errors import DOCTOR, KernelError, NoInterception
-from sigwrap.linux.bpf import encode, mediation_filter
+from sigwrap.linux.bpf import allowing_filter, encode, mediation_filter
 from sigwrap.linux.libc import set_no_new_privileges, syscall
 from sigwrap.machine import IS_AARCH64, IS_X86_64, NUMBERS, PLATFORM
 from sigwrap.tuples import NamedTuple
@@ -93,17 +93,27 @@ def install_listener(
     Returns the listener's fd, and whether a received call waits on through signals."""
     set_no_new_privileges()
     code = encode(mediation_filter(unlogged_signals, under=under, questions=questions))
-    program = ctypes.create_string_buffer(code, len(code))
-    header = struct.pack("<HxxxxxxQ", len(code) // 8, ctypes.addressof(program))
     for flags in (_NEW_LISTENER | _WAIT_KILLABLE_RECV, _NEW_LISTENER):
         try:
-            fd = syscall("seccomp", _SYS_SECCOMP, _SET_MODE_FILTER, flags, header)
-            return fd, bool(flags & _WAIT_KILLABLE_RECV)
+            return _installed(code, flags), bool(flags & _WAIT_KILLABLE_RECV)
         except KernelError as refusal:
             if refusal.errno != errno.EINVAL:
                 raise _no_listener(refusal) from refusal
             last = refusal
     raise _no_listener(last) from last
+
+
+def take_a_filter() -> None:
+    """One that allows everything: whoever asks how many this process is under is told of one more
+    than its parent is."""
+    set_no_new_privileges()
+    _installed(encode(allowing_filter()), 0)
+
+
+def _installed(code: bytes, flags: int) -> int:
+    program = ctypes.create_string_buffer(code, len(code))
+    header = struct.pack("<HxxxxxxQ", len(code) // 8, ctypes.addressof(program))
+    return syscall("seccomp", _SYS_SECCOMP, _SET_MODE_FILTER, flags, header)
 
 
 def _no_listener(refusal: KernelError) -> NoInterception:

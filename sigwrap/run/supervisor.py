@@ -228,6 +228,7 @@ class Supervisor:
             self._remote_switch.start(loop, self._recorder, self._on_remote_switch)
         if self._joins is not None:
             self._joins.begin(
+                fork_server=self._launched.pid,
                 loop=loop,
                 recorder=self._recorder,
                 env_policy=self._env_policy,

@@ -68,6 +68,20 @@ def test_a_stand_in_for_another_session_is_not_believed(subject: Sigwrap, progra
     subject.run("signal", "other", "SIGKILL")
 
 
+def test_who_listens_again_and_again_is_not_believed(subject: Sigwrap, programs: Path) -> None:
+    """A child of that session's supervisor calls listen(2) in its place, and is there then."""
+    line = (*PYTHON, str(programs / "listens_again.py"), at(subject, "other"))
+    takes = subject.start(*JOIN, "--", *line)
+    said = reader(takes.stdout)
+    said.until(rb"taken")
+    refused = subject.run(*OTHER, "--", "echo", "never")
+    assert (refused.returncode, refused.stdout) == (REFUSED, b"")
+    assert b"is not believed" in refused.stderr
+    takes.kill()
+    takes.wait()
+    assert b"believed" not in said.rest()
+
+
 def test_a_crowd_from_inside_keeps_nobody_out(subject: Sigwrap, programs: Path) -> None:
     began_s = time.monotonic()
     crowds = subject.start(

@@ -6,6 +6,7 @@ import os
 
 from sigwrap.hints import Protocol
 from sigwrap.linux import pidns, proc_files, procfs
+from sigwrap.linux.peer import FORK_SERVER_NAME
 from sigwrap.mediate.effects import SignalTarget
 from sigwrap.mediate.lineage import (
     SIGWRAP_ITSELF,
@@ -48,6 +49,10 @@ class Targets:
             return self._outside(sender, pid, SIGWRAP_ITSELF)
         process = self._processes.target(pid)
         if process is not None:
+            refresh_comm(process)
+            # Forked by our fork server, and not yet executed: it still has what that one has.
+            if process.comm == FORK_SERVER_NAME and process.ppid in self._sigwrap_pids:
+                return self._outside(sender, process.pid, SIGWRAP_ITSELF)
             return self._inside(sender, process)
         tgid = procfs.tgid(pid)
         if tgid is None:

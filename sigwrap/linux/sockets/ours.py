@@ -13,7 +13,9 @@ import os
 import struct
 from collections.abc import Iterable, Sequence
 
+from sigwrap.errors import KernelError
 from sigwrap.linux.libc import libc, syscall
+from sigwrap.linux.seccomp import take_a_filter
 from sigwrap.linux.sockets.address import Kind
 from sigwrap.linux.sockets.asked import Control
 from sigwrap.machine import NUMBERS
@@ -101,7 +103,7 @@ def listen(fd: int, backlog: int) -> None:
 def listen_as_nobody(fd: int, backlog: int) -> None:
     """For a unix socket, the kernel tells whoever connects which process called listen(2). If that
     were this one, a socket of the session would pass for sigwrap's own. So a child calls it, and
-    ends."""
+    ends; as long as it is there, it is under a filter as those are who are in a session."""
     readable, writable = os.pipe()
     try:
         try:
@@ -118,8 +120,11 @@ def listen_as_nobody(fd: int, backlog: int) -> None:
 def _listen_in_child(fd: int, backlog: int, told: int) -> None:
     if os.fork() == 0:
         try:
+            take_a_filter()
             failed = _listen(fd, backlog) != 0
             os.write(told, _INT.pack(ctypes.get_errno() if failed else 0))
+        except KernelError as refusal:
+            os.write(told, _INT.pack(refusal.errno))
         finally:
             os._exit(0)
 

@@ -47,7 +47,9 @@ class Caller:
         on_call: Callable[[Caller, dict[str, Any], Call, list[int]], None],
         on_signal: Callable[[Caller, dict[str, Any]], None],
         on_gone: Callable[[Caller], None],
+        is_forked: Callable[[int], bool],
     ) -> None:
+        """`is_forked`: this pid is still that of a command that was forked for one who joined."""
         self.number = number
         self.by = by
         self.command_pid = 0
@@ -58,6 +60,7 @@ class Caller:
         self._on_call = on_call
         self._on_signal = on_signal
         self._on_gone = on_gone
+        self._is_forked = is_forked
         loop.watch(end.fileno(), self._on_readable)
 
     def tell(self, message: dict[str, Any], *, however_late: bool = False) -> None:
@@ -78,7 +81,7 @@ class Caller:
 
     def kill(self) -> None:
         """As who kills a caller's job kills all of it."""
-        if self.command_pid:
+        if self.command_pid and self._is_forked(self.command_pid):
             _send_to_group(self.command_pid, signal.SIGKILL)
 
     def has_command(self, pid: int) -> None:
@@ -89,6 +92,8 @@ class Caller:
     def signal(self, number: int) -> None:
         if not self.command_pid:
             self._early[number] = None
+        elif not self._is_forked(self.command_pid):
+            return
         elif number in _FOR_ITS_GROUP:
             _send_to_group(self.command_pid, number)
         else:

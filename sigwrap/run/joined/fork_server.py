@@ -1,8 +1,9 @@
 """The process that the commands of a joined session are forked from.
 
 It is under the filter, and so is what it forks. It runs no program itself, and takes requests from
-the supervisor alone. Whoever has ended is reaped when the supervisor says so: until then his number
-is nobody else's, and the supervisor can signal him by it.
+the supervisor alone, who takes nothing that it says on trust: root inside can write its memory.
+Whoever has ended is reaped when the supervisor says so: until then his number is nobody else's, and
+the supervisor can signal him by it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from sigwrap.errors import KernelError
 from sigwrap.hints import Any, NoReturn
 from sigwrap.linux import libc
 from sigwrap.linux import process as linux_process
+from sigwrap.linux.descriptors import close_all_but
 from sigwrap.linux.limits import Limit
+from sigwrap.linux.peer import FORK_SERVER_NAME
 from sigwrap.linux.sigfd import SignalFd
 from sigwrap.protocols.joined import (
     MAX_BYTES,
@@ -32,14 +35,14 @@ from sigwrap.protocols.joined import (
 from sigwrap.start.command import Inherited, exec_command, restore_signals
 from sigwrap.status import NOT_EXECUTABLE
 
-_NAME = b"sigwrap-forks"
 _STREAMS = frozenset({0, 1, 2})
 
 
 def serve(end: socket.socket, session_id: str, inherited: Inherited) -> NoReturn:
     import json  # noqa: F401  # before anything of the session runs that could change its file
 
-    libc.set_process_name(_NAME)
+    close_all_but((end.fileno(),))  # of the supervisor
+    libc.set_process_name(FORK_SERVER_NAME.encode())
     libc.set_undumpable()
     restore_signals(inherited)
     _ForkServer(end, session_id).run()
@@ -94,7 +97,7 @@ class _ForkServer:
         try:
             pid = linux_process.fork()
             if pid == 0:
-                _become(call, folder, descriptors, writable, self._end, self._added)
+                _become(call, folder, descriptors, writable, self._added)
         except BaseException:
             os.close(readable)
             os.close(writable)
@@ -137,11 +140,11 @@ def _become(
     folder: int,
     descriptors: list[int],
     writable: int,
-    end: socket.socket,
     added: dict[bytes, bytes],
 ) -> NoReturn:
     try:
-        end.close()  # whoever looks into this process before its exec finds no way to the others
+        # Whoever looks into this process before its exec finds no way to the others.
+        close_all_but((writable, folder, *descriptors))
         writable = _out_of_the_way(writable, frozenset(call.descriptors))
         try:
             error = _exec(call, folder, descriptors, added)

@@ -16,7 +16,7 @@ from sigwrap import status
 from sigwrap.bare import signal, socket
 from sigwrap.events import Payload, number, text
 from sigwrap.hints import Any, NoReturn
-from sigwrap.linux import kept_library
+from sigwrap.linux import kept_library, procfs
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.peer import Peer, examine
 from sigwrap.linux.proc_files import link
@@ -70,13 +70,12 @@ class Joins:
 
     def serve(self, session_id: str, inherited: Inherited) -> NoReturn:
         """In the child that is to be the fork server."""
-        self._ours.close()
-        self._door.close()
         serve(self._theirs, session_id, inherited)
 
     def begin(
         self,
         *,
+        fork_server: int,
         loop: Loop,
         recorder: Recorder,
         env_policy: EnvPolicy,
@@ -86,6 +85,7 @@ class Joins:
     ) -> None:
         """From now on commands can join. `was_told`: the denial of this process's exec."""
         self._theirs.close()
+        self._fork_server = fork_server
         self._loop = loop
         self._recorder = recorder
         self._env_policy = env_policy
@@ -186,6 +186,7 @@ class Joins:
             on_call=self._on_call,
             on_signal=self._on_signal,
             on_gone=self._on_gone,
+            is_forked=self._is_its_child,
         )
         caller = self._callers[self._count]
         self._loop.call_at(time.monotonic() + _PATIENCE_S, lambda: self._hurry(caller))
@@ -288,21 +289,35 @@ class Joins:
 
     def _on_fork_server(self, _happened: int) -> None:
         try:
-            message = decode(self._ours.recv(MAX_BYTES))
+            packet = self._ours.recv(MAX_BYTES)
         except BlockingIOError:
             return
-        except (BadMessage, OSError):
+        except OSError:
+            packet = b""
+        if not packet:
             self._loop.unwatch(self._ours.fileno())  # it has ended, and so does the session
             self.close()
             return
+        try:
+            message = decode(packet)
+        except BadMessage:
+            return
         match message:
-            case {"forked": int(pid), "number": int(call)}:
-                self._forked(pid, self._asked.pop(call))
-            case {"not_forked": int(error), "number": int(call)}:
+            case {"forked": int(pid), "number": int(call)} if call in self._asked:
+                if self._is_its_child(pid):
+                    self._forked(pid, self._asked.pop(call))
+            case {"not_forked": int(error), "number": int(call)} if call in self._asked:
                 why = f"no process can be made: {os.strerror(error)}"
                 self._left(self._asked.pop(call), status.REFUSED, 0, why)
-            case {"ended": int(pid), "status": int(wait_status), "error": int(error)}:
-                self._ended(self._running.pop(pid), wait_status, error)
+            case {"ended": int(pid), "status": int(wait_status), "error": int(error)} if (
+                pid in self._running
+            ):
+                self._ended(self._running.pop(pid), wait_status & 0xFFFF, error)
+
+    def _is_its_child(self, pid: int) -> bool:
+        """Also one that has ended and waits to be reaped."""
+        found = procfs.stat(pid)
+        return found is not None and found.ppid == self._fork_server
 
     def _forked(self, pid: int, caller: Caller) -> None:
         self._running[pid] = caller

@@ -1,0 +1,79 @@
+"""The process that commands are forked from, and those that it has forked, in the hands of the
+session's own."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from sigwrap.linux import procfs
+from sigwrap.linux.pidfd import duplicate_socket
+from tests.support.harness import PYTHON, Sigwrap
+from tests.support.waiting import PATIENCE_S, reader
+
+needs_root = pytest.mark.skipif(os.getuid() != 0, reason="needs root")
+JOIN = ("--join-name", "agent", "--policy", "agent-observe")
+
+
+def test_nothing_is_taken_from_who_is_forked_before_his_exec(
+    subject: Sigwrap, programs: Path
+) -> None:
+    until = subject.folder / "until"
+    line = (*PYTHON, str(programs / "takes_of_the_unborn.py"), str(until))
+    takes = subject.start(*JOIN, "--", *line)
+    said = reader(takes.stdout)
+    said.until(rb"ready")
+    for number in range(30):
+        assert subject.run(*JOIN, "--", "echo", str(number)).stdout == b"%d\n" % number
+    until.touch()
+    told = said.until(rb"seen: [^\n]*\n").decode()
+    assert takes.wait(PATIENCE_S) == 0
+    assert "seen: 0" not in told
+    assert "taken: {}" in told, told
+    blocked = subject.events("signal_blocked")
+    assert {event.payload["rule_name"] for event in blocked} == {"builtin:sigwrap"}
+
+
+@needs_root
+def test_it_holds_nothing_but_its_end_of_the_line(sigwrap: Sigwrap) -> None:
+    sigwrap.run(*JOIN, "--", "true")
+    folder = Path(f"/proc/{sigwrap.command_pid()}/fd")
+    kinds = [os.readlink(each).split(":")[0] for each in folder.iterdir() if int(each.name) > 2]
+    sigwrap.run("signal", "agent", "SIGKILL")
+    assert sorted(kinds) == ["anon_inode", "anon_inode", "socket"]
+
+
+@needs_root
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"forked": 1, "number": 10**6},
+        {"not_forked": 1, "number": 10**6},
+        {"ended": 1, "status": 0, "error": 0},
+        {"v": 2},
+        {},
+    ],
+)
+def test_the_supervisor_believes_nothing_of_it_unseen(
+    sigwrap: Sigwrap, said: dict[str, int]
+) -> None:
+    """Root has taken its end of the line, as a debugger of it would."""
+    sigwrap.run(*JOIN, "--", "true")
+    forks = sigwrap.command_pid()
+    with socket.socket(fileno=_end_of_the_line(forks)) as line:
+        line.send(json.dumps({"v": 1, **said}).encode())
+        line.send(b"no JSON")
+        assert sigwrap.run(*JOIN, "--", "echo", "goes on").stdout == b"goes on\n"
+    assert procfs.stat(forks) is not None
+    sigwrap.run("signal", "agent", "SIGKILL")
+
+
+def _end_of_the_line(pid: int) -> int:
+    for each in Path(f"/proc/{pid}/fd").iterdir():
+        if os.readlink(each).startswith("socket:"):
+            return duplicate_socket(pid, int(each.name))
+    raise AssertionError("it holds no socket")
