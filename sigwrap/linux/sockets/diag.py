@@ -7,7 +7,6 @@ import os
 import struct
 
 from sigwrap.bare import socket
-from sigwrap.linux.sockets import ours
 from sigwrap.tuples import NamedTuple
 
 SHOW_FILE, SHOW_PEER = 2, 4
@@ -15,6 +14,7 @@ FILE, PEER = 1, 2  # UNIX_DIAG_VFS, UNIX_DIAG_PEER
 _NETLINK_SOCK_DIAG = 4
 _SOCK_DIAG_BY_FAMILY = 20
 _REQUEST = 1
+_SO_COOKIE = 57
 _ASKED = struct.Struct("=IHHII" + "BBHIIIQ")  # the head, and what is asked
 _HEAD = struct.Struct("=IHHII")
 _TOLD = struct.Struct("=BBBBIQ")
@@ -30,11 +30,19 @@ class Named(NamedTuple):
 
 
 def named(fd: int) -> Named:
-    return Named(number_of(fd), ours.cookie(fd))
+    return Named(number_of(fd), _cookie(fd))
 
 
 def number_of(fd: int) -> int:
     return os.fstat(fd).st_ino & 0xFFFFFFFF
+
+
+def _cookie(fd: int) -> int:
+    end = socket.socket(fileno=fd)
+    try:
+        return int.from_bytes(end.getsockopt(socket.SOL_SOCKET, _SO_COOKIE, 8), "little")
+    finally:
+        end.detach()
 
 
 def file_of(asked: Named) -> tuple[int, int] | None:

@@ -24,7 +24,6 @@ _SOL_SOCKET = 1
 _SO_TYPE, _SO_PROTOCOL, _SO_DOMAIN = 3, 38, 39
 _SO_PEERCRED = 17
 _SO_SNDTIMEO = 21
-_SO_COOKIE = 57
 _FIONBIO = 0x5421
 _MSG_DONTWAIT, _MSG_NOSIGNAL = 0x40, 0x4000
 _SYS_PROCESS_VM_WRITEV = NUMBERS["process_vm_writev"]
@@ -49,11 +48,6 @@ def own_address(fd: int) -> bytes:
     size = ctypes.c_uint(128)
     _check(_getsockname(fd, buffer, ctypes.byref(size)))
     return buffer.raw[: size.value]
-
-
-def cookie(fd: int) -> int:
-    """By which the kernel tells this socket from all others."""
-    return int.from_bytes(_option_bytes(fd, _SO_COOKIE, 8), "little")
 
 
 def listener(fd: int) -> tuple[int, int]:
