@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 from pathlib import Path
 
@@ -36,6 +37,17 @@ def test_nothing_is_taken_from_who_is_forked_before_his_exec(
     assert "taken: {}" in told, told
     blocked = subject.events("signal_blocked")
     assert {event.payload["rule_name"] for event in blocked} == {"builtin:sigwrap"}
+
+
+def test_a_command_that_calls_itself_so_is_no_copy_of_it(subject: Sigwrap) -> None:
+    names = "import ctypes, signal; ctypes.CDLL(None).prctl(15, b'sigwrap-forks', 0, 0, 0)"
+    script = f"{names}; print('ready', flush=True); signal.pause()"
+    named = subject.start(*JOIN, "--", *PYTHON, "-c", script)
+    reader(named.stdout).until(rb"ready")
+    (pid,) = procfs.children(f"/proc/{subject.command_pid()}/task/{subject.command_pid()}/children")
+    assert subject.run(*JOIN, "--", "kill", str(pid)).returncode == 0
+    assert named.wait(PATIENCE_S) == 128 + signal.SIGTERM
+    assert not subject.events("signal_blocked")
 
 
 @needs_root

@@ -32,6 +32,8 @@ class Targets:
         self._processes = processes
         self._sigwrap_pids = sigwrap_pids
         self._our_level = pidns.level(os.getpid())
+        found = procfs.stat(os.getpid())
+        self._own_image = None if found is None else found.image
 
     def of_number(self, sender: Process, number: int) -> SignalTarget | None:
         """`number` as the sender means it; None where there is nobody."""
@@ -50,8 +52,7 @@ class Targets:
         process = self._processes.target(pid)
         if process is not None:
             refresh_comm(process)
-            # Forked by our fork server, and not yet executed: it still has what that one has.
-            if process.comm == FORK_SERVER_NAME and process.ppid in self._sigwrap_pids:
+            if process.comm == FORK_SERVER_NAME and self._is_before_its_exec(process):
                 return self._outside(sender, process.pid, SIGWRAP_ITSELF)
             return self._inside(sender, process)
         tgid = procfs.tgid(pid)
@@ -60,6 +61,14 @@ class Targets:
         if tgid in self._sigwrap_pids:
             return self._outside(sender, tgid, SIGWRAP_ITSELF)
         return self._outside(sender, tgid, None)
+
+    def _is_before_its_exec(self, process: Process) -> bool:
+        """Forked by our fork server, and still a copy of that, with what that has. An image that
+        can't be seen is that of a copy which nobody may look into."""
+        if process.ppid not in self._sigwrap_pids:
+            return False
+        found = procfs.stat(process.pid)
+        return not process.argv or found is None or found.image == self._own_image
 
     def of_group(self, sender: Process, number: int) -> list[SignalTarget]:
         """0 for the sender's own group."""
