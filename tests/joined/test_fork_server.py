@@ -84,6 +84,21 @@ def test_the_supervisor_believes_nothing_of_it_unseen(
     sigwrap.run("signal", "agent", "SIGKILL")
 
 
+@needs_root
+def test_the_end_of_who_runs_on_is_not_believed(sigwrap: Sigwrap) -> None:
+    """Nor are numbers that are none."""
+    process = sigwrap.start(*JOIN, "--", "sh", "-c", "echo $$; exec sleep 300")
+    pid = int(process.stdout.readline())
+    with socket.socket(fileno=_end_of_the_line(sigwrap.command_pid())) as line:
+        said = {"v": 1, "ended": pid, "status": 10**40, "error": 10**40}
+        line.send(json.dumps(said).encode())
+        assert sigwrap.run(*JOIN, "--", "echo", "goes on").stdout == b"goes on\n"
+        os.kill(pid, signal.SIGTERM)
+        assert process.wait(PATIENCE_S) == 128 + signal.SIGTERM
+        assert sigwrap.run(*JOIN, "--", "echo", "goes on").stdout == b"goes on\n"
+    sigwrap.run("signal", "agent", "SIGKILL")
+
+
 def _end_of_the_line(pid: int) -> int:
     for each in Path(f"/proc/{pid}/fd").iterdir():
         if os.readlink(each).startswith("socket:"):

@@ -48,6 +48,7 @@ _LOOKS_EVERY_S = 5.0
 _BACKLOG = 64
 _REFUSALS_AT_ONCE = 10
 _PAUSE_S = 0.2
+_ERRORS, _STATUSES = 0xFFF, 0xFFFF  # there are no larger ones
 _PATIENCE_S = 10.0  # with who has come and asks for nothing
 
 
@@ -307,12 +308,12 @@ class Joins:
                 if self._is_its_child(pid):
                     self._forked(pid, self._asked.pop(call))
             case {"not_forked": int(error), "number": int(call)} if call in self._asked:
-                why = f"no process can be made: {os.strerror(error)}"
+                why = f"no process can be made: {os.strerror(error & _ERRORS)}"
                 self._left(self._asked.pop(call), status.REFUSED, 0, why)
             case {"ended": int(pid), "status": int(wait_status), "error": int(error)} if (
-                pid in self._running
+                pid in self._running and _has_ended(pid)
             ):
-                self._ended(self._running.pop(pid), wait_status & 0xFFFF, error)
+                self._ended(self._running.pop(pid), wait_status & _STATUSES, error & _ERRORS)
 
     def _is_its_child(self, pid: int) -> bool:
         """Also one that has ended and waits to be reaped."""
@@ -343,3 +344,8 @@ class Joins:
         payload = {"call": caller.number, "exit_status": code, "signal": died_of}
         self._recorder.record("command_left", caller.command_pid, payload)
         caller.tell({"ended": code, "signal": died_of, "why": why}, however_late=True)
+
+
+def _has_ended(pid: int) -> bool:
+    found = procfs.stat(pid)
+    return found is None or found.has_ended
