@@ -13,6 +13,7 @@ import pytest
 
 from sigwrap.linux import procfs
 from sigwrap.linux.pidfd import duplicate_socket
+from sigwrap.linux.process import children
 from tests.support.harness import PYTHON, Sigwrap
 from tests.support.waiting import PATIENCE_S, reader
 
@@ -44,7 +45,7 @@ def test_a_command_that_calls_itself_so_is_no_copy_of_it(subject: Sigwrap) -> No
     script = f"{names}; print('ready', flush=True); signal.pause()"
     named = subject.start(*JOIN, "--", *PYTHON, "-c", script)
     reader(named.stdout).until(rb"ready")
-    (pid,) = procfs.children(f"/proc/{subject.command_pid()}/task/{subject.command_pid()}/children")
+    (pid,) = children(subject.command_pid())
     assert subject.run(*JOIN, "--", "kill", str(pid)).returncode == 0
     assert named.wait(PATIENCE_S) == 128 + signal.SIGTERM
     assert not subject.events("signal_blocked")

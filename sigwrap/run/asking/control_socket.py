@@ -17,8 +17,7 @@ from collections.abc import Callable
 
 from sigwrap.bare import socket
 from sigwrap.errors import StoreError
-from sigwrap.linux.peer import Peer, examine
-from sigwrap.linux.taken import let_go
+from sigwrap.linux.peer import Peer
 from sigwrap.protocols.control import (
     MAX_LINE_BYTES,
     SOCKET_SUFFIX,
@@ -31,13 +30,11 @@ from sigwrap.protocols.control import (
     refusal,
 )
 from sigwrap.run.asking.named_socket import NamedSocket
+from sigwrap.run.entrance import Entrance
 from sigwrap.run.loop import Loop
 
 MAX_CONNECTIONS = 32
 PATIENCE_S = 5.0
-
-_REFUSALS_AT_ONCE = 10
-_REFUSALS_PAUSE_S = 0.2
 
 
 class ControlSocket:
@@ -55,15 +52,14 @@ class ControlSocket:
         self._on_request = on_request
         self._on_refused = on_refused
         self._connections: set[_Connection] = set()
-        self._refusals = 0
-        self._listening = False
+        self._entrance = Entrance(loop, self._on_arrival)
         self._closed = False
         self.path = os.path.join(control_folder(store), session_id + SOCKET_SUFFIX)
         try:
             self._socket = NamedSocket(self.path)
         except OSError as error:
             raise self._failure("opened", error) from error
-        self._listen()
+        self._entrance.open(self._socket.end)
 
     def objection(self) -> str:
         """What somebody has done to it; empty where nobody has."""
@@ -71,13 +67,13 @@ class ControlSocket:
 
     def restore(self) -> None:
         """Another socket in its place; StoreError where there can't be one."""
-        self._pause()
+        self._entrance.close()
         try:
             self._socket.restore()
         except OSError as error:
             raise self._failure("opened anew", error) from error
         finally:
-            self._listen()
+            self._entrance.open(self._socket.end)
 
     def _failure(self, what: str, error: OSError) -> StoreError:
         return StoreError(f"the control socket {self.path} can't be {what}: {error.strerror}")
@@ -86,34 +82,12 @@ class ControlSocket:
         if self._closed:
             return
         self._closed = True
-        self._pause()
+        self._entrance.close()
         for connection in tuple(self._connections):
             connection.close()
         self._socket.close()
 
-    def _listen(self) -> None:
-        if self._listening or self._closed:
-            return
-        try:
-            self._loop.watch(self._socket.fileno(), self._on_connection)
-        except OSError:
-            self._listen_in_a_moment()
-        else:
-            self._listening = True
-
-    def _pause(self) -> None:
-        """The backlog holds who comes meanwhile."""
-        if self._listening:
-            self._listening = False
-            self._loop.unwatch(self._socket.fileno())
-
-    def _on_connection(self, _happened: int) -> None:
-        try:
-            accepted = self._socket.accept()
-        except OSError:  # it has left again; or there are no descriptors, and others leave too
-            self._pause_for_a_moment()
-            return
-        peer = examine(accepted)
+    def _on_arrival(self, accepted: socket.socket, peer: Peer) -> None:
         if peer.objection:
             self._refuse(accepted, peer)
             return
@@ -125,28 +99,14 @@ class ControlSocket:
             connection.begin()
         except OSError:  # nothing more can be watched
             connection.close()
-            self._pause_for_a_moment()
+            self._entrance.pause()
 
     def _refuse(self, accepted: socket.socket, peer: Peer) -> None:
         self._on_refused(peer)
         reply = refusal(
             "inside" if peer.inside_session else "refused", f"refused: {peer.objection}"
         )
-        try:
-            accepted.send(encode(reply), socket.MSG_NOSIGNAL)
-        except OSError:
-            pass
-        let_go(accepted.detach())  # there may be sockets in it that linger
-        self._refusals += 1
-        if self._refusals % _REFUSALS_AT_ONCE == 0:
-            self._pause_for_a_moment()
-
-    def _pause_for_a_moment(self) -> None:
-        self._pause()
-        self._listen_in_a_moment()
-
-    def _listen_in_a_moment(self) -> None:
-        self._loop.call_at(time.monotonic() + _REFUSALS_PAUSE_S, self._listen)
+        self._entrance.refuse(accepted, encode(reply))
 
     # For connections
 

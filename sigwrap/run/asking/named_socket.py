@@ -33,14 +33,10 @@ class NamedSocket:
             self._folder.close()
             raise
 
-    def fileno(self) -> int:
+    @property
+    def end(self) -> socket.socket:
         """Another one after each `restore`."""
-        return self._end.fileno()
-
-    def accept(self) -> socket.socket:
-        accepted, _address = self._end.accept()
-        accepted.setblocking(False)
-        return accepted
+        return self._end
 
     def objection(self) -> str:
         """What somebody has done to it; empty where nobody has."""

@@ -1,9 +1,9 @@
 """The process that the commands of a joined session are forked from.
 
 It is under the filter, and so is what it forks. It runs no program itself, and takes requests from
-the supervisor alone, who signals nobody on its word: root inside can write its memory.
-Whoever has ended is reaped when the supervisor says so: until then his number is nobody else's, and
-the supervisor can signal him by it.
+the supervisor alone, who signals nobody on its word: root inside can write its memory. Whoever has
+ended is reaped when the supervisor says so: until then his number is nobody else's, and the
+supervisor can signal him by it.
 """
 
 from __future__ import annotations

@@ -18,10 +18,9 @@ from sigwrap.events import Payload, number, text
 from sigwrap.hints import Any, NoReturn
 from sigwrap.linux import kept_library, procfs
 from sigwrap.linux import process as linux_process
-from sigwrap.linux.peer import Peer, examine
+from sigwrap.linux.peer import Peer
 from sigwrap.linux.proc_files import link
 from sigwrap.linux.rights import Rights
-from sigwrap.linux.taken import let_go
 from sigwrap.mediate.masking import masked, masked_text
 from sigwrap.policy.judge.rules import EnvPolicy
 from sigwrap.policy.judge.signals import signal_name
@@ -36,6 +35,7 @@ from sigwrap.protocols.joined import (
     file_of_words,
     header,
 )
+from sigwrap.run.entrance import Entrance
 from sigwrap.run.joined.calls import Caller
 from sigwrap.run.joined.fork_server import serve
 from sigwrap.run.loop import Loop
@@ -46,8 +46,6 @@ from sigwrap.start.command import HostEnvironment, Inherited
 _MOST_CALLERS = 128
 _LOOKS_EVERY_S = 5.0
 _BACKLOG = 64
-_REFUSALS_AT_ONCE = 10
-_PAUSE_S = 0.2
 _ERRORS, _STATUSES = 0xFFF, 0xFFFF  # there are no larger ones
 _PATIENCE_S = 10.0  # with who has come and asks for nothing
 
@@ -61,8 +59,8 @@ class Joins:
         self._callers: dict[int, Caller] = {}
         self._asked: dict[int, Caller] = {}  # whose command is to be forked
         self._running: dict[int, Caller] = {}  # by the pid of the command
-        self._count = self._refusals = 0
-        self._is_open = self._is_listening = False
+        self._count = 0
+        self._is_open = False
         self._idle_since_s = time.monotonic()
         self._ours, self._theirs = socket.socketpair(socket.AF_UNIX, KIND)
         self._door = socket.socket(fileno=settings.door_fd)
@@ -96,7 +94,8 @@ class Joins:
         self._ours.setblocking(False)
         loop.watch(self._ours.fileno(), self._on_fork_server)
         self._is_open = True
-        self._listen()
+        self._entrance = Entrance(loop, self._on_arrival)
+        self._entrance.open(self._door)
         self._look()
         self._is_ready()
         self._tell_at_start = lambda _text: None
@@ -125,23 +124,9 @@ class Joins:
     def close(self) -> None:
         """Nobody joins any more. The address stays ours as long as we are there: who comes waits
         for the end of this session, and then there is another."""
-        self._is_open = False
-        self._pause()
-
-    def _listen(self) -> None:
-        if self._is_open and not self._is_listening:
-            self._is_listening = True
-            self._loop.watch(self._door.fileno(), self._on_connection)
-
-    def _pause(self) -> None:
-        """The backlog holds who comes meanwhile."""
-        if self._is_listening:
-            self._is_listening = False
-            self._loop.unwatch(self._door.fileno())
-
-    def _pause_for_a_moment(self) -> None:
-        self._pause()
-        self._loop.call_at(time.monotonic() + _PAUSE_S, self._listen)
+        if self._is_open:
+            self._is_open = False
+            self._entrance.close()
 
     def _look(self) -> None:
         """The fork server is the one process that is always there."""
@@ -163,14 +148,7 @@ class Joins:
 
     # Who comes
 
-    def _on_connection(self, _happened: int) -> None:
-        try:
-            accepted, _address = self._door.accept()
-        except OSError:  # it has left again; or there are no descriptors for now
-            self._pause_for_a_moment()
-            return
-        accepted.setblocking(False)
-        peer = examine(accepted)
+    def _on_arrival(self, accepted: socket.socket, peer: Peer) -> None:
         objection = peer.objection or self._rights.difference(peer.pid)
         if objection or len(self._callers) >= _MOST_CALLERS:
             if peer.objection:
@@ -179,17 +157,21 @@ class Joins:
             self._refuse(accepted, why)
             return
         self._count += 1
-        self._callers[self._count] = Caller(
-            self._count,
-            accepted,
-            peer,
-            self._loop,
-            on_call=self._on_call,
-            on_signal=self._on_signal,
-            on_gone=self._on_gone,
-            is_forked=self._is_its_child,
-        )
-        caller = self._callers[self._count]
+        try:
+            caller = Caller(
+                self._count,
+                accepted,
+                peer,
+                self._loop,
+                on_call=self._on_call,
+                on_signal=self._on_signal,
+                on_gone=self._on_gone,
+                is_forked=self._is_its_child,
+            )
+        except OSError as error:  # nothing more can be watched
+            self._refuse(accepted, f"the session can't wait for it: {error.strerror}")
+            return
+        self._callers[self._count] = caller
         self._loop.call_at(time.monotonic() + _PATIENCE_S, lambda: self._hurry(caller))
 
     def _hurry(self, caller: Caller) -> None:
@@ -197,14 +179,7 @@ class Joins:
             self._on_gone(caller)
 
     def _refuse(self, accepted: socket.socket, why: str) -> None:
-        try:
-            accepted.send(encode({"refused": f"refused: {why}"}), socket.MSG_NOSIGNAL)
-        except OSError:
-            pass
-        let_go(accepted.detach())
-        self._refusals += 1
-        if self._refusals % _REFUSALS_AT_ONCE == 0:
-            self._pause_for_a_moment()
+        self._entrance.refuse(accepted, encode({"refused": f"refused: {why}"}))
 
     def _on_call(self, caller: Caller, message: dict[str, Any], call: Call, fds: list[int]) -> None:
         if not self._is_open:
