@@ -31,6 +31,7 @@ front       the front process: terminal, interrupts, last line of defence
 forward     sigwrap-forward, an init for one command
 report      folds over the log, and what renders them
 doctor      what this machine can do for a run, by trying it
+watch       a place to watch all sessions from, and to answer: a terminal and a page
 cli         words on the command line, lines on the terminal
 """
 

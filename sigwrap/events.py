@@ -587,6 +587,7 @@ def kind_of(type_name: str) -> str:
 
 
 DECISION_TYPES = EXEC_TYPES | SIGNAL_TYPES | CONNECTION_TYPES
+DENIED_TYPES = frozenset({"exec_denied", "signal_blocked", "connection_denied"})
 
 
 _CAPABILITIES_THEN = {"births": "forks", "landlock_signal_scope": "signal_wall"}

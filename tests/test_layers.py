@@ -107,6 +107,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("bare", "hints", "status", "escape", "errors", "tuples", "policy", "platform"),
         *("machine", "linux", "start", "store", "run", "report"),
     },
+    "watch": {
+        *("bare", "hints", "errors", "escape", "events", "tuples", "linux", "start", "store"),
+        *("mediate", "protocols", "run", "report"),
+    },
     "cli": {
         *(
             "sigwrap",
@@ -122,6 +126,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         ),
         *("calls", "start", "linux", "policy", "agent", "store", "mediate", "protocols"),
         *("platform", "run", "stub", "front", "forward", "report", "doctor", "hooks"),
+        "watch",
     },
     "__main__": {"hints", "bare", "early", "quick_import", "isolation", "status", "errors", "cli"},
 }

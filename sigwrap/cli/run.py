@@ -8,18 +8,16 @@ from collections.abc import Mapping
 
 from sigwrap.cli.output import note_in_time
 from sigwrap.errors import InternalError, SigwrapError
-from sigwrap.events import CONNECTION_TYPES, EXEC_TYPES, SIGNAL_TYPES
+from sigwrap.events import CONNECTION_TYPES, DENIED_TYPES, EXEC_TYPES, SIGNAL_TYPES
 from sigwrap.front.process import run_before_supervisor
 from sigwrap.linux import limits, pidfd, proc_files
 from sigwrap.linux.descriptors import release_all, require_enough, reserve_standard_streams
 from sigwrap.protocols.front import Channel, DiedOf, HeldUp
 from sigwrap.run.session import Ended, run_session
-from sigwrap.run.settings import Report, RunSettings, is_unattended
+from sigwrap.run.settings import BELL, Report, RunSettings, is_unattended
 from sigwrap.start import onefile
 from sigwrap.start.command import Inherited
 from sigwrap.status import REFUSED
-
-_DENIED_TYPES = frozenset({"exec_denied", "signal_blocked", "connection_denied"})
 
 
 def start(settings: RunSettings, variables: Mapping[bytes, bytes] | None = None) -> int:
@@ -69,6 +67,7 @@ def start(settings: RunSettings, variables: Mapping[bytes, bytes] | None = None)
         grace_s=settings.grace_s,
         interrupts_end=settings.interrupt,
         ends_with_caller=settings.ends_with_caller,
+        notify="" if settings.notify == BELL else settings.notify,
     )
 
 
@@ -109,11 +108,11 @@ def _wants_report(settings: RunSettings, inherited: Inherited) -> bool:
 
 def _one_line(ended: Ended) -> str:
     counts = ended.counts
-    execs = sum(counts.get(name, 0) for name in EXEC_TYPES - _DENIED_TYPES)
-    signals = sum(counts.get(name, 0) for name in SIGNAL_TYPES - _DENIED_TYPES)
-    connections = sum(counts.get(name, 0) for name in CONNECTION_TYPES - _DENIED_TYPES)
+    execs = sum(counts.get(name, 0) for name in EXEC_TYPES - DENIED_TYPES)
+    signals = sum(counts.get(name, 0) for name in SIGNAL_TYPES - DENIED_TYPES)
+    connections = sum(counts.get(name, 0) for name in CONNECTION_TYPES - DENIED_TYPES)
     talked = f"{_counted(connections, 'connection')}, " if connections else ""
-    denied = sum(counts.get(name, 0) for name in _DENIED_TYPES) - ended.denied_again
+    denied = sum(counts.get(name, 0) for name in DENIED_TYPES) - ended.denied_again
     unrecorded = _counted(ended.unrecorded, "event")
     handed = "; work was handed outside" if counts.get("work_handed_outside") else ""
     lost = f"; {unrecorded} could not be recorded" if ended.unrecorded else ""

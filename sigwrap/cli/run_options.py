@@ -129,6 +129,22 @@ RUN_OPTIONS: tuple[ValueOption | FlagOption, ...] = (
         float,
         metavar="TIME",
     ),
+    ValueOption(
+        ("--unattended-timeout",),
+        "unattended_timeout_s",
+        "The same where nobody would see the question: it isn't on the terminal, no sigwrap watch "
+        "is open, and nobody has answered in this session.",
+        float,
+        metavar="TIME",
+    ),
+    ValueOption(
+        ("--notify",),
+        "notify",
+        "Run where something waits for an answer, by sh and outside of the session, with the "
+        "question in $SIGWRAP_QUESTION; or: bell.",
+        metavar="COMMAND",
+        shows_default=False,
+    ),
     FlagOption(
         {"--report": Report.ALWAYS, "--no-report": Report.NEVER},
         "report",

@@ -28,6 +28,7 @@ from sigwrap.front.parent import (
 )
 from sigwrap.front.sender import sender_of
 from sigwrap.front.terminal import TerminalBefore
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import held_terminals, libc, limits, own_environment, procfs
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.death import die_of
@@ -64,12 +65,16 @@ from sigwrap.protocols.front import (
     InterruptWithdrawn,
     KillTree,
     NothingMore,
+    Notice,
     Place,
     Sender,
     SignalForCommand,
 )
 from sigwrap.start import onefile, own_code
 from sigwrap.start.command import Inherited
+
+if TYPE_CHECKING:
+    from sigwrap.front.notifier import Notifier
 
 _LAST_DEFENCE_S = 2.0
 _LAST_SWEEP_S = 30.0
@@ -86,7 +91,9 @@ def run_before_supervisor(
     grace_s: float,
     interrupts_end: InterruptsEnd,
     ends_with_caller: bool,
+    notify: str,
 ) -> int:
+    """`notify`: a command that tells of questions; empty for none."""
     bootloader_pid = onefile.bootloader_pid()
     caller = held_caller(bootloader_pid) if ends_with_caller else None
     signals = take_signals()
@@ -94,6 +101,7 @@ def run_before_supervisor(
     terminal = TerminalBefore()
     ours, theirs = Channel.pair()
     libc.set_child_subreaper()
+    notifier = _notifier(notify, inherited) if notify else None
     own_code.keep_what_is_loaded()
     child = linux_process.fork()
     if child == 0:
@@ -119,14 +127,31 @@ def run_before_supervisor(
         ends=interrupts_end,
     )
     front = _FrontProcess(
-        signals, child, bootloader_pid, ours, interrupts, inherited, tell, terminal, caller
+        signals,
+        child,
+        bootloader_pid,
+        ours,
+        interrupts,
+        inherited,
+        tell,
+        terminal,
+        caller,
+        notifier,
     )
     code = front.run()
     terminal.restore(by_force=front.ended_command_by_force(code))
+    if notifier is not None and notifier.failed_with:
+        tell(f"the command of --notify has failed, with status {notifier.failed_with}")
     if front.died_of:
         onefile.leave_no_core(bootloader_pid)
         die_of(front.died_of)
     return code
+
+
+def _notifier(command: str, inherited: Inherited) -> Notifier:
+    from sigwrap.front.notifier import Notifier
+
+    return Notifier(command, inherited)
 
 
 class _FrontProcess(ParentOfOne):
@@ -141,6 +166,7 @@ class _FrontProcess(ParentOfOne):
         tell: Tell,
         terminal: TerminalBefore,
         caller: Caller | None,
+        notifier: Notifier | None,
     ) -> None:
         super().__init__(signals, child, bootloader_pid)
         self._channel = channel
@@ -157,6 +183,7 @@ class _FrontProcess(ParentOfOne):
         self._tell = tell
         self._terminal = terminal
         self._caller = caller
+        self._notifier = notifier
         if caller is not None:
             self._poll.register(caller.pidfd, select.EPOLLIN)
 
@@ -350,6 +377,8 @@ class _FrontProcess(ParentOfOne):
                 self._command_pid = message.pid
             elif isinstance(message, Forget):
                 own_environment.forget(message.names or procfs.environment())
+                if self._notifier is not None:
+                    self._notifier.forget(message.names)
                 self._channel.send(Forgotten())
             elif isinstance(message, CommandEnded):
                 # A key reaches COMMAND and us at once, and COMMAND's end may be seen first.
@@ -357,10 +386,18 @@ class _FrontProcess(ParentOfOne):
                 self._channel.send(NothingMore())
             elif isinstance(message, InterruptDemanded):
                 self._on_demand(message.source)
+            elif isinstance(message, Notice):
+                if self._notifier is not None:
+                    self._notifier.tell(message)
             elif isinstance(message, DiedOf):
                 self.died_of = message.number
             elif isinstance(message, HeldUp):
                 self._left_behind(message.status)
+
+    def _reaped(self, pid: int, child_status: int) -> None:
+        super()._reaped(pid, child_status)
+        if self._notifier is not None and self._child_status is None:
+            self._notifier.reaped(pid, child_status)
 
     def _on_child_stopped(self, number: int) -> None:
         linux_process.send(self._child, signal.SIGCONT)  # somebody stopped the supervisor

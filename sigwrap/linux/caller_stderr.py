@@ -34,7 +34,8 @@ def allow_writing_to_terminals() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
 
 
-def tell(pid: int, text: str) -> None:
+def tell(pid: int, text: str, *, spares_screens: bool = False) -> None:
+    """`spares_screens`: not where a program has taken the terminal for its screen."""
     line = text.encode("utf-8", "backslashreplace") + b"\n"
     try:
         fd = take_descriptor(pid, 2)
@@ -44,10 +45,22 @@ def tell(pid: int, text: str) -> None:
     except OSError:
         return
     try:
-        _write(fd, line)
+        if not (spares_screens and _is_screen(fd)):
+            _write(fd, line)
     except OSError:
         pass
     let_go(fd)
+
+
+def _is_screen(fd: int) -> bool:
+    kind, major = kind_of(b"/proc/self/fd/%d" % fd)
+    if kind != stat.S_IFCHR or major not in _TERMINAL_MAJORS:
+        return False
+    try:
+        local: int = termios.tcgetattr(fd)[3]
+    except termios.error:
+        return False
+    return not local & termios.ICANON
 
 
 def _tell_who_started_us(line: bytes) -> None:

@@ -57,7 +57,15 @@ from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.masking import masked
 from sigwrap.mediate.questions import Answer
 from sigwrap.mediate.run_end import LimitReached
-from sigwrap.mediate.wording import command_line, denial, denied_by, killed, refusal, waiting
+from sigwrap.mediate.wording import (
+    command_line,
+    denial,
+    denied_by,
+    killed,
+    refusal,
+    waiting,
+    with_rules_message,
+)
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.limits import Crowd, exceeded, used_up
 from sigwrap.policy.judge.request import (
@@ -267,16 +275,25 @@ class ExecMediator:
 
     # Refusing
 
-    def _deny(self, facts: ExecFacts, decision: Decision, *, traced: bool = False) -> Mediation:
+    def _deny(
+        self, facts: ExecFacts, decision: Decision, *, traced: bool = False, told: str = ""
+    ) -> Mediation:
+        """`told`: to the caller, where that is more than the rule's message."""
         payload = exec_payload(facts, decision, verified=False, traced=traced)
         yield Record("exec_denied", payload, _escalation(facts, decision))
-        yield from self._tell_denial(facts.process, line_of(facts), decision)
+        shown = decision._replace(message=told) if told else decision
+        yield from self._tell_denial(facts.process, line_of(facts), shown)
         yield Fail(errno.EACCES)
 
     def _deny_because(self, facts: ExecFacts, decision: Decision, reason: str) -> Mediation:
         """Not as the rule's message has it."""
         denied = decision._replace(action=Action.DENY, reason=reason, message=reason)
         yield from self._deny(facts, denied)
+
+    def _deny_unapproved(self, facts: ExecFacts, decision: Decision, reason: str) -> Mediation:
+        denied = decision._replace(action=Action.DENY, reason=reason)
+        told = with_rules_message(reason, decision.message)
+        yield from self._deny(facts, denied, told=told)
 
     def _deny_as_traced(self, facts: ExecFacts, decision: Decision) -> Mediation:
         if decision.action is Action.APPROVE:
@@ -378,7 +395,7 @@ class ExecMediator:
             return
         asked = (facts.process, (facts.cwd, *asked_for(facts, decision)))
         if self._last_refusal is not None and self._last_refusal[:2] == asked:
-            yield from self._deny_because(facts, decision, self._last_refusal[2])
+            yield from self._deny_unapproved(facts, decision, self._last_refusal[2])
             return
         about_loading = decision.rule in self._rules_about_loading
         ground = yield from read_ground(facts, is_about_loading=about_loading)
@@ -395,7 +412,7 @@ class ExecMediator:
         else:
             reason = refusal(answer)
             self._last_refusal = (*asked, reason)
-            yield from self._deny_because(facts, decision, reason)
+            yield from self._deny_unapproved(facts, decision, reason)
 
     def _let_run_on(self, facts: ExecFacts, decision: Decision, approved: Approved) -> Mediation:
         reason = f"approved by {approved.by} with {approved.scripts[0]}, which it runs"

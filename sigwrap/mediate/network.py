@@ -25,7 +25,7 @@ from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.network_facts import NetworkFacts, NewSocket, NoAddress, NoMatter, OutOfRules
 from sigwrap.mediate.network_outside import tell_of
 from sigwrap.mediate.questions import Answer, Question
-from sigwrap.mediate.wording import denial, refusal, waiting
+from sigwrap.mediate.wording import denial, refusal, waiting, with_rules_message
 from sigwrap.policy.judge.network import (
     OUT_OF_RULES,
     Direction,
@@ -80,7 +80,8 @@ class NetworkMediator:
                 if answer.granted:
                     yield from _record_and_reach(facts, endpoint, decision)
                 else:
-                    yield from self._deny(facts, endpoint, decision, refusal(answer))
+                    why = with_rules_message(refusal(answer), decision.message)
+                    yield from self._deny(facts, endpoint, decision, why)
             case _:
                 yield from self._deny(facts, endpoint, decision, decision.message)
 

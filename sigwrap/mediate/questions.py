@@ -156,6 +156,10 @@ class QuestionQueue:
         why = f"nobody answered within {self._timeout_s:g} s"
         return tuple(self._refuse(request, US, why, "expired", now_s) for request in due)
 
+    def expire_unseen(self, approval_id: str, why: str, now_s: float) -> Settled:
+        """Before its time: nobody would see it."""
+        return self._refuse(self._open[approval_id], US, why, "expired", now_s)
+
     def _grant(self, request: Open, by: str, *, always: bool, now_s: float) -> Settled:
         answer = Answer(granted=True, by=by, message="", reason="granted", id=request.id)
         return self._settle(request, answer, always=always, now_s=now_s)

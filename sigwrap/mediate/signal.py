@@ -65,7 +65,7 @@ from sigwrap.mediate.signal_facts import (
 )
 from sigwrap.mediate.signal_question import question_about, to_one
 from sigwrap.mediate.signal_rules import Attempt
-from sigwrap.mediate.wording import refusal, waiting
+from sigwrap.mediate.wording import refusal, waiting, with_rules_message
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import PROTECTS_SIGWRAP, Action, Decision, TargetType
 from sigwrap.policy.judge.signals import signal_name
@@ -435,7 +435,7 @@ def _denial(facts: SignalFacts, judged: _Judged, why: str) -> Denied:
     """`why`: what was answered, where somebody was asked."""
     decision, target = judged.decision, judged.target
     if why and decision.action is Action.APPROVE:
-        decision = decision._replace(message=why)
+        decision = decision._replace(message=with_rules_message(why, decision.message))
     return Denied(to_one(facts, target), (target.pid, target.start_time), decision)
 
 

@@ -56,6 +56,11 @@ def refusal(answer: Answer) -> str:
     return f"{text}: {answer.message}" if answer.message else text
 
 
+def with_rules_message(refused: str, message: str) -> str:
+    """`message`: of the rule that asks. Whoever wrote it meant it for who reads the refusal."""
+    return f"{refused} (the rule says: {message})" if message else refused
+
+
 def named_rule(rule: str, policy: str) -> str:
     """A built-in rule belongs to no policy."""
     return f"rule {rule}" if rule.startswith("builtin:") else f"rule {rule} of {policy}"

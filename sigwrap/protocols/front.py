@@ -89,6 +89,25 @@ class InterruptDemanded(NamedTuple):
     source: str
 
 
+class Notice(NamedTuple):
+    """A question waits for an answer, and somebody wants to be told."""
+
+    id: str
+    question: str  # printable, as are all
+    rule: str
+    store: str
+
+    @property
+    def variables(self) -> dict[bytes, bytes]:
+        """As the program finds them that tells."""
+        return {
+            b"SIGWRAP_APPROVAL_ID": self.id.encode(),
+            b"SIGWRAP_QUESTION": os.fsencode(self.question),
+            b"SIGWRAP_RULE": os.fsencode(self.rule),
+            b"SIGWRAP_STORE": os.fsencode(self.store),
+        }
+
+
 class HeldUp(NamedTuple):
     """The run is over, and its log sealed; but the supervisor's process can't end, since the kernel
     holds a thread of it in what somebody else doesn't finish."""
@@ -109,6 +128,7 @@ Message = (
     | DiedOf
     | InterruptDemanded
     | HeldUp
+    | Notice
 )
 
 _MAX_BYTES = 8192
@@ -190,6 +210,8 @@ def _encode(message: Message) -> bytes:
             return b"demand " + os.fsencode(source[:_MAX_TEXT])
         case HeldUp():
             return f"held {message.status}".encode()
+        case Notice():
+            return b"notice " + b"\0".join(os.fsencode(each) for each in message)
 
 
 def _decode(data: bytes) -> Message:
@@ -226,6 +248,8 @@ def _decode(data: bytes) -> Message:
             return InterruptDemanded(source=os.fsdecode(rest))
         case b"held":
             return HeldUp(status=int(rest))
+        case b"notice":
+            return Notice(*(os.fsdecode(each) for each in rest.split(b"\0")))
         case _:
             raise ValueError(f"unknown message {data!r}")
 

@@ -448,7 +448,7 @@ class Performer:
         self._asking[scope] = approval_id
         if effect.notice:
             text = f"{effect.notice} {self._approvals.how_to_answer(approval_id)}"
-            caller_stderr.tell(scope.process.pid, printable(text))
+            caller_stderr.tell(scope.process.pid, printable(text), spares_screens=True)
         return PAUSED
 
     def _answered(self, scope: Scope, answer: Answer) -> None:

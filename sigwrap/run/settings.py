@@ -11,7 +11,9 @@ DEFAULT_POLICY = "agent-default"
 AGENTS = ("claude", "codex", "gemini")  # that have a preset (policy/presets.py)
 DEFAULT_GRACE_S = 10.0
 DEFAULT_APPROVAL_TIMEOUT_S = 300.0
+DEFAULT_UNATTENDED_TIMEOUT_S = 60.0
 DEFAULT_JOIN_IDLE_S = 600.0
+BELL = "bell"  # of the terminal, in the place of a command that tells of a question
 
 
 class Nested(Enum):
@@ -45,6 +47,8 @@ class RunSettings(NamedTuple):
     root: str = "."
     approvals: ApprovalMode = ApprovalMode.AUTO
     approval_timeout_s: float = DEFAULT_APPROVAL_TIMEOUT_S
+    unattended_timeout_s: float = DEFAULT_UNATTENDED_TIMEOUT_S
+    notify: str = ""
     name: str = ""
     store: str = ""
     grace_s: float = DEFAULT_GRACE_S
@@ -69,7 +73,8 @@ class RunSettings(NamedTuple):
 
 # What holds for a whole session, and not for one of the commands that join it.
 _OF_THE_SESSION = (
-    *("policy", "root", "approvals", "approval_timeout_s", "grace_s", "best_effort"),
+    *("policy", "root", "approvals", "approval_timeout_s", "unattended_timeout_s", "notify"),
+    *("grace_s", "best_effort"),
     *("durable", "log_size_bytes", "killswitch_url", "killswitch_fail_closed", "profile"),
 )
 

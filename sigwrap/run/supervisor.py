@@ -7,10 +7,11 @@ import errno
 import os
 import select
 import time
+from collections.abc import Callable
 
 from sigwrap.bare.signal import SIGCHLD, SIGKILL
 from sigwrap.calls import Under
-from sigwrap.events import Payload
+from sigwrap.events import DENIED_TYPES, Payload
 from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux.killed import oom_kills, used_up_cpu_limit
 from sigwrap.linux.memory import may_be_served
@@ -25,10 +26,11 @@ from sigwrap.mediate.run_end import (
     RunEnd,
     SwitchedOff,
 )
-from sigwrap.protocols.front import Channel
+from sigwrap.protocols.front import Channel, Notice
 from sigwrap.run.agent_signals import AgentSignals
 from sigwrap.run.aside import Aside
 from sigwrap.run.asking.approvals import Approvals
+from sigwrap.run.asking.terminal_prompt import ring
 from sigwrap.run.children import Children
 from sigwrap.run.diagnostic import Diagnostic
 from sigwrap.run.ending import Ending
@@ -44,7 +46,7 @@ from sigwrap.run.plan import Plan
 from sigwrap.run.processes import Processes
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.relief import Relief
-from sigwrap.run.settings import RunSettings, is_unattended
+from sigwrap.run.settings import BELL, RunSettings, is_unattended
 from sigwrap.run.walls import Walls
 from sigwrap.run.watchers import Watchers
 from sigwrap.start.command import HostEnvironment
@@ -86,6 +88,10 @@ class Supervisor:
             recorder=recorder,
             mode=settings.approvals,
             timeout_s=settings.approval_timeout_s,
+            unattended_timeout_s=settings.unattended_timeout_s,
+            notify=self._notifier(settings.notify),
+            how_it_stands=self._how_it_stands,
+            is_inside=lambda pid: self._processes.of_thread(pid) is not None,
             policy=engine.policy.name,
             unattended=is_unattended(os.environb),
             on_stop_key=lambda: self._job_control.stop_front(),
@@ -307,6 +313,20 @@ class Supervisor:
             self.told_of_denial = bool(why)
         self._loop.unwatch(channel.fileno())
         channel.close()
+
+    def _how_it_stands(self) -> Payload:
+        counts = self._recorder.counts
+        return {
+            "processes": len(self._processes.by_pid),
+            "denied": sum(counts[name] for name in DENIED_TYPES),
+            "asked": counts["approval_requested"],
+            "stopped": self._agent_signals.stopped is not None,
+        }
+
+    def _notifier(self, command: str) -> Callable[[Notice], None] | None:
+        if not command:
+            return None
+        return ring if command == BELL else self._channel.send
 
     @property
     def denied_again(self) -> int:

@@ -75,7 +75,7 @@ def test_timeout_then_a_late_answer_is_told_so(asking: Make) -> None:
     [
         ("deny", "--approvals deny"),
         ("tty", "there is no terminal; --approvals control waits for sigwrap approve, and a rule"),
-        ("auto", "there is no terminal; --approvals control waits for sigwrap approve, and a rule"),
+        ("auto", "there is no terminal; sigwrap watch is asked while it is open, --approvals co"),
     ],
 )
 def test_where_nobody_can_answer_it_is_no_at_once(asking: Make, mode: str, why: str) -> None:

@@ -156,7 +156,8 @@ def test_a_caller_that_may_not_be_looked_into(as_user: Sigwrap) -> None:
 # Where nobody is there
 
 
-WAY_OUT = b"--approvals control waits for sigwrap approve"
+WAY_OUT = b"sigwrap watch is asked while it is open, --approvals control waits for sigwrap approve"
+SAYS = b" (the rule says: looked at first)"
 WAYS_OUT = WAY_OUT + b", and a rule of your own can allow it"
 
 
@@ -165,7 +166,7 @@ def test_without_a_terminal_it_is_no_at_once(as_user: Sigwrap) -> None:
     assert done.returncode == 126
     assert done.stderr == (
         b"sigwrap: ./asked x: denied by rule ask of test: needs approval, and nobody can be asked: "
-        b"there is no terminal; " + WAYS_OUT + TELLS
+        b"there is no terminal; " + WAYS_OUT + SAYS + TELLS
     )
     (denied,) = as_user.sealed_events("approval_denied")
     assert denied.payload["reason"] == "nobody"
@@ -194,7 +195,7 @@ def test_the_policy_for_jobs_is_named_where_it_allows_what_was_asked(
     as_user.env["PATH"] = f"{as_user.folder}/bin:/usr/bin:/bin"
     done = as_user.run("--no-report", "--", *words, stdin=subprocess.DEVNULL)
     assert done.returncode == 126
-    assert b"there is no terminal; " + WAY_OUT + way + TELLS in done.stderr
+    assert b"there is no terminal; " + WAY_OUT + way + b" (the rule says: " in done.stderr
 
 
 def test_it_is_not_named_under_another_policy_that_asks_by_a_rule_of_that_name(
@@ -210,9 +211,7 @@ def test_a_signal_is_not_helped_by_what_helps_package_installs(as_user: Sigwrap)
     line = ("-p", policy(as_user.folder, rules), "--no-report", "--", "sh", "-c", "kill -USR1 $$")
     done = as_user.run(*line, stdin=subprocess.DEVNULL)
     (line_of_ours,) = lines_of_ours(done.stderr)
-    assert line_of_ours.endswith(
-        b"there is no terminal; --approvals control waits for sigwrap approve" + TELLS
-    )
+    assert line_of_ours.endswith(b"there is no terminal; " + WAY_OUT + TELLS)
 
 
 @pytest.mark.parametrize(("ci", "asks"), [("true", False), ("1", False), ("false", True)])
@@ -223,7 +222,7 @@ def test_on_a_terminal_where_ci_is_set_it_is_no_too(sigwrap: Sigwrap, ci: str, a
     if asks:
         terminal.read_question()
         terminal.type("n\n")
-        terminal.output.until(rb"denied by rule ask of test: not approved \(")
+        terminal.output.until(rb"denied by rule ask of test: not approved \(the rule says")
     else:
         terminal.output.until(rb"nobody can be asked: \$CI is set; " + WAYS_OUT)
     assert terminal.await_status() == 126
@@ -246,7 +245,8 @@ def test_the_line_of_who_waits_says_until_when_and_how_to_answer(as_user: Sigwra
     said = reader(process.stderr).line()
     found = re.fullmatch(
         rb"sigwrap: \./asked '--token=\*\*\*': waits for approval \(rule ask of test\) "
-        rb"until \d\d:\d\d:\d\d; sigwrap (approve \w{6} --store (\S+))",
+        rb"until \d\d:\d\d:\d\d, as nobody watches; sigwrap watch --store \S+, or "
+        rb"sigwrap (approve \w{6} --store (\S+))",
         said,
     )
     assert found is not None, said

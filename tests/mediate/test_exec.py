@@ -655,14 +655,21 @@ def test_a_no_says_why(shell: Shell, reason: str, message: str, said: str) -> No
     answer = Answer(granted=False, by="sigwrap", message=message, reason=reason)
     asked(shell, answer).records(
         "exec_denied", decision="deny", rule_name="ask-push", reason=said
-    ).yields(told("git push '--token=***'", "ask-push", said), Fail(errno.EACCES)).ends()
+    ).yields(
+        told("git push '--token=***'", "ask-push", f"{said} (the rule says: pushes are looked at)"),
+        Fail(errno.EACCES),
+    ).ends()
 
 
 def test_nobody_is_asked_again_while_a_shell_looks_along_its_path(
     shell: Shell, bash: Process
 ) -> None:
     asked(shell, NO).records("exec_denied").yields(
-        told("git push '--token=***'", "ask-push", "not approved: not on a Friday"),
+        told(
+            "git push '--token=***'",
+            "ask-push",
+            "not approved: not on a Friday (the rule says: pushes are looked at)",
+        ),
         Fail(errno.EACCES),
     ).ends()
     shell.asks_for(PUSH).records("exec_denied", reason="not approved: not on a Friday").yields(

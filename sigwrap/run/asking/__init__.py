@@ -1,6 +1,8 @@
 """Requests for approval.
 
 approvals         the requests that are open, and who may answer them
+attendance        whether somebody would see them
+listing           one of them, for whoever asks what waits
 terminal_prompt   asks on the controlling terminal, which COMMAND uses too
 terminal_modes    the modes in which it asks
 terminal_answers  the words that answer

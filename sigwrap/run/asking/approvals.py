@@ -7,6 +7,7 @@ can't be recorded is denied.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterable
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterable
 from sigwrap.errors import StoreError
 from sigwrap.escape import beginning
 from sigwrap.events import QUESTION_CHARACTERS, Payload, text
+from sigwrap.linux import procfs
 from sigwrap.linux.peer import Peer
 from sigwrap.linux.terminal_typists import Typist, find_typist, types_for
 from sigwrap.mediate.questions import (
@@ -28,9 +30,12 @@ from sigwrap.mediate.questions import (
     Verdict,
 )
 from sigwrap.protocols.control import ControlReply, ControlRequest, refusal
+from sigwrap.protocols.front import Notice
+from sigwrap.run.asking.attendance import Attendance
 from sigwrap.run.asking.control_socket import ControlSocket
+from sigwrap.run.asking.listing import LISTED, LISTED_CHARACTERS, listed
 from sigwrap.run.asking.terminal_prompt import TerminalPrompt
-from sigwrap.run.asking.wording import Session, store_option, until
+from sigwrap.run.asking.wording import Session, notice_of, store_option, until
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.settings import ApprovalMode as Mode
@@ -45,6 +50,7 @@ OnSignal = Callable[[ControlRequest, Peer, Callable[[], bool]], ControlReply]
 _AT_THE_TERMINAL = frozenset({Mode.AUTO, Mode.TTY})
 _BY_CONTROL = frozenset({Mode.AUTO, Mode.CONTROL})
 _WAY_OUT = "--approvals control waits for sigwrap approve"
+_WAY_OUT_OF_AUTO = "sigwrap watch is asked while it is open, "
 _WAY_OUT_OF_INSTALLS = ", and -p ci allows package installs"
 _WAY_OUT_BY_RULE = ", and a rule of your own can allow it"
 # What agent-default asks about by these, ci allows (tests/policy/test_decisions.py).
@@ -60,8 +66,8 @@ ALLOWED_BY_CI = frozenset(
         "pkg-run-with",
     }
 )
-_LISTED = 200
-_LISTED_CHARACTERS = 4_000
+_LOOKS_FOR_SOMEBODY_EVERY_S = 5.0
+_LONGEST_PLACE = 200
 _LONGEST_REQUEST = 2_048  # of JSON
 _MOST_OPEN = 64  # each holds descriptors of ours, and a person's patience
 _EVENT_OF_REASON = {"granted": "approval_granted", "expired": "approval_expired"}
@@ -75,26 +81,37 @@ class Approvals:
         recorder: Recorder,
         mode: Mode,
         timeout_s: float,
+        unattended_timeout_s: float = math.inf,
         policy: str,
         unattended: bool = False,
+        notify: Callable[[Notice], None] | None = None,
+        how_it_stands: Callable[[], Payload] = dict,
+        is_inside: Callable[[int], bool] = lambda pid: False,
         walled: bool = True,
         on_stop_key: Callable[[], None] = lambda: None,
         on_signal: OnSignal = lambda *_words: refusal("bad-request", "no signal is taken here"),
     ) -> None:
-        """Answers come from within `loop`'s turns. `unattended`: nobody looks at a terminal.
-        `walled`: a Landlock domain is around COMMAND. `on_stop_key`: somebody pressed Ctrl+Z at a
-        question."""
+        """Answers come from within `loop`'s turns. `unattended_timeout_s`: after that it is no
+        where nobody would see the question. `unattended`: nobody looks at a terminal. `notify`:
+        somebody wants to be told of each question. `how_it_stands`: of the session, for who
+        watches. `walled`: a Landlock domain is around COMMAND. `on_stop_key`: somebody pressed
+        Ctrl+Z at a question."""
         self._loop = loop
         self._recorder = recorder
         self._mode = mode
         self._timeout_s = timeout_s
+        self._unattended_timeout_s = unattended_timeout_s
         self._unattended = unattended
+        self._notify = notify
+        self._how_it_stands = how_it_stands
+        self._is_inside = is_inside
         self._store = os.path.dirname(os.path.dirname(os.path.abspath(recorder.log.path)))
         self._session = Session(policy, store_option(self._store, os.environ))
         self._queue = QuestionQueue(timeout_s=timeout_s, new_id=lambda: os.urandom(3).hex())
         self._waiting: dict[str, OnAnswer] = {}
         self._stopped = ""
         self._expires = False
+        self._looks_for_somebody = False
         self._prompt: TerminalPrompt | None = None
         self._walled = walled
         self._on_stop_key = on_stop_key
@@ -102,6 +119,11 @@ class Approvals:
         self._typist_found: tuple[Typist | None] | None = None  # None before somebody has looked
         self._control = self._open_control()
         self._told_of_no_socket = False
+        self._attendance = Attendance(
+            is_watched=lambda: self._control is not None and self._control.is_attended,
+            is_told=notify is not None,
+            look_lasts_s=timeout_s,
+        )
 
     def ask(self, question: Question, on_answer: OnAnswer) -> str:
         """The request's id. `on_answer` is called exactly once, maybe before this returns."""
@@ -123,16 +145,25 @@ class Approvals:
             self._settle([self._queue.settle_unasked(request.id, why, now_s)])
         else:
             self._expire_later(request.deadline_s)
-            if self._mode in _AT_THE_TERMINAL and self._terminal().is_there:
+            if self._is_at_the_terminal and self._terminal().is_there:
                 self._terminal().show(request, or_by_command="control" in asked)
+            if self._notify is not None:
+                self._notify(notice_of(request, self._store))
+            self._look_for_somebody_later(request.asked_at_s + self._unattended_timeout_s)
         return request.id
 
     def how_to_answer(self, approval_id: str) -> str:
         """A request that is open."""
         request = next(each for each in self._queue.open if each.id == approval_id)
-        by_command = self._session.command("approve", approval_id)
-        how = by_command if "control" in self._who_can_answer() else "answer on the terminal"
-        return f"until {until(request, time.monotonic())}; {how}"
+        now_s = time.monotonic()
+        end = until(self._deadline_s(request, now_s), now_s)
+        if "control" not in self._who_can_answer():
+            return f"until {end}; answer on the terminal"
+        approve, watch = (
+            self._session.command(*each) for each in (("approve", request.id), ("watch",))
+        )
+        nobody = "" if self._is_seen(request, now_s) else ", as nobody watches"
+        return f"until {end}{nobody}; {watch}, or {approve}"
 
     def withdraw(self, approval_id: str) -> None:
         """The asker died: its answer is "withdrawn"."""
@@ -189,18 +220,34 @@ class Approvals:
         if self._stopped or self._nobody_is_there:
             return []
         asked = []
-        if self._mode in _AT_THE_TERMINAL and self._terminal().may_ask:
+        if self._is_at_the_terminal and self._terminal().may_ask:
             asked.append("terminal")
         if self._mode in _BY_CONTROL and self._control is not None:
             asked.append("control")
         return asked
 
     @property
+    def _is_at_the_terminal(self) -> bool:
+        return self._mode in _AT_THE_TERMINAL and not self._unattended
+
+    @property
     def _nobody_is_there(self) -> bool:
         """`--approvals control` says that somebody answers all the same."""
+        if self._mode is Mode.AUTO and self._attendance.is_at_a_place:
+            return False
         return self._mode in _AT_THE_TERMINAL and (
             self._unattended or not self._terminal().is_there
         )
+
+    def _is_seen(self, request: Open, now_s: float) -> bool:
+        """Somebody has it in view, or would look."""
+        is_shown = self._prompt is not None and self._prompt.has_shown(request.id)
+        return is_shown or self._attendance.is_there(now_s)
+
+    def _deadline_s(self, request: Open, now_s: float) -> float:
+        if self._is_seen(request, now_s):
+            return request.deadline_s
+        return min(request.deadline_s, request.asked_at_s + self._unattended_timeout_s)
 
     def _terminal(self) -> TerminalPrompt:
         if self._prompt is None:
@@ -219,11 +266,12 @@ class Approvals:
         return self._typist_found[0]
 
     def _way_out(self, question: Question) -> str:
+        way_out = (_WAY_OUT_OF_AUTO if self._mode is Mode.AUTO else "") + _WAY_OUT
         if question.kind != "exec":
-            return _WAY_OUT
+            return way_out
         # Of another policy, ci would take all the rules away, and the rule may be its own.
         is_for_ci = self._session.policy == "agent-default" and question.rule in ALLOWED_BY_CI
-        return _WAY_OUT + (_WAY_OUT_OF_INSTALLS if is_for_ci else _WAY_OUT_BY_RULE)
+        return way_out + (_WAY_OUT_OF_INSTALLS if is_for_ci else _WAY_OUT_BY_RULE)
 
     def _why_nobody(self, question: Question) -> str:
         if self._stopped:
@@ -246,6 +294,7 @@ class Approvals:
     # Answers
 
     def _on_terminal_answer(self, approval_id: str, verdict: Verdict) -> None:
+        self._attendance.note_answer()
         self._answer(approval_id, verdict, by="the terminal", message="")
 
     def _answer(
@@ -267,6 +316,28 @@ class Approvals:
         self._settle(self._queue.expire(time.monotonic()))
         if self._queue.open:
             self._expire_later(self._queue.open[0].deadline_s)
+
+    def _look_for_somebody_later(self, at_s: float) -> None:
+        if not self._looks_for_somebody and at_s < math.inf:
+            self._looks_for_somebody = True
+            self._loop.call_at(at_s, self._look_for_somebody)
+
+    def _look_for_somebody(self) -> None:
+        """Who has come may have left since: it is looked again."""
+        self._looks_for_somebody = False
+        now_s = time.monotonic()
+        why = f"nobody answered within {self._unattended_timeout_s:g} s, and nobody was watching"
+        unseen = [
+            each
+            for each in self._queue.open
+            if each.asked_at_s + self._unattended_timeout_s <= now_s
+            and not self._is_seen(each, now_s)
+        ]
+        self._settle(self._queue.expire_unseen(each.id, why, now_s) for each in unseen)
+        if self._queue.open:
+            at_s = self._queue.open[0].asked_at_s + self._unattended_timeout_s
+            again_s = now_s + min(self._unattended_timeout_s, _LOOKS_FOR_SOMEBODY_EVERY_S)
+            self._look_for_somebody_later(max(at_s, again_s))
 
     def _withdraw(self, approval_id: str, why: str) -> None:
         settled = self._queue.withdraw(approval_id, why, time.monotonic())
@@ -354,9 +425,11 @@ class Approvals:
     def _on_request(self, request: ControlRequest, peer: Peer) -> ControlReply:
         match request:
             case {"do": "list"}:
-                return self._list()
+                return self._list(is_a_look=request.get("attending") is None)
             case {"do": "show", "id": str(approval_id)}:
                 return self._show(approval_id)
+            case {"do": "refused", "pid": int(pid)}:
+                return self._refused_elsewhere(pid, text(request.get("where")))
             case {"do": "approve", "id": str(approval_id)}:
                 verdict = Verdict.ALWAYS if request.get("always") is True else Verdict.ONCE
                 return self._answer_by_control(approval_id, verdict, peer, "")
@@ -370,50 +443,41 @@ class Approvals:
                     "bad-request", "a request is a list, a show, an approve, a deny or a signal"
                 )
 
-    def _list(self) -> ControlReply:
+    def _list(self, *, is_a_look: bool) -> ControlReply:
         now_s = time.monotonic()
+        if is_a_look:
+            self._attendance.note_look(now_s)
         return {
             "ok": True,
             "session_id": self._recorder.log.session_id,
-            "requests": [self._listed(each, now_s) for each in self._queue.open[:_LISTED]],
-            "more": max(0, len(self._queue.open) - _LISTED),
+            "requests": [self._listed(each, now_s) for each in self._queue.open[:LISTED]],
+            "more": max(0, len(self._queue.open) - LISTED),
+            **self._how_it_stands(),
         }
+
+    def _refused_elsewhere(self, pid: int, where: str) -> ControlReply:
+        """Somebody of ours, by who watches all sessions."""
+        is_ours = pid > 0 and self._is_inside(pid)
+        if is_ours:
+            why = f"it is inside a supervised session, and came to {where[:_LONGEST_PLACE]}"
+            self.refused(Peer(pid, os.geteuid(), procfs.command_line(pid), why, True))
+        return {"ok": True, "recorded": is_ours}
 
     def _show(self, approval_id: str) -> ControlReply:
         """One request, uncut."""
         now_s = time.monotonic()
         for each in self._queue.open:
             if each.id == approval_id:
+                self._attendance.note_look(now_s)
                 return {"ok": True, "request": self._listed(each, now_s, full=True)}
         return self._no_such(approval_id)
 
     def _listed(self, request: Open, now_s: float, *, full: bool = False) -> Payload:
-        question = request.question
-        texts = {"what": question.what, "runs": question.runs, "loads": question.loads}
-        return {
-            "id": request.id,
-            "kind": question.kind,
-            "pid": question.pid,
-            "process": question.process,
-            "depth": question.depth,
-            **(
-                texts
-                if full
-                else {name: beginning(text, _LISTED_CHARACTERS) for name, text in texts.items()}
-            ),
-            "is_cut": not full and any(len(each) > _LISTED_CHARACTERS for each in texts.values()),
-            "files": question.files,
-            "folder": question.folder,
-            "note": question.note,
-            "rule": question.rule,
-            "policy": self._session.policy,
-            "message": question.message,
-            "waited_s": round(now_s - request.asked_at_s, 1),
-            "expires_in_s": max(0.0, round(request.deadline_s - now_s, 1)),
-        }
+        deadline_s = self._deadline_s(request, now_s)
+        return listed(request, self._session.policy, now_s, deadline_s, full=full)
 
     def _no_such(self, approval_id: str) -> ControlReply:
-        ids = [request.id for request in self._queue.open[:_LISTED]]
+        ids = [request.id for request in self._queue.open[:LISTED]]
         return refusal("unknown-id", f"there is no request {approval_id}", open=ids)
 
     def _is_typed(self, peer: Peer) -> bool:
@@ -436,6 +500,7 @@ class Approvals:
         if verdict is not Verdict.NO and self._is_typed(peer):
             why = "the session may have typed this itself: approve it on another terminal"
             return refusal("typed", why)
+        self._attendance.note_answer()
         by = f"uid {peer.uid}, pid {peer.pid}"
         found = self._answer(approval_id, verdict, by=by, message=message)
         match found:
@@ -450,7 +515,7 @@ class Approvals:
                     "granted": first.answer.granted,
                     "always": first.always,
                     "message": first.answer.message,
-                    "what": beginning(first.question.what, _LISTED_CHARACTERS),
+                    "what": beginning(first.question.what, LISTED_CHARACTERS),
                     "settled": [settled.id for settled in found],
                 }
 

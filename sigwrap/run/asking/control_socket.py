@@ -61,6 +61,11 @@ class ControlSocket:
             raise self._failure("opened", error) from error
         self._entrance.open(self._socket.end)
 
+    @property
+    def is_attended(self) -> bool:
+        """Somebody who has asked for the list stays, to be asked."""
+        return any(each.attends for each in self._connections)
+
     def objection(self) -> str:
         """What somebody has done to it; empty where nobody has."""
         return "" if self._closed else self._socket.objection()
@@ -114,12 +119,13 @@ class ControlSocket:
     def loop(self) -> Loop:
         return self._loop
 
-    def reply_to(self, line: bytes, peer: Peer) -> ControlReply:
+    def reply_to(self, line: bytes, connection: _Connection) -> ControlReply:
         try:
             request = decode_request(line)
         except BadRequest as bad:
             return bad.reply
-        return self._on_request(request, peer)
+        connection.attends = request.get("attending") is True
+        return self._on_request(request, connection.peer)
 
     def gone(self, connection: _Connection) -> None:
         self._connections.discard(connection)
@@ -131,7 +137,8 @@ class _Connection:
     def __init__(self, control: ControlSocket, end: socket.socket, peer: Peer) -> None:
         self._control = control
         self._end = end
-        self._peer = peer
+        self.peer = peer
+        self.attends = False
         self._received = b""
         self._to_send = b""
         self._at_end = False
@@ -178,7 +185,7 @@ class _Connection:
         if newline:
             self._received = rest
             self._be_patient()
-            self._to_send = encode(self._control.reply_to(line, self._peer))
+            self._to_send = encode(self._control.reply_to(line, self))
             self._watch(0)
             self._control.loop.call_at(time.monotonic(), self._advance_later)
         elif len(line) > MAX_LINE_BYTES:

@@ -49,6 +49,7 @@ from sigwrap.linux.procfs import Stat
 from sigwrap.linux.sigfd import SignalFd
 from sigwrap.linux.terminal_readers import waits_for_input
 from sigwrap.mediate.questions import Open, Verdict
+from sigwrap.protocols.front import Notice
 from sigwrap.run.asking.terminal_answers import MOST_WRONG, Answers, is_without_code
 from sigwrap.run.asking.terminal_modes import OwnModes, as_seen_text, local_modes
 from sigwrap.run.asking.wording import Session, lines_of
@@ -127,6 +128,9 @@ class TerminalPrompt:
             self._looking = True  # in a moment: first the asker is told that it waits
             self._loop.call_at(time.monotonic(), self._look)
 
+    def has_shown(self, approval_id: str) -> bool:
+        return approval_id in self._named
+
     def withdraw(self, approval_id: str) -> None:
         if self._queue.pop(approval_id, None) is None:
             return
@@ -204,9 +208,8 @@ class TerminalPrompt:
         return int.from_bytes(count, "little")
 
     def _name_the_command(self) -> None:
-        flags = local_modes(self._fd)
-        if not flags & termios.ICANON and os.tcgetpgrp(self._fd) != os.getpgrp():
-            return  # somebody else's full-screen program
+        if not local_modes(self._fd) & termios.ICANON:
+            return  # the screen is a program's, which we would paint over
         for approval_id, asked in self._queue.items():
             if approval_id not in self._named:
                 how = self._how_to_answer(approval_id, asked)
@@ -410,6 +413,12 @@ class TerminalPrompt:
             return fcntl.ioctl(self._fd, termios.TIOCGWINSZ, bytes(struct.calcsize("HHHH")))
         except OSError:
             return b""
+
+
+def ring(_notice: Notice) -> None:
+    """Whatever is on the screen stays as it is."""
+    if held_terminals.controlling >= 0:
+        held_terminals.write_all(held_terminals.controlling, b"\a", within_s=_WRITTEN_WITHIN_S)
 
 
 def _is_below_us(group: int, processes: list[Stat]) -> bool:

@@ -8,15 +8,17 @@ import time
 from collections.abc import Mapping, Sequence
 
 from sigwrap.errors import StoreError
-from sigwrap.escape import note_on_order, printable, rows, shell_words
+from sigwrap.escape import beginning, note_on_order, printable, rows, shell_words
 from sigwrap.mediate.questions import Open, Question, wants
 from sigwrap.mediate.wording import named_rule
+from sigwrap.protocols.front import Notice
 from sigwrap.store.location import default_store
 from sigwrap.tuples import NamedTuple
 
 _START_SHOWN = 1_500
 _END_SHOWN = 200
 _FILES_SHOWN = 6
+_LONGEST_NOTICE = 500
 _PATH_SHOWN = 150  # either end of a longer one
 
 
@@ -78,9 +80,21 @@ def _is_any_cut(question: Question) -> bool:
     )
 
 
-def until(request: Open, now_s: float) -> str:
-    left_s = max(0.0, request.deadline_s - now_s)
+def until(deadline_s: float, now_s: float) -> str:
+    left_s = max(0.0, deadline_s - now_s)
     return time.strftime("%H:%M:%S", time.localtime(time.time() + left_s))
+
+
+def notice_of(request: Open, store: str) -> Notice:
+    """For whoever is told of it: others may read what is told, so no secret is in it."""
+    question = request.question
+    what = f"{question.process} {wants(question.kind)}: {question.masked or question.what}"
+    return Notice(
+        id=request.id,
+        question=printable(beginning(what, _LONGEST_NOTICE)),
+        rule=printable(question.rule[:_LONGEST_NOTICE]),
+        store=store,
+    )
 
 
 def lines_of(request: Open, session: Session, now_s: float, columns: int = 0) -> list[str]:
@@ -114,5 +128,7 @@ def lines_of(request: Open, session: Session, now_s: float, columns: int = 0) ->
     rule = printable(named_rule(question.rule, session.policy))
     lines.append(f"  {rule}{because} [{request.id}]")
     left_s = max(0.0, request.deadline_s - now_s)
-    lines.append(f"  denied if nobody answers until {until(request, now_s)}, in {left_s:.0f} s")
+    lines.append(
+        f"  denied if nobody answers until {until(request.deadline_s, now_s)}, in {left_s:.0f} s"
+    )
     return lines
