@@ -77,7 +77,7 @@ def list_sessions(store: str) -> list[SessionFile]:
     for each in belongings(store):
         files.setdefault(each.session_id, []).append(each)
     sessions = [
-        replace(_inspect(session_id, store), files=tuple(files.get(session_id, ())))
+        replace(inspected(session_id, store), files=tuple(files.get(session_id, ())))
         for session_id in session_ids(store)
     ]
     return sorted(sessions, key=lambda file: (file.started_ns, file.id))
@@ -91,7 +91,7 @@ def recent_sessions(store: str, most: int) -> list[SessionFile]:
             latest = max(changed.get(each.session_id, 0.0), each.changed_s)
             changed[each.session_id] = latest
     ids = sorted(changed, key=lambda session_id: changed[session_id], reverse=True)[:most]
-    sessions = [_inspect(session_id, store) for session_id in ids]
+    sessions = [inspected(session_id, store) for session_id in ids]
     return sorted(sessions, key=lambda file: (file.started_ns, file.id), reverse=True)
 
 
@@ -209,7 +209,7 @@ def session_ids(store: str) -> list[str]:
     return sorted({os.path.splitext(name)[0] for name in names if name.endswith(suffixes)})
 
 
-def _inspect(session_id: str, store: str) -> SessionFile:
+def inspected(session_id: str, store: str) -> SessionFile:
     session = Session(session_id, database_path(store, session_id))
     running = session.running
     try:

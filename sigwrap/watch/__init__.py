@@ -2,4 +2,7 @@
 
 board      pure: what is seen at a moment, of every session
 documents  the same as JSON
+source     looks at the sessions, and makes it
+followed   the log of one that runs, as it grows
+actions    answers, interrupts, the kill switch
 """

@@ -1,0 +1,83 @@
+"""What is done from a place where sessions are watched: by the sessions' control sockets alone, as
+by `sigwrap approve` and its like. Each says in one printable line what came of it, and may take
+seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+
+from sigwrap.errors import SessionError, StoreError
+from sigwrap.escape import printable
+from sigwrap.events import text, texts
+from sigwrap.linux.limits import lift_open_files
+from sigwrap.protocols.control import ControlReply, ControlRequest
+from sigwrap.protocols.control_client import ask_one
+from sigwrap.report.forms.counts import counted
+from sigwrap.run.activation import Activated, activate
+from sigwrap.store import killswitch
+from sigwrap.store.killswitch import State
+
+
+def approve(store: str, session_id: str, approval_id: str, *, always: bool) -> str:
+    request = {"do": "approve", "id": approval_id, "always": always}
+    return _settled(approval_id, _asked(store, session_id, request))
+
+
+def deny(store: str, session_id: str, approval_id: str, message: str) -> str:
+    request = {"do": "deny", "id": approval_id, "message": message}
+    return _settled(approval_id, _asked(store, session_id, request))
+
+
+def interrupt(store: str, session_id: str) -> str:
+    """As by Ctrl+C."""
+    _asked(store, session_id, {"do": "signal", "signal": "SIGINT", "reason": ""})
+    return f"session {printable(session_id)} is interrupted, as by Ctrl+C"
+
+
+def kill_all(store: str, reason: str) -> str:
+    lift_open_files()
+    by = f"{os.environ.get('USER') or os.geteuid()} on {socket.gethostname()}"
+    state = State(time.time_ns(), reason, by)
+    activated = activate(lambda: killswitch.stores(store, os.environ), state)
+    ended = f"the kill switch is on: {_ended(activated)}"
+    if activated.without:
+        raise StoreError(f"{ended}; but others can start: {printable(activated.without[0])}")
+    if activated.left or activated.may_be_more:
+        raise SessionError(f"{ended}; but one may be left", "sigwrap killswitch on says more")
+    return ended
+
+
+def lift(store: str) -> str:
+    for each in killswitch.stores(store, os.environ):
+        try:
+            killswitch.remove(each)
+        except OSError as error:
+            path = printable(killswitch.path_in(each))
+            raise StoreError(f"can't remove {path}: {error.strerror}") from error
+    return "the kill switch is off: sessions can start again"
+
+
+def _asked(store: str, session_id: str, request: ControlRequest) -> ControlReply:
+    with ask_one(store, session_id, request) as (_session, reply):
+        if reply.get("ok") is not True:
+            message = printable(text(reply.get("message")) or "refused")
+            raise SessionError(f"session {printable(session_id)}: {message}")
+        return reply
+
+
+def _settled(approval_id: str, reply: ControlReply) -> str:
+    said = "approved" if reply.get("granted") is True else "denied"
+    if reply.get("always") is True:
+        said += " for this session"
+    more = len(texts(reply.get("settled"))) - 1
+    others = f", and {more} more of the same" if more > 0 else ""
+    message = f": {printable(text(reply.get('message')))}" if reply.get("message") else ""
+    return f"{printable(approval_id)} {said}{others}{message}"
+
+
+def _ended(activated: Activated) -> str:
+    count = activated.ended + activated.forced
+    return f"{counted(count, 'session')} ended" if count else "no session was running"

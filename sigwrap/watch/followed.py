@@ -1,0 +1,92 @@
+"""The log of a session that runs, as it grows: its last events, and what is told of it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from itertools import islice
+
+from sigwrap.errors import StoreError
+from sigwrap.events import DENIED_TYPES, Event
+from sigwrap.report.folds.asked import ASKED
+from sigwrap.report.folds.decisions import APPROVAL_ANSWERS, outcome
+from sigwrap.report.forms.detail import detail
+from sigwrap.store.codec import decode_row
+from sigwrap.store.journal_reader import JournalFile
+from sigwrap.store.location import journal_path
+from sigwrap.watch.board import Line
+
+LINES_KEPT = 1_000
+_FIRST_BYTES = 1 << 18  # of a log that is long already
+_MOST_BEHIND_BYTES = 4 << 20
+_READS_FOR_S = 0.05
+_ROWS_AT_ONCE = 100
+_ASKED_OR_ANSWERED = frozenset({"approval_requested", *APPROVAL_ANSWERS})
+
+
+class Followed:
+    def __init__(self, path: str) -> None:
+        self._path = journal_path(path)
+        self._journal: JournalFile | None = None
+        self._seq = 0
+        self._lines: deque[Line] = deque(maxlen=LINES_KEPT)
+        self._lock = threading.Lock()  # of the lines: who shows them is another thread
+        self.denied = 0  # of what was read
+        self.problem = ""
+
+    @property
+    def last(self) -> Line | None:
+        return self._lines[-1] if self._lines else None
+
+    def lines(self, after_seq: int) -> list[Line]:
+        with self._lock:
+            return [each for each in self._lines if each.seq > after_seq]
+
+    def read_on(self) -> tuple[bool, bool]:
+        """Whether there was something new, and whether that was of a question. No longer than the
+        others can wait: who writes faster than that is read is left out in part."""
+        try:
+            return self._read_on()
+        except (StoreError, OSError) as failure:
+            self.problem = str(failure)
+            self.close()
+            return False, False
+
+    def close(self) -> None:
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
+
+    def _read_on(self) -> tuple[bool, bool]:
+        if self._journal is None or not self._journal.is_in_place:
+            self.close()
+            self._journal = JournalFile.open(self._path)
+            if self._journal is None:
+                return False, False
+            self._journal.skip_to(_FIRST_BYTES)
+        elif self._journal.unread_bytes > _MOST_BEHIND_BYTES:
+            self._journal.skip_to(_FIRST_BYTES)
+        is_new = is_of_a_question = False
+        until_s = time.monotonic() + _READS_FOR_S
+        rows = self._journal.new_rows()
+        while batch := list(islice(rows, _ROWS_AT_ONCE)):
+            batch = [row for row in batch if row.seq > self._seq]
+            with self._lock:
+                for row in batch:
+                    self._seq = row.seq
+                    self._take(decode_row(row))
+            is_new |= bool(batch)
+            is_of_a_question |= any(row.type in _ASKED_OR_ANSWERED for row in batch)
+            if time.monotonic() > until_s:
+                break
+        return is_new, is_of_a_question
+
+    def _take(self, event: Event) -> None:
+        self.denied += event.type in DENIED_TYPES
+        self._lines.append(line_of(event))
+
+
+def line_of(event: Event) -> Line:
+    became = ASKED if event.type == "approval_requested" else outcome(event)
+    return Line(event.seq, event.time_ns, event.pid, event.type, became, detail(event))

@@ -1,0 +1,310 @@
+"""Looks at all sessions of a store: their logs as they grow, and what they say themselves. Two
+threads, so that a session that doesn't answer holds up nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from contextlib import ExitStack, suppress
+from itertools import islice
+
+from sigwrap.bare import socket
+from sigwrap.errors import SigwrapError, StoreError
+from sigwrap.escape import printable
+from sigwrap.events import number, text, texts
+from sigwrap.protocols.control import ControlReply
+from sigwrap.protocols.control_client import ask_everybody
+from sigwrap.store import killswitch
+from sigwrap.store.catalog import SessionFile, inspected, session_ids
+from sigwrap.store.journal import writer_lives
+from sigwrap.store.killswitch import State
+from sigwrap.store.location import JOURNAL_SUFFIX, database_path, journal_path, sessions_folder
+from sigwrap.watch.board import ENDED, RUNNING, STOPPED, Board, Line, Seen, Waits
+from sigwrap.watch.followed import Followed
+
+_LOOKS_EVERY_S = 0.2
+_LISTS_EVERY_S = 1.0
+_ASKS_EVERY_S = 1.0  # a session closes who is silent for five
+_ASKS_AGAIN_AFTER_S = 0.1
+_RUNNING_SHOWN = 100
+_ENDED_SHOWN = 20
+_PROBLEMS_SHOWN = 5
+_SAME_NS = 1_500_000_000  # moments that differ by less are one, told twice
+
+
+class Source:
+    def __init__(self, store: str) -> None:
+        self._store = os.path.abspath(store)
+        self._is_closed = threading.Event()
+        self._look_now, self._ask_now = threading.Event(), threading.Event()
+        self._attends = False
+        self._files: dict[str, SessionFile] = {}
+        self._followed: dict[str, Followed] = {}
+        self._replies: dict[str, ControlReply] = {}
+        self._replied_ns = 0
+        self._unreachable: tuple[str, ...] = ()
+        self._store_problem = ""
+        self._ended_elsewhere = 0
+        self._killswitch: State | None = None
+        self._known_waits: dict[tuple[str, str], Waits] = {}
+        self._board = Board(time.time_ns(), (), 0, (), None, ())
+        self._reader, self._writer = socket.socketpair()
+        for end in (self._reader, self._writer):
+            end.setblocking(False)
+        self.wakes = self._reader.fileno()
+        self._threads = [
+            threading.Thread(target=each, daemon=True) for each in (self._follow, self._ask)
+        ]
+
+    def start(self) -> None:
+        self._list()
+        self._look()
+        for each in self._threads:
+            each.start()
+
+    def close(self) -> None:
+        self._is_closed.set()
+        self._look_now.set()
+        self._ask_now.set()
+        for each in self._threads:
+            each.join(_LISTS_EVERY_S)
+        for followed in self._followed.values():
+            followed.close()
+
+    def calm(self) -> None:
+        with suppress(BlockingIOError):
+            while self._reader.recv(1 << 12):
+                continue
+
+    def board(self) -> Board:
+        return self._board
+
+    def lines(self, session_id: str, after_seq: int, most: int) -> tuple[list[Line], int]:
+        """The latest after that one, and how many of those before them are left out."""
+        followed = self._followed.get(session_id)
+        newer = [] if followed is None else followed.lines(after_seq)
+        shown = newer[-most:]
+        left_out = shown[0].seq - after_seq - 1 if shown and after_seq else 0
+        return shown, left_out
+
+    def attend(self, somebody_looks: bool) -> None:
+        """Sessions are told that somebody would see what they ask."""
+        self._attends = somebody_looks
+        self._ask_now.set()
+
+    def look_again(self) -> None:
+        """Something was done."""
+        self._ask_now.set()
+
+    # The logs
+
+    def _follow(self) -> None:
+        listed_s = time.monotonic()
+        while not self._is_closed.is_set():
+            self._look_now.wait(_LOOKS_EVERY_S)
+            self._look_now.clear()
+            if time.monotonic() - listed_s >= _LISTS_EVERY_S:
+                self._list()
+                listed_s = time.monotonic()
+            self._look()
+
+    def _list(self) -> None:
+        """Which sessions there are."""
+        try:
+            ids = session_ids(self._store)
+            names = set(os.listdir(sessions_folder(self._store))) if ids else set()
+        except (StoreError, OSError) as failure:
+            self._store_problem = str(failure)
+            return
+        self._store_problem = ""
+        latest_first = ids[::-1]  # an id begins with the moment
+        with_journal = (each for each in latest_first if each + JOURNAL_SUFFIX in names)
+        shown = list(islice(filter(self._runs, with_journal), _RUNNING_SHOWN))
+        shown += list(islice((each for each in latest_first if each not in shown), _ENDED_SHOWN))
+        self._ended_elsewhere = len(ids) - len(shown)
+        for session_id in shown:
+            known = self._files.get(session_id)
+            runs = self._runs(session_id)
+            if known is None or known.problem or known.running != runs:
+                self._files[session_id] = inspected(session_id, self._store)
+        for session_id in set(self._files) - set(shown):
+            del self._files[session_id]
+            gone = self._followed.pop(session_id, None)
+            if gone is not None:
+                gone.close()
+
+    def _runs(self, session_id: str) -> bool:
+        return writer_lives(journal_path(database_path(self._store, session_id)))
+
+    def _look(self) -> None:
+        is_asked_about = False
+        for session_id, file in self._files.items():
+            followed = self._followed.get(session_id)
+            if followed is None and file.running:
+                followed = self._followed[session_id] = Followed(file.path)
+            if followed is not None:
+                _, is_of_a_question = followed.read_on()
+                is_asked_about |= is_of_a_question
+        if is_asked_about:
+            self._ask_now.set()
+        self._publish()
+
+    # The sessions
+
+    def _ask(self) -> None:
+        """The connections stay until there are others: by them a session knows that somebody
+        attends."""
+        held = ExitStack()
+        while not self._is_closed.is_set():
+            self._ask_now.clear()
+            stack = ExitStack()
+            request = {"do": "list", "attending": self._attends}
+            try:
+                answered, failures = stack.enter_context(ask_everybody(self._store, request))
+                self._replies = {
+                    each.client.session_id: each.reply
+                    for each in answered
+                    if each.reply.get("ok") is True
+                }
+                said = [
+                    f"session {each.client.session_id}: {text(each.reply.get('message'))}"
+                    for each in answered
+                    if each.reply.get("ok") is not True
+                ]
+                self._unreachable = tuple(dict.fromkeys([*map(str, failures), *said]))
+            except (SigwrapError, OSError) as failure:
+                self._replies, self._unreachable = {}, (str(failure),)
+            self._replied_ns = time.time_ns()
+            held.close()
+            held = stack
+            self._look_at_killswitch()
+            self._look_now.set()
+            self._is_closed.wait(_ASKS_AGAIN_AFTER_S)
+            self._ask_now.wait(_ASKS_EVERY_S)
+        held.close()
+
+    def _look_at_killswitch(self) -> None:
+        try:
+            self._killswitch = killswitch.known(killswitch.stores(self._store, os.environ))
+        except StoreError as failure:
+            self._unreachable = (*self._unreachable, str(failure))
+
+    # What is seen
+
+    def _publish(self) -> None:
+        board = Board(
+            now_ns=self._board.now_ns,
+            sessions=self._sessions(),
+            more=self._ended_elsewhere,
+            waiting=self._waiting(),
+            killswitch=self._killswitch,
+            problems=self._problems(),
+        )
+        if board == self._board:
+            return
+        self._board = board._replace(now_ns=time.time_ns())
+        with suppress(BlockingIOError):
+            self._writer.send(b".")
+
+    def _sessions(self) -> tuple[Seen, ...]:
+        files = sorted(self._files.values(), key=lambda file: file.id, reverse=True)
+        files.sort(key=lambda file: not file.running)
+        return tuple(self._seen(file) for file in files)
+
+    def _seen(self, file: SessionFile) -> Seen:
+        followed = self._followed.get(file.id)
+        reply = self._replies.get(file.id, {}) if file.running else {}
+        last = None if followed is None else followed.last
+        processes, denied = reply.get("processes"), reply.get("denied")
+        return Seen(
+            id=file.id,
+            name=file.name,
+            command=file.command,
+            state=_state(file, reply),
+            started_ns=file.started_ns,
+            processes=processes if isinstance(processes, int) else None,
+            denied=max(number(denied), 0 if followed is None else followed.denied),
+            asked=number(reply.get("asked")),
+            last_ns=file.last_event_ns if last is None else last.time_ns,
+            last="" if last is None else last.text,
+            ended="" if file.running else _ending(file),
+            exit_status=file.exit_status,
+        )
+
+    def _waiting(self) -> tuple[Waits, ...]:
+        found = [
+            self._waits(session_id, each)
+            for session_id, reply in self._replies.items()
+            for each in _requests(reply)
+        ]
+        self._known_waits = {(each.session_id, each.id): each for each in found}
+        return tuple(sorted(found, key=lambda each: (each.asked_ns, each.session_id, each.id)))
+
+    def _waits(self, session_id: str, request: ControlReply) -> Waits:
+        def moment(name: str, sign: int) -> int:
+            seconds = request.get(name)
+            if not isinstance(seconds, int | float) or not abs(seconds) < 1e9:
+                seconds = 0
+            return self._replied_ns + sign * int(seconds * 1e9)
+
+        waits = Waits(
+            session_id=session_id,
+            id=text(request.get("id")),
+            kind=text(request.get("kind")),
+            pid=number(request.get("pid")),
+            process=text(request.get("process")),
+            depth=number(request.get("depth")),
+            what=text(request.get("what")),
+            is_cut=request.get("is_cut") is True,
+            runs=text(request.get("runs")),
+            loads=text(request.get("loads")),
+            files=tuple(texts(request.get("files"))),
+            folder=text(request.get("folder")),
+            note=text(request.get("note")),
+            rule=text(request.get("rule")),
+            policy=text(request.get("policy")),
+            message=text(request.get("message")),
+            may_always=request.get("may_always") is True,
+            asked_ns=moment("waited_s", -1),
+            deadline_ns=moment("expires_in_s", 1),
+        )
+        known = self._known_waits.get((session_id, waits.id))
+        if known is None:
+            return waits
+        return waits._replace(
+            asked_ns=_settled(known.asked_ns, waits.asked_ns),
+            deadline_ns=_settled(known.deadline_ns, waits.deadline_ns),
+        )
+
+    def _problems(self) -> tuple[str, ...]:
+        found = [self._store_problem] if self._store_problem else []
+        found += [each.problem for each in self._followed.values() if each.problem]
+        found += self._unreachable
+        shown = [printable(each) for each in found[:_PROBLEMS_SHOWN]]
+        more = len(found) - len(shown)
+        return (*shown, f"and {more} more") if more else tuple(shown)
+
+
+def _settled(known_ns: int, told_ns: int) -> int:
+    return known_ns if abs(told_ns - known_ns) < _SAME_NS else told_ns
+
+
+def _state(file: SessionFile, reply: ControlReply) -> str:
+    if not file.running:
+        return ENDED
+    return STOPPED if reply.get("stopped") is True else RUNNING
+
+
+def _ending(file: SessionFile) -> str:
+    if file.problem:
+        return file.problem
+    if not file.ended_cleanly:
+        return "did not end cleanly"
+    return f"{file.reason}, status {file.exit_status}"
+
+
+def _requests(reply: ControlReply) -> list[ControlReply]:
+    found = reply.get("requests")
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
