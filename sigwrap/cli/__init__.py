@@ -21,6 +21,7 @@ replay        replay
 verify        verify
 chain_note    what is said on standard error of a log that was changed
 approvals     approvals, approve, deny
+watch         watch, and what approvals --watch shows
 control       which running session is meant, and what its refusal says
 signal        signal
 killswitch    killswitch on, off, status

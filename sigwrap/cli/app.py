@@ -24,6 +24,7 @@ from sigwrap.cli import report as report_command
 from sigwrap.cli import sessions as sessions_command
 from sigwrap.cli import signal as signal_command
 from sigwrap.cli import verify as verify_command
+from sigwrap.cli import watch as watch_command
 from sigwrap.cli import why as why_command
 from sigwrap.cli.examples import examples
 from sigwrap.cli.group import Root, explained
@@ -109,6 +110,7 @@ report_command.register(app)
 replay_command.register(app)
 verify_command.register(app)
 approval_commands.register(app)
+watch_command.register(app)
 signal_command.register(app)
 why_command.register(app)
 query_command.register(app)

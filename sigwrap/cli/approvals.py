@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
@@ -16,18 +17,19 @@ from sigwrap.cli.examples import examples
 from sigwrap.cli.group import Group
 from sigwrap.cli.options import JsonOption, StoreOption, store_folder
 from sigwrap.cli.output import note, out
-from sigwrap.errors import SessionError
-from sigwrap.escape import note_on_order, printable, rows, shell_words
-from sigwrap.events import number, texts
-from sigwrap.mediate.questions import wants
+from sigwrap.cli.watch import NotifyOption, show
+from sigwrap.errors import SessionError, UsageError
+from sigwrap.escape import printable, rows
+from sigwrap.events import number, text, texts
 from sigwrap.protocols.control import ControlReply, ControlRequest
 from sigwrap.protocols.control_client import Answered, Unreachable, ask_everybody
-from sigwrap.report.forms.times import span
 from sigwrap.run.asking.wording import Session, store_option
 from sigwrap.tuples import NamedTuple
+from sigwrap.watch.question import lines_of, waiting_in, waits_of
 
 APPROVALS_SCHEMA = "sigwrap.approvals/1"
 _FAILURES_SHOWN = 5
+_IDS_SHOWN = 5
 _OF_THOSE = " in the sessions that answer"
 _INSIDE = "refused: it is inside a supervised session"
 
@@ -40,7 +42,12 @@ _approvals = typer.Typer(
 )
 
 IdArgument = Annotated[
-    str, typer.Argument(metavar="ID", help="As sigwrap approvals shows it.", show_default=False)
+    str,
+    typer.Argument(
+        metavar="[ID]",
+        help="As sigwrap approvals shows it; left out: the one that waits.",
+        show_default=False,
+    ),
 ]
 
 
@@ -56,11 +63,21 @@ def approvals(
     full: Annotated[
         str, typer.Option("--full", metavar="ID", help="Show all of this request, uncut.")
     ] = "",
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Stay, and answer what comes with y and n.")
+    ] = False,
+    notify: NotifyOption = "",
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what waits for an answer, in all running sessions of the store."""
-    if full:
+    if notify and not watch:
+        raise UsageError("--notify goes with --watch")
+    if watch:
+        if full or as_json or context.invoked_subcommand is not None:
+            raise UsageError("--watch goes alone", "for a program: sigwrap watch --json")
+        show(store_folder(store), notify, only_questions=True)
+    elif full:
         _show_one(store_folder(store), full, as_json)
     elif context.invoked_subcommand is None:
         _show(store_folder(store), as_json)
@@ -78,7 +95,7 @@ def list_approvals(
 
 
 def approve(
-    approval_id: IdArgument,
+    approval_id: IdArgument = "",
     always: Annotated[
         bool, typer.Option("--always", help="And the same again, for this session.")
     ] = False,
@@ -89,7 +106,7 @@ def approve(
 
 
 def deny(
-    approval_id: IdArgument,
+    approval_id: IdArgument = "",
     message: Annotated[
         str, typer.Option("--message", metavar="M", help="What the asker is told.")
     ] = "",
@@ -105,7 +122,7 @@ def _show(store: str, as_json: bool) -> None:
     more = 0
     with _listing(store) as listing:
         for client, reply in listing.answered:
-            requests += [{**each, "session_id": client.session_id} for each in _requests(reply)]
+            requests += [{**each, "session_id": client.session_id} for each in waiting_in(reply)]
             more += number(reply.get("more"))
     if as_json:
         out(_document(requests, more, listing.left_out))
@@ -163,38 +180,14 @@ def _listing(store: str) -> Iterator[_Listing]:
         yield _Listing(good, failures)
 
 
-def _requests(reply: ControlReply) -> list[dict[str, Any]]:
-    found = reply.get("requests")
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
-
-
 def _rendered(request: dict[str, Any], store: str) -> str:
-    def text(name: str) -> str:
-        return printable(str(request.get(name, "")))
-
-    left_s = request.get("expires_in_s")
-    left = span(int(left_s * 1e9) if isinstance(left_s, (int, float)) and left_s < 1e9 else 0)
-    policy = f" of {text('policy')}" if request.get("policy") else ""
-    message = f": {text('message')}" if request.get("message") else ""
-    lines = [
-        f"{text('id')}  {shell_words([str(request.get('process', ''))])} "
-        f"(pid {text('pid')}, depth {text('depth')}) {wants(request.get('kind'))} {text('what')}"
-    ]
-    if request.get("is_cut") is True:
-        session = Session(text("policy"), store_option(os.path.abspath(store), os.environ))
-        lines.append(f"all that is known: {session.command('approvals', '--full', text('id'))}")
-    files = [shell_words([str(file)]) for file in texts(request.get("files"))]
-    if files:
-        lines.append(f"file {', then '.join(files)}")
-    lines += [f"{name} {text(name)}" for name in ("runs", "loads") if request.get(name)]
-    if request.get("folder"):
-        lines.append(f"folder {shell_words([str(request['folder'])])}")
-    if request.get("note"):
-        lines.append(f"note {text('note')}")
-    if order := note_on_order(lines):
-        lines.append(f"note {order}")
-    lines.append(f"rule {text('rule')}{policy}{message}; session {text('session_id')}; {left} left")
-    lines = [lines[0], *(f"        {line}" for line in lines[1:])]
+    session_id = text(request.get("session_id"))
+    now_ns = time.time_ns()
+    waits = waits_of(session_id, request, now_ns)
+    session = Session(waits.policy, store_option(os.path.abspath(store), os.environ))
+    whole = session.command("approvals", "--full", printable(waits.id))
+    first, *rest = lines_of(waits, now_ns, whole)
+    lines = [first, *(f"        {line}" for line in rest)]
     try:
         columns = os.get_terminal_size(1).columns
     except OSError:  # no terminal: nothing breaks them there
@@ -211,14 +204,15 @@ def _answer(store: str, request: ControlRequest) -> None:
 
 def _first_that_knows(store: str, request: ControlRequest) -> tuple[ControlReply, str]:
     """Its reply, and which session it is."""
-    wanted = request["id"]
+    wanted = request["id"] or _only_one(store)
+    request = {**request, "id": wanted}
     open_ids: list[str] = []
     late = ""
     failures: list[Unreachable] = []  # of sessions that may have it
     with _listing(store) as listing:
 
         def lists_it(each: Answered) -> bool:
-            return any(listed.get("id") == wanted for listed in _requests(each.reply))
+            return any(listed.get("id") == wanted for listed in waiting_in(each.reply))
 
         # First where it is listed: another that is silent from now on takes the time that is left.
         for client, _ in sorted(listing.answered, key=lists_it, reverse=True):
@@ -254,6 +248,25 @@ def _first_that_knows(store: str, request: ControlRequest) -> tuple[ControlReply
     nearest = difflib.get_close_matches(wanted, open_ids, n=1, cutoff=0.5)
     hint = f"did you mean {nearest[0]}?" if nearest else f"there is {', '.join(open_ids[:5])}"
     raise SessionError(f"there is no request {wanted!r}", printable(hint))
+
+
+def _only_one(store: str) -> str:
+    """Who answers without an id is to know what he answers."""
+    with _listing(store) as listing:
+        found = [text(each.get("id")) for one in listing.answered for each in waiting_in(one.reply)]
+        more = sum(number(one.reply.get("more")) for one in listing.answered)
+        if len(found) == 1 and not more and not listing.left_out:
+            return found[0]
+        if listing.left_out:
+            raise SessionError(
+                "what waits isn't known of all sessions", "name one: sigwrap approvals"
+            )
+        if not found:
+            raise SessionError(f"nothing waits for an answer in a running session of {store}")
+        raise SessionError(
+            f"{len(found) + more} wait: name one",
+            printable(f"there is {', '.join(found[:_IDS_SHOWN])}; sigwrap approvals shows them"),
+        )
 
 
 def _tell(reply: ControlReply, session_id: str) -> None:

@@ -36,6 +36,7 @@ class Waits(NamedTuple):
     process: str
     depth: int
     what: str  # a command line, or "SIGTERM to 4711 (node)"
+    masked: str  # the same without what looks like a secret, and cut
     is_cut: bool
     runs: str
     loads: str

@@ -56,8 +56,8 @@ def _session(seen: Seen) -> Document:
 
 
 def _question(waits: Waits) -> Document:
-    times = ("asked_ns", "deadline_ns")
-    fields = {name: value for name, value in waits._asdict().items() if name not in times}
+    others = ("asked_ns", "deadline_ns", "masked")
+    fields = {name: value for name, value in waits._asdict().items() if name not in others}
     return {
         **fields,
         "files": list(waits.files),

@@ -13,7 +13,7 @@ from itertools import islice
 from sigwrap.bare import socket
 from sigwrap.errors import SigwrapError, StoreError
 from sigwrap.escape import printable
-from sigwrap.events import number, text, texts
+from sigwrap.events import number, text
 from sigwrap.protocols.control import ControlReply
 from sigwrap.protocols.control_client import ask_everybody
 from sigwrap.store import killswitch
@@ -23,6 +23,7 @@ from sigwrap.store.killswitch import State
 from sigwrap.store.location import JOURNAL_SUFFIX, database_path, journal_path, sessions_folder
 from sigwrap.watch.board import ENDED, RUNNING, STOPPED, Board, Line, Seen, Waits
 from sigwrap.watch.followed import Followed
+from sigwrap.watch.question import waiting_in, waits_of
 
 _LOOKS_EVERY_S = 0.2
 _LISTS_EVERY_S = 1.0
@@ -235,42 +236,15 @@ class Source:
 
     def _waiting(self) -> tuple[Waits, ...]:
         found = [
-            self._waits(session_id, each)
+            self._known(waits_of(session_id, each, self._replied_ns))
             for session_id, reply in self._replies.items()
-            for each in _requests(reply)
+            for each in waiting_in(reply)
         ]
         self._known_waits = {(each.session_id, each.id): each for each in found}
         return tuple(sorted(found, key=lambda each: (each.asked_ns, each.session_id, each.id)))
 
-    def _waits(self, session_id: str, request: ControlReply) -> Waits:
-        def moment(name: str, sign: int) -> int:
-            seconds = request.get(name)
-            if not isinstance(seconds, int | float) or not abs(seconds) < 1e9:
-                seconds = 0
-            return self._replied_ns + sign * int(seconds * 1e9)
-
-        waits = Waits(
-            session_id=session_id,
-            id=text(request.get("id")),
-            kind=text(request.get("kind")),
-            pid=number(request.get("pid")),
-            process=text(request.get("process")),
-            depth=number(request.get("depth")),
-            what=text(request.get("what")),
-            is_cut=request.get("is_cut") is True,
-            runs=text(request.get("runs")),
-            loads=text(request.get("loads")),
-            files=tuple(texts(request.get("files"))),
-            folder=text(request.get("folder")),
-            note=text(request.get("note")),
-            rule=text(request.get("rule")),
-            policy=text(request.get("policy")),
-            message=text(request.get("message")),
-            may_always=request.get("may_always") is True,
-            asked_ns=moment("waited_s", -1),
-            deadline_ns=moment("expires_in_s", 1),
-        )
-        known = self._known_waits.get((session_id, waits.id))
+    def _known(self, waits: Waits) -> Waits:
+        known = self._known_waits.get((waits.session_id, waits.id))
         if known is None:
             return waits
         return waits._replace(
@@ -303,8 +277,3 @@ def _ending(file: SessionFile) -> str:
     if not file.ended_cleanly:
         return "did not end cleanly"
     return f"{file.reason}, status {file.exit_status}"
-
-
-def _requests(reply: ControlReply) -> list[ControlReply]:
-    found = reply.get("requests")
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []

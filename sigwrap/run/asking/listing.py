@@ -8,6 +8,7 @@ from sigwrap.mediate.questions import Open
 
 LISTED = 200
 LISTED_CHARACTERS = 4_000
+MASKED_CHARACTERS = 500
 
 
 def listed(
@@ -27,6 +28,7 @@ def listed(
             if full
             else {name: beginning(text, LISTED_CHARACTERS) for name, text in texts.items()}
         ),
+        "masked": beginning(question.masked or question.what, MASKED_CHARACTERS),
         "is_cut": not full and any(len(each) > LISTED_CHARACTERS for each in texts.values()),
         "files": question.files,
         "folder": question.folder,

@@ -1,0 +1,77 @@
+"""A question: as a session lists it, and in printable lines as its reader sees it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sigwrap.escape import note_on_order, printable, shell_words
+from sigwrap.events import number, text, texts
+from sigwrap.mediate.questions import wants
+from sigwrap.protocols.control import ControlReply
+from sigwrap.report.forms.times import span
+from sigwrap.watch.board import Waits
+
+_LONGEST_S = 1e9
+
+
+def waiting_in(reply: ControlReply) -> list[dict[str, Any]]:
+    found = reply.get("requests")
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def waits_of(session_id: str, request: dict[str, Any], now_ns: int) -> Waits:
+    return Waits(
+        session_id=session_id,
+        id=text(request.get("id")),
+        kind=text(request.get("kind")),
+        pid=number(request.get("pid")),
+        process=text(request.get("process")),
+        depth=number(request.get("depth")),
+        what=text(request.get("what")),
+        masked=text(request.get("masked")),
+        is_cut=request.get("is_cut") is True,
+        runs=text(request.get("runs")),
+        loads=text(request.get("loads")),
+        files=tuple(texts(request.get("files"))),
+        folder=text(request.get("folder")),
+        note=text(request.get("note")),
+        rule=text(request.get("rule")),
+        policy=text(request.get("policy")),
+        message=text(request.get("message")),
+        may_always=request.get("may_always") is True,
+        asked_ns=now_ns - _ns(request.get("waited_s")),
+        deadline_ns=now_ns + _ns(request.get("expires_in_s")),
+    )
+
+
+def lines_of(waits: Waits, now_ns: int, whole: str) -> list[str]:
+    """`whole`: the line that shows all that is known, where this is not."""
+    policy = f" of {printable(waits.policy)}" if waits.policy else ""
+    message = f": {printable(waits.message)}" if waits.message else ""
+    left = span(max(0, waits.deadline_ns - now_ns) // 1_000_000_000 * 1_000_000_000)
+    lines = [
+        f"{printable(waits.id)}  {shell_words([waits.process])} (pid {waits.pid}, depth "
+        f"{waits.depth}) {wants(waits.kind)} {printable(waits.what)}"
+    ]
+    if waits.is_cut:
+        lines.append(f"all that is known: {whole}")
+    if waits.files:
+        lines.append(f"file {', then '.join(shell_words([file]) for file in waits.files)}")
+    more = {"runs": waits.runs, "loads": waits.loads}
+    lines += [f"{name} {printable(each)}" for name, each in more.items() if each]
+    if waits.folder:
+        lines.append(f"folder {shell_words([waits.folder])}")
+    if waits.note:
+        lines.append(f"note {printable(waits.note)}")
+    if order := note_on_order(lines):
+        lines.append(f"note {order}")
+    lines.append(
+        f"rule {printable(waits.rule)}{policy}{message}; session {printable(waits.session_id)}; "
+        f"{left} left"
+    )
+    return lines
+
+
+def _ns(seconds: object) -> int:
+    is_one = isinstance(seconds, int | float) and abs(seconds) < _LONGEST_S
+    return int(float(str(seconds)) * 1e9) if is_one else 0

@@ -1,0 +1,234 @@
+"""Rows for a terminal of some size. Pure, and without colour: what is chosen is marked by a sign as
+well."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from sigwrap.escape import columns_of, cut_to, printable, rows, shell_words
+from sigwrap.report.forms.counts import counted
+from sigwrap.report.forms.times import rough_span
+from sigwrap.tuples import NamedTuple
+from sigwrap.watch.board import ENDED, Board, Line, Seen, Waits
+from sigwrap.watch.question import lines_of
+from sigwrap.watch.terminal.face import Face, Mode
+
+FEWEST_COLUMNS, FEWEST_ROWS = 40, 10
+_OTHERS_SHOWN = 3
+_COMMAND_COLUMNS = 12
+_HELP = """
+y    yes, once
+a    yes, and the same again in this session
+n    no
+m    no, with a message that the caller reads
+j k  the next and the previous question (or arrows)
+v    the whole question, on all of the screen
+
+Tab  the next session, whose events are shown
+f    other events: notable ones, refused ones, all
+/    only events with these words
+s    stop the session, as by Ctrl+C there
+
+K    kill switch: ends every session of yours now, and none starts until it is off
+U    kill switch off
+
+q    leave; sessions go on
+"""
+
+
+class Row(NamedTuple):
+    text: str
+    is_strong: bool = False
+    is_chosen: bool = False
+
+
+class Place(NamedTuple):
+    columns: int
+    rows: int
+
+
+def drawn(face: Face, lines: Iterable[Line], place: Place, now_ns: int, whole: str) -> list[Row]:
+    """As many as there is room for. `lines`: of the session that is chosen. `whole`: what shows all
+    that is known of a question."""
+    board = face.board
+    if board is None or place.columns < FEWEST_COLUMNS or place.rows < FEWEST_ROWS:
+        small = f"sigwrap watch needs {FEWEST_COLUMNS} columns and {FEWEST_ROWS} rows"
+        return _fitted([Row(small)], place)
+    bottom = _bottom(face, place)
+    room = place.rows - len(bottom)
+    match face.mode:
+        case Mode.HELP:
+            above = [Row("sigwrap watch: keys", True), *map(Row, _HELP.splitlines())]
+        case Mode.WHOLE if face.question is not None:
+            above = _whole(face, face.question, place, room, now_ns, whole)
+        case _:
+            above = _board(face, board, lines, place, room, now_ns, whole)
+    return _fitted([*above[:room], *[Row("")] * (room - len(above)), *bottom], place)
+
+
+def _board(
+    face: Face,
+    board: Board,
+    lines: Iterable[Line],
+    place: Place,
+    room: int,
+    now_ns: int,
+    whole: str,
+) -> list[Row]:
+    top = _heading(face, board)
+    if not face.only_questions:
+        top += _sessions(face, board, place, max(2, room // 4), now_ns)
+    for_events = 0 if face.only_questions else max(3, room // 4)
+    questions = _questions(face, board, place, room - len(top) - for_events, now_ns, whole)
+    above = [*top, *questions]
+    if face.only_questions:
+        return above
+    return above + _events(face, lines, room - len(above))
+
+
+def _heading(face: Face, board: Board) -> list[Row]:
+    running = sum(each.state != ENDED for each in board.sessions)
+    waiting = len(board.waiting)
+    parts = [counted(running, "session")] if running else ["no session runs"]
+    parts.append(f"{waiting} waiting for an answer" if waiting else "nothing waits")
+    switch = "kill switch off" if board.killswitch is None else "KILL SWITCH ON"
+    found = [Row(f"sigwrap watch   {', '.join(parts)}   {switch}", is_strong=True)]
+    if board.killswitch is not None:
+        found.append(Row(f"{board.killswitch}; no session starts (U: off)", is_strong=True))
+    found += [Row(f"can't see all: {each}") for each in board.problems[:2]]
+    return found
+
+
+def _sessions(face: Face, board: Board, place: Place, room: int, now_ns: int) -> list[Row]:
+    if not board.sessions:
+        return [Row("  none yet: sigwrap -- COMMAND")]
+    chosen = face.session
+    at = board.sessions.index(chosen) if chosen in board.sessions else 0
+    start = max(0, min(at - room + 2, len(board.sessions) - room))
+    shown = board.sessions[start : start + room]
+    cells = [_cells(each, now_ns) for each in shown]
+    heading = ("SESSION", "STATE", "AGE", "PROCS", "DENIED")
+    widths = [max(map(columns_of, column)) for column in zip(heading, *cells, strict=True)]
+    widths[0] = min(widths[0], max(place.columns - 34 - _COMMAND_COLUMNS, 12))
+    left_out = len(board.sessions) - len(shown) + board.more
+    more = f"   ({left_out} more)" if left_out else ""
+    found = [Row(f"  {_padded(heading, widths)}  COMMAND{more}", is_strong=True)]
+    for seen, each in zip(shown, cells, strict=True):
+        mark = ">" if seen is chosen else " "
+        command = shell_words(seen.command)
+        found.append(Row(f"{mark} {_padded(each, widths)}  {command}", is_chosen=seen is chosen))
+    return found
+
+
+def _cells(seen: Seen, now_ns: int) -> tuple[str, ...]:
+    age = rough_span(now_ns - seen.started_ns) if seen.started_ns else ""
+    state = seen.state
+    if state == ENDED:
+        state = "ended" if seen.exit_status is None else f"exit {seen.exit_status}"
+    processes = "" if seen.processes is None else str(seen.processes)
+    return printable(seen.name or seen.id), state, age, processes, str(seen.denied)
+
+
+def _padded(cells: Iterable[str], widths: list[int]) -> str:
+    found = []
+    for cell, width in zip(cells, widths, strict=True):
+        shown = cut_to(cell, width)
+        found.append(shown + " " * (width - columns_of(shown)))
+    return "  ".join(found)
+
+
+def _questions(
+    face: Face, board: Board, place: Place, room: int, now_ns: int, whole: str
+) -> list[Row]:
+    waits = face.question
+    if waits is None:
+        return [Row("")] if face.only_questions else []
+    others = [each for each in board.waiting if each is not waits]
+    at = board.waiting.index(waits) + 1
+    found = [Row(f"-- waits for an answer: {at} of {len(board.waiting)}", is_strong=True)]
+    shown = _question_rows(waits, place, now_ns, whole)
+    for_others = min(len(others), _OTHERS_SHOWN, max(0, room - len(shown) - 1))
+    fits = max(2, room - 1 - for_others)
+    face.does_not_fit = len(shown) > fits
+    if face.does_not_fit:
+        left_out = len(shown) - fits + 1
+        shown = [*shown[: fits - 1], Row(f"  ... {counted(left_out, 'more row')}: v shows all")]
+    found += shown
+    for each in others[:for_others]:
+        line = f"{printable(each.process)}: {printable(each.what)}"
+        found.append(Row(f"  {printable(each.id)}  {line}"))
+    return found
+
+
+def _question_rows(waits: Waits, place: Place, now_ns: int, whole: str) -> list[Row]:
+    first, *rest = lines_of(waits, now_ns, whole)
+    end = time.strftime("%H:%M:%S", time.localtime(waits.deadline_ns // 1_000_000_000))
+    rest[-1] += f" (until {end})"
+    lines = [first, *(f"  {line}" for line in rest)]
+    broken = [row for line in lines for row in rows(line, place.columns)]
+    return [Row(row, is_chosen=not at) for at, row in enumerate(broken)]
+
+
+def _whole(face: Face, waits: Waits, place: Place, room: int, now_ns: int, whole: str) -> list[Row]:
+    shown = _question_rows(waits, place, now_ns, whole)
+    face.scrolled = min(face.scrolled, max(0, len(shown) - room + 1))
+    end = face.scrolled + room - 1
+    left = max(0, len(shown) - end)
+    more = f", {counted(left, 'more row')} below (space)" if left else ""
+    heading = f"-- the whole question{more}; q: back"
+    return [Row(heading, is_strong=True), *shown[face.scrolled : end]]
+
+
+def _events(face: Face, lines: Iterable[Line], room: int) -> list[Row]:
+    seen = face.session
+    if room < 2 or seen is None:
+        return []
+    words = f", with {face.words!r}" if face.words else ""
+    heading = f"-- events of {printable(seen.name or seen.id)}: {face.shows.value}{words}"
+    shown = [each for each in lines if face.is_shown(each)][-(room - 1) :]
+    found = [Row(heading, is_strong=True)]
+    found += [Row(_event(each)) for each in shown]
+    if not shown:
+        ended = f"; {printable(seen.ended)}: sigwrap report {seen.id}" if seen.ended else ""
+        found.append(Row(f"  none of these{ended}"))
+    return found
+
+
+def _event(line: Line) -> str:
+    clock = time.strftime("%H:%M:%S", time.localtime(line.time_ns // 1_000_000_000))
+    return f"{clock} {line.outcome or line.type}  {line.text}"
+
+
+def _bottom(face: Face, place: Place) -> list[Row]:
+    match face.mode:
+        case Mode.FILTER:
+            return [Row(f"only events with: {_end_of(face.typed, place)}_")]
+        case Mode.MESSAGE:
+            return [Row(f"no, because: {_end_of(face.typed, place)}_   (Enter; Esc: back)")]
+        case Mode.REASON:
+            return [
+                Row("KILL SWITCH: Enter ends every session of yours now; Esc: no", is_strong=True),
+                Row(f"reason (may be empty): {_end_of(face.typed, place)}_"),
+            ]
+        case Mode.STOP:
+            return [Row(f"stop session {printable(face.stopping)}, as by Ctrl+C? y: yes", True)]
+        case Mode.LIFT:
+            return [Row("turn the kill switch off, so that sessions can start? y: yes", True)]
+        case Mode.HELP:
+            return [Row("any key: back")]
+        case _:
+            keys = "y yes  a for this session  n no  m no+message  v all of it  "
+            if face.question is None:
+                keys = ""
+            others = "? help  q leave" if face.only_questions else "s stop  K kill  ? help  q leave"
+            said = [Row(row, is_strong=True) for row in rows(face.said, place.columns)[:2]]
+            return [*(said if face.said else []), Row(keys + others)]
+
+
+def _end_of(typed: str, place: Place) -> str:
+    return printable(typed)[-max(place.columns - 36, 8) :]
+
+
+def _fitted(found: list[Row], place: Place) -> list[Row]:
+    return [row._replace(text=cut_to(row.text, place.columns)) for row in found[: place.rows]]

@@ -1,0 +1,280 @@
+"""What is chosen on the screen and being typed, and what a key asks for. Pure: the board and the
+clock are handed in.
+
+A key answers the question that its reader has read: one that has just come takes no answer for a
+moment, and one that doesn't fit on the screen takes a yes only where all of it is shown.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from sigwrap.escape import printable
+from sigwrap.report.folds.asked import ASKED
+from sigwrap.report.folds.decisions import ALLOWED
+from sigwrap.tuples import NamedTuple
+from sigwrap.watch.board import ENDED, Board, Line, Seen, Waits
+
+READ_WITHIN_S = 0.7
+_LONGEST_TYPED = 400
+
+
+class Mode(Enum):
+    BOARD = "board"
+    MESSAGE = "message"  # of a no
+    FILTER = "filter"
+    REASON = "reason"  # of the kill switch
+    STOP = "stop"  # a session: asked once
+    LIFT = "lift"
+    WHOLE = "whole"  # question, on all of the screen
+    HELP = "help"
+
+
+class Approve(NamedTuple):
+    waits: Waits
+    always: bool
+
+
+class Deny(NamedTuple):
+    waits: Waits
+    message: str
+
+
+class Interrupt(NamedTuple):
+    session_id: str
+
+
+class KillAll(NamedTuple):
+    reason: str
+
+
+class Lift(NamedTuple):
+    pass
+
+
+class Suspend(NamedTuple):
+    pass
+
+
+class Redraw(NamedTuple):
+    pass
+
+
+class Quit(NamedTuple):
+    pass
+
+
+Wish = Approve | Deny | Interrupt | KillAll | Lift | Suspend | Redraw | Quit
+
+
+class Shows(Enum):
+    """Which events."""
+
+    ALL = "all"
+    NOTABLE = "all but what was simply allowed"
+    REFUSED = "what was denied or asked about"
+
+
+_NEXT = {Shows.ALL: Shows.NOTABLE, Shows.NOTABLE: Shows.REFUSED, Shows.REFUSED: Shows.ALL}
+_REFUSED = frozenset({"denied", ASKED})
+
+
+class Face:
+    def __init__(self, *, only_questions: bool) -> None:
+        self.only_questions = only_questions
+        self.mode = Mode.BOARD
+        self.typed = ""
+        self.said = ""
+        self.shows = Shows.NOTABLE
+        self.words = ""  # that an event's line has to have
+        self.scrolled = 0  # rows of what is shown whole
+        self.does_not_fit = False  # the question, as it was drawn last
+        self.stopping = ""  # the session that is asked about
+        self.board: Board | None = None
+        self._question = ("", "")
+        self._chosen_s = 0.0
+        self._session = ""
+        self._about: Waits | None = None  # whom what is being typed is for
+
+    @property
+    def question(self) -> Waits | None:
+        if self.board is None:
+            return None
+        return next((each for each in self.board.waiting if _key(each) == self._question), None)
+
+    @property
+    def session(self) -> Seen | None:
+        if self.board is None:
+            return None
+        return next((each for each in self.board.sessions if each.id == self._session), None)
+
+    def take(self, board: Board, now_s: float) -> None:
+        self.board = board
+        if self.question is None:
+            self._choose(board.waiting[0] if board.waiting else None, now_s)
+            if self.mode in (Mode.MESSAGE, Mode.WHOLE):
+                self._back("that question is settled")
+        if self.session is None and board.sessions:
+            self._session = board.sessions[0].id
+
+    def is_shown(self, line: Line) -> bool:
+        if self.words and self.words.lower() not in line.text.lower():
+            return False
+        match self.shows:
+            case Shows.ALL:
+                return True
+            case Shows.NOTABLE:
+                return line.outcome != ALLOWED and line.type != "process_exited"
+            case Shows.REFUSED:
+                return line.outcome in _REFUSED
+
+    def press(self, key: str, now_s: float) -> Wish | None:
+        if key == "quit":
+            return Quit()
+        if key == "suspend":
+            return Suspend()
+        if key == "redraw":
+            return Redraw()
+        match self.mode:
+            case Mode.BOARD | Mode.WHOLE:
+                self.said = ""
+                return self._on_board(key, now_s)
+            case Mode.HELP:
+                self._back()
+                return None
+            case Mode.STOP | Mode.LIFT:
+                return self._confirmed(key)
+            case _:
+                return self._on_typing(key)
+
+    # Keys of the board
+
+    def _on_board(self, key: str, now_s: float) -> Wish | None:
+        match key:
+            case "q" | "escape":
+                if self.mode is Mode.WHOLE:
+                    self._back()
+                    return None
+                return Quit() if key == "q" else None
+            case "y" | "a" | "n" | "m":
+                return self._answer(key, now_s)
+            case "j" | "down" | "k" | "up":
+                step = 1 if key in ("j", "down") else -1
+                if self.mode is Mode.WHOLE:
+                    self.scrolled = max(0, self.scrolled + step)
+                else:
+                    self._move(step, now_s)
+            case "page-down" | "page-up" | " ":
+                self.scrolled = max(0, self.scrolled + (-10 if key == "page-up" else 10))
+            case "v":
+                if self.question is not None:
+                    self.mode, self.scrolled = Mode.WHOLE, 0
+            case "tab" | "backtab" | "right" | "left":
+                self._next_session(1 if key in ("tab", "right") else -1)
+            case "f":
+                self.shows = _NEXT[self.shows]
+            case "/":
+                self._type(Mode.FILTER, self.words)
+            case "s":
+                if self.session is not None and self.session.state != ENDED:
+                    self.mode, self.stopping = Mode.STOP, self.session.id
+                else:
+                    self.said = "that session has ended"
+            case "K":
+                self._type(Mode.REASON)
+            case "U":
+                if self.board is not None and self.board.killswitch is not None:
+                    self.mode = Mode.LIFT
+                else:
+                    self.said = "the kill switch is off"
+            case "?":
+                self.mode = Mode.HELP
+        return None
+
+    def _answer(self, key: str, now_s: float) -> Wish | None:
+        waits = self.question
+        if waits is None:
+            self.said = "nothing waits for an answer"
+        elif now_s - self._chosen_s < READ_WITHIN_S:
+            self.said = "that question has just come: read it, and press the key again"
+        elif key == "n":
+            return Deny(waits, "")
+        elif key == "m":
+            self._about = waits
+            self._type(Mode.MESSAGE)
+        elif self.does_not_fit and self.mode is not Mode.WHOLE:
+            self.said = "there is more of it than is shown: v shows all, then y"
+        elif key == "a" and not waits.may_always:
+            self.said = "this can be allowed once only: it may be another thing the next time"
+        else:
+            return Approve(waits, always=key == "a")
+        return None
+
+    def _move(self, step: int, now_s: float) -> None:
+        waiting = () if self.board is None else self.board.waiting
+        keys = [_key(each) for each in waiting]
+        if self._question in keys:
+            at = min(max(keys.index(self._question) + step, 0), len(keys) - 1)
+            if keys[at] != self._question:
+                self._choose(waiting[at], now_s)
+
+    def _choose(self, waits: Waits | None, now_s: float) -> None:
+        self._question = ("", "") if waits is None else _key(waits)
+        self._chosen_s = now_s
+        self.does_not_fit = False
+
+    def _next_session(self, step: int) -> None:
+        sessions = () if self.board is None else self.board.sessions
+        ids = [each.id for each in sessions]
+        if self._session in ids:
+            self._session = ids[(ids.index(self._session) + step) % len(ids)]
+
+    # Typing, and being asked once more
+
+    def _type(self, mode: Mode, typed: str = "") -> None:
+        self.mode, self.typed = mode, typed
+
+    def _on_typing(self, key: str) -> Wish | None:
+        match key:
+            case "escape":
+                self._back()
+            case "backspace":
+                self.typed = self.typed[:-1]
+            case "erase":
+                self.typed = ""
+            case "enter":
+                return self._typed()
+            case _ if len(key) == 1 and len(self.typed) < _LONGEST_TYPED:
+                self.typed += key
+        return None
+
+    def _typed(self) -> Wish | None:
+        mode, typed = self.mode, self.typed
+        self._back()
+        match mode:
+            case Mode.FILTER:
+                self.words = typed
+            case Mode.REASON:
+                return KillAll(typed)
+            case Mode.MESSAGE if self._about is not None:
+                return Deny(self._about, typed)
+        return None
+
+    def _confirmed(self, key: str) -> Wish | None:
+        mode = self.mode
+        self._back()
+        if key != "y":
+            self.said = "nothing was done"
+        elif mode is Mode.LIFT:
+            return Lift()
+        else:
+            return Interrupt(self.stopping)
+        return None
+
+    def _back(self, said: str = "") -> None:
+        self.mode, self.typed, self.scrolled = Mode.BOARD, "", 0
+        self.said = printable(said)
+
+
+def _key(waits: Waits) -> tuple[str, str]:
+    return waits.session_id, waits.id

@@ -1,0 +1,151 @@
+"""A loop over keys, news and what was done; nothing in it waits for a session."""
+
+from __future__ import annotations
+
+import os
+import queue
+import select
+import signal
+import threading
+import time
+from collections.abc import Callable
+
+from sigwrap.errors import SigwrapError
+from sigwrap.run.asking.wording import Session, store_option
+from sigwrap.watch import actions
+from sigwrap.watch.source import Source
+from sigwrap.watch.telling import Telling
+from sigwrap.watch.terminal.drawing import drawn
+from sigwrap.watch.terminal.face import (
+    Approve,
+    Deny,
+    Face,
+    Interrupt,
+    KillAll,
+    Lift,
+    Quit,
+    Redraw,
+    Suspend,
+    Wish,
+)
+from sigwrap.watch.terminal.keys import Keys
+from sigwrap.watch.terminal.screen import Screen
+
+_DRAWS_EVERY_S = 1.0  # ages and what is left go on
+_LINES = 200
+_AT_ONCE = 4  # actions that are under way
+_SIGNALS = (signal.SIGWINCH, signal.SIGTERM, signal.SIGHUP, signal.SIGCONT)
+
+
+class Watching:
+    def __init__(
+        self, store: str, source: Source, screen: Screen, notify: str, *, only_questions: bool
+    ) -> None:
+        self._store = store
+        self._source = source
+        self._screen = screen
+        self._face = Face(only_questions=only_questions)
+        self._keys = Keys()
+        self._telling = Telling(notify, store, screen.ring)
+        self._session = Session("", store_option(os.path.abspath(store), os.environ))
+        self._wakes, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._done: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._under_way = 0
+        self._got: set[int] = set()
+
+    def run(self) -> int:
+        """The signal that ended it; 0 where somebody has left."""
+        for number in _SIGNALS:
+            signal.signal(number, lambda number, _frame: self._got.add(number))
+        signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
+        self._screen.enter()
+        try:
+            return self._loop()
+        finally:
+            self._screen.leave()
+
+    def _loop(self) -> int:
+        poll = select.poll()
+        for fd in (0, self._source.wakes, self._wakes):
+            poll.register(fd, select.POLLIN)
+        while True:
+            self._draw()
+            ready = [fd for fd, _ in poll.poll(_DRAWS_EVERY_S * 1000)]
+            if self._wakes in ready:
+                os.read(self._wakes, 1 << 10)
+            if ended := self._signalled():
+                return ended
+            if self._source.wakes in ready:
+                self._source.calm()
+            while not self._done.empty():
+                self._face.said = self._done.get()
+                self._under_way -= 1
+            if 0 in ready:
+                data = os.read(0, 1 << 10)
+                if not data:
+                    return signal.SIGHUP
+                for key in self._keys.of(data):
+                    wish = self._face.press(key, time.monotonic())
+                    if isinstance(wish, Quit):
+                        return 0
+                    if wish is not None:
+                        self._fulfil(wish)
+
+    def _draw(self) -> None:
+        board = self._source.board()
+        self._face.take(board, time.monotonic())
+        self._telling.look(board)
+        if self._telling.failed:
+            self._face.said, self._telling.failed = self._telling.failed, ""
+        seen, question = self._face.session, self._face.question
+        lines = [] if seen is None else self._source.lines(seen.id, 0, _LINES)[0]
+        whole = self._session.command("approvals", "--full", question.id) if question else ""
+        now_ns = time.time_ns()
+        self._screen.show(drawn(self._face, lines, self._screen.place, now_ns, whole))
+
+    def _signalled(self) -> int:
+        got, self._got = self._got, set()
+        if signal.SIGCONT in got:
+            self._screen.enter()
+        if signal.SIGWINCH in got:
+            self._screen.clear()
+        return next((each for each in (signal.SIGTERM, signal.SIGHUP) if each in got), 0)
+
+    def _fulfil(self, wish: Wish) -> None:
+        store = self._store
+        match wish:
+            case Approve(waits, always):
+                self._do(lambda: actions.approve(store, waits.session_id, waits.id, always=always))
+            case Deny(waits, message):
+                self._do(lambda: actions.deny(store, waits.session_id, waits.id, message))
+            case Interrupt(session_id):
+                self._do(lambda: actions.interrupt(store, session_id))
+            case KillAll(reason):
+                self._face.said = "the kill switch is being turned on"
+                self._do(lambda: actions.kill_all(store, reason))
+            case Lift():
+                self._do(lambda: actions.lift(store))
+            case Redraw():
+                self._screen.clear()
+            case Suspend():
+                self._screen.leave()
+                os.kill(os.getpid(), signal.SIGSTOP)
+
+    def _do(self, action: Callable[[], str]) -> None:
+        if self._under_way >= _AT_ONCE:
+            self._face.said = "wait for what is under way"
+            return
+
+        def work() -> None:
+            try:
+                said = action()
+            except SigwrapError as failure:
+                said = str(failure)
+            except Exception as bug:
+                said = f"{type(bug).__name__}: {bug}"
+            self._source.look_again()
+            self._done.put(said)
+            os.write(self._wake, b"\0")
+
+        self._under_way += 1
+        threading.Thread(target=work, daemon=True).start()
