@@ -25,7 +25,7 @@ from sigwrap.protocols.control import ControlReply, ControlRequest
 from sigwrap.protocols.control_client import Answered, Unreachable, ask_everybody
 from sigwrap.run.asking.wording import Session, store_option
 from sigwrap.tuples import NamedTuple
-from sigwrap.watch.question import lines_of, waiting_in, waits_of
+from sigwrap.watch.question import lines_of, origin_of, waiting_in, waits_of
 
 APPROVALS_SCHEMA = "sigwrap.approvals/1"
 _FAILURES_SHOWN = 5
@@ -186,7 +186,8 @@ def _rendered(request: dict[str, Any], store: str) -> str:
     waits = waits_of(session_id, request, now_ns)
     session = Session(waits.policy, store_option(os.path.abspath(store), os.environ))
     whole = session.command("approvals", "--full", printable(waits.id))
-    first, *rest = lines_of(waits, now_ns, whole)
+    first, *rest = lines_of(waits, whole)
+    rest[-1] += f"; {origin_of(waits, now_ns)}"
     lines = [first, *(f"        {line}" for line in rest)]
     try:
         columns = os.get_terminal_size(1).columns

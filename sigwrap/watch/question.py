@@ -12,6 +12,7 @@ from sigwrap.report.forms.times import span
 from sigwrap.watch.board import Waits
 
 _LONGEST_S = 1e9
+_NS_PER_S = 1_000_000_000
 
 
 def waiting_in(reply: ControlReply) -> list[dict[str, Any]]:
@@ -44,11 +45,11 @@ def waits_of(session_id: str, request: dict[str, Any], now_ns: int) -> Waits:
     )
 
 
-def lines_of(waits: Waits, now_ns: int, whole: str) -> list[str]:
-    """`whole`: the line that shows all that is known, where this is not."""
+def lines_of(waits: Waits, whole: str) -> list[str]:
+    """What it is about; the last line names the rule. `whole`: what shows all that is known, where
+    this is not."""
     policy = f" of {printable(waits.policy)}" if waits.policy else ""
     message = f": {printable(waits.message)}" if waits.message else ""
-    left = span(max(0, waits.deadline_ns - now_ns) // 1_000_000_000 * 1_000_000_000)
     lines = [
         f"{printable(waits.id)}  {shell_words([waits.process])} (pid {waits.pid}, depth "
         f"{waits.depth}) {wants(waits.kind)} {printable(waits.what)}"
@@ -65,11 +66,12 @@ def lines_of(waits: Waits, now_ns: int, whole: str) -> list[str]:
         lines.append(f"note {printable(waits.note)}")
     if order := note_on_order(lines):
         lines.append(f"note {order}")
-    lines.append(
-        f"rule {printable(waits.rule)}{policy}{message}; session {printable(waits.session_id)}; "
-        f"{left} left"
-    )
-    return lines
+    return [*lines, f"rule {printable(waits.rule)}{policy}{message}"]
+
+
+def origin_of(waits: Waits, now_ns: int) -> str:
+    left = span(max(0, waits.deadline_ns - now_ns) // _NS_PER_S * _NS_PER_S)
+    return f"session {printable(waits.session_id)}; {left} left"
 
 
 def _ns(seconds: object) -> int:

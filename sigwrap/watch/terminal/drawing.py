@@ -11,7 +11,7 @@ from sigwrap.report.forms.counts import counted
 from sigwrap.report.forms.times import rough_span
 from sigwrap.tuples import NamedTuple
 from sigwrap.watch.board import ENDED, Board, Line, Seen, Waits
-from sigwrap.watch.question import lines_of
+from sigwrap.watch.question import lines_of, origin_of
 from sigwrap.watch.terminal.face import Face, Mode
 
 FEWEST_COLUMNS, FEWEST_ROWS = 40, 10
@@ -30,7 +30,7 @@ f    other events: notable ones, refused ones, all
 /    only events with these words
 s    stop the session, as by Ctrl+C there
 
-K    kill switch: ends every session of yours now, and none starts until it is off
+K    kill switch on: ends every session of yours now, and none starts until off
 U    kill switch off
 
 q    leave; sessions go on
@@ -162,9 +162,9 @@ def _questions(
 
 
 def _question_rows(waits: Waits, place: Place, now_ns: int, whole: str) -> list[Row]:
-    first, *rest = lines_of(waits, now_ns, whole)
+    first, *rest = lines_of(waits, whole)
     end = time.strftime("%H:%M:%S", time.localtime(waits.deadline_ns // 1_000_000_000))
-    rest[-1] += f" (until {end})"
+    rest.append(f"{origin_of(waits, now_ns)}, until {end}")
     lines = [first, *(f"  {line}" for line in rest)]
     broken = [row for line in lines for row in rows(line, place.columns)]
     return [Row(row, is_chosen=not at) for at, row in enumerate(broken)]
@@ -197,7 +197,7 @@ def _events(face: Face, lines: Iterable[Line], room: int) -> list[Row]:
 
 def _event(line: Line) -> str:
     clock = time.strftime("%H:%M:%S", time.localtime(line.time_ns // 1_000_000_000))
-    return f"{clock} {line.outcome or line.type}  {line.text}"
+    return f"{clock} {line.outcome or line.type:<8}  {line.text}"
 
 
 def _bottom(face: Face, place: Place) -> list[Row]:
@@ -218,7 +218,7 @@ def _bottom(face: Face, place: Place) -> list[Row]:
         case Mode.HELP:
             return [Row("any key: back")]
         case _:
-            keys = "y yes  a for this session  n no  m no+message  v all of it  "
+            keys = "y yes  a session  n no  m message  v whole  "
             if face.question is None:
                 keys = ""
             others = "? help  q leave" if face.only_questions else "s stop  K kill  ? help  q leave"
