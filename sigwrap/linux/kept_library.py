@@ -14,6 +14,7 @@ from sigwrap.linux.libc import libc
 _FILE_SYSTEM = 0x200  # CLONE_FS: a thread has a current folder by itself
 _SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 _PIECE_BYTES = 1 << 24
+_PERTURB = -6  # M_PERTURB: what is allocated has the complement of this byte, 0: nothing is done
 
 
 _command_may_run = False
@@ -83,11 +84,22 @@ class Reachable:
                 raise ImportError("this thread can't have a folder of its own")
             self._here = os.open(".", os.O_PATH | os.O_CLOEXEC)
             os.chdir(self._held[0])
+            _fill_memory_with(0)
 
     def __exit__(self, *_: object) -> None:
         if self._held:
+            _fill_memory_with(None)
             os.chdir(self._here)
             os.close(self._here)
+
+
+def _fill_memory_with(byte: int | None) -> None:
+    """What is allocated from now on; None: with nothing. The linker asks for the path of the folder
+    that it is in, and a /proc that is a mount of ours has none: then glibc looks through the folders
+    above, and 2.41 takes a lock there that nobody has set to 0, so it may never be free."""
+    perturb = getattr(libc, "mallopt", None)
+    if perturb is not None:
+        perturb(_PERTURB, 0 if byte is None else byte ^ 0xFF)
 
 
 def load(fd: int) -> None:
