@@ -23,6 +23,7 @@ fuse               who serves a file system
 taken              descriptors of other processes, taken as our own
 proc_files         files below a /proc that nobody can put another one over
 procfs             what /proc says of a process
+presence           that somebody is there, told by a lock on a folder
 process            children, descendants, the end of a whole tree
 frozen             a whole tree stands still, and goes on
 supervisors        those of all sessions of a user

@@ -95,7 +95,7 @@ class Reachable:
 
 def _fill_memory_with(byte: int | None) -> None:
     """What is allocated from now on; None: with nothing. The linker asks for the path of the folder
-    that it is in, and a /proc that is a mount of ours has none: then glibc looks through the folders
+    that it is in, and a /proc that is a mount of ours has none: then glibc looks through those
     above, and 2.41 takes a lock there that nobody has set to 0, so it may never be free."""
     perturb = getattr(libc, "mallopt", None)
     if perturb is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from itertools import islice
 
 from sigwrap.bare import socket
@@ -15,19 +15,21 @@ from sigwrap.errors import SigwrapError, StoreError
 from sigwrap.escape import printable
 from sigwrap.events import number, text
 from sigwrap.protocols.control import ControlReply
-from sigwrap.protocols.control_client import ask_everybody
+from sigwrap.protocols.control_client import Answered, Unreachable, ask_everybody
 from sigwrap.store import killswitch
 from sigwrap.store.catalog import SessionFile, inspected, session_ids
 from sigwrap.store.journal import writer_lives
 from sigwrap.store.killswitch import State
 from sigwrap.store.location import JOURNAL_SUFFIX, database_path, journal_path, sessions_folder
+from sigwrap.watch.attendance import Attendance
 from sigwrap.watch.board import ENDED, RUNNING, STOPPED, Board, Line, Seen, Waits
 from sigwrap.watch.followed import Followed
 from sigwrap.watch.question import waiting_in, waits_of
 
 _LOOKS_EVERY_S = 0.2
 _LISTS_EVERY_S = 1.0
-_ASKS_EVERY_S = 1.0  # a session closes who is silent for five
+_ASKS_EVERY_S = 1.0
+_LIST = {"do": "list", "look": False}  # nobody need be looking
 _ASKS_AGAIN_AFTER_S = 0.1
 _RUNNING_SHOWN = 100
 _ENDED_SHOWN = 20
@@ -40,7 +42,7 @@ class Source:
         self._store = os.path.abspath(store)
         self._is_closed = threading.Event()
         self._look_now, self._ask_now = threading.Event(), threading.Event()
-        self._attends = False
+        self._attendance = Attendance(self._store)
         self._files: dict[str, SessionFile] = {}
         self._followed: dict[str, Followed] = {}
         self._replies: dict[str, ControlReply] = {}
@@ -73,6 +75,7 @@ class Source:
             each.join(_LISTS_EVERY_S)
         for followed in self._followed.values():
             followed.close()
+        self._attendance.close()
 
     def calm(self) -> None:
         with suppress(BlockingIOError):
@@ -92,8 +95,7 @@ class Source:
 
     def attend(self, somebody_looks: bool) -> None:
         """Sessions are told that somebody would see what they ask."""
-        self._attends = somebody_looks
-        self._ask_now.set()
+        self._attendance.attend(somebody_looks)
 
     def look_again(self) -> None:
         """Something was done."""
@@ -155,36 +157,29 @@ class Source:
     # The sessions
 
     def _ask(self) -> None:
-        """The connections stay until there are others: by them a session knows that somebody
-        attends."""
-        held = ExitStack()
         while not self._is_closed.is_set():
             self._ask_now.clear()
-            stack = ExitStack()
-            request = {"do": "list", "attending": self._attends}
+            self._attendance.look()
             try:
-                answered, failures = stack.enter_context(ask_everybody(self._store, request))
-                self._replies = {
-                    each.client.session_id: each.reply
-                    for each in answered
-                    if each.reply.get("ok") is True
-                }
-                said = [
-                    f"session {each.client.session_id}: {text(each.reply.get('message'))}"
-                    for each in answered
-                    if each.reply.get("ok") is not True
-                ]
-                self._unreachable = tuple(dict.fromkeys([*map(str, failures), *said]))
+                with ask_everybody(self._store, _LIST) as (answered, failures):
+                    self._take(answered, failures)
             except (SigwrapError, OSError) as failure:
                 self._replies, self._unreachable = {}, (str(failure),)
             self._replied_ns = time.time_ns()
-            held.close()
-            held = stack
             self._look_at_killswitch()
             self._look_now.set()
             self._is_closed.wait(_ASKS_AGAIN_AFTER_S)
             self._ask_now.wait(_ASKS_EVERY_S)
-        held.close()
+
+    def _take(self, answered: list[Answered], failures: list[Unreachable]) -> None:
+        good = [each for each in answered if each.reply.get("ok") is True]
+        self._replies = {each.client.session_id: each.reply for each in good}
+        said = [
+            f"session {each.client.session_id}: {text(each.reply.get('message'))}"
+            for each in answered
+            if each not in good
+        ]
+        self._unreachable = tuple(dict.fromkeys([*map(str, failures), *said]))
 
     def _look_at_killswitch(self) -> None:
         try:

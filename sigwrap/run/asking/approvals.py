@@ -425,7 +425,7 @@ class Approvals:
     def _on_request(self, request: ControlRequest, peer: Peer) -> ControlReply:
         match request:
             case {"do": "list"}:
-                return self._list(is_a_look=request.get("attending") is None)
+                return self._list(is_a_look=request.get("look") is not False)
             case {"do": "show", "id": str(approval_id)}:
                 return self._show(approval_id)
             case {"do": "refused", "pid": int(pid)}:

@@ -63,8 +63,8 @@ class ControlSocket:
 
     @property
     def is_attended(self) -> bool:
-        """Somebody who has asked for the list stays, to be asked."""
-        return any(each.attends for each in self._connections)
+        """A place to answer at is in use. Whoever is inside can pretend that, and waits then."""
+        return not self._closed and self._socket.is_attended
 
     def objection(self) -> str:
         """What somebody has done to it; empty where nobody has."""
@@ -119,13 +119,12 @@ class ControlSocket:
     def loop(self) -> Loop:
         return self._loop
 
-    def reply_to(self, line: bytes, connection: _Connection) -> ControlReply:
+    def reply_to(self, line: bytes, peer: Peer) -> ControlReply:
         try:
             request = decode_request(line)
         except BadRequest as bad:
             return bad.reply
-        connection.attends = request.get("attending") is True
-        return self._on_request(request, connection.peer)
+        return self._on_request(request, peer)
 
     def gone(self, connection: _Connection) -> None:
         self._connections.discard(connection)
@@ -137,8 +136,7 @@ class _Connection:
     def __init__(self, control: ControlSocket, end: socket.socket, peer: Peer) -> None:
         self._control = control
         self._end = end
-        self.peer = peer
-        self.attends = False
+        self._peer = peer
         self._received = b""
         self._to_send = b""
         self._at_end = False
@@ -185,7 +183,7 @@ class _Connection:
         if newline:
             self._received = rest
             self._be_patient()
-            self._to_send = encode(self._control.reply_to(line, self))
+            self._to_send = encode(self._control.reply_to(line, self._peer))
             self._watch(0)
             self._control.loop.call_at(time.monotonic(), self._advance_later)
         elif len(line) > MAX_LINE_BYTES:

@@ -10,6 +10,7 @@ import os
 import stat
 
 from sigwrap.bare import socket
+from sigwrap.linux.presence import is_somebody_there
 from sigwrap.linux.sockets.diag import file_of, named
 from sigwrap.linux.taken import let_go, refuse_descriptors
 from sigwrap.protocols.control import socket_path
@@ -37,6 +38,14 @@ class NamedSocket:
     def end(self) -> socket.socket:
         """Another one after each `restore`."""
         return self._end
+
+    @property
+    def is_attended(self) -> bool:
+        """Somebody waits at its folder for what is asked."""
+        try:
+            return is_somebody_there(self._folder.fd)
+        except OSError:  # it was closed
+            return False
 
     def objection(self) -> str:
         """What somebody has done to it; empty where nobody has."""

@@ -1,0 +1,106 @@
+"""Rows for terminals of any size."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from sigwrap.escape import columns_of
+from sigwrap.store.killswitch import State
+from sigwrap.watch.board import ENDED, Board, Line
+from sigwrap.watch.terminal.drawing import Place, drawn
+from sigwrap.watch.terminal.face import Face
+from tests.watch.boards import NOW_NS, board, line, seen, waits
+
+WIDE = Place(80, 24)
+EVIL = "\x1b[2J\x1b]0;x\x07<script>\u202e\n\x9b31m\udcff漢" * 20
+
+
+def shown(
+    found: Board,
+    *keys: str,
+    place: Place = WIDE,
+    lines: tuple[Line, ...] = (),
+    face: Face | None = None,
+) -> list[str]:
+    face = face or Face(only_questions=False)
+    face.take(found, 0.0)
+    for at, key in enumerate(keys):
+        face.press(key, 10.0 + at)
+    whole = "sigwrap approvals --full 3f9a10"
+    return [row.text.rstrip() for row in drawn(face, lines, place, NOW_NS, whole)]
+
+
+def test_what_an_answer_needs_is_there() -> None:
+    text = "\n".join(shown(board(seen(), waiting=(waits(),))))
+    for part in (
+        "1 session, 1 waiting for an answer   kill switch off",
+        "> s1       running  1 min  7      2       npm start",
+        "3f9a10  node (pid 4711, depth 2) wants to run git push --force",
+        "file /usr/bin/git",
+        "folder /home/me/project",
+        "rule ask-push of mine: pushes are looked at",
+        "session s1; 59.0 s left, until ",
+        "y yes  a session  n no  m message",
+    ):
+        assert part in text, text
+
+
+def test_one_session_is_marked_without_colour_too() -> None:
+    rows = shown(board(seen(), seen("s2", state=ENDED, exit_status=3, processes=None)), "tab")
+    assert any(row.startswith("> s2 ") and "exit 3" in row for row in rows)
+    assert any(row.startswith("  s1 ") for row in rows)
+
+
+def test_events_are_filtered_and_the_last_ones_stay() -> None:
+    lines = tuple(line(at, "denied" if at % 2 else "allowed", f"event {at}") for at in range(200))
+    text = "\n".join(shown(board(seen()), lines=lines))
+    assert "event 199" in text
+    assert "event 198" not in text
+    assert "event 1\n" not in text
+
+
+def test_a_question_that_does_not_fit_says_so_and_v_shows_all() -> None:
+    long = waits(what=" ".join(f"word{at}" for at in range(400)))
+    face = Face(only_questions=False)
+    rows = shown(board(seen(), waiting=(long,)), face=face)
+    assert face.does_not_fit
+    assert any("more rows: v shows all" in row for row in rows)
+    whole = shown(board(seen(), waiting=(long,)), "v", face=face)
+    assert "more rows below (space)" in whole[0]
+    end = shown(board(seen(), waiting=(long,)), *[" "] * 30, face=face)
+    assert any("word399" in row for row in end)
+    assert not any("below" in row for row in end)
+
+
+def test_the_kill_switch_and_what_can_t_be_seen() -> None:
+    found = board(
+        killswitch=State(NOW_NS, "it deletes things", "me"), problems=("session x hung up",)
+    )
+    text = "\n".join(shown(found))
+    assert "KILL SWITCH ON" in text
+    assert "it deletes things" in text
+    assert "can't see all: session x hung up" in text
+
+
+@pytest.mark.parametrize("key", ["", "?", "v", "m", "/", "K", "s"])
+@pytest.mark.parametrize("only_questions", [False, True])
+def test_nothing_is_wider_or_longer_or_moves_the_cursor(key: str, only_questions: bool) -> None:
+    evil = waits(what=EVIL, process=EVIL, files=(EVIL,) * 9, folder=EVIL, rule=EVIL, message=EVIL)
+    found = board(
+        seen(name=EVIL, command=(EVIL,), ended=EVIL),
+        seen("s2", last=EVIL),
+        waiting=(evil, waits("b", what=EVIL)),
+        killswitch=State(NOW_NS, EVIL, EVIL),
+        problems=("x" * 500,),
+    )
+    for columns, rows in itertools.product((2, 20, 40, 79, 80, 200), (1, 5, 10, 24, 60)):
+        face = Face(only_questions=only_questions)
+        face.said = "y" * 300
+        found_rows = shown(found, *([key] if key else []), place=Place(columns, rows), face=face)
+        assert len(found_rows) <= rows
+        for row in found_rows:
+            assert columns_of(row) <= columns
+            assert row.isprintable()
+            assert "\u202e" not in row

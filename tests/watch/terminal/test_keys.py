@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+
+from sigwrap.watch.terminal.keys import Keys
+
+
+@pytest.mark.parametrize(
+    ("data", "keys"),
+    [
+        (b"yn\r", ["y", "n", "enter"]),
+        ("ü€".encode(), ["ü", "€"]),
+        (b"\x1b[A\x1b[B\x1bOA\x1b[Z\x1b[5~", ["up", "down", "up", "backtab", "page-up"]),
+        (b"\x1b", ["escape"]),
+        (b"\x1b[200~y\x1b[201~", ["y"]),
+        (b"\x1by", []),
+        (
+            b"\x03\x04\x0c\x1a\x7f\x15\t",
+            ["quit", "quit", "redraw", "suspend", "backspace", "erase", "tab"],
+        ),
+        (b"\x00\x01\xff", ["\ufffd"]),
+        (b"\x1b[<0;1;1Mq", ["q"]),
+    ],
+)
+def test_keys(data: bytes, keys: list[str]) -> None:
+    assert list(Keys().of(data)) == keys
+
+
+def test_a_key_that_comes_in_pieces() -> None:
+    keys = Keys()
+    assert [list(keys.of(each)) for each in (b"\x1b[", b"A", b"\xc3", b"\xbc")] == [
+        *([], ["up"]),
+        *([], ["ü"]),
+    ]
+
+
+def test_a_sequence_without_an_end_is_forgotten() -> None:
+    keys = Keys()
+    assert list(keys.of(b"\x1b[" + b"1" * 40)) == []
+    assert list(keys.of(b"y")) == ["y"]

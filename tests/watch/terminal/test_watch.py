@@ -1,0 +1,334 @@
+"""`sigwrap watch` on a real terminal, over real sessions."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from sigwrap.watch.terminal.face import READ_WITHIN_S
+from tests.support.harness import PYTHON, UNDER_TEST, Running, Sigwrap
+from tests.support.terminal import Terminal
+from tests.support.waiting import PATIENCE_S, await_that, reader
+
+RULES = """version: 1
+name: mine
+command_rules:
+  - {name: ask-uname, commands: [uname], decision: approve, message: ask the team first}
+  - {name: rest, commands: ["*"], decision: allow}
+"""
+
+
+def policy(subject: Sigwrap) -> str:
+    path = subject.folder / "mine.yaml"
+    path.write_text(RULES)
+    return str(path)
+
+
+def asks(subject: Sigwrap, *options: str, text: str = "uname -a; echo status $?") -> Running:
+    line = ("-p", policy(subject), "--name", "agent", "--no-report", *options, "--")
+    return subject.start(*line, "sh", "-c", text, stdin=subprocess.DEVNULL)
+
+
+def watch(subject: Sigwrap, *words: str) -> Terminal:
+    line = [*subject.as_user(), UNDER_TEST, *(words or ("watch",)), "--store", str(subject.store)]
+    terminal = subject.terminal_for(line, env={"TERM": "xterm"}, size=(24, 100))
+    terminal.output.until(rb"sigwrap watch   ")
+    return terminal
+
+
+def read_question(terminal: Terminal, process: Running) -> None:
+    """As a person, who takes longer than a key that was meant for something else."""
+    reader(process.stderr).line()
+    terminal.output.until(rb"wants to run uname")
+    time.sleep(READ_WITHIN_S + 0.1)  # an answer that comes faster is none: no event to wait for
+
+
+def leave(terminal: Terminal) -> None:
+    terminal.type("q")
+    terminal.output.until(rb"\x1b\[\?1049l")
+    assert terminal.await_status() == 0
+
+
+def test_a_yes(as_user: Sigwrap) -> None:
+    """Nobody has a terminal there, and it is asked all the same: somebody watches."""
+    terminal = watch(as_user)
+    process = asks(as_user)
+    read_question(terminal, process)
+    terminal.type("y")
+    terminal.output.until(rb"approved")
+    assert process.wait(PATIENCE_S) == 0
+    assert b"Linux" in process.stdout.read()
+    (granted,) = as_user.events("approval_granted")
+    assert granted.payload["reason"] == "granted"
+    (asked,) = as_user.events("approval_requested")
+    assert asked.payload["asked"] == ["control"]
+    terminal.output.until(rb"exit 0")
+    leave(terminal)
+
+
+def test_a_no_with_a_message_that_the_caller_reads_with_the_rule_s(as_user: Sigwrap) -> None:
+    terminal = watch(as_user)
+    process = asks(as_user)
+    read_question(terminal, process)
+    terminal.type("m")
+    terminal.output.until(rb"no, because: ")
+    terminal.type("use hostname\r")
+    said = reader(process.stderr).line()
+    assert b"not approved: use hostname (the rule says: ask the team first)" in said
+    leave(terminal)
+    assert process.wait(PATIENCE_S) == 0
+
+
+def test_a_yes_for_the_session(as_user: Sigwrap) -> None:
+    terminal = watch(as_user, "approvals", "--watch")
+    process = asks(as_user, text="uname; uname; echo both")
+    read_question(terminal, process)
+    terminal.type("a")
+    terminal.output.until(rb"approved for this session")
+    assert process.wait(PATIENCE_S) == 0
+    assert len(as_user.events("approval_granted")) == 2
+    leave(terminal)
+
+
+def test_a_session_is_stopped_as_by_ctrl_c(as_user: Sigwrap) -> None:
+    terminal = watch(as_user)
+    process = asks(as_user, text="echo ready; exec sleep 600")
+    reader(process.stdout).until(rb"ready")
+    terminal.output.until(rb"> agent")
+    terminal.type("s")
+    terminal.output.until(rb"stop session \S+, as by Ctrl\+C\?")
+    terminal.type("y")
+    terminal.output.until(rb"is interrupted")
+    assert process.wait(PATIENCE_S) == 130
+    terminal.output.until(rb"exit 130")
+    leave(terminal)
+
+
+def test_the_kill_switch_and_its_end(alone: Sigwrap) -> None:
+    terminal = watch(alone)
+    process = asks(alone, text="trap '' INT TERM; echo ready; sleep 600")
+    reader(process.stdout).until(rb"ready")
+    terminal.output.until(rb"> agent")
+    terminal.type("K")
+    terminal.output.until(rb"Enter ends every session")
+    terminal.type("it loops\r")
+    assert process.wait(PATIENCE_S) == 125
+    terminal.output.until(rb"KILL SWITCH ON")
+    refused = alone.run("--", "true")
+    assert refused.returncode == 125
+    assert b"it loops; nothing is run" in refused.stderr
+    terminal.type("U")
+    terminal.output.until(rb"turn the kill switch off")
+    terminal.type("y")
+    terminal.output.until(rb"sessions can start again")
+    assert alone.run("--no-report", "--", "true").returncode == 0
+    leave(terminal)
+
+
+def test_the_terminal_is_left_as_it_was_whatever_ends_it(as_user: Sigwrap) -> None:
+    for end in ("term", "ctrl-c", "suspend"):
+        terminal = watch(as_user)
+        match end:
+            case "term":
+                os.kill(terminal.pid, 15)
+            case "ctrl-c":
+                terminal.press("c")
+            case "suspend":
+                terminal.press("z")
+                terminal.output.until(rb"\x1b\[\?1049l")
+                terminal.await_stop()
+                terminal.continue_job()
+                terminal.output.until(rb"\x1b\[\?1049h")
+                terminal.output.until(rb"sigwrap watch")
+                terminal.press("c")
+        terminal.output.until(rb"\x1b\[\?25h\x1b\[\?1049l")
+        assert terminal.await_status() == (143 if end == "term" else 0)
+
+
+def test_it_says_what_it_needs(sigwrap: Sigwrap) -> None:
+    for words in (("watch",), ("approvals", "--watch")):
+        done = sigwrap.native(UNDER_TEST, *words, "--store", str(sigwrap.store))
+        assert done.returncode == 125
+        assert b"needs a terminal whose cursor can be moved" in done.stderr
+
+
+def test_nobody_inside_watches(as_user: Sigwrap) -> None:
+    terminal = as_user.on_terminal("--", UNDER_TEST, "watch", "--store", str(as_user.store))
+    terminal.output.until(rb"nobody inside a session watches and answers")
+
+
+def test_a_program_reads_lines_of_json(as_user: Sigwrap) -> None:
+    words = [*as_user.as_user(), UNDER_TEST, "watch", "--json", "--store", str(as_user.store)]
+    watching = as_user.start_line(words)
+    lines = reader(watching.stdout)
+    assert json.loads(lines.line())["sessions"] == []
+    process = asks(as_user, "--approvals", "control")
+    while not (board := json.loads(lines.line())).get("waiting"):
+        continue
+    (waiting,) = board["waiting"]
+    assert (waiting["what"], waiting["rule"]) == ("uname -a", "ask-uname")
+    deny = ("deny", "--store", str(as_user.store))
+    assert as_user.native(UNDER_TEST, *deny).returncode == 0
+    assert process.wait(PATIENCE_S) == 0
+    found: list[str] = []
+    while "exec_denied" not in found:
+        document = json.loads(lines.line())
+        found += [each["type"] for each in document.get("events", [])]
+    watching.stdout.close()
+    asks(as_user, "--approvals", "control").wait(PATIENCE_S)
+    watching.wait(PATIENCE_S)
+
+
+def test_an_answer_needs_no_id_where_one_waits(as_user: Sigwrap) -> None:
+    def approve() -> subprocess.CompletedProcess[bytes]:
+        return as_user.native(UNDER_TEST, "approve", "--store", str(as_user.store))
+
+    assert b"nothing waits for an answer" in approve().stderr
+    first = asks(as_user, "--approvals", "control", text="uname")
+    reader(first.stderr).line()
+    second = asks(as_user, "--approvals", "control", text="uname")
+    reader(second.stderr).line()
+    several = approve()
+    assert several.returncode == 125
+    assert re.search(rb"2 wait: name one \(there is \w{6}, \w{6}; ", several.stderr)
+    first.terminate()
+    first.wait(PATIENCE_S)
+    assert approve().returncode == 0
+    assert second.wait(PATIENCE_S) == 0
+
+
+# Where nobody would see it
+
+
+def raw(subject: Sigwrap, programs: Path, *options: str) -> Terminal:
+    """A full-screen program that runs something at the key r, and shows what it says."""
+    line = ("-p", policy(subject), "--no-report", *options, "--", *PYTHON)
+    terminal = subject.on_terminal(*line, str(programs / "full_screen.py"))
+    terminal.output.until(rb"SCREEN")
+    return terminal
+
+
+@pytest.mark.parametrize("key", ["r", "R"])
+def test_a_full_screen_is_left_alone_and_nobody_waits_for_long(
+    sigwrap: Sigwrap, programs: Path, key: str
+) -> None:
+    """r: its output is a pipe. R: it is the screen itself."""
+    terminal = raw(sigwrap, programs, "--unattended-timeout", "1")
+    terminal.type(key)
+    terminal.output.until(rb"STATUS 126")
+    screen = terminal.output.seen
+    assert b"wants to run" not in screen
+    said = re.findall(rb"SAID ([^\r]*)", screen)
+    if key == "r":
+        assert re.search(rb"until [\d:]{8}, as nobody watches; sigwrap watch --store", said[0])
+        assert b"not approved in time: nobody answered within 1 s, and nobody was" in said[1]
+    else:
+        assert screen.count(b"sigwrap: uname") == 1  # what was denied, as always
+    (expired,) = sigwrap.events("approval_expired")
+    assert expired.payload["waited_ms"] >= 1000
+    terminal.type("q")
+    assert terminal.await_status() == 0
+
+
+def test_once_somebody_has_answered_there_is_time_again(sigwrap: Sigwrap, programs: Path) -> None:
+    terminal = raw(sigwrap, programs, "--unattended-timeout", "2")
+    terminal.type("r")
+    sigwrap.await_event("approval_requested")
+    approve = ("approve", "--store", str(sigwrap.store))
+    assert sigwrap.native(UNDER_TEST, *approve).returncode == 0
+    terminal.output.until(rb"STATUS 0")
+    terminal.type("r")
+    await_that(lambda: len(sigwrap.events("approval_requested")) == 2)
+    terminal.output.until(rb"key")
+    listed = json.loads(
+        sigwrap.native(UNDER_TEST, "approvals", "--json", "--store", str(sigwrap.store)).stdout
+    )
+    assert listed["requests"][0]["expires_in_s"] > 200
+    assert sigwrap.native(UNDER_TEST, *approve).returncode == 0
+    terminal.output.until(rb"STATUS 0")
+    terminal.type("q")
+
+
+def test_who_watches_is_asked_in_the_place_of_a_full_screen(
+    sigwrap: Sigwrap, programs: Path
+) -> None:
+    watching = watch(sigwrap)
+    terminal = raw(sigwrap, programs, "--unattended-timeout", "1")
+    terminal.type("r")
+    watching.output.until(rb"wants to run uname")
+    time.sleep(2 * READ_WITHIN_S + 0.1)  # longer than where nobody watches: no event comes of it
+    watching.type("y")
+    terminal.output.until(rb"STATUS 0")
+    assert b"wants to run" not in terminal.output.seen
+    terminal.type("q")
+    leave(watching)
+
+
+# Who is told
+
+
+def told(subject: Sigwrap) -> tuple[str, Path]:
+    path = subject.folder / "told"
+    line = 'printf "%s\\n" "$SIGWRAP_APPROVAL_ID $SIGWRAP_RULE $SIGWRAP_QUESTION" >> '
+    return f"{line}{path}", path
+
+
+@pytest.mark.parametrize("by", ["run", "watch"])
+def test_a_command_tells_of_a_question(as_user: Sigwrap, by: str) -> None:
+    command, path = told(as_user)
+    notify = ("--notify", command)
+    terminal = watch(as_user, "watch", *notify) if by == "watch" else None
+    process = asks(as_user, *(notify if by == "run" else ()), text="uname '--token=abcdefgh'")
+    await_that(lambda: path.exists() and path.read_text().endswith("\n"))
+    (asked,) = as_user.events("approval_requested")
+    approval_id = asked.payload["approval_id"]
+    line = f"{approval_id} ask-uname sh wants to run: uname '--token=***'\n"
+    assert path.read_text() == line
+    approve = ("approve", approval_id, "--store", str(as_user.store))
+    assert as_user.native(UNDER_TEST, *approve).returncode == 0
+    process.wait(PATIENCE_S)
+    if terminal is not None:
+        leave(terminal)
+
+
+def test_what_tells_is_outside_of_the_session_without_what_is_kept_from_it(
+    as_user: Sigwrap,
+) -> None:
+    """It may approve, even; and it has no terminal to write on."""
+    store = as_user.store
+    out = as_user.folder / "out"
+    line = f"env >{out}.env; exec >{out} 2>&1; tty; {UNDER_TEST} approve --store {store}"
+    (as_user.folder / "kept.yaml").write_text(
+        RULES.replace("command_rules:", "env_policy: {remove: [MY_SECRET]}\ncommand_rules:")
+    )
+    options = ("-p", str(as_user.folder / "kept.yaml"), "--no-report", "--notify", line, "--")
+    done = as_user.run(*options, "uname", env={"MY_SECRET": "sesame"}, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr
+    assert out.read_text().startswith("not a tty\n")
+    assert "sesame" not in Path(f"{out}.env").read_text()
+
+
+def test_one_that_fails_is_told_of_at_the_end(as_user: Sigwrap) -> None:
+    process = asks(as_user, "--notify", "no-such-command-here")
+    reader(process.stderr).line()
+    approve = ("approve", "--store", str(as_user.store))
+    await_that(lambda: as_user.native(UNDER_TEST, *approve).returncode == 0)
+    assert process.wait(PATIENCE_S) == 0
+    assert b"the command of --notify has failed, with status 127" in process.stderr.read()
+
+
+def test_the_bell(sigwrap: Sigwrap, programs: Path) -> None:
+    terminal = raw(sigwrap, programs, "--notify", "bell")
+    assert b"\a" not in terminal.output.seen
+    terminal.type("r")
+    terminal.output.until(rb"\x07")
+    approve = ("approve", "--store", str(sigwrap.store))
+    assert sigwrap.native(UNDER_TEST, *approve).returncode == 0
+    terminal.output.until(rb"STATUS 0")
+    terminal.type("q")
