@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 import time
 
 from sigwrap.errors import SessionError, StoreError
@@ -19,6 +20,8 @@ from sigwrap.report.forms.counts import counted
 from sigwrap.run.activation import Activated, activate
 from sigwrap.store import killswitch
 from sigwrap.store.killswitch import State
+
+_switching = threading.Lock()  # who turns it on puts its file there again and again
 
 
 def approve(store: str, session_id: str, approval_id: str, *, always: bool) -> str:
@@ -38,6 +41,16 @@ def interrupt(store: str, session_id: str) -> str:
 
 
 def kill_all(store: str, reason: str) -> str:
+    with _switching:
+        return _kill_all(store, reason)
+
+
+def lift(store: str) -> str:
+    with _switching:
+        return _lift(store)
+
+
+def _kill_all(store: str, reason: str) -> str:
     lift_open_files()
     by = f"{os.environ.get('USER') or os.geteuid()} on {socket.gethostname()}"
     state = State(time.time_ns(), reason, by)
@@ -50,7 +63,7 @@ def kill_all(store: str, reason: str) -> str:
     return ended
 
 
-def lift(store: str) -> str:
+def _lift(store: str) -> str:
     for each in killswitch.stores(store, os.environ):
         try:
             killswitch.remove(each)

@@ -15,6 +15,7 @@ from sigwrap.report.forms.detail import detail
 from sigwrap.store.codec import decode_row
 from sigwrap.store.journal_reader import JournalFile
 from sigwrap.store.location import journal_path
+from sigwrap.store.reader import Session
 from sigwrap.watch.board import Line
 
 LINES_KEPT = 1_000
@@ -26,8 +27,10 @@ _ASKED_OR_ANSWERED = frozenset({"approval_requested", *APPROVAL_ANSWERS})
 
 
 class Followed:
-    def __init__(self, path: str) -> None:
-        self._path = journal_path(path)
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._path = journal_path(session.path)
+        self._has_ended = False
         self._journal: JournalFile | None = None
         self._seq = 0
         self._lines: deque[Line] = deque(maxlen=LINES_KEPT)
@@ -63,7 +66,7 @@ class Followed:
             self.close()
             self._journal = JournalFile.open(self._path)
             if self._journal is None:
-                return False, False
+                return self._read_end(), False
             self._journal.skip_to(_FIRST_BYTES)
         elif self._journal.unread_bytes > _MOST_BEHIND_BYTES:
             self._journal.skip_to(_FIRST_BYTES)
@@ -81,6 +84,17 @@ class Followed:
             if time.monotonic() > until_s:
                 break
         return is_new, is_of_a_question
+
+    def _read_end(self) -> bool:
+        """What came last is in the database alone: once it has ended, it has no journal."""
+        if self._has_ended or not self._seq:
+            return False
+        self._has_ended = True
+        with self._lock:
+            for event in islice(self._session.events(after_seq=self._seq), LINES_KEPT):
+                self._seq = event.seq
+                self._take(event)
+        return True
 
     def _take(self, event: Event) -> None:
         self.denied += event.type in DENIED_TYPES

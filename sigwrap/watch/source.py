@@ -21,6 +21,7 @@ from sigwrap.store.catalog import SessionFile, inspected, session_ids
 from sigwrap.store.journal import writer_lives
 from sigwrap.store.killswitch import State
 from sigwrap.store.location import JOURNAL_SUFFIX, database_path, journal_path, sessions_folder
+from sigwrap.store.reader import Session
 from sigwrap.watch.attendance import Attendance
 from sigwrap.watch.board import ENDED, RUNNING, STOPPED, Board, Line, Seen, Waits
 from sigwrap.watch.followed import Followed
@@ -146,7 +147,7 @@ class Source:
         for session_id, file in self._files.items():
             followed = self._followed.get(session_id)
             if followed is None and file.running:
-                followed = self._followed[session_id] = Followed(file.path)
+                followed = self._followed[session_id] = Followed(Session(file.id, file.path))
             if followed is not None:
                 _, is_of_a_question = followed.read_on()
                 is_asked_about |= is_of_a_question

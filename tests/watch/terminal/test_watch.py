@@ -181,7 +181,7 @@ def test_a_program_reads_lines_of_json(as_user: Sigwrap) -> None:
         document = json.loads(lines.line())
         found += [each["type"] for each in document.get("events", [])]
     watching.stdout.close()
-    asks(as_user, "--approvals", "control").wait(PATIENCE_S)
+    asks(as_user, text="true").wait(PATIENCE_S)
     watching.wait(PATIENCE_S)
 
 
