@@ -13,7 +13,7 @@ STAMP := $(VENV)/.set-up
 BINARY_STAMP := $(VENV)/.set-up-binary
 # Bytecode without the columns that a traceback would underline: a quarter less to read at each start.
 COMPACT := -X no_debug_ranges
-SOURCES := $(shell find sigwrap policies -name '*.py' -o -name '*.yaml' -o -path '*/page_parts/*')
+SOURCES := $(shell find sigwrap policies -name '*.py' -o -name '*.yaml' -o -path '*/page_parts/*' -o -path '*/page/parts/*')
 
 .PHONY: help setup demo test test-programs test-roots test-kernels lint mutants binary binary-older zipapp \
 	bench endurance clean

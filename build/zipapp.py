@@ -23,7 +23,7 @@ from pathlib import Path
 from run_modules import code_of_a_run
 
 ROOT = Path(__file__).parents[1]
-PURE = ("sigwrap", "typer", "annotated_doc", "shellingham", "typing_extensions", "yaml")
+PURE = ("sigwrap", "typer", "annotated_doc", "shellingham", "typing_extensions", "yaml", "h11")
 NATIVE_PACKAGES = ("re2", "tree_sitter", "tree_sitter_bash")
 NATIVE_MODULES = (
     *("re2._re2", "yaml._yaml"),

@@ -25,6 +25,7 @@ watch         watch, and what approvals --watch shows
 control       which running session is meant, and what its refusal says
 signal        signal
 killswitch    killswitch on, off, status
+serve         serve: the page
 why           why
 query         query
 hook          hook: a tool call of an agent, judged before it happens

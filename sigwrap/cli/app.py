@@ -21,6 +21,7 @@ from sigwrap.cli import man as man_command
 from sigwrap.cli import query as query_command
 from sigwrap.cli import replay as replay_command
 from sigwrap.cli import report as report_command
+from sigwrap.cli import serve as serve_command
 from sigwrap.cli import sessions as sessions_command
 from sigwrap.cli import signal as signal_command
 from sigwrap.cli import verify as verify_command
@@ -112,6 +113,7 @@ verify_command.register(app)
 approval_commands.register(app)
 watch_command.register(app)
 signal_command.register(app)
+serve_command.register(app)
 why_command.register(app)
 query_command.register(app)
 export_command.register(app)

@@ -39,6 +39,10 @@ EXAMPLES = {
     "watch": ("sigwrap watch --notify bell", "sigwrap watch --json"),
     "deny": ('sigwrap deny 3f2a --message "not on main"',),
     "signal": ('sigwrap signal build SIGSTOP --reason "let me look"', "sigwrap signal SIGCONT"),
+    "serve": (
+        "sigwrap serve --open",
+        "sigwrap serve --socket $XDG_RUNTIME_DIR/sigwrap-page",
+    ),
     "doctor": ("sigwrap doctor", "sigwrap doctor --json"),
     "hook": ("cat call.json | sigwrap hook claude-code -p agent-strict",),
     "install": (

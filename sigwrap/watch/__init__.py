@@ -9,4 +9,5 @@ followed   the log of one that runs, as it grows
 actions    answers, interrupts, the kill switch
 telling    tells of what has come to wait
 terminal   `sigwrap watch`
+page       the page of sigwrap serve, and its server
 """

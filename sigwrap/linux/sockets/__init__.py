@@ -3,6 +3,7 @@
 address          what an address in a caller's memory stands for
 asked            what a call asks of a socket, copied out of its caller's memory once
 diag             what the kernel tells of a unix socket, asked for by its number
+tcp_diag         whose a TCP connection is, asked for by its addresses
 look             whom it would reach: the facts that it is judged by
 places           sockets that a policy keeps, by what they are
 own_connections  connections to sigwrap's own sockets, made in somebody's place

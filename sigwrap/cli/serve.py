@@ -1,0 +1,122 @@
+"""serve: a page on loopback to watch all sessions from, to answer and to stop them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from typing import Annotated
+
+import typer
+
+from sigwrap.cli.control import refuse_inside
+from sigwrap.cli.examples import examples
+from sigwrap.cli.options import StoreOption, existing_store, store_folder
+from sigwrap.cli.output import note, note_in_time, out
+from sigwrap.errors import UsageError
+from sigwrap.linux import proc_files
+
+_LAST_PORT = 65_535
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog=examples("serve"))(serve)
+
+
+def serve(
+    port: Annotated[
+        int | None,
+        typer.Option("--port", metavar="N", help="Of 127.0.0.1; left out: any that is free."),
+    ] = None,
+    socket_path: Annotated[
+        str | None,
+        typer.Option(
+            "--socket",
+            metavar="FILE",
+            help="Listen at a file instead, for ssh -L 8000:FILE from another machine.",
+        ),
+    ] = None,
+    open_it: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
+    store: StoreOption = None,
+) -> None:
+    """Serve a page to watch sessions, answer what they ask, end them.
+
+    On this machine only. The address that it prints lets one browser in, once.
+    """
+    proc_files.hold()
+    proc_files.require()
+    refuse_inside("nobody inside a session serves the page")
+    from sigwrap.front.background import own_line  # what follows takes its time to import
+    from sigwrap.watch import actions
+    from sigwrap.watch.page.listening import SocketFile, at_port
+    from sigwrap.watch.page.running import serve as serve_page
+    from sigwrap.watch.source import Source
+
+    if port is not None and socket_path is not None:
+        raise UsageError("--port and --socket exclude each other")
+    if port is not None and not 0 <= port <= _LAST_PORT:
+        raise UsageError(f"--port {port}: there are ports up to {_LAST_PORT}")
+    if open_it and socket_path is not None:
+        raise UsageError("--open opens no file", "forward it: ssh -L 8000:FILE")
+    browser = _browser() if open_it else ""
+    folder = store_folder(None) if store is None else existing_store(store)
+    file = SocketFile(socket_path) if socket_path is not None else None
+    listener = at_port(port or 0) if file is None else file.end
+
+    def ready(path: str) -> None:
+        where = f"localhost:8000{path}" if file else f"127.0.0.1:{listener.getsockname()[1]}{path}"
+        out(f"http://{where}")
+        if file:
+            note(
+                f"from another machine: ssh -N -L 8000:{file.path} {_us()}; then open that address "
+                "there, which lets one browser in, once"
+            )
+        else:
+            note("this address lets one browser in, once; Ctrl+C ends the page, not the sessions")
+        if browser:
+            _open(browser, f"http://{where}")
+
+    source = Source(folder)
+    source.start()
+    try:
+        serve_page(
+            listener,
+            folder,
+            source,
+            actions,
+            report_line=[*own_line(), "report", "--format", "html", "--store", folder],
+            tell=note_in_time,
+            ready=ready,
+        )
+    finally:
+        source.close()
+        if file is None:
+            listener.close()
+        else:
+            file.close()
+
+
+def _us() -> str:
+    return f"{os.environ.get('USER') or 'you'}@{os.uname().nodename}"
+
+
+def _browser() -> str:
+    """UsageError where there is none."""
+    for name in (os.environ.get("BROWSER", "").partition(":")[0], "xdg-open"):
+        found = shutil.which(name) if name else None
+        if found:
+            return found
+    raise UsageError("--open: there is neither xdg-open nor $BROWSER", "open the address yourself")
+
+
+def _open(browser: str, address: str) -> None:
+    try:
+        subprocess.Popen(
+            [browser, address],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError as error:
+        note(f"{browser} can't be started: {error.strerror}")

@@ -1,0 +1,115 @@
+"""Who is let in by what a request says, once its sender is known to be outside of all sessions.
+
+A page of another origin can make the browser send requests here, with our cookie where it is on the
+same host: cookies know no ports, and another server on loopback may be a session's. Nor does it
+need the right host's name, for a name of its own may lead to 127.0.0.1. So a request has to be from
+our own origin, by Host, Origin and Sec-Fetch-Site, and one that changes anything has to carry a
+token that only our page has. Another server on this host may well be sent our cookie: it is of use
+to nobody inside a session, whose connections are refused whatever they present.
+"""
+
+from __future__ import annotations
+
+from _operator import _compare_digest  # hmac's, which imports OpenSSL
+from collections.abc import Callable, Mapping
+
+from sigwrap.tuples import NamedTuple
+
+_SECRET_BYTES = 16
+_NAMES = ("127.0.0.1", "localhost", "[::1]")
+_ENTRY = "/in/"
+AGAIN = "end sigwrap serve, start it again, and open the address that it prints"
+
+
+class Asked(NamedTuple):
+    method: str
+    path: str
+    query: str
+    fields: Mapping[str, str]  # by their names in small letters
+    body: bytes = b""
+
+
+class Refused(NamedTuple):
+    status: int
+    why: str
+
+
+class Entered(NamedTuple):
+    """It came with the code, which nobody can use again."""
+
+    cookie: str  # as Set-Cookie has it
+
+
+class Gate:
+    def __init__(self, port: int | None, secret: Callable[[int], bytes]) -> None:
+        """`port`: None where it is reached through a file, whatever port that is forwarded from."""
+        self._port = port
+        self._code: str | None = secret(_SECRET_BYTES).hex()
+        self._cookie = secret(_SECRET_BYTES).hex()
+        self.token = secret(_SECRET_BYTES).hex()
+        self._name = f"sigwrap-{port if port is not None else secret(4).hex()}"
+
+    @property
+    def entry(self) -> str:
+        """The path with the code."""
+        return f"{_ENTRY}{self._code}"
+
+    def pass_(self, asked: Asked) -> Refused | Entered | None:
+        """None where it may have what it asks for."""
+        return self._objection(asked) or self._by_code(asked) or self._without_cookie(asked)
+
+    def _objection(self, asked: Asked) -> Refused | None:
+        host = asked.fields.get("host", "")
+        if not self._is_ours(host):
+            return Refused(403, "this page is at 127.0.0.1 and localhost only, not at that host")
+        if asked.method not in ("GET", "POST"):
+            return Refused(405, "here are only GET and POST")
+        origin = asked.fields.get("origin")
+        if origin is not None and origin != f"http://{host}":
+            return Refused(403, "another page asks for this")
+        if origin is None and asked.method == "POST":
+            return Refused(403, "this doesn't say which page asks for it")
+        if asked.fields.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+            return Refused(403, "another page leads here: type the address, or use a bookmark")
+        return None
+
+    def _is_ours(self, host: str) -> bool:
+        name, _, port = host.rpartition(":")
+        if self._port is not None:
+            return name in _NAMES and port == str(self._port)
+        return host in _NAMES or (name in _NAMES and port.isdigit() and port.isascii())
+
+    def _by_code(self, asked: Asked) -> Refused | Entered | None:
+        if not asked.path.startswith(_ENTRY):
+            return None
+        if asked.method != "GET":
+            return Refused(405, "here is only GET")
+        if self._code is None or not _same(asked.path.removeprefix(_ENTRY), self._code):
+            return Refused(
+                403,
+                "this address was good for one browser, once, and is used up. The tab that it was "
+                f"opened in still works. For another one, {AGAIN}",
+            )
+        self._code = None
+        return Entered(f"{self._name}={self._cookie}; Path=/; HttpOnly; SameSite=Strict")
+
+    def _without_cookie(self, asked: Asked) -> Refused | None:
+        if not any(_same(each, self._cookie) for each in self._cookies(asked)):
+            return Refused(403, f"this browser has not been let in: {AGAIN}")
+        if asked.method == "GET":
+            return None
+        if not _same(asked.fields.get("x-sigwrap-token", ""), self.token):
+            return Refused(403, "this isn't asked by the page: load it again")
+        if asked.fields.get("content-type") != "application/json":
+            return Refused(415, "this is no JSON")
+        return None
+
+    def _cookies(self, asked: Asked) -> list[str]:
+        """Another server on this host may have set some with our name."""
+        pairs = (each.strip().partition("=") for each in asked.fields.get("cookie", "").split(";"))
+        return [value for name, _, value in pairs if name == self._name]
+
+
+def _same(given: str, secret: str) -> bool:
+    """As quickly, however much of it is right."""
+    return _compare_digest(given.encode("utf-8", "surrogateescape"), secret.encode())

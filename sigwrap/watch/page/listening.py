@@ -1,0 +1,103 @@
+"""The socket that is listened at: a port of 127.0.0.1, or a file that is the user's own."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import stat
+
+from sigwrap.errors import UsageError
+from sigwrap.escape import printable
+from sigwrap.linux.taken import refuse_descriptors
+
+_HOST = "127.0.0.1"
+_BACKLOG = 128
+_MODE = 0o600
+_LONGEST_PATH = 107  # sun_path
+
+
+def at_port(port: int) -> socket.socket:
+    """0: any that is free. UsageError where it can't be had."""
+    end = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    try:
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # after one that has just ended
+        end.bind((_HOST, port))
+        end.listen(_BACKLOG)
+    except OSError as error:
+        end.close()
+        hint = "choose another one, or leave --port out"
+        if error.errno == errno.EADDRINUSE:
+            raise UsageError(f"port {port} is taken", hint) from error
+        raise UsageError(f"port {port} can't be had: {error.strerror}", hint) from error
+    return end
+
+
+class SocketFile:
+    """Removed again at the end, where it is still this one."""
+
+    def __init__(self, path: str) -> None:
+        """UsageError where there can't be one."""
+        self.path = os.path.abspath(path)
+        self._check()
+        self.end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        umask = os.umask(0o777 & ~_MODE)
+        try:
+            self._remove_if_left_over()
+            self.end.bind(self.path)
+            self._found = os.lstat(self.path)
+            refuse_descriptors(self.end)
+            self.end.listen(_BACKLOG)
+        except OSError as error:
+            self.end.close()
+            if error.errno == errno.EADDRINUSE:
+                hint = "choose another path"
+                raise UsageError(f"--socket {self._shown}: something is there", hint) from error
+            raise self._refused(error.strerror or "") from error
+        finally:
+            os.umask(umask)
+
+    def close(self) -> None:
+        self.end.close()
+        try:
+            if os.path.samestat(os.lstat(self.path), self._found):
+                os.unlink(self.path)
+        except OSError:
+            pass  # somebody has removed it
+
+    @property
+    def _shown(self) -> str:
+        return printable(self.path)
+
+    def _check(self) -> None:
+        if len(os.fsencode(self.path)) > _LONGEST_PATH:
+            raise self._refused(f"it is longer than {_LONGEST_PATH} bytes")
+        folder = os.path.dirname(self.path)
+        try:
+            found = os.stat(folder)
+        except OSError as error:
+            raise self._refused(f"its folder: {error.strerror}") from error
+        if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o022:
+            raise UsageError(
+                f"--socket {self._shown}: others may write to its folder",
+                "choose one that is yours alone, as $XDG_RUNTIME_DIR is",
+            )
+
+    def _refused(self, why: str) -> UsageError:
+        return UsageError(f"--socket {self._shown}: {why}", "choose another path")
+
+    def _remove_if_left_over(self) -> None:
+        """From a server that was killed: nobody listens at it."""
+        try:
+            found = os.lstat(self.path)
+        except FileNotFoundError:
+            return
+        if not stat.S_ISSOCK(found.st_mode):
+            return
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as probe:
+            try:
+                probe.connect(self.path)
+            except ConnectionRefusedError:
+                os.unlink(self.path)
+            except OSError:
+                pass  # it is full, so somebody listens

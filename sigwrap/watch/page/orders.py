@@ -1,0 +1,97 @@
+"""What a POST asks for, out of its JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from sigwrap.bare import re
+from sigwrap.tuples import NamedTuple
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,199}")
+_LONGEST_TEXT = 1_000
+
+
+class NotAsked(ValueError):
+    """Answer with it."""
+
+
+class Approve(NamedTuple):
+    session_id: str
+    id: str
+    always: bool
+
+
+class Deny(NamedTuple):
+    session_id: str
+    id: str
+    message: str
+
+
+class Interrupt(NamedTuple):
+    session_id: str
+
+
+class KillAll(NamedTuple):
+    reason: str
+
+
+class Lift(NamedTuple):
+    pass
+
+
+Order = Approve | Deny | Interrupt | KillAll | Lift
+
+
+def order(path: str, body: bytes) -> Order | None:
+    """None where nothing is to be had at that path; NotAsked where it isn't asked for rightly."""
+    match path:
+        case "/approve":
+            asked = _read(body)
+            return Approve(_id(asked, "session_id"), _id(asked, "id"), _truth(asked, "always"))
+        case "/deny":
+            asked = _read(body)
+            return Deny(_id(asked, "session_id"), _id(asked, "id"), _text(asked, "message"))
+        case "/interrupt":
+            return Interrupt(_id(_read(body), "session_id"))
+        case "/killswitch":
+            asked = _read(body)
+            return KillAll(_text(asked, "reason")) if _truth(asked, "on") else Lift()
+        case _:
+            return None
+
+
+def _read(body: bytes) -> dict[str, Any]:
+    try:
+        asked = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise NotAsked("that is no JSON") from error
+    if not isinstance(asked, dict):
+        raise NotAsked("that is no object of JSON")
+    return asked
+
+
+def _id(asked: dict[str, Any], name: str) -> str:
+    found = asked.get(name)
+    if not is_id(found):
+        raise NotAsked(f"{name} is missing, or is no id")
+    return str(found)
+
+
+def is_id(found: object) -> bool:
+    """One that leads nowhere but to its session, and is no option."""
+    return isinstance(found, str) and _ID.fullmatch(found) is not None
+
+
+def _truth(asked: dict[str, Any], name: str) -> bool:
+    found = asked.get(name)
+    if not isinstance(found, bool):
+        raise NotAsked(f"{name} is neither true nor false")
+    return found
+
+
+def _text(asked: dict[str, Any], name: str) -> str:
+    found = asked.get(name, "")
+    if not isinstance(found, str) or len(found) > _LONGEST_TEXT:
+        raise NotAsked(f"{name} is no text of at most {_LONGEST_TEXT} characters")
+    return found

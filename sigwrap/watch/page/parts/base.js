@@ -1,0 +1,97 @@
+// What a supervised process wrote becomes text nodes, here and nowhere else: nothing is parsed as HTML.
+
+const byId = (id) => document.getElementById(id);
+const TOKEN = document.querySelector("meta[name=token]").content;
+
+function element(name, properties = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(properties)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (key === "class") made.className = value;
+    else if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+    else made.setAttribute(key, value === true ? "" : String(value));
+  }
+  made.append(...children.filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+// Only what differs is written: a page that changes nothing is not laid out again.
+function put(target, words) {
+  if (target.textContent !== words) target.textContent = words;
+}
+
+const plural = (count, word, words = `${word}s`) => `${count.toLocaleString("en-US")} ${count === 1 ? word : words}`;
+
+let behindMs = 0; // our clock behind the server's, which deadlines are by
+const now = () => Date.now() + behindMs;
+
+function span(ms) {
+  const seconds = Math.max(0, Math.floor(ms / 1000));
+  const two = (value) => String(value).padStart(2, "0");
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)}:${two(seconds % 60)} min`;
+  const hours = Math.floor(seconds / 3600);
+  if (hours < 48) return `${hours}:${two(Math.floor(seconds / 60) % 60)} h`;
+  return `${Math.floor(hours / 24)} days`;
+}
+
+const clock = (iso) => new Date(iso).toLocaleTimeString("en-GB");
+
+let toastTimer = 0;
+function toast(words) {
+  byId("toast").textContent = words;
+  byId("toast").classList.add("up");
+  clearTimeout(toastTimer);
+  toastTimer = setTimeout(() => byId("toast").classList.remove("up"), 5000);
+}
+
+// What came of it, in a sentence; never silent.
+async function post(path, order) {
+  let came;
+  try {
+    const answer = await fetch(path, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", "X-Sigwrap-Token": TOKEN },
+      body: JSON.stringify(order),
+    });
+    came = answer.headers.get("Content-Type") === "application/json"
+      ? await answer.json()
+      : { ok: false, said: await answer.text() };
+  } catch {
+    came = { ok: false, said: "sigwrap serve can't be reached: nothing was done" };
+  }
+  toast(came.said);
+  return came.ok;
+}
+
+// Asks once, with the focus on the way out. Resolves to null, or to what was typed.
+function confirmed({ title, words, yes, no = "Cancel", what = "", isRed = true }) {
+  const dialog = byId("ask");
+  if (dialog.open) return Promise.resolve(null);
+  put(byId("ask-title"), title);
+  put(byId("ask-words"), words);
+  put(byId("ask-yes"), yes);
+  put(byId("ask-no"), no);
+  put(byId("ask-what"), what);
+  byId("ask-yes").className = isRed ? "red" : "yes";
+  byId("ask-label").hidden = !what;
+  byId("ask-text").value = "";
+  dialog.returnValue = "no";
+  dialog.showModal();
+  byId(isRed ? "ask-no" : "ask-text").focus();
+  return new Promise((done) => {
+    dialog.addEventListener(
+      "close",
+      () => done(dialog.returnValue === "yes" ? byId("ask-text").value : null),
+      { once: true },
+    );
+  });
+}
+
+// Enter in the text means yes, not the first button of the form.
+byId("ask-text").addEventListener("keydown", (event) => {
+  if (event.key === "Enter") {
+    event.preventDefault();
+    byId("ask").close("yes");
+  }
+});

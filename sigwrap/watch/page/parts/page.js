@@ -1,0 +1,110 @@
+// The connection, the red button, and the keys.
+
+const SILENT_MS = 25000; // the server says something every ten seconds
+const AGAIN_MS = 1500;
+let source = null;
+let isLost = true;
+let heard = 0;
+let againTimer = 0;
+
+function connect() {
+  source?.close();
+  clearTimeout(againTimer);
+  heard = Date.now();
+  source = new EventSource(`/stream?session=${encodeURIComponent(chosen)}`);
+  source.addEventListener("board", (event) => hear(() => showBoard(JSON.parse(event.data))));
+  source.addEventListener("events", (event) => hear(() => takeEvents(JSON.parse(event.data))));
+  source.addEventListener("beat", () => hear(() => {}));
+  source.addEventListener("error", lose);
+}
+
+function hear(show) {
+  heard = Date.now();
+  if (isLost) {
+    isLost = false;
+    document.body.classList.remove("gone");
+    byId("lost").hidden = true;
+    forgetEvents(lines.get(chosen)?.seen); // they come again
+  }
+  show();
+}
+
+// Connected anew by ourselves: a browser gives up where it is refused once.
+function lose() {
+  source?.close();
+  if (!isLost) put(byId("state"), "");
+  isLost = true;
+  document.body.classList.add("gone");
+  byId("lost").hidden = false;
+  put(byId("lost"), "The connection is lost: what is shown is old, and nothing can be answered here. Trying again… If sigwrap serve has ended, start it again and open the address that it prints.");
+  questions.forEach(tick);
+  clearTimeout(againTimer);
+  againTimer = setTimeout(connect, AGAIN_MS);
+}
+
+setInterval(() => {
+  if (Date.now() - heard > SILENT_MS) lose();
+}, 2000);
+
+function showBoard(board) {
+  behindMs = Date.parse(board.now) - Date.now();
+  showQuestions(board.waiting, board.sessions);
+  showSessions(board);
+  const running = board.sessions.filter((each) => each.state !== "ended").length;
+  const waits = board.waiting.length;
+  put(byId("state"), `${plural(running, "session")} running, ${waits ? `${waits} waiting for you` : "nothing waits"}`);
+  showBanner(board.killswitch);
+  byId("problems").hidden = !board.problems.length;
+  byId("problems").replaceChildren(...board.problems.map((each) => element("li", {}, each)));
+}
+
+function showBanner(state) {
+  byId("banner").hidden = !state;
+  byId("red").disabled = Boolean(state);
+  if (!state) return;
+  const since = state.since ? ` since ${new Date(state.since).toLocaleString("en-GB")}` : "";
+  put(byId("banner-words"), `The kill switch is on${since}${state.by ? `, by ${state.by}` : ""}${state.reason ? `: ${state.reason}` : ""}. No session can start.`);
+}
+
+byId("red").addEventListener("click", async () => {
+  const reason = await confirmed({
+    title: "Stop everything?",
+    words: "Every session of this user on this machine ends now, and none can start until you lift it.",
+    what: "Why (optional; shown to whoever it concerns):",
+    yes: "Stop everything",
+  });
+  if (reason !== null) post("/killswitch", { on: true, reason });
+});
+
+byId("lift").addEventListener("click", async () => {
+  const answered = await confirmed({ title: "Lift the kill switch?", words: "Sessions can start again.", yes: "Lift it" });
+  if (answered !== null) post("/killswitch", { on: false });
+});
+
+byId("help-button").addEventListener("click", () => byId("help").showModal());
+
+const KEYS = {
+  j: () => step(1),
+  ArrowDown: () => step(1),
+  k: () => step(-1),
+  ArrowUp: () => step(-1),
+  y: () => answerCurrent("yes"),
+  a: () => answerCurrent("always"),
+  n: () => answerCurrent("no"),
+  m: () => answerCurrent("message"),
+  "/": () => byId("filter").focus(),
+  "?": () => byId("help").showModal(),
+};
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.altKey || event.metaKey || event.repeat || document.querySelector("dialog[open]")) return;
+  if (event.key === "Escape" && event.target === byId("filter")) return byId("list").focus();
+  if (event.target.closest("input, select")) return;
+  if (event.key.startsWith("Arrow") && (event.target.closest("#list") || !openOnes().length)) return;
+  const act = KEYS[event.key];
+  if (!act) return;
+  event.preventDefault();
+  act();
+});
+
+connect();

@@ -1,0 +1,483 @@
+"""The page in a real browser: what it shows, what it lets somebody do, and what it never does."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.report.forms.test_page import CONTRASTS
+from tests.support.browser import CHROMIUM, Browser, Tab
+from tests.watch.page.conftest import Served
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+
+SESSION = {"id": "s1", "name": "build", "command": ["claude", "-p", "fix it"], "last": "run make"}
+OTHER = {"id": "s2", "command": ["npm", "test"], "state": "ended", "ended": "exited with 1"}
+PUSH = {"id": "q1", "what": "git push --force", "folder": "/home/me/project"}
+SAID_OF_PUSH = (
+    *("build", "bash (4711) wants to run", "git push --force", "/usr/bin/git"),
+    *("/home/me/project", "ask-push: pushes are looked at", "agent-strict", "no in 4:"),
+)
+CLEAN = {"id": "q2", "what": "rm -rf build", "runs": "/usr/bin/rm", "may_always": False}
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("chromium")) as started:
+        yield started
+
+
+@pytest.fixture
+def opened(browser: Browser, serve: Callable[..., Served]) -> Callable[..., tuple[Served, Tab]]:
+    """The page, let in by its address, once it has been told of this board."""
+
+    def open_it(board: dict[str, Any], **different: Any) -> tuple[Served, Tab]:
+        served = serve(tick_s=0.01)
+        served.tell(**board)
+        tab = browser.tab(**different)
+        tab.tell("Page.navigate", url=f"http://{served.host}{served.entry}")
+        tab.until("document.querySelector('#state')?.textContent.includes('session')")
+        return served, tab
+
+    return open_it
+
+
+Opened = Callable[..., tuple[Served, Tab]]
+
+
+def text(tab: Tab, selector: str) -> str:
+    found = tab.value(f"document.querySelector({json.dumps(selector)})?.innerText ?? 'nothing'")
+    assert isinstance(found, str)
+    return found
+
+
+def count(tab: Tab, selector: str) -> int:
+    found = tab.value(f"document.querySelectorAll({json.dumps(selector)}).length")
+    assert isinstance(found, int)
+    return found
+
+
+def may_answer(tab: Tab, number: int) -> None:
+    """Once what has just come is old enough."""
+    tab.until(f"document.querySelector('.question:nth-child({number}) .yes')?.disabled === false")
+
+
+def answers(number: int, which: int) -> str:
+    return f".question:nth-child({number}) .answers button:nth-child({which})"
+
+
+def test_what_waits_is_shown_with_all_that_one_decides_by(opened: Opened) -> None:
+    _, tab = opened({"sessions": [SESSION, OTHER], "waiting": [PUSH, CLEAN]})
+    assert tab.value("document.title") == "(2) sigwrap"
+    shown = text(tab, ".question")
+    for said in SAID_OF_PUSH:
+        assert said in shown
+    assert text(tab, ".session .command") == "claude -p 'fix it'"
+    assert "exited with 1" in text(tab, ".session:nth-child(2)")
+    assert tab.complaints == []
+    assert tab.value("location.pathname") == "/"
+
+
+def test_nothing_is_asked_of_anybody_else(opened: Opened) -> None:
+    served, tab = opened({"sessions": [SESSION]})
+    assert all(each.startswith(f"http://{served.host}/") for each in tab.requests)
+    tab.value("fetch('https://localhost:1/').catch(() => {})")
+    assert "connect-src" in "".join(tab.complaints)
+    tab.value(
+        "document.body.append(Object.assign(document.createElement('script'),"
+        " { textContent: 'window.ran = 1' }))"
+    )
+    assert tab.value("window.ran") is None
+
+
+def test_a_click_says_yes(opened: Opened) -> None:
+    served, tab = opened({"sessions": [SESSION], "waiting": [PUSH, CLEAN]})
+    may_answer(tab, 1)
+    tab.click(answers(1, 1))
+    assert served.did() == ["approve", "s1", "q1", False]
+    tab.until("document.querySelector('#toast').textContent === 'approve: done'")
+    assert count(tab, answers(2, 4)) == 0  # may_always is false: no such button
+
+
+def test_yes_for_the_session(opened: Opened) -> None:
+    served, tab = opened({"sessions": [SESSION], "waiting": [PUSH]})
+    may_answer(tab, 1)
+    tab.click(answers(1, 2))
+    assert served.did() == ["approve", "s1", "q1", True]
+
+
+def test_no_with_a_message(opened: Opened) -> None:
+    served, tab = opened({"sessions": [SESSION], "waiting": [PUSH]})
+    may_answer(tab, 1)
+    tab.click(answers(1, 4))
+    tab.until("document.activeElement.id === 'ask-text'")
+    tab.type("not on main")
+    tab.press("Enter")
+    assert served.did() == ["deny", "s1", "q1", "not on main"]
+
+
+def test_keys_answer_the_question_that_is_marked(opened: Opened) -> None:
+    served, tab = opened({"sessions": [SESSION], "waiting": [PUSH, CLEAN]})
+    may_answer(tab, 2)
+    tab.press("y")  # none is marked
+    tab.press("j", "j", "k", "ArrowDown")
+    assert "rm -rf" in text(tab, ".question[aria-current]")
+    tab.press("a")  # which may not be
+    tab.until("document.querySelector('#toast').textContent.includes('no yes for the whole')")
+    tab.press("n")
+    assert served.did() == ["deny", "s1", "q2", ""]
+    tab.press("k", "m")
+    tab.until("document.querySelector('#ask').open")
+    tab.press("Escape")
+    tab.until("!document.querySelector('#ask').open")
+    tab.press("y")
+    assert served.did() == ["approve", "s1", "q1", False]
+
+
+def test_a_question_that_has_just_come_or_moved_can_t_be_answered(opened: Opened) -> None:
+    """A click that was meant for something else at that place."""
+    served, tab = opened({"sessions": [SESSION], "waiting": [PUSH]})
+    may_answer(tab, 1)
+    watch = """addEventListener('click', (event) => { window.at = event.target.disabled }, true);
+        new MutationObserver(() => document.querySelectorAll('.question').length === 2 &&
+            (window.cameDisabled ??= document.querySelector('.question:nth-child(2) .yes').disabled)
+        ).observe(document.querySelector('#waiting'), { childList: true })"""
+    tab.value(watch)
+    served.tell(sessions=[SESSION], waiting=[PUSH, CLEAN])
+    tab.until("window.cameDisabled === true")
+    may_answer(tab, 2)
+    # A banner pushes everything down; then the yes below what was meant is refused.
+    tab.value(
+        """(() => { const yes = document.querySelector('.question:nth-child(1) .yes');
+            document.querySelector('#banner').hidden = false; yes.click();
+            window.isRefused = yes.disabled; })()"""
+    )
+    assert tab.value("window.isRefused")
+    may_answer(tab, 1)
+    tab.click(answers(1, 3))
+    assert served.did() == ["deny", "s1", "q1", ""]  # and no yes before
+
+
+def test_what_is_over_keeps_its_place_under_the_pointer(opened: Opened) -> None:
+    served, tab = opened({"sessions": [SESSION], "waiting": [PUSH, CLEAN]})
+    may_answer(tab, 2)
+    box = "document.querySelector('.question:last-child').getBoundingClientRect().top"
+    before = tab.value(box)
+    x, y = tab.value(
+        "(() => { const box = document.querySelector('.question:last-child .yes')"
+        ".getBoundingClientRect(); return [box.x + 5, box.y + 5]; })()"
+    )
+    tab.tell("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+    served.tell(sessions=[SESSION], waiting=[CLEAN])
+    tab.until("document.querySelector('.question.over') !== null")
+    assert tab.value(box) == before
+    assert tab.value("document.title") == "(1) sigwrap"
+    tab.tell("Input.dispatchMouseEvent", type="mouseMoved", x=2, y=2)
+    tab.until("document.querySelectorAll('.question').length === 1")
+
+
+def test_new_questions_are_spoken_and_counted(opened: Opened) -> None:
+    served, tab = opened({"sessions": [SESSION]})
+    assert tab.value("document.title") == "sigwrap"
+    served.tell(sessions=[SESSION], waiting=[PUSH])
+    tab.until("document.title === '(1) sigwrap'")
+    assert "git push --force" in text(tab, "#told")
+    assert tab.value("document.querySelector('#told').getAttribute('aria-live')") == "assertive"
+    served.tell(sessions=[SESSION], waiting=[])
+    tab.until("document.title === 'sigwrap'")
+    tab.until("!document.querySelector('#nothing-waits').hidden")
+
+
+def test_the_red_button_asks_once(opened: Opened) -> None:
+    served, tab = opened({"sessions": [SESSION]})
+    tab.click("#red")
+    tab.until("document.querySelector('#ask').open")
+    assert tab.value("document.activeElement.id") == "ask-no"
+    tab.press("Enter")
+    tab.until("!document.querySelector('#ask').open")
+    tab.click("#red")
+    tab.click("#ask-text")
+    tab.type("it deletes")
+    tab.click("#ask-yes")
+    assert served.did() == ["kill_all", "it deletes"]
+
+
+def test_the_banner_tells_of_the_kill_switch_and_lifts_it(opened: Opened) -> None:
+    served, tab = opened({"sessions": [SESSION]})
+    assert not tab.value("document.querySelector('#banner').checkVisibility()")
+    switch = {"reason": "it deletes", "by": "me on host"}
+    served.tell(sessions=[OTHER], killswitch=switch)
+    tab.until("document.querySelector('#banner').checkVisibility()")
+    assert "by me on host: it deletes" in text(tab, "#banner")
+    assert tab.value("document.querySelector('#red').disabled")
+    tab.click("#lift")
+    tab.until("document.querySelector('#ask').open")
+    tab.click("#ask-yes")
+    assert served.did() == ["lift"]
+    served.tell(sessions=[OTHER])
+    tab.until("!document.querySelector('#banner').checkVisibility()")
+
+
+def test_a_session_is_stopped_after_one_more_question(opened: Opened) -> None:
+    served, tab = opened({"sessions": [SESSION, OTHER]})
+    tab.click(".session .small")
+    tab.until("document.querySelector('#ask').open")
+    assert "claude -p" in text(tab, "#ask-words")
+    tab.click("#ask-yes")
+    assert served.did() == ["interrupt", "s1"]
+    assert not tab.value("document.querySelector('.session:nth-child(2) .small').checkVisibility()")
+
+
+def test_events_of_the_chosen_session_are_filtered(opened: Opened) -> None:
+    served, tab = opened({"sessions": [SESSION, OTHER]})
+    served.tell(lines=["s1", [["allowed", "run make"], ["denied", "git push: no"]]])
+    served.tell(lines=["s2", [["allowed", "run npm"]]])
+    tab.until("document.querySelectorAll('.row').length === 2")
+    tab.press("/")
+    tab.type("PUSH")
+    tab.until("document.querySelectorAll('.row').length === 1")
+    assert "1 of the last 2 match" in text(tab, "#events-note")
+    tab.press("Escape")
+    tab.value(
+        """(() => { document.querySelector('#filter').value = '';
+            const outcome = document.querySelector('#outcome'); outcome.value = 'allowed';
+            outcome.dispatchEvent(new Event('change')); })()"""
+    )
+    tab.until("document.querySelector('.row .said').textContent === 'run make'")
+    tab.click(".session:nth-child(2) .choose")
+    tab.until("document.querySelector('.row .said')?.textContent === 'run npm'")
+    assert text(tab, "#events-of") == "of s2"
+
+
+def test_it_sticks_to_the_newest_unless_somebody_has_scrolled(opened: Opened) -> None:
+    served, tab = opened({"sessions": [SESSION]})
+    served.tell(lines=["s1", [["allowed", f"n{at}"] for at in range(200)]])
+    bottom = """(() => { const list = document.querySelector('#list');
+        return list.scrollHeight - list.scrollTop - list.clientHeight < 2; })()"""
+    tab.until(f"document.querySelectorAll('.row').length === 200 && {bottom}")
+    tab.value("document.querySelector('#list').scrollTop = 40")
+    tab.until("!document.querySelector('#follow').hidden")
+    served.tell(lines=["s1", [["allowed", f"m{at}"] for at in range(50)]])
+    tab.until("document.querySelectorAll('.row').length === 250")
+    assert tab.value("document.querySelector('#list').scrollTop") == 40
+    tab.click("#follow")
+    tab.until(bottom)
+
+
+BAD = '</script><script>window.pwned=1</script><img src=x onerror="window.pwned=1"><!--'
+STRANGE = "a\x00b\x1b[31m\u202egnp.exe\u2028"
+
+
+def test_what_a_hostile_session_says_is_text(opened: Opened) -> None:
+    bad = BAD + STRANGE
+    question = {"id": "q1", "what": bad, "process": bad, "folder": bad, "message": bad,
+                "runs": bad, "loads": bad, "note": bad}  # fmt: skip
+    session = {"id": "s1", "name": bad, "command": [bad, "w" * 5000], "last": bad}
+    served, tab = opened(
+        {
+            "sessions": [session, {**OTHER, "ended": bad}],
+            "waiting": [question],
+            "killswitch": {"reason": bad, "by": bad},
+            "problems": [bad],
+        },
+        width=360,
+        height=740,
+    )
+    served.tell(lines=["s1", [["denied", bad], [bad, bad]]])
+    tab.until("document.querySelectorAll('.row').length === 2")
+    assert tab.complaints == []
+    assert tab.value("window.pwned") is None
+    assert count(tab, "img") == 0 and count(tab, "script") == 1
+    seen = tab.value("document.body.innerText")
+    assert "<img src=x" in seen and "\\u202egnp.exe" in seen
+    assert not set(seen) & set("\x00\x1b\u202e\u2028")
+    assert tab.value("document.documentElement.scrollWidth") == 360
+    assert tab.requests == [each for each in tab.requests if served.host in each]
+
+
+class Forwarded:
+    """A port that leads to a file, as `ssh -L` makes one, and can be cut."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._ends: set[socket.socket] = set()
+        self._is_cut = threading.Event()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def cut(self) -> None:
+        self._is_cut.set()
+        for each in tuple(self._ends):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    def mend(self) -> None:
+        self._is_cut.clear()
+
+    def close(self) -> None:
+        self.cut()
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = self._listener.accept()
+                if self._is_cut.is_set():
+                    near.close()
+                    continue
+                far = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                far.connect(self._path)
+                self._ends |= {near, far}
+                for pass_on in (self._there, self._back):
+                    threading.Thread(target=pass_on, args=(near, far), daemon=True).start()
+
+    def _there(self, near: socket.socket, far: socket.socket) -> None:
+        """A browser leaves last."""
+        _copy(near, far)
+        for end in (near, far):
+            self._ends.discard(end)
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+    def _back(self, near: socket.socket, far: socket.socket) -> None:
+        _copy(far, near)
+        with contextlib.suppress(OSError):
+            near.shutdown(socket.SHUT_WR)
+
+
+def _copy(out: socket.socket, into: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while data := out.recv(1 << 16):
+            into.sendall(data)
+
+
+def test_a_lost_connection_is_said_and_mended(
+    browser: Browser, serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    """Through a forwarded port."""
+    served = serve(socket_path=str(tmp_path / "page.socket"))
+    forwarded = Forwarded(served.socket_path)
+    served.tell(sessions=[SESSION], waiting=[PUSH])
+    tab = browser.tab()
+    tab.tell("Page.navigate", url=f"http://localhost:{forwarded.port}{served.entry}")
+    may_answer(tab, 1)
+    forwarded.cut()
+    tab.until("document.querySelector('#lost').checkVisibility()")
+    assert tab.value("document.body.classList.contains('gone')")
+    assert tab.value("document.querySelector('.question .yes').disabled")
+    served.tell(sessions=[SESSION], waiting=[PUSH, CLEAN])
+    forwarded.mend()
+    tab.until("!document.querySelector('#lost').checkVisibility()")
+    may_answer(tab, 2)
+    tab.click(answers(1, 1))
+    assert served.did() == ["approve", "s1", "q1", False]
+    forwarded.close()
+
+
+def test_when_the_server_has_ended_the_page_says_so(opened: Opened) -> None:
+    served, tab = opened({"sessions": [SESSION]})
+    assert served.end() == 0
+    tab.until("document.querySelector('#lost').checkVisibility()")
+    assert "start it again" in text(tab, "#lost")
+
+
+def test_a_thousand_events_a_second_don_t_freeze_it(opened: Opened) -> None:
+    served, tab = opened({"sessions": [SESSION], "waiting": [PUSH]})
+    may_answer(tab, 1)
+    tab.value(
+        """(() => { window.longest = 0; let last = performance.now();
+            const look = (now) => { window.longest = Math.max(window.longest, now - last);
+                last = now; requestAnimationFrame(look); };
+            requestAnimationFrame(look); })()"""
+    )
+    served.tell(flood=["s1", 1000, 3])
+    served.flooded()
+    tab.until("document.querySelector('.row:last-child .said').textContent.includes('file-19')")
+    assert count(tab, ".row") == 500
+    assert "earlier event" in text(tab, "#events-note")
+    assert tab.value("window.longest") < 1000
+    tab.click(answers(1, 1))
+    assert served.did() == ["approve", "s1", "q1", False]
+
+
+def test_every_control_is_reached_by_tab(opened: Opened) -> None:
+    _, tab = opened({"sessions": [SESSION], "waiting": [PUSH]})
+    may_answer(tab, 1)
+    reached = set()
+    for _ in range(24):
+        tab.press("Tab")
+        reached.add(
+            tab.value("document.activeElement.id || document.activeElement.textContent.trim()")
+        )
+    assert {"red", "help-button", "Yes", "Yes, for this session", "No", "No, with a message…",
+            "Stop…", "Report", "filter", "outcome", "list"} <= reached  # fmt: skip
+
+
+def test_a_question_mark_shows_the_keys(opened: Opened) -> None:
+    _, tab = opened({"sessions": [SESSION]})
+    tab.press("?")
+    assert tab.value("document.querySelector('#help').open")
+    tab.press("Escape")
+    tab.until("!document.querySelector('#help').open")
+
+
+@pytest.mark.parametrize("width", [360, 800, 2400])
+def test_it_is_never_wider_than_the_window(opened: Opened, width: int) -> None:
+    long = {"id": "q1", "what": "w" * 3000, "runs": "/" + "r" * 300}
+    session = {**SESSION, "command": ["c" * 3000], "name": "n" * 300}
+    switch = {"reason": "r" * 500, "by": "b" * 100}
+    served, tab = opened(
+        {"sessions": [session], "waiting": [long], "killswitch": switch}, width=width, height=740
+    )
+    served.tell(lines=["s1", [["denied", "e" * 900]]])
+    tab.until("document.querySelectorAll('.row').length === 1")
+    assert tab.value("document.documentElement.scrollWidth") == width
+    tab.press("?")
+    assert tab.value("document.documentElement.scrollWidth") == width
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_every_text_stands_out_from_what_is_behind_it(opened: Opened, dark: bool) -> None:
+    switch = {"reason": "r", "by": "b"}
+    served, tab = opened(
+        {
+            "sessions": [SESSION, OTHER],
+            "waiting": [PUSH, CLEAN],
+            "killswitch": switch,
+            "problems": ["a session doesn't answer"],
+        },
+        dark=dark,
+    )
+    outcomes = ("allowed", "audited", "approved", "redirected", "absorbed", "denied", "asked")
+    served.tell(lines=["s1", [[outcome, "git push"] for outcome in outcomes]])
+    tab.until("document.querySelectorAll('.row').length === 7")
+    may_answer(tab, 2)
+    tab.press("j", "?")
+    contrasts = tab.value(CONTRASTS)
+    assert len(contrasts) > 60
+    weak = [each for each in contrasts if each[0] < 4.5]
+    assert [each for each in weak if each[2] != "Stop everything"] == []  # it is disabled
+
+
+def test_letters_from_right_to_left_change_no_order(opened: Opened) -> None:
+    """A command line is read from left to right, whatever is in it."""
+    word = "\u05d0\u05d1\u05d2"
+    _, tab = opened(
+        {"sessions": [SESSION], "waiting": [{"id": "q1", "what": f"rm {word} {word}/x"}]}
+    )
+    at = """(() => { const text = document.querySelector('.question .what').firstChild;
+        const left = (at) => { const range = document.createRange(); range.setStart(text, at);
+            range.setEnd(text, at + 1); return range.getBoundingClientRect().left; };
+        return [...text.data].map((_, at) => left(at)); })()"""
+    places = tab.value(at)
+    assert places == sorted(places)

@@ -1,0 +1,509 @@
+"""The page's server: whom it serves, what it refuses, and that nobody keeps others from it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.waiting import PATIENCE_S, Reader
+from tests.watch.page.conftest import Served, read_all
+
+Serve = Callable[..., Served]
+ORDER = {"session_id": "s1", "id": "q1", "always": False}
+PATHS = ("/", "/page.js", "/page.css", "/stream?session=", "/report/s1", "/nothing")
+ALWAYS = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "x-frame-options": "deny",
+    "connection": "close",
+}
+
+
+# The code and the cookie
+
+
+def test_the_code_is_good_once(serve: Serve) -> None:
+    page = serve()
+    entered = page.get(page.entry)
+    assert (entered.status, entered.headers["location"]) == (303, "/")
+    cookie = entered.headers["set-cookie"]
+    assert re.fullmatch(
+        rf"sigwrap-{page.port}=[0-9a-f]{{32}}; path=/; httponly; samesite=strict", cookie
+    )
+    again = page.get(page.entry)
+    assert again.status == 403
+    assert b"used up" in again.body and b"start it again" in again.body
+    assert "set-cookie" not in again.headers
+
+
+def test_a_wrong_code_lets_nobody_in_and_uses_nothing_up(serve: Serve) -> None:
+    page = serve()
+    for code in ("", "0" * 32, page.entry[4:-1], page.entry[4:] + "0", "%00"):
+        assert page.get(f"/in/{code}").status == 403
+    assert page.post(page.entry, {}).status == 405
+    page.enter()
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_without_the_cookie_there_is_only_what_to_do(served: Served, path: str) -> None:
+    name, _, secret = served.cookie.partition("=")
+    guesses = (
+        None,
+        f"{name}=",
+        f"{name}={secret[:-1]}",
+        f"{name}={'0' * 32}",
+        f"other={secret}",
+        f"{name}={secret}x",
+    )
+    for cookie in guesses:
+        found = served.get(path, cookie=cookie)
+        assert found.status == 403
+        assert found.headers["content-type"] == "text/plain; charset=utf-8"
+        assert b"start it again, and open the address" in found.body
+        assert served.token.encode() not in found.body
+
+
+def test_every_answer_has_what_keeps_others_out(served: Served) -> None:
+    for found in (
+        *(served.get(path) for path in ("/", "/page.js", "/nothing")),
+        served.get("/", cookie=None),
+        served.get("/", host="evil.example"),
+        served.raw(b"nonsense\r\n\r\n"),
+        served.post("/approve", ORDER, x_sigwrap_token=None),
+    ):
+        assert found.headers.items() >= ALWAYS.items()
+        policy = found.headers["content-security-policy"]
+        for directive in ("default-src 'none'", "frame-ancestors 'none'", "form-action 'none'"):
+            assert directive in policy
+        assert not [name for name in found.headers if name.startswith("access-control")]
+
+
+# Who asks
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "127.0.0.1", "127.0.0.1:1", "127.0.0.1.evil.example:{port}", "[::2]:{port}",
+     "localhost:{port}:1", "", "127.0.0.1:{port}@evil.example", "user@localhost:{port}"],
+)  # fmt: skip
+def test_another_host_that_leads_here_is_refused(served: Served, host: str) -> None:
+    """DNS rebinding: the browser believes that it speaks to another site."""
+    host = host.format(port=served.port)
+    assert served.get("/", host=host).status == 403
+    rebound = served.post("/approve", ORDER, host=host, origin=f"http://{host}")
+    assert rebound.status == 403
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "[::1]"])
+def test_each_name_of_this_host_serves(served: Served, name: str) -> None:
+    assert served.get("/", host=f"{name}:{served.port}").status == 200
+
+
+def test_without_a_host_there_is_nothing(served: Served) -> None:
+    assert served.get("/", host=None).status == 400
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [None, "null", "http://evil.example", "https://127.0.0.1:{port}", "http://127.0.0.1:1",
+     "http://localhost:{port}", "http://127.0.0.1:{port}.evil.example", ""],
+)  # fmt: skip
+def test_a_post_of_another_origin_changes_nothing(served: Served, origin: str | None) -> None:
+    """Though the browser sends our cookie along."""
+    origin = origin and origin.format(port=served.port)
+    assert served.post("/approve", ORDER, origin=origin).status == 403
+    assert served.post("/killswitch", {"on": False}).status == 200
+    assert served.did() == ["lift"]  # and nothing before
+
+
+def test_a_form_of_another_site_changes_nothing(served: Served) -> None:
+    for kind in ("application/x-www-form-urlencoded", "text/plain", "multipart/form-data", None):
+        found = served.post(
+            "/killswitch",
+            {"on": True, "reason": ""},
+            origin="http://127.0.0.1:3000",
+            sec_fetch_site="same-site",
+            content_type=kind,
+            x_sigwrap_token=None,
+        )
+        assert found.status == 403
+    served.post("/killswitch", {"on": False})
+    assert served.did() == ["lift"]
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site", ""])
+def test_a_link_or_a_picture_of_another_site_gets_nothing(served: Served, site: str) -> None:
+    for path in ("/", "/page.js", "/stream?session="):
+        assert served.get(path, sec_fetch_site=site).status == 403
+
+
+def test_a_post_needs_the_token_of_the_page(served: Served) -> None:
+    for token in (None, "", served.token[:-1], "0" * 32, served.token + " x"):
+        assert served.post("/approve", ORDER, x_sigwrap_token=token).status == 403
+    assert served.post("/approve", ORDER, content_type="text/plain").status == 415
+    assert served.post("/approve", ORDER).said == {"ok": True, "said": "approve: done"}
+    assert served.did() == ["approve", "s1", "q1", False]
+
+
+@pytest.mark.parametrize("path", ["/approve", "/deny", "/interrupt", "/killswitch"])
+def test_a_get_changes_nothing(served: Served, path: str) -> None:
+    assert served.get(f"{path}?session_id=s1&id=q1&on=true").status == 404
+    served.post("/killswitch", {"on": False})
+    assert served.did() == ["lift"]
+
+
+# What is asked for
+
+
+def test_each_order_is_carried_out_once(served: Served) -> None:
+    for path, order, done in (
+        ("/approve", {**ORDER, "always": True}, ["approve", "s1", "q1", True]),
+        ("/deny", {"session_id": "s1", "id": "q1", "message": "not on main"},
+         ["deny", "s1", "q1", "not on main"]),
+        ("/interrupt", {"session_id": "s1"}, ["interrupt", "s1"]),
+        ("/killswitch", {"on": True, "reason": "it deletes"}, ["kill_all", "it deletes"]),
+        ("/killswitch", {"on": False}, ["lift"]),
+    ):  # fmt: skip
+        assert served.post(path, order).status == 200
+        assert served.did() == done
+
+
+def test_what_a_session_refuses_is_a_sentence(served: Served) -> None:
+    found = served.post("/approve", {**ORDER, "id": "refused"})
+    assert found.status == 409
+    assert found.said == {"ok": False, "said": "nothing of that id waits (it may be over)"}
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/approve", b""),
+        ("/approve", b"[" * 16_000),
+        ("/approve", b"\xff\xfe"),
+        ("/approve", b"[]"),
+        ("/approve", b'{"session_id": "s1", "id": "q1"}'),
+        ("/approve", b'{"session_id": "../s1", "id": "q1", "always": true}'),
+        ("/approve", b'{"session_id": "-s1", "id": "q1", "always": true}'),
+        ("/approve", b'{"session_id": "s1", "id": ["q1"], "always": true}'),
+        ("/approve", b'{"session_id": "s1", "id": "q1", "always": 1}'),
+        ("/deny", b'{"session_id": "s1", "id": "q1", "message": 7}'),
+        ("/deny", b'{"session_id": "s1", "id": "q1", "message": "%s"}' % (b"x" * 2000)),
+        ("/interrupt", b"{}"),
+        ("/killswitch", b"{}"),
+    ],
+)
+def test_what_makes_no_sense_is_said_to(served: Served, path: str, body: bytes) -> None:
+    found = served.request("POST", path, body)
+    assert found.status == 400 and found.said["ok"] is False
+    served.post("/killswitch", {"on": False})
+    assert served.did() == ["lift"]
+
+
+def test_an_unknown_path_takes_no_orders(served: Served) -> None:
+    assert served.post("/", {}).status == 404
+
+
+# How it is asked
+
+HEAD = "GET / HTTP/1.1\r\nHost: {host}\r\nCookie: {cookie}\r\n"
+POST = (
+    "POST /killswitch HTTP/1.1\r\nHost: {host}\r\nCookie: {cookie}\r\nOrigin: http://{host}\r\n"
+    "X-Sigwrap-Token: {token}\r\nContent-Type: application/json\r\n"
+)
+BODY = '{{"on": false}}'
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (POST + "Content-Length: 13\r\nContent-Length: 13\r\n\r\n" + BODY, 400),
+        (POST + "Content-Length: 13\r\nContent-Length: 14\r\n\r\n" + BODY, 400),
+        (POST + "Content-Length: 13, 13\r\n\r\n" + BODY, 400),
+        (POST + "Content-Length: +13\r\n\r\n" + BODY, 400),
+        (POST + "Content-Length: 0x0d\r\n\r\n" + BODY, 400),
+        (POST + "Content-Length: -1\r\n\r\n" + BODY, 400),
+        (POST + "Content-Length: 13\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
+        (POST + "Transfer-Encoding: chunked\r\n\r\nd\r\n" + BODY + "\r\n0\r\n\r\n", 400),
+        (POST + "Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n", 400),
+        (POST + "Content-Length : 13\r\n\r\n" + BODY, 400),
+        (POST + "Content-Length: 16385\r\n\r\n", 413),
+        (POST + "Content-Length: 99999999999999999999\r\n\r\n", 400),
+        (HEAD + "X: a\r\n b\r\n\r\n", 400),
+        (HEAD + "X: a\r\n\tb\r\n\r\n", 400),
+        ("GET / HTTP/1.1\r\n Host: {host}\r\n\r\n", 400),
+        (HEAD + "X: a\0b\r\n\r\n", 400),
+        (HEAD + "X: a\rb\r\n\r\n", 400),
+        (HEAD + "X: a\x1b[31m\r\n\r\n", 400),
+        ("GET /\0 HTTP/1.1\r\nHost: {host}\r\n\r\n", 400),
+        (HEAD + "X: a\nY: b\r\n\r\n", 400),
+        ("GET / HTTP/1.1\nHost: {host}\n\n", 400),
+        (HEAD + "Host: {host}\r\n\r\n", 400),
+        (HEAD + "Cookie: {cookie}\r\n\r\n", 400),
+        (HEAD + "no colon\r\n\r\n", 400),
+        (HEAD + ": no name\r\n\r\n", 400),
+        ("GET http://{host}/ HTTP/1.1\r\nHost: {host}\r\n\r\n", 400),
+        ("GET / HTTP/1.0\r\nHost: {host}\r\n\r\n", 400),
+        ("GET / HTTP/2.0\r\nHost: {host}\r\n\r\n", 400),
+        ("GET  / HTTP/1.1\r\nHost: {host}\r\n\r\n", 400),
+        ("GET /\r\n\r\n", 400),
+        ("HEAD / HTTP/1.1\r\nHost: {host}\r\n\r\n", 400),
+        ("OPTIONS * HTTP/1.1\r\nHost: {host}\r\n\r\n", 400),
+        ("CONNECT {host} HTTP/1.1\r\nHost: {host}\r\n\r\n", 400),
+        ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),
+        ("\r\n\r\n", 400),
+        ("\x16\x03\x01\x02\x00\x01\x00\x01", 400),
+        (HEAD + "X: " + "a" * 9000 + "\r\n\r\n", 431),
+        (HEAD + "X: a\r\n" * 2000, 431),
+    ],
+)
+def test_a_request_with_two_meanings_is_refused(served: Served, head: str, status: int) -> None:
+    text = head.format(host=served.host, cookie=served.cookie, token=served.token)
+    found = served.raw(text.encode("latin-1"))
+    assert found.status == status
+    served.post("/killswitch", {"on": True, "reason": "not lifted before"})
+    assert served.did() == ["kill_all", "not lifted before"]
+
+
+def test_what_comes_behind_a_request_is_nobodys(served: Served) -> None:
+    """A second request on the same connection, in the same packet."""
+    get = HEAD.format(host=served.host, cookie=served.cookie) + "\r\n"
+    post = POST + "Content-Length: 13\r\n\r\n" + BODY
+    second = post.format(host=served.host, cookie=served.cookie, token=served.token)
+    found = served.raw((get + second).encode())
+    assert found.status == 200 and b"HTTP/1.1" not in found.body
+    served.post("/killswitch", {"on": True, "reason": ""})
+    assert served.did() == ["kill_all", ""]
+
+
+def test_a_request_that_comes_byte_by_byte_is_served(served: Served) -> None:
+    text = (POST + "Content-Length: 13\r\n\r\n" + BODY).format(
+        host=served.host, cookie=served.cookie, token=served.token
+    )
+    assert served.raw(*(bytes([each]) for each in text.encode())).status == 200
+
+
+# Bounds
+
+
+@pytest.mark.parametrize(
+    "beginning", ["", "GET / HTTP/1.1\r\nHost:", POST + "Content-Length: 13\r\n\r\n{{"]
+)
+def test_whoever_doesn_t_end_a_request_is_closed(serve: Serve, beginning: str) -> None:
+    page = serve(request_s=0.2)
+    page.enter()
+    text = beginning.format(host=page.host, cookie=page.cookie, token=page.token)
+    assert page.raw(text.encode()).status == 0
+    assert page.get("/").status == 200
+
+
+def test_many_silent_connections_keep_no_browser_out(serve: Serve) -> None:
+    page = serve(request_s=PATIENCE_S)
+    page.enter()
+    page.tell(sessions=[{"id": "s1", "command": ["make"]}])
+    stream = page.stream("s1")
+    said = Reader(stream.fileno())
+    said.until(rb"event: board")
+    silent = [page.connect() for _ in range(100)]
+    for each in silent[::2]:
+        each.sendall(b"GET / HT")
+    assert page.get("/").status == 200
+    assert page.post("/killswitch", {"on": False}).status == 200
+    page.tell(lines=["s1", [["allowed", "still told"]]])
+    said.until(rb"still told")
+    for each in (stream, *silent):
+        each.close()
+
+
+def test_a_slow_reader_is_closed_and_gets_everything_when_it_comes_again(serve: Serve) -> None:
+    page = serve(tick_s=0.0, stream_bytes=400_000)
+    page.enter()
+    stream = page.stream("s1")
+    Reader(stream.fileno()).until(rb"event: board")
+    quick = page.stream("s1")
+    told = Reader(quick.fileno())
+    for at in range(60):
+        page.tell(lines=["s1", [["allowed", f"line {at} {'x' * 500}"]] * 200])
+        told.until(rb"line %d .*\n\n" % at)
+    received = read_all(stream)
+    assert b"line 59" not in received
+    again = page.stream("s1")
+    Reader(again.fileno()).until(rb"line 59")
+    for each in (stream, quick, again):
+        each.close()
+
+
+def test_of_a_flood_the_newest_are_told_and_the_rest_is_counted(serve: Serve) -> None:
+    page = serve(lines=250, first_lines=300)
+    page.enter()
+    page.tell(lines=["s1", [["allowed", f"n{at}"] for at in range(1000)]])
+    stream = page.stream("s1")
+    text = Reader(stream.fileno()).until(rb"event: events\ndata: [^\n]*\n").split(b"data: ")[1]
+    told = json.loads(text)
+    assert (len(told["events"]), told["left_out"]) == (300, 700)
+    assert told["events"][-1]["text"] == "n999"
+    stream.close()
+
+
+def test_it_is_told_whether_somebody_looks(served: Served) -> None:
+    stream = served.stream()
+    assert served.attended() is True
+    stream.close()
+    served.tell()
+    assert served.attended() is False
+
+
+def test_there_are_never_too_many_tabs(serve: Serve) -> None:
+    page = serve(streams=2)
+    page.enter()
+    two = [page.stream(), page.stream()]
+    for each in two:
+        Reader(each.fileno()).until(rb"event: board")
+    assert page.get("/stream?session=").status == 503
+    for each in two:
+        each.close()
+
+
+def test_it_says_something_now_and_then(serve: Serve) -> None:
+    page = serve(beat_s=0.05)
+    page.enter()
+    stream = page.stream()
+    said = Reader(stream.fileno())
+    for _ in range(3):
+        said.until(rb"event: beat")
+    stream.close()
+
+
+# What it tells
+
+
+def test_what_a_session_wrote_is_printable(served: Served) -> None:
+    bad = "a\x1b[31m\u202eb\x00</script>\u2028"
+    served.tell(
+        sessions=[{"id": "s1", "name": bad, "command": [bad, bad], "last": bad}],
+        waiting=[{"id": "q1", "what": bad, "process": bad, "folder": bad, "message": bad}],
+        problems=[bad],
+    )
+    served.tell(lines=["s1", [["denied", bad]]])
+    stream = served.stream("s1")
+    said = Reader(stream.fileno())
+    said.until(rb"event: events\ndata: [^\n]*\n")
+    text = said.seen.decode()
+    assert "a\\\\e[31m\\\\u202eb" in text
+    assert not set(text) & set("\x1b\u202e\x00\u2028")
+    stream.close()
+
+
+def test_a_huge_board_is_told_in_part_and_the_rest_is_counted(served: Served) -> None:
+    served.tell(
+        sessions=[{"id": f"s{at}", "command": ["x" * 9000]} for at in range(900)],
+        waiting=[{"id": f"q{at}", "what": "w" * 9000} for at in range(300)],
+    )
+    stream = served.stream()
+    text = Reader(stream.fileno()).until(rb"event: board\ndata: [^\n]*\n").split(b"data: ")[1]
+    told = json.loads(text)
+    assert len(text) < 1_000_000
+    assert len(told["sessions"]) + told["more"] == 900
+    assert told["waiting"][0]["is_cut"] is True
+    left_out = 300 - len(told["waiting"])
+    assert told["problems"] == [f"{left_out} more wait for an answer: sigwrap approvals"]
+    stream.close()
+
+
+# Reports
+
+META = '<meta http-equiv="Content-Security-Policy" content="default-src &#39;none&#39;">'
+
+
+def test_a_report_is_apart_from_the_page(serve: Serve) -> None:
+    page = serve(env={"REPORT": f"print({META!r})"})
+    page.enter()
+    found = page.get("/report/s1")
+    assert found.status == 200
+    policy = found.headers["content-security-policy"]
+    assert policy == "default-src 'none'; sandbox allow-scripts; frame-ancestors 'none'"
+
+
+@pytest.mark.parametrize("program", ["print('no policy')", "raise SystemExit('it is\\x1b gone')"])
+def test_what_is_no_report_is_not_served(serve: Serve, program: str) -> None:
+    page = serve(env={"REPORT": program})
+    page.enter()
+    found = page.get("/report/s1")
+    assert found.status == 502 and b"\x1b" not in found.body
+
+
+def test_no_path_leads_to_an_option_or_a_file(served: Served) -> None:
+    for path in ("/report/--store", "/report/../x", "/report/", "/report/a%2fb", "/../page.py"):
+        assert served.get(path).status == 404
+
+
+# Its socket, and its end
+
+
+def test_at_a_file_it_is_the_users_own(serve: Serve, tmp_path: Path) -> None:
+    path = tmp_path / "page.socket"
+    page = serve(socket_path=str(path))
+    page.host = "localhost:8000"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    page.enter()
+    assert page.get("/").status == 200
+    assert page.get("/", host="evil.example").status == 403
+    assert page.end() == 0
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it_cleanly(served: Served, number: signal.Signals) -> None:
+    stream = served.stream()
+    Reader(stream.fileno()).until(rb"event: board")
+    os.kill(served.process.pid, number)
+    assert served.process.wait(PATIENCE_S) == 0
+    assert read_all(stream).endswith(b"") and stream.recv(1) == b""
+    assert served.errors.rest() == b""
+    stream.close()
+
+
+def test_what_was_asked_for_is_done_before_it_ends(served: Served) -> None:
+    found = served.post("/killswitch", {"on": True, "reason": "slow"})
+    assert found.said == {"ok": True, "said": "kill_all: done"}
+    assert served.process.wait(PATIENCE_S) == 0
+
+
+def test_a_connection_of_nobody_is_refused(served: Served) -> None:
+    """Its other end is in a message, and in no process."""
+    one, other = socket.socketpair()
+    os.kill(served.process.pid, signal.SIGSTOP)
+    with served.connect() as end:
+        socket.send_fds(one, [b"."], [end.fileno()])
+    os.kill(served.process.pid, signal.SIGCONT)
+    served.errors.until(rb"was refused: it can't be seen which process")
+    _, (held,), _, _ = socket.recv_fds(other, 1, 1)
+    with socket.socket(fileno=held) as again:
+        again.settimeout(PATIENCE_S)
+        received = read_all(again)
+    one.close()
+    other.close()
+    assert received.startswith(b"HTTP/1.1 403") and b"--socket" in received
+
+
+def test_each_connection_of_many_at_once_is_its_own(served: Served) -> None:
+    """Those that nobody came with before are looked for together."""
+    os.kill(served.process.pid, signal.SIGSTOP)
+    ends = [served.connect() for _ in range(20)]
+    head = f"GET / HTTP/1.1\r\nHost: {served.host}\r\nCookie: {served.cookie}\r\n\r\n".encode()
+    for end in ends:
+        end.sendall(head)
+    os.kill(served.process.pid, signal.SIGCONT)
+    for end in ends:
+        assert read_all(end).startswith(b"HTTP/1.1 200")
+        end.close()
