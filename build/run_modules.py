@@ -24,7 +24,14 @@ _MODULES = (
 )
 # Of these, what few runs import: it is packed, as everything else is.
 _SELDOM = (
-    *("front/background", "front/joining", "front/notifier", "front/relay", "linux/listening", "linux/reference"),
+    *(
+        "front/background",
+        "front/joining",
+        "front/notifier",
+        "front/relay",
+        "linux/listening",
+        "linux/reference",
+    ),
     *("linux/rights", "linux/supervisors", "mediate/remote_switch", "policy/language/lint"),
     *("protocols/control_client", "protocols/joined", "protocols/left_sockets", "run/activation"),
     *("run/agents", "run/daemons", "run/joined", "run/remote_switch", "store/belongings"),
