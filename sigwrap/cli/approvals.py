@@ -17,7 +17,7 @@ from sigwrap.cli.examples import examples
 from sigwrap.cli.group import Group
 from sigwrap.cli.options import JsonOption, StoreOption, store_folder
 from sigwrap.cli.output import note, out
-from sigwrap.cli.watch import NotifyOption, show
+from sigwrap.cli.watch import NotifyOption, show, watched_store
 from sigwrap.errors import SessionError, UsageError
 from sigwrap.escape import printable, rows
 from sigwrap.events import number, text, texts
@@ -76,7 +76,7 @@ def approvals(
     if watch:
         if full or as_json or context.invoked_subcommand is not None:
             raise UsageError("--watch goes alone", "for a program: sigwrap watch --json")
-        show(store_folder(store), notify, only_questions=True)
+        show(watched_store(store), notify, only_questions=True)
     elif full:
         _show_one(store_folder(store), full, as_json)
     elif context.invoked_subcommand is None:

@@ -11,10 +11,12 @@ import typer
 
 from sigwrap.cli.control import refuse_inside
 from sigwrap.cli.examples import examples
-from sigwrap.cli.options import StoreOption, existing_store, store_folder
+from sigwrap.cli.options import StoreOption
 from sigwrap.cli.output import note, note_in_time, out
+from sigwrap.cli.watch import watched_store
 from sigwrap.errors import UsageError
-from sigwrap.linux import proc_files
+from sigwrap.linux import proc_files, procfs
+from sigwrap.start import onefile
 
 _LAST_PORT = 65_535
 
@@ -59,7 +61,7 @@ def serve(
     if open_it and socket_path is not None:
         raise UsageError("--open opens no file", "forward it: ssh -L 8000:FILE")
     browser = _browser() if open_it else ""
-    folder = store_folder(None) if store is None else existing_store(store)
+    folder = watched_store(store)
     file = SocketFile(socket_path) if socket_path is not None else None
     listener = at_port(port or 0) if file is None else file.end
 
@@ -113,6 +115,7 @@ def _open(browser: str, address: str) -> None:
     try:
         subprocess.Popen(
             [browser, address],
+            env=onefile.original_environment(procfs.environment()),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

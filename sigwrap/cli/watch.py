@@ -11,7 +11,7 @@ import typer
 
 from sigwrap.cli.control import refuse_inside
 from sigwrap.cli.examples import examples
-from sigwrap.cli.options import StoreOption, store_folder
+from sigwrap.cli.options import StoreOption, existing_store, store_folder
 from sigwrap.cli.output import out
 from sigwrap.errors import UsageError
 from sigwrap.linux import proc_files
@@ -47,10 +47,16 @@ def watch(
 
     While it is open, sessions ask here also where they have no terminal.
     """
+    folder = watched_store(store)
     if as_json:
-        _tell(store_folder(store), notify)
+        _tell(folder, notify)
         return 0
-    return show(store_folder(store), notify, only_questions=False)
+    return show(folder, notify, only_questions=False)
+
+
+def watched_store(option: str | None) -> str:
+    """One that is named has to be there: who mistyped it would watch nothing."""
+    return store_folder(None) if option is None else existing_store(option)
 
 
 def show(store: str, notify: str, *, only_questions: bool) -> int:

@@ -37,6 +37,7 @@ PROGRAMS = {
     "my-agent": "#!/bin/sh\nexit 0\n",
     "my-server": "#!/bin/sh\nexit 0\n",
     "waits": "#!/bin/sh\nexit 0\n",
+    "xdg-open": "#!/bin/sh\nexit 0\n",
     **dict.fromkeys(AGENTS, "#!/bin/sh\nexit 0\n"),
 }
 # Lines that end otherwise than with 0, or that are a command's name and no whole line.
@@ -48,6 +49,9 @@ WHOLE = {
     "sigwrap hook": "sigwrap hook --help",
     "sigwrap install claude-code": "sigwrap install claude-code --yes",
     "sigwrap -c": "sigwrap -c true",
+    "sigwrap approve": "sigwrap approve {id}",
+    "sigwrap deny": "sigwrap deny {id}",
+    "sigwrap --notify COMMAND -- …": "sigwrap --notify true -- true",
     "sigwrap -c STRING": "sigwrap -c true",
     "sigwrap export": "sigwrap export --format jsonl",
     "sigwrap policy test FILE": "sigwrap policy test ci",
@@ -56,8 +60,18 @@ WHOLE = {
 }
 
 
+# Lines that stay until somebody leaves, and what they show first.
+STAY = {
+    "sigwrap watch --json": rb'"kind": "board"',
+    "sigwrap watch": rb"sigwrap watch   ",
+    "sigwrap approvals --watch": rb"sigwrap watch   ",
+    "sigwrap serve": rb"http://\S+/in/",
+}
+
+
 def fenced(text: str) -> list[str]:
-    blocks = re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    found = re.findall(r"^```(\w*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    blocks = [block for language, block in found if language != "text"]
     # What is indented is what a command says.
     lines = (line.partition("  #")[0].rstrip() for block in blocks for line in block.splitlines())
     return [line for line in lines if line.startswith("sigwrap ")]
@@ -126,6 +140,13 @@ def test_a_line_of_the_documents(
     if "{head}" in words:
         said = subject.native(UNDER_TEST, "--report", "--", "true").stderr
         words[words.index("{head}")] = said.split()[-1].decode()
+    shows = next((STAY[each] for each in STAY if line.startswith(each)), None)
+    if shows is not None:
+        terminal = subject.terminal_for([UNDER_TEST, *words[1:]], env={"TERM": "xterm"})
+        terminal.output.until(shows)
+        terminal.press("c")
+        assert terminal.await_status() in (0, 130)
+        return
     done = subject.native(UNDER_TEST, *words[1:])
     assert done.returncode == STATUSES.get(line, 0), done.stderr
 

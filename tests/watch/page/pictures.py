@@ -74,7 +74,7 @@ LINES = [
     ["denied", "kill -9 1: SIGKILL to systemd, which belongs to nobody here"],
     ["asked", "git push --force origin main"],
 ]
-SWITCH = {"reason": "it deleted the wrong branch", "by": "ada on build-3"}
+SWITCH = {"reason": "it deleted the wrong branch", "by": "me on this-machine"}
 
 
 def main(folder: Path) -> None:

@@ -36,7 +36,7 @@ def asks(subject: Sigwrap, *options: str, text: str = "uname -a; echo status $?"
 
 
 def watch(subject: Sigwrap, *words: str) -> Terminal:
-    line = [*subject.as_user(), UNDER_TEST, *(words or ("watch",)), "--store", str(subject.store)]
+    line = [*subject.as_user(), UNDER_TEST, *(words or ("watch",))]
     terminal = subject.terminal_for(line, env={"TERM": "xterm"}, size=(24, 100))
     terminal.output.until(rb"sigwrap watch   ")
     return terminal
@@ -153,18 +153,21 @@ def test_the_terminal_is_left_as_it_was_whatever_ends_it(as_user: Sigwrap) -> No
 
 def test_it_says_what_it_needs(sigwrap: Sigwrap) -> None:
     for words in (("watch",), ("approvals", "--watch")):
-        done = sigwrap.native(UNDER_TEST, *words, "--store", str(sigwrap.store))
+        done = sigwrap.native(UNDER_TEST, *words)
         assert done.returncode == 125
         assert b"needs a terminal whose cursor can be moved" in done.stderr
+        mistyped = sigwrap.native(UNDER_TEST, *words, "--store", str(sigwrap.folder / "stroe"))
+        assert mistyped.returncode == 125
+        assert b"stroe" in mistyped.stderr
 
 
 def test_nobody_inside_watches(as_user: Sigwrap) -> None:
-    terminal = as_user.on_terminal("--", UNDER_TEST, "watch", "--store", str(as_user.store))
+    terminal = as_user.on_terminal("--", UNDER_TEST, "watch")
     terminal.output.until(rb"nobody inside a session watches and answers")
 
 
 def test_a_program_reads_lines_of_json(as_user: Sigwrap) -> None:
-    words = [*as_user.as_user(), UNDER_TEST, "watch", "--json", "--store", str(as_user.store)]
+    words = [*as_user.as_user(), UNDER_TEST, "watch", "--json"]
     watching = as_user.start_line(words)
     lines = reader(watching.stdout)
     assert json.loads(lines.line())["sessions"] == []
