@@ -49,7 +49,7 @@ def serve(
     proc_files.require()
     refuse_inside("nobody inside a session serves the page")
     from sigwrap.front.background import own_line  # what follows takes its time to import
-    from sigwrap.watch import actions
+    from sigwrap.watch.actions import carry_out
     from sigwrap.watch.page.listening import SocketFile, at_port
     from sigwrap.watch.page.running import serve as serve_page
     from sigwrap.watch.source import Source
@@ -85,7 +85,7 @@ def serve(
             listener,
             folder,
             source,
-            actions,
+            lambda order: carry_out(folder, order),
             report_line=[*own_line(), "report", "--format", "html", "--store", folder],
             tell=note_in_time,
             ready=ready,

@@ -6,6 +6,7 @@ documents   the same as JSON
 source      looks at the sessions, and makes it
 attendance  sessions are to know that somebody is here
 followed    the log of one that runs, as it grows
+orders      pure: what may be asked for
 actions     answers, interrupts, the kill switch
 telling     tells of what has come to wait
 terminal    `sigwrap watch`

@@ -20,34 +20,29 @@ from sigwrap.report.forms.counts import counted
 from sigwrap.run.activation import Activated, activate
 from sigwrap.store import killswitch
 from sigwrap.store.killswitch import State
+from sigwrap.watch.orders import Approve, Deny, Interrupt, KillAll, Lift, Order
 
 _switching = threading.Lock()  # who turns it on puts its file there again and again
 
 
-def approve(store: str, session_id: str, approval_id: str, *, always: bool) -> str:
-    request = {"do": "approve", "id": approval_id, "always": always}
-    return _settled(approval_id, _asked(store, session_id, request))
-
-
-def deny(store: str, session_id: str, approval_id: str, message: str) -> str:
-    request = {"do": "deny", "id": approval_id, "message": message}
-    return _settled(approval_id, _asked(store, session_id, request))
-
-
-def interrupt(store: str, session_id: str) -> str:
-    """As by Ctrl+C."""
-    _asked(store, session_id, {"do": "signal", "signal": "SIGINT", "reason": ""})
-    return f"session {printable(session_id)} is interrupted, as by Ctrl+C"
-
-
-def kill_all(store: str, reason: str) -> str:
-    with _switching:
-        return _kill_all(store, reason)
-
-
-def lift(store: str) -> str:
-    with _switching:
-        return _lift(store)
+def carry_out(store: str, order: Order) -> str:
+    """SigwrapError or OSError where that fails."""
+    match order:
+        case Approve(session_id, approval_id, always):
+            request = {"do": "approve", "id": approval_id, "always": always}
+            return _settled(approval_id, _asked(store, session_id, request))
+        case Deny(session_id, approval_id, message):
+            request = {"do": "deny", "id": approval_id, "message": message}
+            return _settled(approval_id, _asked(store, session_id, request))
+        case Interrupt(session_id):
+            _asked(store, session_id, {"do": "signal", "signal": "SIGINT", "reason": ""})
+            return f"session {printable(session_id)} is interrupted, as by Ctrl+C"
+        case KillAll(reason):
+            with _switching:
+                return _kill_all(store, reason)
+        case Lift():
+            with _switching:
+                return _lift(store)
 
 
 def _kill_all(store: str, reason: str) -> str:

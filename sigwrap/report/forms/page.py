@@ -19,9 +19,18 @@ from sigwrap.events import number, text, texts
 from sigwrap.report.forms.event_rows import IMPORTANT_KEPT, SAMPLE_KEPT, Row
 from sigwrap.report.forms.verdict import News, Verdict
 
-_STYLE = "page.css"
+_STYLES = ("colours.css", "page.css")
 # In the order in which they use each other: they are one script.
-_SCRIPTS = ("base.js", "filter.js", "events.js", "timeline.js", "tree.js", "sections.js", "page.js")
+_SCRIPTS = (
+    "elements.js",
+    "base.js",
+    "filter.js",
+    "events.js",
+    "timeline.js",
+    "tree.js",
+    "sections.js",
+    "page.js",
+)
 
 _LARGEST = (1 << 53) - 1  # that a script counts exactly
 _DEEPEST = 6
@@ -44,8 +53,8 @@ _FEWEST_BYTES = 16
 
 def page(document: dict[str, Any], verdict: Verdict, events: Iterable[Row]) -> Iterator[str]:
     """`document`: as report_document has it, which says of how many events these are some."""
-    style = _part(_STYLE)
-    script = "\n".join(("(() => {", '"use strict";', *map(_part, _SCRIPTS), "})();"))
+    style = "".join(map(part, _STYLES))
+    script = "\n".join(("(() => {", '"use strict";', *map(part, _SCRIPTS), "})();"))
     headline, is_good = _headline(document, verdict)
     command = shell_words(texts(_session(document).get("command")) or ["?"])
     policy = (
@@ -61,7 +70,7 @@ def page(document: dict[str, Any], verdict: Verdict, events: Iterable[Row]) -> I
         f"<title>{_escaped(shortened(command, _TITLE_CHARACTERS))} · sigwrap</title>\n"
         f"<style>{style}</style>\n</head>\n<body>\n"
     )
-    yield _part("page.html").format(
+    yield part("page.html").format(
         command=_escaped(shortened(command, _HEADLINE_CHARACTERS)),
         verdict=_escaped(headline),
         tone="good" if is_good else "bad",
@@ -72,7 +81,7 @@ def page(document: dict[str, Any], verdict: Verdict, events: Iterable[Row]) -> I
     yield f"</script>\n<script>{script}</script>\n</body>\n</html>\n"
 
 
-def _part(name: str) -> str:
+def part(name: str) -> str:
     """Through this module's loader: in a zipapp there is no file."""
     loader: Any = __spec__.loader
     data: bytes = loader.get_data(os.path.join(os.path.dirname(__file__), "page_parts", name))

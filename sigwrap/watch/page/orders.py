@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from sigwrap.bare import re
-from sigwrap.tuples import NamedTuple
+from sigwrap.watch.orders import Approve, Deny, Interrupt, KillAll, Lift, Order
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,199}")
 _LONGEST_TEXT = 1_000
@@ -14,33 +14,6 @@ _LONGEST_TEXT = 1_000
 
 class NotAsked(ValueError):
     """Answer with it."""
-
-
-class Approve(NamedTuple):
-    session_id: str
-    id: str
-    always: bool
-
-
-class Deny(NamedTuple):
-    session_id: str
-    id: str
-    message: str
-
-
-class Interrupt(NamedTuple):
-    session_id: str
-
-
-class KillAll(NamedTuple):
-    reason: str
-
-
-class Lift(NamedTuple):
-    pass
-
-
-Order = Approve | Deny | Interrupt | KillAll | Lift
 
 
 def order(path: str, body: bytes) -> Order | None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from sigwrap.run.loop import Loop
+from sigwrap.watch.orders import Order
 from sigwrap.watch.page.bounds import Bounds
 from sigwrap.watch.page.gate import Gate
 from sigwrap.watch.page.helpers import Helpers
@@ -17,7 +18,7 @@ from sigwrap.watch.page.peers import Peers
 from sigwrap.watch.page.refusals import Refusals
 from sigwrap.watch.page.reports import Reports
 from sigwrap.watch.page.server import Server
-from sigwrap.watch.page.site import Actions, Site
+from sigwrap.watch.page.site import Site
 from sigwrap.watch.page.streams import Seen, Streams
 
 _ENDS_BY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -27,7 +28,7 @@ def serve(
     listener: socket.socket,
     store: str,
     source: Seen,
-    actions: Actions,
+    carry_out: Callable[[Order], str],
     *,
     report_line: Sequence[str],
     tell: Callable[[str], None],
@@ -42,7 +43,7 @@ def serve(
     helpers = Helpers(loop)
     gate = Gate(port, os.urandom)
     streams = Streams(loop, source, bounds)
-    site = Site(gate, store, actions, helpers, streams, Reports(helpers, report_line))
+    site = Site(gate, carry_out, helpers, streams, Reports(helpers, report_line))
     server = Server(
         loop,
         listener,

@@ -4,25 +4,18 @@ it: this page may do nothing that its user couldn't."""
 from __future__ import annotations
 
 import os
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 from sigwrap.errors import SigwrapError
 from sigwrap.escape import printable
+from sigwrap.report.forms.page import part as shared
+from sigwrap.watch.orders import KillAll, Order
 from sigwrap.watch.page.answers import Answer, led_on, plain, said
 from sigwrap.watch.page.connection import Connection
 from sigwrap.watch.page.gate import Asked, Entered, Gate, Refused
 from sigwrap.watch.page.helpers import Helpers
-from sigwrap.watch.page.orders import (
-    Approve,
-    Deny,
-    Interrupt,
-    KillAll,
-    Lift,
-    NotAsked,
-    Order,
-    is_id,
-    order,
-)
+from sigwrap.watch.page.orders import NotAsked, is_id, order
 from sigwrap.watch.page.reports import Reports
 from sigwrap.watch.page.streams import Streams
 
@@ -31,38 +24,25 @@ _MOST_ORDERS = 8  # at a time, but for the red button, which is never too much
 _TOKEN = "{token}"
 
 
-class Actions(Protocol):
-    """Of watch/actions.py: each asks sessions, says what came of it, or raises SigwrapError."""
-
-    def approve(self, store: str, session_id: str, approval_id: str, *, always: bool) -> str: ...
-
-    def deny(self, store: str, session_id: str, approval_id: str, message: str) -> str: ...
-
-    def interrupt(self, store: str, session_id: str) -> str: ...
-
-    def kill_all(self, store: str, reason: str) -> str: ...
-
-    def lift(self, store: str) -> str: ...
-
-
 class Site:
     def __init__(
         self,
         gate: Gate,
-        store: str,
-        actions: Actions,
+        carry_out: Callable[[Order], str],
         helpers: Helpers,
         streams: Streams,
         reports: Reports,
     ) -> None:
+        """`carry_out`: says what came of it, or raises SigwrapError or OSError."""
         self._gate = gate
-        self._store = store
-        self._actions = actions
+        self._act_on = carry_out
         self._helpers = helpers
         self._streams = streams
         self._reports = reports
         self._orders = 0
-        script = "\n".join(("(() => {", '"use strict";', *map(_part, _SCRIPTS), "})();"))
+        script = "\n".join(
+            ("(() => {", '"use strict";', shared("elements.js"), *map(_part, _SCRIPTS), "})();")
+        )
         self._files = {
             "/": Answer(
                 200,
@@ -70,7 +50,9 @@ class Site:
                 _part("page.html").replace(_TOKEN, gate.token).encode(),
             ),
             "/page.js": Answer(200, "text/javascript; charset=utf-8", script.encode()),
-            "/page.css": Answer(200, "text/css; charset=utf-8", _part("page.css").encode()),
+            "/page.css": Answer(
+                200, "text/css; charset=utf-8", (shared("colours.css") + _part("page.css")).encode()
+            ),
         }
 
     @property
@@ -132,17 +114,7 @@ class Site:
     def _act(self, wanted: Order) -> str:
         """On a helper's thread."""
         try:
-            match wanted:
-                case Approve(session_id, id_, always):
-                    return self._actions.approve(self._store, session_id, id_, always=always)
-                case Deny(session_id, id_, message):
-                    return self._actions.deny(self._store, session_id, id_, message)
-                case Interrupt(session_id):
-                    return self._actions.interrupt(self._store, session_id)
-                case KillAll(reason):
-                    return self._actions.kill_all(self._store, reason)
-                case Lift():
-                    return self._actions.lift(self._store)
+            return self._act_on(wanted)
         except OSError as error:
             raise SigwrapError(error.strerror or "the system refused it") from error
 

@@ -14,6 +14,7 @@ from sigwrap.report.folds.asked import ASKED
 from sigwrap.report.folds.decisions import ALLOWED
 from sigwrap.tuples import NamedTuple
 from sigwrap.watch.board import ENDED, Board, Line, Seen, Waits
+from sigwrap.watch.orders import Approve, Deny, Interrupt, KillAll, Lift, Order
 
 READ_WITHIN_S = 0.7
 _LONGEST_TYPED = 400
@@ -30,28 +31,6 @@ class Mode(Enum):
     HELP = "help"
 
 
-class Approve(NamedTuple):
-    waits: Waits
-    always: bool
-
-
-class Deny(NamedTuple):
-    waits: Waits
-    message: str
-
-
-class Interrupt(NamedTuple):
-    session_id: str
-
-
-class KillAll(NamedTuple):
-    reason: str
-
-
-class Lift(NamedTuple):
-    pass
-
-
 class Suspend(NamedTuple):
     pass
 
@@ -64,7 +43,7 @@ class Quit(NamedTuple):
     pass
 
 
-Wish = Approve | Deny | Interrupt | KillAll | Lift | Suspend | Redraw | Quit
+Wish = Order | Suspend | Redraw | Quit
 
 
 class Shows(Enum):
@@ -198,7 +177,7 @@ class Face:
         elif now_s - self._chosen_s < READ_WITHIN_S:
             self.said = "that question has just come: read it, and press the key again"
         elif key == "n":
-            return Deny(waits, "")
+            return Deny(*_key(waits), "")
         elif key == "m":
             self._about = waits
             self._type(Mode.MESSAGE)
@@ -207,7 +186,7 @@ class Face:
         elif key == "a" and not waits.may_always:
             self.said = "this can be allowed once only: it may be another thing the next time"
         else:
-            return Approve(waits, always=key == "a")
+            return Approve(*_key(waits), key == "a")
         return None
 
     def _move(self, step: int, now_s: float) -> None:
@@ -257,7 +236,7 @@ class Face:
             case Mode.REASON:
                 return KillAll(typed)
             case Mode.MESSAGE if self._about is not None:
-                return Deny(self._about, typed)
+                return Deny(*_key(self._about), typed)
         return None
 
     def _confirmed(self, key: str) -> Wish | None:

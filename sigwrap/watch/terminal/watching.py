@@ -8,26 +8,15 @@ import select
 import signal
 import threading
 import time
-from collections.abc import Callable
 
 from sigwrap.errors import SigwrapError
 from sigwrap.run.asking.wording import Session, store_option
 from sigwrap.watch import actions
+from sigwrap.watch.orders import KillAll, Order
 from sigwrap.watch.source import Source
 from sigwrap.watch.telling import Telling
 from sigwrap.watch.terminal.drawing import drawn
-from sigwrap.watch.terminal.face import (
-    Approve,
-    Deny,
-    Face,
-    Interrupt,
-    KillAll,
-    Lift,
-    Quit,
-    Redraw,
-    Suspend,
-    Wish,
-)
+from sigwrap.watch.terminal.face import Face, Quit, Redraw, Suspend, Wish
 from sigwrap.watch.terminal.keys import Keys
 from sigwrap.watch.terminal.screen import Screen
 
@@ -52,6 +41,7 @@ class Watching:
         self._done: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._under_way = 0
         self._got: set[int] = set()
+        self._has_left = False
 
     def run(self) -> int:
         """The signal that ended it; 0 where somebody has left."""
@@ -86,10 +76,10 @@ class Watching:
                     return signal.SIGHUP
                 for key in self._keys.of(data):
                     wish = self._face.press(key, time.monotonic())
-                    if isinstance(wish, Quit):
-                        return 0
                     if wish is not None:
                         self._fulfil(wish)
+                if self._has_left:
+                    return 0
 
     def _draw(self) -> None:
         board = self._source.board()
@@ -112,33 +102,25 @@ class Watching:
         return next((each for each in (signal.SIGTERM, signal.SIGHUP) if each in got), 0)
 
     def _fulfil(self, wish: Wish) -> None:
-        store = self._store
         match wish:
-            case Approve(waits, always):
-                self._do(lambda: actions.approve(store, waits.session_id, waits.id, always=always))
-            case Deny(waits, message):
-                self._do(lambda: actions.deny(store, waits.session_id, waits.id, message))
-            case Interrupt(session_id):
-                self._do(lambda: actions.interrupt(store, session_id))
-            case KillAll(reason):
-                self._face.said = "the kill switch is being turned on"
-                self._do(lambda: actions.kill_all(store, reason))
-            case Lift():
-                self._do(lambda: actions.lift(store))
             case Redraw():
                 self._screen.clear()
             case Suspend():
                 self._screen.leave()
                 os.kill(os.getpid(), signal.SIGSTOP)
+            case Quit():
+                self._has_left = True
+            case _:
+                self._carry_out(wish)
 
-    def _do(self, action: Callable[[], str]) -> None:
+    def _carry_out(self, order: Order) -> None:
         if self._under_way >= _AT_ONCE:
             self._face.said = "wait for what is under way"
             return
 
         def work() -> None:
             try:
-                said = action()
+                said = actions.carry_out(self._store, order)
             except SigwrapError as failure:
                 said = str(failure)
             except Exception as bug:
@@ -148,4 +130,6 @@ class Watching:
             os.write(self._wake, b"\0")
 
         self._under_way += 1
+        if isinstance(order, KillAll):
+            self._face.said = "the kill switch is being turned on"
         threading.Thread(target=work, daemon=True).start()

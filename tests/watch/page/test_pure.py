@@ -12,19 +12,11 @@ from hypothesis import strategies as st
 
 from sigwrap.store.killswitch import State
 from sigwrap.watch.board import Board, Line, Seen, Waits
+from sigwrap.watch.orders import Approve, Deny, Interrupt, KillAll, Lift
 from sigwrap.watch.page.documents import board_text, fit, lines_text
 from sigwrap.watch.page.gate import Asked, Entered, Gate, Refused
 from sigwrap.watch.page.heads import Bad, end_of, objection_to_beginning, objection_to_head
-from sigwrap.watch.page.orders import (
-    Approve,
-    Deny,
-    Interrupt,
-    KillAll,
-    Lift,
-    NotAsked,
-    is_id,
-    order,
-)
+from sigwrap.watch.page.orders import NotAsked, is_id, order
 
 GOOD = b"GET / HTTP/1.1\r\nHost: localhost:8000\r\nAccept: text/html\r\n\r\n"
 

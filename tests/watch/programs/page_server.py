@@ -12,12 +12,20 @@ from collections import deque
 from sigwrap.errors import SessionError
 from sigwrap.store.killswitch import State
 from sigwrap.watch.board import Board, Line, Seen, Waits
+from sigwrap.watch.orders import Approve, Deny, Interrupt, KillAll, Lift
 from sigwrap.watch.page.bounds import Bounds
 from sigwrap.watch.page.listening import SocketFile, at_port
 from sigwrap.watch.page.running import serve
 
 store, bounds, socket_path = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3]
 S = 1_000_000_000
+_NAMES = {
+    Approve: "approve",
+    Deny: "deny",
+    Interrupt: "interrupt",
+    KillAll: "kill_all",
+    Lift: "lift",
+}
 
 
 def say(**words):
@@ -83,32 +91,16 @@ class Told:
         self.now = Board(now, sessions, order.get("more", 0), waiting, state, problems)
 
 
-class Actions:
+def carry_out(order):
     """A refusal where the id says so."""
-
-    def approve(self, store, session_id, approval_id, *, always):
-        return self._did("approve", session_id, approval_id, always)
-
-    def deny(self, store, session_id, approval_id, message):
-        return self._did("deny", session_id, approval_id, message)
-
-    def interrupt(self, store, session_id):
-        return self._did("interrupt", session_id)
-
-    def kill_all(self, store, reason):
-        return self._did("kill_all", reason)
-
-    def lift(self, store):
-        return self._did("lift")
-
-    def _did(self, *what):
-        say(did=what)
-        if "slow" in what:
-            os.kill(os.getpid(), signal.SIGTERM)
-            time.sleep(0.3)
-        if "refused" in what:
-            raise SessionError("nothing of that id waits", "it may be over")
-        return f"{what[0]}: done"
+    what = [_NAMES[type(order)], *order]
+    say(did=what)
+    if "slow" in what:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.3)
+    if "refused" in what:
+        raise SessionError("nothing of that id waits", "it may be over")
+    return f"{what[0]}: done"
 
 
 def flood(session_id, per_second, seconds):
@@ -145,7 +137,7 @@ serve(
     listener,
     store,
     source,
-    Actions(),
+    carry_out,
     report_line=[sys.executable, "-c", os.environ.get("REPORT", "print('none')")],
     tell=lambda line: os.write(2, line.encode() + b"\n"),
     ready=lambda path: say(path=path, port=0 if file else listener.getsockname()[1]),

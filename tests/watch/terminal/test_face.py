@@ -6,19 +6,8 @@ import pytest
 
 from sigwrap.store.killswitch import State
 from sigwrap.watch.board import ENDED
-from sigwrap.watch.terminal.face import (
-    READ_WITHIN_S,
-    Approve,
-    Deny,
-    Face,
-    Interrupt,
-    KillAll,
-    Lift,
-    Mode,
-    Quit,
-    Shows,
-    Wish,
-)
+from sigwrap.watch.orders import Approve, Deny, Interrupt, KillAll, Lift
+from sigwrap.watch.terminal.face import READ_WITHIN_S, Face, Mode, Quit, Shows, Wish
 from tests.watch.boards import board, line, seen, waits
 
 READ_S = READ_WITHIN_S + 0.1
@@ -40,15 +29,15 @@ def pressed(subject: Face, keys: str, now_s: float = READ_S) -> Wish | None:
 @pytest.mark.parametrize(
     ("keys", "wish"),
     [
-        ("y", Approve(waits(), always=False)),
-        ("a", Approve(waits(), always=True)),
-        ("n", Deny(waits(), "")),
-        ("m n o t enter", Deny(waits(), "not")),
-        ("m n o backspace enter", Deny(waits(), "n")),
-        ("m n o erase x enter", Deny(waits(), "x")),
-        ("m x escape y", Approve(waits(), always=False)),
-        ("j y", Approve(waits("b"), always=False)),
-        ("j j j k y", Approve(waits(), always=False)),
+        ("y", Approve("s1", "3f9a10", False)),
+        ("a", Approve("s1", "3f9a10", True)),
+        ("n", Deny("s1", "3f9a10", "")),
+        ("m n o t enter", Deny("s1", "3f9a10", "not")),
+        ("m n o backspace enter", Deny("s1", "3f9a10", "n")),
+        ("m n o erase x enter", Deny("s1", "3f9a10", "x")),
+        ("m x escape y", Approve("s1", "3f9a10", False)),
+        ("j y", Approve("s1", "b", False)),
+        ("j j j k y", Approve("s1", "3f9a10", False)),
         ("s y", Interrupt("s1")),
         ("tab s y", Interrupt("s2")),
         ("backtab s y", Interrupt("s2")),
@@ -77,7 +66,7 @@ def test_a_question_that_has_just_come_takes_no_answer() -> None:
     subject = face()
     assert pressed(subject, "y", 0.1) is None
     assert "just come" in subject.said
-    assert pressed(subject, "y") == Approve(waits(), always=False)
+    assert pressed(subject, "y") == Approve("s1", "3f9a10", False)
 
 
 @pytest.mark.parametrize("key", "yanm")
@@ -92,7 +81,7 @@ def test_nor_one_that_moved_into_the_place_of_another(key: str) -> None:
 def test_the_one_that_is_chosen_stays_where_others_come_before_it() -> None:
     subject = face()
     subject.take(board(seen(), waiting=(waits("old"), waits(), waits("b"))), 10.0)
-    assert pressed(subject, "y", 10.0) == Approve(waits(), always=False)
+    assert pressed(subject, "y", 10.0) == Approve("s1", "3f9a10", False)
 
 
 def test_a_message_that_is_being_written_is_for_nobody_else() -> None:
@@ -108,8 +97,8 @@ def test_what_is_not_shown_whole_takes_a_yes_where_it_is() -> None:
     subject.does_not_fit = True
     assert pressed(subject, "y") is None
     assert "v shows all" in subject.said
-    assert pressed(subject, "n") == Deny(waits(), "")
-    assert pressed(subject, "v y".replace(" ", "")) == Approve(waits(), always=False)
+    assert pressed(subject, "n") == Deny("s1", "3f9a10", "")
+    assert pressed(subject, "v y".replace(" ", "")) == Approve("s1", "3f9a10", False)
 
 
 def test_no_yes_for_the_session_where_it_may_be_another_thing() -> None:

@@ -1,19 +1,4 @@
-// What a supervised process wrote becomes text nodes, here and nowhere else: nothing is parsed as HTML.
-
-const byId = (id) => document.getElementById(id);
 const TOKEN = document.querySelector("meta[name=token]").content;
-
-function element(name, properties = {}, ...children) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(properties)) {
-    if (value === undefined || value === null || value === false) continue;
-    if (key === "class") made.className = value;
-    else if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
-    else made.setAttribute(key, value === true ? "" : String(value));
-  }
-  made.append(...children.filter((child) => child !== null && child !== undefined));
-  return made;
-}
 
 // Only what differs is written: a page that changes nothing is not laid out again.
 function put(target, words) {
