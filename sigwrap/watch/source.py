@@ -77,6 +77,8 @@ class Source:
         for followed in self._followed.values():
             followed.close()
         self._attendance.close()
+        self._reader.close()
+        self._writer.close()
 
     def calm(self) -> None:
         with suppress(BlockingIOError):
@@ -202,7 +204,7 @@ class Source:
         if board == self._board:
             return
         self._board = board._replace(now_ns=time.time_ns())
-        with suppress(BlockingIOError):
+        with suppress(OSError):  # it is full of that, or closed
             self._writer.send(b".")
 
     def _sessions(self) -> tuple[Seen, ...]:

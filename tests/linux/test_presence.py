@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from sigwrap.linux.presence import come, go, is_somebody_there
+
+
+def folder(path: Path) -> int:
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def test_who_asks_takes_nothing_and_who_leaves_is_gone(tmp_path: Path) -> None:
+    ours, theirs, asking = (folder(tmp_path) for _ in range(3))
+    assert not is_somebody_there(asking)
+    come(ours)
+    come(theirs)
+    assert is_somebody_there(asking)
+    go(ours)
+    assert is_somebody_there(asking)
+    os.close(theirs)
+    assert not is_somebody_there(asking)
+    come(asking)
+    assert is_somebody_there(ours)
+    for fd in (ours, asking):
+        os.close(fd)
+
+
+def test_whoever_ends_is_gone(tmp_path: Path) -> None:
+    asking = folder(tmp_path)
+    child = os.fork()
+    if child == 0:
+        come(folder(tmp_path))
+        os.kill(os.getpid(), 9)
+    os.waitpid(child, 0)
+    assert not is_somebody_there(asking)
+    os.close(asking)

@@ -1,0 +1,145 @@
+"""What is seen of the logs of a store, whatever lies in it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from sigwrap.linux import proc_files
+from sigwrap.store.location import database_path, journal_path
+from sigwrap.store.reader import Session
+from sigwrap.store.writer import SessionLog
+from sigwrap.watch.followed import LINES_KEPT, Followed
+from sigwrap.watch.source import Source
+from tests.support.waiting import await_that
+
+STARTED = {"session_id": "s1", "command": ["npm", "start"], "name": "build", "policy": "mine"}
+
+
+def log_of(store: Path, session_id: str = "s1") -> SessionLog:
+    log = SessionLog.create(str(store), session_id)
+    log.append("session_started", os.getpid(), {**STARTED, "session_id": session_id}, 1)
+    return log
+
+
+def deny(log: SessionLog, count: int, words: str = "x") -> None:
+    for _ in range(count):
+        log.append("exec_denied", 7, {"argv": ["rm", words], "path": "/bin/rm"}, time.time_ns())
+
+
+@pytest.fixture
+def watching(tmp_path: Path) -> Iterator[Callable[[], Source]]:
+    proc_files.hold()
+    started: list[Source] = []
+
+    def start() -> Source:
+        started.append(Source(str(tmp_path)))
+        started[-1].start()
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.close()
+
+
+def test_a_session_comes_is_followed_and_ends(
+    tmp_path: Path, watching: Callable[[], Source]
+) -> None:
+    source = watching()
+    assert source.board().sessions == ()
+    log = log_of(tmp_path)
+    deny(log, 3)
+    await_that(lambda: [each.denied for each in source.board().sessions] == [3])
+    (seen,) = source.board().sessions
+    assert (seen.name, seen.command, seen.state) == ("build", ("npm", "start"), "running")
+    lines, left_out = source.lines("s1", 0, 10)
+    assert ([each.seq for each in lines], left_out) == ([1, 2, 3, 4], 0)
+    assert source.lines("s1", 1, 2)[1] == 1
+    log.append("session_ended", 1, {"head": log.head, "exit_status": 3, "reason": "it ended"}, 2)
+    log.close()
+    await_that(lambda: [each.state for each in source.board().sessions] == ["ended"])
+    (seen,) = source.board().sessions
+    assert (seen.exit_status, seen.ended) == (3, "it ended, status 3")
+    await_that(lambda: source.lines("s1", 4, 10)[0] != [])
+    assert source.lines("s1", 4, 10)[0][0].type == "session_ended"
+
+
+def test_who_writes_faster_than_one_reads_is_left_out_in_part(tmp_path: Path) -> None:
+    log = log_of(tmp_path)
+    followed = Followed(Session("s1", database_path(str(tmp_path), "s1")))
+    assert followed.read_on() == (True, False)
+    deny(log, 5_000, "x" * 1_500)
+    while followed.read_on()[0]:
+        continue
+    lines = followed.lines(0)
+    assert lines[-1].seq == 5_001
+    assert len(lines) <= LINES_KEPT
+    assert followed.denied < 5_000
+    followed.close()
+    log.close()
+
+
+def test_a_log_that_is_long_already_is_not_read_from_its_beginning(tmp_path: Path) -> None:
+    log = log_of(tmp_path)
+    deny(log, 2_000, "x" * 1_000)
+    followed = Followed(Session("s1", database_path(str(tmp_path), "s1")))
+    followed.read_on()
+    assert followed.lines(0)[-1].seq == 2_001
+    assert followed.lines(0)[0].seq > 1_000
+    followed.close()
+    log.close()
+
+
+@pytest.mark.parametrize("what", ["fifo", "folder", "garbage", "link", "socket"])
+def test_what_lies_there_instead_of_a_log_hides_no_other(
+    tmp_path: Path, watching: Callable[[], Source], what: str
+) -> None:
+    log = log_of(tmp_path)
+    path = Path(journal_path(database_path(str(tmp_path), "zz")))
+    match what:
+        case "fifo":
+            os.mkfifo(path)
+        case "folder":
+            path.mkdir()
+        case "garbage":
+            path.write_bytes(b"\xff\x00" * 100_000 + b"\n")
+        case "link":
+            path.symlink_to("/dev/zero")
+        case "socket":
+            with socket.socket(socket.AF_UNIX) as end:
+                end.bind(str(path))
+    source = watching()
+    await_that(lambda: "s1" in [each.id for each in source.board().sessions])
+    deny(log, 1)
+    await_that(lambda: 1 in [each.denied for each in source.board().sessions])
+    log.close()
+
+
+def test_where_somebody_looks_a_session_knows_it(tmp_path: Path) -> None:
+    from sigwrap.linux.presence import is_somebody_there
+    from sigwrap.watch.attendance import Attendance
+
+    attendance = Attendance(str(tmp_path))
+    attendance.attend(True)
+
+    def is_seen() -> bool:
+        fd = os.open(tmp_path / "control", os.O_RDONLY)
+        try:
+            return is_somebody_there(fd)
+        finally:
+            os.close(fd)
+
+    assert is_seen()
+    (tmp_path / "control").rename(tmp_path / "aside")  # as somebody inside can
+    attendance.look()
+    assert is_seen()
+    attendance.attend(False)
+    assert not is_seen()
+    attendance.attend(True)
+    attendance.close()
+    assert not is_seen()
