@@ -122,7 +122,8 @@ def _show(store: str, as_json: bool) -> None:
     more = 0
     with _listing(store) as listing:
         for client, reply in listing.answered:
-            requests += [{**each, "session_id": client.session_id} for each in waiting_in(reply)]
+            of = {"session_id": client.session_id, "session_name": text(reply.get("name"))}
+            requests += [{**each, **of} for each in waiting_in(reply)]
             more += number(reply.get("more"))
     if as_json:
         out(_document(requests, more, listing.left_out))
@@ -139,7 +140,11 @@ def _show_one(store: str, wanted: str, as_json: bool) -> None:
     refuse_inside(_INSIDE)
     reply, session_id = _first_that_knows(store, {"do": "show", "id": wanted})
     shown = reply.get("request")
-    request = {**(shown if isinstance(shown, dict) else {}), "session_id": session_id}
+    request = {
+        **(shown if isinstance(shown, dict) else {}),
+        "session_id": session_id,
+        "session_name": text(reply.get("name")),
+    }
     out(_document([request], 0, []) if as_json else _rendered(request, store))
 
 
@@ -183,7 +188,8 @@ def _listing(store: str) -> Iterator[_Listing]:
 def _rendered(request: dict[str, Any], store: str) -> str:
     session_id = text(request.get("session_id"))
     now_ns = time.time_ns()
-    waits = waits_of(session_id, request, now_ns)
+    of_session = {"name": request.get("session_name")}
+    waits = waits_of(session_id, of_session, request, now_ns)
     session = Session(waits.policy, store_option(os.path.abspath(store), os.environ))
     whole = session.command("approvals", "--full", printable(waits.id))
     first, *rest = lines_of(waits, whole)

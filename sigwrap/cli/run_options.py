@@ -133,15 +133,16 @@ RUN_OPTIONS: tuple[ValueOption | FlagOption, ...] = (
         ("--unattended-timeout",),
         "unattended_timeout_s",
         "The same where nobody would see the question: it isn't on the terminal, no sigwrap watch "
-        "is open, and nobody has answered in this session.",
+        "or page is open, --notify tells nobody, and nobody has answered in this session.",
         float,
         metavar="TIME",
     ),
     ValueOption(
         ("--notify",),
         "notify",
-        "Run where something waits for an answer, by sh and outside of the session, with the "
-        "question in $SIGWRAP_QUESTION; or: bell.",
+        "Run where something waits for an answer, by sh and outside of the session, with "
+        "$SIGWRAP_QUESTION, $SIGWRAP_APPROVAL_ID, $SIGWRAP_RULE and $SIGWRAP_STORE; or: bell. As "
+        "long as it succeeds, somebody is told, and --approval-timeout counts.",
         metavar="COMMAND",
         shows_default=False,
     ),

@@ -45,7 +45,10 @@ def watch(
 ) -> int:
     """Watch all sessions, answer what they ask, and stop them.
 
-    While it is open, sessions ask here also where they have no terminal.
+    Keys: y yes, a yes for the session, n no, m no with a message, v all of a question, s stop a
+    session, K kill switch (ends every session of yours; it asks), ? all keys, q leave. While it is
+    open, sessions ask here also where they have no terminal. In the multiplexer that a session
+    runs in, it takes no yes: the session could type it.
     """
     folder = watched_store(store)
     if as_json:

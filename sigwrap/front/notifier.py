@@ -6,6 +6,7 @@ that shows one question shows all.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from sigwrap.bare import signal
 from sigwrap.protocols.front import Notice
@@ -17,6 +18,8 @@ _SHELL = b"/bin/sh"
 
 class Notifier:
     def __init__(self, command: str, inherited: Inherited) -> None:
+        """`on_failure` is called each time."""
+        self.on_failure: Callable[[], None] = lambda: None
         self._command = command
         self._inherited = inherited
         self._pid = 0
@@ -37,7 +40,7 @@ class Notifier:
         try:
             pid = os.fork()
         except OSError:  # no process is to be had
-            self.failed_with = NOT_EXECUTABLE
+            self._fails(NOT_EXECUTABLE)
             return
         if pid == 0:
             try:
@@ -50,10 +53,15 @@ class Notifier:
         if pid != self._pid:
             return
         self._pid = 0
-        self.failed_with = os.waitstatus_to_exitcode(wait_status) or self.failed_with
+        if status := os.waitstatus_to_exitcode(wait_status):
+            self._fails(status)
         if self._next is not None:
             notice, self._next = self._next, None
             self.tell(notice)
+
+    def _fails(self, status: int) -> None:
+        self.failed_with = status
+        self.on_failure()
 
     def _run(self, notice: Notice) -> None:
         """Away from the terminal, whose keys are not for it, and whose screen is somebody's."""

@@ -64,6 +64,7 @@ from sigwrap.protocols.front import (
     InterruptDemanded,
     InterruptWithdrawn,
     KillTree,
+    NobodyTold,
     NothingMore,
     Notice,
     Place,
@@ -184,6 +185,8 @@ class _FrontProcess(ParentOfOne):
         self._terminal = terminal
         self._caller = caller
         self._notifier = notifier
+        if notifier is not None:
+            notifier.on_failure = lambda: channel.send(NobodyTold())
         if caller is not None:
             self._poll.register(caller.pidfd, select.EPOLLIN)
 

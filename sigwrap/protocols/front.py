@@ -108,6 +108,10 @@ class Notice(NamedTuple):
         }
 
 
+class NobodyTold(NamedTuple):
+    """What was to tell has failed."""
+
+
 class HeldUp(NamedTuple):
     """The run is over, and its log sealed; but the supervisor's process can't end, since the kernel
     holds a thread of it in what somebody else doesn't finish."""
@@ -129,6 +133,7 @@ Message = (
     | InterruptDemanded
     | HeldUp
     | Notice
+    | NobodyTold
 )
 
 _MAX_BYTES = 8192
@@ -210,6 +215,8 @@ def _encode(message: Message) -> bytes:
             return b"demand " + os.fsencode(source[:_MAX_TEXT])
         case HeldUp():
             return f"held {message.status}".encode()
+        case NobodyTold():
+            return b"untold"
         case Notice():
             return b"notice " + b"\0".join(os.fsencode(each) for each in message)
 
@@ -248,6 +255,8 @@ def _decode(data: bytes) -> Message:
             return InterruptDemanded(source=os.fsdecode(rest))
         case b"held":
             return HeldUp(status=int(rest))
+        case b"untold":
+            return NobodyTold()
         case b"notice":
             return Notice(*(os.fsdecode(each) for each in rest.split(b"\0")))
         case _:

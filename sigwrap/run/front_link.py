@@ -23,6 +23,7 @@ from sigwrap.protocols.front import (
     InterruptWithdrawn,
     KillTree,
     Message,
+    NobodyTold,
     NothingMore,
     Sender,
     SignalForCommand,
@@ -45,8 +46,10 @@ class FrontLink:
         ending: Ending,
         loop: Loop,
         is_frozen: Callable[[], bool],
+        on_nobody_told: Callable[[], None],
     ) -> None:
         self._is_frozen = is_frozen
+        self._on_nobody_told = on_nobody_told
         self._channel = channel
         self._command_pid = command_pid
         self._recorder = recorder
@@ -111,6 +114,8 @@ class FrontLink:
                 if self._go is not None:
                     self._go()
                     self._go = None
+            case NobodyTold():
+                self._on_nobody_told()
             case NothingMore():
                 self._is_heard_out = True
             case _:

@@ -79,6 +79,7 @@ class Supervisor:
         self._launched = launched
         self._removed = environment.removed
         self._channel = front
+        self._name = settings.name
         self.told_of_denial = False  # where COMMAND itself was denied
         self._limits = engine.policy.limits
         self._loop = Loop()
@@ -199,6 +200,7 @@ class Supervisor:
             ending=self._ending,
             loop=self._loop,
             is_frozen=lambda: self._freezing.is_frozen,
+            on_nobody_told=self._approvals.nobody_is_told,
         )
         self._remote_switch = plan.remote_switch
         self._joins = plan.joins
@@ -317,6 +319,7 @@ class Supervisor:
     def _how_it_stands(self) -> Payload:
         counts = self._recorder.counts
         return {
+            "name": self._name,
             "processes": len(self._processes.by_pid),
             "denied": sum(counts[name] for name in DENIED_TYPES),
             "asked": counts["approval_requested"],

@@ -11,7 +11,7 @@ import threading
 import time
 
 from sigwrap.errors import SessionError, StoreError
-from sigwrap.escape import printable
+from sigwrap.escape import printable, shortened
 from sigwrap.events import text, texts
 from sigwrap.linux.limits import lift_open_files
 from sigwrap.protocols.control import ControlReply, ControlRequest
@@ -21,6 +21,8 @@ from sigwrap.run.activation import Activated, activate
 from sigwrap.store import killswitch
 from sigwrap.store.killswitch import State
 from sigwrap.watch.orders import Approve, Deny, Interrupt, KillAll, Lift, Order
+
+_WHAT_CHARACTERS = 60
 
 _switching = threading.Lock()  # who turns it on puts its file there again and again
 
@@ -82,8 +84,9 @@ def _settled(approval_id: str, reply: ControlReply) -> str:
         said += " for this session"
     more = len(texts(reply.get("settled"))) - 1
     others = f", and {more} more of the same" if more > 0 else ""
-    message = f": {printable(text(reply.get('message')))}" if reply.get("message") else ""
-    return f"{printable(approval_id)} {said}{others}{message}"
+    message = f" ({printable(text(reply.get('message')))})" if reply.get("message") else ""
+    what = printable(shortened(text(reply.get("what")), _WHAT_CHARACTERS) or approval_id)
+    return f"{said}{others}{message}: {what}"
 
 
 def _ended(activated: Activated) -> str:

@@ -18,8 +18,8 @@ class Seen(NamedTuple):
     state: str  # running, stopped as a whole, or ended
     started_ns: int
     processes: int | None  # None where the session doesn't say
-    denied: int
-    asked: int
+    denied: int | None  # both None of one that had ended before
+    asked: int | None
     last_ns: int  # of its last event
     last: str  # that event, in a few words
     ended: str = ""  # how, in a sentence
@@ -30,6 +30,7 @@ class Waits(NamedTuple):
     """A question that waits for an answer."""
 
     session_id: str
+    session_name: str
     id: str
     kind: str  # exec, signal or connection
     pid: int

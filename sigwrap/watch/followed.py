@@ -35,7 +35,7 @@ class Followed:
         self._seq = 0
         self._lines: deque[Line] = deque(maxlen=LINES_KEPT)
         self._lock = threading.Lock()  # of the lines: who shows them is another thread
-        self.denied = 0  # of what was read
+        self.denied = self.asked = 0  # of what was read
         self.problem = ""
 
     @property
@@ -98,6 +98,7 @@ class Followed:
 
     def _take(self, event: Event) -> None:
         self.denied += event.type in DENIED_TYPES
+        self.asked += event.type == "approval_requested"
         self._lines.append(line_of(event))
 
 

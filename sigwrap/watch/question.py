@@ -8,10 +8,10 @@ from sigwrap.escape import note_on_order, printable, shell_words
 from sigwrap.events import number, text, texts
 from sigwrap.mediate.questions import wants
 from sigwrap.protocols.control import ControlReply
-from sigwrap.report.forms.times import span
 from sigwrap.watch.board import Waits
 
 _LONGEST_S = 1e9
+_NOT_FROM_HERE = "a yes isn't taken from this terminal, on which the session could type it itself"
 _NS_PER_S = 1_000_000_000
 
 
@@ -20,9 +20,14 @@ def waiting_in(reply: ControlReply) -> list[dict[str, Any]]:
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
-def waits_of(session_id: str, request: dict[str, Any], now_ns: int) -> Waits:
+def waits_of(session_id: str, reply: ControlReply, request: dict[str, Any], now_ns: int) -> Waits:
+    """`reply`: that of its session, which has the request."""
+    note = text(request.get("note"))
+    if reply.get("typed") is True:
+        note = "; ".join([note, _NOT_FROM_HERE] if note else [_NOT_FROM_HERE])
     return Waits(
         session_id=session_id,
+        session_name=text(reply.get("name")),
         id=text(request.get("id")),
         kind=text(request.get("kind")),
         pid=number(request.get("pid")),
@@ -35,7 +40,7 @@ def waits_of(session_id: str, request: dict[str, Any], now_ns: int) -> Waits:
         loads=text(request.get("loads")),
         files=tuple(texts(request.get("files"))),
         folder=text(request.get("folder")),
-        note=text(request.get("note")),
+        note=note,
         rule=text(request.get("rule")),
         policy=text(request.get("policy")),
         message=text(request.get("message")),
@@ -70,8 +75,10 @@ def lines_of(waits: Waits, whole: str) -> list[str]:
 
 
 def origin_of(waits: Waits, now_ns: int) -> str:
-    left = span(max(0, waits.deadline_ns - now_ns) // _NS_PER_S * _NS_PER_S)
-    return f"session {printable(waits.session_id)}; {left} left"
+    left_s = max(0, waits.deadline_ns - now_ns) // _NS_PER_S
+    left = f"{left_s} s" if left_s < 60 else f"{left_s // 60} min {left_s % 60} s"
+    name = f"{printable(waits.session_name)} " if waits.session_name else ""
+    return f"session {name}{printable(waits.session_id)}; {left} left"
 
 
 def _ns(seconds: object) -> int:

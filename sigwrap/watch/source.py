@@ -32,6 +32,7 @@ _LISTS_EVERY_S = 1.0
 _ASKS_EVERY_S = 1.0
 _LIST = {"do": "list", "look": False}  # nobody need be looking
 _ASKS_AGAIN_AFTER_S = 0.1
+_FIRST_ANSWERS_S = 1.0  # so long who has just come waits for them
 _RUNNING_SHOWN = 100
 _ENDED_SHOWN = 20
 _PROBLEMS_SHOWN = 5
@@ -42,14 +43,16 @@ class Source:
     def __init__(self, store: str) -> None:
         self._store = os.path.abspath(store)
         self._is_closed = threading.Event()
+        self._has_asked, self._seen_first = threading.Event(), threading.Event()
         self._look_now, self._ask_now = threading.Event(), threading.Event()
         self._attendance = Attendance(self._store)
         self._files: dict[str, SessionFile] = {}
         self._followed: dict[str, Followed] = {}
+        self._counts: dict[str, _Counts] = {}
         self._replies: dict[str, ControlReply] = {}
         self._replied_ns = 0
         self._unreachable: tuple[str, ...] = ()
-        self._store_problem = ""
+        self._store_problem = self._attendance_problem = ""
         self._ended_elsewhere = 0
         self._killswitch: State | None = None
         self._known_waits: dict[tuple[str, str], Waits] = {}
@@ -63,10 +66,14 @@ class Source:
         ]
 
     def start(self) -> None:
+        """StoreError where the store can't be read."""
         self._list()
-        self._look()
+        if self._store_problem:
+            raise StoreError(self._store_problem, "choose another with --store")
         for each in self._threads:
             each.start()
+        self._has_asked.wait(_FIRST_ANSWERS_S)
+        self._seen_first.wait(_FIRST_ANSWERS_S)
 
     def close(self) -> None:
         self._is_closed.set()
@@ -86,7 +93,7 @@ class Source:
                 continue
 
     def board(self) -> Board:
-        return self._board
+        return self._board._replace(now_ns=time.time_ns())
 
     def lines(self, session_id: str, after_seq: int, most: int) -> tuple[list[Line], int]:
         """The latest after that one, and how many of those before them are left out."""
@@ -98,7 +105,12 @@ class Source:
 
     def attend(self, somebody_looks: bool) -> None:
         """Sessions are told that somebody would see what they ask."""
-        self._attendance.attend(somebody_looks)
+        try:
+            self._attendance.attend(somebody_looks)
+        except StoreError as failure:
+            self._attendance_problem = str(failure)
+        else:
+            self._attendance_problem = ""
 
     def look_again(self) -> None:
         """Something was done."""
@@ -137,6 +149,7 @@ class Source:
                 self._files[session_id] = inspected(session_id, self._store)
         for session_id in set(self._files) - set(shown):
             del self._files[session_id]
+            self._counts.pop(session_id, None)
             gone = self._followed.pop(session_id, None)
             if gone is not None:
                 gone.close()
@@ -156,6 +169,8 @@ class Source:
         if is_asked_about:
             self._ask_now.set()
         self._publish()
+        if self._has_asked.is_set():
+            self._seen_first.set()
 
     # The sessions
 
@@ -170,6 +185,7 @@ class Source:
                 self._replies, self._unreachable = {}, (str(failure),)
             self._replied_ns = time.time_ns()
             self._look_at_killswitch()
+            self._has_asked.set()
             self._look_now.set()
             self._is_closed.wait(_ASKS_AGAIN_AFTER_S)
             self._ask_now.wait(_ASKS_EVERY_S)
@@ -209,14 +225,17 @@ class Source:
 
     def _sessions(self) -> tuple[Seen, ...]:
         files = sorted(self._files.values(), key=lambda file: file.id, reverse=True)
-        files.sort(key=lambda file: not file.running)
+        asking = {each.session_id for each in self._known_waits.values()}
+        files.sort(key=lambda file: (not file.running, file.id not in asking))
         return tuple(self._seen(file) for file in files)
 
     def _seen(self, file: SessionFile) -> Seen:
         followed = self._followed.get(file.id)
         reply = self._replies.get(file.id, {}) if file.running else {}
         last = None if followed is None else followed.last
-        processes, denied = reply.get("processes"), reply.get("denied")
+        counts = self._counts.setdefault(file.id, _Counts())
+        counts.take(reply, followed)
+        processes = reply.get("processes")
         return Seen(
             id=file.id,
             name=file.name,
@@ -224,8 +243,8 @@ class Source:
             state=_state(file, reply),
             started_ns=file.started_ns,
             processes=processes if isinstance(processes, int) else None,
-            denied=max(number(denied), 0 if followed is None else followed.denied),
-            asked=number(reply.get("asked")),
+            denied=counts.denied,
+            asked=counts.asked,
             last_ns=file.last_event_ns if last is None else last.time_ns,
             last="" if last is None else last.text,
             ended="" if file.running else _ending(file),
@@ -234,7 +253,7 @@ class Source:
 
     def _waiting(self) -> tuple[Waits, ...]:
         found = [
-            self._known(waits_of(session_id, each, self._replied_ns))
+            self._known(waits_of(session_id, reply, each, self._replied_ns))
             for session_id, reply in self._replies.items()
             for each in waiting_in(reply)
         ]
@@ -251,12 +270,26 @@ class Source:
         )
 
     def _problems(self) -> tuple[str, ...]:
-        found = [self._store_problem] if self._store_problem else []
+        found = [each for each in (self._store_problem, self._attendance_problem) if each]
         found += [each.problem for each in self._followed.values() if each.problem]
         found += self._unreachable
         shown = [printable(each) for each in found[:_PROBLEMS_SHOWN]]
         more = len(found) - len(shown)
         return (*shown, f"and {more} more") if more else tuple(shown)
+
+
+class _Counts:
+    """What a session has said of itself, and what of its log was read: whichever is more. None of
+    one that had ended before anybody looked."""
+
+    def __init__(self) -> None:
+        self.denied: int | None = None
+        self.asked: int | None = None
+
+    def take(self, reply: ControlReply, followed: Followed | None) -> None:
+        if followed is not None:
+            self.denied = max(self.denied or 0, followed.denied, number(reply.get("denied")))
+            self.asked = max(self.asked or 0, followed.asked, number(reply.get("asked")))
 
 
 def _settled(known_ns: int, told_ns: int) -> int:

@@ -29,7 +29,12 @@ def screen() -> str:
         denied=0,
     )
     ended = seen("20261127-085800-77d001", command=("pytest", "-x"), state="ended", exit_status=1)
-    question = waits(session_id=agent.id, process="bash", what="git push --force origin main")
+    question = waits(
+        session_id=agent.id,
+        session_name="agent",
+        process="bash",
+        what="git push --force origin main",
+    )
     other = waits("b71c02", session_id=docs.id, what="npm install left-pad")
     face = Face(only_questions=False)
     face.take(board(agent, docs, ended._replace(processes=None), waiting=(question, other)), 0.0)

@@ -29,6 +29,7 @@ def seen(session_id: str = "s1", **fields: Any) -> Seen:
 def waits(approval_id: str = "3f9a10", **fields: Any) -> Waits:
     known: dict[str, Any] = {
         "session_id": "s1",
+        "session_name": "",
         "id": approval_id,
         "kind": "exec",
         "pid": 4711,

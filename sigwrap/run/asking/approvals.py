@@ -165,6 +165,10 @@ class Approvals:
         nobody = "" if self._is_seen(request, now_s) else ", as nobody watches"
         return f"until {end}{nobody}; {watch}, or {approve}"
 
+    def nobody_is_told(self) -> None:
+        """--notify has failed."""
+        self._attendance.nobody_is_told()
+
     def withdraw(self, approval_id: str) -> None:
         """The asker died: its answer is "withdrawn"."""
         self._withdraw(approval_id, "whoever asked is gone")
@@ -425,7 +429,7 @@ class Approvals:
     def _on_request(self, request: ControlRequest, peer: Peer) -> ControlReply:
         match request:
             case {"do": "list"}:
-                return self._list(is_a_look=request.get("look") is not False)
+                return self._list(peer, is_a_look=request.get("look") is not False)
             case {"do": "show", "id": str(approval_id)}:
                 return self._show(approval_id)
             case {"do": "refused", "pid": int(pid)}:
@@ -443,7 +447,7 @@ class Approvals:
                     "bad-request", "a request is a list, a show, an approve, a deny or a signal"
                 )
 
-    def _list(self, *, is_a_look: bool) -> ControlReply:
+    def _list(self, peer: Peer, *, is_a_look: bool) -> ControlReply:
         now_s = time.monotonic()
         if is_a_look:
             self._attendance.note_look(now_s)
@@ -452,6 +456,7 @@ class Approvals:
             "session_id": self._recorder.log.session_id,
             "requests": [self._listed(each, now_s) for each in self._queue.open[:LISTED]],
             "more": max(0, len(self._queue.open) - LISTED),
+            "typed": bool(self._queue.open) and _is_on_a_terminal_of(self._typist, peer),
             **self._how_it_stands(),
         }
 
@@ -469,7 +474,8 @@ class Approvals:
         for each in self._queue.open:
             if each.id == approval_id:
                 self._attendance.note_look(now_s)
-                return {"ok": True, "request": self._listed(each, now_s, full=True)}
+                request = self._listed(each, now_s, full=True)
+                return {"ok": True, "request": request, **self._how_it_stands()}
         return self._no_such(approval_id)
 
     def _listed(self, request: Open, now_s: float, *, full: bool = False) -> Payload:

@@ -25,6 +25,10 @@ class Attendance:
     def is_there(self, now_s: float) -> bool:
         return self._has_answered or now_s < self._looked_until_s or self.is_at_a_place
 
+    def nobody_is_told(self) -> None:
+        """What was to tell somebody has failed."""
+        self._is_told = False
+
     def note_answer(self) -> None:
         self._has_answered = True
 

@@ -87,8 +87,8 @@ class Gate:
         if self._code is None or not _same(asked.path.removeprefix(_ENTRY), self._code):
             return Refused(
                 403,
-                "this address was good for one browser, once, and is used up. The tab that it was "
-                f"opened in still works. For another one, {AGAIN}",
+                "this address was good for one browser, once, and is used up. In that browser, the "
+                f"same address without its end still works (…/). For another one, {AGAIN}",
             )
         self._code = None
         return Entered(f"{self._name}={self._cookie}; Path=/; HttpOnly; SameSite=Strict")

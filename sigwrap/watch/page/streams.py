@@ -62,7 +62,8 @@ class Streams:
         self._attend()
         connection.start_stream(headers("text/event-stream"))
         self._look()
-        connection.tell(_message("board", self._text))
+        # With the moment as it is now: by that the page's clock goes.
+        connection.tell(_message("board", board_text(self._source.board())))
         self._tell_lines(stream, self._bounds.first_lines)
         return True
 

@@ -16,6 +16,7 @@ from sigwrap.watch.terminal.face import Face, Mode
 
 FEWEST_COLUMNS, FEWEST_ROWS = 40, 10
 _OTHERS_SHOWN = 3
+_SMALL = 16  # rows: a question comes first there
 _COMMAND_COLUMNS = 12
 _HELP = """
 y    yes, once
@@ -53,7 +54,7 @@ def drawn(face: Face, lines: Iterable[Line], place: Place, now_ns: int, whole: s
     that is known of a question."""
     board = face.board
     if board is None or place.columns < FEWEST_COLUMNS or place.rows < FEWEST_ROWS:
-        small = f"sigwrap watch needs {FEWEST_COLUMNS} columns and {FEWEST_ROWS} rows"
+        small = f"needs {FEWEST_COLUMNS}x{FEWEST_ROWS}"
         return _fitted([Row(small)], place)
     bottom = _bottom(face, place)
     room = place.rows - len(bottom)
@@ -77,14 +78,17 @@ def _board(
     whole: str,
 ) -> list[Row]:
     top = _heading(face, board)
-    if not face.only_questions:
-        top += _sessions(face, board, place, max(2, room // 4), now_ns)
-    for_events = 0 if face.only_questions else max(3, room // 4)
-    questions = _questions(face, board, place, room - len(top) - for_events, now_ns, whole)
-    above = [*top, *questions]
     if face.only_questions:
-        return above
-    return above + _events(face, lines, room - len(above))
+        return top + _questions(face, board, place, room - len(top), now_ns, whole)
+    is_small = room < _SMALL and face.question is not None
+    events = _events(face, lines, 0 if is_small else max(3, room // 4))
+    for_sessions = 2 if is_small else max(3, room // 4)
+    left = room - len(top) - for_sessions - len(events)
+    questions = _questions(face, board, place, left, now_ns, whole)
+    spare = left - len(questions)
+    sessions = _sessions(face, board, place, for_sessions + max(spare, 0), now_ns)
+    above = [*top, *sessions, *questions]
+    return above + (events if is_small else _events(face, lines, room - len(above)))
 
 
 def _heading(face: Face, board: Board) -> list[Row]:
@@ -105,11 +109,13 @@ def _sessions(face: Face, board: Board, place: Place, room: int, now_ns: int) ->
         return [Row("  none yet: sigwrap -- COMMAND")]
     chosen = face.session
     at = board.sessions.index(chosen) if chosen in board.sessions else 0
-    start = max(0, min(at - room + 2, len(board.sessions) - room))
-    shown = board.sessions[start : start + room]
-    cells = [_cells(each, now_ns) for each in shown]
+    start = max(0, min(at - room + 2, len(board.sessions) - room + 1))
+    shown = board.sessions[start : start + room - 1]
+    asking = {each.session_id for each in board.waiting}
+    cells = [_cells(each, asking, now_ns) for each in shown]
     heading = ("SESSION", "STATE", "AGE", "PROCS", "DENIED")
     widths = [max(map(columns_of, column)) for column in zip(heading, *cells, strict=True)]
+    widths[1] = max(widths[1], len("running"))  # so that nothing moves where one asks
     widths[0] = min(widths[0], max(place.columns - 34 - _COMMAND_COLUMNS, 12))
     left_out = len(board.sessions) - len(shown) + board.more
     more = f"   ({left_out} more)" if left_out else ""
@@ -121,13 +127,14 @@ def _sessions(face: Face, board: Board, place: Place, room: int, now_ns: int) ->
     return found
 
 
-def _cells(seen: Seen, now_ns: int) -> tuple[str, ...]:
+def _cells(seen: Seen, asking: set[str], now_ns: int) -> tuple[str, ...]:
     age = rough_span(now_ns - seen.started_ns) if seen.started_ns else ""
-    state = seen.state
+    state = "asks" if seen.id in asking else seen.state
     if state == ENDED:
         state = "ended" if seen.exit_status is None else f"exit {seen.exit_status}"
     processes = "" if seen.processes is None else str(seen.processes)
-    return printable(seen.name or seen.id), state, age, processes, str(seen.denied)
+    denied = "" if seen.denied is None else str(seen.denied)
+    return printable(seen.name or seen.id), state, age, processes, denied
 
 
 def _padded(cells: Iterable[str], widths: list[int]) -> str:
@@ -156,8 +163,9 @@ def _questions(
         shown = [*shown[: fits - 1], Row(f"  ... {counted(left_out, 'more row')}: v shows all")]
     found += shown
     for each in others[:for_others]:
+        name = printable(each.session_name or each.session_id)
         line = f"{printable(each.process)}: {printable(each.what)}"
-        found.append(Row(f"  {printable(each.id)}  {line}"))
+        found.append(Row(f"  {printable(each.id)}  {name}  {line}"))
     return found
 
 
@@ -218,10 +226,12 @@ def _bottom(face: Face, place: Place) -> list[Row]:
         case Mode.HELP:
             return [Row("any key: back")]
         case _:
+            others = "? help  q leave" if face.only_questions else "s stop  K kill  ? help  q leave"
             keys = "y yes  a session  n no  m message  v whole  "
+            if place.columns < len(keys + others):
+                keys, others = "y a n m  v whole  ", "? help  q leave"
             if face.question is None:
                 keys = ""
-            others = "? help  q leave" if face.only_questions else "s stop  K kill  ? help  q leave"
             said = [Row(row, is_strong=True) for row in rows(face.said, place.columns)[:2]]
             return [*(said if face.said else []), Row(keys + others)]
 

@@ -88,6 +88,7 @@ class Face:
         return next((each for each in self.board.sessions if each.id == self._session), None)
 
     def take(self, board: Board, now_s: float) -> None:
+        self._say_who_ended(board)
         self.board = board
         if self.question is None:
             self._choose(board.waiting[0] if board.waiting else None, now_s)
@@ -95,6 +96,16 @@ class Face:
                 self._back("that question is settled")
         if self.session is None and board.sessions:
             self._session = board.sessions[0].id
+
+    def _say_who_ended(self, board: Board) -> None:
+        before = (
+            set()
+            if self.board is None
+            else {each.id for each in self.board.sessions if each.state != ENDED}
+        )
+        for each in board.sessions:
+            if each.id in before and each.state == ENDED:
+                self.said = printable(f"{each.name or each.id} has ended: {each.ended}")
 
     def is_shown(self, line: Line) -> bool:
         if self.words and self.words.lower() not in line.text.lower():
@@ -199,6 +210,8 @@ class Face:
 
     def _choose(self, waits: Waits | None, now_s: float) -> None:
         self._question = ("", "") if waits is None else _key(waits)
+        if waits is not None:
+            self._session = waits.session_id
         self._chosen_s = now_s
         self.does_not_fit = False
 

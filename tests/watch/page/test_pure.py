@@ -171,7 +171,7 @@ ANYTHING = st.text(st.characters(codec=None), max_size=40)
 def test_a_board_of_any_texts_can_be_seen_and_is_one_line(one: str, other: str, at: int) -> None:
     seen = Seen(one, other, (one, other), one, at, None, 1, 2, at, other, one, None)
     waits = Waits(
-        one, other, "exec", 1, one, 1, other, one, False, one, other, (one,), other, one,
+        one, one, other, "exec", 1, one, 1, other, one, False, one, other, (one,), other, one,
         other, one, other, True, at, at,
     )  # fmt: skip
     board = Board(at, (seen,), 0, (waits,), State(at, one, other), (other,))

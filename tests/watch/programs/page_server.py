@@ -76,8 +76,9 @@ class Told:
         )  # fmt: skip
         waiting = tuple(
             Waits(
-                each.get("session", "s1"), each["id"], "exec", 4711, each.get("process", "bash"), 2,
-                each["what"], each["what"], False, each.get("runs", "/usr/bin/git"),
+                each.get("session", "s1"), "", each["id"], "exec", 4711,
+                each.get("process", "bash"), 2, each["what"], each["what"], False,
+                each.get("runs", "/usr/bin/git"),
                 each.get("loads", ""), (), each.get("folder", "/home/me/project"),
                 each.get("note", ""), "ask-push", "agent-strict",
                 each.get("message", "pushes are looked at"),

@@ -36,12 +36,12 @@ def test_what_an_answer_needs_is_there() -> None:
     text = "\n".join(shown(board(seen(), waiting=(waits(),))))
     for part in (
         "1 session, 1 waiting for an answer   kill switch off",
-        "> s1       running  1 min  7      2       npm start",
+        "> s1       asks     1 min  7      2       npm start",
         "3f9a10  node (pid 4711, depth 2) wants to run git push --force",
         "file /usr/bin/git",
         "folder /home/me/project",
         "rule ask-push of mine: pushes are looked at",
-        "session s1; 59.0 s left, until ",
+        "session s1; 59 s left, until ",
         "y yes  a session  n no  m message",
     ):
         assert part in text, text

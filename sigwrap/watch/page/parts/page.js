@@ -40,6 +40,9 @@ function lose() {
   questions.forEach(tick);
   clearTimeout(againTimer);
   againTimer = setTimeout(connect, AGAIN_MS);
+  fetch("/page.css", { cache: "no-store" }).then((answered) => {
+    if (answered.status === 403 && isLost) put(byId("lost"), "sigwrap serve was started anew, and doesn't know this page: open the address that it has printed.");
+  }, () => {});
 }
 
 setInterval(() => {

@@ -101,13 +101,24 @@ function isSettled(each) {
   return performance.now() - each.since >= TOO_NEW_MS;
 }
 
+// A key is never taken for what comes next: that is chosen, and then has its while to be read.
 function end(each) {
   if (each.isOver) return;
+  const all = openOnes();
+  const next = all[all.indexOf(each) + 1] || all[all.indexOf(each) - 1];
   each.isOver = true;
   each.node.classList.add("over");
   each.node.removeAttribute("aria-current");
   for (const button of each.buttons) button.disabled = true;
   put(each.left, "answered, or over");
+  if (current === each) {
+    current = null;
+    if (next) {
+      next.since = performance.now();
+      if (hasFocus(each)) next.node.focus();
+      else setCurrent(next);
+    }
+  }
 }
 
 function tick(each) {
@@ -154,7 +165,7 @@ function step(by) {
 }
 
 function answerCurrent(act) {
-  if (!current || current.isOver) return;
+  if (!current || current.isOver) return toast(openOnes().length ? "Choose a question first: j" : "Nothing waits for an answer");
   if (act === "always" && !current.asked.may_always) toast("The rule allows no yes for the whole session");
   else answer(current, act);
 }

@@ -54,8 +54,8 @@ function tellAge({ seen, fact }) {
   const facts = [
     seen.started && span(until - Date.parse(seen.started)),
     seen.state !== "ended" && seen.processes !== null && plural(seen.processes, "process", "processes"),
-    `${seen.denied} denied`,
-    `${seen.asked} asked`,
+    seen.denied !== null && `${seen.denied} denied`,
+    seen.asked !== null && `${seen.asked} asked`,
     seen.ended || (seen.last && `last: ${seen.last}`),
   ];
   put(fact, facts.filter(Boolean).join(" · "));
