@@ -80,7 +80,8 @@ class Source:
         self._look_now.set()
         self._ask_now.set()
         for each in self._threads:
-            each.join(_LISTS_EVERY_S)
+            if each.ident is not None:
+                each.join(_LISTS_EVERY_S)
         for followed in self._followed.values():
             followed.close()
         self._attendance.close()

@@ -10,13 +10,21 @@ from pathlib import Path
 
 import pytest
 
+from sigwrap.errors import StoreError
 from sigwrap.linux import proc_files
 from sigwrap.store.location import database_path, journal_path
 from sigwrap.store.reader import Session
 from sigwrap.store.writer import SessionLog
 from sigwrap.watch.followed import LINES_KEPT, Followed
 from sigwrap.watch.source import Source
-from tests.support.waiting import await_that
+from tests.support.harness import Sigwrap
+from tests.support.waiting import PATIENCE_S, await_that, reader
+
+RULES = """version: 1
+name: mine
+command_rules:
+  - {name: ask-uname, commands: [uname], decision: approve}
+"""
 
 STARTED = {"session_id": "s1", "command": ["npm", "start"], "name": "build", "policy": "mine"}
 
@@ -67,6 +75,54 @@ def test_a_session_comes_is_followed_and_ends(
     assert (seen.exit_status, seen.ended) == (3, "it ended, status 3")
     await_that(lambda: source.lines("s1", 4, 10)[0] != [])
     assert source.lines("s1", 4, 10)[0][0].type == "session_ended"
+
+
+def test_of_one_that_had_ended_before_nothing_is_counted(
+    tmp_path: Path, watching: Callable[[], Source]
+) -> None:
+    log = log_of(tmp_path)
+    deny(log, 3)
+    log.append("session_ended", 1, {"head": log.head, "exit_status": 0, "reason": "it ended"}, 2)
+    log.close()
+    (seen,) = watching().board().sessions
+    assert (seen.denied, seen.asked, seen.processes) == (None, None, None)
+
+
+def test_a_board_has_the_moment_at_which_it_is_looked_at(
+    watching: Callable[[], Source],
+) -> None:
+    source = watching()
+    first = source.board()
+    assert source.board().now_ns > first.now_ns
+    assert source.board()._replace(now_ns=0) == first._replace(now_ns=0)
+
+
+def test_what_waits_is_there_at_once(sigwrap: Sigwrap) -> None:
+    proc_files.hold()
+    (sigwrap.folder / "mine.yaml").write_text(RULES)
+    options = ("-p", str(sigwrap.folder / "mine.yaml"), "--name", "agent", "--approvals", "control")
+    process = sigwrap.start(*options, "--no-report", "--", "uname")
+    reader(process.stderr).line()
+    source = Source(str(sigwrap.store))
+    source.start()
+    try:
+        board = source.board()
+    finally:
+        source.close()
+    (waits,) = board.waiting
+    assert (waits.session_name, waits.what) == ("agent", "uname")
+    (seen,) = board.sessions
+    assert (seen.asked, seen.processes) == (1, 1)
+    process.terminate()
+    process.wait(PATIENCE_S)
+
+
+def test_a_store_that_can_t_be_read_is_said(tmp_path: Path) -> None:
+    (tmp_path / "sessions").write_bytes(b"no folder")
+    source = Source(str(tmp_path))
+    with pytest.raises(StoreError, match="can't read the store"):
+        source.start()
+    source.close()
 
 
 def test_who_writes_faster_than_one_reads_is_left_out_in_part(tmp_path: Path) -> None:

@@ -326,6 +326,14 @@ def test_one_that_fails_is_told_of_at_the_end(as_user: Sigwrap) -> None:
     assert b"the command of --notify has failed, with status 127" in process.stderr.read()
 
 
+def test_one_that_fails_tells_nobody(as_user: Sigwrap) -> None:
+    options = ("--approvals", "control", "--unattended-timeout", "1", "--notify", "exit 3")
+    process = asks(as_user, *options, text="uname")
+    assert process.wait(PATIENCE_S) == 126
+    (expired,) = as_user.events("approval_expired")
+    assert expired.payload["waited_ms"] < 20_000
+
+
 def test_the_bell(sigwrap: Sigwrap, programs: Path) -> None:
     terminal = raw(sigwrap, programs, "--notify", "bell")
     assert b"\a" not in terminal.output.seen
