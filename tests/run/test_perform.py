@@ -66,7 +66,9 @@ class Stage:
             escalate=lambda escalation: self.happened.append(f"escalate {escalation.what}"),
         )
         monkeypatch.setattr(
-            caller_stderr, "tell", lambda pid, text: self.happened.append(f"tell {pid} {text}")
+            caller_stderr,
+            "tell",
+            lambda pid, text, **_: self.happened.append(f"tell {pid} {text}"),
         )
 
     def of(self, *effects: Effect) -> list[str]:
