@@ -115,6 +115,7 @@ function end(each) {
     current = null;
     if (next) {
       next.since = performance.now();
+      tick(next);
       if (hasFocus(each)) next.node.focus();
       else setCurrent(next);
     }
