@@ -58,7 +58,7 @@ class Line(NamedTuple):
     seq: int
     time_ns: int
     pid: int
-    type: str
+    type: str  # printable
     outcome: str  # allowed, audited, approved, redirected, absorbed, denied, asked; or empty
     text: str  # printable
 

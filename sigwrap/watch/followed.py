@@ -8,6 +8,7 @@ from collections import deque
 from itertools import islice
 
 from sigwrap.errors import StoreError
+from sigwrap.escape import printable
 from sigwrap.events import DENIED_TYPES, Event
 from sigwrap.report.folds.asked import ASKED
 from sigwrap.report.folds.decisions import APPROVAL_ANSWERS, outcome
@@ -23,6 +24,7 @@ _FIRST_BYTES = 1 << 18  # of a log that is long already
 _MOST_BEHIND_BYTES = 4 << 20
 _READS_FOR_S = 0.05
 _ROWS_AT_ONCE = 100
+_TYPE_CHARACTERS = 40
 _ASKED_OR_ANSWERED = frozenset({"approval_requested", *APPROVAL_ANSWERS})
 
 
@@ -104,4 +106,5 @@ class Followed:
 
 def line_of(event: Event) -> Line:
     became = ASKED if event.type == "approval_requested" else outcome(event)
-    return Line(event.seq, event.time_ns, event.pid, event.type, became, detail(event))
+    kind = printable(event.type[:_TYPE_CHARACTERS])  # anybody can put a log into the store
+    return Line(event.seq, event.time_ns, event.pid, kind, became, detail(event))

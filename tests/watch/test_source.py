@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from sigwrap.errors import StoreError
+from sigwrap.events import Event
 from sigwrap.linux import proc_files
 from sigwrap.store.location import database_path, journal_path
 from sigwrap.store.reader import Session
 from sigwrap.store.writer import SessionLog
-from sigwrap.watch.followed import LINES_KEPT, Followed
+from sigwrap.watch.followed import LINES_KEPT, Followed, line_of
 from sigwrap.watch.source import Source
 from tests.support.harness import Sigwrap
 from tests.support.waiting import PATIENCE_S, await_that, reader
@@ -138,6 +139,12 @@ def test_who_writes_faster_than_one_reads_is_left_out_in_part(tmp_path: Path) ->
     assert followed.denied < 5_000
     followed.close()
     log.close()
+
+
+def test_an_event_of_any_type_moves_no_cursor() -> None:
+    line = line_of(Event(1, 1, "\x1b[2J\u202e" * 40, 7, {"\x1b": "\x1b]0;x\x07"}, ""))
+    assert line.type.isprintable() and line.text.isprintable()
+    assert "\u202e" not in line.type
 
 
 def test_a_log_that_is_long_already_is_not_read_from_its_beginning(tmp_path: Path) -> None:
