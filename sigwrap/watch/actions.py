@@ -71,6 +71,7 @@ def _lift(store: str) -> str:
 
 
 def _asked(store: str, session_id: str, request: ControlRequest) -> ControlReply:
+    request = {**request, "session_id": session_id}  # lest another has its socket's name
     with ask_one(store, session_id, request) as (_session, reply):
         if reply.get("ok") is not True:
             message = printable(text(reply.get("message")) or "refused")

@@ -19,11 +19,10 @@ from sigwrap.store.location import journal_path
 from sigwrap.store.reader import Session
 from sigwrap.watch.board import Line
 
-LINES_KEPT = 1_000
+LINES_KEPT = 500
 _FIRST_BYTES = 1 << 18  # of a log that is long already
 _MOST_BEHIND_BYTES = 4 << 20
 _READS_FOR_S = 0.05
-_ROWS_AT_ONCE = 100
 _TYPE_CHARACTERS = 40
 _ASKED_OR_ANSWERED = frozenset({"approval_requested", *APPROVAL_ANSWERS})
 
@@ -74,15 +73,14 @@ class Followed:
             self._journal.skip_to(_FIRST_BYTES)
         is_new = is_of_a_question = False
         until_s = time.monotonic() + _READS_FOR_S
-        rows = self._journal.new_rows()
-        while batch := list(islice(rows, _ROWS_AT_ONCE)):
-            batch = [row for row in batch if row.seq > self._seq]
-            with self._lock:
-                for row in batch:
-                    self._seq = row.seq
-                    self._take(decode_row(row))
-            is_new |= bool(batch)
-            is_of_a_question |= any(row.type in _ASKED_OR_ANSWERED for row in batch)
+        for row in self._journal.new_rows():
+            if row.seq > self._seq:
+                self._seq = row.seq
+                event = decode_row(row)
+                with self._lock:
+                    self._take(event)
+                is_new = True
+                is_of_a_question |= row.type in _ASKED_OR_ANSWERED
             if time.monotonic() > until_s:
                 break
         return is_new, is_of_a_question

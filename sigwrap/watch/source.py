@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 
 from sigwrap.bare import socket
@@ -33,9 +34,14 @@ _ASKS_EVERY_S = 1.0
 _LIST = {"do": "list", "look": False}  # nobody need be looking
 _ASKS_AGAIN_AFTER_S = 0.1
 _FIRST_ANSWERS_S = 1.0  # so long who has just come waits for them
+_FIRST_SIGHT_S = 2.0
+_INSPECTS_FOR_S = 0.3
+_INSPECTS_AGAIN_S = 5.0  # what couldn't be read
+_WORDS, _WORD_CHARACTERS = 100, 500  # kept of a command
 _RUNNING_SHOWN = 100
 _ENDED_SHOWN = 20
 _PROBLEMS_SHOWN = 5
+_ANOTHERS = "another session answers for it"
 _SAME_NS = 1_500_000_000  # moments that differ by less are one, told twice
 
 
@@ -54,6 +60,7 @@ class Source:
         self._unreachable: tuple[str, ...] = ()
         self._store_problem = self._attendance_problem = ""
         self._ended_elsewhere = 0
+        self._again_s = 0.0
         self._killswitch: State | None = None
         self._known_waits: dict[tuple[str, str], Waits] = {}
         self._board = Board(time.time_ns(), (), 0, (), None, ())
@@ -67,13 +74,10 @@ class Source:
 
     def start(self) -> None:
         """StoreError where the store can't be read."""
-        self._list()
-        if self._store_problem:
-            raise StoreError(self._store_problem, "choose another with --store")
+        session_ids(self._store)
         for each in self._threads:
             each.start()
-        self._has_asked.wait(_FIRST_ANSWERS_S)
-        self._seen_first.wait(_FIRST_ANSWERS_S)
+        self._seen_first.wait(_FIRST_SIGHT_S)
 
     def close(self) -> None:
         self._is_closed.set()
@@ -120,17 +124,19 @@ class Source:
     # The logs
 
     def _follow(self) -> None:
-        listed_s = time.monotonic()
+        self._has_asked.wait(_FIRST_ANSWERS_S)
+        listed_s = -_LISTS_EVERY_S
         while not self._is_closed.is_set():
-            self._look_now.wait(_LOOKS_EVERY_S)
-            self._look_now.clear()
             if time.monotonic() - listed_s >= _LISTS_EVERY_S:
                 self._list()
                 listed_s = time.monotonic()
             self._look()
+            self._seen_first.set()
+            self._look_now.wait(_LOOKS_EVERY_S)
+            self._look_now.clear()
 
     def _list(self) -> None:
-        """Which sessions there are."""
+        """Which sessions there are: those that answer before whatever else lies there."""
         try:
             ids = session_ids(self._store)
             names = set(os.listdir(sessions_folder(self._store))) if ids else set()
@@ -138,22 +144,41 @@ class Source:
             self._store_problem = str(failure)
             return
         self._store_problem = ""
-        latest_first = ids[::-1]  # an id begins with the moment
+        latest_first = sorted(ids, key=lambda each: (each in self._replies, each), reverse=True)
         with_journal = (each for each in latest_first if each + JOURNAL_SUFFIX in names)
         shown = list(islice(filter(self._runs, with_journal), _RUNNING_SHOWN))
-        shown += list(islice((each for each in latest_first if each not in shown), _ENDED_SHOWN))
+        running = set(shown)
+        shown += list(islice((each for each in latest_first if each not in running), _ENDED_SHOWN))
         self._ended_elsewhere = len(ids) - len(shown)
+        until_s = time.monotonic() + _INSPECTS_FOR_S
         for session_id in shown:
-            known = self._files.get(session_id)
-            runs = self._runs(session_id)
-            if known is None or known.problem or known.running != runs:
-                self._files[session_id] = inspected(session_id, self._store)
+            self._inspect(session_id, session_id in running)
+            if time.monotonic() > until_s:  # what lies there may be long: the rest comes later
+                break
         for session_id in set(self._files) - set(shown):
             del self._files[session_id]
             self._counts.pop(session_id, None)
             gone = self._followed.pop(session_id, None)
             if gone is not None:
                 gone.close()
+
+    def _inspect(self, session_id: str, runs: bool) -> None:
+        known = self._files.get(session_id)
+        if known is not None and known.running == runs and not known.problem:
+            return
+        now_s = time.monotonic()
+        if known is not None and known.running == runs and now_s < self._again_s:
+            return
+        if known is not None and known.problem:
+            self._again_s = now_s + _INSPECTS_AGAIN_S
+        found = inspected(session_id, self._store)
+        self._files[session_id] = replace(
+            found,
+            command=tuple(each[:_WORD_CHARACTERS] for each in found.command[:_WORDS]),
+            name=found.name[:_WORD_CHARACTERS],
+            reason=found.reason[:_WORD_CHARACTERS],
+            problem=found.problem[:_WORD_CHARACTERS],
+        )
 
     def _runs(self, session_id: str) -> bool:
         return writer_lives(journal_path(database_path(self._store, session_id)))
@@ -170,8 +195,6 @@ class Source:
         if is_asked_about:
             self._ask_now.set()
         self._publish()
-        if self._has_asked.is_set():
-            self._seen_first.set()
 
     # The sessions
 
@@ -192,10 +215,10 @@ class Source:
             self._ask_now.wait(_ASKS_EVERY_S)
 
     def _take(self, answered: list[Answered], failures: list[Unreachable]) -> None:
-        good = [each for each in answered if each.reply.get("ok") is True]
+        good = [each for each in answered if _is_its_own(each)]
         self._replies = {each.client.session_id: each.reply for each in good}
         said = [
-            f"session {each.client.session_id}: {text(each.reply.get('message'))}"
+            f"session {each.client.session_id}: {text(each.reply.get('message')) or _ANOTHERS}"
             for each in answered
             if each not in good
         ]
@@ -291,6 +314,12 @@ class _Counts:
         if followed is not None:
             self.denied = max(self.denied or 0, followed.denied, number(reply.get("denied")))
             self.asked = max(self.asked or 0, followed.asked, number(reply.get("asked")))
+
+
+def _is_its_own(answered: Answered) -> bool:
+    """Whoever is inside can give a socket the name of another session's."""
+    reply = answered.reply
+    return reply.get("ok") is True and reply.get("session_id") == answered.client.session_id
 
 
 def _settled(known_ns: int, told_ns: int) -> int:

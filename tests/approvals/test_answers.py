@@ -8,6 +8,11 @@ from typing import Any
 
 import pytest
 
+from sigwrap.errors import SessionError
+from sigwrap.linux import proc_files
+from sigwrap.watch.actions import carry_out
+from sigwrap.watch.orders import Approve, Interrupt
+from sigwrap.watch.source import Source
 from tests.support.harness import UNDER_TEST
 from tests.support.waiting import await_that
 
@@ -225,3 +230,26 @@ def test_each_expires_in_its_turn(asking: Make) -> None:
     assert subject.answer() == (second, False, "expired")
     third = subject.ask("c")
     assert subject.answer() == (third, False, "expired")
+
+
+def test_what_was_meant_for_another_session_is_not_done(asking: Make) -> None:
+    """Whoever is inside can give a socket the name of another session's."""
+    proc_files.hold()
+    subject = asking().start()
+    approval_id = subject.ask()
+    for order in (Approve("s1", approval_id, False), Interrupt("s1")):
+        other = subject.store / "control" / "s2.sock"
+        other.symlink_to("s1.sock")
+        with pytest.raises(SessionError, match="this is session s1"):
+            carry_out(str(subject.store), order._replace(session_id="s2"))
+        other.unlink()
+    source = Source(str(subject.store))
+    (subject.store / "control" / "s2.sock").symlink_to("s1.sock")
+    source.start()
+    try:
+        board = source.board()
+    finally:
+        source.close()
+    assert [each.session_id for each in board.waiting] == ["s1"]
+    assert "session s2: another session answers for it" in board.problems
+    subject.quit()

@@ -183,6 +183,25 @@ def test_what_lies_there_instead_of_a_log_hides_no_other(
     log.close()
 
 
+def test_what_fills_the_store_takes_no_memory_and_hides_nobody(
+    tmp_path: Path, watching: Callable[[], Source]
+) -> None:
+    """One long journal under many names, each held as by a writer, with dates to come."""
+    real = log_of(tmp_path)
+    fake = log_of(tmp_path, "20991231-000000-ffffff")
+    path = Path(journal_path(database_path(str(tmp_path), "20991231-000000-ffffff")))
+    row = path.read_text().replace('["npm","start"]', "[" + ",".join(['"word"'] * 200_000) + "]")
+    path.write_text(row)
+    for number in range(119):
+        os.link(path, path.with_name(f"20991231-000000-{number:06}.journal"))
+    source = watching()
+    await_that(lambda: len(source.board().sessions) > 50)
+    assert all(len(each.command) <= 100 for each in source.board().sessions)
+    assert source.board().more > 0
+    fake.close()
+    real.close()
+
+
 def test_where_somebody_looks_a_session_knows_it(tmp_path: Path) -> None:
     from sigwrap.linux.presence import is_somebody_there
     from sigwrap.watch.attendance import Attendance

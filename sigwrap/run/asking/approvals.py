@@ -427,6 +427,9 @@ class Approvals:
         self._recorder.record("control_refused", peer.pid, payload)
 
     def _on_request(self, request: ControlRequest, peer: Peer) -> ControlReply:
+        ours = self._recorder.log.session_id
+        if request.get("session_id", ours) != ours:  # somebody has given our socket another name
+            return refusal("another", f"this is session {ours}")
         match request:
             case {"do": "list"}:
                 return self._list(peer, is_a_look=request.get("look") is not False)

@@ -120,18 +120,19 @@ class Peers:
 
 
 def looked_for(owners: set[Owner], pids: Iterable[int]) -> dict[Owner, Peer]:
-    """Through all of them: who lends a socket into a session is not the only one that has it.
-    Nobody is found where there is too much to look through."""
+    """Through all of them: who lends a socket into a session is not the only one that has it. As
+    far as there is time."""
     wanted = {_link(owner): owner for owner in owners}
     until_s, left = time.monotonic() + _SEARCH_AT_MOST_S, _MOST_DESCRIPTORS
     holders: dict[Owner, set[int]] = {}
-    for pid in pids:
+    # Those inside come last: however many descriptors they hold, a browser is found.
+    for pid in sorted(pids, key=has_supervisor_above):
         for link in _open_in(pid, left):
             left -= 1
             if link in wanted:
                 holders.setdefault(wanted[link], set()).add(pid)
         if left <= 0 or time.monotonic() > until_s:
-            return {}
+            break
     found = {}
     for owner, its in holders.items():
         peers = [peer for pid in its if (peer := looked_at(pid, owner, _MOST_DESCRIPTORS))]

@@ -54,6 +54,7 @@ def drawn(face: Face, lines: Iterable[Line], place: Place, now_ns: int, whole: s
     that is known of a question."""
     board = face.board
     if board is None or place.columns < FEWEST_COLUMNS or place.rows < FEWEST_ROWS:
+        face.does_not_fit, face.is_end_shown = True, False
         small = f"needs {FEWEST_COLUMNS}x{FEWEST_ROWS}"
         return _fitted([Row(small)], place)
     bottom = _bottom(face, place)
@@ -65,6 +66,8 @@ def drawn(face: Face, lines: Iterable[Line], place: Place, now_ns: int, whole: s
             above = _whole(face, face.question, place, room, now_ns, whole)
         case _:
             above = _board(face, board, lines, place, room, now_ns, whole)
+    if len(above) > room:
+        face.does_not_fit = True
     return _fitted([*above[:room], *[Row("")] * (room - len(above)), *bottom], place)
 
 
@@ -183,6 +186,7 @@ def _whole(face: Face, waits: Waits, place: Place, room: int, now_ns: int, whole
     face.scrolled = min(face.scrolled, max(0, len(shown) - room + 1))
     end = face.scrolled + room - 1
     left = max(0, len(shown) - end)
+    face.is_end_shown |= not left
     more = f", {counted(left, 'more row')} below (space)" if left else ""
     heading = f"-- the whole question{more}; q: back"
     return [Row(heading, is_strong=True), *shown[face.scrolled : end]]

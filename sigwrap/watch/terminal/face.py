@@ -67,7 +67,8 @@ class Face:
         self.shows = Shows.NOTABLE
         self.words = ""  # that an event's line has to have
         self.scrolled = 0  # rows of what is shown whole
-        self.does_not_fit = False  # the question, as it was drawn last
+        self.does_not_fit = True  # the question, as far as it was drawn
+        self.is_end_shown = False  # of the question that is shown whole
         self.stopping = ""  # the session that is asked about
         self.board: Board | None = None
         self._question = ("", "")
@@ -158,7 +159,7 @@ class Face:
                 self.scrolled = max(0, self.scrolled + (-10 if key == "page-up" else 10))
             case "v":
                 if self.question is not None:
-                    self.mode, self.scrolled = Mode.WHOLE, 0
+                    self.mode, self.scrolled, self.is_end_shown = Mode.WHOLE, 0, False
             case "tab" | "backtab" | "right" | "left":
                 self._next_session(1 if key in ("tab", "right") else -1)
             case "f":
@@ -192,7 +193,9 @@ class Face:
         elif key == "m":
             self._about = waits
             self._type(Mode.MESSAGE)
-        elif self.does_not_fit and self.mode is not Mode.WHOLE:
+        elif self.mode is Mode.WHOLE and not self.is_end_shown:
+            self.said = "there is more of it below: space shows it, then y"
+        elif self.mode is not Mode.WHOLE and self.does_not_fit:
             self.said = "there is more of it than is shown: v shows all, then y"
         elif key == "a" and not waits.may_always:
             self.said = "this can be allowed once only: it may be another thing the next time"
@@ -213,7 +216,7 @@ class Face:
         if waits is not None:
             self._session = waits.session_id
         self._chosen_s = now_s
-        self.does_not_fit = False
+        self.does_not_fit, self.is_end_shown = True, False
 
     def _next_session(self, step: int) -> None:
         sessions = () if self.board is None else self.board.sessions

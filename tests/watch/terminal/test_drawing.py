@@ -74,6 +74,17 @@ def test_a_question_that_does_not_fit_says_so_and_v_shows_all() -> None:
     assert not any("below" in row for row in end)
 
 
+@pytest.mark.parametrize("place", [Place(30, 9), Place(200, 9), Place(39, 50), Place(40, 10)])
+def test_no_yes_where_the_question_was_not_drawn_whole(place: Place) -> None:
+    face = Face(only_questions=False)
+    long = waits(what=" ".join(f"word{at}" for at in range(400)))
+    shown(board(seen(), waiting=(long,)), place=place, face=face)
+    assert face.press("y", 10.0) is None
+    face.press("v", 11.0)
+    shown(board(seen(), waiting=(long,)), place=place, face=face)
+    assert face.press("y", 12.0) is None
+
+
 def test_the_kill_switch_and_what_can_t_be_seen() -> None:
     found = board(
         killswitch=State(NOW_NS, "it deletes things", "me"), problems=("session x hung up",)
