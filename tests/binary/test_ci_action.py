@@ -11,6 +11,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -261,7 +262,8 @@ def test_killed_with_all_that_is_below_it(installed: Runner, words: str) -> None
     everybody = tree(process.pid)
     with Watch(everybody) as watch:
         for pid in everybody:
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # the end of one is that of those below it
+                os.kill(pid, signal.SIGKILL)
         watch.await_ends()
     assert installed.finish(step, process, {}) == -signal.SIGKILL
     _is_over(installed, "sigwrap was killed", ended=False)
