@@ -16,10 +16,6 @@ def come(folder: int) -> None:
     fcntl.fcntl(folder, fcntl.F_OFD_SETLK, _LOCK.pack(fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0))
 
 
-def go(folder: int) -> None:
-    fcntl.fcntl(folder, fcntl.F_OFD_SETLK, _LOCK.pack(fcntl.F_UNLCK, os.SEEK_SET, 0, 0, 0))
-
-
 def is_somebody_there(folder: int) -> bool:
     """Anybody could be: the session itself as well."""
     asked = _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)

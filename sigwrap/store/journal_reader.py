@@ -69,15 +69,14 @@ class JournalFile:
                 raise self._unreadable(self._lines) from error
             yield row
 
-    def skip_to(self, last_bytes: int) -> bool:
-        """The rows that are new from here on begin among these. False where none is left out."""
+    def skip_to(self, last_bytes: int) -> None:
+        """The rows that are new from here on begin among these."""
         start = max(os.fstat(self._file.fileno()).st_size - last_bytes, 0)
         if start <= self._read_to:
-            return False
+            return
         self._file.seek(start)
         rest = self._file.readline(_LONGEST_LINE)
         self._read_to = start + len(rest) if rest.endswith(b"\n") else start
-        return True
 
     @property
     def unread_bytes(self) -> int:

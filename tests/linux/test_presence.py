@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from sigwrap.linux.presence import come, go, is_somebody_there
+from sigwrap.linux.presence import come, is_somebody_there
 
 
 def folder(path: Path) -> int:
@@ -16,13 +16,14 @@ def test_who_asks_takes_nothing_and_who_leaves_is_gone(tmp_path: Path) -> None:
     come(ours)
     come(theirs)
     assert is_somebody_there(asking)
-    go(ours)
+    os.close(ours)
     assert is_somebody_there(asking)
     os.close(theirs)
     assert not is_somebody_there(asking)
+    other = folder(tmp_path)
     come(asking)
-    assert is_somebody_there(ours)
-    for fd in (ours, asking):
+    assert is_somebody_there(other)
+    for fd in (other, asking):
         os.close(fd)
 
 

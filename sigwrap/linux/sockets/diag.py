@@ -15,7 +15,7 @@ _NETLINK_SOCK_DIAG = 4
 _SOCK_DIAG_BY_FAMILY = 20
 _REQUEST = 1
 _SO_COOKIE = 57
-_ASKED = struct.Struct("=IHHII" + "BBHIIIQ")  # the head, and what is asked
+_ASKED = struct.Struct("=BBHIIIQ")
 _HEAD = struct.Struct("=IHHII")
 _TOLD = struct.Struct("=BBBBIQ")
 _ATTRIBUTE = struct.Struct("=HH")
@@ -59,18 +59,24 @@ def file_of(asked: Named) -> tuple[int, int] | None:
 def told_of(asked: Named, show: int) -> dict[int, bytes] | None:
     """None where it isn't there, or nothing is told."""
     request = _ASKED.pack(
-        _ASKED.size, _SOCK_DIAG_BY_FAMILY, _REQUEST, 0, 0,
         socket.AF_UNIX, 0, 0, 0xFFFFFFFF, asked.number, show, asked.cookie,
     )  # fmt: skip
+    told = answered(request, _TOLD.size)
+    return None if told is None else _attributes(told[_TOLD.size :])
+
+
+def answered(request: bytes, size: int) -> bytes | None:
+    """What the kernel tells, of at least this size; None where it tells nothing."""
+    head = _HEAD.pack(_HEAD.size + len(request), _SOCK_DIAG_BY_FAMILY, _REQUEST, 0, 0)
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as line:
-            line.send(request)
+            line.send(head + request)
             told = line.recv(4096, socket.MSG_DONTWAIT)
     except OSError:
         return None
-    if len(told) < _HEAD.size + _TOLD.size or _HEAD.unpack_from(told)[1] != _SOCK_DIAG_BY_FAMILY:
+    if len(told) < _HEAD.size + size or _HEAD.unpack_from(told)[1] != _SOCK_DIAG_BY_FAMILY:
         return None
-    return _attributes(told[_HEAD.size + _TOLD.size :])
+    return told[_HEAD.size :]
 
 
 def _attributes(packed: bytes) -> dict[int, bytes]:

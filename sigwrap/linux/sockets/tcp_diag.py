@@ -6,12 +6,9 @@ from __future__ import annotations
 import struct
 
 from sigwrap.bare import socket
+from sigwrap.linux.sockets.diag import answered
 from sigwrap.tuples import NamedTuple
 
-_NETLINK_SOCK_DIAG = 4
-_SOCK_DIAG_BY_FAMILY = 20
-_REQUEST = 1
-_HEAD = struct.Struct("=IHHII")
 _ASKED = struct.Struct("=BBBBI")  # family, protocol, extensions, nothing, states
 _PORTS = struct.Struct("!HH")
 _ADDRESSES = struct.Struct("=4s12x4s12x")
@@ -36,14 +33,8 @@ def owner_of(local: tuple[str, int], remote: tuple[str, int]) -> Owner | None:
             _NO_COOKIE,
         )
     )
-    head = _HEAD.pack(_HEAD.size + len(asked), _SOCK_DIAG_BY_FAMILY, _REQUEST, 0, 0)
-    try:
-        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as line:
-            line.send(head + asked)
-            told = line.recv(4096, socket.MSG_DONTWAIT)
-    except OSError:
+    told = answered(asked, _TOLD_SIZE)
+    if told is None:
         return None
-    if len(told) < _HEAD.size + _TOLD_SIZE or _HEAD.unpack_from(told)[1] != _SOCK_DIAG_BY_FAMILY:
-        return None
-    uid, inode = _OWNER.unpack_from(told, _HEAD.size + _TOLD_SIZE - _OWNER.size)
+    uid, inode = _OWNER.unpack_from(told, _TOLD_SIZE - _OWNER.size)
     return Owner(uid, inode) if inode else None
