@@ -96,11 +96,14 @@ class Ways:
 
     def opened(self, paths: Iterable[str]) -> Iterator[tuple[str, int]]:
         """The same of each, for as long as it is the current one; -1 where the way is another. What
-        several ways have in common is gone once."""
+        a way has in common with the one before is gone once; no more is held than one way's parts,
+        as descriptors may be few."""
         folders: dict[str, int] = {}
         try:
             for path in paths:
                 above = os.path.dirname(path)
+                for each in [each for each in folders if not _is_on(each, above)]:
+                    os.close(folders.pop(each))
                 fd = -1
                 try:
                     if above not in folders and self._has_no_link(path):
@@ -151,6 +154,10 @@ class Ways:
             os.close(found)
             raise
         return found
+
+
+def _is_on(folder: str, way: str) -> bool:
+    return folder in ("/", way) or way.startswith(folder + "/")
 
 
 def _parts(path: str) -> list[str]:

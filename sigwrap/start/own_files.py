@@ -84,7 +84,9 @@ def changed_stub_file() -> str:
 
 def _changed(listed: Iterable[str]) -> Iterator[str]:
     wanted = [*((path, None) for path in (*_PROGRAM, *listed)), *_noted.names.items()]
-    known = [each for each in wanted if each[0] in _noted.identities]
+    known = sorted(
+        (each for each in wanted if each[0] in _noted.identities), key=lambda each: each[0]
+    )
     opened = _noted.ways.opened(path for path, _ in known)
     for (path, fd), (_, inside) in zip(opened, known, strict=True):
         if fd < 0:

@@ -37,10 +37,13 @@ def of_child(subject: Sigwrap, *words: object) -> str:
     return why(subject, *words, pids[0])
 
 
-def shell(subject: Sigwrap, text: str, *sections: str, rules: str = " []\n") -> str:
-    """A run of it under such a policy, and why that ended."""
+def shell(
+    subject: Sigwrap, text: str, *sections: str, rules: str = " []\n", grace: float = PATIENCE_S
+) -> str:
+    """A run of it under such a policy, and why that ended. It has long enough to end of SIGTERM,
+    however much memory it leaves and whatever runs beside it."""
     subject.policy = policy(subject.folder, rules, *sections)
-    subject.run("--grace", "0.3", "--", "sh", "-c", text)
+    subject.run("--grace", str(grace), "--", "sh", "-c", text)
     return why(subject)
 
 
@@ -76,7 +79,7 @@ def test_a_limit(sigwrap: Sigwrap, limits: str, text: str, reason: str) -> None:
 
 
 def test_a_limit_and_a_command_that_stays(sigwrap: Sigwrap) -> None:
-    said = shell(sigwrap, "trap '' TERM; sleep 99", "limits: {wall_time: 1s}")
+    said = shell(sigwrap, "trap '' TERM; sleep 99", "limits: {wall_time: 1s}", grace=0.3)
     assert said == (
         "exit 124: wall_time: 1 s are over; COMMAND died of SIGKILL from sigwrap, after the grace"
     )
