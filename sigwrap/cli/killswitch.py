@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import sys
-import time
 from typing import Annotated
 
 import typer
@@ -19,9 +17,7 @@ from sigwrap.cli.group import Group
 from sigwrap.cli.options import JsonOption, StoreOption, store_folder
 from sigwrap.cli.output import note, out
 from sigwrap.errors import StoreError, UsageError
-from sigwrap.escape import printable
 from sigwrap.linux import proc_files
-from sigwrap.linux.limits import lift_open_files
 from sigwrap.linux.supervisors import hides_processes
 from sigwrap.report.forms.counts import counted
 from sigwrap.report.forms.times import iso_time
@@ -52,9 +48,7 @@ def on(
     proc_files.require()
     refuse_inside("nobody inside a session turns it on")
     signal.pthread_sigmask(signal.SIG_BLOCK, _HELD_BACK)  # half of it would be worse than late
-    lift_open_files()
-    by = f"{os.environ.get('USER') or os.geteuid()} on {socket.gethostname()}"
-    activated = activate(lambda: _stores(store), State(time.time_ns(), reason, by))
+    activated = activate(lambda: store_folder(store), reason)
     note(*activated.without)
     if activated.left:
         left = ", ".join(str(pid) if pid else "one that isn't seen here" for pid in activated.left)
@@ -86,8 +80,7 @@ def off(
         return
     if not yes:
         _confirm(state)
-    failures = [failure for each in stores if (failure := _remove(each))]
-    if failures:
+    if failures := killswitch.remove(stores):
         note(*failures[:-1])
         raise StoreError(failures[-1], "the kill switch is still on")
     out("the kill switch is off: sessions can start again")
@@ -109,15 +102,6 @@ def status(store: StoreOption = None, as_json: JsonOption = False) -> None:
         "reason": known.reason or None,
     }
     out(json.dumps(document, indent=2))
-
-
-def _remove(store: str) -> str:
-    """Why it could not be; empty where it is gone."""
-    try:
-        killswitch.remove(store)
-    except OSError as error:
-        return f"can't remove {printable(killswitch.path_in(store))}: {error.strerror}"
-    return ""
 
 
 def _stores(option: str | None) -> tuple[str, ...]:

@@ -102,8 +102,8 @@ class Ways:
         try:
             for path in paths:
                 above = os.path.dirname(path)
-                for each in [each for each in folders if not _is_on(each, above)]:
-                    os.close(folders.pop(each))
+                for left in [each for each in folders if not _is_on(each, above)]:
+                    os.close(folders.pop(left))
                 fd = -1
                 try:
                     if above not in folders and self._has_no_link(path):

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
 import threading
 import time
 from collections.abc import Callable
 
 from sigwrap.errors import StoreError
+from sigwrap.linux.limits import lift_open_files
 from sigwrap.linux.supervisors import Search, Supervisor
 from sigwrap.store import killswitch
 from sigwrap.store.folder import Folder
@@ -41,8 +43,12 @@ class Activated(NamedTuple):
     without: tuple[str, ...]  # why there is no file, store by store
 
 
-def activate(stores: Callable[[], tuple[str, ...]], state: State) -> Activated:
-    files = _Files(stores, state)
+def activate(store: Callable[[], str], reason: str) -> Activated:
+    """As of now, by whoever runs this. `store`: StoreError where there is none."""
+    lift_open_files()
+    by = f"{os.environ.get('USER') or os.geteuid()} on {socket.gethostname()}"
+    state = State(time.time_ns(), reason, by)
+    files = _Files(lambda: killswitch.stores(store(), os.environ), state)
     files.come(_FILES_FIRST_S)
     ends = _Ends(killswitch.as_message(state))
     until_s = time.monotonic() + _SECOND_PASS_S

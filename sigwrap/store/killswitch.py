@@ -142,14 +142,24 @@ def put(store: str, state: State) -> tuple[Folder, int]:
         raise
 
 
-def remove(store: str) -> None:
-    """If it is there."""
-    with suppress(FileNotFoundError, NotADirectoryError):
-        folder = os.open(store, _FOLDER_FLAGS)
+def remove(each_store: tuple[str, ...]) -> list[str]:
+    """Wherever it is there. Why it is still on; empty where it is off."""
+    failures = []
+    for store in each_store:
         try:
-            remove_from(folder)
-        finally:
-            os.close(folder)
+            with suppress(FileNotFoundError, NotADirectoryError):
+                _remove(store)
+        except OSError as error:
+            failures.append(f"can't remove {printable(path_in(store))}: {error.strerror}")
+    return failures
+
+
+def _remove(store: str) -> None:
+    folder = os.open(store, _FOLDER_FLAGS)
+    try:
+        remove_from(folder)
+    finally:
+        os.close(folder)
 
 
 def remove_from(folder: int) -> None:

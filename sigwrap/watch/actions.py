@@ -6,20 +6,16 @@ seconds.
 from __future__ import annotations
 
 import os
-import socket
 import threading
-import time
 
 from sigwrap.errors import SessionError, StoreError
 from sigwrap.escape import printable, shortened
 from sigwrap.events import text, texts
-from sigwrap.linux.limits import lift_open_files
 from sigwrap.protocols.control import ControlReply, ControlRequest
 from sigwrap.protocols.control_client import ask_one
 from sigwrap.report.forms.counts import counted
 from sigwrap.run.activation import Activated, activate
 from sigwrap.store import killswitch
-from sigwrap.store.killswitch import State
 from sigwrap.watch.orders import Approve, Deny, Interrupt, KillAll, Lift, Order
 
 _WHAT_CHARACTERS = 60
@@ -48,10 +44,7 @@ def carry_out(store: str, order: Order) -> str:
 
 
 def _kill_all(store: str, reason: str) -> str:
-    lift_open_files()
-    by = f"{os.environ.get('USER') or os.geteuid()} on {socket.gethostname()}"
-    state = State(time.time_ns(), reason, by)
-    activated = activate(lambda: killswitch.stores(store, os.environ), state)
+    activated = activate(lambda: store, reason)
     ended = f"the kill switch is on: {_ended(activated)}"
     if activated.without:
         raise StoreError(f"{ended}; but others can start: {printable(activated.without[0])}")
@@ -61,12 +54,8 @@ def _kill_all(store: str, reason: str) -> str:
 
 
 def _lift(store: str) -> str:
-    for each in killswitch.stores(store, os.environ):
-        try:
-            killswitch.remove(each)
-        except OSError as error:
-            path = printable(killswitch.path_in(each))
-            raise StoreError(f"can't remove {path}: {error.strerror}") from error
+    if failures := killswitch.remove(killswitch.stores(store, os.environ)):
+        raise StoreError(failures[0], "the kill switch is still on")
     return "the kill switch is off: sessions can start again"
 
 

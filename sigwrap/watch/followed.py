@@ -47,31 +47,32 @@ class Followed:
         with self._lock:
             return [each for each in self._lines if each.seq > after_seq]
 
-    def read_on(self) -> tuple[bool, bool]:
-        """Whether there was something new, and whether that was of a question. No longer than the
-        others can wait: who writes faster than that is read is left out in part."""
+    def read_on(self) -> bool:
+        """Whether there was something new of a question. No longer than the others can wait: who
+        writes faster than that is read is left out in part."""
         try:
             return self._read_on()
         except (StoreError, OSError) as failure:
             self.problem = str(failure)
             self.close()
-            return False, False
+            return False
 
     def close(self) -> None:
         if self._journal is not None:
             self._journal.close()
             self._journal = None
 
-    def _read_on(self) -> tuple[bool, bool]:
+    def _read_on(self) -> bool:
         if self._journal is None or not self._journal.is_in_place:
             self.close()
             self._journal = JournalFile.open(self._path)
             if self._journal is None:
-                return self._read_end(), False
+                self._read_end()
+                return False
             self._journal.skip_to(_FIRST_BYTES)
         elif self._journal.unread_bytes > _MOST_BEHIND_BYTES:
             self._journal.skip_to(_FIRST_BYTES)
-        is_new = is_of_a_question = False
+        is_of_a_question = False
         until_s = time.monotonic() + _READS_FOR_S
         for row in self._journal.new_rows():
             if row.seq > self._seq:
@@ -79,22 +80,20 @@ class Followed:
                 event = decode_row(row)
                 with self._lock:
                     self._take(event)
-                is_new = True
                 is_of_a_question |= row.type in _ASKED_OR_ANSWERED
             if time.monotonic() > until_s:
                 break
-        return is_new, is_of_a_question
+        return is_of_a_question
 
-    def _read_end(self) -> bool:
+    def _read_end(self) -> None:
         """What came last is in the database alone: once it has ended, it has no journal."""
         if self._has_ended or not self._seq:
-            return False
+            return
         self._has_ended = True
         with self._lock:
             for event in islice(self._session.events(after_seq=self._seq), LINES_KEPT):
                 self._seq = event.seq
                 self._take(event)
-        return True
 
     def _take(self, event: Event) -> None:
         self.denied += event.type in DENIED_TYPES

@@ -4,6 +4,7 @@ threads, so that a session that doesn't answer holds up nothing else.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -36,7 +37,7 @@ _ASKS_AGAIN_AFTER_S = 0.1
 _FIRST_ANSWERS_S = 1.0  # so long who has just come waits for them
 _FIRST_SIGHT_S = 2.0
 _INSPECTS_FOR_S = 0.3
-_INSPECTS_AGAIN_S = 5.0  # what couldn't be read
+_INSPECTS_AGAIN_S = 2.0  # what couldn't be read
 _WORDS, _WORD_CHARACTERS = 100, 500  # kept of a command
 _RUNNING_SHOWN = 100
 _ENDED_SHOWN = 20
@@ -60,7 +61,7 @@ class Source:
         self._unreachable: tuple[str, ...] = ()
         self._store_problem = self._attendance_problem = ""
         self._ended_elsewhere = 0
-        self._again_s = 0.0
+        self._again_s: dict[str, float] = {}
         self._killswitch: State | None = None
         self._known_waits: dict[tuple[str, str], Waits] = {}
         self._board = Board(time.time_ns(), (), 0, (), None, ())
@@ -156,7 +157,7 @@ class Source:
             if time.monotonic() > until_s:  # what lies there may be long: the rest comes later
                 break
         for session_id in set(self._files) - set(shown):
-            del self._files[session_id]
+            del self._files[session_id], self._again_s[session_id]
             self._counts.pop(session_id, None)
             gone = self._followed.pop(session_id, None)
             if gone is not None:
@@ -164,14 +165,11 @@ class Source:
 
     def _inspect(self, session_id: str, runs: bool) -> None:
         known = self._files.get(session_id)
-        if known is not None and known.running == runs and not known.problem:
-            return
         now_s = time.monotonic()
-        if known is not None and known.running == runs and now_s < self._again_s:
+        if known is not None and known.running == runs and now_s < self._again_s[session_id]:
             return
-        if known is not None and known.problem:
-            self._again_s = now_s + _INSPECTS_AGAIN_S
         found = inspected(session_id, self._store)
+        self._again_s[session_id] = now_s + _INSPECTS_AGAIN_S if found.problem else math.inf
         self._files[session_id] = replace(
             found,
             command=tuple(each[:_WORD_CHARACTERS] for each in found.command[:_WORDS]),
@@ -190,8 +188,7 @@ class Source:
             if followed is None and file.running:
                 followed = self._followed[session_id] = Followed(Session(file.id, file.path))
             if followed is not None:
-                _, is_of_a_question = followed.read_on()
-                is_asked_about |= is_of_a_question
+                is_asked_about |= followed.read_on()
         if is_asked_about:
             self._ask_now.set()
         self._publish()
