@@ -13,7 +13,7 @@ from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.match import check_glob, check_regex, check_regexes
 from sigwrap.policy.judge.request import Action
 from sigwrap.policy.tools.cases import command_request
-from sigwrap.run.asking.approvals import ALLOWED_BY_CI
+from sigwrap.run.asking.ways_out import ALLOWED_BY_CI
 from sigwrap.start.policy_files import SHIPPED, load_policy
 
 VARIABLES = {"PROJECT_ROOT": "/project/app", "HOME": "/home/user", "USER": "user", "TMPDIR": "/tmp"}

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 
 from sigwrap.errors import StoreError
 from sigwrap.escape import beginning
-from sigwrap.events import QUESTION_CHARACTERS, Payload, text
+from sigwrap.events import Payload, text
 from sigwrap.linux import procfs
 from sigwrap.linux.peer import Peer
 from sigwrap.linux.terminal_typists import Typist, find_typist, types_for
@@ -34,12 +34,13 @@ from sigwrap.protocols.front import Notice
 from sigwrap.run.asking.attendance import Attendance
 from sigwrap.run.asking.control_socket import ControlSocket
 from sigwrap.run.asking.listing import LISTED, LISTED_CHARACTERS, listed
+from sigwrap.run.asking.payloads import answered_payload, asked_payload
 from sigwrap.run.asking.terminal_prompt import TerminalPrompt
+from sigwrap.run.asking.ways_out import way_out_of
 from sigwrap.run.asking.wording import Session, notice_of, store_option, until
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.settings import ApprovalMode as Mode
-from sigwrap.store.bounds import json_size
 
 __all__ = ["Answer", "Approvals", "OnAnswer", "Question"]
 
@@ -49,26 +50,8 @@ OnSignal = Callable[[ControlRequest, Peer, Callable[[], bool]], ControlReply]
 
 _AT_THE_TERMINAL = frozenset({Mode.AUTO, Mode.TTY})
 _BY_CONTROL = frozenset({Mode.AUTO, Mode.CONTROL})
-_WAY_OUT = "--approvals control waits for sigwrap approve"
-_WAY_OUT_OF_AUTO = "sigwrap watch is asked while it is open, "
-_WAY_OUT_OF_INSTALLS = ", and -p ci allows package installs"
-_WAY_OUT_BY_RULE = ", and a rule of your own can allow it"
-# What agent-default asks about by these, ci allows (tests/policy/test_decisions.py).
-ALLOWED_BY_CI = frozenset(
-    {
-        "pkg-install",
-        "pkg-install-npx",
-        "pkg-install-python-m",
-        "pkg-install-yarn",
-        "pkg-run",
-        "pkg-run-by-pipx",
-        "pkg-run-by-uv",
-        "pkg-run-with",
-    }
-)
 _LOOKS_FOR_SOMEBODY_EVERY_S = 5.0
 _LONGEST_PLACE = 200
-_LONGEST_REQUEST = 2_048  # of JSON
 _MOST_OPEN = 64  # each holds descriptors of ours, and a person's patience
 _EVENT_OF_REASON = {"granted": "approval_granted", "expired": "approval_expired"}
 
@@ -131,9 +114,8 @@ class Approvals:
         request = self._queue.ask(question, now_s)
         self._waiting[request.id] = on_answer
         asked = self._who_can_answer()
-        if not self._recorder.record(
-            "approval_requested", question.pid, self._asked(request, asked)
-        ):
+        payload = asked_payload(request, timeout_s=self._timeout_s, asked=asked)
+        if not self._recorder.record("approval_requested", question.pid, payload):
             self._settle([self._queue.settle_unasked(request.id, "it can't be recorded", now_s)])
         elif (settled := self._queue.settle_from_memory(request.id, now_s)) is not None:
             self._settle([settled])
@@ -269,31 +251,19 @@ class Approvals:
             self._typist_found = (find_typist(walled=self._walled),)
         return self._typist_found[0]
 
-    def _way_out(self, question: Question) -> str:
-        way_out = (_WAY_OUT_OF_AUTO if self._mode is Mode.AUTO else "") + _WAY_OUT
-        if question.kind != "exec":
-            return way_out
-        # Of another policy, ci would take all the rules away, and the rule may be its own.
-        is_for_ci = self._session.policy == "agent-default" and question.rule in ALLOWED_BY_CI
-        return way_out + (_WAY_OUT_OF_INSTALLS if is_for_ci else _WAY_OUT_BY_RULE)
-
     def _why_nobody(self, question: Question) -> str:
         if self._stopped:
             return self._stopped
-        way_out = self._way_out(question)
-        match self._mode:
-            case Mode.DENY:
-                return "this session runs with --approvals deny"
-            case Mode.TTY | Mode.AUTO if self._unattended:
-                return f"$CI is set; {way_out}"
-            case Mode.TTY | Mode.AUTO if not self._terminal().is_there:
-                return f"there is no terminal; {way_out}"
-            case Mode.TTY | Mode.AUTO:
-                return (
-                    f"the session could answer on its terminal itself: {self._terminal().not_here}"
-                )
-            case Mode.CONTROL:
-                return "there is no control socket to answer through"
+        if self._mode is Mode.DENY:
+            return "this session runs with --approvals deny"
+        if self._mode is Mode.CONTROL:
+            return "there is no control socket to answer through"
+        way_out = way_out_of(question, self._session.policy, self._mode)
+        if self._unattended:
+            return f"$CI is set; {way_out}"
+        if not self._terminal().is_there:
+            return f"there is no terminal; {way_out}"
+        return f"the session could answer on its terminal itself: {self._terminal().not_here}"
 
     # Answers
 
@@ -359,7 +329,7 @@ class Approvals:
 
     def _recorded(self, settled: Settled) -> Settled:
         event = _EVENT_OF_REASON.get(settled.answer.reason, "approval_denied")
-        if self._recorder.record(event, settled.question.pid, self._answered(settled)):
+        if self._recorder.record(event, settled.question.pid, answered_payload(settled)):
             return settled
         if not settled.answer.granted:
             return settled
@@ -373,34 +343,6 @@ class Approvals:
             always=False,
             waited_s=settled.waited_s,
         )
-
-    def _asked(self, request: Open, asked: list[str]) -> Payload:
-        exec_asked = request.question.request
-        is_told = exec_asked is not None and json_size(exec_asked) <= _LONGEST_REQUEST
-        return {
-            **_about(request.id, request.question),
-            "comm": request.question.process,
-            "depth": request.question.depth,
-            "runs": beginning(request.question.masked_runs, QUESTION_CHARACTERS),
-            "loads": beginning(request.question.masked_loads, QUESTION_CHARACTERS),
-            "files": request.question.files,
-            "cwd": request.question.folder,
-            "note": request.question.note,
-            "timeout_s": self._timeout_s,
-            "asked": asked,
-            # What is long would have the words cut that an answer is compared with (verify).
-            **({"exec": exec_asked} if is_told else {}),
-        }
-
-    def _answered(self, settled: Settled) -> Payload:
-        return {
-            **_about(settled.id, settled.question),
-            "reason": settled.answer.reason,
-            "by": settled.answer.by,
-            "always": settled.always,
-            "answer": settled.answer.message,
-            "waited_ms": round(settled.waited_s * 1000),
-        }
 
     # The control socket
 
@@ -533,13 +475,3 @@ def _is_on_a_terminal_of(typist: Typist | None, peer: Peer) -> bool:
     if typist is None or not typist.pid:
         return False
     return types_for(peer.pid, typist.pid)
-
-
-def _about(approval_id: str, question: Question) -> Payload:
-    return {
-        "approval_id": approval_id,
-        "kind": question.kind,
-        "what": beginning(question.masked or question.what, QUESTION_CHARACTERS),
-        "rule_name": question.rule,
-        "message": question.message,
-    }
