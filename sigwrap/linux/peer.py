@@ -27,7 +27,7 @@ SUPERVISOR_NAME = "sigwrap-super"
 FORK_SERVER_NAME = "sigwrap-forks"
 _FILTER_MODE = 2
 _IS_INSIDE = "it is inside a supervised session"
-_DEEPEST = 10_000
+_DEEPEST = 1_000  # a walk of 20 ms
 
 
 class Peer(NamedTuple):

@@ -123,21 +123,29 @@ def looked_for(owners: set[Owner], pids: Iterable[int]) -> dict[Owner, Peer]:
     """Through all of them: who lends a socket into a session is not the only one that has it. As
     far as there is time."""
     wanted = {_link(owner): owner for owner in owners}
+    # Those inside come last: however many they are, and descriptors they hold, a browser is found.
+    inside_last = sorted(pids, key=carries_more_filters_than_us)
     until_s, left = time.monotonic() + _SEARCH_AT_MOST_S, _MOST_DESCRIPTORS
-    holders: dict[Owner, set[int]] = {}
-    # Those inside come last: however many descriptors they hold, a browser is found.
-    for pid in sorted(pids, key=has_supervisor_above):
+    holders: dict[Owner, dict[int, None]] = {}
+    for pid in inside_last:
         for link in _open_in(pid, left):
             left -= 1
             if link in wanted:
-                holders.setdefault(wanted[link], set()).add(pid)
+                holders.setdefault(wanted[link], {})[pid] = None
         if left <= 0 or time.monotonic() > until_s:
             break
-    found = {}
-    for owner, its in holders.items():
-        peers = [peer for pid in its if (peer := looked_at(pid, owner, _MOST_DESCRIPTORS))]
-        if peers:
-            found[owner] = max(peers, key=lambda peer: (peer.inside_session, peer.objection))
+    found = {owner: _least_welcome(owner, its) for owner, its in holders.items()}
+    return {owner: peer for owner, peer in found.items() if peer is not None}
+
+
+def _least_welcome(owner: Owner, pids: Iterable[int]) -> Peer | None:
+    """One that is refused is enough."""
+    found = None
+    for pid in reversed(list(pids)):
+        peer = looked_at(pid, owner, _MOST_DESCRIPTORS)
+        if peer is not None and peer.objection:
+            return peer
+        found = peer or found
     return found
 
 

@@ -18,7 +18,8 @@ from tests.support.browser import CHROMIUM, Browser, Tab
 from tests.support.harness import PYTHON, REFUSED, Running, Sigwrap
 from tests.support.waiting import PATIENCE_S, Reader, reader
 
-CLIENT = str(Path(__file__).parents[1] / "programs" / "client.py")
+PROGRAMS = Path(__file__).parents[1] / "programs"
+CLIENT, HOARDS = str(PROGRAMS / "client.py"), str(PROGRAMS / "hoards.py")
 ASKS = """
 version: 1
 name: asks
@@ -129,6 +130,15 @@ def test_a_supervised_process_is_refused_whatever_it_presents(
     assert {event.payload["inside_session"] for event in events} == {True}
     assert {"the page of sigwrap serve" in event.payload["reason"] for event in events} == {True}
     assert [status for status, _ in client(sigwrap, address, "in", "get", "/")] == ["303", "200"]
+
+
+def test_descriptors_that_are_hoarded_inside_keep_no_browser_out(sigwrap: Sigwrap) -> None:
+    page, address = serving(sigwrap)
+    session, _ = sigwrap.start_ready("--no-report", "--", *PYTHON, HOARDS, address)
+    reader(page.stderr).until(rb"came to the page and was refused")
+    assert [status for status, _ in client(sigwrap, address, "in", "get", "/")] == ["303", "200"]
+    session.terminate()
+    session.wait(PATIENCE_S)
 
 
 def test_so_it_is_at_a_file(sigwrap: Sigwrap) -> None:
