@@ -18,11 +18,13 @@ from sigwrap.store.reader import Session
 from sigwrap.store.writer import SessionLog
 from sigwrap.watch.followed import LINES_KEPT, Followed, line_of
 from sigwrap.watch.source import Source
-from tests.support.harness import Sigwrap
+from tests.support.harness import PYTHON, Sigwrap
 from tests.support.waiting import PATIENCE_S, await_that, reader
 
+CROWDS = str(Path(__file__).parent / "programs" / "crowds.py")
 RULES = """version: 1
 name: mine
+defaults: {command: audit}
 command_rules:
   - {name: ask-uname, commands: [uname], decision: approve}
 """
@@ -114,6 +116,28 @@ def test_what_waits_is_there_at_once(sigwrap: Sigwrap) -> None:
     assert (waits.session_name, waits.what) == ("agent", "uname")
     (seen,) = board.sessions
     assert (seen.asked, seen.processes) == (1, 1)
+    process.terminate()
+    process.wait(PATIENCE_S)
+
+
+def test_who_asks_is_seen_among_any_number_that_only_lie_there(sigwrap: Sigwrap) -> None:
+    proc_files.hold()
+    (sigwrap.folder / "mine.yaml").write_text(RULES)
+    options = ("-p", str(sigwrap.folder / "mine.yaml"), "--name", "agent", "--approvals", "control")
+    words = (*PYTHON, CROWDS, str(sigwrap.store))
+    process = sigwrap.start(*options, "--no-report", "--", *words)
+    reader(process.stderr).line()
+    source = Source(str(sigwrap.store))
+    source.start()
+    try:
+        await_that(lambda: len(source.board().sessions) >= 50)
+        board = source.board()
+    finally:
+        source.close()
+    (waits,) = board.waiting
+    assert (waits.session_name, waits.what) == ("agent", "uname")
+    assert board.sessions[0].id == waits.session_id
+    assert board.sessions[0].asked == 1
     process.terminate()
     process.wait(PATIENCE_S)
 

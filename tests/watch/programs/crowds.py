@@ -1,0 +1,28 @@
+"""Crowds the store at a path, then asks: journals of sessions that there are not, held as by their
+writers and dated to come, and sockets of theirs that never answer."""
+
+import fcntl
+import os
+import resource
+import socket
+import subprocess
+import sys
+
+SESSIONS = 120
+
+store = sys.argv[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (SESSIONS * 4, SESSIONS * 4))
+(own,) = [name for name in os.listdir(f"{store}/sessions") if name.endswith(".journal")]
+row = open(f"{store}/sessions/{own}").read()
+ends = []
+for number in range(SESSIONS):
+    name = f"20991231-000000-{number:06}"
+    journal = open(f"{store}/sessions/{name}.journal", "w")
+    journal.write(row)
+    journal.flush()
+    fcntl.flock(journal, fcntl.LOCK_EX)
+    end = socket.socket(socket.AF_UNIX)
+    end.bind(f"{store}/control/{name}.sock")
+    end.listen()
+    ends += [journal, end]
+subprocess.run(["uname"])
