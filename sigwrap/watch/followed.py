@@ -10,7 +10,7 @@ from itertools import islice
 from sigwrap.errors import StoreError
 from sigwrap.escape import printable
 from sigwrap.events import DENIED_TYPES, Event
-from sigwrap.report.folds.asked import ASKED
+from sigwrap.report.folds.asked import ANSWERED, ASKED
 from sigwrap.report.folds.decisions import APPROVAL_ANSWERS, outcome
 from sigwrap.report.forms.detail import detail
 from sigwrap.store.codec import decode_row
@@ -102,6 +102,11 @@ class Followed:
 
 
 def line_of(event: Event) -> Line:
-    became = ASKED if event.type == "approval_requested" else outcome(event)
     kind = printable(event.type[:_TYPE_CHARACTERS])  # anybody can put a log into the store
-    return Line(event.seq, event.time_ns, event.pid, kind, became, detail(event))
+    return Line(event.seq, event.time_ns, event.pid, kind, _became(event), detail(event))
+
+
+def _became(event: Event) -> str:
+    if event.type == "approval_requested":
+        return ASKED
+    return ANSWERED if event.type in APPROVAL_ANSWERS else outcome(event)

@@ -152,7 +152,7 @@ class Source:
         shown += list(islice((each for each in latest_first if each not in running), _ENDED_SHOWN))
         self._ended_elsewhere = len(ids) - len(shown)
         until_s = time.monotonic() + _INSPECTS_FOR_S
-        for session_id in shown:
+        for session_id in sorted(shown, key=self._files.__contains__):  # new ones first
             self._inspect(session_id, session_id in running)
             if time.monotonic() > until_s:  # what lies there may be long: the rest comes later
                 break

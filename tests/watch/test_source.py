@@ -126,18 +126,17 @@ def test_who_asks_is_seen_among_any_number_that_only_lie_there(sigwrap: Sigwrap)
     options = ("-p", str(sigwrap.folder / "mine.yaml"), "--name", "agent", "--approvals", "control")
     words = (*PYTHON, CROWDS, str(sigwrap.store))
     process = sigwrap.start(*options, "--no-report", "--", *words)
-    reader(process.stderr).line()
+    assert b"waits for approval" in reader(process.stderr).line()
     source = Source(str(sigwrap.store))
     source.start()
     try:
-        await_that(lambda: len(source.board().sessions) >= 50)
-        board = source.board()
+        await_that(lambda: len(source.board().sessions) >= 100)
+        (waits,) = source.board().waiting
+        assert (waits.session_name, waits.what) == ("agent", "uname")
+        await_that(lambda: source.board().sessions[0].id == waits.session_id)
+        assert source.board().sessions[0].asked == 1
     finally:
         source.close()
-    (waits,) = board.waiting
-    assert (waits.session_name, waits.what) == ("agent", "uname")
-    assert board.sessions[0].id == waits.session_id
-    assert board.sessions[0].asked == 1
     process.terminate()
     process.wait(PATIENCE_S)
 

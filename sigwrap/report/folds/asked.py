@@ -7,6 +7,7 @@ from sigwrap.events import Event
 from sigwrap.report.folds.decisions import APPROVAL_ANSWERS, APPROVED
 
 ASKED = "asked"
+ANSWERED = "answered"
 _ANSWERED_LIMIT = 1_000
 
 
