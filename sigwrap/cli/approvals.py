@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,9 +23,10 @@ from sigwrap.errors import SessionError, UsageError
 from sigwrap.escape import printable, rows
 from sigwrap.events import number, text, texts
 from sigwrap.protocols.control import ControlReply, ControlRequest
-from sigwrap.protocols.control_client import Answered, Unreachable, ask_everybody
+from sigwrap.protocols.control_client import Answered, Unreachable
 from sigwrap.run.asking.wording import Session, store_option
 from sigwrap.tuples import NamedTuple
+from sigwrap.watch.asking import asked_again_where_silent
 from sigwrap.watch.question import lines_of, origin_of, waiting_in, waits_of
 
 APPROVALS_SCHEMA = "sigwrap.approvals/1"
@@ -99,10 +101,20 @@ def approve(
     always: Annotated[
         bool, typer.Option("--always", help="And the same again, for this session.")
     ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask where ID is left out.")] = False,
     store: StoreOption = None,
 ) -> None:
-    """Let a waiting exec, signal or connection go on."""
-    _answer(store_folder(store), {"do": "approve", "id": approval_id, "always": always})
+    """Let a waiting exec, signal or connection go on.
+
+    Without ID it shows the one that waits, and asks.
+    """
+    folder = store_folder(store)
+    if not approval_id:
+        only = _only_one(folder)
+        approval_id = text(only.get("id"))
+        if not yes:
+            _confirm(only, folder)
+    _answer(folder, {"do": "approve", "id": approval_id, "always": always})
 
 
 def deny(
@@ -113,18 +125,16 @@ def deny(
     store: StoreOption = None,
 ) -> None:
     """Refuse a waiting exec, signal or connection."""
-    _answer(store_folder(store), {"do": "deny", "id": approval_id, "message": message})
+    folder = store_folder(store)
+    wanted = approval_id or text(_only_one(folder).get("id"))
+    _answer(folder, {"do": "deny", "id": wanted, "message": message})
 
 
 def _show(store: str, as_json: bool) -> None:
     refuse_inside(_INSIDE)
-    requests: list[dict[str, Any]] = []
-    more = 0
     with _listing(store) as listing:
-        for client, reply in listing.answered:
-            of = {"session_id": client.session_id, "session_name": text(reply.get("name"))}
-            requests += [{**each, **of} for each in waiting_in(reply)]
-            more += number(reply.get("more"))
+        requests = _requests(listing.answered)
+        more = sum(number(reply.get("more")) for _client, reply in listing.answered)
     if as_json:
         out(_document(requests, more, listing.left_out))
     elif not requests:
@@ -166,7 +176,7 @@ class _Listing(NamedTuple):
 @contextmanager
 def _listing(store: str) -> Iterator[_Listing]:
     """Of every session that answers; a note says which don't."""
-    with ask_everybody(store, {"do": "list"}) as (answered, failures):
+    with asked_again_where_silent(store, {"do": "list"}) as (answered, failures):
         good: list[Answered] = []
         for each in answered:
             try:
@@ -211,8 +221,7 @@ def _answer(store: str, request: ControlRequest) -> None:
 
 def _first_that_knows(store: str, request: ControlRequest) -> tuple[ControlReply, str]:
     """Its reply, and which session it is."""
-    wanted = request["id"] or _only_one(store)
-    request = {**request, "id": wanted}
+    wanted = request["id"]
     open_ids: list[str] = []
     late = ""
     failures: list[Unreachable] = []  # of sessions that may have it
@@ -257,10 +266,17 @@ def _first_that_knows(store: str, request: ControlRequest) -> tuple[ControlReply
     raise SessionError(f"there is no request {wanted!r}", printable(hint))
 
 
-def _only_one(store: str) -> str:
-    """Who answers without an id is to know what he answers."""
+def _requests(answered: list[Answered]) -> list[dict[str, Any]]:
+    return [
+        {**each, "session_id": client.session_id, "session_name": text(reply.get("name"))}
+        for client, reply in answered
+        for each in waiting_in(reply)
+    ]
+
+
+def _only_one(store: str) -> dict[str, Any]:
     with _listing(store) as listing:
-        found = [text(each.get("id")) for one in listing.answered for each in waiting_in(one.reply)]
+        found = _requests(listing.answered)
         more = sum(number(one.reply.get("more")) for one in listing.answered)
         if len(found) == 1 and not more and not listing.left_out:
             return found[0]
@@ -270,10 +286,24 @@ def _only_one(store: str) -> str:
             )
         if not found:
             raise SessionError(f"nothing waits for an answer in a running session of {store}")
+        ids = [text(each.get("id")) for each in found]
         raise SessionError(
             f"{len(found) + more} wait: name one",
-            printable(f"there is {', '.join(found[:_IDS_SHOWN])}; sigwrap approvals shows them"),
+            printable(f"there is {', '.join(ids[:_IDS_SHOWN])}; sigwrap approvals shows them"),
         )
+
+
+def _confirm(request: dict[str, Any], store: str) -> None:
+    """Another one may wait by now than the one that was last seen."""
+    refuse_inside(_INSIDE)
+    if not sys.stdin.isatty():
+        raise UsageError(
+            "without an id it is asked about what waits, and there is no terminal to ask on",
+            "name it, or sigwrap approve --yes",
+        )
+    out(_rendered(request, store))
+    if not typer.confirm("sigwrap: approve it?", err=True):
+        raise typer.Abort
 
 
 def _tell(reply: ControlReply, session_id: str) -> None:

@@ -21,7 +21,11 @@ def refuse_inside(message: str) -> None:
 
 
 def check(session: ControlClient, reply: ControlReply, may_fail: tuple[str, ...] = ()) -> None:
-    """Unreachable where the session refuses."""
+    """Unreachable where the session refuses, or another has its socket's name."""
+    if reply.get("session_id", session.session_id) != session.session_id:
+        raise Unreachable(
+            f"what answers for session {session.session_id} is another session", session.session_id
+        )
     if reply.get("ok") is True or reply.get("error") in may_fail:
         return
     message = printable(str(reply.get("message", "refused")))

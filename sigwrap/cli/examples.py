@@ -32,12 +32,12 @@ EXAMPLES = {
     "sessions recover": ("sigwrap sessions recover",),
     "approvals": (
         "sigwrap approvals",
-        "sigwrap approvals --full 3f2a",
+        "sigwrap approvals --full 3f2a10",
         "sigwrap approvals --watch",
     ),
-    "approve": ("sigwrap approve", "sigwrap approve 3f2a --always"),
+    "approve": ("sigwrap approve", "sigwrap approve 3f2a10 --always"),
     "watch": ("sigwrap watch --notify bell", "sigwrap watch --json"),
-    "deny": ('sigwrap deny 3f2a --message "not on main"',),
+    "deny": ('sigwrap deny 3f2a10 --message "not on main"',),
     "signal": ('sigwrap signal build SIGSTOP --reason "let me look"', "sigwrap signal SIGCONT"),
     "serve": (
         "sigwrap serve --open",

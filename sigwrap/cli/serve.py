@@ -14,7 +14,8 @@ from sigwrap.cli.examples import examples
 from sigwrap.cli.options import StoreOption
 from sigwrap.cli.output import note, note_in_time, out
 from sigwrap.cli.watch import watched_store
-from sigwrap.errors import UsageError
+from sigwrap.errors import SessionError, UsageError
+from sigwrap.escape import printable
 from sigwrap.linux import proc_files, procfs
 from sigwrap.start import onefile
 
@@ -81,7 +82,7 @@ def serve(
     source = Source(folder)
     source.start()
     try:
-        serve_page(
+        is_reached = serve_page(
             listener,
             folder,
             source,
@@ -89,6 +90,7 @@ def serve(
             report_line=[*own_line(), "report", "--format", "html", "--store", folder],
             tell=note_in_time,
             ready=ready,
+            is_in_place=lambda: file is None or file.is_in_place,
         )
     finally:
         source.close()
@@ -96,6 +98,12 @@ def serve(
             listener.close()
         else:
             file.close()
+    if not is_reached and file is not None:
+        raise SessionError(
+            f"somebody has removed {printable(file.path)}, or put another file there: whoever "
+            "opens it sees a page that isn't this one, so this one has ended",
+            "choose a folder that no session can write",
+        )
 
 
 def _us() -> str:

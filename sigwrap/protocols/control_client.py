@@ -1,22 +1,25 @@
 """The client of the control protocol: it asks all running sessions of a store at once.
 
 Whoever runs as this user can put sockets into the store: any number, silent ones, and full ones. So
-one loop asks them all, within a time that doesn't depend on how many there are, and who can be
-reached at once is asked first. Where a socket is full, a thread waits in connect(2): the kernel
-lets in who waits there, in order, and an attempt now and then would always come too late.
+one loop asks them all, within a time that doesn't depend on how many there are, each once however
+many names it has, and who can be reached at once is asked first. Where there are more than there is
+time for, each time others are asked. Where a socket is full, a thread waits in connect(2): the
+kernel lets in who waits there, in order, and an attempt now and then would always come too late.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import select
 import socket
 import struct
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from types import MappingProxyType
 
 from sigwrap.errors import SessionError, StoreError
 from sigwrap.escape import printable
@@ -75,18 +78,19 @@ class Answered(NamedTuple):
 
 @contextmanager
 def ask_everybody(
-    store: str, request: ControlRequest
+    store: str, request: ControlRequest, first: Collection[str] = ()
 ) -> Iterator[tuple[list[Answered], list[Unreachable]]]:
     """What the running sessions reply, and what is wrong with those that don't. A socket that
-    nobody listens on any more is left out."""
+    nobody listens on any more is left out. `first`: those that are asked before others."""
     with ExitStack() as stack:
         folder_fd = _open_folder(control_folder(store))
         if folder_fd is None:
             yield [], []
             return
         stack.callback(os.close, folder_fd)
-        everybody = _Everybody(folder_fd, request, stack)
-        everybody.ask(sorted(name for name in os.listdir(folder_fd) if _is_of_a_session(name)))
+        names = _names(folder_fd)
+        everybody = _Everybody(folder_fd, request, stack, names)
+        everybody.ask(sorted(names, key=lambda each: (each not in first, random.random())))
         everybody.answered.sort(key=lambda each: each.client.session_id)
         yield everybody.answered, everybody.failures
 
@@ -100,7 +104,7 @@ def ask_one(store: str, session_id: str, request: ControlRequest) -> Iterator[An
             raise _takes_none(session_id)
         stack.callback(os.close, folder_fd)
         everybody = _Everybody(folder_fd, request, stack)
-        everybody.ask([session_id + SOCKET_SUFFIX])
+        everybody.ask([session_id])
         if everybody.failures:
             raise everybody.failures[0]
         if not everybody.answered:
@@ -115,9 +119,17 @@ def _takes_none(session_id: str) -> Unreachable:
 
 
 class _Everybody:
-    def __init__(self, folder_fd: int, request: ControlRequest, stack: ExitStack) -> None:
+    def __init__(
+        self,
+        folder_fd: int,
+        request: ControlRequest,
+        stack: ExitStack,
+        names: Mapping[str, Collection[str]] = MappingProxyType({}),
+    ) -> None:
+        """`names`: all that a socket has, by one of them."""
         self.answered: list[Answered] = []
         self.failures: list[Unreachable] = []
+        self._names = names
         self._folder_fd = folder_fd
         self._request = encode(request)
         self._stack = stack
@@ -126,8 +138,8 @@ class _Everybody:
         self._poll = select.poll()
         self._exchanges: dict[int, _Exchange] = {}
 
-    def ask(self, names: list[str]) -> None:
-        full = self._connect_at_once(names)
+    def ask(self, session_ids: list[str]) -> None:
+        full = self._connect_at_once(session_ids)
         waiting = _Waiting(self._folder_fd, full, self._until_s) if full else None
         if waiting is not None:
             self._stack.callback(waiting.close)
@@ -145,21 +157,21 @@ class _Everybody:
         if waiting is not None:
             self.failures += [_silent(session_id) for session_id in waiting.not_connected()]
 
-    def _connect_at_once(self, names: list[str]) -> list[str]:
+    def _connect_at_once(self, session_ids: list[str]) -> list[str]:
         """Whose sockets are full."""
         full = []
-        for number, name in enumerate(names):
+        for number, session_id in enumerate(session_ids):
             if time.monotonic() > self._until_s:
-                self.failures.append(Unreachable(f"{len(names) - number} sockets are not asked"))
+                left = len(session_ids) - number
+                self.failures.append(Unreachable(f"{left} sockets are not asked"))
                 break
-            session_id = name.removesuffix(SOCKET_SUFFIX)
             try:
                 connection = socket.socket(socket.AF_UNIX, _DOES_NOT_WAIT)
             except OSError as error:
                 self.failures.append(_unreachable(session_id, error))
                 continue
             try:
-                connection.connect(socket_path(self._folder_fd, name))
+                connection.connect(socket_path(self._folder_fd, session_id + SOCKET_SUFFIX))
             except OSError as error:
                 connection.close()
                 match error:
@@ -197,11 +209,17 @@ class _Everybody:
             return
         self._poll.unregister(exchange.connection)
         del self._exchanges[exchange.connection.fileno()]
-        client = ControlClient(exchange.session_id, exchange.connection, self._ends_at_s)
         try:
-            self.answered.append(Answered(client, exchange.reply()))
+            reply = exchange.reply()
         except Unreachable as failure:
             self.failures.append(failure)
+            return
+        session_id = exchange.session_id
+        its_own = reply.get("session_id")
+        if its_own in self._names.get(session_id, ()):
+            session_id = str(its_own)
+        client = ControlClient(session_id, exchange.connection, self._ends_at_s)
+        self.answered.append(Answered(client, reply))
 
 
 class _Exchange:
@@ -335,6 +353,16 @@ def _silent(session_id: str) -> Unreachable:
 
 def _unreachable(session_id: str, error: OSError) -> Unreachable:
     return Unreachable(f"can't reach session {session_id}: {error.strerror}", session_id)
+
+
+def _names(folder_fd: int) -> dict[str, list[str]]:
+    """The sessions that the sockets in it are called after: one of each socket, with all of its."""
+    names: dict[int, list[str]] = {}
+    with os.scandir(folder_fd) as entries:
+        for entry in entries:
+            if _is_of_a_session(entry.name) and not entry.is_symlink():
+                names.setdefault(entry.inode(), []).append(entry.name.removesuffix(SOCKET_SUFFIX))
+    return {each[0]: each for each in names.values()}
 
 
 def _is_of_a_session(name: str) -> bool:

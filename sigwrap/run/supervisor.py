@@ -321,7 +321,7 @@ class Supervisor:
         return {
             "name": self._name,
             "processes": len(self._processes.by_pid),
-            "denied": sum(counts[name] for name in DENIED_TYPES),
+            "denied": sum(counts[name] for name in DENIED_TYPES) - self.denied_again,
             "asked": counts["approval_requested"],
             "stopped": self._agent_signals.stopped is not None,
         }

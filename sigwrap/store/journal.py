@@ -183,8 +183,8 @@ def lock(fd: int) -> None:
 
 def writer_lives(path: str) -> bool:
     try:
-        # O_NONBLOCK: in the store of somebody else, it may be a FIFO.
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        # In the store of somebody else, it may be a FIFO, a terminal, or a link to one.
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return False
     try:

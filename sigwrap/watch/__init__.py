@@ -7,6 +7,7 @@ source      looks at the sessions, and makes it
 attendance  sessions are to know that somebody is here
 followed    the log of one that runs, as it grows
 orders      pure: what may be asked for
+asking      all that run are asked, once
 actions     answers, interrupts, the kill switch
 telling     tells of what has come to wait
 terminal    `sigwrap watch`

@@ -30,9 +30,11 @@ class Attendance:
             raise StoreError(why, "choose another folder with --store") from error
 
     def look(self) -> None:
-        """Whoever is inside may have put another folder in its place."""
+        """Whoever is inside may have put another folder in its place. A store that somebody has
+        removed stays so."""
         try:
-            self._be_as_wanted()
+            if os.path.isdir(os.path.dirname(self._path)):
+                self._be_as_wanted()
         except OSError:
             pass  # the sessions can't be reached there either, and that is said
 

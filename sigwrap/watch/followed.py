@@ -10,6 +10,7 @@ from itertools import islice
 from sigwrap.errors import StoreError
 from sigwrap.escape import printable
 from sigwrap.events import DENIED_TYPES, Event
+from sigwrap.policy.tools.tries import Tries
 from sigwrap.report.folds.asked import ANSWERED, ASKED
 from sigwrap.report.folds.decisions import APPROVAL_ANSWERS, outcome
 from sigwrap.report.forms.detail import detail
@@ -37,6 +38,7 @@ class Followed:
         self._lines: deque[Line] = deque(maxlen=LINES_KEPT)
         self._lock = threading.Lock()  # of the lines: who shows them is another thread
         self.denied = self.asked = 0  # of what was read
+        self._tries = Tries()
         self.problem = ""
 
     @property
@@ -96,9 +98,12 @@ class Followed:
                 self._take(event)
 
     def _take(self, event: Event) -> None:
-        self.denied += event.type in DENIED_TYPES
+        self.denied += event.type in DENIED_TYPES and not self._is_another_try(event)
         self.asked += event.type == "approval_requested"
         self._lines.append(line_of(event))
+
+    def _is_another_try(self, event: Event) -> bool:
+        return event.type == "exec_denied" and self._tries.is_another(event)
 
 
 def line_of(event: Event) -> Line:

@@ -8,6 +8,7 @@ import math
 import os
 import threading
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
@@ -34,10 +35,12 @@ _LISTS_EVERY_S = 1.0
 _ASKS_EVERY_S = 1.0
 _LIST = {"do": "list", "look": False}  # nobody need be looking
 _ASKS_AGAIN_AFTER_S = 0.1
+_OLD_S = 6  # more than one round takes
+_SILENT_FOR_S = 2.0  # a session puts a socket that was removed there again
 _FIRST_ANSWERS_S = 1.0  # so long who has just come waits for them
 _FIRST_SIGHT_S = 2.0
 _INSPECTS_FOR_S = 0.3
-_INSPECTS_AGAIN_S = 2.0  # what couldn't be read
+_INSPECTS_AGAIN_S = 1.0  # what couldn't be read; ever more seldom
 _WORDS, _WORD_CHARACTERS = 100, 500  # kept of a command
 _RUNNING_SHOWN = 100
 _ENDED_SHOWN = 20
@@ -59,9 +62,12 @@ class Source:
         self._replies: dict[str, ControlReply] = {}
         self._replied_ns = 0
         self._unreachable: tuple[str, ...] = ()
+        self._silent_since_s: dict[str, float] = {}
         self._store_problem = self._attendance_problem = ""
+        self._is_looked_through = True
         self._ended_elsewhere = 0
         self._again_s: dict[str, float] = {}
+        self._unread_since_s: dict[str, float] = {}
         self._killswitch: State | None = None
         self._known_waits: dict[tuple[str, str], Waits] = {}
         self._board = Board(time.time_ns(), (), 0, (), None, ())
@@ -126,6 +132,7 @@ class Source:
 
     def _follow(self) -> None:
         self._has_asked.wait(_FIRST_ANSWERS_S)
+        self._publish()  # what waits, however long it takes to look at the logs
         listed_s = -_LISTS_EVERY_S
         while not self._is_closed.is_set():
             if time.monotonic() - listed_s >= _LISTS_EVERY_S:
@@ -144,10 +151,10 @@ class Source:
         except (StoreError, OSError) as failure:
             self._store_problem = str(failure)
             return
-        self._store_problem = ""
+        self._store_problem, self._is_looked_through = "", True
         latest_first = sorted(ids, key=lambda each: (each in self._replies, each), reverse=True)
         with_journal = (each for each in latest_first if each + JOURNAL_SUFFIX in names)
-        shown = list(islice(filter(self._runs, with_journal), _RUNNING_SHOWN))
+        shown = self._running(with_journal)
         running = set(shown)
         shown += list(islice((each for each in latest_first if each not in running), _ENDED_SHOWN))
         self._ended_elsewhere = len(ids) - len(shown)
@@ -158,10 +165,23 @@ class Source:
                 break
         for session_id in set(self._files) - set(shown):
             del self._files[session_id], self._again_s[session_id]
+            self._unread_since_s.pop(session_id, None)
             self._counts.pop(session_id, None)
             gone = self._followed.pop(session_id, None)
             if gone is not None:
                 gone.close()
+
+    def _running(self, session_ids: Iterable[str]) -> list[str]:
+        """As far as there is time: there may be a million that don't run."""
+        until_s = time.monotonic() + _INSPECTS_FOR_S
+        found: list[str] = []
+        for session_id in session_ids:
+            if len(found) == _RUNNING_SHOWN or time.monotonic() > until_s:
+                self._is_looked_through = False
+                break
+            if self._runs(session_id):
+                found.append(session_id)
+        return found
 
     def _inspect(self, session_id: str, runs: bool) -> None:
         known = self._files.get(session_id)
@@ -169,7 +189,12 @@ class Source:
         if known is not None and known.running == runs and now_s < self._again_s[session_id]:
             return
         found = inspected(session_id, self._store)
-        self._again_s[session_id] = now_s + _INSPECTS_AGAIN_S if found.problem else math.inf
+        if found.problem:
+            since_s = self._unread_since_s.setdefault(session_id, now_s)
+            self._again_s[session_id] = now_s + max(_INSPECTS_AGAIN_S, now_s - since_s)
+        else:
+            self._unread_since_s.pop(session_id, None)
+            self._again_s[session_id] = math.inf
         self._files[session_id] = replace(
             found,
             command=tuple(each[:_WORD_CHARACTERS] for each in found.command[:_WORDS]),
@@ -200,7 +225,7 @@ class Source:
             self._ask_now.clear()
             self._attendance.look()
             try:
-                with ask_everybody(self._store, _LIST) as (answered, failures):
+                with ask_everybody(self._store, _LIST, self._replies) as (answered, failures):
                     self._take(answered, failures)
             except (SigwrapError, OSError) as failure:
                 self._replies, self._unreachable = {}, (str(failure),)
@@ -220,6 +245,19 @@ class Source:
             if each not in good
         ]
         self._unreachable = tuple(dict.fromkeys([*map(str, failures), *said]))
+        self._note_silent({each.session_id for each in failures})
+
+    def _note_silent(self, already_said: set[str]) -> None:
+        """Whoever is inside can take the socket of a session away, again and again."""
+        now_s = time.monotonic()
+        running = {each.id for each in tuple(self._files.values()) if each.running}
+        silent = running - set(self._replies) - already_said
+        self._silent_since_s = {each: self._silent_since_s.get(each, now_s) for each in silent}
+        self._unreachable += tuple(
+            f"session {each} runs and doesn't answer: what it asks isn't seen here"
+            for each, since_s in sorted(self._silent_since_s.items(), reverse=True)
+            if now_s - since_s > _SILENT_FOR_S
+        )
 
     def _look_at_killswitch(self) -> None:
         try:
@@ -292,6 +330,11 @@ class Source:
 
     def _problems(self) -> tuple[str, ...]:
         found = [each for each in (self._store_problem, self._attendance_problem) if each]
+        if not self._is_looked_through:
+            found.append("there are too many sessions to look at: some that run may not be shown")
+        old_s = (time.time_ns() - self._replied_ns) // 1_000_000_000 if self._replied_ns else 0
+        if old_s > _OLD_S:
+            found.append(f"the store keeps us waiting: what is shown is {old_s} s old")
         found += [each.problem for each in self._followed.values() if each.problem]
         found += self._unreachable
         shown = [printable(each) for each in found[:_PROBLEMS_SHOWN]]

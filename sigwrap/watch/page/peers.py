@@ -6,10 +6,10 @@ a pidfd while it is looked at, so that no other has its number by then. A socket
 shows is nobody's, and refused: one on its way in a message, in a table that a thread has for
 itself, in another network namespace, or of a user whom we may not look at.
 
-Looking through all of /proc takes some milliseconds. So those processes that came before are looked
-at first: a browser is found at once, and so is whoever is refused again and again. All the others
-that wait are looked for together, on a thread, and one such search follows the other only after a
-pause: whoever connects all the time holds neither the loop nor a processor.
+Looking through all of /proc takes some milliseconds. So those processes that were let in before are
+looked at first: a browser is found at once. All the others that wait are looked for together, on a
+thread, and one such search follows the other only after a pause: whoever connects all the time
+holds neither the loop nor a processor.
 
 Somebody outside who connects and hands the connection into a session, or forwards what is sent to a
 port of its own, lends out their own right, as with linux/peer.py. Against those the page has its
@@ -21,7 +21,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from itertools import islice
 
@@ -30,6 +30,7 @@ from sigwrap.linux.peer import Peer, carries_more_filters_than_us, has_superviso
 from sigwrap.linux.pidfd import has_ended
 from sigwrap.linux.sockets.tcp_diag import Owner, owner_of
 from sigwrap.run.loop import Loop
+from sigwrap.tuples import NamedTuple
 from sigwrap.watch.page.helpers import Helpers
 
 Address = tuple[str, int]
@@ -40,7 +41,9 @@ _FILTERED = (
     "it runs under a filter that this shell doesn't, as a supervised process does, and browsers of "
     f"snap and flatpak: use another browser, or {WAY_OUT}"
 )
+_NOT_LOOPBACK = "it doesn't come by loopback"
 _NOT_FOUND = f"it can't be seen which process this connection belongs to: {WAY_OUT}"
+_LOOPBACK = "127."
 _REMEMBERED = 6
 _FIRST_DESCRIPTORS = 1_000  # looked at in a process that came before
 _MOST_DESCRIPTORS = 400_000  # in all of /proc
@@ -52,14 +55,16 @@ class Peers:
     def __init__(self, loop: Loop, helpers: Helpers) -> None:
         self._loop = loop
         self._helpers = helpers
-        self._good: list[int] = []  # processes that came before, the latest first
-        self._bad: list[int] = []
+        self._good: list[int] = []  # processes that were let in before, the latest first
         self._waiting: list[tuple[Owner, Callable[[Peer], None]]] = []
         self._is_searching = False
         self._next_search_s = 0.0
 
     def examine(self, theirs: Address, ours: Address, then: Callable[[Peer], None]) -> None:
         """`then` is called at once where that is known at once."""
+        if not theirs[0].startswith(_LOOPBACK):
+            then(Peer(0, -1, "", _NOT_LOOPBACK, False))
+            return
         owner = owner_of(theirs, ours)
         if owner is None:
             then(Peer(0, -1, "", _NOT_FOUND, False))
@@ -74,23 +79,19 @@ class Peers:
                 self._search()
 
     def _among_the_remembered(self, owner: Owner) -> Peer | None:
-        for pid in (*self._good, *self._bad):
-            found = looked_at(pid, owner, _FIRST_DESCRIPTORS)
-            if found is not None:
-                self._remember(found)
-                return found
+        for pid in self._good:
+            look = looked_at(pid, {_link(owner): owner}, _FIRST_DESCRIPTORS)
+            if owner in look.found:
+                self._remember(look.found[owner])
+                return look.found[owner]
         return None
 
     def _remember(self, peer: Peer) -> None:
-        """Those that are refused push none out that are let in."""
-        if not peer.pid:
-            return
-        for known in (self._good, self._bad):
-            if peer.pid in known:
-                known.remove(peer.pid)
-        known = self._bad if peer.objection else self._good
-        known.insert(0, peer.pid)
-        del known[_REMEMBERED:]
+        if peer.pid in self._good:
+            self._good.remove(peer.pid)
+        if not peer.objection:
+            self._good.insert(0, peer.pid)
+            del self._good[_REMEMBERED:]
 
     def _search(self) -> None:
         if self._is_searching or not self._waiting:
@@ -126,46 +127,45 @@ def looked_for(owners: set[Owner], pids: Iterable[int]) -> dict[Owner, Peer]:
     # Those inside come last: however many they are, and descriptors they hold, a browser is found.
     inside_last = sorted(pids, key=carries_more_filters_than_us)
     until_s, left = time.monotonic() + _SEARCH_AT_MOST_S, _MOST_DESCRIPTORS
-    holders: dict[Owner, dict[int, None]] = {}
+    found: dict[Owner, Peer] = {}
     for pid in inside_last:
-        for link in _open_in(pid, left):
-            left -= 1
-            if link in wanted:
-                holders.setdefault(wanted[link], {})[pid] = None
+        look = looked_at(pid, wanted, left)
+        left -= look.descriptors
+        for owner, peer in look.found.items():
+            if owner not in found or peer.objection:  # one that is refused is enough
+                found[owner] = peer
         if left <= 0 or time.monotonic() > until_s:
             break
-    found = {owner: _least_welcome(owner, its) for owner, its in holders.items()}
-    return {owner: peer for owner, peer in found.items() if peer is not None}
-
-
-def _least_welcome(owner: Owner, pids: Iterable[int]) -> Peer | None:
-    """One that is refused is enough."""
-    found = None
-    for pid in reversed(list(pids)):
-        peer = looked_at(pid, owner, _MOST_DESCRIPTORS)
-        if peer is not None and peer.objection:
-            return peer
-        found = peer or found
     return found
 
 
-def looked_at(pid: int, owner: Owner, most: int) -> Peer | None:
-    """None where it hasn't that socket among its first descriptors."""
+class _Look(NamedTuple):
+    found: dict[Owner, Peer]
+    descriptors: int
+
+
+def looked_at(pid: int, wanted: Mapping[str, Owner], most: int) -> _Look:
+    """Which of those it has among its first descriptors."""
     try:
         pidfd = os.pidfd_open(pid)
     except OSError:
-        return None
+        return _Look({}, 0)
     try:
-        if _link(owner) not in _open_in(pid, most):
-            return None
+        links = list(_open_in(pid, most))
+        its = {wanted[link] for link in links if link in wanted}
+        if not its:
+            return _Look({}, len(links))
         command = procfs.command_line(pid)
         is_inside, is_filtered = has_supervisor_above(pid), carries_more_filters_than_us(pid)
         if has_ended(pidfd):  # then what we read may be of another process
-            return None
+            return _Look({}, len(links))
     finally:
         os.close(pidfd)
     objection = _INSIDE if is_inside else _FILTERED if is_filtered else ""
-    return Peer(pid, owner.uid, command, objection, is_inside or is_filtered)
+    peers = {
+        owner: Peer(pid, owner.uid, command, objection, is_inside or is_filtered) for owner in its
+    }
+    return _Look(peers, len(links))
 
 
 def _link(owner: Owner) -> str:

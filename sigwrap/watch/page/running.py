@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import socket
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
@@ -21,6 +22,7 @@ from sigwrap.watch.page.server import Server
 from sigwrap.watch.page.site import Site
 from sigwrap.watch.page.streams import Seen, Streams
 
+_LOOKS_EVERY_S = 0.5
 _ENDS_BY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -34,8 +36,10 @@ def serve(
     tell: Callable[[str], None],
     ready: Callable[[str], None],
     bounds: Bounds | None = None,
-) -> None:
-    """`ready` gets the path that lets the first browser in, once it would be."""
+    is_in_place: Callable[[], bool] = lambda: True,
+) -> bool:
+    """`ready` gets the path that lets the first browser in, once it would be. False where it ended
+    because nobody comes to `listener` any more."""
     bounds = bounds or Bounds()
     loop = Loop()
     signals = _Signals(loop)
@@ -52,11 +56,20 @@ def serve(
         on_asked=site.serve,
         on_refused=Refusals(store, loop, helpers, tell).add,
     )
+    is_reached = True
+
+    def look() -> None:
+        nonlocal is_reached
+        is_reached = is_in_place()
+        loop.call_at(time.monotonic() + _LOOKS_EVERY_S, look)
+
     try:
         ready(gate.entry)
+        look()
         # Half of what was asked for would be worse than late: sessions told, others not.
-        while not signals.have_come or site.is_acting:
+        while (is_reached and not signals.have_come) or site.is_acting:
             loop.turn(None)
+        return is_reached
     finally:
         server.close()
         streams.close()

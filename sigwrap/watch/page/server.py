@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import socket
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -19,7 +20,8 @@ from sigwrap.watch.page.peers import Peers, addresses
 
 _PAUSE_S = 0.1
 _KERNEL_BYTES = 1 << 17  # of what it keeps for one client
-_TAKEN_AT_ONCE = 16
+_TAKEN_AT_ONCE = 64
+_REFUSALS_ANSWERED = 30  # in a second
 
 
 class Server:
@@ -40,12 +42,14 @@ class Server:
         self._on_asked = on_asked
         self._on_refused = on_refused
         self._connections: set[Connection] = set()
+        self._unknown: set[Connection] = set()  # besides: whose peers are being looked for
+        self._refused: deque[float] = deque(maxlen=_REFUSALS_ANSWERED)
         self._is_watched = False
         self._watch()
 
     def close(self) -> None:
         self._pause()
-        for connection in tuple(self._connections):
+        for connection in (*self._connections, *self._unknown):
             connection.close()
 
     # For connections
@@ -55,6 +59,7 @@ class Server:
 
     def gone(self, connection: Connection) -> None:
         self._connections.discard(connection)
+        self._unknown.discard(connection)
 
     # Who comes
 
@@ -75,7 +80,7 @@ class Server:
 
     def _on_arrivals(self, _happened: int) -> None:
         for _ in range(_TAKEN_AT_ONCE):
-            if sum(not each.is_known for each in self._connections) >= self.bounds.unknown:
+            if len(self._unknown) >= self.bounds.unknown:
                 self._pause_for_a_moment()
                 return
             try:
@@ -91,14 +96,12 @@ class Server:
         end.setblocking(False)
         with suppress(OSError):  # it has left again
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _KERNEL_BYTES)
-        if len(self._connections) >= self.bounds.connections:
-            self._make_room()
         connection = Connection(self, end)
-        self._connections.add(connection)
+        self._unknown.add(connection)
         try:
             connection.wait()
         except OSError:  # nothing more can be watched
-            self._connections.discard(connection)
+            self._unknown.discard(connection)
             end.close()
             self._pause_for_a_moment()
             return
@@ -106,10 +109,11 @@ class Server:
         def known(peer: Peer) -> None:
             if connection.is_closed:
                 return
+            self._unknown.discard(connection)
             if peer.objection:
-                self._on_refused(peer)
-                connection.answer(plain(403, f"you are refused: {peer.objection}"))
+                self._refuse(connection, peer)
             else:
+                self._admit(connection)
                 connection.begin()
 
         if end.family == socket.AF_UNIX:
@@ -122,6 +126,20 @@ class Server:
         else:
             self._peers.examine(theirs, ours, known)
 
-    def _make_room(self) -> None:
-        others = [each for each in self._connections if not each.is_stream]
-        min(others, key=lambda each: (each.is_let_in, each.heard_s)).close()
+    def _refuse(self, connection: Connection, peer: Peer) -> None:
+        """Of a flood some are told why."""
+        self._on_refused(peer)
+        now_s = time.monotonic()
+        is_flood = len(self._refused) == _REFUSALS_ANSWERED and now_s - self._refused[0] < 1.0
+        self._refused.append(now_s)
+        if is_flood:
+            connection.close()
+        else:
+            self._admit(connection)
+            connection.answer(plain(403, f"you are refused: {peer.objection}"))
+
+    def _admit(self, connection: Connection) -> None:
+        if len(self._connections) >= self.bounds.connections:
+            others = [each for each in self._connections if not each.is_stream]
+            min(others, key=lambda each: (each.is_let_in, each.heard_s)).close()
+        self._connections.add(connection)

@@ -18,7 +18,7 @@ FEWEST_COLUMNS, FEWEST_ROWS = 40, 10
 _OTHERS_SHOWN = 3
 _SMALL = 16  # rows: a question comes first there
 _COMMAND_COLUMNS = 12
-_HELP = """
+_HELP_ON_QUESTIONS = """
 y    yes, once
 a    yes, and the same again in this session
 n    no
@@ -26,16 +26,22 @@ m    no, with a message that the caller reads
 j k  the next and the previous question (or arrows)
 v    the whole question, on all of the screen
 
-Tab  the next session, whose events are shown
-f    other events: notable ones, refused ones, all
-/    only events with these words
-s    stop the session, as by Ctrl+C there
-
 K    kill switch on: ends every session of yours now, and none starts until off
 U    kill switch off
 
 q    leave; sessions go on
 """
+_HELP = _HELP_ON_QUESTIONS.replace(
+    """
+K """,
+    """
+Tab  the next session, whose events are shown
+f    other events: notable ones, refused ones, all
+/    only events with these words
+s    stop the session, as by Ctrl+C there
+
+K """,
+)
 
 
 class Row(NamedTuple):
@@ -61,7 +67,8 @@ def drawn(face: Face, lines: Iterable[Line], place: Place, now_ns: int, whole: s
     room = place.rows - len(bottom)
     match face.mode:
         case Mode.HELP:
-            above = [Row("sigwrap watch: keys", True), *map(Row, _HELP.splitlines())]
+            shown = _HELP_ON_QUESTIONS if face.only_questions else _HELP
+            above = [Row("sigwrap watch: keys", True), *map(Row, shown.splitlines())]
         case Mode.WHOLE if face.question is not None:
             above = _whole(face, face.question, place, room, now_ns, whole)
         case _:
@@ -216,13 +223,20 @@ def _bottom(face: Face, place: Place) -> list[Row]:
     match face.mode:
         case Mode.FILTER:
             return [Row(f"only events with: {_end_of(face.typed, place)}_")]
+        case Mode.MESSAGE if face.is_settled:
+            return [Row("no question waits for this message: Enter or Esc goes back", True)]
         case Mode.MESSAGE:
-            return [Row(f"no, because: {_end_of(face.typed, place)}_   (Enter; Esc: back)")]
+            return [
+                Row(f"no to {printable(face.message_for)}; Enter sends it, Esc: back", True),
+                Row(f"because: {_end_of(face.typed, place)}_"),
+            ]
         case Mode.REASON:
             return [
                 Row("KILL SWITCH: Enter ends every session of yours now; Esc: no", is_strong=True),
                 Row(f"reason (may be empty): {_end_of(face.typed, place)}_"),
             ]
+        case Mode.TOLD:
+            return [Row(f"{face.told}: any key goes back", True)]
         case Mode.STOP:
             return [Row(f"stop session {printable(face.stopping)}, as by Ctrl+C? y: yes", True)]
         case Mode.LIFT:
@@ -230,7 +244,11 @@ def _bottom(face: Face, place: Place) -> list[Row]:
         case Mode.HELP:
             return [Row("any key: back")]
         case _:
-            others = "? help  q leave" if face.only_questions else "s stop  K kill  ? help  q leave"
+            is_on = face.board is not None and face.board.killswitch is not None
+            switch = "U kill switch off" if is_on else "K kill"
+            others = (
+                "? help  q leave" if face.only_questions else f"s stop  {switch}  ? help  q leave"
+            )
             keys = "y yes  a session  n no  m message  v whole  "
             if place.columns < len(keys + others):
                 keys, others = "y a n m  v whole  ", "? help  q leave"

@@ -1,8 +1,9 @@
 """What is chosen on the screen and being typed, and what a key asks for. Pure: the board and the
 clock are handed in.
 
-A key answers the question that its reader has read: one that has just come takes no answer for a
-moment, and one that doesn't fit on the screen takes a yes only where all of it is shown.
+A key answers the question that its reader has read: one that has just been drawn takes no answer
+for a moment, and one that doesn't fit on the screen takes a yes only where all of it is shown. What
+is typed as a message stays a message to its end, whatever becomes of the question meanwhile.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from enum import Enum
 
 from sigwrap.escape import printable
-from sigwrap.report.folds.asked import ASKED
+from sigwrap.report.folds.asked import ANSWERED, ASKED
 from sigwrap.report.folds.decisions import ALLOWED
 from sigwrap.tuples import NamedTuple
 from sigwrap.watch.board import ENDED, Board, Line, Seen, Waits
@@ -29,6 +30,7 @@ class Mode(Enum):
     LIFT = "lift"
     WHOLE = "whole"  # question, on all of the screen
     HELP = "help"
+    TOLD = "told"  # why a key that asks first does nothing: the y that follows is for no question
 
 
 class Suspend(NamedTuple):
@@ -55,7 +57,7 @@ class Shows(Enum):
 
 
 _NEXT = {Shows.ALL: Shows.NOTABLE, Shows.NOTABLE: Shows.REFUSED, Shows.REFUSED: Shows.ALL}
-_REFUSED = frozenset({"denied", ASKED})
+_REFUSED = frozenset({"denied", "approved", ASKED, ANSWERED})
 
 
 class Face:
@@ -69,12 +71,13 @@ class Face:
         self.scrolled = 0  # rows of what is shown whole
         self.does_not_fit = True  # the question, as far as it was drawn
         self.is_end_shown = False  # of the question that is shown whole
+        self.told = ""
         self.stopping = ""  # the session that is asked about
         self.board: Board | None = None
         self._question = ("", "")
-        self._chosen_s = 0.0
+        self._drawn_s: float | None = None  # since when the question is on the screen
         self._session = ""
-        self._about: Waits | None = None  # whom what is being typed is for
+        self._about = ("", "")  # the question that a message is typed for
 
     @property
     def question(self) -> Waits | None:
@@ -88,15 +91,30 @@ class Face:
             return None
         return next((each for each in self.board.sessions if each.id == self._session), None)
 
-    def take(self, board: Board, now_s: float) -> None:
+    @property
+    def is_settled(self) -> bool:
+        """What a message is being typed for."""
+        waiting = () if self.board is None else self.board.waiting
+        return self._about not in [_key(each) for each in waiting]
+
+    @property
+    def message_for(self) -> str:
+        return self._about[1]
+
+    def take(self, board: Board) -> None:
         self._say_who_ended(board)
         self.board = board
         if self.question is None:
-            self._choose(board.waiting[0] if board.waiting else None, now_s)
-            if self.mode in (Mode.MESSAGE, Mode.WHOLE):
+            self._choose(board.waiting[0] if board.waiting else None)
+            if self.mode is Mode.WHOLE:
                 self._back("that question is settled")
         if self.session is None and board.sessions:
             self._session = board.sessions[0].id
+
+    def note_drawn(self, now_s: float) -> None:
+        """What was taken is on the screen."""
+        if self._drawn_s is None:
+            self._drawn_s = now_s
 
     def _say_who_ended(self, board: Board) -> None:
         before = (
@@ -130,7 +148,7 @@ class Face:
             case Mode.BOARD | Mode.WHOLE:
                 self.said = ""
                 return self._on_board(key, now_s)
-            case Mode.HELP:
+            case Mode.HELP | Mode.TOLD:
                 self._back()
                 return None
             case Mode.STOP | Mode.LIFT:
@@ -154,7 +172,7 @@ class Face:
                 if self.mode is Mode.WHOLE:
                     self.scrolled = max(0, self.scrolled + step)
                 else:
-                    self._move(step, now_s)
+                    self._move(step)
             case "page-down" | "page-up" | " ":
                 self.scrolled = max(0, self.scrolled + (-10 if key == "page-up" else 10))
             case "v":
@@ -170,29 +188,32 @@ class Face:
                 if self.session is not None and self.session.state != ENDED:
                     self.mode, self.stopping = Mode.STOP, self.session.id
                 else:
-                    self.said = "that session has ended"
+                    self._tell("that session has ended")
             case "K":
                 self._type(Mode.REASON)
             case "U":
                 if self.board is not None and self.board.killswitch is not None:
                     self.mode = Mode.LIFT
                 else:
-                    self.said = "the kill switch is off"
+                    self._tell("the kill switch is off")
             case "?":
                 self.mode = Mode.HELP
         return None
 
     def _answer(self, key: str, now_s: float) -> Wish | None:
         waits = self.question
-        if waits is None:
-            self.said = "nothing waits for an answer"
-        elif now_s - self._chosen_s < READ_WITHIN_S:
-            self.said = "that question has just come: read it, and press the key again"
-        elif key == "n":
-            return Deny(*_key(waits), "")
-        elif key == "m":
-            self._about = waits
+        if key == "m":  # what is typed next is never taken for keys
+            self._about = self._question
             self._type(Mode.MESSAGE)
+        elif waits is None:
+            self.said = "nothing waits for an answer"
+        elif self._drawn_s is None or now_s - self._drawn_s < READ_WITHIN_S:
+            self.said = "that question has just come: read it, and press the key again"
+            if self._drawn_s is not None:
+                self._drawn_s = now_s  # keys that follow each other were meant for something else
+        elif key == "n":
+            self._back()
+            return Deny(*_key(waits), "")
         elif self.mode is Mode.WHOLE and not self.is_end_shown:
             self.said = "there is more of it below: space shows it, then y"
         elif self.mode is not Mode.WHOLE and self.does_not_fit:
@@ -200,22 +221,23 @@ class Face:
         elif key == "a" and not waits.may_always:
             self.said = "this can be allowed once only: it may be another thing the next time"
         else:
+            self._back()
             return Approve(*_key(waits), key == "a")
         return None
 
-    def _move(self, step: int, now_s: float) -> None:
+    def _move(self, step: int) -> None:
         waiting = () if self.board is None else self.board.waiting
         keys = [_key(each) for each in waiting]
         if self._question in keys:
             at = min(max(keys.index(self._question) + step, 0), len(keys) - 1)
             if keys[at] != self._question:
-                self._choose(waiting[at], now_s)
+                self._choose(waiting[at])
 
-    def _choose(self, waits: Waits | None, now_s: float) -> None:
+    def _choose(self, waits: Waits | None) -> None:
         self._question = ("", "") if waits is None else _key(waits)
         if waits is not None:
             self._session = waits.session_id
-        self._chosen_s = now_s
+        self._drawn_s = None
         self.does_not_fit, self.is_end_shown = True, False
 
     def _next_session(self, step: int) -> None:
@@ -244,15 +266,18 @@ class Face:
         return None
 
     def _typed(self) -> Wish | None:
-        mode, typed = self.mode, self.typed
+        mode, typed, is_settled = self.mode, self.typed, self.is_settled
         self._back()
         match mode:
             case Mode.FILTER:
                 self.words = typed
             case Mode.REASON:
                 return KillAll(typed)
-            case Mode.MESSAGE if self._about is not None:
-                return Deny(*_key(self._about), typed)
+            case Mode.MESSAGE if not is_settled:
+                return Deny(*self._about, typed)
+            case Mode.MESSAGE:
+                self._drawn_s = None  # the next one is read from here on
+                self.said = "nothing was sent: no question waits for it"
         return None
 
     def _confirmed(self, key: str) -> Wish | None:
@@ -265,6 +290,9 @@ class Face:
         else:
             return Interrupt(self.stopping)
         return None
+
+    def _tell(self, why: str) -> None:
+        self.mode, self.told = Mode.TOLD, why
 
     def _back(self, said: str = "") -> None:
         self.mode, self.typed, self.scrolled = Mode.BOARD, "", 0

@@ -23,7 +23,9 @@ from sigwrap.watch.terminal.screen import Screen
 _DRAWS_EVERY_S = 1.0  # ages and what is left go on
 _LINES = 200
 _AT_ONCE = 4  # actions that are under way
-_SIGNALS = (signal.SIGWINCH, signal.SIGTERM, signal.SIGHUP, signal.SIGCONT)
+_ENDS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
+_SIGNALS = (*_ENDS, signal.SIGWINCH, signal.SIGCONT, signal.SIGTSTP)
+_OUR_GROUP = 0
 
 
 class Watching:
@@ -46,7 +48,7 @@ class Watching:
     def run(self) -> int:
         """The signal that ended it; 0 where somebody has left."""
         for number in _SIGNALS:
-            signal.signal(number, lambda number, _frame: self._got.add(number))
+            signal.signal(number, self._note)
         signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
         self._screen.enter()
         try:
@@ -83,7 +85,7 @@ class Watching:
 
     def _draw(self) -> None:
         board = self._source.board()
-        self._face.take(board, time.monotonic())
+        self._face.take(board)
         self._telling.look(board)
         if self._telling.failed:
             self._face.said, self._telling.failed = self._telling.failed, ""
@@ -92,22 +94,35 @@ class Watching:
         whole = self._session.command("approvals", "--full", question.id) if question else ""
         now_ns = time.time_ns()
         self._screen.show(drawn(self._face, lines, self._screen.place, now_ns, whole))
+        self._face.note_drawn(time.monotonic())
 
     def _signalled(self) -> int:
         got, self._got = self._got, set()
-        if signal.SIGCONT in got:
+        if signal.SIGTSTP in got:
+            self._stop(os.getpid())
+        elif signal.SIGCONT in got:
             self._screen.enter()
         if signal.SIGWINCH in got:
             self._screen.clear()
-        return next((each for each in (signal.SIGTERM, signal.SIGHUP) if each in got), 0)
+        return next((each for each in _ENDS if each in got), 0)
+
+    def _note(self, number: int, _frame: object) -> None:
+        self._got.add(number)
+
+    def _stop(self, whom: int) -> None:
+        """Until a shell continues it; where there is none, nothing stops."""
+        self._screen.leave()
+        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        os.kill(whom, signal.SIGTSTP)
+        signal.signal(signal.SIGTSTP, self._note)
+        self._screen.enter()
 
     def _fulfil(self, wish: Wish) -> None:
         match wish:
             case Redraw():
                 self._screen.clear()
             case Suspend():
-                self._screen.leave()
-                os.kill(os.getpid(), signal.SIGSTOP)
+                self._stop(_OUR_GROUP)
             case Quit():
                 self._has_left = True
             case _:

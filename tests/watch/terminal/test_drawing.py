@@ -25,7 +25,7 @@ def shown(
     face: Face | None = None,
 ) -> list[str]:
     face = face or Face(only_questions=False)
-    face.take(found, 0.0)
+    face.take(found)
     for at, key in enumerate(keys):
         face.press(key, 10.0 + at)
     whole = "sigwrap approvals --full 3f9a10"

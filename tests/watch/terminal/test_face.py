@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sigwrap.store.killswitch import State
-from sigwrap.watch.board import ENDED
+from sigwrap.watch.board import ENDED, Board
 from sigwrap.watch.orders import Approve, Deny, Interrupt, KillAll, Lift
 from sigwrap.watch.terminal.face import READ_WITHIN_S, Face, Mode, Quit, Shows, Wish
 from tests.watch.boards import board, line, seen, waits
@@ -15,9 +15,15 @@ READ_S = READ_WITHIN_S + 0.1
 
 def face(*, only_questions: bool = False) -> Face:
     found = Face(only_questions=only_questions)
-    found.take(board(seen(), seen("s2"), waiting=(waits(), waits("b"))), 0.0)
-    found.does_not_fit = False  # as it is drawn
+    show(found, board(seen(), seen("s2"), waiting=(waits(), waits("b"))), 0.0)
     return found
+
+
+def show(subject: Face, seen_now: Board, now_s: float) -> None:
+    """As it is drawn where there is room."""
+    subject.take(seen_now)
+    subject.does_not_fit = False
+    subject.note_drawn(now_s)
 
 
 def pressed(subject: Face, keys: str, now_s: float = READ_S) -> Wish | None:
@@ -59,7 +65,8 @@ def test_a_key_s_wish(keys: str, wish: Wish | None) -> None:
     subject = face()
     found = None
     for at, key in enumerate(keys.split(" ")):
-        subject.does_not_fit = False  # as it is drawn
+        assert subject.board is not None
+        show(subject, subject.board, READ_S * at)
         found = subject.press(key, READ_S * (at + 1))
     assert found == wish
 
@@ -71,10 +78,24 @@ def test_a_question_that_has_just_come_takes_no_answer() -> None:
     assert pressed(subject, "y") == Approve("s1", "3f9a10", False)
 
 
-@pytest.mark.parametrize("key", "yanm")
+def test_keys_that_follow_each_other_are_for_none_that_has_just_come() -> None:
+    subject = face()
+    assert all(subject.press("y", at / 10) is None for at in range(1, 30))
+    assert subject.press("y", 2.9 + READ_S) == Approve("s1", "3f9a10", False)
+
+
+def test_what_is_not_drawn_yet_takes_no_answer_however_long_it_takes() -> None:
+    subject = face()
+    subject.take(board(seen(), waiting=(waits("b"),)))
+    assert subject.press("y", 60.0) is None
+    subject.note_drawn(60.0)
+    assert subject.press("y", 60.1) is None
+
+
+@pytest.mark.parametrize("key", "yan")
 def test_nor_one_that_moved_into_the_place_of_another(key: str) -> None:
     subject = face()
-    subject.take(board(seen(), waiting=(waits("b"),)), 10.0)
+    show(subject, board(seen(), waiting=(waits("b"),)), 10.0)
     assert subject.press(key, 10.1) is None
     assert "just come" in subject.said
     assert subject.mode is Mode.BOARD
@@ -82,16 +103,47 @@ def test_nor_one_that_moved_into_the_place_of_another(key: str) -> None:
 
 def test_the_one_that_is_chosen_stays_where_others_come_before_it() -> None:
     subject = face()
-    subject.take(board(seen(), waiting=(waits("old"), waits(), waits("b"))), 10.0)
+    show(subject, board(seen(), waiting=(waits("old"), waits(), waits("b"))), 10.0)
     assert pressed(subject, "y", 10.0) == Approve("s1", "3f9a10", False)
 
 
 def test_a_message_that_is_being_written_is_for_nobody_else() -> None:
     subject = face()
     pressed(subject, "m n")
-    subject.take(board(seen(), waiting=(waits("b"),)), 10.0)
-    assert (subject.mode, subject.said) == (Mode.BOARD, "that question is settled")
-    assert pressed(subject, "enter", 20.0) is None
+    show(subject, board(seen(), waiting=(waits("b"),)), 10.0)
+    assert (subject.mode, subject.is_settled) == (Mode.MESSAGE, True)
+    for at, key in enumerate("please sKy wait"):  # none of it is a key
+        assert subject.press(key, 20.0 + at) is None
+    assert subject.press("enter", 40.0) is None
+    assert subject.said == "nothing was sent: no question waits for it"
+    assert subject.press("y", 40.1) is None
+    show(subject, board(seen(), waiting=(waits("b"),)), 40.2)
+    assert subject.press("y", 40.2 + READ_S) == Approve("s1", "b", False)
+
+
+@pytest.mark.parametrize("now_s", [0.1, READ_S])
+def test_a_message_is_one_however_soon_it_is_begun(now_s: float) -> None:
+    subject = face()
+    for key in ("m", *"say why"):
+        assert subject.press(key, now_s) is None
+    assert subject.press("enter", now_s) == Deny("s1", "3f9a10", "say why")
+
+
+def test_a_message_for_nothing_is_none() -> None:
+    subject = Face(only_questions=False)
+    show(subject, board(seen()), 0.0)
+    for key in ("m", *"say why", "enter"):
+        assert subject.press(key, 9.0) is None
+    assert subject.said == "nothing was sent: no question waits for it"
+
+
+@pytest.mark.parametrize("key", "sU")
+def test_a_yes_to_what_can_t_be_done_answers_no_question(key: str) -> None:
+    subject = Face(only_questions=False)
+    show(subject, board(seen(state=ENDED), waiting=(waits(),)), 0.0)
+    assert subject.press(key, 9.0) is None
+    assert subject.press("y", 9.5) is None
+    assert subject.press("y", 10.0) == Approve("s1", "3f9a10", False)
 
 
 def test_what_is_not_shown_whole_takes_a_yes_where_it_is() -> None:
@@ -108,7 +160,7 @@ def test_what_is_not_shown_whole_takes_a_yes_where_it_is() -> None:
 
 def test_no_yes_for_the_session_where_it_may_be_another_thing() -> None:
     subject = Face(only_questions=False)
-    subject.take(board(seen(), waiting=(waits(may_always=False),)), 0.0)
+    show(subject, board(seen(), waiting=(waits(may_always=False),)), 0.0)
     subject.does_not_fit = False
     assert pressed(subject, "a") is None
     assert "once only" in subject.said
@@ -117,21 +169,24 @@ def test_no_yes_for_the_session_where_it_may_be_another_thing() -> None:
 def test_a_session_that_is_asked_about_stays_that_one() -> None:
     subject = face()
     pressed(subject, "s")
-    subject.take(board(seen("s3")), 10.0)
+    show(subject, board(seen("s3")), 10.0)
     assert pressed(subject, "y", 20.0) == Interrupt("s1")
 
 
 def test_what_can_t_be_done_says_so() -> None:
     subject = Face(only_questions=False)
-    subject.take(board(seen(state=ENDED)), 0.0)
-    for key, said in {"y": "nothing waits", "s": "has ended", "U": "switch is off"}.items():
+    show(subject, board(seen(state=ENDED)), 0.0)
+    assert pressed(subject, "y") is None
+    assert "nothing waits" in subject.said
+    for key, said in {"s": "has ended", "U": "switch is off"}.items():
         assert pressed(subject, key) is None
-        assert said in subject.said
+        assert said in subject.told
+        pressed(subject, " ")
 
 
 def test_the_kill_switch_is_lifted_after_a_question() -> None:
     subject = Face(only_questions=False)
-    subject.take(board(killswitch=State(1, "x", "y")), 0.0)
+    show(subject, board(killswitch=State(1, "x", "y")), 0.0)
     assert pressed(subject, "U") is None
     assert pressed(subject, "y") == Lift()
 
@@ -142,7 +197,8 @@ def test_which_events_are_shown() -> None:
     assert [subject.is_shown(each) for each in (allowed, denied, asked)] == [False, True, True]
     pressed(subject, "f")
     assert subject.shows is Shows.REFUSED
-    assert not subject.is_shown(line(4, "approved"))
+    assert subject.is_shown(line(4, "approved"))  # what became of the question
+    assert not subject.is_shown(line(5, "audited"))
     pressed(subject, "f")
     assert subject.is_shown(allowed)
     for key in ("/", "C", "u", "r", "l", "enter"):

@@ -49,7 +49,7 @@ async function post(path, order) {
   return came.ok;
 }
 
-// Asks once, with the focus on the way out. Resolves to null, or to what was typed.
+// Asks once: the focus is on the text, or on the way out. Resolves to null, or to what was typed.
 function confirmed({ title, words, yes, no = "Cancel", what = "", isRed = true }) {
   const dialog = byId("ask");
   if (dialog.open) return Promise.resolve(null);
@@ -63,7 +63,7 @@ function confirmed({ title, words, yes, no = "Cancel", what = "", isRed = true }
   byId("ask-text").value = "";
   dialog.returnValue = "no";
   dialog.showModal();
-  byId(isRed ? "ask-no" : "ask-text").focus();
+  byId(what ? "ask-text" : "ask-no").focus();
   return new Promise((done) => {
     dialog.addEventListener(
       "close",
@@ -73,10 +73,16 @@ function confirmed({ title, words, yes, no = "Cancel", what = "", isRed = true }
   });
 }
 
-// Enter in the text means yes, not the first button of the form.
+// Enter in the text means yes; where all would end it only goes on to the button that says so.
 byId("ask-text").addEventListener("keydown", (event) => {
-  if (event.key === "Enter") {
-    event.preventDefault();
-    byId("ask").close("yes");
-  }
+  if (event.key !== "Enter") return;
+  event.preventDefault();
+  if (byId("ask-yes").className === "red") byId("ask-yes").focus();
+  else byId("ask").close("yes");
 });
+
+// What is typed on when a dialog has closed was meant for it.
+const STILL_TYPED_MS = 1000;
+let closedAt = -STILL_TYPED_MS;
+for (const each of document.querySelectorAll("dialog")) each.addEventListener("close", () => (closedAt = performance.now()));
+const isStillTyped = () => performance.now() - closedAt < STILL_TYPED_MS;

@@ -100,8 +100,12 @@ const KEYS = {
 };
 
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.altKey || event.metaKey || event.repeat || document.querySelector("dialog[open]")) return;
-  if (event.key === "Escape" && event.target === byId("filter")) return byId("list").focus();
+  if (event.ctrlKey || event.altKey || event.metaKey || event.repeat || isStillTyped() || document.querySelector("dialog[open]")) return;
+  if (event.key === "Escape" && event.target === byId("filter")) {
+    byId("filter").value = "";
+    drawAll();
+    return byId("list").focus();
+  }
   if (event.target.closest("input, select")) return;
   if (event.key.startsWith("Arrow") && (event.target.closest("#list") || !openOnes().length)) return;
   const act = KEYS[event.key];

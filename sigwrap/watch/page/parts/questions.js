@@ -17,7 +17,11 @@ function showQuestions(waiting, sessions) {
   const names = new Map(sessions.map((each) => [each.id, each.name || each.id]));
   let hasCome = null;
   for (const asked of waiting) {
-    if (questions.has(keyOf(asked))) continue;
+    const known = questions.get(keyOf(asked));
+    if (known) {
+      known.asked.deadline = asked.deadline; // somebody has come to watch, say
+      continue;
+    }
     const made = question(asked, names.get(asked.session_id) || asked.session_id);
     questions.set(keyOf(asked), made);
     byId("waiting").append(made.node);
