@@ -109,7 +109,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "watch": {
         *("bare", "hints", "errors", "escape", "events", "tuples", "linux", "start", "store"),
-        *("mediate", "protocols", "run", "report"),
+        *("mediate", "policy", "protocols", "run", "report"),
     },
     "cli": {
         *(

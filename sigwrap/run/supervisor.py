@@ -13,6 +13,7 @@ from sigwrap.bare.signal import SIGCHLD, SIGKILL
 from sigwrap.calls import Under
 from sigwrap.events import DENIED_TYPES, Payload
 from sigwrap.hints import TYPE_CHECKING
+from sigwrap.linux import held_terminals
 from sigwrap.linux.killed import oom_kills, used_up_cpu_limit
 from sigwrap.linux.memory import may_be_served
 from sigwrap.linux.seccomp import Listener
@@ -329,7 +330,12 @@ class Supervisor:
     def _notifier(self, command: str) -> Callable[[Notice], None] | None:
         if not command:
             return None
-        return ring if command == BELL else self._channel.send
+        if command != BELL:
+            return self._channel.send
+        if held_terminals.controlling < 0:
+            self._recorder.tell("--notify bell: there is no terminal whose bell could ring")
+            return None
+        return ring
 
     @property
     def denied_again(self) -> int:

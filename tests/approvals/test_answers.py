@@ -10,6 +10,7 @@ import pytest
 
 from sigwrap.errors import SessionError
 from sigwrap.linux import proc_files
+from sigwrap.protocols.control_client import ask_everybody
 from sigwrap.watch.actions import carry_out
 from sigwrap.watch.orders import Approve, Interrupt
 from sigwrap.watch.source import Source
@@ -243,13 +244,36 @@ def test_what_was_meant_for_another_session_is_not_done(asking: Make) -> None:
         with pytest.raises(SessionError, match="this is session s1"):
             carry_out(str(subject.store), order._replace(session_id="s2"))
         other.unlink()
+    subject.quit()
+
+
+@pytest.mark.parametrize("names", [1, 3_000])
+def test_however_many_names_a_socket_has_it_is_asked_once(asking: Make, names: int) -> None:
+    proc_files.hold()
+    subject = asking().start()
+    subject.ask()
+    control = subject.store / "control"
+    (control / "s2.sock").symlink_to("s1.sock")
+    for number in range(names):
+        (control / f"a{number}.sock").hardlink_to(control / "s1.sock")
+    with ask_everybody(str(subject.store), {"do": "list"}) as (answered, failures):
+        assert [each.client.session_id for each in answered] == ["s1"]
+        assert not failures
+    subject.quit()
+
+
+def test_what_has_the_name_of_another_session_is_not_believed(asking: Make) -> None:
+    proc_files.hold()
+    subject = asking().start()
+    subject.ask()
+    control = subject.store / "control"
+    (control / "s1.sock").rename(control / "s2.sock")
     source = Source(str(subject.store))
-    (subject.store / "control" / "s2.sock").symlink_to("s1.sock")
     source.start()
     try:
         board = source.board()
     finally:
         source.close()
-    assert [each.session_id for each in board.waiting] == ["s1"]
+    assert not board.waiting
     assert "session s2: another session answers for it" in board.problems
     subject.quit()

@@ -139,8 +139,10 @@ def test_keys_answer_the_question_that_is_marked(opened: Opened) -> None:
     tab.until("document.querySelector('#ask').open")
     tab.press("Escape")
     tab.until("!document.querySelector('#ask').open")
-    tab.press("y")
-    assert served.did() == ["approve", "s1", "q1", False]
+    tab.press("y")  # typed on, as it were: it was meant for the dialog
+    tab.value("new Promise((done) => setTimeout(done, 1100))")  # then it isn't any more
+    tab.press("n")
+    assert served.did() == ["deny", "s1", "q1", ""]
 
 
 def test_a_question_that_has_just_come_or_moved_can_t_be_answered(opened: Opened) -> None:
@@ -201,14 +203,23 @@ def test_the_red_button_asks_once(opened: Opened) -> None:
     served, tab = opened({"sessions": [SESSION]})
     tab.click("#red")
     tab.until("document.querySelector('#ask').open")
-    assert tab.value("document.activeElement.id") == "ask-no"
-    tab.press("Enter")
+    assert tab.value("document.activeElement.id") == "ask-text"
+    tab.press("Escape")
     tab.until("!document.querySelector('#ask').open")
     tab.click("#red")
-    tab.click("#ask-text")
     tab.type("it deletes")
-    tab.click("#ask-yes")
+    tab.press("Enter")  # goes on to the button, and does nothing yet
+    assert tab.value("document.activeElement.id") == "ask-yes"
+    assert tab.value("document.querySelector('#ask').open")
+    tab.press("Enter")
     assert served.did() == ["kill_all", "it deletes"]
+
+
+def test_a_deadline_is_the_one_that_was_told_last(opened: Opened) -> None:
+    served, tab = opened({"sessions": [SESSION], "waiting": [{**PUSH, "left_s": 20}]})
+    tab.until("document.querySelector('.left').classList.contains('soon')")
+    served.tell(sessions=[SESSION], waiting=[{**PUSH, "left_s": 280}])
+    tab.until("/^no in 4:\\d\\d min$/.test(document.querySelector('.left').textContent)")
 
 
 def test_the_banner_tells_of_the_kill_switch_and_lifts_it(opened: Opened) -> None:

@@ -14,6 +14,7 @@ store = sys.argv[1]
 resource.setrlimit(resource.RLIMIT_NOFILE, (SESSIONS * 4, SESSIONS * 4))
 (own,) = [name for name in os.listdir(f"{store}/sessions") if name.endswith(".journal")]
 row = open(f"{store}/sessions/{own}").read()
+os.chdir(f"{store}/control")
 ends = []
 for number in range(SESSIONS):
     name = f"20991231-000000-{number:06}"
@@ -22,7 +23,7 @@ for number in range(SESSIONS):
     journal.flush()
     fcntl.flock(journal, fcntl.LOCK_EX)
     end = socket.socket(socket.AF_UNIX)
-    end.bind(f"{store}/control/{name}.sock")
+    end.bind(f"{name}.sock")
     end.listen()
     ends += [journal, end]
 subprocess.run(["uname"])

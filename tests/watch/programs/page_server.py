@@ -82,7 +82,8 @@ class Told:
                 each.get("loads", ""), (), each.get("folder", "/home/me/project"),
                 each.get("note", ""), "ask-push", "agent-strict",
                 each.get("message", "pushes are looked at"),
-                each.get("may_always", True), now, now + 290 * S,
+                each.get("may_always", True), now,
+                now + each.get("left_s", 290) * S,
             )
             for each in order.get("waiting", ())
         )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -77,7 +78,7 @@ def test_a_no_with_a_message_that_the_caller_reads_with_the_rule_s(as_user: Sigw
     process = asks(as_user)
     read_question(terminal, process)
     terminal.type("m")
-    terminal.output.until(rb"no, because: ")
+    terminal.output.until(rb"because: ")
     terminal.type("use hostname\r")
     said = reader(process.stderr).line()
     assert b"not approved: use hostname (the rule says: ask the team first)" in said
@@ -189,8 +190,8 @@ def test_a_program_reads_lines_of_json(as_user: Sigwrap) -> None:
 
 
 def test_an_answer_needs_no_id_where_one_waits(as_user: Sigwrap) -> None:
-    def approve() -> subprocess.CompletedProcess[bytes]:
-        return as_user.native(UNDER_TEST, "approve", "--store", str(as_user.store))
+    def approve(*options: str) -> subprocess.CompletedProcess[bytes]:
+        return as_user.native(UNDER_TEST, "approve", *options, "--store", str(as_user.store))
 
     assert b"nothing waits for an answer" in approve().stderr
     first = asks(as_user, "--approvals", "control", text="uname")
@@ -202,8 +203,44 @@ def test_an_answer_needs_no_id_where_one_waits(as_user: Sigwrap) -> None:
     assert re.search(rb"2 wait: name one \(there is \w{6}, \w{6}; ", several.stderr)
     first.terminate()
     first.wait(PATIENCE_S)
-    assert approve().returncode == 0
+    unseen = approve()  # another could have come to wait since somebody looked
+    assert (unseen.returncode, b"no terminal to ask on" in unseen.stderr) == (125, True)
+    assert approve("--yes").returncode == 0
     assert second.wait(PATIENCE_S) == 0
+
+
+@pytest.mark.parametrize(("answer", "status"), [("y", 0), ("n", 126)])
+def test_without_an_id_it_is_shown_and_asked_about(
+    as_user: Sigwrap, answer: str, status: int
+) -> None:
+    process = asks(as_user, "--approvals", "control", text="uname")
+    reader(process.stderr).line()
+    line = [*as_user.as_user(), UNDER_TEST, "approve", "--store", str(as_user.store)]
+    terminal = as_user.terminal_for(line, size=(24, 100))
+    terminal.output.until(rb"wants to run uname[^?]*rule ask-uname[^?]*approve it\?")
+    terminal.type(f"{answer}\n")
+    assert (terminal.await_status() == 0) == (answer == "y")
+    if answer == "n":
+        assert as_user.native(UNDER_TEST, "deny", "--store", str(as_user.store)).returncode == 0
+    assert process.wait(PATIENCE_S) == status
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_the_terminal_as_it_was(sigwrap: Sigwrap, number: int) -> None:
+    terminal = watch(sigwrap)
+    os.kill(terminal.foreground(), number)
+    terminal.output.until(rb"\x1b\[\?25h\x1b\[\?1049l")
+    assert terminal.await_status() == 128 + number
+
+
+def test_ctrl_z_gives_the_terminal_back_and_takes_it_again(as_user: Sigwrap) -> None:
+    terminal = watch(as_user)
+    terminal.type("\x1a")
+    terminal.output.until(rb"\x1b\[\?25h\x1b\[\?1049l")
+    terminal.await_stop()
+    terminal.continue_job()
+    terminal.output.until(rb"\x1b\[\?1049h[^$]*sigwrap watch   ")
+    leave(terminal)
 
 
 # Where nobody would see it
@@ -243,7 +280,7 @@ def test_once_somebody_has_answered_there_is_time_again(sigwrap: Sigwrap, progra
     terminal = raw(sigwrap, programs, "--unattended-timeout", "2")
     terminal.type("r")
     sigwrap.await_event("approval_requested")
-    approve = ("approve", "--store", str(sigwrap.store))
+    approve = ("approve", "--yes", "--store", str(sigwrap.store))
     assert sigwrap.native(UNDER_TEST, *approve).returncode == 0
     terminal.output.until(rb"STATUS 0")
     terminal.type("r")
@@ -306,7 +343,7 @@ def test_what_tells_is_outside_of_the_session_without_what_is_kept_from_it(
     """It may approve, even; and it has no terminal to write on."""
     store = as_user.store
     out = as_user.folder / "out"
-    line = f"env >{out}.env; exec >{out} 2>&1; tty; {UNDER_TEST} approve --store {store}"
+    line = f"env >{out}.env; exec >{out} 2>&1; tty; {UNDER_TEST} approve --yes --store {store}"
     (as_user.folder / "kept.yaml").write_text(
         RULES.replace("command_rules:", "env_policy: {remove: [MY_SECRET]}\ncommand_rules:")
     )
@@ -320,7 +357,7 @@ def test_what_tells_is_outside_of_the_session_without_what_is_kept_from_it(
 def test_one_that_fails_is_told_of_at_the_end(as_user: Sigwrap) -> None:
     process = asks(as_user, "--notify", "no-such-command-here")
     reader(process.stderr).line()
-    approve = ("approve", "--store", str(as_user.store))
+    approve = ("approve", "--yes", "--store", str(as_user.store))
     await_that(lambda: as_user.native(UNDER_TEST, *approve).returncode == 0)
     assert process.wait(PATIENCE_S) == 0
     assert b"the command of --notify has failed, with status 127" in process.stderr.read()
@@ -334,12 +371,19 @@ def test_one_that_fails_tells_nobody(as_user: Sigwrap) -> None:
     assert expired.payload["waited_ms"] < 20_000
 
 
+def test_a_bell_that_no_terminal_rings_tells_nobody(as_user: Sigwrap) -> None:
+    options = ("--approvals", "control", "--unattended-timeout", "1", "--notify", "bell")
+    process = asks(as_user, *options, text="uname")
+    assert process.wait(PATIENCE_S) == 126
+    assert b"no terminal whose bell could ring" in process.stderr.read()
+
+
 def test_the_bell(sigwrap: Sigwrap, programs: Path) -> None:
     terminal = raw(sigwrap, programs, "--notify", "bell")
     assert b"\a" not in terminal.output.seen
     terminal.type("r")
     terminal.output.until(rb"\x07")
-    approve = ("approve", "--store", str(sigwrap.store))
+    approve = ("approve", "--yes", "--store", str(sigwrap.store))
     assert sigwrap.native(UNDER_TEST, *approve).returncode == 0
     terminal.output.until(rb"STATUS 0")
     terminal.type("q")
