@@ -10,12 +10,13 @@ import pytest
 
 from sigwrap.errors import SessionError
 from sigwrap.linux import proc_files
-from sigwrap.protocols.control_client import ask_everybody
+from sigwrap.protocols.control_client import ask_everybody, ask_one
+from sigwrap.store.catalog import session_ids
 from sigwrap.watch.actions import carry_out
 from sigwrap.watch.orders import Approve, Interrupt
 from sigwrap.watch.source import Source
-from tests.support.harness import UNDER_TEST
-from tests.support.waiting import await_that
+from tests.support.harness import REFUSED, UNDER_TEST, Sigwrap
+from tests.support.waiting import PATIENCE_S, await_that
 
 Make = Callable[..., Any]
 
@@ -277,3 +278,36 @@ def test_what_has_the_name_of_another_session_is_not_believed(asking: Make) -> N
     assert not board.waiting
     assert "session s2: another session answers for it" in board.problems
     subject.quit()
+
+
+def test_one_that_runs_and_whose_socket_was_taken_away_is_named(
+    asking: Make, sigwrap: Sigwrap
+) -> None:
+    """As whoever is inside can do again and again."""
+    proc_files.hold()
+    subject = asking().start()
+    subject.ask()
+    (subject.store / "control" / "s1.sock").unlink()
+    done = sigwrap.native(UNDER_TEST, "approvals", "--store", str(subject.store))
+    assert done.returncode == REFUSED
+    assert b"session s1 runs and doesn't answer" in done.stderr
+    source = Source(str(subject.store))
+    source.start()
+    try:
+        await_that(lambda: any("session s1 runs and" in each for each in source.board().problems))
+    finally:
+        source.close()
+    subject.quit()
+
+
+def test_no_number_that_is_told_of_a_process_ends_the_session(sigwrap: Sigwrap) -> None:
+    proc_files.hold()
+    process, _ = sigwrap.start_ready("--no-report", "--", "sh", "-c", "echo ready; read line")
+    (session_id,) = session_ids(str(sigwrap.store))
+    for pid in (-1, 0, 1 << 31, 1 << 32, (1 << 63) - 1, 10**26):
+        request = {"do": "refused", "pid": pid}
+        with ask_one(str(sigwrap.store), session_id, request) as (_client, reply):
+            assert (reply["ok"], reply["recorded"]) == (True, False)
+    process.stdin.close()
+    process.wait(PATIENCE_S)
+    assert sigwrap.sealed_events("session_ended")

@@ -167,6 +167,17 @@ def test_who_writes_faster_than_one_reads_is_left_out_in_part(tmp_path: Path) ->
     log.close()
 
 
+def test_a_refusal_along_path_counts_once(tmp_path: Path) -> None:
+    log = log_of(tmp_path)
+    for path in ("/usr/bin/date", "/bin/date", "/usr/bin/date"):
+        log.append("exec_denied", 7, {"argv": ["date"], "path": path}, time.time_ns())
+    followed = Followed(Session("s1", database_path(str(tmp_path), "s1")))
+    followed.read_on()
+    assert (followed.denied, len(followed.lines(0))) == (2, 4)
+    followed.close()
+    log.close()
+
+
 def test_an_event_of_any_type_moves_no_cursor() -> None:
     line = line_of(Event(1, 1, "\x1b[2J\u202e" * 40, 7, {"\x1b": "\x1b]0;x\x07"}, ""))
     assert line.type.isprintable() and line.text.isprintable()

@@ -154,6 +154,23 @@ def test_so_it_is_at_a_file(sigwrap: Sigwrap) -> None:
     assert [status for status, _ in client(sigwrap, address, "in", "get", "/")] == ["303", "200"]
 
 
+@pytest.mark.parametrize("how", ["removed", "replaced"])
+def test_a_file_that_isn_t_its_own_any_more_ends_it(sigwrap: Sigwrap, how: str) -> None:
+    """Who opens it would see another's page."""
+    folder = sigwrap.folder / "own"
+    folder.mkdir(0o700)
+    path = folder / "page"
+    page, _ = serving(sigwrap, "--socket", str(path))
+    path.unlink()
+    fake = socket.socket(socket.AF_UNIX)
+    if how == "replaced":
+        fake.bind(str(path))
+    assert page.wait(PATIENCE_S) == REFUSED
+    assert b"somebody has removed" in page.stderr.read()
+    assert path.exists() == (how == "replaced")
+    fake.close()
+
+
 def test_a_cookie_that_was_stolen_is_of_no_use_to_it(sigwrap: Sigwrap) -> None:
     """As another server on this host is sent it, for cookies know no ports."""
     _, address = serving(sigwrap)
