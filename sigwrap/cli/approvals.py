@@ -16,7 +16,7 @@ import typer
 from sigwrap.cli.control import check, refuse_inside
 from sigwrap.cli.examples import examples
 from sigwrap.cli.group import Group
-from sigwrap.cli.options import JsonOption, StoreOption, store_folder
+from sigwrap.cli.options import JsonOption, StoreOption
 from sigwrap.cli.output import note, out
 from sigwrap.cli.watch import NotifyOption, show, watched_store
 from sigwrap.errors import SessionError, UsageError
@@ -80,9 +80,9 @@ def approvals(
             raise UsageError("--watch goes alone", "for a program: sigwrap watch --json")
         show(watched_store(store), notify, only_questions=True)
     elif full:
-        _show_one(store_folder(store), full, as_json)
+        _show_one(watched_store(store), full, as_json)
     elif context.invoked_subcommand is None:
-        _show(store_folder(store), as_json)
+        _show(watched_store(store), as_json)
     else:
         context.obj = (store, as_json)
 
@@ -93,7 +93,7 @@ def list_approvals(
 ) -> None:
     """Show what waits for an answer (the same as: sigwrap approvals)."""
     outer_store, outer_as_json = context.obj
-    _show(store_folder(outer_store if store is None else store), as_json or outer_as_json)
+    _show(watched_store(outer_store if store is None else store), as_json or outer_as_json)
 
 
 def approve(
@@ -108,7 +108,7 @@ def approve(
 
     Without ID it shows the one that waits, and asks.
     """
-    folder = store_folder(store)
+    folder = watched_store(store)
     if not approval_id:
         only = _only_one(folder)
         approval_id = text(only.get("id"))
@@ -125,7 +125,7 @@ def deny(
     store: StoreOption = None,
 ) -> None:
     """Refuse a waiting exec, signal or connection."""
-    folder = store_folder(store)
+    folder = watched_store(store)
     wanted = approval_id or text(_only_one(folder).get("id"))
     _answer(folder, {"do": "deny", "id": wanted, "message": message})
 
