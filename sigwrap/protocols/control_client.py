@@ -92,6 +92,7 @@ def ask_everybody(
         everybody = _Everybody(folder_fd, request, stack, names)
         everybody.ask(sorted(names, key=lambda each: (each not in first, random.random())))
         everybody.answered.sort(key=lambda each: each.client.session_id)
+        everybody.failures.sort(key=lambda each: each.session_id)
         yield everybody.answered, everybody.failures
 
 
