@@ -151,21 +151,24 @@ def looked_at(pid: int, wanted: Mapping[str, Owner], most: int) -> _Look:
     except OSError:
         return _Look({}, 0)
     try:
-        links = list(_open_in(pid, most))
-        its = {wanted[link] for link in links if link in wanted}
+        its, descriptors = set(), 0
+        for link in _open_in(pid, most):
+            descriptors += 1
+            if link in wanted:
+                its.add(wanted[link])
         if not its:
-            return _Look({}, len(links))
+            return _Look({}, descriptors)
         command = procfs.command_line(pid)
         is_inside, is_filtered = has_supervisor_above(pid), carries_more_filters_than_us(pid)
         if has_ended(pidfd):  # then what we read may be of another process
-            return _Look({}, len(links))
+            return _Look({}, descriptors)
     finally:
         os.close(pidfd)
     objection = _INSIDE if is_inside else _FILTERED if is_filtered else ""
     peers = {
         owner: Peer(pid, owner.uid, command, objection, is_inside or is_filtered) for owner in its
     }
-    return _Look(peers, len(links))
+    return _Look(peers, descriptors)
 
 
 def _link(owner: Owner) -> str:

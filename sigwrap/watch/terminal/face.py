@@ -254,7 +254,7 @@ class Face:
     def _on_typing(self, key: str) -> Wish | None:
         match key:
             case "escape":
-                self._back()
+                self._leave_typing()
             case "backspace":
                 self.typed = self.typed[:-1]
             case "erase":
@@ -265,9 +265,15 @@ class Face:
                 self.typed += key
         return None
 
+    def _leave_typing(self) -> None:
+        """Where a message's question is settled, the next one is read from here on."""
+        if self.mode is Mode.MESSAGE and self.is_settled:
+            self._drawn_s = None
+        self._back()
+
     def _typed(self) -> Wish | None:
         mode, typed, is_settled = self.mode, self.typed, self.is_settled
-        self._back()
+        self._leave_typing()
         match mode:
             case Mode.FILTER:
                 self.words = typed
@@ -276,7 +282,6 @@ class Face:
             case Mode.MESSAGE if not is_settled:
                 return Deny(*self._about, typed)
             case Mode.MESSAGE:
-                self._drawn_s = None  # the next one is read from here on
                 self.said = "nothing was sent: no question waits for it"
         return None
 

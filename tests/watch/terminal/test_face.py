@@ -121,6 +121,14 @@ def test_a_message_that_is_being_written_is_for_nobody_else() -> None:
     assert subject.press("y", 40.2 + READ_S) == Approve("s1", "b", False)
 
 
+def test_who_thinks_better_of_a_message_answers_no_other_question() -> None:
+    subject = face()
+    pressed(subject, "m n")
+    show(subject, board(seen(), waiting=(waits("b"),)), 10.0)
+    assert subject.press("escape", 20.0) is None
+    assert subject.press("y", 20.1) is None
+
+
 @pytest.mark.parametrize("now_s", [0.1, READ_S])
 def test_a_message_is_one_however_soon_it_is_begun(now_s: float) -> None:
     subject = face()
