@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 PIDFD_OPEN, PIDFD_GETFD = 434, 438
+SYSTEM = ("/etc/", "/lib", "/usr/")  # where a program's libraries and locale are
 call = ctypes.CDLL(None, use_errno=True).syscall
 forks = os.getppid()
 seen = {os.getpid()}
@@ -25,6 +26,9 @@ while not Path(sys.argv[1]).exists():
             if fd < 0:
                 continue
             kind = os.readlink(f"/proc/self/fd/{fd}").split(":")[0]
+            if kind.startswith(SYSTEM):  # the program's own: it had been executed by then
+                os.close(fd)
+                continue
             taken[kind] = taken.get(kind, 0) + 1
             if kind == "socket":
                 message = {"v": 1, "forked": 1, "number": 10**6}
