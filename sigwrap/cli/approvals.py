@@ -26,7 +26,7 @@ from sigwrap.protocols.control import ControlReply, ControlRequest
 from sigwrap.protocols.control_client import Answered, Unreachable
 from sigwrap.run.asking.wording import Session, store_option
 from sigwrap.tuples import NamedTuple
-from sigwrap.watch.asking import asked_again_where_silent
+from sigwrap.watch.asking import listed_by_all
 from sigwrap.watch.question import lines_of, origin_of, waiting_in, waits_of
 
 APPROVALS_SCHEMA = "sigwrap.approvals/1"
@@ -176,7 +176,7 @@ class _Listing(NamedTuple):
 @contextmanager
 def _listing(store: str) -> Iterator[_Listing]:
     """Of every session that answers; a note says which don't."""
-    with asked_again_where_silent(store, {"do": "list"}) as (answered, failures):
+    with listed_by_all(store) as (answered, failures):
         good: list[Answered] = []
         for each in answered:
             try:

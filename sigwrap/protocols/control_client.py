@@ -19,7 +19,6 @@ import time
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from types import MappingProxyType
 
 from sigwrap.errors import SessionError, StoreError
 from sigwrap.escape import printable
@@ -104,7 +103,7 @@ def ask_one(store: str, session_id: str, request: ControlRequest) -> Iterator[An
         if folder_fd is None:
             raise _takes_none(session_id)
         stack.callback(os.close, folder_fd)
-        everybody = _Everybody(folder_fd, request, stack)
+        everybody = _Everybody(folder_fd, request, stack, {session_id: [session_id]})
         everybody.ask([session_id])
         if everybody.failures:
             raise everybody.failures[0]
@@ -125,7 +124,7 @@ class _Everybody:
         folder_fd: int,
         request: ControlRequest,
         stack: ExitStack,
-        names: Mapping[str, Collection[str]] = MappingProxyType({}),
+        names: Mapping[str, Collection[str]],
     ) -> None:
         """`names`: all that a socket has, by one of them."""
         self.answered: list[Answered] = []
@@ -217,7 +216,7 @@ class _Everybody:
             return
         session_id = exchange.session_id
         its_own = reply.get("session_id")
-        if its_own in self._names.get(session_id, ()):
+        if its_own in self._names[session_id]:
             session_id = str(its_own)
         client = ControlClient(session_id, exchange.connection, self._ends_at_s)
         self.answered.append(Answered(client, reply))

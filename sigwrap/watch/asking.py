@@ -8,25 +8,23 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sigwrap.protocols.control import ControlRequest
 from sigwrap.protocols.control_client import Answered, Unreachable, ask_everybody
 from sigwrap.store.journal import writer_lives
 from sigwrap.store.location import JOURNAL_SUFFIX, database_path, journal_path, sessions_folder
 
+_LIST = {"do": "list"}
 _AGAIN_AFTER_S = 0.6
 _LOOKS_FOR_S = 1.0
 
 
 @contextmanager
-def asked_again_where_silent(
-    store: str, request: ControlRequest
-) -> Iterator[tuple[list[Answered], list[Unreachable]]]:
-    with ask_everybody(store, request) as (answered, failures):
+def listed_by_all(store: str) -> Iterator[tuple[list[Answered], list[Unreachable]]]:
+    with ask_everybody(store, _LIST) as (answered, failures):
         if not _silent(store, answered, failures):
             yield answered, failures
             return
     time.sleep(_AGAIN_AFTER_S)
-    with ask_everybody(store, request) as (answered, failures):
+    with ask_everybody(store, _LIST) as (answered, failures):
         failures += [
             Unreachable(f"session {each} runs and doesn't answer", each)
             for each in _silent(store, answered, failures)

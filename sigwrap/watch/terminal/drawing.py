@@ -18,30 +18,26 @@ FEWEST_COLUMNS, FEWEST_ROWS = 40, 10
 _OTHERS_SHOWN = 3
 _SMALL = 16  # rows: a question comes first there
 _COMMAND_COLUMNS = 12
-_HELP_ON_QUESTIONS = """
+_KEYS_OF_QUESTIONS = """
 y    yes, once
 a    yes, and the same again in this session
 n    no
 m    no, with a message that the caller reads
 j k  the next and the previous question (or arrows)
 v    the whole question, on all of the screen
-
+"""
+_KEYS_OF_SESSIONS = """
+Tab  the next session, whose events are shown
+f    other events: notable ones, refused ones, all
+/    only events with these words
+s    stop the session, as by Ctrl+C there
+"""
+_KEYS_OF_ALL = """
 K    kill switch on: ends every session of yours now, and none starts until off
 U    kill switch off
 
 q    leave; sessions go on
 """
-_HELP = _HELP_ON_QUESTIONS.replace(
-    """
-K """,
-    """
-Tab  the next session, whose events are shown
-f    other events: notable ones, refused ones, all
-/    only events with these words
-s    stop the session, as by Ctrl+C there
-
-K """,
-)
 
 
 class Row(NamedTuple):
@@ -67,8 +63,9 @@ def drawn(face: Face, lines: Iterable[Line], place: Place, now_ns: int, whole: s
     room = place.rows - len(bottom)
     match face.mode:
         case Mode.HELP:
-            shown = _HELP_ON_QUESTIONS if face.only_questions else _HELP
-            above = [Row("sigwrap watch: keys", True), *map(Row, shown.splitlines())]
+            of_sessions = "" if face.only_questions else _KEYS_OF_SESSIONS
+            keys = _KEYS_OF_QUESTIONS + of_sessions + _KEYS_OF_ALL
+            above = [Row("sigwrap watch: keys", True), *map(Row, keys.splitlines())]
         case Mode.WHOLE if face.question is not None:
             above = _whole(face, face.question, place, room, now_ns, whole)
         case _:
