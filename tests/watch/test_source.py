@@ -43,6 +43,12 @@ def deny(log: SessionLog, count: int, words: str = "x") -> None:
         log.append("exec_denied", 7, {"argv": ["rm", words], "path": "/bin/rm"}, time.time_ns())
 
 
+def read_up_to(followed: Followed, seq: int) -> None:
+    """It reads for so long and no longer; how many rows that are depends on the machine."""
+    while followed.last is None or followed.last.seq < seq:
+        followed.read_on()
+
+
 @pytest.fixture
 def watching(tmp_path: Path) -> Iterator[Callable[[], Source]]:
     proc_files.hold()
@@ -172,7 +178,7 @@ def test_a_refusal_along_path_counts_once(tmp_path: Path) -> None:
     for path in ("/usr/bin/date", "/bin/date", "/usr/bin/date"):
         log.append("exec_denied", 7, {"argv": ["date"], "path": path}, time.time_ns())
     followed = Followed(Session("s1", database_path(str(tmp_path), "s1")))
-    followed.read_on()
+    read_up_to(followed, 4)
     assert (followed.denied, len(followed.lines(0))) == (2, 4)
     followed.close()
     log.close()
@@ -188,8 +194,7 @@ def test_a_log_that_is_long_already_is_not_read_from_its_beginning(tmp_path: Pat
     log = log_of(tmp_path)
     deny(log, 2_000, "x" * 1_000)
     followed = Followed(Session("s1", database_path(str(tmp_path), "s1")))
-    followed.read_on()
-    assert followed.lines(0)[-1].seq == 2_001
+    read_up_to(followed, 2_001)
     assert followed.lines(0)[0].seq > 1_000
     followed.close()
     log.close()
@@ -227,7 +232,7 @@ def test_what_fills_the_store_takes_no_memory_and_hides_nobody(
     real = log_of(tmp_path)
     fake = log_of(tmp_path, "20991231-000000-ffffff")
     path = Path(journal_path(database_path(str(tmp_path), "20991231-000000-ffffff")))
-    row = path.read_text().replace('["npm","start"]', "[" + ",".join(['"word"'] * 200_000) + "]")
+    row = path.read_text().replace('["npm","start"]', "[" + ",".join(['"word"'] * 20_000) + "]")
     path.write_text(row)
     for number in range(119):
         os.link(path, path.with_name(f"20991231-000000-{number:06}.journal"))
