@@ -60,7 +60,10 @@ def test_it_stops_by_each_kill_mode(as_user: Sigwrap, start: Start, mode: str) -
         service.await_told(lambda text: text == "STOPPING=1")
         assert service.process.wait(PATIENCE_S) == -signal.SIGTERM  # a clean stop, for systemd
         watch.await_ends()
-    assert as_user.interrupts() == ["received", "forwarded"]
+    first, *others = as_user.interrupts()
+    assert first == "received"
+    # Who stops them all tells COMMAND himself; it may have ended before it is told again.
+    assert others == ["forwarded"] or (mode == "control-group" and not others)
 
 
 def test_one_that_does_not_stop_is_killed_with_all_it_has(as_user: Sigwrap, start: Start) -> None:
