@@ -16,7 +16,7 @@ from tests.support.killswitch import started, switch
 from tests.support.policies import policy
 from tests.support.processes import Roles, await_key_taken
 from tests.support.programs import needs, script
-from tests.support.waiting import PATIENCE_S, await_end
+from tests.support.waiting import PATIENCE_S, await_end, reader
 
 READS = "echo ready; read line"
 PYTHON_DOES = f"exec {' '.join(PYTHON)} -c"
@@ -265,8 +265,11 @@ def test_a_signal_to_sigwrap_from_outside(sigwrap: Sigwrap, number: signal.Signa
 
 
 def test_a_caller_whose_time_is_over(sigwrap: Sigwrap) -> None:
-    line = ["timeout", "0.7", *map(str, sigwrap.line("--", "sh", "-c", READS))]
-    sigwrap.start_line(line).wait(PATIENCE_S)
+    line = ["timeout", "1000", *map(str, sigwrap.line("--", "sh", "-c", READS))]
+    process = sigwrap.start_line(line)
+    reader(process.stdout).until(rb"ready")
+    process.send_signal(signal.SIGALRM)  # what its own timer sends to it
+    assert process.wait(PATIENCE_S) == 124
     sender = r'(from \d+ "timeout .*|by way of .*)'
     assert_why(why(sigwrap), f"exit 130: interrupted.* SIGTERM {sender}")
 
