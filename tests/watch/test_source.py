@@ -45,8 +45,12 @@ def deny(log: SessionLog, count: int, words: str = "x") -> None:
 
 def read_up_to(followed: Followed, seq: int) -> None:
     """It reads for so long and no longer; how many rows that are depends on the machine."""
-    while followed.last is None or followed.last.seq < seq:
+
+    def has_come_to_it() -> bool:
         followed.read_on()
+        return followed.last is not None and followed.last.seq >= seq
+
+    await_that(has_come_to_it)
 
 
 @pytest.fixture
