@@ -62,10 +62,10 @@ class ControlClient(NamedTuple):
         poll.register(self.connection, exchange.waits_for)
         while not exchange.is_over:
             left_s = self.ends_at_s - time.monotonic()
-            if left_s <= 0:  # a byte now and then is no answer either
-                raise exchange.silence()
-            for _ in poll.poll(left_s * 1000):
+            for _ in poll.poll(max(0.0, left_s) * 1000):
                 exchange.go_on()
+            if left_s <= 0 and not exchange.is_over:  # a byte now and then is no answer either
+                raise exchange.silence()
             poll.modify(self.connection, exchange.waits_for)
         return exchange.reply()
 
@@ -146,13 +146,13 @@ class _Everybody:
             self._poll.register(waiting.wakes, select.POLLIN)
         while self._exchanges or (waiting is not None and not waiting.is_over):
             left_s = self._until_s - time.monotonic()
-            if left_s <= 0:
-                break
-            for fd, _ in self._poll.poll(left_s * 1000):
+            for fd, _ in self._poll.poll(max(0.0, left_s) * 1000):
                 if fd in self._exchanges:
                     self._go_on(self._exchanges[fd])
             for session_id, connection in [] if waiting is None else waiting.connected():
                 self._begin(session_id, connection)
+            if left_s <= 0:  # this machine may have been busy with others: they had answered
+                break
         self.failures += [each.silence() for each in self._exchanges.values()]
         if waiting is not None:
             self.failures += [_silent(session_id) for session_id in waiting.not_connected()]

@@ -20,6 +20,20 @@ from tests.support.waiting import PATIENCE_S, Reader
 SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
 
 
+def _question(what: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "kind": "exec",
+        "pid": 4312,
+        "process": "bash",
+        "depth": 2,
+        "what": what,
+        "rule": "ask-push",
+        "message": "pushes are looked at",
+        "key": [what],
+        **fields,
+    }
+
+
 class Asking:
     """A supervisor that asks on demand, and whoever answers it."""
 
@@ -69,23 +83,17 @@ class Asking:
         self.pid = self.next()["ready"]
         return self
 
-    def order(self, **words: Any) -> None:
-        os.write(self._orders, json.dumps(words).encode() + b"\n")
+    def order(self, *orders: dict[str, Any]) -> None:
+        """It takes them all before it looks at anything else."""
+        os.write(self._orders, b"".join(json.dumps(each).encode() + b"\n" for each in orders))
 
     def ask(self, what: str = "git push --force", **fields: Any) -> str:
-        question = {
-            "kind": "exec",
-            "pid": 4312,
-            "process": "bash",
-            "depth": 2,
-            "what": what,
-            "rule": "ask-push",
-            "message": "pushes are looked at",
-            "key": [what],
-            **fields,
-        }
-        self.order(ask=question)
+        self.order({"ask": _question(what, **fields)})
         return str(self.next()["asked"])
+
+    def ask_at_once(self, *whats: str) -> list[str]:
+        self.order(*({"ask": _question(what)} for what in whats))
+        return [str(self.next()["asked"]) for _ in whats]
 
     def ask_on_terminal(self) -> str:
         """Once the question has been read there."""
@@ -103,11 +111,11 @@ class Asking:
         return said["answer"], said["granted"], said["reason"]
 
     def ping(self) -> dict[str, Any]:
-        self.order(ping=1)
+        self.order({"ping": 1})
         return self.next()
 
     def quit(self) -> None:
-        self.order(quit=True)
+        self.order({"quit": True})
 
     def events(self, *types: str) -> list[Event]:
         found = open_session(str(self.store), self.session_id).events()

@@ -16,7 +16,7 @@ from sigwrap.watch.actions import carry_out
 from sigwrap.watch.orders import Approve, Interrupt
 from sigwrap.watch.source import Source
 from tests.support.harness import REFUSED, UNDER_TEST, Sigwrap
-from tests.support.waiting import PATIENCE_S, await_that
+from tests.support.waiting import PATIENCE_S, Watch, await_that
 
 Make = Callable[..., Any]
 
@@ -97,10 +97,11 @@ def test_where_nobody_can_answer_it_is_no_at_once(asking: Make, mode: str, why: 
 def test_a_session_that_ends_withdraws_what_is_open(asking: Make) -> None:
     subject = asking().start()
     approval_id = subject.ask()
-    subject.quit()
-    assert subject.answer() == (approval_id, False, "withdrawn")
-    folder = subject.store / "control"
-    await_that(lambda: not list(folder.iterdir()))
+    with Watch([subject.pid]) as watch:
+        subject.quit()
+        assert subject.answer() == (approval_id, False, "withdrawn")
+        watch.await_ends()
+    assert not list((subject.store / "control").iterdir())
     said = subject.sigwrap("approve", approval_id)
     assert said.returncode == 125
     assert "a session that is over takes no answers" in said.stderr
@@ -227,9 +228,8 @@ def test_no_more_than_a_person_could_answer(asking: Make) -> None:
 
 def test_each_expires_in_its_turn(asking: Make) -> None:
     subject = asking(timeout_s=0.2).start()
-    first, second = subject.ask("a"), subject.ask("b")
-    assert subject.answer() == (first, False, "expired")
-    assert subject.answer() == (second, False, "expired")
+    for approval_id in subject.ask_at_once("a", "b"):
+        assert subject.answer() == (approval_id, False, "expired")
     third = subject.ask("c")
     assert subject.answer() == (third, False, "expired")
 
@@ -272,11 +272,11 @@ def test_what_has_the_name_of_another_session_is_not_believed(asking: Make) -> N
     source = Source(str(subject.store))
     source.start()
     try:
-        board = source.board()
+        problem = "session s2: another session answers for it"
+        await_that(lambda: problem in source.board().problems)
+        assert not source.board().waiting
     finally:
         source.close()
-    assert not board.waiting
-    assert "session s2: another session answers for it" in board.problems
     subject.quit()
 
 

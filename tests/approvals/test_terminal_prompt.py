@@ -325,8 +325,25 @@ def test_keys_reach_the_command_while_the_question_is_up(
     subject.terminal.press(key)
     subject.terminal.output.until(b"CAUGHT %d;" % number)
     assert subject.terminal.output.seen.count(b"CAUGHT") == 2
-    assert foreground_is_ours(subject)
     subject.terminal.read_question()
+
+
+@pytest.mark.parametrize("again", range(4))
+def test_a_key_that_comes_while_it_makes_way_is_not_lost(
+    asking: Make, again: int, programs: Path
+) -> None:
+    """Between its line and the moment in which the foreground is the command's again."""
+    subject = asking().start_on_terminal(*PYTHON, str(programs / "catches.py"))
+    subject.terminal.output.until(rb"ready")
+    subject.ask_on_terminal()
+    modes = termios.tcgetattr(subject.terminal.master)
+    modes[6][termios.VKILL] = b"$"
+    termios.tcsetattr(subject.terminal.master, termios.TCSANOW, modes)
+    subject.terminal.output.until(rb"the terminal is wanted; the question comes again")
+    subject.terminal.press("c")
+    subject.terminal.output.until(b"CAUGHT 2;")
+    subject.terminal.read_question()
+    assert subject.terminal.output.seen.count(b"CAUGHT") == 1
 
 
 def test_a_new_size_is_not_lost(asking: Make, programs: Path) -> None:

@@ -11,7 +11,7 @@ from sigwrap.linux.terminal_typists import find_typist
 from sigwrap.run.asking.terminal_answers import MOST_WRONG
 from tests.support.harness import PYTHON, Running, Sigwrap
 from tests.support.policies import policy
-from tests.support.waiting import PATIENCE_S, await_that, reader
+from tests.support.waiting import PATIENCE_S, reader
 
 ASK = """
   - {name: ask, commands: [uname], decision: approve, message: looked at first}
@@ -131,7 +131,7 @@ def test_what_a_terminal_says_by_itself_is_no_yes(
         terminal.type("\n")
         terminal.output.until(rb"that is none of the answers")
     else:
-        await_that(lambda: terminal.foreground() == terminal.pid)  # it made way
+        terminal.output.until(rb"the terminal is wanted; the question comes again")
     terminal.press("c")
     assert terminal.await_status() == 130
     assert b"Linux" not in terminal.output.seen

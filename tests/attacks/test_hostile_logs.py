@@ -157,6 +157,7 @@ def test_every_command_ends_and_names_the_file(
     out, err = capfd.readouterr()
     assert [line.split()[0] for line in sorted(out.splitlines())] == ["bad", "good"]
     assert (out.count("\n"), err) == (2, "")
+    monkeypatch.undo()
     assert run_app(["report", "--store", str(store), "good"]) == 0
 
 

@@ -16,7 +16,7 @@ from tests.support.harness import Sigwrap
 from tests.support.policies import policy
 from tests.support.processes import Roles
 from tests.support.recording import prepared
-from tests.support.waiting import PATIENCE_S, reader
+from tests.support.waiting import PATIENCE_S, await_that, reader
 from tests.support.web import CERTIFICATE, WebServer, page
 
 NOTES = Path(__file__).parent / "programs" / "notes_late_imports.py"
@@ -120,6 +120,7 @@ def test_of_what_is_left_when_the_other_is_killed(
     process = sigwrap.start_line(line("--", "sh", "-c", "echo ready; read x"))
     said = reader(process.stdout)
     said.until(rb"ready")
+    await_that(lambda: noted.read_text().count("sealed") == 2)
     os.kill(getattr(Roles.of(process.pid), victim), signal.SIGKILL)
     said.rest()
     process.wait(PATIENCE_S)

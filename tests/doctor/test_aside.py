@@ -47,9 +47,10 @@ def hangs():
 read, told = os.pipe()
 with tidily():
     try:
-        aside(hangs, within_s=1)
+        aside(hangs, within_s=5)
     except NotTold as why:
         print(why)
+os.close(told)
 print(os.read(read, 100).decode())
 """
 

@@ -101,7 +101,7 @@ def test_the_key_ends_a_bomb_that_does_not_want_to_end(
     as_user: Sigwrap, backstop: Backstop, compiled: Path
 ) -> None:
     forks = str(compiled / "forks")
-    words = (forks, "bomb", "fork", "stays", "10", "deaf")
+    words = (forks, "bomb", "fork", "stays", "60", "deaf")
     line = as_user.line("--policy", limited(as_user, "max_processes: 12"), "--", *words)
     terminal = as_user.terminal_for([*backstop.words, *as_user.as_user(), *line])
     terminal.output.until(rb"begun")

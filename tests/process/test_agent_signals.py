@@ -293,7 +293,7 @@ def test_a_limit_is_a_sigbudget_and_sigterm_follows(as_user: Sigwrap) -> None:
 
 
 def test_a_limit_ends_a_frozen_tree(as_user: Sigwrap) -> None:
-    policy = limited(as_user, "3s")
+    policy = limited(as_user, "8s")
     text = "trap 'echo cleaned; exit 0' TERM; echo ready; while :; do sleep 0.05; done"
     run = as_user.start("-p", policy, "--no-report", "--", "sh", "-c", text)
     said = reader(run.stdout)
@@ -412,9 +412,13 @@ def test_a_relay_that_is_reaped_inside_stands_still(as_user: Sigwrap) -> None:
     def goes_on() -> None:
         await_that(lambda: steps.read_bytes() != before)
 
-    for _ in range(3):
+    def await_frozen(times: int) -> None:
+        await_that(lambda: len(as_user.events("tree_frozen")) == times)
+
+    for stop in (1, 2, 3):
         goes_on()
         sent(as_user, "SIGSTOP")
+        await_frozen(stop)
         before = steps.read_bytes()
         time.sleep(0.7)
         assert steps.read_bytes() == before

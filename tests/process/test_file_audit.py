@@ -199,9 +199,9 @@ def test_another_thread_that_rewrites_the_path_gains_nothing(
     as_user: Sigwrap, programs: Path
 ) -> None:
     work = anew(as_user)
-    command = [*PYTHON, str(programs / "rewrites_paths.py"), "1"]
+    command = [*PYTHON, str(programs / "rewrites_paths.py"), "1", "400"]
     done = as_user.run("-p", policy(as_user, work), "--", *command, cwd=work)
-    assert (done.returncode, done.stdout) == (0, b"done\n"), done.stderr
+    assert done.returncode == 0, done.stderr
     assert not {each.type for each in as_user.events()} & {"mediation_failed", "call_refused"}
     assert {"one", "two/three", "four"} <= {path for _, path, _ in changes(as_user, work)}
 
@@ -288,8 +288,8 @@ def late(number, frame):
     raise TimeoutError
 
 signal.signal(signal.SIGALRM, late)
-signal.setitimer(signal.ITIMER_REAL, 0.3)
 try:
+    signal.setitimer(signal.ITIMER_REAL, 3)
     open("pipe", "w")
 except TimeoutError:
     print("broken off")

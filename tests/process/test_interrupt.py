@@ -41,14 +41,15 @@ def test_one_key_lets_a_trapping_shell_clean_up(as_user: Sigwrap) -> None:
 
 def test_one_key_does_not_cut_a_pythons_cleanup_short(as_user: Sigwrap, programs: Path) -> None:
     """A SIGTERM on top of the terminal's SIGINT would."""
-    terminal = as_user.ready_on_terminal("--", *PYTHON, str(programs / "cleaning.py"))
+    line = ("--grace", "1000", "--", *PYTHON, str(programs / "cleaning.py"))
+    terminal = as_user.ready_on_terminal(*line)
     terminal.press("C")
     terminal.output.until(rb"interrupted")
     await_key_taken(terminal.pid)  # a Python that ends has no handler any more
     terminal.type("\n")
     terminal.output.until(rb"cleaned")
     assert terminal.await_status() == INTERRUPTED
-    assert as_user.interrupts() == ["received"]
+    assert not {"forwarded", "escalated"} & set(as_user.interrupts())
 
 
 def test_one_key_ends_what_has_no_handler(sigwrap: Sigwrap) -> None:
@@ -97,13 +98,13 @@ def test_its_status_is_130_even_where_command_ends_with_0(sigwrap: Sigwrap) -> N
 
 def test_the_graces_end_kills(sigwrap: Sigwrap, programs: Path) -> None:
     terminal = sigwrap.ready_on_terminal(
-        "--grace", "1", "--", *PYTHON, str(programs / "stubborn.py")
+        "--grace", "3", "--", *PYTHON, str(programs / "stubborn.py")
     )
     with Watch(tree(terminal.pid)) as watch:
         pressed = time.monotonic()
         terminal.press("C")
         assert terminal.await_status() == INTERRUPTED
-        assert time.monotonic() - pressed >= 1.0
+        assert time.monotonic() - pressed >= 3.0
         assert watch.unharmed == []
         watch.await_ends()
         assert watch.zombies == []
@@ -116,7 +117,7 @@ def test_a_short_grace(sigwrap: Sigwrap, grace: str, programs: Path) -> None:
         "--grace", grace, "--", *PYTHON, str(programs / "stubborn.py")
     )
     terminal.press("C")
-    assert terminal.await_status(DEFAULT_GRACE_S / 2) == INTERRUPTED
+    assert terminal.await_status(DEFAULT_GRACE_S - 1) == INTERRUPTED
 
 
 def test_the_second_key_kills_at_once(as_user: Sigwrap, programs: Path) -> None:

@@ -112,7 +112,7 @@ def test_who_handles_it_and_goes_on_gets_term_within_the_grace(sigwrap: Sigwrap)
     text = (
         'trap "echo no" INT; trap "echo asked; exit 0" TERM; echo ready; while :; do read x; done'
     )
-    process, said = sigwrap.start_ready("--grace", "0.6", "--", "bash", "-c", text)
+    process, said = sigwrap.start_ready("--grace", "4", "--", "bash", "-c", text)
     process.send_signal(signal.SIGINT)
     said.until(rb"no\n")
     said.until(rb"asked\n")

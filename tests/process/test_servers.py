@@ -28,7 +28,7 @@ def test_nginx_reloads_and_ends_as_it_is_told(sigwrap: Sigwrap, name: str, said:
     (sigwrap.folder / "conf").write_text(NGINX.format(folder=sigwrap.folder))
     errors = sigwrap.folder / "errors"
     words = ["nginx", "-p", str(sigwrap.folder), "-e", str(errors), "-c", "conf"]
-    process = sigwrap.start("-p", "agent-observe", "--", *words)
+    process = sigwrap.start("-p", "agent-observe", "--grace", "1000", "--", *words)
     await_that(lambda: errors.exists() and "start worker process " in errors.read_text())
     process.send_signal(signal.SIGHUP)
     await_that(lambda: "exited with code 0" in errors.read_text())  # the worker of before

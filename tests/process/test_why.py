@@ -79,11 +79,11 @@ def test_a_limit(sigwrap: Sigwrap, limits: str, text: str, reason: str) -> None:
 
 
 def test_a_limit_and_a_command_that_stays(sigwrap: Sigwrap) -> None:
-    said = shell(sigwrap, "trap '' TERM; sleep 99", "limits: {wall_time: 1s}", grace=0.3)
+    said = shell(sigwrap, "trap '' TERM; sleep 99", "limits: {wall_time: 5s}", grace=0.3)
     assert said == (
-        "exit 124: wall_time: 1 s are over; COMMAND died of SIGKILL from sigwrap, after the grace"
+        "exit 124: wall_time: 5 s are over; COMMAND died of SIGKILL from sigwrap, after the grace"
     )
-    assert of_child(sigwrap) == "exit 137: SIGKILL from sigwrap: wall_time: 1 s are over"
+    assert of_child(sigwrap) == "exit 137: SIGKILL from sigwrap: wall_time: 5 s are over"
 
 
 def test_the_limit_of_memory(sigwrap: Sigwrap) -> None:
@@ -387,7 +387,7 @@ def test_what_command_leaves_behind(sigwrap: Sigwrap) -> None:
 
 def test_the_kill_switch(alone: Sigwrap) -> None:
     process = started(alone, "--", "sh", "-c", READS)
-    assert switch(alone, "on", "--reason", "a drill")[0] == 0
+    assert switch(alone, "on", "--reason", "a drill", patiently=True)[0] == 0
     assert process.wait(PATIENCE_S) == REFUSED
     said = why(alone)
     assert_why(said, "exit 125: killed: the kill switch: a drill.*")

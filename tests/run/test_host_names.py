@@ -56,6 +56,7 @@ def test_all_who_ask_meanwhile_wait_for_one_look(
         return resolve
 
     monkeypatch.setattr(host_names, "_resolver", resolver)
+    monkeypatch.setattr(host_names, "_LOOKS_EVERY_S", 3600.0)
     names, told = HostNames({"localhost"}, loop), list[int]()
     for each in range(3):
         names.look_again(lambda each=each: told.append(each))  # type: ignore[misc]

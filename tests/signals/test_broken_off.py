@@ -109,7 +109,7 @@ def test_a_tracer_waits_on_while_its_tracee_execs(users_lab: Lab, compiled: Path
     """It is kept from running meanwhile, and notices nothing of that."""
     line = (str(compiled / "parent"), "traces", "/bin/echo", "ran")
     done = users_lab.under(signal="audit").subject.run("--", *line)
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"0 0\nran\n", b"")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"1 0\nran\n", b"")
 
 
 @pytest.mark.parametrize("call", ["epoll_wait", "forever", "recv", "sigtimedwait"])

@@ -29,6 +29,7 @@ _OPTIONS = """
     --disable-background-networking --disable-component-update --disable-default-apps
     --disable-extensions --disable-sync --disable-breakpad --disable-crash-reporter
     --disable-dev-shm-usage --disable-gpu --hide-scrollbars --mute-audio --no-zygote
+    --allow-pre-commit-input
 """.split()
 _KEYS = {
     "Enter": (13, "\r"),

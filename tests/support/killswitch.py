@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 from tests.support.harness import UNDER_TEST, Running, Sigwrap
 from tests.support.waiting import reader
 
+PATIENT = (sys.executable, str(Path(__file__).with_name("patient.py")))
 
-def switch(subject: Sigwrap, *words: str, store: Path | None = None) -> tuple[int, str]:
-    """Its status, and all that it says."""
+
+def switch(
+    subject: Sigwrap, *words: str, store: Path | None = None, patiently: bool = False
+) -> tuple[int, str]:
+    """Its status, and all that it says. `patiently`: it ends no session by force."""
     env = {} if store is None else {"SIGWRAP_STORE": str(store)}
-    done = subject.native(UNDER_TEST, "killswitch", *words, env=env)
+    line = PATIENT if patiently else (UNDER_TEST,)
+    done = subject.native(*line, "killswitch", *words, env=env)
     return done.returncode, (done.stdout + done.stderr).decode()
 
 

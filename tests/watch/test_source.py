@@ -97,7 +97,9 @@ def test_of_one_that_had_ended_before_nothing_is_counted(
     deny(log, 3)
     log.append("session_ended", 1, {"head": log.head, "exit_status": 0, "reason": "it ended"}, 2)
     log.close()
-    (seen,) = watching().board().sessions
+    source = watching()
+    await_that(lambda: source.board().sessions != ())
+    (seen,) = source.board().sessions
     assert (seen.denied, seen.asked, seen.processes) == (None, None, None)
 
 
@@ -110,7 +112,9 @@ def test_a_board_has_the_moment_at_which_it_is_looked_at(
     assert source.board()._replace(now_ns=0) == first._replace(now_ns=0)
 
 
-def test_what_waits_is_there_at_once(sigwrap: Sigwrap) -> None:
+def test_what_waits_is_there_at_once(sigwrap: Sigwrap, monkeypatch: pytest.MonkeyPatch) -> None:
+    for bound in ("_FIRST_ANSWERS_S", "_FIRST_SIGHT_S"):
+        monkeypatch.setattr(f"sigwrap.watch.source.{bound}", PATIENCE_S)
     proc_files.hold()
     (sigwrap.folder / "mine.yaml").write_text(RULES)
     options = ("-p", str(sigwrap.folder / "mine.yaml"), "--name", "agent", "--approvals", "control")
@@ -140,7 +144,7 @@ def test_who_asks_is_seen_among_any_number_that_only_lie_there(sigwrap: Sigwrap)
     source = Source(str(sigwrap.store))
     source.start()
     try:
-        await_that(lambda: len(source.board().sessions) >= 100)
+        await_that(lambda: len(source.board().sessions) >= 100 and source.board().waiting != ())
         (waits,) = source.board().waiting
         assert (waits.session_name, waits.what) == ("agent", "uname")
         await_that(lambda: source.board().sessions[0].id == waits.session_id)

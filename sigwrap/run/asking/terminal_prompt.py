@@ -40,7 +40,7 @@ import os
 import struct
 import termios
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sigwrap.bare import signal
 from sigwrap.linux import held_terminals, proc_files, procfs
@@ -317,21 +317,16 @@ class TerminalPrompt:
             self._make_way(time.monotonic())
 
     def _on_key(self, _happened: int) -> None:
-        if self._keys is None:
-            return
-        pressed = self._keys.read()
+        pressed = self._pressed()
         if self._taken is None:
             return
-        foreground = self._taken.foreground
-        is_stopped = any(info.number == signal.SIGTSTP for info in pressed)
-        if not is_stopped:  # an interrupt is a no to what is open
+        if signal.SIGTSTP not in pressed:  # an interrupt is a no to what is open
             self._shown = ""
             self._say("\r\n")
-        self._make_way(time.monotonic(), stays_stopped=is_stopped)
-        for info in pressed:
-            _signal_group(foreground, info.number)
-        if is_stopped and foreground == os.getpgrp():
-            self._on_stop_key()
+        self._make_way(time.monotonic(), pressed)
+
+    def _pressed(self) -> list[int]:
+        return [] if self._keys is None else [info.number for info in self._keys.read()]
 
     def _say(self, text: str) -> bool:
         """Whether all of it was written. It is waited for as little as nobody notices: output may
@@ -360,7 +355,7 @@ class TerminalPrompt:
         stopped_before = frozenset(found.pid for found in processes if found.state == "T")
         self._taken = _Taken(foreground, own_group, modes, size, stopped_before)
 
-    def _make_way(self, now_s: float, *, stays_stopped: bool = False) -> None:
+    def _make_way(self, now_s: float, pressed: Sequence[int] = ()) -> None:
         asked = self._queue.get(self._shown)
         if asked is not None:
             approve = self._session.command("approve", self._shown)
@@ -370,10 +365,10 @@ class TerminalPrompt:
             )
         self._shown = ""
         self._not_before_s = now_s + _MADE_WAY_S
-        self._give_back(stays_stopped=stays_stopped)
+        self._give_back(pressed)
 
-    def _give_back(self, *, stays_stopped: bool = False) -> None:
-        """`stays_stopped`: whoever is stopped goes on with the job, at its `fg`."""
+    def _give_back(self, pressed: Sequence[int] = ()) -> None:
+        """With the keys that were pressed until now: they are for who gets it."""
         taken, self._taken = self._taken, None
         if taken is None:
             return
@@ -386,18 +381,23 @@ class TerminalPrompt:
                 _set_foreground(self._fd, taken.foreground)
         except OSError:
             pass  # hung up, or that group has ended: the shell takes what is its own
+        pressed = [*pressed, *self._pressed()]  # while we are no part of that group
         try:
             os.setpgid(0, taken.own_group)
         except OSError:
             pass
         if self._size() != taken.size:
             _signal_group(taken.foreground, signal.SIGWINCH)
-        if stays_stopped:
-            return
-        self._continue(taken)
-        # Who was about to be stopped while we gave it back.
-        self._stragglers_until_s = time.monotonic() + _STRAGGLERS_S
-        self._loop.call_at(self._stragglers_until_s - 0.05, lambda: self._continue(taken))
+        is_stopped = signal.SIGTSTP in pressed
+        if not is_stopped:  # else whoever is stopped goes on with the job, at its `fg`
+            self._continue(taken)
+            # Who was about to be stopped while we gave it back.
+            self._stragglers_until_s = time.monotonic() + _STRAGGLERS_S
+            self._loop.call_at(self._stragglers_until_s - 0.05, lambda: self._continue(taken))
+        for number in pressed:
+            _signal_group(taken.foreground, number)
+        if is_stopped and taken.foreground == os.getpgrp():
+            self._on_stop_key()
 
     def _continue(self, taken: _Taken) -> None:
         if self._taken is not None:
@@ -410,6 +410,7 @@ class TerminalPrompt:
     def _lose_terminal(self) -> None:
         taken = self._taken
         self._shown = ""
+        self._pressed()  # a hangup comes below
         self._give_back()
         if taken is not None:  # in its place, the kernel told us that it hung up
             _signal_group(taken.foreground, signal.SIGHUP)

@@ -49,17 +49,25 @@ def do_all():
     return own(here) or queue(here) or os.execv("/bin/true", ["true"])
 
 
-waiting = {run(lambda: own(served)): "own", run(lambda: queue(served)): "queue"}
-said = {}
-bystander, runs = run(do_all), 0
-while waiting or not runs:
-    pid, status = os.wait()
-    code = os.waitstatus_to_exitcode(status)
-    if pid == bystander:
-        assert code == 0, code
-        runs += 1
-        if waiting:
-            bystander = run(do_all)
-    else:
-        said[waiting.pop(pid)] = errno.errorcode.get(code, code)
+def together():
+    waiting = {run(lambda: own(served)): "own", run(lambda: queue(served)): "queue"}
+    said = {}
+    bystander, runs = run(do_all), 0
+    while waiting or not runs:
+        pid, status = os.wait()
+        code = os.waitstatus_to_exitcode(status)
+        if pid == bystander:
+            assert code == 0, code
+            runs += 1
+            if waiting:
+                bystander = run(do_all)
+        else:
+            said[waiting.pop(pid)] = errno.errorcode.get(code, code)
+    return said, runs
+
+
+for _ in range(10):  # where the machine has no time for the bystander meanwhile
+    said, runs = together()
+    if runs > 1:
+        break
 print("own", said["own"], "queue", said["queue"], "bystander", runs > 1)

@@ -19,6 +19,8 @@
 
 #include "i386.h"
 
+#define SLOW_S 15 /* may the machine be */
+
 static void stay(void)
 {
     char byte;
@@ -72,29 +74,39 @@ static void fill(const char *way, int count)
     stay();
 }
 
-/* All at once, until some seconds are over: `way` again, and `ends` says whether the children end
-   (and wait to be reaped) or go on like their parent. Says how many there were, COMMAND with them;
-   of those that don't end, all are there at the same time. */
+/* All at once, until some seconds are over and one was refused: `way` again, and `ends` says whether
+   the children end (and wait to be reaped) or go on like their parent. Says how many there were,
+   COMMAND with them; of those that don't end, all are there at the same time. */
 static void bomb(const char *way, const char *ends, int seconds)
 {
-    int *forked_so_far = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct {
+        int made, refused;
+        time_t end;
+    } *all = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pid_t first = getpid();
-    time_t end = time(0) + seconds;
+    time_t enough = time(0) + seconds, not_yet = 0;
     struct timespec a_moment = {.tv_nsec = 10 * 1000 * 1000};
-    if (forked_so_far == MAP_FAILED)
+    if (all == MAP_FAILED)
         abort();
-    *forked_so_far = 1;
+    all->made = 1;
     puts("begun");
-    while (time(0) < end)
-        if (forked(way) == 0) {
-            __atomic_add_fetch(forked_so_far, 1, __ATOMIC_SEQ_CST);
+    while (!__atomic_load_n(&all->end, __ATOMIC_SEQ_CST)) {
+        long child = forked(way);
+        if (child == 0) {
+            __atomic_add_fetch(&all->made, 1, __ATOMIC_SEQ_CST);
             if (!strcmp(ends, "ends"))
                 _exit(0);
         }
-    while (time(0) <= end) /* who ended now would make room */
+        if (child < 0)
+            __atomic_store_n(&all->refused, 1, __ATOMIC_SEQ_CST);
+        if (time(0) >= enough + (all->refused ? 0 : SLOW_S))
+            __atomic_compare_exchange_n(&all->end, &not_yet, time(0) + 1, 0, __ATOMIC_SEQ_CST,
+                                        __ATOMIC_SEQ_CST);
+    }
+    while (time(0) <= all->end) /* who ended now would make room */
         nanosleep(&a_moment, 0);
     if (getpid() == first)
-        printf("%d\n", *forked_so_far);
+        printf("%d\n", all->made);
     _exit(0);
 }
 

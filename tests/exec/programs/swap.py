@@ -33,7 +33,14 @@ if flipper == 0:
                 pass
 start = time.monotonic()
 count = {"ran": 0, "denied": 0, "failed": 0, "killed": 0}
-while (passed := time.monotonic() - start) < seconds or (not count["denied"] and passed < 20):
+
+
+def is_enough():
+    passed = time.monotonic() - start
+    return passed > 20 or (passed > seconds and count["denied"] and count["ran"])
+
+
+while not is_enough():
     child = os.fork()
     if child == 0:
         try:

@@ -143,10 +143,11 @@ def broken_off(flags: int) -> object:
     signal.siginterrupt(signal.SIGALRM, not flags)
     client = socket.socket()
     if flags:
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("qq", 1, 0))
-    signal.setitimer(signal.ITIMER_REAL, 0.2)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("qq", 20, 0))
+    signal.setitimer(signal.ITIMER_REAL, 0.2, 0.2)
     found = raw("connect", client.fileno(), inet(server.getsockname()[1]), 16)
-    return [found, len(caught), client.getblocking()]
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    return [found, bool(caught), client.getblocking()]
 
 
 def broken_off_by_a_handler() -> object:

@@ -198,8 +198,12 @@ def test_the_line_that_would_change_it_can_be_copied(browser: Browser, recorded:
     tab = opened(browser, written(recorded, attention=attention))
     tab.browser.tell("Browser.grantPermissions", {"permissions": ["clipboardReadWrite"]})
     tab.tell("Page.bringToFront")
+    tab.value(  # it says so for a moment only
+        """new MutationObserver(([{ target }]) => { window.said ??= target.textContent; })
+            .observe(document.querySelector('.suggestion button'), { childList: true })"""
+    )
     tab.click(".suggestion button")
-    tab.until("document.querySelector('.suggestion button').textContent === 'Copied'")
+    tab.until("window.said === 'Copied'")
     assert tab.value("navigator.clipboard.readText()") == line
 
 

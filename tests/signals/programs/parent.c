@@ -1,6 +1,7 @@
 // A parent that gets SIGCHLD by a handler without SA_RESTART, and ends its children.
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -141,6 +142,8 @@ static int be_traced(void) {
 
 static int trace(void) {
     pid_t tracer = getpid();
+    int executed[2];  // the exec closes it
+    if (pipe2(executed, O_CLOEXEC)) return 1;
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
     signal(SIGCHLD, SIG_DFL);
     pid_t child = fork();
@@ -150,7 +153,8 @@ static int trace(void) {
         execute(NULL);
         _exit(1);
     }
-    int status = wait_for(-1, 300);
+    close(executed[1]);
+    int status = wait_for(executed[0], -1);
     for (;;) {
         if (waitpid(child, &status, 0) < 0 || WIFEXITED(status)) return WEXITSTATUS(status);
         ptrace(PTRACE_CONT, child, NULL, NULL);

@@ -398,6 +398,7 @@ def test_a_lost_connection_is_said_and_mended(
     forwarded.mend()
     tab.until("!document.querySelector('#lost').checkVisibility()")
     may_answer(tab, 2)
+    may_answer(tab, 1)  # it has moved as well
     tab.click(answers(1, 1))
     assert served.did() == ["approve", "s1", "q1", False]
     forwarded.close()
@@ -414,17 +415,22 @@ def test_a_thousand_events_a_second_don_t_freeze_it(opened: Opened) -> None:
     served, tab = opened({"sessions": [SESSION], "waiting": [PUSH]})
     may_answer(tab, 1)
     tab.value(
-        """(() => { window.longest = 0; let last = performance.now();
-            const look = (now) => { window.longest = Math.max(window.longest, now - last);
-                last = now; requestAnimationFrame(look); };
-            requestAnimationFrame(look); })()"""
+        """(() => { window.made = window.most = 0; const rows = document.querySelector('#rows');
+            new MutationObserver((changes) => {
+                for (const each of changes) window.made += each.addedNodes.length;
+                window.most = Math.max(window.most, rows.childElementCount);
+            }).observe(rows, { childList: true }); })()"""
     )
     served.tell(flood=["s1", 1000, 3])
     served.flooded()
-    tab.until("document.querySelector('.row:last-child .said').textContent.includes('file-19')")
-    assert count(tab, ".row") == 500
+    tab.until(
+        "document.querySelector('.row:last-child .said')?.textContent.includes('file-19')"
+        " && document.querySelectorAll('.row').length === 500"
+    )
     assert "earlier event" in text(tab, "#events-note")
-    assert tab.value("window.longest") < 1000
+    # Each is laid out once at most: how long a frame takes, the machine has a part in.
+    assert tab.value("made") <= 3000
+    assert tab.value("most") <= 500
     tab.click(answers(1, 1))
     assert served.did() == ["approve", "s1", "q1", False]
 

@@ -13,10 +13,12 @@ from sigwrap.errors import SessionError
 from sigwrap.store.killswitch import State
 from sigwrap.watch.board import Board, Line, Seen, Waits
 from sigwrap.watch.orders import Approve, Deny, Interrupt, KillAll, Lift
+from sigwrap.watch.page import peers
 from sigwrap.watch.page.bounds import Bounds
 from sigwrap.watch.page.listening import SocketFile, at_port
 from sigwrap.watch.page.running import serve
 
+peers._SEARCH_AT_MOST_S = 30.0  # however slow the machine is
 store, bounds, socket_path = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3]
 S = 1_000_000_000
 _NAMES = {

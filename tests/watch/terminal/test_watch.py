@@ -43,11 +43,18 @@ def watch(subject: Sigwrap, *words: str) -> Terminal:
     return terminal
 
 
-def read_question(terminal: Terminal, process: Running) -> None:
+READ_S = READ_WITHIN_S + 0.1  # an answer that comes faster is none: no event to wait for
+
+
+def press_once_read(terminal: Terminal, key: str, said: bytes, read_s: float = READ_S) -> None:
     """As a person, who takes longer than a key that was meant for something else."""
-    reader(process.stderr).line()
     terminal.output.until(rb"wants to run uname")
-    time.sleep(READ_WITHIN_S + 0.1)  # an answer that comes faster is none: no event to wait for
+    too_early = b"has just come: read it"
+    came = too_early
+    while came == too_early:
+        time.sleep(read_s)
+        terminal.type(key)
+        came = terminal.output.until(too_early + b"|" + said)
 
 
 def leave(terminal: Terminal) -> None:
@@ -60,9 +67,7 @@ def test_a_yes(as_user: Sigwrap) -> None:
     """Nobody has a terminal there, and it is asked all the same: somebody watches."""
     terminal = watch(as_user)
     process = asks(as_user)
-    read_question(terminal, process)
-    terminal.type("y")
-    terminal.output.until(rb"approved")
+    press_once_read(terminal, "y", rb"approved")
     assert process.wait(PATIENCE_S) == 0
     assert b"Linux" in process.stdout.read()
     (granted,) = as_user.events("approval_granted")
@@ -76,7 +81,8 @@ def test_a_yes(as_user: Sigwrap) -> None:
 def test_a_no_with_a_message_that_the_caller_reads_with_the_rule_s(as_user: Sigwrap) -> None:
     terminal = watch(as_user)
     process = asks(as_user)
-    read_question(terminal, process)
+    reader(process.stderr).line()
+    terminal.output.until(rb"wants to run uname")
     terminal.type("m")
     terminal.output.until(rb"because: ")
     terminal.type("use hostname\r")
@@ -89,9 +95,7 @@ def test_a_no_with_a_message_that_the_caller_reads_with_the_rule_s(as_user: Sigw
 def test_a_yes_for_the_session(as_user: Sigwrap) -> None:
     terminal = watch(as_user, "approvals", "--watch")
     process = asks(as_user, text="uname; uname; echo both")
-    read_question(terminal, process)
-    terminal.type("a")
-    terminal.output.until(rb"approved for this session")
+    press_once_read(terminal, "a", rb"approved for this session")
     assert process.wait(PATIENCE_S) == 0
     assert len(as_user.events("approval_granted")) == 2
     leave(terminal)
@@ -278,7 +282,7 @@ def test_a_full_screen_is_left_alone_and_nobody_waits_for_long(
 
 
 def test_once_somebody_has_answered_there_is_time_again(sigwrap: Sigwrap, programs: Path) -> None:
-    terminal = raw(sigwrap, programs, "--unattended-timeout", "2")
+    terminal = raw(sigwrap, programs, "--unattended-timeout", "60")
     terminal.type("r")
     sigwrap.await_event("approval_requested")
     approve = ("approve", "--yes", "--store", str(sigwrap.store))
@@ -302,9 +306,7 @@ def test_who_watches_is_asked_in_the_place_of_a_full_screen(
     watching = watch(sigwrap)
     terminal = raw(sigwrap, programs, "--unattended-timeout", "1")
     terminal.type("r")
-    watching.output.until(rb"wants to run uname")
-    time.sleep(2 * READ_WITHIN_S + 0.1)  # longer than where nobody watches: no event comes of it
-    watching.type("y")
+    press_once_read(watching, "y", rb"approved", read_s=1.5)  # longer than where nobody watches
     terminal.output.until(rb"STATUS 0")
     assert b"wants to run" not in terminal.output.seen
     terminal.type("q")
