@@ -170,7 +170,8 @@ def test_an_answer_that_drips_takes_five_seconds(sigwrap: Sigwrap, serve: Serve)
     sigwrap.await_event("killswitch_missed")
     goes_on(sigwrap, process)
     started, missed_it, *_ = sigwrap.events("session_started", "killswitch_missed")
-    assert missed_it.payload["reason"] == "no answer within 5 s"
+    # The second: where sigwrap had no processor when they were over.
+    assert missed_it.payload["reason"] in ("no answer within 5 s", "the poll does not come back")
     assert 4 < (missed_it.time_ns - started.time_ns) / 1e9 < 20  # it drips for 30
 
 
