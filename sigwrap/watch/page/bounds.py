@@ -12,7 +12,8 @@ class Bounds(NamedTuple):
     connections: int = 64
     streams: int = 24  # of those
     unknown: int = 400  # besides: connections whose peers are being looked for
-    request_s: float = 5.0  # from the arrival to the end of the request
+    looked_for_s: float = 20.0  # from the arrival until it is known who that is
+    request_s: float = 5.0  # from then to the end of the request
     sending_s: float = 10.0  # without a byte taken
     leaving_s: float = 1.0  # from the last byte to the other end's farewell
     stream_bytes: int = 1 << 20  # waiting for one client

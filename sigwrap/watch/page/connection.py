@@ -54,7 +54,7 @@ class Connection:
         self.is_known = False
         self.is_let_in = False  # by its cookie
         self.heard_s = time.monotonic()
-        self._ends_s = self.heard_s + owner.bounds.request_s
+        self._ends_s = self._soon(owner.bounds.looked_for_s)
 
     def wait(self) -> None:
         """Until it is known who that is. OSError where nothing more can be watched."""
@@ -65,6 +65,7 @@ class Connection:
         """Whoever it is may ask."""
         if not self.is_closed:
             self.is_known = True
+            self._ends_s = self._soon(self._owner.bounds.request_s)
             self._watch(select.EPOLLIN)
 
     @property

@@ -308,6 +308,16 @@ def test_whoever_doesn_t_end_a_request_is_closed(served: Served) -> None:
     assert served.get("/").status == 200
 
 
+def test_the_time_in_which_a_peer_is_looked_for_is_not_the_request_s(serve: Serve) -> None:
+    """Much is looked through where somebody inside holds many descriptors."""
+    serve(env={"SEARCH_TAKES_S": "6"}).enter()
+
+
+def test_who_can_t_be_looked_for_is_closed(serve: Serve) -> None:
+    page = serve(env={"SEARCH_TAKES_S": "1000"}, looked_for_s=0.5)
+    assert page.get(page.entry).status == 0
+
+
 def test_many_silent_connections_keep_no_browser_out(serve: Serve) -> None:
     page = serve(request_s=PATIENCE_S)
     page.enter()
