@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 pytest.register_assert_rewrite("tests.support")
@@ -22,6 +23,15 @@ from tests.support.signal_lab import Lab  # noqa: E402
 pytest_plugins = ["tests.support.skips", "tests.support.users"]
 
 _FIRST_UID = 61_000
+
+# How long an example takes, the machine has a part in.
+hypothesis.settings.register_profile(
+    "unhurried",
+    hypothesis.settings(),
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("unhurried")
 
 # Whoever runs the tests may ignore signals (nohup, a CI runner): the children started here must
 # not, or half of them would be testing that.

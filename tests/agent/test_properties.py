@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sigwrap.agent import AgentSignal, NotRunning, SignalInfo, State
@@ -12,7 +12,7 @@ from sigwrap.agent.dispatcher import MAX_HISTORY
 from sigwrap.agent.signals import UNMASKABLE
 from tests.agent.session import Session
 
-quick = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(max_examples=300)
 
 SIGNALS = st.sampled_from(list(AgentSignal))
 MASKABLE = st.sampled_from([each for each in AgentSignal if each not in UNMASKABLE])

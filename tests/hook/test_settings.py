@@ -198,7 +198,7 @@ def settings_texts(draw: Any) -> str:
 
 
 @given(text=settings_texts(), program=st.sampled_from(list(AgentProgram)))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_whatever_the_settings_are_they_come_back_byte_for_byte(
     text: str, program: AgentProgram
 ) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sigwrap.errors import PolicyError
@@ -36,7 +36,7 @@ from sigwrap.policy.tools.show import policy_text
 from sigwrap.start.policy_files import SHIPPED, read_source
 from tests.policy.fuzz_policy import one_input
 
-quick = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(max_examples=150)
 
 NAMES = ["git", "npm", "ls", "sh", "dash", "a*b", "mkfs.ext4", "["]
 WORDS = ["push", "install", "-f", "--force", "status", "", "x y", "caf\udce9", "é"]

@@ -21,7 +21,7 @@ values = st.integers() | texts | st.lists(texts) | st.lists(programs, max_size=8
 payloads = st.dictionaries(st.sampled_from(LONGEST_FIELDS), values)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(payloads)
 def test_no_payload_is_longer_than_the_limit(payload: dict[str, Any]) -> None:
     text = encode_payload("exec_redirected", payload)

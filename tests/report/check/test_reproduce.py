@@ -211,7 +211,7 @@ SIGNALS = st.builds(
 LIMITS = st.sampled_from(["", "{max_execs: 2}", "{max_children: 2, max_depth: 3}"])
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, suppress_health_check=list(HealthCheck))
 @given(command_rules(), rules_of(), LIMITS, st.lists(execs(), max_size=5), st.lists(SIGNALS))
 def test_whatever_the_policy_what_it_decided_comes_out_the_same(
     commands: list[str],
@@ -644,7 +644,7 @@ FIELDS = (
 TYPES = [*reproduce._DECISIONS_OF, "approval_granted", "process_exited"]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.lists(
         st.tuples(
